@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import gc
 import os
+import signal
 import sys
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -20,7 +21,7 @@ from cockpit.clusters.choosing import (
     settled,
     system_meant,
 )
-from cockpit.clusters.opening import beside, connect, live, opened, opened_for_commands, user_name
+from cockpit.clusters.opening import beside, connect, live, opened, opened_for_commands, running, user_name
 from cockpit.config.clusternames import DEMO
 from cockpit.late import Late
 
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
     from cockpit.runtime.findings import Finding
     from cockpit.tui.opening import Look, Session
     from cockpit.tui.options import Options
+
+TAB_SECONDS = 2
 
 
 def command() -> NoReturn:
@@ -79,6 +82,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         streams.now = demo.now
         return demo
 
+    def reach(cluster: str | None) -> Backend | None:
+        """For who has pressed Tab and waits no longer than that; nothing is worth saying when it comes to nothing."""
+        signal.alarm(TAB_SECONDS)
+        name = chosen(cluster)
+        is_in_this_process = is_read_in_this_process(name) or address_of(name) == DEMO
+        return connect_any(cluster) if is_in_this_process else running(cluster)
+
     services = Services(
         connect=connect_any,
         engine=Engines,
@@ -87,6 +97,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         site=site,
         use_cluster=use_cluster,
         play=play,
+        reach=reach,
+        clusters=openable,
         saved=lambda cluster: lambda table: saved_filters(cluster).of(table),
     )
     return run(words, services, streams)
@@ -216,8 +228,8 @@ def play(script: Script, folder: Path) -> None:
 
 def read_jobs(source: str, text: str, folder: str) -> list[JobSpec]:
     """The jobs of a file, with this user's defaults for what it leaves out. Raises `SpecErrors`."""
-    from cockpit.formats.jobfile import Defaults
-    from cockpit.formats.jobfile import read_jobs as read
+    from cockpit.formats.job.file import Defaults
+    from cockpit.formats.job.file import read_jobs as read
     from cockpit.runtime.clock import SystemClock
 
     settings = settings_of(own_places())

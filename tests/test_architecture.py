@@ -114,6 +114,8 @@ REASONED = re.compile(
 
 def unreasoned_ignores(source: str) -> list[str]:
     """Comments that silence a tool without naming the code and the reason."""
+    if not IGNORE.search(source):
+        return []
     tokens = tokenize.generate_tokens(io.StringIO(source).readline)
     comments = [token.string for token in tokens if token.type == tokenize.COMMENT]
     return [comment for comment in comments if IGNORE.search(comment) and not REASONED.search(comment)]
@@ -137,9 +139,9 @@ def test_an_ignore_is_recognised(comment: str, fine: bool):
     assert (unreasoned_ignores(f"x = 1  {comment}\n") == []) is fine
 
 
-@pytest.mark.parametrize("file", PYTHON_FILES, ids=name_of)
-def test_every_ignore_names_its_code_and_reason(file: Path):
-    assert unreasoned_ignores(file.read_text()) == []
+def test_every_ignore_names_its_code_and_reason():
+    found = {name_of(file): unreasoned_ignores(file.read_text()) for file in PYTHON_FILES}
+    assert {name: comments for name, comments in found.items() if comments} == {}
 
 
 def test_every_rule_switched_off_for_many_files_says_why():

@@ -38,7 +38,17 @@ def connect(cluster: str | None) -> Backend:
     """The embedded cluster of this name; without one the machine-wide engine where it runs, else this user's own."""
     from cockpit.backends.local.backend import LocalBackend
 
-    return LocalBackend({OWN: _to_own, SYSTEM: _to_system, "": _to_any}[address_of(chosen(cluster))])
+    name = address_of(chosen(cluster))
+    return LocalBackend({OWN: _to_own, SYSTEM: _to_system, "": _to_any}[name], lambda: _again(name))
+
+
+def running(cluster: str | None) -> Backend | None:
+    """The same, unless that would start an engine."""
+    from cockpit.backends.local.backend import LocalBackend
+
+    ways = {OWN: _to_own_if_it_runs, SYSTEM: _to_system_if_it_runs, "": _to_any_that_runs}
+    channel = ways[address_of(chosen(cluster))]()
+    return None if channel is None else LocalBackend(lambda: channel)
 
 
 def live(cluster: str | None) -> LiveBackend:
@@ -152,25 +162,41 @@ def user_name() -> str:
 def _snapshot_in(file: str) -> Snapshot:
     from pathlib import Path
 
-    from cockpit.errors import SpecErrors
+    from cockpit.errors import SpecErrors, unread
     from cockpit.formats.snapshotfile import read_snapshot
 
     try:
         return read_snapshot(Path(file).read_text(encoding="utf-8"), file)
     except (OSError, UnicodeDecodeError) as error:
-        raise SpecErrors([f"{file}: cannot be read: {getattr(error, 'strerror', None) or error}"]) from None
+        raise SpecErrors([f"{file}: {unread(error)}"]) from None
+
+
+def _again(name: str) -> Channel:
+    from cockpit.backends.local.way import Way, reach_back
+    from cockpit.config.places import system_paths
+
+    ways = [Way(system_paths(), system=True)] if name != OWN else []
+    return reach_back([*ways, *([Way(configured(own_places()))] if name != SYSTEM else [])])
 
 
 def _to_any() -> Channel:
     return _to_system_if_it_runs() or _to_own()
 
 
+def _to_any_that_runs() -> Channel | None:
+    return _to_system_if_it_runs() or _to_own_if_it_runs()
+
+
 def _to_own() -> Channel:
-    from cockpit.backends.local.start import connect as connect_to
     from cockpit.backends.local.start import start
 
-    places = own_places()
-    return connect_to(places) or start(configured(places))
+    return _to_own_if_it_runs() or start(configured(own_places()))
+
+
+def _to_own_if_it_runs() -> Channel | None:
+    from cockpit.backends.local.start import connect as connect_to
+
+    return connect_to(own_places())
 
 
 def _to_system() -> Channel:

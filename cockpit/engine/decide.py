@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from cockpit.engine import evictions, retries, workers
 from cockpit.engine.deciding import counted, is_decided, matters
 from cockpit.engine.due import too_late
-from cockpit.engine.service import still_drained
+from cockpit.engine.nodes.service import still_drained
 from cockpit.engine.timers import given_up_at
 from cockpit.model import events
 from cockpit.model.events import EventBody, HoldEndCause
@@ -22,9 +22,9 @@ from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import BELOW_MIN_CAUSES, OCCUPYING, EndCause, ExitStatus, Job, JobState
 from cockpit.model.node import NodeState
 from cockpit.model.refusal import Refusal, RefusalKind
-from cockpit.model.rules import GRACE_SECONDS, LABEL_LENGTH, WINDOW_SECONDS
+from cockpit.model.rules.spec import GRACE_SECONDS, LABEL_LENGTH, WINDOW_SECONDS
+from cockpit.model.rules.text import COMMAND_BYTES, text_error
 from cockpit.model.spec import DAY_SECONDS
-from cockpit.model.textrules import COMMAND_BYTES, text_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

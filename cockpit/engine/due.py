@@ -11,7 +11,7 @@ from cockpit.model.events import EventBody, HoldEndCause
 from cockpit.model.ids import Millis
 from cockpit.model.job import EndCause, Job, JobState
 from cockpit.model.spec import AfterWait
-from cockpit.sched.usage import reset_due
+from cockpit.sched.priority.usage import reset_due
 
 if TYPE_CHECKING:
     from cockpit.engine.machine import Machine

@@ -9,34 +9,34 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from cockpit.engine.access import is_owner
-from cockpit.engine.apply import apply
-from cockpit.engine.shown import HIDDEN_JOB, shown_explanation, shown_to
+from cockpit.engine.apply.events import apply
 from cockpit.engine.state import ClusterState
-from cockpit.engine.submit import edit, submit
+from cockpit.engine.submission.submit import edit, submit
+from cockpit.engine.views.shown import HIDDEN_JOB, shown_explanation, shown_to
 from cockpit.model.events import EventRecord, JobEnded, JobSubmitted
 from cockpit.model.forecast import Condition, Forecast, Holding, Outlook, WhatIf
 from cockpit.model.ids import Millis
 from cockpit.model.job import OCCUPYING
 from cockpit.model.reasons import DependencyNever, NoEligibleNode, WaitsForJob
 from cockpit.model.refusal import Refusal
-from cockpit.sched.holders import holders
-from cockpit.sched.whatif import candidates
+from cockpit.sched.forecast.whatif import candidates
+from cockpit.sched.rules.holders import holders
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from cockpit.engine.access import Actor
     from cockpit.engine.machine import Machine
-    from cockpit.engine.shown import Shown
+    from cockpit.engine.views.shown import Shown
     from cockpit.model.events import EventBody
     from cockpit.model.ids import JobId, NodeName
     from cockpit.model.job import Job
     from cockpit.model.node import Node
     from cockpit.model.reasons import Explanation, Reason
     from cockpit.model.spec import JobSpec
-    from cockpit.sched.history import History
-    from cockpit.sched.predict import Foresight
-    from cockpit.sched.whatif import Candidate
+    from cockpit.sched.forecast.history import History
+    from cockpit.sched.forecast.predict import Foresight
+    from cockpit.sched.forecast.whatif import Candidate
 
 MOST_HOLDERS = 10
 Changed = tuple["Candidate", "Job"]

@@ -9,9 +9,9 @@ from cockpit.engine.machine import Machine, occupation
 from cockpit.model import events
 from cockpit.model.job import OCCUPYING, JobState
 from cockpit.model.quota import JOBS
-from cockpit.sched.amounts import ONE, held
 from cockpit.sched.invariants import resource_violations
-from cockpit.sched.quotas import NO_LEAF, Quotas
+from cockpit.sched.rules.amounts import ONE, held
+from cockpit.sched.rules.quotas import NO_LEAF, Quotas
 
 if TYPE_CHECKING:
     from cockpit.model.events import EventBody

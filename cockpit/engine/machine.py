@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from cockpit.engine.apply import apply
+from cockpit.engine.apply.events import apply
 from cockpit.engine.indices import Indices
 from cockpit.engine.reactions import effects_of
 from cockpit.engine.timers import Timers, latest_end, next_decay, next_reservation_end

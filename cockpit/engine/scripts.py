@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from cockpit.engine import workers
 from cockpit.engine.decide import replica_ended
-from cockpit.engine.service import drained
+from cockpit.engine.nodes.service import drained
 from cockpit.model import events
 from cockpit.model.job import OCCUPYING, ExitStatus
 

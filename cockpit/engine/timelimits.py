@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from cockpit.engine.submit import edit
+from cockpit.engine.submission.submit import edit
 from cockpit.engine.timers import began_at
 from cockpit.model import events
 from cockpit.model.ids import Millis
@@ -14,9 +14,9 @@ from cockpit.model.job import Job, JobState
 from cockpit.model.quantity import duration_text
 from cockpit.model.reasons import InReservation, NodesReserved
 from cockpit.model.refusal import Refusal, RefusalKind
-from cockpit.model.rules import TIME_LIMIT_SECONDS
-from cockpit.sched.reserved_nodes import closed
-from cockpit.sched.rulebook import Rulebook
+from cockpit.model.rules.spec import TIME_LIMIT_SECONDS
+from cockpit.sched.nodes.reserved import closed
+from cockpit.sched.rules.rulebook import Rulebook
 
 if TYPE_CHECKING:
     from cockpit.engine.access import Actor

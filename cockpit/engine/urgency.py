@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from cockpit.engine.access import Actor, refuse_others
-from cockpit.engine.allowances import is_urgent, urgent_error
-from cockpit.engine.charges import charge
+from cockpit.engine.submission.allowances import is_urgent, urgent_error
+from cockpit.engine.submission.charges import charge
 from cockpit.model import events
 from cockpit.model.asking import SiteFactor, WantedPriority
 from cockpit.model.job import Job, JobState
 from cockpit.model.refusal import Refusal, RefusalKind
-from cockpit.model.rules import DIRECT_PRIORITY, SITE_FACTOR
+from cockpit.model.rules.spec import DIRECT_PRIORITY, SITE_FACTOR
 from cockpit.model.spec import PriorityWord
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ from cockpit.model.eviction import Grounds
 from cockpit.model.ids import Millis
 from cockpit.model.job import EndCause, Job, JobState
 from cockpit.model.spec import WorkerRestart
-from cockpit.sched.amounts import ONE, held
+from cockpit.sched.eviction.shrinking import staying
 from cockpit.sched.growth import grows, next_rank
-from cockpit.sched.shrinking import staying
-from cockpit.sched.tres import billed
+from cockpit.sched.rules.amounts import ONE, held
+from cockpit.sched.rules.tres import billed
 
 _REPLACING = frozenset({JobState.STARTING, JobState.RESUMING, JobState.RUNNING})
 PRESSED = "its node ran short of memory"

@@ -7,7 +7,7 @@ from typing import Generic, TypeVar
 
 from cockpit.formats.kinds import Kind, Reading, Schema, Text, Whole
 from cockpit.formats.measures import Duration, Memory
-from cockpit.model.rules import MEMORY_MIB, Bounds, label_error
+from cockpit.model.rules.spec import MEMORY_MIB, Bounds, label_error
 
 Value = TypeVar("Value")
 

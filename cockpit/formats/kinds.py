@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeVar
 from cockpit.formats.documents import Doubtful
 from cockpit.model.ids import Millis
 from cockpit.model.image import HOST, ImageKind, image_of
-from cockpit.model.rules import MOST_VARIABLES, VARIABLE_PATTERN, Bounds
+from cockpit.model.rules.spec import MOST_VARIABLES, VARIABLE_PATTERN, Bounds
 from cockpit.model.text import visible
 
 Schema = dict[str, Any]
@@ -139,8 +139,9 @@ class Flag:
 class Choice:
     """One word of an enumeration."""
 
-    def __init__(self, words: type[StrEnum]) -> None:
-        self._words = {word.value: word for word in words}
+    def __init__(self, words: type[StrEnum], also: Mapping[str, StrEnum] = MappingProxyType({})) -> None:
+        """`also`: other words for some of them."""
+        self._words = {word.value: word for word in words} | dict(also)
         self.stand_in = next(iter(words))
 
     def read(self, value: object, at: str, reading: Reading) -> StrEnum:

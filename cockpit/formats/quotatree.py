@@ -13,7 +13,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from cockpit.errors import SpecErrors
-from cockpit.formats.jobfile import parsed
+from cockpit.formats.job.file import parsed
 from cockpit.formats.kinds import ListOf, Reading, Schema, Text, described
 from cockpit.formats.tables import Field, Table
 from cockpit.model.quota import MOST, MOST_LEVELS, MOST_NODES, RESOURCES, Amounts, QuotaNode, QuotaTree, tree_errors

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from cockpit.formats.sacctmgr import ASSOCIATION_SETTINGS, QOS_SETTINGS
+from cockpit.formats.slurm.sacctmgr import ASSOCIATION_SETTINGS, QOS_SETTINGS
 from cockpit.headless.registry import VERBS
 from cockpit.headless.typed_line import typed
 from cockpit.model import accountchange as change

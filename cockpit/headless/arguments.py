@@ -115,7 +115,7 @@ def verb_parser(name: str, verb: Verb) -> ArgumentParser:
         add_help=False,
     )
     verb.arguments(parser)
-    parser.add_argument("-c", "--cluster", metavar="NAME", help="the cluster to look at")
+    parser.add_argument("-c", "--cluster", metavar="CLUSTER", help="the cluster to look at")
     parser.add_argument("--show-commands", action="store_true", help=SHOW_COMMANDS)
     parser.add_argument("-h", "--help", action="store_true", help="show this")
     return parser
@@ -175,7 +175,7 @@ def mebibytes(text: str) -> int:
 
 def conditions(text: str) -> tuple[Dependency, ...]:
     """An argument that holds conditions on other jobs, as a job file's `dependencies`."""
-    from cockpit.formats.conditions import Dependencies
+    from cockpit.formats.job.conditions import Dependencies
     from cockpit.formats.kinds import Reading
 
     reading = Reading("/", "")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.output import add_output_options, write_rows
@@ -12,6 +12,24 @@ from cockpit.headless.services import Call
 from cockpit.present.columns import Table
 
 Row = TypeVar("Row")
+_OTHERWISE: Final = {
+    "accounting-sums": "accounting --by user",
+    "launch-script": "launch --dry-run, of a Slurm cluster,",
+}
+"""Tables that are not called as the command that writes them."""
+
+
+def command_of(table: str) -> str:
+    """The command that writes a table."""
+    return _OTHERWISE.get(table) or table.removesuffix("-details").replace("-", " ")
+
+
+def table_of(verb: str) -> Table | None:
+    """What a verb lists; None where it lists nothing."""
+    from cockpit.present.tables.all import TABLES
+
+    written = {command_of(name): table for name, table in TABLES.items()}
+    return written.get(verb) or written.get(verb.partition(" ")[0])
 
 
 def add_list_options(parser: ArgumentParser) -> None:

@@ -94,6 +94,7 @@ VERBS: Final[dict[str, tuple[str, str, str]]] = {
     "engine restart": ("engine", "RESTART", "Restart the embedded engine; jobs go on"),
     "engine unit": ("engine", "UNIT", "Print the machine-wide engine's systemd unit, or install it"),
     "snapshot": ("snapshot", "SNAPSHOT", "Write the cluster as it is now into a file that cockpit opens anywhere"),
+    "completion": ("completion", "COMPLETION", "Print what has bash, zsh or fish complete cockpit's words"),
     "schema": ("schema", "SCHEMA", "Print the JSON Schema of job files, and of each list's JSON"),
     "demo": ("demo", "DEMO", "Open a living cluster of which nothing is real"),
     "play": ("play", "PLAY", "Run the cockpit by a script of keys and expectations; take pictures of it"),

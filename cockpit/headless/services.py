@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -38,6 +38,10 @@ class Services(msgspec.Struct, frozen=True):
     """Let commands open the cluster of that name from now on; gives the file that says so."""
     play: Callable[[Script, Path], None]
     """Run the cockpit by this script; its screenshots go into the folder. Raises `Unmet` where the screen is not so."""
+    reach: Callable[[str | None], Backend | None] = lambda _: None
+    """The same as `connect`, within a moment or not at all: None where that would start an engine."""
+    clusters: Callable[[], Mapping[str, str]] = dict
+    """The names that `-c` knows, with a word about each."""
     saved: Callable[[str | None], Saved] = lambda _: none_saved
     """The filters that were saved for the cluster of that name; it is asked for only when one is wanted."""
 

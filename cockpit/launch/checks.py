@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from cockpit.launch.command import command_errors
-from cockpit.model.kindrules import MOST_BATCH_TASKS
-from cockpit.model.rules import NODES, spec_errors
+from cockpit.model.rules.kinds import MOST_BATCH_TASKS
+from cockpit.model.rules.spec import NODES, spec_errors
+from cockpit.model.rules.text import COMMAND_BYTES
 from cockpit.model.spec import JobSpec, Mode
-from cockpit.model.textrules import COMMAND_BYTES
 
 COMPUTE_QOS = "alibabacloud.com/compute-qos"
 """The label of pods of best effort: `best-effort`."""

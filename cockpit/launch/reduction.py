@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from cockpit.model.machinetypes import bandwidth_gbps
-from cockpit.model.poolrules import REDUCTION_SERVER, SERVERS
+from cockpit.model.rules.pools import REDUCTION_SERVER, SERVERS
 from cockpit.model.spec import WHOLE_CARD
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from cockpit.model.node import Card, Node, NodeState
 from cockpit.model.spec import WHOLE_CARD
 from cockpit.model.view import NodeRow, SliceUse
 from cockpit.present.stranded import Requests, free_milli, usable_cards
-from cockpit.sched.cards import slot_milli
+from cockpit.sched.nodes.cards import slot_milli
 
 
 class CardState(StrEnum):

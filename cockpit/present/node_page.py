@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Final
 
 from cockpit.model.spec import WHOLE_CARD
 from cockpit.present import units
+from cockpit.present.answers.nodes import node_facts, node_sentence
 from cockpit.present.bars import bar
 from cockpit.present.folding import id_text
 from cockpit.present.job_values import elapsed_seconds
-from cockpit.present.node_answer import node_facts, node_sentence
 from cockpit.present.safe import safe
 from cockpit.present.small_table import small_table
 from cockpit.present.spans import MUTED, STRONG, Line, Span, line

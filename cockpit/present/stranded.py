@@ -13,7 +13,7 @@ from cockpit.model.jobrow import JobRow
 from cockpit.model.node import Card, NodeState
 from cockpit.model.spec import NodeSpec
 from cockpit.model.view import NodeRow
-from cockpit.sched.cards import accepts, can_be_whole, share_taken, shareable
+from cockpit.sched.nodes.cards import accepts, can_be_whole, share_taken, shareable
 
 Requests = tuple[NodeSpec, ...]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cockpit.engine.spending import ended_seen, is_open, spending
+from cockpit.engine.views.spending import ended_seen, is_open, spending
 from cockpit.model.ids import Millis
 from cockpit.protocol.pages import pieces
 

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from cockpit.engine import decide, evictions, quotas, reservations, service
-from cockpit.engine.accounts import change_accounts as decide_accounts
-from cockpit.engine.admission import named_elsewhere
+from cockpit.engine import decide, evictions, quotas, reservations
+from cockpit.engine.accounts.changes import change_accounts as decide_accounts
 from cockpit.engine.arrays import addressed, on_each
-from cockpit.engine.catalogue import change_catalogue as decide_catalogue
-from cockpit.engine.submit import edit as edit_job
-from cockpit.engine.submit import submit
+from cockpit.engine.catalogue.changes import change_catalogue as decide_catalogue
+from cockpit.engine.nodes import service
+from cockpit.engine.submission.admission import named_elsewhere
+from cockpit.engine.submission.submit import edit as edit_job
+from cockpit.engine.submission.submit import submit
 from cockpit.engine.timelimits import set_time_limit as decide_limit
 from cockpit.engine.urgency import set_priority as decide_priority
 from cockpit.errors import RequestRefused

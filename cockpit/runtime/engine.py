@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from cockpit.model.view import Overview
     from cockpit.runtime.host import Host
-    from cockpit.sched.predict import Foresight
+    from cockpit.sched.forecast.predict import Foresight
 
 
 class Engine:

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from cockpit.engine import patrol
+from cockpit.engine.nodes import patrol
 from cockpit.model.ids import Millis, NodeName
 from cockpit.runtime import interfaces
 from cockpit.runtime.containers.prechecking import wrong_with_cards

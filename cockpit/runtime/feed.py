@@ -10,10 +10,10 @@ import msgspec
 from msgspec.structs import replace
 
 from cockpit.engine.access import access_to, is_owner, may_see
-from cockpit.engine.ranking import best_priority
 from cockpit.engine.sharing import catalogued_projects
-from cockpit.engine.shown import shown_reason, shown_to
-from cockpit.engine.views import job_row, slowest
+from cockpit.engine.views.ranking import best_priority
+from cockpit.engine.views.rows import job_row, slowest
+from cockpit.engine.views.shown import shown_reason, shown_to
 from cockpit.model.job import JobState
 from cockpit.model.reasons import NotEvaluated
 from cockpit.protocol.pages import LIST_ROWS, PAGE_ROWS, JobsChange, changed_columns, encoded_pages, page_of, start_over
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from cockpit.model.jobrow import JobRow
     from cockpit.runtime.host import Host
     from cockpit.sched.plan import Plan
-    from cockpit.sched.scale import Scale
+    from cockpit.sched.priority.scale import Scale
 
 TICK_SECONDS = 0.1
 RESYNC_ROWS = 20_000

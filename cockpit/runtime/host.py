@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 from msgspec.structs import replace
 
-from cockpit.engine import decide, prechecks, reclaiming, scripts, service, workers
+from cockpit.engine import decide, scripts, workers
 from cockpit.engine.dependencies import consequences
 from cockpit.engine.due import due
 from cockpit.engine.effects import RecordEnded
 from cockpit.engine.foresight import remember
 from cockpit.engine.invariants import violations
+from cockpit.engine.nodes import prechecks, reclaiming, service
 from cockpit.engine.ports import Executor
 from cockpit.engine.workers import may_begin_to_grow
 from cockpit.errors import StoreError
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
     from cockpit.model.view import ReplicaUse
     from cockpit.runtime.clock import Timekeeper
     from cockpit.runtime.containers.entering import EnteredShell, Terminal
-    from cockpit.sched.history import History
+    from cockpit.sched.forecast.history import History
     from cockpit.sched.plan import Plan
 
 HOUR_MS = 3_600_000

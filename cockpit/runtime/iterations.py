@@ -9,7 +9,7 @@ import asyncio
 import re
 from typing import TYPE_CHECKING, Final
 
-from cockpit.engine import patrol
+from cockpit.engine.nodes import patrol
 from cockpit.model.asking import LogStream
 from cockpit.model.events import PerformanceFell
 from cockpit.model.ids import Millis, ReplicaId

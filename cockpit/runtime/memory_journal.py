@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from cockpit.engine.apply import apply
-from cockpit.engine.spending import divided, spans
+from cockpit.engine.apply.events import apply
 from cockpit.engine.state import ClusterState
+from cockpit.engine.views.spending import divided, spans
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence

@@ -20,8 +20,8 @@ from cockpit.model.ids import JobId
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.runtime.asked import Asked, asked_job
 from cockpit.runtime.passing import considerate
-from cockpit.sched.history import History, history_of
-from cockpit.sched.predict import Foresight
+from cockpit.sched.forecast.history import History, history_of
+from cockpit.sched.forecast.predict import Foresight
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from cockpit.engine.access import may_see
-from cockpit.engine.ranking import present_order, ranked, tried_order
+from cockpit.engine.views.ranking import present_order, ranked, tried_order
 from cockpit.model.view import Priorities
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from cockpit.protocol import messages
     from cockpit.runtime.asked import Asked
     from cockpit.runtime.engine import Engine
-    from cockpit.sched.priorities import PriorityTable
+    from cockpit.sched.priority.priorities import PriorityTable
     from cockpit.sched.snapshot import Snapshot
 
 PAGE_ROWS = 1000

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from cockpit.engine.access import Actor, is_owner, may_see
-from cockpit.engine.accountviews import accounts_shown
-from cockpit.engine.catalogueviews import catalogue_shown
-from cockpit.engine.queueviews import queues_shown
-from cockpit.engine.ranking import breakdowns
-from cockpit.engine.shown import shown_explanation, shown_job, shown_reason, shown_to
-from cockpit.engine.views import hold_row, node_rows, overview
+from cockpit.engine.views.accounts import accounts_shown
+from cockpit.engine.views.catalogue import catalogue_shown
+from cockpit.engine.views.queues import queues_shown
+from cockpit.engine.views.ranking import breakdowns
+from cockpit.engine.views.rows import hold_row, node_rows, overview
+from cockpit.engine.views.shown import shown_explanation, shown_job, shown_reason, shown_to
 from cockpit.errors import RequestRefused
 from cockpit.launch.batch import batch_spec
 from cockpit.model import asking

@@ -9,7 +9,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from cockpit.engine import configure, decide, reactions
-from cockpit.engine.catalogue import catalogue_filed
+from cockpit.engine.catalogue.changes import catalogue_filed
 from cockpit.engine.effects import FreezeReplica, KeepContainer, RecordEnded, ThawReplica
 from cockpit.model import events
 from cockpit.model.job import OCCUPYING, JobState
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from cockpit.engine.effects import Effect, StartReplica
     from cockpit.engine.machine import Machine
-    from cockpit.formats.clusterfile import ClusterSetup
+    from cockpit.formats.cluster.file import ClusterSetup
     from cockpit.model.events import EventBody
     from cockpit.model.job import Job
     from cockpit.runtime.engine import Engine

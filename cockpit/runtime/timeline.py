@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from cockpit.engine.catalogueviews import shown_change
-from cockpit.engine.shown import HIDDEN_JOB, jobs_named, shown_body, shown_to
+from cockpit.engine.views.catalogue import shown_change
+from cockpit.engine.views.shown import HIDDEN_JOB, jobs_named, shown_body, shown_to
 from cockpit.model.events import CatalogueChanged
 from cockpit.model.ids import JobId
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from cockpit.engine.access import Actor
-    from cockpit.engine.shown import Shown
+    from cockpit.engine.views.shown import Shown
     from cockpit.model.events import EventRecord
     from cockpit.model.job import Job
     from cockpit.protocol.messages import EventsArgs

@@ -10,7 +10,7 @@ import msgspec
 
 from cockpit.engine.configure import reweighed
 from cockpit.errors import CockpitError, RequestRefused
-from cockpit.formats.clusterweights import with_weights
+from cockpit.formats.cluster.weights import with_weights
 from cockpit.model.refusal import Refusal
 from cockpit.model.view import WeightsSet
 from cockpit.runtime.host import Act

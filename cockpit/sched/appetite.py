@@ -12,7 +12,7 @@ from operator import mul
 
 from cockpit.model.node import Card
 from cockpit.model.spec import WHOLE_CARD, NodeSpec
-from cockpit.sched.cards import accepts, share_taken
+from cockpit.sched.nodes.cards import accepts, share_taken
 from cockpit.sched.policy import Target
 
 Usable = tuple[int, ...]

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from cockpit.model.cluster import PreemptType
-from cockpit.sched.claims import Claims
-from cockpit.sched.clearing import Clearing
+from cockpit.sched.eviction.claims import Claims
+from cockpit.sched.eviction.clearing import Clearing
+from cockpit.sched.eviction.preemption import Preemption
 from cockpit.sched.fragmentation import GradientDescent, target_workload
 from cockpit.sched.index import Index, refreshed
 from cockpit.sched.lineup import LineUp, Listed, line_up
 from cockpit.sched.plan import Plan
 from cockpit.sched.policy import FractionFit, Policy
-from cockpit.sched.preemption import Preemption
-from cockpit.sched.priorities import PriorityTable, prioritised
+from cockpit.sched.priority.priorities import PriorityTable, prioritised
 from cockpit.sched.round import Round
-from cockpit.sched.rulebook import Rulebook
+from cockpit.sched.rules.rulebook import Rulebook
 from cockpit.sched.sequel import beside_starts, following, only_came
 from cockpit.sched.snapshot import Snapshot
 

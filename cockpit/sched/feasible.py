@@ -12,10 +12,10 @@ from cockpit.model.node import Node, NodeState
 from cockpit.model.reasons import NeverFits, NoAlternative, NodesReserved, NoEligibleNode, OfOne, Reason, Resource
 from cockpit.model.spec import JobSpec, NodeSpec
 from cockpit.sched.alternatives import none_of
-from cockpit.sched.eligibility import PRICE, kept_off, suits
-from cockpit.sched.floor import Floor, admits, serves
 from cockpit.sched.launchers import may_launch
-from cockpit.sched.room import Room, room_of, shortfall
+from cockpit.sched.nodes.eligibility import PRICE, kept_off, suits
+from cockpit.sched.nodes.floor import Floor, admits, serves
+from cockpit.sched.nodes.room import Room, room_of, shortfall
 from cockpit.sched.shape import Shape, shape_of
 
 Group = tuple[Room, Sequence[Node]]

@@ -20,11 +20,11 @@ from typing import NamedTuple
 
 from cockpit.model.spec import WHOLE_CARD, NodeSpec
 from cockpit.sched.appetite import Appetite, Usable
-from cockpit.sched.cards import share_taken
 from cockpit.sched.index import Index
+from cockpit.sched.nodes.cards import share_taken
+from cockpit.sched.nodes.room import Room, share_rank, sharing_cards, whole_cards_taken
 from cockpit.sched.placement import pinned
 from cockpit.sched.policy import Target
-from cockpit.sched.room import Room, share_rank, sharing_cards, whole_cards_taken
 from cockpit.sched.shape import Shape
 
 _MOST_TARGETS = 100

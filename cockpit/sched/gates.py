@@ -13,18 +13,18 @@ from cockpit.model.accounts import AssocKey, Usage
 from cockpit.model.job import OCCUPYING, Job
 from cockpit.model.reasons import ArrayFull, Limit, LimitReached, NoQueue, QuotaFull, QuotaMaxJobs, Reason
 from cockpit.sched.alternatives import none_of
-from cockpit.sched.amounts import ONE, Amounts, held, thousandths
 from cockpit.sched.conditions import unmet
-from cockpit.sched.counters import Counters, Tally, counts, of_array, tally
-from cockpit.sched.limits import JOBS, WALL, Budget, Counter, Running
+from cockpit.sched.nodes.reserved import Bars
 from cockpit.sched.placement import Found
-from cockpit.sched.quotas import NO_LEAF, QUOTA
 from cockpit.sched.request import Request, RequestBook
-from cockpit.sched.reserved_nodes import Bars
+from cockpit.sched.rules.amounts import ONE, Amounts, held, thousandths
+from cockpit.sched.rules.counters import Counters, Tally, counts, of_array, tally
+from cockpit.sched.rules.limits import JOBS, WALL, Budget, Counter, Running
+from cockpit.sched.rules.quotas import NO_LEAF, QUOTA
+from cockpit.sched.rules.stops import Stop
+from cockpit.sched.rules.tres import BILLING
 from cockpit.sched.shape import Shape
 from cockpit.sched.snapshot import Snapshot
-from cockpit.sched.stops import Stop
-from cockpit.sched.tres import BILLING
 
 _NO_USAGE = Usage()
 Use = Mapping[Counter, int]

@@ -19,8 +19,8 @@ from cockpit.model.node import Placement
 from cockpit.model.spec import NodeSpec
 from cockpit.sched.decisions import Growth
 from cockpit.sched.index import Index
+from cockpit.sched.nodes.room import Room, allocate
 from cockpit.sched.placement import Fit, fitting
-from cockpit.sched.room import Room, allocate
 from cockpit.sched.shape import Shape, shape_of
 from cockpit.sched.sizes import Sizes
 from cockpit.sched.snapshot import Snapshot
@@ -29,7 +29,7 @@ Grower = tuple[Job, Attempt]
 
 
 class Line(Protocol):
-    """What is kept for whom, see `sched.easy` and `sched.conservative`."""
+    """What is kept for whom, see `backfill.easy` and `backfill.conservative`."""
 
     def allows(self, index: Index, job: JobId, end: Millis, placement: Placement) -> bool:
         """Whether nobody is delayed if the job holds this from now until `end`."""

@@ -13,13 +13,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.node import Allocation, Placement
 from cockpit.model.spec import NodeSpec
-from cockpit.sched.counters import Counters, Tally, tally_of_placed
-from cockpit.sched.floor import Floor
+from cockpit.sched.nodes.floor import Floor
+from cockpit.sched.nodes.room import Room, room_of
+from cockpit.sched.nodes.shelves import Shelves
 from cockpit.sched.request import RequestBook
-from cockpit.sched.room import Room, room_of
-from cockpit.sched.rulebook import Rulebook
+from cockpit.sched.rules.counters import Counters, Tally, tally_of_placed
+from cockpit.sched.rules.rulebook import Rulebook
 from cockpit.sched.shape import Shape
-from cockpit.sched.shelves import Shelves
 from cockpit.sched.snapshot import Snapshot
 
 Located = tuple[tuple[int, Allocation], ...]

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from cockpit.model.ids import JobId, NodeName
 from cockpit.model.node import Allocation, Card, CardSlice, Node, Placement
 from cockpit.model.spec import WHOLE_CARD
-from cockpit.sched.cards import can_be_whole, slot_milli
+from cockpit.sched.nodes.cards import can_be_whole, slot_milli
 
 
 def resource_violations(nodes: Mapping[NodeName, Node], occupied: Mapping[JobId, Placement]) -> list[str]:

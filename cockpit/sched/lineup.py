@@ -11,8 +11,8 @@ from cockpit.sched.request import OPEN, Ask, Bounds, RequestBook
 if TYPE_CHECKING:
     from cockpit.model.ids import JobId
     from cockpit.model.job import Job
-    from cockpit.sched.columns import Order
-    from cockpit.sched.priorities import PriorityTable
+    from cockpit.sched.priority.columns import Order
+    from cockpit.sched.priority.priorities import PriorityTable
 
 
 class LineUp(Protocol):

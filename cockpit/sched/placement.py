@@ -13,11 +13,11 @@ from msgspec.structs import replace
 from cockpit.model.ids import NodeName
 from cockpit.model.node import Allocation, Placement
 from cockpit.model.spec import NodeSpec
-from cockpit.sched.floor import admits
 from cockpit.sched.index import Index
-from cockpit.sched.room import Room, allocate, best_fit_rank, share_rank, sharing_cards, shortfall
+from cockpit.sched.nodes.floor import admits
+from cockpit.sched.nodes.room import Room, allocate, best_fit_rank, share_rank, sharing_cards, shortfall
+from cockpit.sched.nodes.shelves import Shelves, walk
 from cockpit.sched.shape import Shape
-from cockpit.sched.shelves import Shelves, walk
 
 
 class Found(msgspec.Struct, frozen=True):

@@ -9,7 +9,7 @@ import msgspec
 from cockpit.model.ids import JobId, Millis
 from cockpit.sched.decisions import Eviction, Growth, Reserved, Start, Turn
 from cockpit.sched.index import Index
-from cockpit.sched.priorities import PriorityTable
+from cockpit.sched.priority.priorities import PriorityTable
 from cockpit.sched.refusals import Refusals
 from cockpit.sched.round import Round
 

@@ -12,14 +12,14 @@ from msgspec.structs import replace
 from cockpit.model.job import Job
 from cockpit.model.reasons import BehindHead, Limit, NoAlternative, OfOne, Reason, WouldDelay
 from cockpit.sched.alternatives import none_of, of_room
-from cockpit.sched.clearing import Clearing
-from cockpit.sched.easy import InTheWay
+from cockpit.sched.backfill.easy import InTheWay
+from cockpit.sched.eviction.clearing import Clearing
 from cockpit.sched.feasible import infeasible
 from cockpit.sched.gates import Gates
 from cockpit.sched.index import Index
+from cockpit.sched.nodes.reserved import Bars
 from cockpit.sched.placement import has_room
 from cockpit.sched.request import Request
-from cockpit.sched.reserved_nodes import Bars
 from cockpit.sched.shape import Shape
 from cockpit.sched.shortage import Shortages
 

@@ -13,10 +13,10 @@ from cockpit.model.job import ArrayTask, Job
 from cockpit.model.reasons import NotEvaluated, Reason
 from cockpit.sched.conditions import is_conditional
 from cockpit.sched.entries import Entry, partitions_of
-from cockpit.sched.limits import NOBODY, Party
-from cockpit.sched.rulebook import Rulebook
+from cockpit.sched.rules.limits import NOBODY, Party
+from cockpit.sched.rules.rulebook import Rulebook
+from cockpit.sched.rules.stops import Stops
 from cockpit.sched.shape import Shape, shape_of
-from cockpit.sched.stops import Stops
 
 Bounds = MutableSequence[int]
 """By the number of a shape or request: the time limit, in seconds, from which on nothing of it is tried any more."""

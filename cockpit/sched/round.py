@@ -11,11 +11,11 @@ from cockpit.model.growth import NoGrowth
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import Job
 from cockpit.model.reasons import BeginsLater, BehindHead, Limit, Reason
-from cockpit.sched.amounts import ONE, Amounts
-from cockpit.sched.clearing import Clearing
-from cockpit.sched.conservative import Conservative
+from cockpit.sched.backfill.conservative import Conservative
+from cockpit.sched.backfill.easy import Easy, InOrder
 from cockpit.sched.decisions import Growth, Start, Turn
-from cockpit.sched.easy import Easy, InOrder
+from cockpit.sched.eviction.clearing import Clearing
+from cockpit.sched.eviction.reclaim import Claim, Reclaim
 from cockpit.sched.feasible import infeasible
 from cockpit.sched.fleet.reserved import reserved_room
 from cockpit.sched.fleet.totals import by_totals, totalled
@@ -24,16 +24,16 @@ from cockpit.sched.growth import Wanted, further_workers, growing, grown
 from cockpit.sched.index import Index
 from cockpit.sched.launchers import launcher_node
 from cockpit.sched.lineup import LineUp
+from cockpit.sched.nodes.reserved import Bars
 from cockpit.sched.placement import Fit, Found, find
 from cockpit.sched.policy import Policy
-from cockpit.sched.reclaim import Claim, Reclaim
 from cockpit.sched.refusals import Noted, Refusals
 from cockpit.sched.request import NO_SHAPE, OPEN, Ask, Bounds, Request
-from cockpit.sched.reserved_nodes import Bars
+from cockpit.sched.rules.amounts import ONE, Amounts
+from cockpit.sched.rules.tres import BILLING
 from cockpit.sched.shape import Shape, alternative
 from cockpit.sched.sizes import Sizes
 from cockpit.sched.snapshot import Snapshot
-from cockpit.sched.tres import BILLING
 from cockpit.sched.turns import take_turns
 
 LINES: dict[BackfillKind, type[InOrder | Conservative]] = {

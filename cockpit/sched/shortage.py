@@ -10,14 +10,14 @@ from msgspec.structs import replace
 from cockpit.model.reasons import NodeShortfall, NotEnoughFree, NotEvaluated, OfOne, Reason, Resource
 from cockpit.model.spec import NodeSpec
 from cockpit.sched.alternatives import none_of
-from cockpit.sched.cards import accepts
 from cockpit.sched.feasible import infeasible, kept_by, wanted
-from cockpit.sched.floor import Kind
 from cockpit.sched.index import Index
+from cockpit.sched.nodes.cards import accepts
+from cockpit.sched.nodes.floor import Kind
+from cockpit.sched.nodes.room import Room, shortfall, whole_cards
+from cockpit.sched.nodes.shelves import Shelves
 from cockpit.sched.placement import find, fitting, pinned
-from cockpit.sched.room import Room, shortfall, whole_cards
 from cockpit.sched.shape import Shape
-from cockpit.sched.shelves import Shelves
 
 _MOST_NEAREST = 3
 _NEARNESS = (Resource.MEMORY, Resource.CPUS, Resource.NODE, Resource.CARDS, Resource.CARD_SHARE)

@@ -9,11 +9,11 @@ from msgspec.structs import replace
 from cockpit.model.ids import NodeName
 from cockpit.model.job import OCCUPYING, Job
 from cockpit.model.node import Node, Placement
-from cockpit.sched.amounts import ONE, Amounts, held
 from cockpit.sched.gates import Gates
-from cockpit.sched.limits import JOBS
-from cockpit.sched.rulebook import Rulebook
-from cockpit.sched.tres import BILLING
+from cockpit.sched.rules.amounts import ONE, Amounts, held
+from cockpit.sched.rules.limits import JOBS
+from cockpit.sched.rules.rulebook import Rulebook
+from cockpit.sched.rules.tres import BILLING
 
 
 class Sizes:

@@ -16,7 +16,7 @@ from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import OCCUPYING, Job, JobState
 from cockpit.sched.decisions import Turn
 from cockpit.sched.index import Index
-from cockpit.sched.precedence import GANG
+from cockpit.sched.rules.precedence import GANG
 from cockpit.sched.snapshot import Snapshot
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from cockpit.engine.spending import divided, merged, spans
+from cockpit.engine.views.spending import divided, merged, spans
 from cockpit.errors import StoreError
 from cockpit.model.accounting import Span, Spent
 from cockpit.model.job import Job

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from cockpit.present.job_list import Changes
+from cockpit.present.job.list import Changes
 
 if TYPE_CHECKING:
     from cockpit.model.ids import JobId

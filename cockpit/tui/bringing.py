@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cockpit.formats.foreign.bringing import Brought
-    from cockpit.present.job_form import ReadJobs
+    from cockpit.present.form.fields import ReadJobs
 
 MOST_FILES: Final = 500
 """Of a folder so many are looked into."""
@@ -64,7 +64,7 @@ def _from_there(found: Brought, folder: Path, read: ReadJobs) -> Brought:
     """With whole paths, if it can be read as it is."""
     import msgspec
 
-    from cockpit.formats.specfile import spec_as_table
+    from cockpit.formats.job.specfile import spec_as_table
 
     try:
         (spec,) = read("job.json", msgspec.json.encode(found.values).decode(), str(folder.absolute()))

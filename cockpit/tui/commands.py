@@ -24,10 +24,10 @@ from cockpit.present.tables.jobs import JOBS
 from cockpit.present.tables.nodes import NODES
 from cockpit.present.tables.priority import PRIORITY
 from cockpit.present.tables.queues import QUEUES
-from cockpit.tui import account_deeds, catalogue_deeds, directive_deeds, node_deeds
-from cockpit.tui.actions import ACTIONS, called, command_name
-from cockpit.tui.job_deeds import prioritise
-from cockpit.tui.limit_deeds import COMMAND, set_limit
+from cockpit.tui.actions.all import ACTIONS, called, command_name
+from cockpit.tui.deeds import accounts, catalogue, directives, nodes
+from cockpit.tui.deeds.jobs import prioritise
+from cockpit.tui.deeds.limits import COMMAND, set_limit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -140,17 +140,17 @@ def _time_limit(app: Face, text: str) -> None:
 
 def _signal(app: Face, name: str) -> None:
     """To the chosen jobs."""
-    app.perform("signal", lambda face: directive_deeds.send_signal(face, name))
+    app.perform("signal", lambda face: directives.send_signal(face, name))
 
 
 def _update(app: Face, text: str) -> None:
     """Of the chosen jobs."""
-    app.perform("update", lambda face: directive_deeds.update(face, text))
+    app.perform("update", lambda face: directives.update(face, text))
 
 
 def _submit(app: Face, file: str) -> None:
     """A job file, or a batch script."""
-    app.perform("new", lambda face: directive_deeds.submit_file(face, file))
+    app.perform("new", lambda face: directives.submit_file(face, file))
 
 
 def _weights(app: Face, text: str) -> None:
@@ -178,15 +178,15 @@ _WITH_WORDS: Final[dict[str, Callable[[Face, str], None]]] = {
     "filter": _filter,
     "save-filter": _save_filter,
     "delete-filter": _delete_filter,
-    "accounts": account_deeds.run_words,
-    "catalogue": catalogue_deeds.run_words,
-    "nodes": node_deeds.words_of("nodes"),
-    "reservations": node_deeds.words_of("reservations"),
+    "accounts": accounts.run_words,
+    "catalogue": catalogue.run_words,
+    "nodes": nodes.words_of("nodes"),
+    "reservations": nodes.words_of("reservations"),
     "new": _bring,
     "priority": _priority,
     COMMAND: _time_limit,
     "signal": _signal,
-    directive_deeds.UPDATE: _update,
+    directives.UPDATE: _update,
     "submit": _submit,
     "weights": _weights,
     "ctx": _cluster,

@@ -31,8 +31,8 @@ SAVING = "# Save and leave to go back to the form; leave without saving to chang
 
 async def write_new(app: Face) -> None:
     """A first job."""
-    from cockpit.formats.jobfile import job_values
-    from cockpit.formats.template import REGULAR, template
+    from cockpit.formats.job.file import job_values
+    from cockpit.formats.job.template import REGULAR, template
 
     values = job_values(SOURCE, template(REGULAR, str(Path.cwd())))
     await _fill_in(app, "New job", values, _submitting(app))
@@ -48,7 +48,7 @@ async def write_brought(app: Face, path: Path) -> None:
 
 async def write_clone(app: Face, spec: JobSpec) -> None:
     """The same under a free name."""
-    from cockpit.formats.specfile import spec_as_table
+    from cockpit.formats.job.specfile import spec_as_table
 
     copy = cloned(spec, {each.name for each in app.job_rows.list.rows()})
     await _fill_in(app, f"A copy of {safe(spec.name)}", spec_as_table(copy), _submitting(app))
@@ -56,7 +56,7 @@ async def write_clone(app: Face, spec: JobSpec) -> None:
 
 async def write_session(app: Face, spec: JobSpec) -> JobId | None:
     """A session like the job; its id, or None where the form was left."""
-    from cockpit.formats.specfile import spec_as_table
+    from cockpit.formats.job.specfile import spec_as_table
     from cockpit.launch.sessions import development
 
     begun: list[JobId] = []
@@ -72,7 +72,7 @@ async def write_session(app: Face, spec: JobSpec) -> JobId | None:
 
 async def write_training(app: Face, spec: JobSpec) -> None:
     """A job where the session is, whose command is still to be typed."""
-    from cockpit.formats.specfile import spec_as_table
+    from cockpit.formats.job.specfile import spec_as_table
     from cockpit.launch.sessions import training
 
     values = spec_as_table(_named_freely(app, training(spec)))
@@ -85,7 +85,7 @@ def _named_freely(app: Face, spec: JobSpec) -> JobSpec:
 
 async def write_again(app: Face, detail: JobDetail) -> None:
     """A queued job's spec; it keeps its id and its place."""
-    from cockpit.formats.specfile import spec_as_table
+    from cockpit.formats.job.specfile import spec_as_table
 
     job = detail.job
 
@@ -120,8 +120,8 @@ async def _fill_in(
 def _in_editor(app: Face, values: Mapping[str, object]) -> Brought | None:
     """What the person made of them, be it another system's; None when they were left as they were."""
     from cockpit.formats.foreign.bringing import JOB_FILE, Brought, brought
-    from cockpit.formats.jobfile import job_values
-    from cockpit.formats.specfile import values_as_yaml
+    from cockpit.formats.job.file import job_values
+    from cockpit.formats.job.specfile import values_as_yaml
 
     app.check_terminal()
     head = SAVING.format(folder=Path.cwd())

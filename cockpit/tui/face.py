@@ -25,20 +25,20 @@ if TYPE_CHECKING:
     from cockpit.model.priority import WeightChanges
     from cockpit.model.spec import JobSpec
     from cockpit.model.view import AccountRow, AccountsShown, ClusterRow, JobDetail, NodeRow, Overview
-    from cockpit.present.answer import Around
+    from cockpit.present.cells.jobs import Laid
     from cockpit.present.columns import Context
     from cockpit.present.frame import Key, Standing
-    from cockpit.present.job_cells import Laid
+    from cockpit.present.job.answer import Around
     from cockpit.runtime.tensorboard import Board
-    from cockpit.tui.account_rows import AccountRows, QosRows
-    from cockpit.tui.card_rows import CardRows
-    from cockpit.tui.catalogue_rows import CatalogueRows
-    from cockpit.tui.cluster_rows import ClusterRows
-    from cockpit.tui.job_rows import JobRows
-    from cockpit.tui.node_rows import NodeRows
-    from cockpit.tui.priority_rows import PriorityRows
-    from cockpit.tui.queue_rows import QueueRows
-    from cockpit.tui.spending_rows import SpendingRows
+    from cockpit.tui.rows.accounts import AccountRows, QosRows
+    from cockpit.tui.rows.cards import CardRows
+    from cockpit.tui.rows.catalogue import CatalogueRows
+    from cockpit.tui.rows.clusters import ClusterRows
+    from cockpit.tui.rows.jobs import JobRows
+    from cockpit.tui.rows.nodes import NodeRows
+    from cockpit.tui.rows.priority import PriorityRows
+    from cockpit.tui.rows.queues import QueueRows
+    from cockpit.tui.rows.spending import SpendingRows
     from cockpit.tui.theme import RoleTheme
 
 
@@ -136,7 +136,13 @@ class Face(KeysInTurn):
     announces: bool
     """Every act shows the command that it runs on the cluster, and asks."""
     loaded: bool
-    """The first list of jobs has come."""
+    """Jobs of the first list have come."""
+    all_came: bool
+    """All of them have."""
+
+    @abstractmethod
+    def waiting_seconds(self) -> int:
+        """Since it was opened."""
 
     def notify(
         self,

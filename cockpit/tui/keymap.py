@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from cockpit.errors import SpecErrors
 from cockpit.present.nearest import nearest
 from cockpit.present.safe import safe
-from cockpit.tui.actions import ACTIONS, BY_ID
+from cockpit.tui.actions.all import ACTIONS, BY_ID
 from cockpit.tui.keys import CHORD, MOVING, key_name, key_of
 
 if TYPE_CHECKING:

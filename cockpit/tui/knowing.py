@@ -5,30 +5,30 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from cockpit.present.answer import Around
+from cockpit.present.cells.jobs import Laid
+from cockpit.present.cells.nodes import card_demand
 from cockpit.present.columns import Context
 from cockpit.present.frame import Standing
-from cockpit.present.job_cells import Laid
+from cockpit.present.job.answer import Around
 from cockpit.present.moments import clock_of_second
-from cockpit.present.node_cells import card_demand
 from cockpit.present.overview import capacity
 from cockpit.tui import offers
-from cockpit.tui.account_rows import AccountRows, QosRows
 from cockpit.tui.ascii import AsciiFilter
-from cockpit.tui.card_rows import CardRows
-from cockpit.tui.catalogue_rows import CatalogueRows
-from cockpit.tui.cluster_rows import ClusterRows
 from cockpit.tui.expecting import Expecting
 from cockpit.tui.face import Face
 from cockpit.tui.foretelling import Foretelling
-from cockpit.tui.job_rows import JobRows
 from cockpit.tui.keymap import with_keys
-from cockpit.tui.node_rows import NodeRows
 from cockpit.tui.outside import Outside
-from cockpit.tui.priority_rows import PriorityRows
-from cockpit.tui.queue_rows import QueueRows
+from cockpit.tui.rows.accounts import AccountRows, QosRows
+from cockpit.tui.rows.cards import CardRows
+from cockpit.tui.rows.catalogue import CatalogueRows
+from cockpit.tui.rows.clusters import ClusterRows
+from cockpit.tui.rows.jobs import JobRows
+from cockpit.tui.rows.nodes import NodeRows
+from cockpit.tui.rows.priority import PriorityRows
+from cockpit.tui.rows.queues import QueueRows
+from cockpit.tui.rows.spending import SpendingRows
 from cockpit.tui.screens.main import MainScreen
-from cockpit.tui.spending_rows import SpendingRows
 from cockpit.tui.standstill import Standstill
 from cockpit.tui.widgets.table import MARGIN
 

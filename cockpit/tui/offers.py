@@ -10,7 +10,7 @@ from textual.markup import escape
 from cockpit.present.frame import Key
 from cockpit.present.safe import safe
 from cockpit.present.saved import SAVED
-from cockpit.tui.actions import command_name
+from cockpit.tui.actions.all import command_name
 from cockpit.tui.face import HelpEntry
 from cockpit.tui.keys import key_name
 

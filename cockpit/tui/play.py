@@ -43,7 +43,7 @@ LOOK_SECONDS = 0.1
 GLANCE_SECONDS = 0.02
 """The same in real time: an editor or a shell may be at work."""
 QUIET_TURNS = 3
-"""What widgets tell each other goes round a few times."""
+"""What widgets tell each other goes round a few times, by way of the screen."""
 
 
 class Player:
@@ -108,15 +108,24 @@ class Player:
 
     async def _settle(self) -> None:
         """Until every key has had its effect, and every message that came of it. No time is waited for."""
-        while not (self.app.keys_are_done or self.over):
-            await self._pilot.pause(0)
         for _ in range(QUIET_TURNS):
-            await self._pilot.pause(0)
+            await _rest()
+            while not (self.app.keys_are_done or self.over):
+                await self._pilot.pause(0)
+            await self._pilot.wait_for_animation()  # there is none: the screen is brought up to date
 
     @property
     def over(self) -> bool:
         """The cockpit was left."""
         return self.app.return_code is not None
+
+
+async def _rest() -> None:
+    """Until nothing is left to do but to wait for time or somebody else."""
+    loop = asyncio.get_running_loop()
+    await asyncio.sleep(0)
+    while getattr(loop, "_ready", ()):  # noqa: ASYNC110 - asyncio has no other word for it
+        await asyncio.sleep(0)
 
 
 def play(open_session: Callable[[], Awaitable[Session]], script: Script, folder: Path) -> None:

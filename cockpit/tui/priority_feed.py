@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from cockpit.model.priority import WeightChanges
     from cockpit.model.view import Priorities
-    from cockpit.tui.priority_rows import PriorityRows
+    from cockpit.tui.rows.priority import PriorityRows
 
 LEAST_SECONDS = 0.1
 USUAL_SECONDS = 2.0

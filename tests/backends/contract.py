@@ -24,7 +24,7 @@ from cockpit.model.job import JobState
 from cockpit.model.priority import WeightChanges
 from cockpit.model.reasons import Held
 from cockpit.model.refusal import RefusalKind
-from cockpit.present.events import event_kind
+from cockpit.present.events.sentences import event_kind
 from tests.builders import a_spec
 
 if TYPE_CHECKING:

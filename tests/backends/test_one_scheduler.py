@@ -9,8 +9,8 @@ import pytest
 
 from cockpit.backends.demo.backend import DemoCluster
 from cockpit.backends.demo.fixture import read_fixture
-from cockpit.engine.pod_replay import PodReplay
-from cockpit.engine.replay import Arrival, Replay
+from cockpit.engine.replay.jobs import Arrival, Replay
+from cockpit.engine.replay.pods import PodReplay
 from cockpit.model.events import JobSubmitted
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import JobState

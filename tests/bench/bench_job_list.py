@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from cockpit.model.job import JobState
 from cockpit.model.reasons import NotEnoughFree, Resource
 from cockpit.present.columns import Context
-from cockpit.present.job_list import JobList
+from cockpit.present.job.list import JobList
 from cockpit.protocol.pages import PAGE_ROWS, JobsPage, page_of, rows_of
 from cockpit.tui.opening import SELDOM
 from tests.bench.figures import Figures

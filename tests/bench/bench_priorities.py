@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cockpit.sched.priorities import PriorityTable, prioritised
+from cockpit.sched.priority.priorities import PriorityTable, prioritised
 from tests.sched.crowd import Crowd, cluster_of
 
 if TYPE_CHECKING:

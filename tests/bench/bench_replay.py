@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cockpit.formats.swf import read_swf
-from cockpit.formats.swf_history import history
+from cockpit.formats.traces.swf import read_swf
+from cockpit.formats.traces.swf_history import history
 from cockpit.headless.verbs.replay import replayed
 from tests.oracles.traces import trace
 

@@ -23,8 +23,8 @@ from cockpit.backends.slurm.wire.recorded import RecordedCommands
 from cockpit.model.ids import Millis
 from cockpit.present.columns import Context
 from cockpit.runtime.clock import VirtualClock
-from cockpit.tui.job_rows import JobRows
 from cockpit.tui.opening import SELDOM
+from cockpit.tui.rows.jobs import JobRows
 
 if TYPE_CHECKING:
     from tests.bench.figures import Figures

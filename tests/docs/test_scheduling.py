@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from cockpit.engine.ranking import ranked, tried_order
-from cockpit.formats.clusterfile import read_cluster
+from cockpit.engine.views.ranking import ranked, tried_order
+from cockpit.formats.cluster.file import read_cluster
 from cockpit.formats.weighttext import NAMES, read_weights
 from cockpit.headless.grid import grid_lines
 from cockpit.model.accounts import Usage
@@ -21,10 +21,10 @@ from cockpit.model.view import Priorities
 from cockpit.present.columns import Context
 from cockpit.present.reasons import REASON_TYPES
 from cockpit.present.tables.priority import table_of
-from cockpit.sched.priorities import PriorityTable, prioritised
+from cockpit.sched.priority.priorities import PriorityTable, prioritised
 from cockpit.sched.snapshot import Snapshot
 from tests.builders import ANN, BOB, HOUR, NOON, a_node, a_spec
-from tests.present.test_fleet_words import REASONS as FLEET_SENTENCES
+from tests.present.events.test_fleet import REASONS as FLEET_SENTENCES
 from tests.present.test_reasons import SENTENCES
 from tests.present.test_rule_reasons import SENTENCES as RULE_SENTENCES
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cockpit.tui.actions import ACTIONS
+from cockpit.tui.actions.all import ACTIONS
 from cockpit.tui.keys import MOVING, key_name, key_of
 from cockpit.tui.screens.form import FormScreen
 

@@ -10,7 +10,7 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cockpit.engine.apply import apply
+from cockpit.engine.apply.events import apply
 from cockpit.engine.invariants import violations
 from cockpit.engine.machine import Machine
 from cockpit.engine.state import ClusterState

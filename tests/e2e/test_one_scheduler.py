@@ -8,13 +8,13 @@ import pytest
 
 from cockpit.backends.demo.backend import DemoCluster
 from cockpit.backends.demo.fixture import read_fixture
-from cockpit.engine.replay import Arrival, Replay
-from cockpit.formats.swf_history import machine
+from cockpit.engine.replay.jobs import Arrival, Replay
+from cockpit.formats.traces.swf_history import machine
 from cockpit.model.events import JobSubmitted
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import JobState
 from cockpit.model.reasons import BehindHead
-from cockpit.sched.easy import Easy
+from cockpit.sched.backfill.easy import Easy
 from cockpit.sched.policy import Policy
 from tests.builders import ANN, HOUR, a_spec
 from tests.runtime.host_world import World

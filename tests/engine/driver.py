@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cockpit.engine import decide, prechecks
+from cockpit.engine import decide
 from cockpit.engine.access import Actor
 from cockpit.engine.dependencies import consequences
 from cockpit.engine.due import due
 from cockpit.engine.effects import Effect
 from cockpit.engine.invariants import violations
 from cockpit.engine.machine import Machine
+from cockpit.engine.nodes import prechecks
 from cockpit.engine.state import ClusterState
-from cockpit.engine.submit import submit
+from cockpit.engine.submission.submit import submit
 from cockpit.model import events
 from cockpit.model.events import EventBody, EventRecord
 from cockpit.model.ids import JobId, Millis, ReplicaId

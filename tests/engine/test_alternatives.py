@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from cockpit.engine.submit import edit
-from cockpit.engine.views import demand, job_row
+from cockpit.engine.submission.submit import edit
+from cockpit.engine.views.rows import demand, job_row
 from cockpit.model.events import JobPlaced
 from cockpit.model.job import JobState
 from cockpit.model.reasons import NoAlternative

@@ -6,7 +6,7 @@ import pytest
 
 from cockpit.engine.access import Actor
 from cockpit.engine.arrays import addressed, task
-from cockpit.engine.submit import edit, submit
+from cockpit.engine.submission.submit import edit, submit
 from cockpit.model.events import JobSubmitted
 from cockpit.model.job import ArrayTask
 from cockpit.model.refusal import Refusal

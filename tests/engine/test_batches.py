@@ -6,8 +6,8 @@ import pytest
 
 from cockpit.engine.access import Actor
 from cockpit.engine.arrays import addressed
-from cockpit.engine.submit import edit, submit
-from cockpit.engine.views import job_row
+from cockpit.engine.submission.submit import edit, submit
+from cockpit.engine.views.rows import job_row
 from cockpit.model.cluster import Cluster
 from cockpit.model.events import ClusterConfigured
 from cockpit.model.job import ArrayTask

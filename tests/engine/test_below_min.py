@@ -8,8 +8,8 @@ from msgspec.structs import replace
 from cockpit.engine import decide, evictions
 from cockpit.engine.effects import Force, SignalReplica, TellWorkers
 from cockpit.engine.machine import Machine
-from cockpit.engine.submit import edit
-from cockpit.engine.views import job_row, overview
+from cockpit.engine.submission.submit import edit
+from cockpit.engine.views.rows import job_row, overview
 from cockpit.model import events
 from cockpit.model.ids import JobId
 from cockpit.model.job import EndCause, JobState

@@ -7,9 +7,9 @@ from msgspec.structs import replace
 
 from cockpit.engine import decide
 from cockpit.engine.access import Actor
-from cockpit.engine.admission import named_elsewhere
 from cockpit.engine.evictions import requeue
-from cockpit.engine.submit import edit, submit
+from cockpit.engine.submission.admission import named_elsewhere
+from cockpit.engine.submission.submit import edit, submit
 from cockpit.model.events import DependencyFailed, DependencyMet
 from cockpit.model.ids import JobId
 from cockpit.model.job import JobState

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from cockpit.engine import decide
 from cockpit.engine.access import Actor
 from cockpit.engine.machine import Machine
-from cockpit.engine.submit import submit
+from cockpit.engine.submission.submit import submit
 from cockpit.model import events
 from cockpit.model.catalogue import AlgorithmEntry, ImageEntry, ModelEntry, PoolEntry, SpecEntry
 from cockpit.model.fleet import OVER_CLUSTERS, BindingMode, FleetPart, Member

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cockpit.engine.access import Actor
-from cockpit.engine.submit import submit
+from cockpit.engine.submission.submit import submit
 from cockpit.model import events
 from cockpit.model.fleet import Member
 from cockpit.model.job import OCCUPYING

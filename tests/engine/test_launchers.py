@@ -7,8 +7,8 @@ from msgspec.structs import replace
 
 from cockpit.engine.access import Actor
 from cockpit.engine.effects import RemoveContainer, StartReplica, TellWorkers
-from cockpit.engine.spending import spans
-from cockpit.engine.submit import submit
+from cockpit.engine.submission.submit import submit
+from cockpit.engine.views.spending import spans
 from cockpit.engine.workers import silent
 from cockpit.model import events
 from cockpit.model.ids import JobId

@@ -6,7 +6,7 @@ import pytest
 
 from cockpit.engine import decide
 from cockpit.engine.access import Actor
-from cockpit.engine.submit import edit, submit
+from cockpit.engine.submission.submit import edit, submit
 from cockpit.model.ids import NodeName
 from cockpit.model.job import JobState
 from cockpit.model.reasons import Held, NeverFits, NotEnoughFree

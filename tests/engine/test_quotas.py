@@ -7,9 +7,9 @@ from msgspec.structs import replace
 
 from cockpit.engine.access import Actor
 from cockpit.engine.machine import Machine
-from cockpit.engine.queueviews import queues_shown
 from cockpit.engine.quotas import apply_quota, remove_quota
 from cockpit.engine.state import ClusterState
+from cockpit.engine.views.queues import queues_shown
 from cockpit.formats.quotatree import read_quota_tree
 from cockpit.model.ids import Millis
 from cockpit.model.quota import QuotaNode, QuotaTree

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from cockpit.engine.queueviews import queues_shown
 from cockpit.engine.quotas import apply_quota
+from cockpit.engine.views.queues import queues_shown
 from cockpit.model import events
 from cockpit.model.eviction import Grounds
 from cockpit.model.job import EndCause, JobState

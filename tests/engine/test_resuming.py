@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from cockpit.engine import decide, evictions, prechecks
+from cockpit.engine import decide, evictions
 from cockpit.engine.access import Actor
 from cockpit.engine.effects import CheckNodes, Force, SignalReplica, StartReplica
 from cockpit.engine.machine import Machine
+from cockpit.engine.nodes import prechecks
 from cockpit.engine.state import ClusterState
-from cockpit.engine.submit import submit
+from cockpit.engine.submission.submit import submit
 from cockpit.model import events
 from cockpit.model.accounts import Accounts, Association, Qos
 from cockpit.model.cluster import Cluster, Preemption

@@ -17,10 +17,10 @@ from msgspec.structs import replace
 
 from cockpit.engine import decide
 from cockpit.engine.access import Actor
-from cockpit.engine.apply import apply
+from cockpit.engine.apply.events import apply
 from cockpit.engine.machine import Machine
 from cockpit.engine.state import ClusterState
-from cockpit.engine.submit import edit, submit
+from cockpit.engine.submission.submit import edit, submit
 from cockpit.model import events
 from cockpit.model.accounts import Usage
 from cockpit.model.ids import JobId, Millis, UserName
@@ -28,9 +28,9 @@ from cockpit.model.job import OCCUPYING, Job, JobState, Submitter
 from cockpit.model.spec import Array, Dependency, DependencyKind
 from cockpit.sched.cycle import cycle
 from cockpit.sched.entries import partitions_of
-from cockpit.sched.fair_tree import fair_tree
 from cockpit.sched.policy import Policy
-from cockpit.sched.share_tree import ShareTree
+from cockpit.sched.priority.fair_tree import fair_tree
+from cockpit.sched.priority.share_tree import ShareTree
 from tests.builders import SECOND
 from tests.engine.driver import EngineDriver
 from tests.sched.naive_plan import NaiveEasy

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from cockpit.engine import decide, service
+from cockpit.engine import decide
 from cockpit.engine.effects import RemoveContainer, SignalReplica, StageReplica, StartReplica
-from cockpit.engine.submit import submit
+from cockpit.engine.nodes import service
+from cockpit.engine.submission.submit import submit
 from cockpit.model import events
 from cockpit.model.cluster import Cluster
 from cockpit.model.eviction import Grounds

@@ -12,15 +12,16 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from msgspec.structs import replace
 
-from cockpit.engine import decide, evictions, prechecks, service
+from cockpit.engine import decide, evictions
 from cockpit.engine.access import Actor
-from cockpit.engine.apply import apply
+from cockpit.engine.apply.events import apply
 from cockpit.engine.dependencies import Fates, verdict
 from cockpit.engine.machine import Machine
+from cockpit.engine.nodes import prechecks, service
 from cockpit.engine.quotas import apply_quota
 from cockpit.engine.reservations import make_reservation
 from cockpit.engine.state import ClusterState
-from cockpit.engine.submit import edit, submit
+from cockpit.engine.submission.submit import edit, submit
 from cockpit.engine.urgency import set_priority
 from cockpit.model import events
 from cockpit.model.accounts import Qos

@@ -6,15 +6,15 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from cockpit.engine.apply import apply
+from cockpit.engine.apply.events import apply
 from cockpit.engine.machine import Machine
 from cockpit.engine.state import ClusterState
-from cockpit.engine.submit import edit
+from cockpit.engine.submission.submit import edit
 from cockpit.model import events
 from cockpit.model.accounts import Association, assoc_key
 from cockpit.model.cluster import Cluster, Partition, Priority, PriorityFlag, PriorityKind, UsageReset, Weights
 from cockpit.model.ids import JobId
-from cockpit.sched.priorities import prioritised
+from cockpit.sched.priority.priorities import prioritised
 from tests.builders import ANN, BOB, MINUTE, SECOND, a_node, a_spec
 from tests.engine.driver import EngineDriver
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cockpit.engine import decide
-from cockpit.engine.submit import edit
+from cockpit.engine.submission.submit import edit
 from cockpit.model import events
 from cockpit.model.accounts import Association
 from cockpit.model.cluster import Cluster, Priority, PriorityFlag, PriorityKind, Reservation, UsageReset

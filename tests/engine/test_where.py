@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cockpit.engine.access import Actor
-from cockpit.engine.submit import submit
+from cockpit.engine.submission.submit import submit
 from cockpit.model.labels import Taint, Toleration
 from cockpit.model.reasons import NoEligibleNode
 from cockpit.model.refusal import Refusal

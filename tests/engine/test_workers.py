@@ -13,12 +13,12 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from msgspec.structs import replace
 
 from cockpit.engine import decide, evictions
-from cockpit.engine.apply import apply
+from cockpit.engine.apply.events import apply
 from cockpit.engine.effects import Force, RemoveContainer, SignalReplica, StartReplica, TellWorkers
 from cockpit.engine.machine import Machine
 from cockpit.engine.scripts import prolog_failed
-from cockpit.engine.spending import spans
 from cockpit.engine.state import ClusterState
+from cockpit.engine.views.spending import spans
 from cockpit.model import events
 from cockpit.model.accounts import Accounts, Association, AssocKey, Qos
 from cockpit.model.cluster import Cluster, Preemption

@@ -6,8 +6,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from cockpit.formats.clusterfields import ClusterFile
-from cockpit.formats.rulefields import Accounting
+from cockpit.formats.cluster.fields import ClusterFile
+from cockpit.formats.cluster.rule_fields import Accounting
 from cockpit.model.accounts import Association, Limits, Qos
 from cockpit.model.cluster import (
     Backfill,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from cockpit.errors import SpecErrors
-from cockpit.formats.clusterfile import ClusterSetup, read_cluster
+from cockpit.formats.cluster.file import ClusterSetup, read_cluster
 from cockpit.formats.clusterinit import has_rules, initial_cluster
-from cockpit.formats.slurmspec import SlurmSpec, read_slurm_spec
+from cockpit.formats.slurm.spec import SlurmSpec, read_slurm_spec
 from cockpit.model.cluster import PriorityKind
 from cockpit.model.ids import NodeName
 from cockpit.model.node import Node

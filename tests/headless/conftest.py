@@ -117,6 +117,9 @@ class Desk:
         self.clock = [NOW]
         self.site = SiteDouble()
         self.used: list[str] = []
+        self.reached: MemoryBackend | None = None
+        self.reaches: list[str | None] = []
+        self.names: dict[str, str] = {}
 
     def __call__(self, *argv: str, stdin: bytes = b"", terminal: bool = False, columns: int = 120) -> Done:
         out, err = _Stream(terminal=terminal), _Stream(terminal=terminal)
@@ -136,6 +139,8 @@ class Desk:
             site=self._site,
             use_cluster=self._use,
             play=self._play,
+            reach=self._reach,
+            clusters=lambda: self.names,
             saved=lambda _: lambda table: self.saved.get(table, {}),
         )
         code = run(argv, services, streams)
@@ -144,6 +149,10 @@ class Desk:
     def _connect(self, cluster: str | None) -> MemoryBackend:
         self.connected.append(cluster)
         return self.backend
+
+    def _reach(self, cluster: str | None) -> MemoryBackend | None:
+        self.reaches.append(cluster)
+        return self.reached
 
     def _site(self, system: bool) -> SiteDouble:
         assert not system

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from cockpit.formats.cataloguefile import read_catalogue
+from cockpit.formats.catalogue.file import read_catalogue
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.model.catalogue import DatasetEntry, EntryChange, ModelEntry, ProjectEntry, SpecEntry
 from cockpit.model.mounts import ModelSource

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from cockpit.formats.jobfile import Defaults, read_jobs
+from cockpit.formats.job.file import Defaults, read_jobs
 from tests.headless.conftest import Desk
 
 SCRIPT = b"#!/bin/bash\n#SBATCH --job-name=a --mail-type=ALL\n#SBATCH -c 4\npython t.py\n"

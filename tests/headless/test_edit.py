@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from cockpit.formats.jobfile import Defaults, read_jobs
+from cockpit.formats.job.file import Defaults, read_jobs
 from cockpit.headless.editor import cloned, with_errors, without_errors
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.model.refusal import Refusal, RefusalKind

@@ -78,6 +78,7 @@ WORDS: dict[str, tuple[str, ...]] = {
     "session": ("--from", JOB, "--detach"),
     "train": (JOB, "--", "\x1b[31m"),
     "tensorboard": (JOB,),
+    "completion": ("fish", "cockpit cancel "),
 }
 """Of every verb: what makes it show, or be refused, as much as it can."""
 ELSEWHERE = {"demo", "play", "replay", "wait"}
@@ -88,7 +89,7 @@ ELSEWHERE = {"demo", "play", "replay", "wait"}
 def hostile_world() -> Desk:
     """Every text of the cluster attacks, and so does every refusal."""
     desk = Desk()
-    desk.backend = backend = HostileBackend()
+    desk.backend = desk.reached = backend = HostileBackend()
     golden = GOLDEN.read_bytes().splitlines()
     backend.event_records = [with_attacks(from_line(line), islice(cycle(TEXTS), 7, None)) for line in golden]
     kept = Reservation(name="r", nodes=(NodeName("n"),), start_at=NOW, end_at=NOW, users=("u",), accounts=("a",))

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from cockpit.formats.jobfile import Defaults, read_jobs
+from cockpit.formats.job.file import Defaults, read_jobs
 from tests.headless.conftest import Desk
 
 JOB = b"""\

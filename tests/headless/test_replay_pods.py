@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.formats.test_gpu_trace import NODES, PODS
+from tests.formats.traces.test_gpu import NODES, PODS
 
 
 @pytest.fixture

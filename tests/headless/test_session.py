@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from cockpit.backends.base import JobsDelta, ShellSession
 from cockpit.errors import RequestRefused
-from cockpit.formats.jobfile import Defaults, read_jobs
+from cockpit.formats.job.file import Defaults, read_jobs
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.model.ids import JobId
 from cockpit.model.job import JobState

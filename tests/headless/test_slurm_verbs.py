@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cockpit.formats.jobfile import Defaults, read_jobs
+from cockpit.formats.job.file import Defaults, read_jobs
 from cockpit.model.directives import MoveToTop, Reach, SendSignal, SubmitScript, UpdateJob
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.present.tables.launch_script import LAUNCH_SCRIPT

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from cockpit.engine.figures import figures
-from cockpit.formats.swf import read_swf
-from cockpit.formats.swf_history import history
+from cockpit.engine.replay.figures import figures
+from cockpit.formats.traces.swf import read_swf
+from cockpit.formats.traces.swf_history import history
 from cockpit.headless.verbs.replay import PERFECT, replayed
 from tests.oracles.traces import trace
 

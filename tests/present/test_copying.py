@@ -6,12 +6,12 @@ from datetime import UTC
 
 import pytest
 
-from cockpit.engine.views import slowest
+from cockpit.engine.views.rows import slowest
 from cockpit.model.job import JobState
 from cockpit.model.staging import Progress
+from cockpit.present.cells.jobs import state_cell
 from cockpit.present.columns import Context
 from cockpit.present.copying import copying_sentence, percent
-from cockpit.present.job_cells import state_cell
 from cockpit.present.job_values import copied_json, why
 from cockpit.present.spans import plain
 from tests.doubles import samples

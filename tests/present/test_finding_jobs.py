@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from cockpit.engine.arrays import expanded
-from cockpit.engine.views import job_row
+from cockpit.engine.views.rows import job_row
 from cockpit.model.events import JobSubmitted
 from cockpit.model.ids import JobId
 from cockpit.model.mounts import AlgorithmSource

@@ -9,9 +9,9 @@ from cockpit.model.ids import JobId, task_id
 from cockpit.model.job import ArrayTask, JobState
 from cockpit.model.jobrow import JobRow
 from cockpit.present.columns import Context
-from cockpit.present.folded_list import FoldedList
 from cockpit.present.folding import FoldedRow, fold, folded, id_text, progress, standing, task_count
-from cockpit.present.job_list import JobList
+from cockpit.present.job.folded_list import FoldedList
+from cockpit.present.job.list import JobList
 from cockpit.present.tables.jobs import JOBS
 from tests.doubles.samples import NOW, failed_row, job_row, queued_row
 

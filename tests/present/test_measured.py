@@ -12,13 +12,13 @@ from cockpit.model.job import Replica
 from cockpit.model.node import Card, CardSlice, Node
 from cockpit.model.usage import Sample
 from cockpit.model.view import JobDetail, ReplicaUse
-from cockpit.present.answer import Around
 from cockpit.present.columns import Context
-from cockpit.present.job_usage import usage_tab
+from cockpit.present.job.answer import Around
+from cockpit.present.job.usage import usage_tab
 from cockpit.present.spans import plain
 from cockpit.present.width import width
 from tests.doubles.samples import HOUR, NOW
-from tests.present.test_job_pages import running
+from tests.present.job.test_page import running
 
 STARTED = Millis(NOW - 2 * HOUR)
 COURSE = tuple(Sample(HOUR, busy, memory, card) for busy, memory, card in ((1000, 4096, 0), (4000, 15_000, 98)))

@@ -11,8 +11,8 @@ from cockpit.model.cluster import PriorityKind, Weights
 from cockpit.model.ids import JobId
 from cockpit.model.priority import Breakdown, FactorName, Part
 from cockpit.model.view import Priorities, PriorityRow
-from cockpit.present.priority_answer import legend, nothing_to_rank, priority_answer, trial_words
-from cockpit.present.priority_cells import Figures, Scale, Shape, laid_out
+from cockpit.present.answers.priority import legend, nothing_to_rank, priority_answer, trial_words
+from cockpit.present.cells.priority import Figures, Scale, Shape, laid_out
 from cockpit.present.priority_parts import SIGNS, amounts, counting_factors, longest, of_jobs, stacked
 from cockpit.present.spans import Line, line_width, plain
 from cockpit.present.trial import stepped, with_step

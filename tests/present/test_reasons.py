@@ -23,7 +23,7 @@ from cockpit.model.reasons import (
 from cockpit.present.reasons import REASON_TYPES, reason_sentence
 from tests.doubles.samples import MINUTE, NOW, WAITS
 from tests.present.corpus import HOSTILE, is_harmless
-from tests.present.test_fleet_words import REASONS as FLEET_SENTENCES
+from tests.present.events.test_fleet import REASONS as FLEET_SENTENCES
 from tests.present.test_rule_reasons import SENTENCES as RULE_SENTENCES
 
 N07, N12 = NodeName("n07"), NodeName("n12")

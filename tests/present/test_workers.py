@@ -13,9 +13,9 @@ from cockpit.model.node import Allocation
 from cockpit.model.reasons import BehindHead
 from cockpit.model.spec import Elastic, Mode
 from cockpit.model.view import JobDetail
+from cockpit.present.cells.jobs import COLUMNS
 from cockpit.present.columns import Context
-from cockpit.present.job_cells import COLUMNS
-from cockpit.present.job_page import replicas
+from cockpit.present.job.page import replicas
 from cockpit.present.job_values import why
 from cockpit.present.spans import plain
 from cockpit.present.tables.jobs import JOBS

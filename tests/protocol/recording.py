@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from cockpit.engine.views import job_row
+from cockpit.engine.views.rows import job_row
 from cockpit.model import asking, events, view
 from cockpit.model.accounting import EndedJob, Spending, Spent
 from cockpit.model.accounts import Association, Qos

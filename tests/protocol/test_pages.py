@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from cockpit.engine.views import job_row
+from cockpit.engine.views.rows import job_row
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import Job, JobState
 from cockpit.model.jobrow import FIELDS, JobRow

@@ -10,11 +10,11 @@ import msgspec
 
 from cockpit.engine import decide
 from cockpit.engine.access import Actor
-from cockpit.engine.apply import apply
+from cockpit.engine.apply.events import apply
 from cockpit.engine.effects import RemoveContainer, SignalReplica, StartReplica
 from cockpit.engine.machine import Machine
 from cockpit.engine.state import ClusterState
-from cockpit.engine.submit import submit
+from cockpit.engine.submission.submit import submit
 from cockpit.errors import StoreError
 from cockpit.model.events import JobSubmitted
 from cockpit.model.ids import JobId, ReplicaId

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
-from cockpit.engine.apply import apply
+from cockpit.engine.apply.events import apply
 from cockpit.engine.machine import Machine
 from cockpit.engine.state import ClusterState
 from cockpit.model import events

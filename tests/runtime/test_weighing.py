@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from cockpit.engine.configure import configured
-from cockpit.formats.clusterfile import read_cluster
+from cockpit.formats.cluster.file import read_cluster
 from cockpit.model.cluster import PriorityKind, Weights
 from cockpit.model.view import WeightsSet
 from tests.builders import a_node

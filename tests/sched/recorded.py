@@ -13,8 +13,8 @@ from cockpit.model.ids import JobId, Millis, UserName
 from cockpit.model.job import Job, Submitter
 from cockpit.model.node import Node
 from cockpit.model.spec import DAY_SECONDS, NodeSpec
-from cockpit.sched.scale import Scale
-from cockpit.sched.share_tree import ShareTree
+from cockpit.sched.priority.scale import Scale
+from cockpit.sched.priority.share_tree import ShareTree
 from tests.sched.world import cards, node, spec_of
 
 FOLDER = Path(__file__).with_name("sprio")

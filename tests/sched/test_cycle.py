@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from cockpit.sched import easy
+from cockpit.sched.backfill import easy
 from cockpit.sched.cycle import cycle
 from tests.sched.world import World, node, wants
 

@@ -9,8 +9,8 @@ from cockpit.model.ids import JobId
 from cockpit.model.node import Allocation, CardSlice, NodeState
 from cockpit.sched.fragmentation import GradientDescent, fragmentation, target_workload, workload
 from cockpit.sched.index import refreshed
+from cockpit.sched.nodes.room import allocate, best_fit_rank, room_of, sharing_cards, shortfall
 from cockpit.sched.policy import FractionFit, Policy
-from cockpit.sched.room import allocate, best_fit_rank, room_of, sharing_cards, shortfall
 from cockpit.sched.shape import shape_of
 from tests.sched.random_worlds import act, histories, job_specs, node_specs, some_nodes
 from tests.sched.reference import suits

@@ -14,9 +14,9 @@ from cockpit.model.reasons import (
     WaitsForJob,
 )
 from cockpit.model.spec import Dependency, DependencyKind
-from cockpit.sched.enforcement import enforced
 from cockpit.sched.gates import Gates
-from cockpit.sched.reserved_nodes import Bars
+from cockpit.sched.nodes.reserved import Bars
+from cockpit.sched.rules.enforcement import enforced
 from tests.sched.lab import starts, submit, tree, world
 from tests.sched.world import World, node, spec_of, wants
 

@@ -13,12 +13,12 @@ from cockpit.model.growth import NoGrowth
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.reasons import MakingRoom
 from cockpit.model.spec import Elastic
-from cockpit.sched.future import Future
-from cockpit.sched.habits import Limits
+from cockpit.sched.forecast.future import Future
+from cockpit.sched.forecast.habits import Limits
 from cockpit.sched.index import refreshed
 from cockpit.sched.policy import FractionFit, Policy
-from cockpit.sched.priorities import prioritised
-from tests.sched.test_predict import foresight, the_course_of_things
+from cockpit.sched.priority.priorities import prioritised
+from tests.sched.forecast.test_predict import foresight, the_course_of_things
 from tests.sched.world import World, node, wants
 
 KINDS = (BackfillKind.EASY, BackfillKind.CONSERVATIVE, BackfillKind.OFF)

@@ -6,8 +6,8 @@ from hypothesis import given
 from cockpit.model.ids import JobId
 from cockpit.model.node import NodeState
 from cockpit.sched.index import Index, refreshed
+from cockpit.sched.nodes.room import best_fit_rank, shortfall
 from cockpit.sched.placement import fitting
-from cockpit.sched.room import best_fit_rank, shortfall
 from cockpit.sched.shape import shape_of
 from tests.sched.random_worlds import act, histories, job_specs, some_nodes
 from tests.sched.reference import suits

@@ -10,10 +10,10 @@ from cockpit.model.cluster import Backfill, BackfillKind, Cluster, Enforce, Part
 from cockpit.model.cluster import Reservation as Reserve
 from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.job import ArrayTask
-from cockpit.sched import priorities
 from cockpit.sched.explain import reason_of
 from cockpit.sched.lineup import Listed
 from cockpit.sched.policy import Policy
+from cockpit.sched.priority import priorities
 from tests.sched.lab import tree
 from tests.sched.test_properties import quick
 from tests.sched.world import World, node, spec_of, wants

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from cockpit.engine.machine import Machine
-from cockpit.engine.replay import Arrival, Replay
+from cockpit.engine.replay.jobs import Arrival, Replay
 from cockpit.engine.state import ClusterState
 from cockpit.model.cluster import Backfill, BackfillKind, PriorityKind
 from cockpit.model.events import JobSubmitted

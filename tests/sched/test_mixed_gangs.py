@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from cockpit.engine.access import Actor
-from cockpit.engine.submit import submit
+from cockpit.engine.submission.submit import submit
 from cockpit.model.ids import JobId
 from cockpit.model.job import JobState
 from cockpit.model.reasons import NeverFits, Reason, Resource
 from cockpit.model.spec import PARAMETER_SERVER, Mode, NodeSpec, WorkerPool
-from cockpit.present.job_page import asked_for
+from cockpit.present.job.page import asked_for
 from cockpit.sched.feasible import never_fits
 from tests.builders import ANN, a_node, a_spec
 from tests.engine.driver import EngineDriver

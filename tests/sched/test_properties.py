@@ -10,11 +10,11 @@ from msgspec.structs import replace
 from cockpit.model.cluster import Backfill, BackfillKind
 from cockpit.model.ids import NodeName
 from cockpit.model.reasons import BehindHead, Held, NeverFits, NoAlternative, NoEligibleNode, NotEnoughFree, WouldDelay
-from cockpit.sched.cards import accepts, share_taken
 from cockpit.sched.cycle import cycle, next_plan
 from cockpit.sched.explain import reason_of
 from cockpit.sched.feasible import never_fits
 from cockpit.sched.invariants import resource_violations
+from cockpit.sched.nodes.cards import accepts, share_taken
 from cockpit.sched.policy import FractionFit, Policy
 from cockpit.sched.sequel import beside_starts, only_came
 from tests.sched.random_worlds import act, histories, job_specs, policies, some_node, some_nodes

@@ -9,11 +9,11 @@ from cockpit.model.accounts import Accounts, Association, Limits
 from cockpit.model.cluster import Backfill, BackfillKind, Cluster, Enforce, Partition
 from cockpit.model.ids import NodeName
 from cockpit.model.reasons import PartitionRefuses
-from cockpit.sched import habits
-from cockpit.sched.future import Future, foreseeing
+from cockpit.sched.forecast import habits
+from cockpit.sched.forecast.future import Future, foreseeing
 from cockpit.sched.index import refreshed
 from cockpit.sched.policy import Policy
-from cockpit.sched.priorities import prioritised
+from cockpit.sched.priority.priorities import prioritised
 from tests.sched.world import World, cards, node, wants
 
 pytestmark = pytest.mark.req("SC-03", "SC-06")

@@ -8,7 +8,7 @@ from hypothesis import given
 from cockpit.model.node import CardSlice, NodeState
 from cockpit.model.reasons import NodeShortfall, NotEnoughFree, Resource
 from cockpit.sched.index import refreshed
-from cockpit.sched.room import shortfall
+from cockpit.sched.nodes.room import shortfall
 from cockpit.sched.shape import shape_of
 from cockpit.sched.shortage import nearest
 from tests.sched.random_worlds import act, histories, job_specs, some_nodes

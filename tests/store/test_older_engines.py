@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from cockpit.engine.apply import apply
+from cockpit.engine.apply.events import apply
 from cockpit.engine.invariants import violations
 from cockpit.engine.machine import Machine
 from cockpit.store.journal import SqliteJournal

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from cockpit.engine.spending import spans
+from cockpit.engine.views.spending import spans
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import EndCause
 from cockpit.runtime.memory_journal import MemoryJournal

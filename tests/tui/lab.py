@@ -13,7 +13,7 @@ from cockpit.backends.demo.backend import DemoCluster, open_demo
 from cockpit.backends.demo.crowd import actor_of
 from cockpit.backends.demo.fixture import read_fixture
 from cockpit.backends.inprocess import InProcessBackend
-from cockpit.formats.jobfile import Defaults, read_jobs
+from cockpit.formats.job.file import Defaults, read_jobs
 from cockpit.model.spec import Algorithm, JobSpec, Mode, NodeSpec
 from cockpit.tui.opening import Session
 from tests.tui.driver import Cockpit, at_the_cockpit

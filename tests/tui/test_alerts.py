@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cockpit.engine import patrol
+from cockpit.engine.nodes import patrol
 from cockpit.model.ids import JobId, ReplicaId
 from cockpit.model.job import Slow
 from cockpit.model.spec import Performance, Resume

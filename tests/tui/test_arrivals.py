@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cockpit.model.ids import JobId
-from cockpit.present.job_list import Changes
+from cockpit.present.job.list import Changes
 from cockpit.tui.arrivals import SECONDS_BETWEEN, Arrivals
 
 SOON = SECONDS_BETWEEN / 10

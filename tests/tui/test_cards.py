@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from cockpit.model.ids import NodeName
 from cockpit.model.spec import NodeSpec
 from cockpit.present.columns import Context
-from cockpit.tui.card_rows import CardRows
+from cockpit.tui.rows.cards import CardRows
 from tests.doubles.samples import NOW, node_row
 from tests.tui.lab import GIB, Lab, a_lab, job
 

@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 
 from cockpit.errors import SpecErrors
-from cockpit.tui.actions import ACTIONS, BY_ID, called, command_name
+from cockpit.tui.actions.all import ACTIONS, BY_ID, called, command_name
 from cockpit.tui.keymap import with_keys
 from cockpit.tui.keys import MOVING, key_name, key_of
 

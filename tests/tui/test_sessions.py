@@ -8,7 +8,7 @@ import pytest
 
 from cockpit.model.ids import JobId
 from cockpit.model.spec import Access, JobKind
-from cockpit.tui import session_deeds
+from cockpit.tui.deeds import sessions
 from tests.tui.lab import a_lab, a_members_lab, job
 
 if TYPE_CHECKING:
@@ -27,9 +27,9 @@ async def test_a_session_is_filled_from_a_job_and_entered_once_it_runs(monkeypat
     async def enter(_app: Face, detail: JobDetail) -> None:
         entered.append((detail.row.id, detail.row.state))
 
-    monkeypatch.setattr(session_deeds, "enter", enter)
-    monkeypatch.setattr(session_deeds, "LOOKS", 100_000)
-    monkeypatch.setattr(session_deeds, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(sessions, "enter", enter)
+    monkeypatch.setattr(sessions, "LOOKS", 100_000)
+    monkeypatch.setattr(sessions, "LOOK_SECONDS", 0.01)
     async with a_lab(job("train", cards=2, nodes=2, env={"LR": "1"})) as lab:
         cockpit = lab.cockpit
         await cockpit.sees("train").press("d").sees("A session like train", READY, "train-dev", "Starts now.")
@@ -42,7 +42,7 @@ async def test_a_session_is_filled_from_a_job_and_entered_once_it_runs(monkeypat
 
 @pytest.mark.req("JT-39")
 async def test_a_session_that_has_to_wait_is_entered_later_with_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session_deeds, "LOOKS", 0)
+    monkeypatch.setattr(sessions, "LOOKS", 0)
     async with a_lab(job("train")) as lab:
         cockpit = lab.cockpit
         await cockpit.sees("train").press("d").sees("train-dev", "Starts now.").press("Ctrl-s")

@@ -12,7 +12,7 @@ from cockpit.backends.slurm.backend import SlurmBackend
 from cockpit.backends.slurm.reading import Reading
 from cockpit.backends.slurm.wire.answers import Answers
 from cockpit.backends.slurm.wire.recorded import RecordedCommands
-from cockpit.formats.jobfile import Defaults, read_jobs
+from cockpit.formats.job.file import Defaults, read_jobs
 from cockpit.runtime.clock import VirtualClock
 from cockpit.tui.opening import Session
 from tests.tui.driver import at_the_cockpit

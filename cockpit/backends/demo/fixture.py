@@ -19,8 +19,8 @@ from msgspec.structs import replace
 from cockpit.engine.fleet.seen import fleet_rules
 from cockpit.errors import SpecErrors
 from cockpit.formats import quotatree
-from cockpit.formats.cataloguefile import read_entries
-from cockpit.formats.clusterfile import read_rules
+from cockpit.formats.catalogue.file import read_entries
+from cockpit.formats.cluster.file import read_rules
 from cockpit.formats.kinds import Reading
 from cockpit.formats.tomltext import parse_toml
 from cockpit.model.accounts import Accounts

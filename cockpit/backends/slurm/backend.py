@@ -22,14 +22,14 @@ from cockpit.backends.slurm.mapping.holding import holds
 from cockpit.backends.slurm.mapping.ids import slurm_id
 from cockpit.backends.slurm.mirror import Mirror, with_ended
 from cockpit.backends.slurm.past import HISTORY, RECENTLY, ended_jobs, jobs_between, look_up
-from cockpit.backends.slurm.ranking import all_tasks_counted, printed_of, shares_shown
+from cockpit.backends.slurm.ranking import all_tasks_counted, printed_of, shares_shown, site_factors
 from cockpit.backends.slurm.ranking import priorities as in_order
 from cockpit.backends.slurm.reading import Reading
 from cockpit.backends.slurm.rows import Rows, explanation, overview_of, past_row, task_row
 from cockpit.backends.slurm.snapshot import snapshot as taken
 from cockpit.backends.slurm.why import SLURM, outlook
 from cockpit.backends.verbs import Verbs
-from cockpit.engine.views import job_row
+from cockpit.engine.views.rows import job_row
 from cockpit.errors import CockpitError
 from cockpit.model import asking, forecast, view
 from cockpit.model.accounting import EndedJob, Spending
@@ -152,12 +152,12 @@ class SlurmBackend(Verbs):
         return await (await self._judged()).predict([replace(spec, debug_hold=DebugHold()) for spec in specs])
 
     async def priorities(self, weights: WeightChanges | None = None) -> view.Priorities:
-        rows = await self._all_rows()
+        rows, printed = await self._all_rows(), await self._reading.priorities()
         if weights is not None:
             everything = await self._reading.everything(closely=False)
+            everything = everything._replace(site_factors=site_factors(printed))
             return await (await self._mirror.recounted(everything)).priorities(weights)
-        priority = (await self._reading.rules()).priority
-        return in_order(rows.values(), await self._reading.priorities(), priority)
+        return in_order(rows.values(), printed, (await self._reading.rules()).priority)
 
     async def _queues(self) -> view.QueuesShown:
         """The partitions, then the licences."""

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from cockpit.backends.slurm.mapping.accounting import with_amounts
 from cockpit.backends.slurm.mapping.ids import job_id, slurm_id
 from cockpit.backends.slurm.mapping.jobs import Found, found
-from cockpit.engine.spending import ended_job
+from cockpit.engine.views.spending import ended_job
 from cockpit.errors import RequestRefused
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.refusal import Refusal, RefusalKind

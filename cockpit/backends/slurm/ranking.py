@@ -15,7 +15,7 @@ from cockpit.model.cluster import Priority
 from cockpit.model.ids import task_of
 from cockpit.model.job import JobState
 from cockpit.model.jobrow import JobRow
-from cockpit.model.priority import Breakdown
+from cockpit.model.priority import Breakdown, FactorName
 from cockpit.model.reasons import Held
 from cockpit.model.view import AccountsShown, Priorities, PriorityRow
 
@@ -42,6 +42,12 @@ def priorities(rows: Iterable[JobRow], printed: Printed, priority: Priority) -> 
 def printed_of(job: int, printed: Printed) -> tuple[Breakdown, ...]:
     """Of a job, or of the array that the task belongs to."""
     return printed.get(job) or printed.get(task_of(job)[0], ())
+
+
+def site_factors(printed: Printed) -> dict[int, int]:
+    """Of those that an administrator gave one. squeue does not tell it."""
+    parts = ((job, part) for job, told in printed.items() for each in told for part in each.parts)
+    return {job: int(part.contribution) for job, part in parts if part.name is FactorName.SITE}
 
 
 def _of(row: JobRow, printed: Printed) -> Iterable[Breakdown]:

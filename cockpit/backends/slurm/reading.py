@@ -25,7 +25,7 @@ from cockpit.backends.slurm.wire.answers import Answers
 from cockpit.backends.slurm.wire.calls import Failed, Printed
 from cockpit.errors import CockpitError
 from cockpit.model.accounts import Accounts
-from cockpit.model.cluster import Cluster, Reservation
+from cockpit.model.cluster import Cluster, PriorityFlag, Reservation
 from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.node import Allocation
 from cockpit.model.priority import Breakdown
@@ -223,7 +223,7 @@ class Reading:
 
     async def everything(self, *, closely: bool) -> Everything:
         """All that the embedded core needs; `closely`: also which cards of which node each job has."""
-        return Everything(
+        found = Everything(
             at=self._now(),
             rules=await self.rules(),
             nodes=await self.nodes(),
@@ -233,6 +233,12 @@ class Reading:
             reservations=await self.reservations(),
             details=await self.details() if closely else NO_DETAILS,
         )
+        if PriorityFlag.NO_NORMAL_ALL not in found.rules.priority.flags:
+            return found
+        from cockpit.backends.slurm.normalised import flagged, flags_told
+
+        flags = flags_told(found, await self.priorities())
+        return found._replace(rules=self._once("flags", (found.rules, flags), lambda: flagged(found.rules, flags)))
 
     async def _list(self) -> Printed:
         """Without the fields that this version of squeue does not know."""

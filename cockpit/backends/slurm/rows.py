@@ -11,7 +11,7 @@ from cockpit.backends.slurm.mapping import jobparts, states, values
 from cockpit.backends.slurm.mapping.accounting import Past
 from cockpit.backends.slurm.mapping.jobs import Listed
 from cockpit.backends.slurm.mapping.reasons import reason
-from cockpit.engine.views import job_row
+from cockpit.engine.views.rows import job_row
 from cockpit.model.cluster import Reservation
 from cockpit.model.forecast import Holding
 from cockpit.model.ids import JobId, Millis
@@ -57,7 +57,7 @@ class Rows:
 
 
 def row(each: Listed, why: Reason | None, expected: Millis | None, may: Access) -> JobRow:
-    """What `engine.views.job_row` makes of the whole job, straight from the record: a list is long, and few of its
+    """What `engine.views.rows.job_row` makes of the whole job, straight from the record: a list is long, and few of its
     jobs are looked at."""
     if "cockpit:held" in each.fields.get("Comment", ""):
         return replace(job_row(each.job, why, each.priority, expected), may=may)

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from cockpit.backends.slurm.mapping.cluster import state
 from cockpit.backends.slurm.mapping.jobs import Listed
 from cockpit.backends.slurm.mapping.reasons import reason
-from cockpit.backends.slurm.ranking import printed_of
+from cockpit.backends.slurm.ranking import printed_of, site_factors
 from cockpit.formats.snapshotfile import Snapshot, Told
 from cockpit.model.cluster import Priority, Reservation
 from cockpit.model.ids import JobId, Millis
@@ -27,7 +27,8 @@ async def snapshot(reading: Reading, cluster: str) -> Snapshot:
     printed = await reading.priorities()
     told = dict(_told(everything.jobs, printed, {each.name: each for each in everything.reservations}))
     counted = counted_at(everything.jobs, printed, everything.rules.priority, everything.at)
-    whole = state(everything._replace(counted_at=counted), as_ranked=False)
+    everything = everything._replace(counted_at=counted, site_factors=site_factors(printed))
+    whole = state(everything, as_ranked=False)
     return Snapshot(cluster=cluster, at=everything.at, told_by="Slurm", told=told, state=whole)
 
 

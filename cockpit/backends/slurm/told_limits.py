@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from cockpit.model.reasons import LimitReached
-from cockpit.sched.amounts import ONE, asked
-from cockpit.sched.holders import amounts_held
-from cockpit.sched.limits import JOBS, Party
-from cockpit.sched.rulebook import Rulebook
+from cockpit.sched.rules.amounts import ONE, asked
+from cockpit.sched.rules.holders import amounts_held
+from cockpit.sched.rules.limits import JOBS, Party
+from cockpit.sched.rules.rulebook import Rulebook
 
 if TYPE_CHECKING:
     from cockpit.model.job import Job

@@ -23,7 +23,7 @@ from cockpit.model.ids import JobId
 from cockpit.model.jobrow import JobRow
 from cockpit.model.reasons import DependencyNever, Reason, Told, WaitsForJob
 from cockpit.model.refusal import Refusal, RefusalKind
-from cockpit.sched.holders import holders
+from cockpit.sched.rules.holders import holders
 
 if TYPE_CHECKING:
     from cockpit.backends.slurm.mirror import Mirror

@@ -18,7 +18,7 @@ from cockpit.engine.effects import (
     ThawReplica,
 )
 from cockpit.engine.fleet.parts import job_of, parts_of, spec_of
-from cockpit.engine.submit import submit
+from cockpit.engine.submission.submit import submit
 from cockpit.model import events
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import OCCUPYING, EndCause, Ending, Job, JobState, Suspension

@@ -8,9 +8,9 @@ from typing import Final, NamedTuple
 import msgspec
 
 from cockpit.errors import SpecErrors
-from cockpit.formats.fields import JOB
 from cockpit.formats.foreign.exchange import Beside, Form, alone, form_of, taken_over
-from cockpit.formats.jobfile import job_values
+from cockpit.formats.job.fields import JOB
+from cockpit.formats.job.file import job_values
 
 NAMES: Final[Mapping[Form, str]] = {
     Form.SBATCH: "a script for sbatch",

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import msgspec
 
 from cockpit.errors import SpecErrors
-from cockpit.formats.elasticfields import ELASTIC
 from cockpit.formats.foreign.arena import is_arena, read_arena, write_arena
 from cockpit.formats.foreign.customjob import is_custom_job, read_custom_job, write_custom_job
 from cockpit.formats.foreign.draft import Draft
@@ -21,7 +20,8 @@ from cockpit.formats.foreign.gcloud import is_gcloud, read_gcloud, write_gcloud
 from cockpit.formats.foreign.propagation import is_policy, policy_of, take_policy
 from cockpit.formats.foreign.pytorchjob import is_pytorch_job, read_pytorch_job, write_pytorch_job
 from cockpit.formats.foreign.sbatch import is_sbatch, read_sbatch, write_sbatch
-from cockpit.formats.specfile import spec_as_table, spec_as_yaml
+from cockpit.formats.job.elastic import ELASTIC
+from cockpit.formats.job.specfile import spec_as_table, spec_as_yaml
 from cockpit.launch.lexer import Unlike, lex
 from cockpit.model.names import name_error
 from cockpit.model.text import visible
@@ -146,7 +146,7 @@ def _document(source: str, text: str, is_it: Callable[[object], bool], read: Cal
 
 
 def _documents(source: str, text: str) -> list[object]:
-    from cockpit.formats.jobfile import parsed
+    from cockpit.formats.job.file import parsed
 
     documents = parsed(f"{source}.yaml" if not source.endswith((".json", ".yaml", ".yml")) else source, _plain(text))
     if documents.errors:
@@ -188,7 +188,7 @@ def _json(value: object) -> str:
 
 
 def _yaml(value: Mapping[str, object]) -> str:
-    from cockpit.formats.specfile import values_as_yaml
+    from cockpit.formats.job.specfile import values_as_yaml
 
     return values_as_yaml(value)
 

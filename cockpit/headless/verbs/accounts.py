@@ -86,13 +86,13 @@ def _settings(args: Namespace) -> list[str]:
 
 
 def _association(args: Namespace, *, needed: bool = False) -> change.AssociationChange:
-    from cockpit.formats.sacctmgr import association_change
+    from cockpit.formats.slurm.sacctmgr import association_change
 
     return association_change(_some(_settings(args), needed=needed))
 
 
 def _qos(args: Namespace, *, needed: bool = False) -> change.QosChange:
-    from cockpit.formats.sacctmgr import qos_change
+    from cockpit.formats.slurm.sacctmgr import qos_change
 
     return qos_change(_some(_settings(args), needed=needed))
 

@@ -72,7 +72,7 @@ def _settings_arguments(parser: ArgumentParser) -> None:
 
 def _settings_help() -> str:
     """What each kind may say."""
-    from cockpit.formats.cataloguefields import TABLES
+    from cockpit.formats.catalogue.fields import TABLES
 
     shared = {"name", "project", "owner", "access", "about"}
     lines = ["settings of every kind: project, owner, access (rw, ro, none: what other members may), about"]
@@ -99,7 +99,7 @@ def apply_arguments(parser: ArgumentParser) -> None:
 
 async def run_apply(call: Call) -> int:
     """What the file does not name stays."""
-    from cockpit.formats.cataloguefile import read_catalogue
+    from cockpit.formats.catalogue.file import read_catalogue
     from cockpit.headless.verbs.submit import read_text
 
     source, text, folder = read_text(call.args.file, call)
@@ -127,7 +127,7 @@ def export_arguments(parser: ArgumentParser) -> None:
 
 
 async def run_export(call: Call) -> int:
-    from cockpit.formats.cataloguefile import catalogue_text
+    from cockpit.formats.catalogue.file import catalogue_text
 
     entries = [row.entry for row in await _rows(call) if not row.of_rules]
     call.streams.write(catalogue_text(entries).encode())

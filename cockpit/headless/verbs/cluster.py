@@ -19,8 +19,8 @@ from cockpit.present.safe import safe, safe_lines
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from cockpit.formats.clusterfields import ClusterFile
-    from cockpit.formats.slurmspec import SlurmSpec
+    from cockpit.formats.cluster.fields import ClusterFile
+    from cockpit.formats.slurm.spec import SlurmSpec
     from cockpit.model.cluster import Cluster
 
 STDIN = "-"
@@ -38,9 +38,9 @@ async def run_show(call: Call) -> int:
     if call.args.output == "json":
         call.streams.write(msgspec.json.encode({"version": JSON_VERSION, "cluster": rules}) + b"\n")
         return ExitCode.OK
-    from cockpit.formats.clusterrules import file_of_rules
-    from cockpit.formats.clustertext import rules_text
-    from cockpit.present.fleet_words import member_lines
+    from cockpit.formats.cluster.rules import file_of_rules
+    from cockpit.formats.cluster.text import rules_text
+    from cockpit.present.events.fleet import member_lines
 
     nodes = [row.node for row in await call.backend.nodes()]
     written = rules_text(file_of_rules(rules, nodes))
@@ -92,7 +92,7 @@ def export_arguments(parser: ArgumentParser) -> None:
 
 
 async def run_export(call: Call) -> int:
-    from cockpit.formats.slurmconf import slurm_conf
+    from cockpit.formats.slurm.conf import slurm_conf
 
     rules = await call.backend.rules()
     nodes = [row.node for row in await call.backend.nodes()]
@@ -109,7 +109,7 @@ async def run_export(call: Call) -> int:
 
 
 def use_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("name", metavar="NAME", help="the cluster: local, system or demo")
+    parser.add_argument("name", metavar="CLUSTER", help="the cluster: local, system or demo")
 
 
 async def run_use(call: Call) -> int:
@@ -123,7 +123,7 @@ async def run_use(call: Call) -> int:
 def _spec(call: Call) -> SlurmSpec | None:
     if call.args.spec is None:
         return None
-    from cockpit.formats.slurmspec import read_slurm_spec
+    from cockpit.formats.slurm.spec import read_slurm_spec
 
     if call.args.spec == STDIN:
         content = call.streams.stdin.read()

@@ -72,8 +72,8 @@ def _changed(call: Call, spec: JobSpec) -> JobSpec:
     """The spec with the fields of the file in the place of its own. Raises `SpecErrors`."""
     import json
 
-    from cockpit.formats.jobfile import job_values
-    from cockpit.formats.specfile import spec_as_table
+    from cockpit.formats.job.file import job_values
+    from cockpit.formats.job.specfile import spec_as_table
 
     source, text, folder = read_text(call.args.file, call)
     fields = job_values(source, text)
@@ -84,7 +84,7 @@ def _changed(call: Call, spec: JobSpec) -> JobSpec:
 
 async def _edited(call: Call, spec: JobSpec, act: Callable[[JobSpec], Awaitable[None]]) -> int:
     """In the editor, again and again while a person sits there, until it is accepted or left as it was."""
-    from cockpit.formats.specfile import spec_as_yaml
+    from cockpit.formats.job.specfile import spec_as_yaml
 
     if not chosen_editor() and not call.streams.answers:
         raise UsageError("there is no terminal for an editor; give a FILE with the fields that differ, or set EDITOR")

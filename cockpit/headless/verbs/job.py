@@ -18,7 +18,7 @@ def arguments(parser: ArgumentParser) -> None:
 async def run(call: Call) -> int:
     detail = await call.backend.job(call.args.job.job, task=call.args.job.task)
     if is_page(call.args):
-        from cockpit.present.job_page import job_page
+        from cockpit.present.job.page import job_page
 
         for line in job_page(detail, call.context()):
             call.streams.line(line)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from pathlib import Path
 
-from cockpit.formats.template import KINDS, REGULAR, template
+from cockpit.formats.job.template import KINDS, REGULAR, template
 from cockpit.headless.arguments import Verb
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.services import Call

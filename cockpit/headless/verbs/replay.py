@@ -22,9 +22,10 @@ from cockpit.present.units import counted
 from cockpit.sched.policy import ONE_CYCLE_A_MOMENT, Policy
 
 if TYPE_CHECKING:
-    from cockpit.engine.figures import Run
-    from cockpit.engine.foretold import Accuracy
-    from cockpit.formats.swf_history import History
+    from cockpit.engine.replay.figures import Run
+    from cockpit.engine.replay.foretold import Accuracy
+    from cockpit.formats.traces.swf_history import History
+    from cockpit.model.ids import JobId
 
 STDIN = "-"
 PERFECT, MULTIFACTOR = "easy-perfect", "multifactor"
@@ -72,8 +73,8 @@ async def run(call: Call) -> int:
 
 
 def _replay_log(call: Call) -> None:
-    from cockpit.formats.swf import read_swf
-    from cockpit.formats.swf_history import history
+    from cockpit.formats.traces.swf import read_swf
+    from cockpit.formats.traces.swf_history import history
 
     args = call.args
     source, data = safe(args.file), _read(args.file, call)
@@ -82,23 +83,23 @@ def _replay_log(call: Call) -> None:
     past = history(jobs, processors, perfect=args.policy == PERFECT)
     for why, lines in past.skipped.items():
         call.streams.say(f"Not replayed: {counted(lines, 'line')} ({why}).")
-    progress = Progress(call.streams, len(past.jobs), "jobs")
+    before = call.streams.now()
+    with Progress(call.streams, len(past.jobs), "jobs") as progress:
+        runs = replayed(past, processors, args.policy, progress.at)
+    seconds = max(call.streams.now() - before, 1) / 1000
     if args.predict:
-        found = predicted(past, processors, args.policy, args.predict, args.seed, progress.at)
-        progress.end()
+        chosen = drawn(past, runs, args.predict, args.seed)
+        with Progress(call.streams, len(past.jobs), "jobs, now to predict") as progress:
+            found = predicted(past, processors, args.policy, chosen, progress.at)
         tell_accuracy(call, found)
         return
-    before = call.streams.now()
-    runs = replayed(past, processors, args.policy, progress.at)
-    seconds = max(call.streams.now() - before, 1) / 1000
-    progress.end()
     if args.write:
         _write(args.write, past, runs, processors, args.policy)
     tell_replay(call, past, processors, runs, seconds)
 
 
 def _processors_of(source: str, data: bytes) -> int:
-    from cockpit.formats.swf import processors_said
+    from cockpit.formats.traces.swf import processors_said
 
     found = processors_said(source, data)
     if found is None:
@@ -108,9 +109,9 @@ def _processors_of(source: str, data: bytes) -> int:
 
 def replayed(past: History, processors: int, policy: str, watch: Callable[[int], None]) -> list[Run]:
     """How each job of the log ran under the policy. `watch` is told how many have ended, again and again."""
-    from cockpit.engine.figures import Run
-    from cockpit.engine.replay import Replay
-    from cockpit.formats.swf_history import machine, multifactor
+    from cockpit.engine.replay.figures import Run
+    from cockpit.engine.replay.jobs import Replay
+    from cockpit.formats.traces.swf_history import machine, multifactor
 
     rules = multifactor(past) if policy == MULTIFACTOR else ()
     replay = Replay([machine(processors)], past.arrivals, POLICIES[policy], rules)
@@ -127,23 +128,21 @@ def replayed(past: History, processors: int, policy: str, watch: Callable[[int],
     ]
 
 
-def predicted(
-    past: History, processors: int, policy: str, count: int, seed: int, watch: Callable[[int], None]
-) -> Accuracy:
-    """How well the starts of so many jobs that waited are foretold, drawn by the seed; of all where there are fewer."""
-    from cockpit.engine.foretold import accuracy, foretell
-    from cockpit.formats.swf_history import machine, multifactor
-
-    waited = [
-        arrival.submitted.job
-        for arrival, run in zip(past.arrivals, replayed(past, processors, policy, lambda _: None), strict=True)
-        if run.waited
-    ]
+def drawn(past: History, runs: Sequence[Run], count: int, seed: int) -> list[JobId]:
+    """So many of the jobs that waited, drawn by the seed; all where there are fewer. `SpecErrors`: none waited."""
+    waited = [arrival.submitted.job for arrival, run in zip(past.arrivals, runs, strict=True) if run.waited]
     if not waited:
-        raise SpecErrors([f"No job waits under {policy}: there is nothing to predict; take fewer processors."])
-    chosen = Random(seed).sample(  # noqa: S311 - nothing secret
-        waited, min(count, len(waited))
-    )
+        raise SpecErrors(["No job waits: there is nothing to predict; take fewer processors."])
+    return Random(seed).sample(waited, min(count, len(waited)))  # noqa: S311 - nothing secret
+
+
+def predicted(
+    past: History, processors: int, policy: str, chosen: Sequence[JobId], watch: Callable[[int], None]
+) -> Accuracy:
+    """How well the starts of the chosen jobs are foretold."""
+    from cockpit.engine.replay.foretold import accuracy, foretell
+    from cockpit.formats.traces.swf_history import machine, multifactor
+
     rules = multifactor(past) if policy == MULTIFACTOR else ()
     return accuracy(foretell([machine(processors)], past.arrivals, POLICIES[policy], chosen, rules, watch))
 
@@ -161,7 +160,7 @@ def _read(file: str, call: Call) -> bytes:
 
 
 def _write(file: str, past: History, runs: Sequence[Run], processors: int, policy: str) -> None:
-    from cockpit.formats.swf import swf_lines
+    from cockpit.formats.traces.swf import swf_lines
 
     header = ("Computer: cockpit replay", f"MaxProcs: {processors}", f"Note: policy {policy}")
     text = "".join(swf_lines(past.jobs, ((run.waited, run.ran) for run in runs), header)).encode()

@@ -20,7 +20,7 @@ from cockpit.sched.policy import FractionFit, Policy
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from cockpit.engine.pod_replay import Arrived
+    from cockpit.engine.replay.pods import Arrived
     from cockpit.model.node import Node
     from cockpit.model.spec import JobSpec
 
@@ -58,8 +58,8 @@ def pod_arguments(parser: ArgumentParser) -> None:
 
 def tell_pods(call: Call, pods_file: bytes, nodes_file: bytes) -> None:
     """Replay the pods of the one file on the nodes of the other and say what became of them."""
-    from cockpit.formats.gpu_trace import read_nodes, read_pods
-    from cockpit.formats.pod_arrivals import arriving, card_milli
+    from cockpit.formats.traces.gpu import read_nodes, read_pods
+    from cockpit.formats.traces.pod_arrivals import arriving, card_milli
 
     args = call.args
     pods = read_pods(safe(args.file), pods_file)
@@ -70,11 +70,10 @@ def tell_pods(call: Call, pods_file: bytes, nodes_file: bytes) -> None:
     if not any(map(card_milli, pods)):
         raise SpecErrors([f"{safe(args.file)}: no pod asks for a card; a replay of pods fills cards."])
     coming = arriving(pods, target, args.seed)
-    progress = Progress(call.streams, len(coming), "pods")
     before = call.streams.now()
-    allocation, last = filled(nodes, pods, coming, FractionFit(args.fit), progress.at)
+    with Progress(call.streams, len(coming), "pods") as progress:
+        allocation, last = filled(nodes, pods, coming, FractionFit(args.fit), progress.at)
     seconds = max(call.streams.now() - before, 1) / 1000
-    progress.end()
     report = PodReport(
         fit=FractionFit(args.fit),
         scale=args.scale,
@@ -101,7 +100,7 @@ def filled(
     all the trace's `pods`, as in the published experiments; `watch` is told how many have come."""
     from collections import Counter
 
-    from cockpit.engine.pod_replay import Curve, PodReplay
+    from cockpit.engine.replay.pods import Curve, PodReplay
     from cockpit.sched.fragmentation import workload
 
     policy = Policy(fraction_fit=fit, workload=workload(Counter(pod.specs[0] for pod in pods)))

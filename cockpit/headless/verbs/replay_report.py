@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Sequence
 
-    from cockpit.engine.figures import Run
-    from cockpit.engine.foretold import Accuracy
-    from cockpit.formats.swf_history import History
+    from cockpit.engine.replay.figures import Run
+    from cockpit.engine.replay.foretold import Accuracy
+    from cockpit.formats.traces.swf_history import History
     from cockpit.headless.services import Call
 
 
@@ -54,7 +54,7 @@ def tell_replay(call: Call, past: History, processors: int, runs: Sequence[Run],
 
 
 def _report(past: History, processors: int, runs: Sequence[Run], seconds: float, args: Namespace) -> Report:
-    from cockpit.engine.figures import figures
+    from cockpit.engine.replay.figures import figures
 
     differences = [
         Difference(job.number, run.waited, job.waited)

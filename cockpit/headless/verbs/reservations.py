@@ -67,7 +67,7 @@ def wanted_reservation(args: Namespace, now: Millis) -> Reservation:
 
 
 def end_arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("names", nargs="+", metavar="NAME", help="the reservations")
+    parser.add_argument("names", nargs="+", metavar="RESERVATION", help="the reservations")
 
 
 async def run_end(call: Call) -> int:

@@ -9,25 +9,19 @@ import msgspec
 
 from cockpit.headless.arguments import Verb
 from cockpit.headless.exitcodes import ExitCode
+from cockpit.headless.lists import command_of
 from cockpit.headless.records import JSON_VERSION
 from cockpit.headless.services import Call
 from cockpit.present.schema import table_schema
 from cockpit.present.tables.all import TABLES
 
 JOB, CLUSTER, CATALOGUE = "job", "cluster", "catalogue-file"
-_OTHERWISE = {"accounting-sums": "accounting --by user", "launch-script": "launch --dry-run, of a Slurm cluster,"}
-"""Tables that are not called as the verb that writes them."""
 FILES = {JOB: "a job file", CLUSTER: "cluster.toml", CATALOGUE: "catalogue.toml"}
 
 
 def names() -> dict[str, str]:
     """Every schema, and what it is of."""
-    return FILES | {name: f"cockpit {command(name)} -o json" for name in sorted(TABLES)}
-
-
-def command(table: str) -> str:
-    """The verb that writes a table."""
-    return _OTHERWISE.get(table) or table.removesuffix("-details").replace("-", " ")
+    return FILES | {name: f"cockpit {command_of(name)} -o json" for name in sorted(TABLES)}
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -46,15 +40,15 @@ async def run(call: Call) -> int:
 def schema(name: str) -> dict[str, Any]:
     """JSON Schema 2020-12."""
     if name == JOB:
-        from cockpit.formats.schema import job_schema
+        from cockpit.formats.job.schema import job_schema
 
         return job_schema()
     if name == CLUSTER:
-        from cockpit.formats.clusterfile import cluster_schema
+        from cockpit.formats.cluster.file import cluster_schema
 
         return cluster_schema()
     if name == CATALOGUE:
-        from cockpit.formats.cataloguefile import catalogue_schema
+        from cockpit.formats.catalogue.file import catalogue_schema
 
         return catalogue_schema()
     return table_schema(TABLES[name], JSON_VERSION)

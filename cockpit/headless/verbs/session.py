@@ -94,7 +94,7 @@ async def run_train(call: Call) -> int:
 
 async def _asked_for(call: Call) -> JobSpec:
     """What the file says, over the job that it is to be like; the options over both."""
-    from cockpit.formats.jobfile import job_values
+    from cockpit.formats.job.file import job_values
 
     source, text, folder = read_text(call.args.file, call) if call.args.file else (SOURCE, "{}", str(Path.cwd()))
     fields = job_values(source, text)
@@ -108,7 +108,7 @@ async def _asked_for(call: Call) -> JobSpec:
 
 
 async def _like(call: Call) -> dict[str, object]:
-    from cockpit.formats.specfile import spec_as_table
+    from cockpit.formats.job.specfile import spec_as_table
     from cockpit.launch.sessions import development
 
     if call.args.job is None:
@@ -119,7 +119,7 @@ async def _like(call: Call) -> dict[str, object]:
 
 def _with_options(values: dict[str, object], options: dict[str, object]) -> dict[str, object]:
     """As a job file's values."""
-    from cockpit.formats.jobtexts import texts_of, values_of
+    from cockpit.formats.job.texts import texts_of, values_of
 
     texts = {path: str(options[path]) for path in ("name", "time_limit") if options[path] is not None}
     room = {f"specs[0].{name}": str(options[name]) for name in ("cpus", "memory", "cards") if options[name] is not None}
@@ -147,7 +147,7 @@ async def _until_it_runs(call: Call, job: JobId) -> JobRow:
 
 
 async def _inside(call: Call, job: JobId, spec: JobSpec) -> int:
-    from cockpit.present.sessions import lasting_words, leaving_words
+    from cockpit.present.job.sessions import lasting_words, leaving_words
 
     streams, keeps = call.streams, call.args.keep
     if not call.args.command_words:
@@ -171,7 +171,7 @@ async def _end(call: Call, job: JobId) -> None:
 
 async def _notebook(call: Call, job: JobId, spec: JobSpec) -> int:
     """Its address once it has printed one."""
-    from cockpit.present.sessions import address_words, lasting_words
+    from cockpit.present.job.sessions import address_words, lasting_words
 
     address = ""
     for _ in range(ADDRESS_LOOKS):

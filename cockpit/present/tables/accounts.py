@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import isinf
 from typing import Final
 
-from cockpit.formats.sacctmgr import limit_words, qos_words, shares_text
+from cockpit.formats.slurm.sacctmgr import limit_words, qos_words, shares_text
 from cockpit.model.accounts import Qos
 from cockpit.model.view import AccountRow
 from cockpit.present.columns import NOTHING, Column, Context, Kind, Table

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from cockpit.formats.cataloguefields import entry_values
+from cockpit.formats.catalogue.fields import entry_values
 from cockpit.model.catalogue import EntryKind, EntryRow
 from cockpit.model.spec import Access
 from cockpit.present.columns import NOTHING, Column, Context, Kind, Table

@@ -6,7 +6,7 @@ from typing import Final
 
 from cockpit.model.events import EventRecord
 from cockpit.present.columns import Column, Context, Kind, Table
-from cockpit.present.events import event_job, event_kind, event_sentence
+from cockpit.present.events.sentences import event_job, event_kind, event_sentence
 
 
 def job(row: EventRecord, _: Context) -> int | None:

@@ -10,7 +10,7 @@ from msgspec.structs import asdict
 from cockpit.model.ids import Millis
 from cockpit.model.view import JobDetail
 from cockpit.present.columns import Column, Context, Kind, Table
-from cockpit.present.events import event_kind, event_sentence
+from cockpit.present.events.sentences import event_kind, event_sentence
 from cockpit.present.moments import iso
 from cockpit.present.reasons import reason_sentence
 from cockpit.present.steps import steps_json

@@ -11,7 +11,7 @@ from cockpit.model.view import QueueKind, QueueRow
 from cockpit.present import units
 from cockpit.present.columns import NOTHING, Column, Context, Kind, Table
 from cockpit.present.safe import safe
-from cockpit.sched.tres import LICENCES
+from cockpit.sched.rules.tres import LICENCES
 
 CPUS: Final = "cpu"
 MEMORY: Final = "mem"

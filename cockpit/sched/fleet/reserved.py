@@ -6,8 +6,8 @@ from cockpit.model.ids import NodeName
 from cockpit.model.job import Job
 from cockpit.model.node import Allocation, NodeState
 from cockpit.sched.index import Index
+from cockpit.sched.nodes.room import Room
 from cockpit.sched.placement import Found
-from cockpit.sched.room import Room
 
 
 def reserved_room(index: Index, job: Job) -> Found | None:

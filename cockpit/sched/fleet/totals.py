@@ -14,11 +14,11 @@ from cockpit.model.job import Job
 from cockpit.model.node import Allocation, CardSlice, Placement
 from cockpit.model.reasons import ClusterShort, NoRoomThere, Resource
 from cockpit.model.spec import WHOLE_CARD, NodeSpec
-from cockpit.sched.cards import accepts
-from cockpit.sched.floor import admits
 from cockpit.sched.index import Index
+from cockpit.sched.nodes.cards import accepts
+from cockpit.sched.nodes.floor import admits
+from cockpit.sched.nodes.room import shortfall
 from cockpit.sched.placement import Found
-from cockpit.sched.room import shortfall
 from cockpit.sched.shape import Shape
 from cockpit.sched.snapshot import Snapshot
 

@@ -9,8 +9,8 @@ from textual import on
 
 from cockpit.errors import CockpitError
 from cockpit.formats.weighttext import read_weights, weights_text
+from cockpit.present.answers.queues import jobs_filter
 from cockpit.present.filters import quoted
-from cockpit.present.queue_answer import jobs_filter
 from cockpit.present.safe import safe
 from cockpit.present.saved import SAVED
 from cockpit.tui.action import ACCOUNTS, CARDS, CATALOGUE, CLUSTERS, JOBS, NODES, PRIORITY, QOS, QUEUES, SPENDING

@@ -13,7 +13,7 @@ from textual.screen import Screen
 from cockpit.errors import CockpitError
 from cockpit.model.asking import LogStream
 from cockpit.present.frame import Key, key_at, key_row, view_at, view_row
-from cockpit.present.job_tabs import TABS, head_line, tab_lines
+from cockpit.present.job.tabs import TABS, head_line, tab_lines
 from cockpit.present.safe import safe
 from cockpit.present.spans import ACCENT, MUTED, STRONG, Span, line, line_width, spread
 from cockpit.tui.job_log import JobLog

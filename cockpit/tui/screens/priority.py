@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cockpit.present.priority_answer import legend, nothing_to_rank, priority_answer, trial_words
-from cockpit.present.priority_cells import PLACE, Figures
+from cockpit.present.answers.priority import legend, nothing_to_rank, priority_answer, trial_words
+from cockpit.present.cells.priority import PLACE, Figures
 from cockpit.present.spans import ACCENT, MUTED, Line, Span, line
 from cockpit.present.tables.priority import PRIORITY
 from cockpit.tui.widgets.lines import Lines

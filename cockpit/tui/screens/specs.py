@@ -9,8 +9,8 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.screen import ModalScreen
 
+from cockpit.present.form.spec_offers import Model, Offer, models_line, offer_cells, with_models
 from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line
-from cockpit.present.spec_offers import Model, Offer, models_line, offer_cells, with_models
 from cockpit.tui.widgets.lines import Lines
 from cockpit.tui.widgets.table import Table, TableColumn
 

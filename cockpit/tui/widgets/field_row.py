@@ -8,7 +8,7 @@ from textual.containers import Horizontal, Vertical
 from textual.message import Message
 from textual.widgets import Label
 
-from cockpit.present.job_form import title
+from cockpit.present.form.fields import title
 from cockpit.present.safe import safe
 from cockpit.tui.widgets.typed import Typed
 

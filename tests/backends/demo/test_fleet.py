@@ -17,7 +17,7 @@ from cockpit.model.fleet import BindingMode, member_of
 from cockpit.model.ids import JobId
 from cockpit.model.job import ENDED, OCCUPYING, EndCause, JobState
 from cockpit.model.spec import JobSpec, NodeSpec
-from cockpit.present.events import event_sentence
+from cockpit.present.events.sentences import event_sentence
 from tests.backends.demo.conftest import Open, history, pass_hours, until
 from tests.backends.demo.test_demo import finished
 

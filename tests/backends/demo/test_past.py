@@ -7,7 +7,7 @@ import pytest
 from cockpit.backends.demo.fixture import nodes_of, read_fixture, rules_of
 from cockpit.backends.demo.past import DAYS, past
 from cockpit.backends.demo.scripts import Scripts
-from cockpit.engine.spending import divided
+from cockpit.engine.views.spending import divided
 from cockpit.model.ids import Millis
 from cockpit.model.job import JobState
 

@@ -11,7 +11,7 @@ from cockpit.backends.slurm.mapping.jobs import Listed
 from cockpit.backends.slurm.rows import Rows
 from cockpit.model.ids import JobId, Millis, task_id
 from cockpit.model.reasons import Held, Told
-from cockpit.present.events import event_kind
+from cockpit.present.events.sentences import event_kind
 from cockpit.runtime.chronicle import Chronicle
 from tests.backends.slurm.test_values import a_record
 

@@ -13,7 +13,7 @@ from cockpit.backends.slurm.rows import Rows
 from cockpit.backends.slurm.told_limits import limit_told
 from cockpit.backends.slurm.told_nodes import told_unavailable
 from cockpit.backends.snapshot.backend import open_snapshot
-from cockpit.engine.views import job_row
+from cockpit.engine.views.rows import job_row
 from cockpit.errors import RequestRefused, SpecErrors
 from cockpit.formats.snapshotfile import read_snapshot, write_snapshot
 from cockpit.model.accounts import Limits, assoc_key
@@ -250,7 +250,7 @@ async def test_a_snapshot_carries_the_clusters_figures_and_gives_the_cores_own(r
     snapshot = await open_snapshot(read_snapshot(written, "file"))
     compared = 0
     for row in (await snapshot.priorities()).rows:
-        if row.told is None or row.breakdown is None or row.name in {"sitefac", "excl", "directprio"}:
+        if row.told is None or row.breakdown is None or row.name in {"excl", "directprio"}:
             continue
         own = {(part.name, part.tres): round(part.contribution) for part in row.breakdown.parts}
         assert {(part.name, part.tres): part.contribution for part in row.told.parts} == {

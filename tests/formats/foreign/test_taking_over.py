@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from cockpit.errors import SpecErrors
 from cockpit.formats.foreign.exchange import Form, form_of, taken_over, written
-from cockpit.formats.jobfile import Defaults, read_jobs
+from cockpit.formats.job.file import Defaults, read_jobs
 from cockpit.launch.command import expand
 from cockpit.model.spec import Elastic, JobSpec, Mode, NodeSpec, WorkerRestart
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from cockpit.formats.sacctmgr import change_words
+from cockpit.formats.slurm.sacctmgr import change_words
 from cockpit.model import accountchange as change
 
 _HEAD = ("sacctmgr", "--immediate", "--quiet")

@@ -16,7 +16,7 @@ from cockpit.backends.slurm.mapping.script import (
     qos,
     submission,
 )
-from cockpit.formats.slurmfields import slurm_time
+from cockpit.formats.slurm.spec_fields import slurm_time
 from cockpit.model.asking import SiteFactor, WantedLimit
 from cockpit.model.cluster import Reservation
 from cockpit.model.ids import JobId

@@ -14,7 +14,7 @@ from cockpit.backends.slurm.mapping.placements import held_by_others, placed
 from cockpit.engine.state import ClusterState
 from cockpit.model.accounts import Accounts, assoc_key
 from cockpit.model.cluster import Cluster, Reservation
-from cockpit.model.ids import JobId, Millis, NodeName
+from cockpit.model.ids import JobId, Millis, NodeName, task_of
 from cockpit.model.job import Job, JobState
 from cockpit.model.node import Allocation
 
@@ -23,6 +23,7 @@ NEVER = "a dependency that never comes true"
 PLANNED_TASKS = 1000
 """Of the tasks of an array that wait and are alike so many are planned: more than Slurm's own backfill looks at."""
 NO_DETAILS: Mapping[JobId, Mapping[NodeName, Allocation]] = {}
+NO_FACTORS: Mapping[int, int] = {}
 
 
 class Everything(NamedTuple):
@@ -38,6 +39,8 @@ class Everything(NamedTuple):
     details: Mapping[JobId, Mapping[NodeName, Allocation]] = NO_DETAILS
     counted_at: Millis | None = None
     """When the cluster last counted ages and usage; None: just now."""
+    site_factors: Mapping[int, int] = NO_FACTORS
+    """By Slurm's id of the job or array; 0 where it is absent."""
 
 
 def state(everything: Everything, *, as_ranked: bool) -> ClusterState:
@@ -49,7 +52,7 @@ def state(everything: Everything, *, as_ranked: bool) -> ClusterState:
         tasks = list(each.each(PLANNED_TASKS if as_ranked else None))
         listed += tasks
         ranks |= dict.fromkeys((job.id for job in tasks), each.priority if as_ranked else None)
-    jobs = placed(_bounded(listed), nodes, everything.details)
+    jobs = placed(_with_site_factors(_bounded(listed), everything.site_factors), nodes, everything.details)
     counted_at = everything.counted_at or everything.at
     return ClusterState(
         seq=1,
@@ -76,6 +79,13 @@ def _bounded(jobs: list[Job]) -> Iterator[Job]:
             yield each
         else:
             yield replace(each, array=replace(array, at_once=at_once[array.array]))
+
+
+def _with_site_factors(jobs: Iterable[Job], factors: Mapping[int, int]) -> Iterable[Job]:
+    if not factors:
+        return jobs
+    found = ((job, factors.get(job.id) or factors.get(task_of(job.id)[0], 0)) for job in jobs)
+    return (replace(job, site_factor=factor) if factor else job for job, factor in found)
 
 
 def _ranked(job: Job, ranks: Mapping[JobId, int | None]) -> Job:

@@ -11,8 +11,8 @@ from cockpit.backends.slurm.mapping.records import words
 from cockpit.model.ids import JobId
 from cockpit.model.job import OCCUPYING
 from cockpit.model.view import QueueKind, QueueRow
-from cockpit.sched.amounts import ONE
-from cockpit.sched.tres import LICENCES
+from cockpit.sched.rules.amounts import ONE
+from cockpit.sched.rules.tres import LICENCES
 
 COMMAND = ("scontrol", "-o", "show", "licenses")
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from cockpit.backends.slurm.mapping.containers import Runtime, image_refusals
 from cockpit.backends.slurm.mapping.groups import groups
 from cockpit.backends.slurm.mapping.paths import is_in_workspace
-from cockpit.model.poolrules import pool_conflicts, sweep_conflicts
+from cockpit.model.rules.pools import pool_conflicts, sweep_conflicts
 from cockpit.model.spec import JobKind, JobSpec
 
 

@@ -10,7 +10,7 @@ from cockpit.backends.slurm.mapping.containers import Runtime
 from cockpit.backends.slurm.mapping.groups import Group, groups
 from cockpit.backends.slurm.mapping.ids import slurm_id
 from cockpit.backends.slurm.mapping.wrapper import WRAPPED
-from cockpit.formats.slurmfields import slurm_time
+from cockpit.formats.slurm.spec_fields import slurm_time
 from cockpit.launch.sweeps import trial_count
 from cockpit.model.ids import index_ranges
 from cockpit.model.spec import Dependency, DependencyKind, HoldAllocation, JobSpec, NodeSpec, PriorityWord

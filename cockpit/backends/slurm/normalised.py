@@ -1,0 +1,75 @@
+"""Which of Slurm's NO_NORMAL flags a cluster has.
+
+`scontrol show config` prints NO_NORMAL_ALL for any of them, and what one of them leaves raw counts many times as much.
+So what sprio prints has to tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from cockpit.backends.slurm.ranking import printed_of
+from cockpit.model.cluster import PriorityFlag
+from cockpit.model.priority import FactorName
+from cockpit.sched.priority.scale import Scale
+
+if TYPE_CHECKING:
+    from cockpit.backends.slurm.mapping.cluster import Everything
+    from cockpit.backends.slurm.ranking import Printed
+    from cockpit.model.cluster import Cluster
+    from cockpit.model.job import Job
+    from cockpit.model.priority import Breakdown, Part
+
+_FLAGS = {
+    FactorName.ASSOC: PriorityFlag.NO_NORMAL_ASSOC,
+    FactorName.PARTITION: PriorityFlag.NO_NORMAL_PART,
+    FactorName.QOS: PriorityFlag.NO_NORMAL_QOS,
+    FactorName.TRES: PriorityFlag.NO_NORMAL_TRES,
+}
+ENOUGH = 200
+"""So many jobs are asked what they tell."""
+
+
+def flags_told(everything: Everything, printed: Printed) -> tuple[PriorityFlag, ...]:
+    """Those of the rules; in the place of NO_NORMAL_ALL each that no figure speaks against."""
+    flags = everything.rules.priority.flags
+    others = tuple(each for each in flags if each is not PriorityFlag.NO_NORMAL_ALL)
+    if others == flags:
+        return flags
+    raw, normal = _scale(everything, flags), _scale(everything, others)
+    normalised: set[FactorName] = set()
+    for job, told in islice(_counted(everything, printed), ENOUGH):
+        figures = {(part.name, part.tres): part.contribution for part in told.parts}
+        pairs = zip(_parts(raw, job, told.partition), _parts(normal, job, told.partition), strict=True)
+        normalised |= {
+            by_most.name
+            for as_is, by_most in pairs
+            if round(as_is.contribution) != round(by_most.contribution) == figures.get((by_most.name, by_most.tres))
+        }
+    return (*others, *(flag for name, flag in _FLAGS.items() if name not in normalised))
+
+
+def flagged(rules: Cluster, flags: tuple[PriorityFlag, ...]) -> Cluster:
+    """The rules with these flags."""
+    return replace(rules, priority=replace(rules.priority, flags=flags))
+
+
+def _scale(everything: Everything, flags: tuple[PriorityFlag, ...]) -> Scale:
+    nodes = {each.node.name: each.node for each in everything.nodes}
+    return Scale(flagged(everything.rules, flags), everything.accounts, nodes)
+
+
+def _counted(everything: Everything, printed: Printed) -> Iterator[tuple[Job, Breakdown]]:
+    """Those that wait, with what sprio prints for each of their partitions."""
+    for listed in everything.jobs:
+        if listed.waits:
+            job = next(listed.each())
+            yield from ((job, told) for told in printed_of(job.id, printed))
+
+
+def _parts(scale: Scale, job: Job, partition: str) -> Iterator[Part]:
+    return (part for part in scale.parts(scale.claim(job, partition), 0.0, 0.0) if part.name in _FLAGS)

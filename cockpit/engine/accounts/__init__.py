@@ -1,0 +1,1 @@
+"""Accounts, users and QOS as people change them."""

@@ -1,0 +1,326 @@
+"""What happens to attempts, from their placement to the end of what is kept of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from cockpit.engine.apply.rules import Rules, change, change_waiting, free, ledger, since, usage_rules, write_down
+from cockpit.model import events
+from cockpit.model.eviction import Grounds
+from cockpit.model.ids import Millis, NodeName
+from cockpit.model.job import Attempt, EndCause, Ending, ExitStatus, Job, JobState, Replica
+from cockpit.model.node import Allocation
+from cockpit.model.spec import LAUNCHER
+from cockpit.model.staging import is_staged
+from cockpit.sched.priority import usage
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cockpit.engine.state import ClusterState
+    from cockpit.model.spec import JobSpec
+
+RULES = Rules()
+PRESSURE_REST_MS = 60_000
+"""So long best effort keeps off, once a node had too little memory for it."""
+
+
+def _with_replica(job: Job, rank: int, **fields: Any) -> Attempt:  # noqa: ANN401 - of Replica
+    attempt = job.attempt
+    assert attempt is not None
+    replicas = attempt.replicas
+    changed = replace(replicas[rank], **fields)
+    return replace(attempt, replicas=(*replicas[:rank], changed, *replicas[rank + 1 :]))
+
+
+def all_are_staged(state: JobState, attempt: Attempt) -> bool:
+    """Whether the staging of a job is over."""
+    return state is JobState.STAGING and all(each.staged_at is not None for each in attempt.there)
+
+
+@RULES.of(events.PrologFailed, events.PrecheckFailed)
+def _(body: events.PrologFailed | events.PrecheckFailed, state: ClusterState, record: events.EventRecord) -> None:
+    """It is not the job's fault: its age goes on counting."""
+    job = state.jobs[body.job]
+    assert job.attempt is not None
+    attempt = _lost(job.attempt, body.because, EndCause.START_FAILED, record.at)
+    _queue_again(state, record, job, attempt, job.accrues_from)
+
+
+def _lost(attempt: Attempt, why: str, cause: EndCause, at: Millis) -> Attempt:
+    """Nothing of it runs any more."""
+    gone = ExitStatus(lost=why)
+    replicas = [
+        each if each.ended_at is not None else replace(each, ended_at=at, exit=gone) for each in attempt.replicas
+    ]
+    return replace(attempt, replicas=tuple(replicas), ended_at=at, cause=cause)
+
+
+@RULES.of(events.JobPlaced)
+def _(body: events.JobPlaced, state: ClusterState, record: events.EventRecord) -> None:
+    bounds = LAUNCHER.cpus, LAUNCHER.memory_mib
+    launcher = Allocation(0, NodeName(body.launcher), *bounds) if body.launcher else None
+    replicas = [Replica(rank=each.rank) for each in body.placement]
+    attempt = Attempt(
+        number=body.attempt,
+        spec_index=body.spec_index,
+        placement=body.placement,
+        placed_at=record.at,
+        replicas=tuple(replicas if launcher is None else [Replica(rank=0), *replicas]),
+        partition=body.partition,
+        billing=body.billing,
+        members=body.members,
+        awaits=tuple(dict.fromkeys(body.members)),
+        launcher=launcher,
+    )
+    job = state.jobs[body.job]
+    earlier = job.earlier if job.attempt is None else (*job.earlier, job.attempt)
+    checked = job.spec.resume is not None
+    after = JobState.PRECHECKING if checked else _after_checks(job.spec, earlier, fleet=bool(body.members))
+    state.jobs[body.job] = replace(
+        job,
+        version=record.seq,
+        state=after,
+        state_since=since(job, after, record.at),
+        attempt=attempt,
+        earlier=earlier,
+        clears=(),
+        ending=None,
+        exit=None,
+        below_min_at=None,
+        rests_until=None,
+    )
+
+
+@RULES.of(events.PrecheckPassed)
+def _(body: events.PrecheckPassed, state: ClusterState, record: events.EventRecord) -> None:
+    job = state.jobs[body.job]
+    after = _after_checks(job.spec, job.earlier, fleet=False)
+    change(state, record, body.job, state=after, state_since=since(job, after, record.at))
+
+
+def _after_checks(spec: JobSpec, earlier: Sequence[Attempt], *, fleet: bool) -> JobState:
+    """Of one whose nodes are in order. On a fleet its members stage."""
+    return JobState.STAGING if is_staged(spec) and not fleet else first_state(spec, earlier)
+
+
+def first_state(spec: JobSpec, earlier: Sequence[Attempt]) -> JobState:
+    """Of one that is about to start, after these attempts."""
+    goes_on = (spec.resume is not None or spec.elastic is not None) and any(each.ran for each in earlier)
+    return JobState.RESUMING if goes_on else JobState.STARTING
+
+
+@RULES.of(events.MemberPlaced)
+def _(body: events.MemberPlaced, state: ClusterState, record: events.EventRecord) -> None:
+    attempt = state.jobs[body.job].attempt
+    assert attempt is not None
+    found = {part.rank: part for part in body.placement}
+    placement = tuple([found.get(part.rank, part) for part in attempt.placement])
+    awaits = tuple(each for each in attempt.awaits if each != body.member)
+    change(state, record, body.job, attempt=replace(attempt, placement=placement, awaits=awaits))
+
+
+@RULES.of(events.BindingGivenUp)
+def _(body: events.BindingGivenUp, state: ClusterState, record: events.EventRecord) -> None:
+    job = state.jobs[body.job]
+    assert job.attempt is not None
+    lost = _lost(job.attempt, f"no room in {', '.join(body.members)}", EndCause.START_FAILED, record.at)
+    _queue_again(state, record, job, replace(lost, awaits=()), job.accrues_from)
+    change(
+        state,
+        record,
+        body.job,
+        partitions=body.partitions,
+        revoked_at=record.at if body.revoked else job.revoked_at,
+        in_vain=job.in_vain | dict.fromkeys(body.members, record.at),
+    )
+    free(state, [each for each in job.attempt.members if each not in body.members], record.at)
+
+
+@RULES.of(events.ReplicaStaged)
+def _(body: events.ReplicaStaged, state: ClusterState, record: events.EventRecord) -> None:
+    """They start together, once all have what they need."""
+    job = state.jobs[body.job]
+    attempt = _with_replica(job, body.rank, staged_at=record.at)
+    after = first_state(job.spec, job.earlier) if all_are_staged(job.state, attempt) else job.state
+    entered = since(job, after, record.at)
+    state.jobs[body.job] = replace(job, version=record.seq, attempt=attempt, state=after, state_since=entered)
+
+
+@RULES.of(events.ReplicaStarted)
+def _(body: events.ReplicaStarted, state: ClusterState, record: events.EventRecord) -> None:
+    job = state.jobs[body.job]
+    attempt = _with_replica(job, body.rank, started_at=record.at, limits=body.limits)
+    after = job.state if job.state is JobState.SUSPENDED else JobState.RUNNING  # a late one of a gang that stands still
+    entered = since(job, after, record.at)
+    state.jobs[body.job] = replace(job, version=record.seq, attempt=attempt, state=after, state_since=entered)
+
+
+@RULES.of(events.ReplicaEnded)
+def _(body: events.ReplicaEnded, state: ClusterState, record: events.EventRecord) -> None:
+    job = state.jobs[body.job]
+    attempt = _with_replica(job, body.rank, ended_at=record.at, exit=body.exit, used=body.used)
+    state.jobs[body.job] = replace(job, version=record.seq, attempt=attempt)
+
+
+@RULES.of(events.TimeLimitSet)
+def _(body: events.TimeLimitSet, state: ClusterState, record: events.EventRecord) -> None:
+    spec = replace(state.jobs[body.job].spec, time_limit_seconds=body.seconds, limit_by_default=False)
+    change(state, record, body.job, spec=spec)
+
+
+@RULES.of(events.EndingBegan)
+def _(body: events.EndingBegan, state: ClusterState, record: events.EventRecord) -> None:
+    killed = body.kill_at <= record.at
+    ending = Ending(
+        cause=body.cause,
+        at=record.at,
+        kill_at=body.kill_at,
+        killed=killed,
+        for_job=body.for_job,
+        grounds=body.grounds,
+        requeue=body.requeue,
+    )
+    change(state, record, body.job, ending=ending)
+
+
+@RULES.of(events.FaultFound)
+def _(body: events.FaultFound, state: ClusterState, record: events.EventRecord) -> None:
+    """What follows has events of its own."""
+    change(state, record, body.job)
+
+
+@RULES.of(events.PerformanceFell)
+def _(body: events.PerformanceFell, state: ClusterState, record: events.EventRecord) -> None:
+    job = state.jobs[body.job]
+    assert job.attempt is not None
+    spec = replace(job.spec, pool_nodes=body.elsewhere) if body.elsewhere else job.spec
+    change(state, record, body.job, attempt=replace(job.attempt, slow=body.slow), spec=spec)
+
+
+@RULES.of(events.JobSuspended)
+def _(body: events.JobSuspended, state: ClusterState, record: events.EventRecord) -> None:
+    job = state.jobs[body.job]
+    write_down(state, usage.ended(ledger(state), usage_rules(state), job, record.at))
+    entered = since(job, JobState.SUSPENDED, record.at)
+    change(state, record, body.job, suspension=body.suspension, state=JobState.SUSPENDED, state_since=entered)
+
+
+@RULES.of(events.JobResumed)
+def _(body: events.JobResumed, state: ClusterState, record: events.EventRecord) -> None:
+    job = state.jobs[body.job]
+    change(
+        state,
+        record,
+        body.job,
+        attempt=_gone_on(job, record.at),
+        suspension=None,
+        state=JobState.RUNNING,
+        state_since=since(job, JobState.RUNNING, record.at),
+    )
+
+
+def _gone_on(job: Job, at: Millis) -> Attempt | None:
+    """The attempt of a job that stops standing still, or never did."""
+    if job.attempt is None or job.state is not JobState.SUSPENDED:
+        return job.attempt
+    stood_still = job.attempt.suspended_ms + at - job.state_since
+    return replace(job.attempt, resumed_at=at, suspended_ms=stood_still)
+
+
+@RULES.of(events.JobRequeued)
+def _(body: events.JobRequeued, state: ClusterState, record: events.EventRecord) -> None:
+    job = state.jobs[body.job]
+    attempt = _gone_on(job, record.at)
+    if attempt is not None and not job.ended:
+        attempt = replace(attempt, ended_at=record.at, cause=body.cause)
+    elif attempt is not None:
+        attempt = replace(attempt, ended_at=job.ended_at, cause=job.end_cause)
+    _queue_again(state, record, job, attempt, job.accrues_from if body.retry else None)
+    if body.retry or body.cause is EndCause.REQUEUE:
+        change(state, record, body.job, retries=body.retry)
+    if body.below_min:
+        pressed = job.ending is not None and job.ending.grounds is Grounds.PRESSURE
+        rests_until = Millis(record.at + PRESSURE_REST_MS) if pressed else None
+        change(state, record, body.job, below_min_at=record.at, rests_until=rests_until)
+
+
+@RULES.of(events.WaitEnded)
+def _(body: events.WaitEnded, state: ClusterState, record: events.EventRecord) -> None:
+    change(state, record, body.job, below_min_at=None)
+
+
+def _queue_again(
+    state: ClusterState, record: events.EventRecord, job: Job, attempt: Attempt | None, accrues: Millis | None
+) -> None:
+    """`attempt`: as it was over. `accrues`: from when on its age counts; None: anew."""
+    write_down(state, usage.ended(ledger(state), usage_rules(state), job, record.at))
+    change_waiting(
+        state,
+        record,
+        job.id,
+        attempt=attempt,
+        ending=None,
+        leaving=(),
+        suspension=None,
+        exit=None,
+        end_cause=None,
+        ended_at=None,
+        held_until=None,
+        deleted=False,
+        accrues_from=accrues,
+        state=JobState.QUEUED,
+        state_since=since(job, JobState.QUEUED, record.at),
+    )
+
+
+@RULES.of(events.GraceEnded)
+def _(body: events.GraceEnded, state: ClusterState, record: events.EventRecord) -> None:
+    job = state.jobs[body.job]
+    if job.ending is not None:
+        change(state, record, body.job, ending=replace(job.ending, killed=True))
+        return
+    leaving = [replace(each, killed=True) if each.kill_at <= record.at else each for each in job.leaving]
+    change(state, record, body.job, leaving=tuple(leaving))
+
+
+@RULES.of(events.JobEnded)
+def _(body: events.JobEnded, state: ClusterState, record: events.EventRecord) -> None:
+    job = state.jobs[body.job]
+    if (rules := usage_rules(state)).charge(job):
+        write_down(state, usage.ended(ledger(state), rules, job, record.at))
+    if job.array is not None and body.state is not JobState.SUCCEEDED:
+        state.failed_tasks.setdefault(job.array.array, job.id)
+    state.jobs[body.job] = replace(
+        job,
+        version=record.seq,
+        state=body.state,
+        state_since=since(job, body.state, record.at),
+        attempt=_gone_on(job, record.at),
+        ending=None,
+        leaving=(),
+        suspension=None,
+        clears=(),
+        exit=body.exit,
+        end_cause=body.cause,
+        ended_at=record.at,
+        held_until=body.held_until,
+        below_min_at=None,
+        rests_until=None,
+    )
+    if job.attempt is not None and job.attempt.members:
+        free(state, job.attempt.members, record.at)
+
+
+@RULES.of(events.HoldExtended)
+def _(body: events.HoldExtended, state: ClusterState, record: events.EventRecord) -> None:
+    change(state, record, body.job, held_until=body.held_until)
+
+
+@RULES.of(events.HoldEnded)
+def _(body: events.HoldEnded, state: ClusterState, record: events.EventRecord) -> None:
+    change(state, record, body.job, held_until=None)
+    attempt = state.jobs[body.job].attempt
+    free(state, attempt.members if attempt is not None else (), record.at)

@@ -1,0 +1,62 @@
+"""PriorityFlags INCREMENT_ONLY: what priorities have been, kept in the state, so that a restart forgets nothing.
+
+Priorities move by age and usage at the passes over usage, and by new rules and nodes: before each of these the ones
+that the queue has are written down. What a person changes in one job counts for that job at once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cockpit.model import events
+from cockpit.model.cluster import PriorityFlag
+from cockpit.model.job import JobState
+from cockpit.sched.priority.priorities import highest
+from cockpit.sched.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from cockpit.engine.state import ClusterState
+
+_OF_ALL = (
+    events.UsageDecayed,
+    events.ClusterConfigured,
+    events.AccountsChanged,
+    events.NodesChanged,
+    events.NodeDrained,
+    events.NodeResumed,
+)
+_OF_ONE = (events.JobEdited, events.SiteFactorSet)
+
+
+def keep_highest(state: ClusterState, body: events.EventBody) -> None:
+    """Before the event is applied."""
+    flags = state.cluster.priority.flags
+    if not flags and not state.highest:
+        return
+    if PriorityFlag.INCREMENT_ONLY not in flags:
+        state.highest = {}
+    elif isinstance(body, _OF_ALL):
+        state.highest = highest(_view(state))
+    elif isinstance(body, _OF_ONE) and body.job in state.highest:
+        state.highest = {job: kept for job, kept in state.highest.items() if job != body.job}
+
+
+def _view(state: ClusterState) -> Snapshot:
+    return Snapshot(
+        version=state.seq,
+        now=state.at,
+        nodes=state.nodes,
+        nodes_version=state.seq,
+        queue=tuple(job for job in state.jobs.values() if job.state is JobState.QUEUED),
+        occupied={},
+        ends={},
+        changes=(),
+        changes_from=state.seq,
+        jobs=state.jobs,
+        cluster=state.cluster,
+        accounts=state.accounts,
+        usage=state.usage,
+        qos_usage=state.qos_usage,
+        usage_at=state.usage_at,
+        highest=state.highest,
+    )

@@ -1,0 +1,117 @@
+"""What happens to jobs while they wait, and once they are off the lists."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from cockpit.engine.age import accrues_from
+from cockpit.engine.apply.rules import Rules, change, change_waiting
+from cockpit.model import events
+from cockpit.model.job import Job
+
+if TYPE_CHECKING:
+    from cockpit.engine.state import ClusterState
+
+RULES = Rules()
+
+
+@RULES.of(events.JobSubmitted)
+def _(body: events.JobSubmitted, state: ClusterState, record: events.EventRecord) -> None:
+    state.last_job_id = max(state.last_job_id, body.job)
+    job = Job(
+        id=body.job,
+        spec=body.spec,
+        submitter=body.submitter,
+        project=body.project,
+        submitted_at=record.at,
+        state_since=record.at,
+        version=record.seq,
+        account=body.account,
+        qos=body.qos,
+        partitions=body.partitions,
+        array=body.array,
+        part=body.part,
+        waits_for=body.spec.dependencies,
+    )
+    begins = accrues_from(job, record.at, state.cluster)
+    state.jobs[body.job] = job if begins is None else replace(job, accrues_from=begins)
+
+
+@RULES.of(events.JobHeld)
+def _(body: events.JobHeld, state: ClusterState, record: events.EventRecord) -> None:
+    change_waiting(state, record, body.job, held_by=body.by, held_since=record.at)
+
+
+@RULES.of(events.JobReleased)
+def _(body: events.JobReleased, state: ClusterState, record: events.EventRecord) -> None:
+    change_waiting(state, record, body.job, held_by="", held_since=None)
+
+
+@RULES.of(events.JobEdited)
+def _(body: events.JobEdited, state: ClusterState, record: events.EventRecord) -> None:
+    before = state.jobs[body.job]
+    conditions = body.spec.dependencies
+    same = conditions == before.spec.dependencies
+    change_waiting(
+        state,
+        record,
+        body.job,
+        spec=body.spec,
+        account=body.account,
+        qos=body.qos,
+        partitions=body.partitions,
+        waits_for=before.waits_for if same else conditions,
+        never=before.never if same else None,
+        clears=(),
+        below_min_at=before.below_min_at if body.spec.suspends else None,
+    )
+
+
+@RULES.of(events.DependencyMet)
+def _(body: events.DependencyMet, state: ClusterState, record: events.EventRecord) -> None:
+    left = tuple(each for each in state.jobs[body.job].waits_for if each != body.dependency)
+    change_waiting(state, record, body.job, waits_for=left)
+
+
+@RULES.of(events.DependencyFailed)
+def _(body: events.DependencyFailed, state: ClusterState, record: events.EventRecord) -> None:
+    before = state.jobs[body.job].waits_for
+    first = (body.dependency, *(each for each in before if each != body.dependency))
+    change(state, record, body.job, never=body.because, waits_for=first)
+
+
+@RULES.of(events.AgeBegan)
+def _(body: events.AgeBegan, state: ClusterState, record: events.EventRecord) -> None:
+    change(state, record, body.job, accrues_from=record.at)
+
+
+@RULES.of(events.PrioritySet)
+def _(body: events.PrioritySet, state: ClusterState, record: events.EventRecord) -> None:
+    change(state, record, body.job, direct_priority=body.priority)
+
+
+@RULES.of(events.SiteFactorSet)
+def _(body: events.SiteFactorSet, state: ClusterState, record: events.EventRecord) -> None:
+    change(state, record, body.job, site_factor=body.factor)
+
+
+@RULES.of(events.JobDeleted)
+def _(body: events.JobDeleted, state: ClusterState, record: events.EventRecord) -> None:
+    change(state, record, body.job, deleted=True)
+
+
+@RULES.of(events.RoomMade)
+def _(body: events.RoomMade, state: ClusterState, record: events.EventRecord) -> None:
+    change(state, record, body.job, clears=(*state.jobs[body.job].clears, *body.others))
+
+
+@RULES.of(events.JobArchived)
+def _(body: events.JobArchived, state: ClusterState, _record: events.EventRecord) -> None:
+    array = state.jobs.pop(body.job).array
+    if array is None or array.array not in state.failed_tasks:
+        return
+    tasks = range(array.array + array.count - 1, array.array - 1, -1)  # the last ones tend to stay longest
+    if not any(task in state.jobs for task in tasks):
+        del state.failed_tasks[array.array]

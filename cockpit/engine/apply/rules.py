@@ -1,0 +1,70 @@
+"""What the rules of events are made of: a table of them, and the changes that they have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from cockpit.engine import lifecycle
+from cockpit.engine.age import accrues_from
+from cockpit.model import events
+from cockpit.model.ids import Millis
+from cockpit.model.job import Job, JobState
+from cockpit.sched.priority import usage
+
+if TYPE_CHECKING:
+    from cockpit.engine.state import ClusterState
+    from cockpit.model.ids import JobId
+
+Rule = Callable[[Any, "ClusterState", events.EventRecord], None]
+
+
+class Rules(dict[type, Rule]):
+    """By type of event what it does to the state."""
+
+    def of(self, *kinds: type) -> Callable[[Rule], Rule]:
+        """Registers what events of these kinds do."""
+
+        def register(rule: Rule) -> Rule:
+            self.update(dict.fromkeys(kinds, rule))
+            return rule
+
+        return register
+
+
+def change(state: ClusterState, record: events.EventRecord, job: JobId, /, **fields: Any) -> None:  # noqa: ANN401 - of Job
+    state.jobs[job] = replace(state.jobs[job], version=record.seq, **fields)
+
+
+def change_waiting(state: ClusterState, record: events.EventRecord, job: JobId, /, **fields: Any) -> None:  # noqa: ANN401 - of Job
+    """A change of what keeps a queued job back, by which its age may begin to count or stop."""
+    changed = replace(state.jobs[job], version=record.seq, **fields)
+    state.jobs[job] = replace(changed, accrues_from=accrues_from(changed, record.at, state.cluster))
+
+
+def since(job: Job, after: JobState, at: Millis) -> Millis:
+    """Since when the job is in a state that it is in already or enters now. Raises `IllegalTransition`."""
+    if job.state is after:
+        return job.state_since
+    lifecycle.check(job.state, after)
+    return at
+
+
+def free(state: ClusterState, members: Collection[str], at: Millis) -> None:
+    """Something came free in these clusters of a fleet."""
+    if members:
+        state.freed_at = state.freed_at | dict.fromkeys(members, at)
+
+
+def ledger(state: ClusterState) -> usage.Ledger:
+    return usage.Ledger(state.usage, state.qos_usage, state.usage_at)
+
+
+def usage_rules(state: ClusterState) -> usage.Rules:
+    return usage.Rules(state.cluster, state.accounts, state.nodes)
+
+
+def write_down(state: ClusterState, ledger: usage.Ledger) -> None:
+    state.usage, state.qos_usage, state.usage_at = ledger.associations, ledger.qos, ledger.at

@@ -1,0 +1,92 @@
+"""What happens to the workers of elastic jobs: they come, are recalled, and leave."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from cockpit.engine.apply.attempts import all_are_staged, first_state
+from cockpit.engine.apply.rules import Rules, change, ledger, usage_rules, write_down
+from cockpit.model import events
+from cockpit.model.job import Attempt, Job, Leaving, Replica
+from cockpit.sched.priority import usage
+
+if TYPE_CHECKING:
+    from cockpit.engine.state import ClusterState
+
+RULES = Rules()
+
+
+@RULES.of(events.WorkersAdded)
+def _(body: events.WorkersAdded, state: ClusterState, record: events.EventRecord) -> None:
+    job = state.jobs[body.job]
+    attempt = _attempt_so_far(state, record, job)
+    added = [Replica(rank=part.rank) for part in body.placement]
+    attempt = replace(
+        attempt,
+        placement=(*attempt.placement, *body.placement),
+        replicas=(*attempt.replicas, *added),
+        billing=body.billing,
+    )
+    change(state, record, body.job, attempt=attempt)
+
+
+@RULES.of(events.WorkersRecalled)
+def _(body: events.WorkersRecalled, state: ClusterState, record: events.EventRecord) -> None:
+    """One whose grace is nothing is killed at once."""
+    killed = body.kill_at <= record.at
+    told = [
+        Leaving(
+            rank=rank, at=record.at, kill_at=body.kill_at, for_job=body.for_job, grounds=body.grounds, killed=killed
+        )
+        for rank in body.ranks
+    ]
+    change(state, record, body.job, leaving=(*state.jobs[body.job].leaving, *told))
+
+
+@RULES.of(events.WorkersLeft)
+def _(body: events.WorkersLeft, state: ClusterState, record: events.EventRecord) -> None:
+    job = state.jobs[body.job]
+    attempt = _attempt_so_far(state, record, job)
+    places = attempt.places
+    attempt = replace(
+        attempt,
+        placement=tuple([part for part in attempt.placement if part.rank not in body.ranks]),
+        replicas=tuple(
+            [
+                replace(each, left_at=record.at, had=places[each.rank], blocked=body.because)
+                if each.rank in body.ranks
+                else each
+                for each in attempt.replicas
+            ]
+        ),
+        billing=body.billing,
+    )
+    leaving = tuple([each for each in job.leaving if each.rank not in body.ranks])
+    after = first_state(job.spec, job.earlier) if all_are_staged(job.state, attempt) else job.state
+    change(state, record, body.job, attempt=attempt, leaving=leaving, state=after)
+
+
+@RULES.of(events.WorkerReplaced)
+def _(body: events.WorkerReplaced, state: ClusterState, record: events.EventRecord) -> None:
+    job = state.jobs[body.job]
+    attempt = _attempt_so_far(state, record, job)
+    had = attempt.places[body.rank]
+    gone = [replace(each, left_at=record.at, had=had) if each.rank == body.rank else each for each in attempt.replicas]
+    attempt = replace(
+        attempt,
+        placement=(
+            *(part for part in attempt.placement if part.rank != body.rank),
+            replace(had, rank=body.by),
+        ),
+        replicas=(*gone, Replica(rank=body.by)),
+    )
+    change(state, record, body.job, attempt=attempt, retries=body.retry)
+
+
+def _attempt_so_far(state: ClusterState, record: events.EventRecord, job: Job) -> Attempt:
+    """With what it has used written down: from here it uses more or less."""
+    assert job.attempt is not None
+    write_down(state, usage.ended(ledger(state), usage_rules(state), job, record.at))
+    return replace(job.attempt, resized_at=record.at)

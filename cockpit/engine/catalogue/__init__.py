@@ -1,0 +1,1 @@
+"""The catalogue as people change it, and what its names mean in jobs."""

@@ -1,0 +1,162 @@
+"""Changes of the catalogue: from a request to one event, or to a Refusal with every error of the request.
+
+Administrators change everything; an owner what is theirs; members what its `access` gives them (rw), but neither whose
+it is nor who may use it. What is the whole cluster's (no project, pools, projects, other users) is the administrators'.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec.structs import replace
+
+from cockpit.engine.access import access_to_entry
+from cockpit.engine.sharing import may_name, named_projects
+from cockpit.model import events
+from cockpit.model.catalogue import CLUSTERWIDE, MOST_ENTRIES, EntryKind, PoolEntry, ProjectEntry
+from cockpit.model.refusal import Refusal, RefusalKind
+from cockpit.model.rules.catalogue import entry_errors
+from cockpit.model.spec import Access
+from cockpit.model.text import visible
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from cockpit.engine.access import Actor
+    from cockpit.engine.decide import Decision
+    from cockpit.engine.state import ClusterState
+    from cockpit.model.catalogue import AnyEntry, EntryChange, EntryKey
+    from cockpit.model.events import EventBody
+
+MOST_ERRORS = 1000
+_FILE = "catalogue.toml"
+
+
+class No(NamedTuple):
+    """One thing that is wrong with a change."""
+
+    kind: RefusalKind
+    sentence: str
+
+
+def change_catalogue(state: ClusterState, actor: Actor, changes: Sequence[EntryChange]) -> Decision:
+    """What becomes of the catalogue; nothing, where all is as it is wanted."""
+    draft = dict(state.catalogue)
+    wrong: list[tuple[RefusalKind, str]] = []
+    for each in changes:
+        meant = each.after or each.before
+        if meant is None:
+            wrong.append((RefusalKind.INVALID, "changes: one names no entry, neither before nor after; remove it."))
+            continue
+        wrong += [(no.kind, f"{_named(meant)}: {no.sentence}.") for no in _objections(state, draft, actor, each)]
+        if each.after is None:
+            draft.pop(meant.key, None)
+        else:
+            draft[meant.key] = each.after
+    if len(draft) > MOST_ENTRIES:
+        wrong.append((RefusalKind.UNAVAILABLE, f"The catalogue takes at most {MOST_ENTRIES} entries; remove some."))
+    if wrong:
+        return Refusal(wrong[0][0], "\n".join(sentence for _, sentence in wrong[:MOST_ERRORS]))
+    return _difference(state.catalogue, draft)
+
+
+def catalogue_filed(state: ClusterState, filed: Sequence[AnyEntry]) -> list[EventBody]:
+    """What the lab's file says, as it is read when the engine starts; what it says no more is gone."""
+    draft = {key: each for key, each in state.catalogue.items() if not each.filed}
+    return _difference(state.catalogue, draft | {each.key: replace(each, filed=True) for each in filed})
+
+
+def _objections(
+    state: ClusterState, draft: dict[EntryKey, AnyEntry], actor: Actor, change: EntryChange
+) -> Iterator[No]:
+    before, after = change.before, change.after
+    meant = after or before
+    assert meant is not None
+    if before is not None and after is not None and before.key != after.key:
+        yield No(RefusalKind.INVALID, "keeps its kind, project and name; add another, and remove this one")
+        return
+    current = draft.get(meant.key)
+    stands = list(_as_seen(state, actor, meant, before, current))
+    yield from stands
+    if stands:
+        return
+    if current is None and after is not None:
+        yield from (No(RefusalKind.DENIED, sentence) for sentence in _adding(state, actor, after))
+    elif current is not None:
+        yield from (No(RefusalKind.DENIED, sentence) for sentence in _changing(actor, current, after))
+    if after is not None:
+        yield from (No(RefusalKind.INVALID, error) for error in (*entry_errors(after), *_unknown(state, after)))
+    else:
+        yield from (No(RefusalKind.CONFLICT, sentence) for sentence in _still_used(state, draft, meant))
+
+
+def _as_seen(
+    state: ClusterState, actor: Actor, meant: AnyEntry, before: AnyEntry | None, current: AnyEntry | None
+) -> Iterator[No]:
+    """Whether it stands as the asker thinks."""
+    filed = meant.kind is EntryKind.PROJECT and any(each.name == meant.name for each in state.cluster.projects)
+    hidden = current is not None and access_to_entry(actor, current) is Access.NONE
+    if filed or (current is not None and current.filed and not hidden):
+        yield No(RefusalKind.CONFLICT, f"stands in {'cluster.toml' if filed else _FILE}, which alone changes it")
+    elif current is not None and before is None:
+        seen = "" if hidden else "; `cockpit catalogue set` changes it"
+        yield No(RefusalKind.CONFLICT, f"the name is taken there{seen or '; choose another'}")
+    elif before is not None and (current is None or hidden):
+        yield No(RefusalKind.NOT_FOUND, "there is none of this name; `cockpit catalogue` lists them")
+    elif before != current:
+        yield No(RefusalKind.CONFLICT, "has changed since it was looked at; look again")
+
+
+def _adding(state: ClusterState, actor: Actor, after: AnyEntry) -> Iterator[str]:
+    if actor.admin:
+        return
+    if after.owner != actor.name:
+        yield f"owner: only an administrator adds what is another's; write {visible(actor.name)}"
+    if after.kind in CLUSTERWIDE:
+        if not (after.kind is EntryKind.USER and after.name == actor.name):
+            yield f"only an administrator adds a {after.kind}; ask one"
+    elif not after.project:
+        yield "project: only an administrator adds what is the whole cluster's; name a project of yours"
+    elif not may_name(named_projects(state), actor, actor.name, after.project):
+        yield f"project: you are not in {visible(after.project)}; `cockpit catalogue list project` lists yours"
+
+
+def _changing(actor: Actor, current: AnyEntry, after: AnyEntry | None) -> Iterator[str]:
+    if access_to_entry(actor, current) is not Access.RW:
+        yield f"you may use it and not change it (access: ro); ask {visible(current.owner) or 'an administrator'}"
+        return
+    if after is None or actor.admin:
+        return
+    if after.owner != current.owner:
+        yield "owner: only an administrator gives it to another"
+    if after.access is not current.access and current.owner != actor.name:
+        yield f"access: only {visible(current.owner) or 'an administrator'} opens it or closes it"
+
+
+def _unknown(state: ClusterState, after: AnyEntry) -> Iterator[str]:
+    if after.filed:
+        yield f"filed: only {_FILE} says so; leave it out"
+    if isinstance(after, PoolEntry):
+        yield from (f"nodes: there is no node {visible(each)}" for each in after.nodes if each not in state.nodes)
+
+
+def _still_used(state: ClusterState, draft: dict[EntryKey, AnyEntry], gone: AnyEntry) -> Iterator[str]:
+    """A project goes last."""
+    if not isinstance(gone, ProjectEntry):
+        return
+    held = next((each for each in draft.values() if each.project == gone.name), None)
+    if held is not None:
+        yield f"it has the {held.kind} {visible(held.name)}; remove that first"
+    job = next((each for each in state.jobs.values() if each.project == gone.name and not each.ended), None)
+    if job is not None:
+        yield f"it has job {job.id}, which has not ended; wait for it, or stop it"
+
+
+def _difference(before: dict[EntryKey, AnyEntry], after: dict[EntryKey, AnyEntry]) -> list[EventBody]:
+    entries = tuple(each for key, each in after.items() if before.get(key) != each)
+    removed = tuple(each for key, each in before.items() if key not in after)
+    return [events.CatalogueChanged(entries, removed)] if entries or removed else []
+
+
+def _named(entry: AnyEntry) -> str:
+    return f"{entry.kind} {visible(f'{entry.project}/{entry.name}' if entry.project else entry.name, 140)}"

@@ -1,0 +1,231 @@
+"""What names of the catalogue mean in a job: they are looked up when the job is accepted, as its owner may use them.
+
+A name is looked for in the job's project, then among the owner's, then among the cluster's, then in the owner's other
+projects. An edited job keeps what it has found: only names that are new are looked up.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from msgspec.structs import replace
+
+from cockpit.engine.access import access_to_entry
+from cockpit.engine.catalogue.imagefit import image_errors
+from cockpit.model.catalogue import (
+    AlgorithmEntry,
+    DatasetEntry,
+    EntryKind,
+    ImageEntry,
+    ModelEntry,
+    PoolEntry,
+    SpecEntry,
+    entry_key,
+)
+from cockpit.model.image import ImageKind, image_of
+from cockpit.model.mounts import VERSIONED, Algorithm, Dataset, Found, Model, Reference, Volume
+from cockpit.model.spec import Access, JobSpec
+from cockpit.model.text import visible
+
+if TYPE_CHECKING:
+    from cockpit.engine.access import Actor
+    from cockpit.engine.state import ClusterState
+    from cockpit.model.catalogue import AnyEntry
+    from cockpit.model.image import Mpi
+    from cockpit.model.spec import NodeSpec, Task
+
+Ref = TypeVar("Ref", bound=Reference)
+
+_KINDS: dict[type[Reference], EntryKind] = {
+    Algorithm: EntryKind.ALGORITHM,
+    Dataset: EntryKind.DATASET,
+    Model: EntryKind.MODEL,
+    Volume: EntryKind.VOLUME,
+}
+_RANK = {Access.NONE: 0, Access.RO: 1, Access.RW: 2}
+_MOST_NAMED = 10
+
+
+class Meant(NamedTuple):
+    """A spec with everything found, and what is wrong with its names."""
+
+    spec: JobSpec
+    errors: list[str]
+
+
+def names_nothing(spec: JobSpec) -> bool:
+    """Most jobs: there is nothing to look up, and nothing that a request has filled in."""
+    if (
+        spec.pool is not None
+        or spec.pool_nodes
+        or spec.image_found
+        or spec.image_mpi
+        or any(each.name for each in spec.specs)
+    ):
+        return False
+    named = image_of(spec.image).kind is ImageKind.NAMED
+    return not named and all(each.path and each.found is None for _, each in spec.references())
+
+
+class Names:
+    """For jobs of one owner. `actor`: who asks, and whose rights to the catalogue count."""
+
+    def __init__(self, state: ClusterState, actor: Actor, owner: str, before: JobSpec | None = None) -> None:
+        self._state = state
+        self._actor = actor
+        self._owner = owner
+        self._before = before
+        self._errors: list[str] = []
+        self._project = ""
+        self._listed: dict[EntryKind, str] = {}
+        """What there is of a kind, in words."""
+
+    def meant(self, spec: JobSpec, project: str) -> Meant:
+        """`project`: the job's."""
+        self._errors, self._project = [], project
+        found = replace(
+            spec,
+            algorithm=self._one("algorithm", spec.algorithm) if spec.algorithm is not None else None,
+            tasks=tuple(self._task(f"tasks[{at}].algorithm", each) for at, each in enumerate(spec.tasks)),
+            datasets=tuple(self._one(f"datasets[{at}]", each) for at, each in enumerate(spec.datasets)),
+            models=tuple(self._one(f"models[{at}]", each) for at, each in enumerate(spec.models)),
+            volumes=tuple(self._one(f"volumes[{at}]", each) for at, each in enumerate(spec.volumes)),
+            specs=tuple(self._node_spec(f"specs[{at}].name", each) for at, each in enumerate(spec.specs)),
+            pool_nodes=self._pool_nodes(spec),
+        )
+        image, mpi = self._image(found)
+        found = replace(found, image_found=image, image_mpi=mpi)
+        if spec.access is not Access.NONE:
+            self._check_access(found)
+        return Meant(found, self._errors)
+
+    def _task(self, at: str, task: Task) -> Task:
+        return replace(task, algorithm=self._one(at, task.algorithm)) if task.algorithm is not None else task
+
+    def _one(self, at: str, given: Ref) -> Ref:
+        if given.path:
+            return replace(given, found=None)
+        if (known := self._known(given)) is not None:
+            return known
+        entry = self._entry(_KINDS[type(given)], f"{at}.name", given.name)
+        if entry is None:
+            return replace(given, found=None)
+        self._check_use(at, given, entry)
+        return replace(given, found=Found(entry.project, self._folder(at, given, entry)))
+
+    def _known(self, given: Ref) -> Ref | None:
+        """As the edited job has it."""
+        for _, each in self._before.references() if self._before is not None else ():
+            if type(each) is type(given) and replace(each, found=None) == replace(given, found=None):
+                return each
+        return None
+
+    def _entry(self, kind: EntryKind, at: str, name: str) -> AnyEntry | None:
+        places = dict.fromkeys([self._project, self._owner, "", *sorted(self._actor.projects)])
+        for project in places:
+            entry = self._state.catalogue.get(entry_key(kind, project, name))
+            if entry is not None and access_to_entry(self._actor, entry) is not Access.NONE:
+                return entry
+        self._errors.append(f"{at}: there is no {kind} {visible(name)}; {self._there(kind)}")
+        return None
+
+    def _there(self, kind: EntryKind) -> str:
+        """A request may have many wrong names, and the catalogue be long."""
+        if kind not in self._listed:
+            self._listed[kind] = self._list(kind)
+        return self._listed[kind]
+
+    def _list(self, kind: EntryKind) -> str:
+        seen = (
+            each.name
+            for each in self._state.catalogue.values()
+            if each.kind is kind and access_to_entry(self._actor, each) is not Access.NONE
+        )
+        names = sorted(set(seen))
+        if not names:
+            return f"`cockpit catalogue add {kind}` adds one"
+        return f"there are: {', '.join(map(visible, names[:_MOST_NAMED]))}{' …' if len(names) > _MOST_NAMED else ''}"
+
+    def _check_use(self, at: str, given: Reference, entry: AnyEntry) -> None:
+        source = entry_source(entry)
+        if source is not getattr(given, "source", None):
+            self._errors.append(f"{at}.source: {visible(entry.name)} is {source}; write source: {source}")
+        if access_to_entry(self._actor, entry) is Access.RW or isinstance(given, Model):
+            return
+        whose = f"{visible(entry.name)} is {visible(entry.owner) or 'the cluster'}'s, for reading only (access: ro)"
+        if isinstance(given, Dataset | Algorithm):
+            if not given.read_only:
+                self._errors.append(f"{at}.read_only: {whose}; write read_only: true")
+        else:
+            self._errors.append(f"{at}: {whose}, and a volume is written into; ask for rw")
+
+    def _folder(self, at: str, given: Reference, entry: AnyEntry) -> str:
+        if not isinstance(given, Dataset | Model) or given.source not in VERSIONED:
+            return str(getattr(entry, "path", ""))
+        versions = entry.versions if isinstance(entry, DatasetEntry | ModelEntry) else {}
+        if given.version not in versions and entry_source(entry) is given.source:
+            known = ", ".join(map(visible, list(versions)[-_MOST_NAMED:]))
+            self._errors.append(f"{at}.version: {visible(given.name)} has no {visible(given.version)}; it has: {known}")
+        return versions.get(given.version, "")
+
+    def _node_spec(self, at: str, given: NodeSpec) -> NodeSpec:
+        if not given.name:
+            return given
+        known = next((each for each in self._before.specs if each.name == given.name), None) if self._before else None
+        if known is not None:
+            return known
+        entry = self._entry(EntryKind.SPEC, at, given.name)
+        return replace(entry.spec, name=given.name) if isinstance(entry, SpecEntry) else given
+
+    def _pool_nodes(self, spec: JobSpec) -> tuple[str, ...]:
+        """Of a pool of which the catalogue says nothing, the nodes say themselves that they are in it."""
+        if spec.pool is None:
+            return ()
+        entry = self._state.catalogue.get(entry_key(EntryKind.POOL, "", spec.pool))
+        if not isinstance(entry, PoolEntry):
+            return ()
+        if self._before is not None and self._before.pool == spec.pool:
+            return self._before.pool_nodes
+        if access_to_entry(self._actor, entry) is Access.NONE:
+            self._errors.append(
+                f"pool: {visible(spec.pool)} is not open to you; ask {visible(entry.owner) or 'an administrator'}"
+            )
+        return entry.nodes
+
+    def _image(self, spec: JobSpec) -> tuple[str, Mpi | None]:
+        """What it is, and its MPI. A name that the catalogue does not have is the driver's."""
+        if image_of(spec.image).kind is not ImageKind.NAMED:
+            return "", None
+        if self._before is not None and (self._before.image, self._before.specs) == (spec.image, spec.specs):
+            return self._before.image_found, self._before.image_mpi
+        errors = len(self._errors)
+        entry = self._entry(EntryKind.IMAGE, "image", spec.image)
+        del self._errors[errors:]
+        if not isinstance(entry, ImageEntry):
+            return "", None
+        self._errors += [f"image: {error}" for error in image_errors(entry, spec, self._state.nodes.values())]
+        return entry.image, entry.mpi
+
+    def _check_access(self, spec: JobSpec) -> None:
+        """What a job opens to its project, it opens of all that it mounts."""
+        for at, given in spec.references():
+            if given.found is None:
+                continue
+            kind = _KINDS[type(given)]
+            entry = self._state.catalogue.get(entry_key(kind, given.found.project, given.name))
+            gives = _open_to(entry, self._project)
+            if _RANK[spec.access] > _RANK[gives]:
+                what = f"the {kind} {visible(given.name)} ({at})"
+                self._errors.append(
+                    f"access: {spec.access} is more than {what} gives the project ({gives}); write {gives}"
+                )
+
+
+def entry_source(entry: AnyEntry) -> object:
+    """Of an entry that has one."""
+    return getattr(entry, "source", None) if isinstance(entry, DatasetEntry | ModelEntry | AlgorithmEntry) else None
+
+
+def _open_to(entry: AnyEntry | None, project: str) -> Access:
+    """What an entry gives the members of a project."""
+    return entry.access if entry is not None and entry.home in {"", project} else Access.NONE

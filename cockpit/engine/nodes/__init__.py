@@ -1,0 +1,1 @@
+"""Nodes that fail, are checked, leave service and come back."""

@@ -1,0 +1,87 @@
+"""Nodes that are taken back, and best effort that a node has too little memory for (EL-02, EL-08): who runs there is
+told, has a grace, and goes. That is nobody's failure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cockpit.engine.workers import live_workers
+from cockpit.model import events
+from cockpit.model.eviction import Grounds
+from cockpit.model.ids import Millis
+from cockpit.model.job import EndCause
+from cockpit.model.spec import RECLAIM_SECONDS
+from cockpit.sched.eviction.shrinking import staying
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cockpit.engine.machine import Machine
+    from cockpit.model.events import EventBody
+    from cockpit.model.ids import NodeName
+    from cockpit.model.job import Job
+
+
+def taken_back(machine: Machine, node: NodeName, gone_at: Millis, now: Millis) -> list[EventBody]:
+    """Everybody who runs there has to go by then. An elastic job goes on without its worker, if enough are left, and
+    waits for room elsewhere else, as all other jobs do."""
+    return [each for job in _running_on(machine, node) for each in _taken_from(job, node, gone_at, now)]
+
+
+def _taken_from(job: Job, node: NodeName, gone_at: Millis, now: Millis) -> Iterator[EventBody]:
+    assert job.attempt is not None
+    elastic = job.spec.elastic
+    own = elastic.grace_seconds if elastic is not None else None
+    kill_at = min(gone_at, Millis(now + 1000 * own)) if own is not None else gone_at
+    launches = job.attempt.launcher is not None and job.attempt.launcher.node == node
+    if not job.spec.suspends or launches:
+        yield _ends(job, kill_at, Grounds.RECLAIM)
+    else:
+        yield _gives_up(job, node, kill_at, Grounds.RECLAIM)
+
+
+def pressed(machine: Machine, node: NodeName, now: Millis) -> list[EventBody]:
+    """The node runs short of memory: the best-effort worker that came last gives way, one at a time."""
+    there = [job for job in _holding(machine) if job.spec.is_best_effort and _is_on(job, node)]
+    if not there or any(_goes(job, node) for job in there):
+        return []
+    job = max(there, key=lambda each: (each.attempt.placed_at if each.attempt is not None else 0, each.id))
+    elastic = job.spec.elastic
+    assert elastic is not None
+    grace = RECLAIM_SECONDS if elastic.grace_seconds is None else elastic.grace_seconds
+    kill_at = Millis(now + 1000 * grace * elastic.supervised)
+    return [_gives_up(job, node, kill_at, Grounds.PRESSURE)]
+
+
+def _running_on(machine: Machine, node: NodeName) -> list[Job]:
+    """Who holds something there, or has its launcher there, and is not on its way out."""
+    return [job for job in _holding(machine) if _is_on(job, node) and not _goes(job, node)]
+
+
+def _holding(machine: Machine) -> Iterator[Job]:
+    found = (machine.state.jobs.get(job) for job in machine.occupied)
+    return (job for job in found if job is not None and not job.ended)
+
+
+def _is_on(job: Job, node: NodeName) -> bool:
+    return job.attempt is not None and any(part.node == node for part in job.attempt.everybody)
+
+
+def _goes(job: Job, node: NodeName) -> bool:
+    """Whether what it has there is on its way out."""
+    if job.ending is not None or job.attempt is None:
+        return True
+    return not any(part.node == node for part in staying(job.attempt.everybody, job))
+
+
+def _gives_up(job: Job, node: NodeName, kill_at: Millis, grounds: Grounds) -> EventBody:
+    """Its worker there, if enough others are left; else it is suspended."""
+    assert job.attempt is not None
+    ranks = tuple([part.rank for part in staying(job.attempt.placement, job) if part.node == node])
+    if len(set(live_workers(job)).difference(ranks)) >= job.spec.least_nodes:
+        return events.WorkersRecalled(job.id, ranks, kill_at, None, grounds)
+    return _ends(job, kill_at, grounds)
+
+
+def _ends(job: Job, kill_at: Millis, grounds: Grounds) -> EventBody:
+    return events.EndingBegan(job.id, EndCause.RECLAIMED, kill_at, grounds=grounds, requeue=True)

@@ -1,0 +1,1 @@
+"""The past once more, on virtual time."""

@@ -1,0 +1,134 @@
+"""How well starts are foretold: the past replayed, some of its jobs asked about as they come, and what became of it.
+
+Whoever is asked knows what was known at that moment: the queue, who runs and since when, and how the users' jobs that
+had ended by then had run.
+"""
+
+from __future__ import annotations
+
+from statistics import fmean, median
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from cockpit.engine.foresight import remember
+from cockpit.engine.replay.jobs import Arrival, Replay
+from cockpit.model.events import JobSubmitted
+from cockpit.sched.forecast.future import Future, foreseeing
+from cockpit.sched.forecast.habits import Limits
+from cockpit.sched.forecast.history import History
+from cockpit.sched.forecast.predict import Foresight
+from cockpit.sched.index import refreshed
+from cockpit.sched.priority.priorities import prioritised
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Sequence
+
+    from cockpit.model.events import EventBody
+    from cockpit.model.forecast import Forecast
+    from cockpit.model.ids import JobId, Millis
+    from cockpit.model.node import Node
+    from cockpit.sched.policy import Policy
+    from cockpit.sched.snapshot import Snapshot
+
+MINUTE, TEN_MINUTES = 60, 600
+
+
+class Said(msgspec.Struct, frozen=True):
+    """What was said of one job when it came; waits in seconds."""
+
+    job: JobId
+    waited: float
+    """What became of it."""
+    likely: float
+    latest: float
+    by_limits: float
+    """The scheduler's plain plan ahead: every job uses its whole limit, and nobody else comes."""
+
+
+class Accuracy(msgspec.Struct, frozen=True, kw_only=True):
+    """Of many; errors in seconds, shares from 0 to 1."""
+
+    jobs: int
+    median_error: float
+    mean_error: float
+    within_a_minute: float
+    within_ten_minutes: float
+    coverage: float
+    """The share of jobs that started no later than the bound."""
+    tightness: float
+    """The median of bound ÷ wait."""
+    coverage_by_limits: float
+    tightness_by_limits: float
+
+
+def foretell(
+    nodes: Sequence[Node],
+    arrivals: Sequence[Arrival],
+    policy: Policy,
+    chosen: Collection[JobId],
+    rules: Sequence[EventBody] = (),
+    watch: Callable[[int], None] = lambda _: None,
+) -> list[Said]:
+    """Ask about the chosen jobs while the arrivals are replayed; in the order in which they come. `watch` is told how
+    many jobs have ended, again and again."""
+    replay = Replay(nodes, arrivals, policy, rules)
+    asking = _Asking(replay, policy, frozenset(chosen))
+    replay.told = asking.take
+    for ended in replay.moments():
+        watch(ended)
+    return asking.said()
+
+
+def accuracy(said: Sequence[Said]) -> Accuracy:
+    """Of jobs that waited. Raises `ValueError` for none."""
+    if not said:
+        raise ValueError("no job waited: there is nothing to be right or wrong about")
+    errors = [abs(each.likely - each.waited) for each in said]
+    return Accuracy(
+        jobs=len(said),
+        median_error=median(errors),
+        mean_error=fmean(errors),
+        within_a_minute=fmean(error <= MINUTE for error in errors),
+        within_ten_minutes=fmean(error <= TEN_MINUTES for error in errors),
+        coverage=fmean(each.waited <= each.latest for each in said),
+        tightness=median(each.latest / each.waited for each in said),
+        coverage_by_limits=fmean(each.waited <= each.by_limits for each in said),
+        tightness_by_limits=median(each.by_limits / each.waited for each in said),
+    )
+
+
+class _Asking:
+    """Follows a replay."""
+
+    def __init__(self, replay: Replay, policy: Policy, chosen: frozenset[JobId]) -> None:
+        self._replay, self._policy, self._chosen = replay, policy, chosen
+        self._history = History()
+        self._asked: dict[JobId, tuple[Millis, Forecast, Millis]] = {}
+
+    def take(self, body: EventBody, now: Millis) -> None:
+        machine = self._replay.machine
+        remember(self._history, body, machine.state.jobs)
+        if isinstance(body, JobSubmitted) and body.job in self._chosen:
+            snapshot = machine.peek(now)
+            forecast = Foresight(snapshot, None, self._policy, self._history).forecast(body.job)
+            self._asked[body.job] = (now, forecast, self._by_limits(snapshot, body.job))
+
+    def said(self) -> list[Said]:
+        started = self._replay.started_at
+        return [
+            Said(
+                job,
+                (started[job] - at) / 1000,
+                ((forecast.likely_at or at) - at) / 1000,
+                ((forecast.latest_at or at) - at) / 1000,
+                (by_limits - at) / 1000,
+            )
+            for job, (at, forecast, by_limits) in self._asked.items()
+            if started[job] > at
+        ]
+
+    def _by_limits(self, snapshot: Snapshot, job: JobId) -> Millis:
+        index, order = foreseeing(refreshed(None, snapshot)), prioritised(snapshot).order
+        begun = Future(snapshot, index, self._policy, order, Limits()).start_of(job)
+        return begun.at if begun is not None else snapshot.now

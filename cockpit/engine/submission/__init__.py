@@ -1,0 +1,1 @@
+"""Jobs on their way in: everything that is asked before they are queued."""

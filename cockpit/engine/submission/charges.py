@@ -1,0 +1,138 @@
+"""What a submission leaves to the cluster: the account, the QOS, the partitions, and a partition's default time limit.
+
+Refuses what Slurm refuses at submission; what only the passing of time or an administrator can cure is the scheduler's.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec.structs import replace
+
+from cockpit.model.accounts import NORMAL, Accounts, Association, QosFlag
+from cockpit.model.cluster import Enforce, Partition, PartitionState
+from cockpit.model.fleet import OVER_CLUSTERS
+from cockpit.model.reasons import NoAssociation, PartitionRefuses, PartitionRule, QosRefused, Reason
+from cockpit.model.spec import JobSpec, PriorityWord
+from cockpit.model.text import visible
+from cockpit.sched.rules.enforcement import allowed_qos, enforced
+from cockpit.sched.rules.partitions import about_owner
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from cockpit.engine.state import ClusterState
+    from cockpit.model.job import Submitter
+
+_TAKES_NOTHING = (PartitionState.DRAIN, PartitionState.INACTIVE)
+
+
+class Charge(NamedTuple):
+    """Where a job may run and what it is charged to; or why not."""
+
+    spec: JobSpec
+    """With the time limit that holds."""
+    account: str = ""
+    qos: str = ""
+    partitions: tuple[str, ...] = ()
+    errors: tuple[str, ...] = ()
+    """Each led by the field's path."""
+    reasons: tuple[tuple[str, Reason], ...] = ()
+
+
+def charge(state: ClusterState, spec: JobSpec, who: Submitter) -> Charge:
+    """What `spec` means on this cluster when `who` submits it."""
+    partitions, unknown = _partitions(state, spec)
+    spec = _with_limit(spec, partitions)
+    account = spec.account or default_account(state.accounts, who.name)
+    parts = enforced(state.cluster.enforce)
+    association = _association(state.accounts, account, who.name, partitions)
+    if association is None and Enforce.ASSOCIATIONS in parts:
+        bound = state.accounts.is_bound(spec.account or "", who.name)
+        where = next((each.name for each in partitions), "") if bound else ""
+        reason = NoAssociation(who.name, spec.account or "", where)
+        return Charge(spec, errors=tuple(unknown), reasons=(("account", reason),))
+    qos = spec.qos or _usual_qos(state.accounts, association, spec.priority)
+    errors = [*unknown, *_qos_errors(state.accounts, spec)]
+    reasons: list[tuple[str, Reason]] = []
+    if Enforce.QOS in parts and association is not None:
+        if qos not in (allowed := allowed_qos(state.accounts, association)):
+            reasons.append(("qos", QosRefused(qos, allowed)))
+        errors += _without_reservation(state.accounts, qos, spec)
+    path = "partitions" if spec.partitions else "account"
+    reasons += [(path, refused) for refused in _refused(partitions, account, qos, who.name)]
+    return Charge(spec, account, qos, tuple(each.name for each in partitions), tuple(errors), tuple(reasons))
+
+
+def default_account(accounts: Accounts, user: str) -> str:
+    """The account that a user's jobs are charged to when they name none: the one marked so, else the first."""
+    own = [each for each in accounts.associations.values() if each.user == user]
+    return next((each.account for each in own if each.default), own[0].account if own else "")
+
+
+def _partitions(state: ClusterState, spec: JobSpec) -> tuple[list[Partition], list[str]]:
+    """Those named, else the default one, on a fleet its members; and an error for each that is not there."""
+    if state.cluster.members and not spec.partitions:
+        names = [each.name for each in state.cluster.members] + [OVER_CLUSTERS] * spec.divide_over_clusters
+        return [each for each in state.cluster.partitions if each.name in names], []
+    if state.cluster.members and OVER_CLUSTERS in spec.partitions and not spec.divide_over_clusters:
+        return [], [f"partitions: {OVER_CLUSTERS} is of all clusters; say divide_over_clusters: true with it"]
+    default = state.cluster.default_partition
+    found = [state.cluster.partition(name) for name in spec.partitions] or [default]
+    there = ", ".join(each.name for each in state.cluster.partitions[:10]) or "none"
+    unknown = [
+        f'partitions: there is no partition "{visible(name)}"; there are: {there}'
+        for name, partition in zip(spec.partitions, found, strict=False)
+        if partition is None
+    ]
+    return [each for each in found if each is not None], unknown
+
+
+def _with_limit(spec: JobSpec, partitions: Iterable[Partition]) -> JobSpec:
+    """Where nobody chose the time limit, the least of the partitions' defaults (their bound, where they have none)
+    takes its place."""
+    if not spec.limit_by_default:
+        return spec
+    limits = (each.default_time_seconds or each.max_time_seconds for each in partitions)
+    least = min((limit for limit in limits if limit is not None), default=spec.time_limit_seconds)
+    return replace(spec, time_limit_seconds=least, limit_by_default=False)
+
+
+def _association(accounts: Accounts, account: str, user: str, partitions: Iterable[Partition]) -> Association | None:
+    """The user's in the account: of the first partition that has one of its own, else the one bound to none."""
+    if not account:
+        return None
+    own = (accounts.of(account, user, each.name) for each in partitions)
+    return next((each for each in own if each is not None), None) or accounts.of(account, user)
+
+
+def _usual_qos(accounts: Accounts, association: Association | None, word: PriorityWord) -> str:
+    """The priority word's QOS where there is one that the association may use, else the association's default (its
+    own or that of the nearest account above), else `normal`, else the first that it may use."""
+    allowed = allowed_qos(accounts, association) if association is not None else tuple(accounts.qos)
+    if word is not PriorityWord.NORMAL and word.value in accounts.qos and word.value in allowed:
+        return word.value
+    line = (association, *accounts.above(association)) if association is not None else ()
+    default = next((each.default_qos for each in line if each.default_qos), "")
+    return default or (NORMAL if NORMAL in allowed else next(iter(allowed), NORMAL))
+
+
+def _qos_errors(accounts: Accounts, spec: JobSpec) -> list[str]:
+    if spec.qos is None or spec.qos in accounts.qos:
+        return []
+    return [f'qos: there is no QOS "{visible(spec.qos)}"; there are: {", ".join(list(accounts.qos)[:10])}']
+
+
+def _without_reservation(accounts: Accounts, qos: str, spec: JobSpec) -> list[str]:
+    if spec.reservation or qos not in accounts.qos or not accounts.qos[qos].has(QosFlag.REQUIRES_RESERVATION):
+        return []
+    return [f"reservation: QOS {qos} serves only jobs in a reservation; name one, or another qos"]
+
+
+def _refused(partitions: Iterable[Partition], account: str, qos: str, user: str) -> Iterator[PartitionRefuses]:
+    """Every partition that is named must take the job."""
+    for each in partitions:
+        if each.state in _TAKES_NOTHING:
+            yield PartitionRefuses(each.name, PartitionRule.STATE, each.state)
+        if (excluded := about_owner(each, user, account, qos)) is not None:
+            yield excluded

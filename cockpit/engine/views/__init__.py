@@ -1,0 +1,1 @@
+"""The machine's state as rows for faces, and what of it whom may see."""

@@ -1,0 +1,115 @@
+"""The queues as rows for faces: every node of the quota tree, and every partition."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from operator import attrgetter
+from typing import TYPE_CHECKING
+
+from cockpit.model.ids import Millis
+from cockpit.model.job import OCCUPYING
+from cockpit.model.quota import JOBS, places, queue_name
+from cockpit.model.view import QueueKind, QueueRow, QueuesShown
+from cockpit.sched.rules.amounts import ONE, thousandths
+from cockpit.sched.rules.partitions import WHOLE_CLUSTER, nodes_of
+from cockpit.sched.rules.quotas import NO_LEAF, Quotas
+from cockpit.sched.rules.tres import CARDS, CPU, MEMORY, capacity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from cockpit.engine.machine import Machine
+
+RESOURCES = (CPU, MEMORY, CARDS)
+"""What queues are told of."""
+
+Key = tuple[QueueKind, str]
+
+
+def queues_shown(machine: Machine, *, admin: bool) -> QueuesShown:
+    """The tree first, parents before what is below them, then the partitions."""
+    tree = machine.state.quota
+    counts = _Counts(machine)
+    return QueuesShown((*_of_tree(machine, counts), *_of_partitions(machine, counts)), tree.name if tree else "", admin)
+
+
+def _of_tree(machine: Machine, counts: _Counts) -> Iterator[QueueRow]:
+    state = machine.state
+    for place in places(state.quota.root) if state.quota is not None else ():
+        node, key = place.node, (QueueKind.QUOTA, place.path)
+        yield QueueRow(
+            kind=QueueKind.QUOTA,
+            path=place.path,
+            name=queue_name(place.path),
+            level=place.depth,
+            since=state.queues_since.get(place.path, Millis(0)),
+            waiting=counts.waiting[key],
+            running=counts.running[key],
+            used=dict(counts.used[key]),
+            min={each: amount for each, amount in node.min.items() if each != JOBS},
+            max={each: amount for each, amount in node.max.items() if each != JOBS},
+            max_jobs=node.max[JOBS] // 1000 if JOBS in node.max else None,
+            projects=node.namespaces,
+            bounded=counts.bounded,
+        )
+
+
+def _of_partitions(machine: Machine, counts: _Counts) -> Iterator[QueueRow]:
+    state = machine.state
+    nodes = tuple(state.nodes.values())
+    for name in [each.name for each in state.cluster.partitions] or [WHOLE_CLUSTER]:
+        key, has = (QueueKind.PARTITION, name), capacity(nodes_of(state.cluster, name, nodes))
+        yield QueueRow(
+            kind=QueueKind.PARTITION,
+            path=name,
+            name=name,
+            level=0,
+            since=None,
+            waiting=counts.waiting[key],
+            running=counts.running[key],
+            used=dict(counts.used[key]),
+            min={},
+            max={each: thousandths(has.get(each, 0)) for each in RESOURCES},
+        )
+
+
+class _Counts:
+    """Every live job, counted for the queues that it is in. Jobs of one project and the same partitions are counted
+    together: a hundred thousand are common."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.waiting, self.running = Counter[Key](), Counter[Key]()
+        self.used: Mapping[Key, Counter[str]] = defaultdict(Counter)
+        self._quotas = Quotas(machine.state.quota)
+        self.bounded = self._quotas.resources
+        for (project, partitions), count in Counter(map(_waits_in, machine.queue.values())).items():
+            for key in self._queues(project, partitions or (WHOLE_CLUSTER,)):
+                self.waiting[key] += count
+        for (project, partition), (running, amounts) in _running(machine).items():
+            for key in self._queues(project, (partition,)):
+                self.running[key] += running
+                self.used[key].update(amounts)
+
+    def _queues(self, project: str, partitions: Iterable[str]) -> list[Key]:
+        leaf = self._quotas.leaf(project)
+        line = self._quotas.shares[leaf].line if leaf != NO_LEAF else ()
+        return [*((QueueKind.QUOTA, path) for path in line), *((QueueKind.PARTITION, name) for name in partitions)]
+
+
+_waits_in = attrgetter("project", "partitions")
+
+
+def _running(machine: Machine) -> dict[tuple[str, str], tuple[int, Counter[str]]]:
+    """By project and partition: how many jobs run, and what they and kept containers hold."""
+    found: dict[tuple[str, str], tuple[int, Counter[str]]] = {}
+    for job_id, placement in machine.occupied.items():
+        job = machine.state.jobs[job_id]
+        assert job.attempt is not None
+        key = job.project, job.attempt.partition
+        running, amounts = found.get(key) or (0, Counter[str]())
+        for part in placement:
+            amounts[CPU] += ONE * part.cpus
+            amounts[MEMORY] += ONE * part.memory_mib
+            amounts[CARDS] += part.card_milli
+        found[key] = running + (job.state in OCCUPYING), amounts
+    return found

@@ -1,0 +1,108 @@
+"""The queue in its order, as rows: who stands where, and by what priority. Facts only; words are for `present`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from cockpit.engine.views.rows import HIDDEN
+from cockpit.model.cluster import PriorityKind
+from cockpit.model.ids import JobId
+from cockpit.model.view import PriorityRow
+from cockpit.sched.entries import partitions_of
+from cockpit.sched.priority.priorities import prioritised
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from cockpit.model.job import Job
+    from cockpit.model.priority import Breakdown, WeightChanges
+    from cockpit.sched.entries import Entry
+    from cockpit.sched.priority.priorities import PriorityTable
+    from cockpit.sched.snapshot import Snapshot
+
+Place = tuple[JobId, str]
+"""A job in one of its partitions."""
+
+
+def present_order(snapshot: Snapshot, last: PriorityTable | None) -> PriorityTable:
+    """The last table where it knows everybody in the queue, else one as of the snapshot."""
+    if last is not None and {job.id for job in snapshot.queue} <= {job.id for job, _ in last.order}:
+        return last
+    return prioritised(snapshot)
+
+
+def tried_order(snapshot: Snapshot, changes: WeightChanges) -> tuple[Snapshot, PriorityTable]:
+    """The order that other weights would give, by the rule for many factors also where the cluster has another."""
+    priority = snapshot.cluster.priority
+    tried = replace(priority, kind=PriorityKind.MULTIFACTOR, weights=changes.on(priority.weights))
+    changed = replace(snapshot, cluster=replace(snapshot.cluster, priority=tried))
+    return changed, prioritised(changed)
+
+
+def ranked(
+    table: PriorityTable,
+    queue: Mapping[JobId, Job],
+    may_see: Callable[[Job], bool],
+    before: PriorityTable | None = None,
+) -> Iterator[PriorityRow]:
+    """A row for each entry of the table that is still queued, held jobs last. A job that the asker may not see has its
+    place alone, and none when it is held. `before`: the order that these rows are compared with.
+    """
+    places = _places(table.order, queue)
+    placed_before = _places(before.order, queue) if before is not None else {}
+    held = {(job.id, where): None for job, where in table.order if job.id in queue and (job.id, where) not in places}
+    for (job_id, partition), place in (places | held).items():
+        job, was = queue[job_id], placed_before.get((job_id, partition))
+        if may_see(job):
+            total = _total(before, job, partition)
+            yield _row(job, place, table.breakdown(job, partition), was, total)
+        elif place is not None:
+            yield PriorityRow(JobId(0), HIDDEN, HIDDEN, HIDDEN, HIDDEN, partition, place, None, was)
+
+
+def best_priority(table: PriorityTable, job: Job) -> int | None:
+    """The best of its partitions; None in order of submission."""
+    if table.measure is None:
+        return None
+    return max(table.breakdown(job, partition).total for partition in partitions_of(job))
+
+
+def breakdowns(table: PriorityTable, job: Job) -> tuple[Breakdown, ...]:
+    """The job's priority in each of its partitions, the best first."""
+    found = (table.breakdown(job, partition) for partition in partitions_of(job))
+    return tuple(sorted(found, key=lambda each: -each.total))
+
+
+def _places(order: Sequence[Entry], queue: Mapping[JobId, Job]) -> dict[Place, int]:
+    """One more than other jobs stand before each entry, without held jobs."""
+    seen: set[JobId] = set()
+    places: dict[Place, int] = {}
+    for job, partition in order:
+        if job.id in queue and not queue[job.id].held_by:
+            places[job.id, partition] = len(seen) + (job.id not in seen)
+            seen.add(job.id)
+    return places
+
+
+def _total(table: PriorityTable | None, job: Job, partition: str) -> int | None:
+    if table is None or table.measure is None:
+        return None
+    return table.breakdown(job, partition).total
+
+
+def _row(job: Job, place: int | None, breakdown: Breakdown, was: int | None, total: int | None) -> PriorityRow:
+    return PriorityRow(
+        job=job.id,
+        name=job.spec.name,
+        user=job.submitter.name,
+        account=job.account,
+        qos=job.qos,
+        partition=breakdown.partition,
+        position=place,
+        breakdown=breakdown,
+        position_before=was,
+        total_before=total,
+        task=job.array,
+    )

@@ -1,0 +1,1 @@
+"""Catalogues as files and as words of commands."""

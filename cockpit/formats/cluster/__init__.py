@@ -1,0 +1,1 @@
+"""cluster.toml: its fields, read and written."""

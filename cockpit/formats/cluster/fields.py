@@ -1,0 +1,213 @@
+"""The fields of cluster.toml, once: reading, advice on misspelt names and the JSON Schema follow these tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from cockpit.formats.checked import Checked, duration, whole
+from cockpit.formats.cluster.account_fields import ACCOUNT, QOS, USER
+from cockpit.formats.cluster.node_fields import MACHINE, MOST_ROWS, NODE, DeclaredMachine, DeclaredNode, node_name_error
+from cockpit.formats.cluster.rule_fields import (
+    ACCOUNTING,
+    BACKFILL,
+    PARTITION,
+    PREEMPTION,
+    PRIORITY,
+    PROJECT,
+    Accounting,
+)
+from cockpit.formats.cluster.rule_fields import COUNT as MANY
+from cockpit.formats.cluster.staging_fields import STAGING
+from cockpit.formats.kinds import Flag, ListOf, Path, Text
+from cockpit.formats.rulekinds import MOST_NAMES, MapOf, name, storage_error
+from cockpit.formats.rulekinds import MOST_ROWS as MOST_ASSOCIATIONS
+from cockpit.formats.tables import Field, Table
+from cockpit.model.accounts import Association, Qos
+from cockpit.model.cluster import Backfill, Partition, Preemption, Priority, Project
+from cockpit.model.rules.spec import GRACE_SECONDS, RESTARTS, VALUE_BYTES
+from cockpit.model.rules.text import path_error, text_error
+from cockpit.model.staging import Staging
+
+
+class ClusterFile(msgspec.Struct, frozen=True, kw_only=True):
+    """All of cluster.toml."""
+
+    mutable: bool = True
+    fixed: str = ""
+    """Of what `cluster init` fixed; see `clusterseal`."""
+    overcommit: bool = False
+    urgent_jobs: int | None = None
+    sharing: bool = True
+    max_resumes: int | None = None
+    max_grace_seconds: int | None = None
+    login_node_pool: str = ""
+    home_directory_storage: str = ""
+    """A name of `home`, or a folder."""
+    prolog_bash_scripts: tuple[str, ...] = ()
+    epilog_bash_scripts: tuple[str, ...] = ()
+    node_pools: Mapping[str, tuple[str, ...]] = {}
+    dedicated_pools: tuple[str, ...] = ()
+    home: Mapping[str, str] = {}
+    staging: Staging | None = None
+    machine: DeclaredMachine = DeclaredMachine()
+    nodes: tuple[DeclaredNode, ...] = ()
+    accounting: Accounting = Accounting()
+    priority: Priority = Priority()
+    backfill: Backfill = Backfill()
+    preemption: Preemption = Preemption()
+    partitions: tuple[Partition, ...] = ()
+    qos: tuple[Qos, ...] = ()
+    accounts: tuple[Association, ...] = ()
+    users: tuple[Association, ...] = ()
+    projects: tuple[Project, ...] = ()
+
+
+EVERY_OTHER_NODE = "*"
+"""In a node pool: each node that is in no other one."""
+MOST_SCRIPTS = 64
+
+
+def _member_error(word: str) -> str | None:
+    return None if word == EVERY_OTHER_NODE else node_name_error(word)
+
+
+def _storage_or_folder_error(text: str) -> str | None:
+    return path_error(text) if text.startswith("/") else storage_error(text)
+
+
+def _script_error(text: str) -> str | None:
+    return text_error(text, VALUE_BYTES)
+
+
+_SCRIPTS = ListOf(Checked(Text(minLength=1), _script_error), MOST_SCRIPTS)
+
+FILE = Table(
+    ClusterFile,
+    [
+        Field(
+            name="mutable",
+            attribute="mutable",
+            kind=Flag(),
+            about="false: what `cockpit cluster init` read from a slurmSpec stays as it is; a change is refused.",
+        ),
+        Field(
+            name="fixed",
+            attribute="fixed",
+            kind=Text(),
+            about="Written by `cockpit cluster init`: tells its settings from edited ones.",
+        ),
+        Field(
+            name="overcommit",
+            attribute="overcommit",
+            kind=Flag(),
+            about="Let the nodes together have more CPUs and memory than this machine; they are marked where they do.",
+        ),
+        Field(
+            name="urgent_jobs",
+            attribute="urgent_jobs",
+            kind=whole(MANY),
+            about="So many urgent jobs a user may have within one project; without it: no bound.",
+        ),
+        Field(
+            name="sharing",
+            attribute="sharing",
+            kind=Flag(),
+            about="false: no job may be shared with the members of its project; only `access: none` is accepted.",
+        ),
+        Field(
+            name="max_resumes",
+            attribute="max_resumes",
+            kind=whole(RESTARTS),
+            about="So often a job with `resume` may go on after a failure; without it: as often as it says.",
+        ),
+        Field(
+            name="max_grace_period",
+            attribute="max_grace_seconds",
+            kind=duration(GRACE_SECONDS),
+            about="So much time such a job may have to write a checkpoint and end; without it: as much as it says.",
+        ),
+        Field(name="login_node_pool", attribute="login_node_pool", kind=name(), about="Its nodes run no jobs."),
+        Field(
+            name="home_directory_storage",
+            attribute="home_directory_storage",
+            kind=Checked(Text(minLength=1), _storage_or_folder_error),
+            about="What is /home in every container: a storage of [home], or a folder; without it: the machine's own.",
+        ),
+        Field(
+            name="prolog_bash_scripts",
+            attribute="prolog_bash_scripts",
+            kind=_SCRIPTS,
+            about="Whole Bash scripts, run on every node of each job before it starts.",
+        ),
+        Field(
+            name="epilog_bash_scripts",
+            attribute="epilog_bash_scripts",
+            kind=_SCRIPTS,
+            about="Whole Bash scripts, run on every node of each job after its end.",
+        ),
+        Field(
+            name="node_pools",
+            attribute="node_pools",
+            kind=MapOf(name(), ListOf(Checked(Text(minLength=1), _member_error), MOST_NAMES)),
+            about="By name of a pool: its nodes, or other pools that it stands for; * is every node of no other pool.",
+        ),
+        Field(
+            name="dedicated_pools",
+            attribute="dedicated_pools",
+            kind=ListOf(name(), MOST_NAMES),
+            about="Pools that are set apart: only jobs that name one of them run on its nodes.",
+        ),
+        Field(
+            name="home",
+            attribute="home",
+            kind=MapOf(Checked(Text(), storage_error), Checked(Path(), path_error)),
+            about="By full name of a storage: the folder of this machine where it is.",
+        ),
+        Field(
+            name="staging", attribute="staging", kind=STAGING, about="Where datasets are staged; without it: nowhere."
+        ),
+        Field(name="machine", attribute="machine", kind=MACHINE, about="What is added to this machine's own node."),
+        Field(
+            name="nodes",
+            attribute="nodes",
+            kind=ListOf(NODE, MOST_ROWS),
+            about="Virtual nodes: parts of this machine, instead of its own node.",
+        ),
+        Field(name="accounting", attribute="accounting", kind=ACCOUNTING, about="What of the accounts is enforced."),
+        Field(name="priority", attribute="priority", kind=PRIORITY, about="Who comes first."),
+        Field(name="backfill", attribute="backfill", kind=BACKFILL, about="Who may pass whom."),
+        Field(name="preemption", attribute="preemption", kind=PREEMPTION, about="Who may take another's place."),
+        Field(
+            name="partitions",
+            attribute="partitions",
+            kind=ListOf(PARTITION, MOST_ROWS),
+            about="Sets of nodes with rules; without any, jobs go to every node, without bounds.",
+        ),
+        Field(
+            name="qos",
+            attribute="qos",
+            kind=ListOf(QOS, MOST_ROWS),
+            about="QOS that the engine begins with; afterwards `cockpit accounts` changes them.",
+        ),
+        Field(
+            name="accounts",
+            attribute="accounts",
+            kind=ListOf(ACCOUNT, MOST_ASSOCIATIONS),
+            about="Accounts that the engine begins with; afterwards `cockpit accounts` changes them.",
+        ),
+        Field(
+            name="users",
+            attribute="users",
+            kind=ListOf(USER, MOST_ASSOCIATIONS),
+            about="Users of these accounts, likewise.",
+        ),
+        Field(
+            name="projects",
+            attribute="projects",
+            kind=ListOf(PROJECT, MOST_ROWS),
+            about="Projects and who is in them; with any, a job belongs to one of its submitter's.",
+        ),
+    ],
+)

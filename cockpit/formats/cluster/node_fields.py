@@ -1,0 +1,134 @@
+"""The fields of nodes in cluster.toml: parts of this machine, and cards that are only declared."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+import msgspec
+
+from cockpit.formats.checked import Checked, label, memory, whole
+from cockpit.formats.kinds import Choice, ListOf, Text
+from cockpit.formats.labels import OwnLabels, TaintText
+from cockpit.formats.tables import Field, Table
+from cockpit.model.labels import Taint
+from cockpit.model.node import CardVendor
+from cockpit.model.rules.spec import CPUS, MOST_LABELS, Bounds
+from cockpit.model.text import visible
+
+COUNT = Bounds(1, 1024)
+INDEX = Bounds(0, 1023)
+SLICES = Bounds(0, 100)
+MOST_ROWS = 1024
+LONGEST_LABEL = 63
+NODE_NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"
+
+
+class DeclaredCards(msgspec.Struct, frozen=True, kw_only=True):
+    """So many cards of one model with nothing behind them."""
+
+    model: str
+    count: int = 1
+    slices: int = 0
+    memory_mib: int = 0
+    vendor: CardVendor = CardVendor.NVIDIA
+
+
+class DeclaredMachine(msgspec.Struct, frozen=True, kw_only=True):
+    """What is added to the machine's own node."""
+
+    cards: tuple[DeclaredCards, ...] = ()
+    pool: str = ""
+    driver_version: str = ""
+    labels: Mapping[str, str] = {}
+    taints: tuple[Taint, ...] = ()
+
+
+class DeclaredNode(msgspec.Struct, frozen=True, kw_only=True):
+    """A part of this machine."""
+
+    name: str
+    cpus: int
+    memory_mib: int
+    pool: str = ""
+    driver_version: str = ""
+    labels: Mapping[str, str] = {}
+    taints: tuple[Taint, ...] = ()
+    cards: tuple[DeclaredCards, ...] = ()
+    machine_cards: tuple[int, ...] = ()
+
+
+def node_name_error(name: str) -> str | None:
+    if re.fullmatch(NODE_NAME_PATTERN, name):
+        return None
+    return f'"{visible(name)}" is no node name; use letters, digits, dots, hyphens and underscores, at most 63'
+
+
+_NODE_NAME = Checked(Text(pattern=NODE_NAME_PATTERN), node_name_error)
+_LABEL = label(LONGEST_LABEL)
+
+CARDS = Table(
+    DeclaredCards,
+    [
+        Field(name="model", attribute="model", kind=_LABEL, required=True, about="Give the model as jobs ask for it."),
+        Field(name="count", attribute="count", kind=whole(COUNT), about="How many of them."),
+        Field(
+            name="slices",
+            attribute="slices",
+            kind=whole(SLICES),
+            about="Equal parts of each card; 0: free fractions in thousandths.",
+        ),
+        Field(name="memory", attribute="memory_mib", kind=memory(), about="Memory of one card; without a unit, MiB."),
+        Field(
+            name="vendor",
+            attribute="vendor",
+            kind=Choice(CardVendor),
+            about="Decides which variables show a container its cards.",
+        ),
+    ],
+)
+
+_CARDS = Field(
+    name="cards",
+    attribute="cards",
+    kind=ListOf(CARDS, MOST_ROWS),
+    about="Declared cards: scheduled and shown as declared, but nothing is behind them.",
+)
+_POOL = Field(name="pool", attribute="pool", kind=_LABEL, about="The resource pool that jobs may ask for.")
+_DRIVER = Field(
+    name="driver_version",
+    attribute="driver_version",
+    kind=_LABEL,
+    about="Of its cards; by default the machine's.",
+)
+_LABELS = Field(
+    name="labels", attribute="labels", kind=OwnLabels(), about='What jobs may select it by: {disk = "ssd"}.'
+)
+_TAINTS = Field(
+    name="taints",
+    attribute="taints",
+    kind=ListOf(TaintText(), MOST_LABELS),
+    about="Nothing new starts on it but jobs that tolerate each of them: spot, gpu=yes.",
+)
+
+MACHINE = Table(DeclaredMachine, [_CARDS, _POOL, _DRIVER, _LABELS, _TAINTS])
+
+NODE = Table(
+    DeclaredNode,
+    [
+        Field(name="name", attribute="name", kind=_NODE_NAME, required=True, about="Give the node a name."),
+        Field(name="cpus", attribute="cpus", kind=whole(CPUS), required=True, about="Give its number of CPUs."),
+        Field(name="memory", attribute="memory_mib", kind=memory(), required=True, about="Give its memory, as 16G."),
+        _POOL,
+        _DRIVER,
+        _LABELS,
+        _TAINTS,
+        _CARDS,
+        Field(
+            name="machine_cards",
+            attribute="machine_cards",
+            kind=ListOf(whole(INDEX), MOST_ROWS),
+            about="Cards of this machine that belong to the node, counted from 0; each can be given once.",
+        ),
+    ],
+)

@@ -1,0 +1,1 @@
+"""Job files: their fields, how they are read and written, their schema."""

@@ -1,0 +1,236 @@
+"""Kinds of fields that say when a job may start: a moment, other jobs, and the tasks of an array."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+
+from cockpit.formats.kinds import Reading, Schema, described
+from cockpit.model.ids import JobId, Millis
+from cockpit.model.quantity import parse_duration
+from cockpit.model.rules.spec import ARRAY_INDEX, MOST_DEPENDENCIES, MOST_TASKS
+from cockpit.model.spec import Array, Dependency, DependencyKind
+from cockpit.model.text import visible
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+MOMENT_PATTERN = r"^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?(?:[Zz]|[+-]\d{2}:?\d{2})$"
+RELATIVE_PATTERN = r"^now(?:\s*\+\s*[^\s].{0,40})?$"
+_MOMENT = re.compile(MOMENT_PATTERN, re.ASCII)
+_ZONELESS = re.compile(r"^\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?)?$", re.ASCII)
+_RELATIVE = re.compile(RELATIVE_PATTERN, re.ASCII)
+_SPAN = re.compile(r"(\d{1,9})\s*(second|minute|hour|day|week)s?", re.ASCII)
+_SPAN_SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week": 604_800}
+
+
+class Moment:
+    """A moment with its zone in ISO 8601, or sbatch's `now+COUNT[UNIT]` by the reader's clock."""
+
+    stand_in = Millis(0)
+
+    def read(self, value: object, at: str, reading: Reading) -> Millis:
+        found = self._found(value, reading.now) if isinstance(value, str) else f"is {described(value)}; {_WRITE}"
+        if isinstance(found, int):
+            return Millis(found)
+        reading.wrong(at, found)
+        return self.stand_in
+
+    def _found(self, text: str, now: Millis | None) -> int | str:
+        if _MOMENT.match(text):
+            return _absolute(text)
+        if _RELATIVE.match(text):
+            return _relative(text, now)
+        if _ZONELESS.match(text):
+            return f'"{visible(text)}" could be meant anywhere; add the hour and its zone: {text[:10]}T09:00:00+02:00'
+        return f'"{visible(text)}" is no moment; {_WRITE}'
+
+    def write(self, value: Millis) -> str:
+        moment = _EPOCH + timedelta(milliseconds=value)
+        return f"{moment:%Y-%m-%dT%H:%M:%S}" + (f".{value % 1000:03}Z" if value % 1000 else "Z")
+
+    def schema(self) -> Schema:
+        patterns = (MOMENT_PATTERN, RELATIVE_PATTERN)
+        texts = [{"type": "string", "pattern": pattern} for pattern in patterns]
+        return {"anyOf": texts, "examples": ["2026-10-05T09:00:00+02:00", "now+2h"]}
+
+
+_WRITE = "write 2026-10-05T09:00:00+02:00 or now+2h"
+
+
+def _absolute(text: str) -> int | str:
+    try:
+        moment = datetime.fromisoformat(text.upper())
+        return (moment - _EPOCH) // timedelta(milliseconds=1)
+    except (ValueError, OverflowError):
+        return f'"{visible(text)}" is no day or no hour; {_WRITE}'
+
+
+def _relative(text: str, now: Millis | None) -> int | str:
+    if now is None:
+        return f'"{visible(text)}" needs a clock, and here is none; {_WRITE.partition(" or ")[0]}'
+    span = text.partition("+")[2].strip()
+    seconds = _span_seconds(span) if span else 0
+    return now + 1000 * seconds if isinstance(seconds, int) else seconds
+
+
+def _span_seconds(span: str) -> int | str:
+    """sbatch's `60`, `90minutes`, `2hours`, or any duration that a job file may hold."""
+    if found := _SPAN.fullmatch(span):
+        return int(found[1]) * _SPAN_SECONDS[found[2]]
+    return int(span) if span.isdigit() else parse_duration(span)
+
+
+class Dependencies:
+    """Conditions on other jobs, as sbatch writes them, in one text or a list."""
+
+    stand_in: tuple[Dependency, ...] = ()
+
+    def read(self, value: object, at: str, reading: Reading) -> tuple[Dependency, ...]:
+        if isinstance(value, str):
+            return self._terms(value, at, reading)
+        if not isinstance(value, list):
+            reading.wrong(at, f"is {described(value)}; write afterok:123, or a list of such")
+            return self.stand_in
+        found: list[Dependency] = []
+        for index, item in enumerate(value):
+            if isinstance(item, str):
+                found += self._terms(item, f"{at}[{index}]", reading)
+            else:
+                reading.wrong(f"{at}[{index}]", f"is {described(item)}; write afterok:123")
+        return tuple(found)
+
+    def _terms(self, text: str, at: str, reading: Reading) -> tuple[Dependency, ...]:
+        found: list[Dependency] = []
+        for term in text.split(",", MOST_DEPENDENCIES):
+            conditions = _conditions(term.strip())
+            if isinstance(conditions, str):
+                reading.wrong(at, conditions)
+            else:
+                found += conditions
+        return tuple(found)
+
+    def write(self, value: tuple[Dependency, ...]) -> list[str]:
+        return [each.kind.value + (f":{each.target}" if each.job else "") for each in value]
+
+    def schema(self) -> Schema:
+        text = {"type": "string", "pattern": DEPENDENCIES_PATTERN}
+        items = {"type": "array", "items": text, "maxItems": MOST_DEPENDENCIES}
+        return {"anyOf": [text, items], "examples": ["afterok:123", ["afterany:12:13_4", "singleton"]]}
+
+
+_KINDS = {kind.value: kind for kind in DependencyKind}
+_JOB = re.compile(r"(\d{1,18})(?:_(\d{1,9}))?", re.ASCII)
+_TERM_PATTERN = r"\s*(?:singleton|after(?:ok|any|notok|corr)(?::\d{1,18}(?:_\d{1,9})?)+)\s*"
+DEPENDENCIES_PATTERN = rf"^{_TERM_PATTERN}(?:,{_TERM_PATTERN})*$"
+
+
+def _conditions(term: str) -> list[Dependency] | str:
+    """`afterok:12:13_4` as two conditions; else what is wrong."""
+    word, *jobs = term.split(":", MOST_DEPENDENCIES)
+    kind = _KINDS.get(word)
+    if kind is None or "?" in term or "+" in term:
+        return f'"{visible(term)}" {_no_condition(term, word)}'
+    if kind is DependencyKind.SINGLETON:
+        return "singleton stands alone, without a job" if jobs else [Dependency(kind)]
+    if not jobs:
+        return f"{word} needs a job: {word}:123"
+    found = []
+    for job in jobs:
+        match = _JOB.fullmatch(job)
+        if match is None:
+            return f'"{visible(job)}" is no job; give its id, as `cockpit jobs` shows it: {word}:123, or {word}:123_4'
+        found.append(Dependency(kind, JobId(int(match[1])), int(match[2]) if match[2] else None))
+    return found
+
+
+def _no_condition(term: str, word: str) -> str:
+    """Of sbatch's words those are left out that no rule here means."""
+    if "?" in term:
+        return "gives a choice, but all conditions must come true here; write a comma instead of each ?"
+    if word == "after" or "+" in term:
+        return "waits for a beginning, which is no condition here; write begin_at, or afterany:123"
+    return f"is no condition; write {', '.join(_KINDS)}, the first four with :ID"
+
+
+class Indices:
+    """The tasks of an array, as sbatch writes them: `0-9`, `1,3,5-9:2`, with `%2` two of them at once."""
+
+    stand_in = Array((0,))
+
+    def read(self, value: object, at: str, reading: Reading) -> Array:
+        if isinstance(value, str) or type(value) is int:
+            found = _array(str(value))
+        else:
+            found = f"is {described(value)}; {_WRITE_ARRAY}"
+        if isinstance(found, Array):
+            return found
+        reading.wrong(at, found)
+        return self.stand_in
+
+    def write(self, value: Array) -> str:
+        ranges = ",".join(_ranges(value.indices))
+        return f"{ranges}%{value.at_once}" if value.at_once else ranges
+
+    def schema(self) -> Schema:
+        text = {"type": "string", "pattern": ARRAY_PATTERN}
+        index = {"type": "integer", "minimum": ARRAY_INDEX.low, "maximum": ARRAY_INDEX.high}
+        return {"anyOf": [index, text], "examples": ["0-9%2", "1,3,5-9:2"]}
+
+
+_RANGE_PATTERN = r"\d{1,9}(?:-\d{1,9}(?::\d{1,9})?)?"
+ARRAY_PATTERN = rf"^{_RANGE_PATTERN}(?:,{_RANGE_PATTERN})*(?:%\d{{1,9}})?$"
+_ARRAY = re.compile(ARRAY_PATTERN, re.ASCII)
+_RANGE = re.compile(r"(\d+)(?:-(\d+))?(?::(\d+))?", re.ASCII)
+_WRITE_ARRAY = "write the tasks as 0-9, as 1,3,5-9:2, or with a bound as 0-9%2"
+
+
+def _array(text: str) -> Array | str:
+    if not _ARRAY.match(text) or text.endswith("\n"):
+        return f'"{visible(text)}" names no tasks; {_WRITE_ARRAY}'
+    ranges, bounded, at_once = text.partition("%")
+    if bounded and not int(at_once):
+        return "%0 would let no task run; give how many may run at once, or leave % out"
+    indices: set[int] = set()
+    for part in ranges.split(","):
+        span = _span(part)
+        if isinstance(span, str):
+            return span
+        indices.update(islice(span, MOST_TASKS + 1))
+        if len(indices) > MOST_TASKS:
+            return f"has more than {MOST_TASKS} tasks; split it"
+    return Array(tuple(sorted(indices)), int(at_once or 0))
+
+
+def _span(part: str) -> range | str:
+    found = _RANGE.fullmatch(part)
+    assert found is not None
+    first, last, step = int(found[1]), int(found[2] or found[1]), int(found[3] or 1)
+    if last < first:
+        return f"{part} runs backwards; write {last}-{first}"
+    return range(first, last + 1, step) if step else f"{part} has a step of 0; write 1 or more"
+
+
+def _ranges(indices: tuple[int, ...]) -> list[str]:
+    """The shortest usual text: runs of equal steps as ranges, two neighbours and what is left by themselves."""
+    found: list[str] = []
+    start = 0
+    while start < len(indices):
+        end = _run_end(indices, start)
+        first, last = indices[start], indices[end]
+        if end - start < 2:
+            end = start
+            found.append(str(first))
+        else:
+            step = indices[start + 1] - first
+            found.append(f"{first}-{last}" + (f":{step}" if step > 1 else ""))
+        start = end + 1
+    return found
+
+
+def _run_end(indices: tuple[int, ...], start: int) -> int:
+    end = min(start + 1, len(indices) - 1)
+    step = indices[end] - indices[start]
+    while end + 1 < len(indices) and indices[end + 1] - indices[end] == step:
+        end += 1
+    return end

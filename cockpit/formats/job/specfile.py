@@ -1,0 +1,60 @@
+"""A spec written back as a job file. Loads PyYAML: import this late."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import yaml
+from msgspec.structs import replace
+
+from cockpit.formats.job.fields import JOB
+from cockpit.formats.yamltext import plain_is_text
+from cockpit.model.spec import JobSpec, NodeSpec
+from cockpit.model.text import is_visible
+
+
+def spec_as_table(spec: JobSpec) -> dict[str, object]:
+    """Plain values by field name, for YAML or JSON: what differs from the defaults, and the limits always."""
+    if spec.resume is not None:
+        spec = replace(spec, elastic=None)  # its own follows from it
+    if spec.is_best_effort:
+        unsaid = NodeSpec()
+        bare = tuple(replace(each, cpus=unsaid.cpus, memory_mib=unsaid.memory_mib) for each in spec.specs)
+        spec = replace(spec, specs=bare)
+    table = JOB.write(spec)
+    if spec.worker_pools:  # the first one says it
+        table.pop("specs", None)
+    return table
+
+
+def spec_as_yaml(spec: JobSpec) -> str:
+    """A YAML document that `read_jobs` reads back equal, in any folder and under any defaults."""
+    return values_as_yaml(spec_as_table(spec))
+
+
+def values_as_yaml(values: Mapping[str, object]) -> str:
+    """Plain values of a job file as YAML."""
+    return str(yaml.dump(dict(values), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120))
+
+
+class _Dumper(yaml.SafeDumper):
+    """Quotes what a reader might take for something else than text, and escapes what cannot be seen."""
+
+    def write_double_quoted(self, text: str, split: bool = True) -> None:
+        self.allow_unicode = is_visible(text)
+        super().write_double_quoted(text, split)
+        self.allow_unicode = True
+
+
+def _text(dumper: _Dumper, value: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=_style(value))
+
+
+def _style(value: str) -> str | None:
+    """Scripts of several lines stay readable as blocks."""
+    if "\n" in value and all(is_visible(line) for line in value.split("\n")):
+        return "|"
+    return None if is_visible(value) and plain_is_text(value) else '"'
+
+
+_Dumper.add_representer(str, _text)

@@ -1,0 +1,160 @@
+"""A job's fields as short texts, as a form shows them, and the values of a job file that such texts mean.
+
+Words and paths stand as they are (in quotes where that could not be seen), lists of words with commas between them,
+everything else as YAML in one line.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from cockpit.formats.job.fields import JOB, NODE_SPEC
+from cockpit.formats.job.tasks import TASK
+from cockpit.formats.tables import Field
+from cockpit.model.text import is_visible
+
+FIELDS: Final[Mapping[str, Field]] = {field.name: field for field in JOB.fields if not field.alias}
+"""By name."""
+SPECS, TASKS = "specs", "tasks"
+GROUPS: Final[Mapping[str, Mapping[str, Field]]] = {
+    SPECS: {field.name: field for field in NODE_SPEC.fields if not field.alias},
+    TASKS: {field.name: field for field in TASK.fields},
+}
+"""Lists whose entries stand field by field."""
+_LAID_OUT: Final = {SPECS: ("cpus", "memory", "cards", "card_models"), TASKS: tuple(GROUPS[TASKS])}
+"""What always stands there of an entry."""
+_MEMBER: Final = re.compile(rf"(?P<group>{'|'.join(GROUPS)})\[(?P<number>\d+)\]\.(?P<field>\w+)", re.ASCII)
+_PAIR: Final = re.compile(r"(?<!\\)((?:\\\\)*)(\\ud[89ab][0-9a-f]{2}\\ud[c-f][0-9a-f]{2})")
+"""A character beyond the first 65,536 as JSON escapes it; behind a backslash that is not itself escaped."""
+_SHORT: Final = frozenset({"algorithm"})
+"""Tables for which their path alone may stand."""
+
+
+class Member(NamedTuple):
+    """A field of one entry of a group: `specs[0].cpus`, `tasks[3].command`."""
+
+    group: str
+    number: int
+    field: str
+
+    @property
+    def path(self) -> str:
+        return f"{self.group}[{self.number}].{self.field}"
+
+
+def member_of(path: str) -> Member | None:
+    """None: it is none of a group."""
+    found = _MEMBER.fullmatch(path)
+    return None if found is None else Member(found["group"], int(found["number"]), found["field"])
+
+
+def field_of(path: str) -> Field:
+    """What stands there: `nodes`, `specs[0].cpus`."""
+    member = member_of(path)
+    return FIELDS[path] if member is None else GROUPS[member.group][member.field]
+
+
+def member_paths(group: str, number: int) -> list[str]:
+    """Of what always stands there of one entry."""
+    return [Member(group, number, name).path for name in _LAID_OUT[group]]
+
+
+def texts_of(values: Mapping[str, object]) -> dict[str, str]:
+    """Of a job file's mapping; its specs and tasks field by field."""
+    texts: dict[str, str] = {}
+    for name, value in values.items():
+        if name in GROUPS and isinstance(value, list) and value and all(_is_plain_entry(name, each) for each in value):
+            for number, entry in enumerate(value):
+                texts |= dict.fromkeys(member_paths(name, number), "")
+                texts |= {Member(name, number, field).path: _text(item) for field, item in entry.items()}
+        else:
+            texts[name] = _text(value)
+    return texts
+
+
+def values_of(texts: Mapping[str, str]) -> dict[str, object]:
+    """A job file's mapping; what is blank is left out."""
+    written = {path: _value(field_of(path), text.strip()) for path, text in texts.items() if text.strip()}
+    values = {path: value for path, value in written.items() if member_of(path) is None}
+    for group in GROUPS:
+        entries = _entries(group, written)
+        if entries and group not in values:
+            values[group] = entries if group == TASKS else [each for each in entries if each]
+    return values
+
+
+def _is_plain_entry(group: str, value: object) -> bool:
+    return isinstance(value, dict) and value.keys() <= GROUPS[group].keys()
+
+
+def _entries(group: str, written: Mapping[str, object]) -> list[dict[str, object]]:
+    """By their numbers; empty ones where all is blank."""
+    found: list[dict[str, object]] = []
+    for path, value in written.items():
+        member = member_of(path)
+        if member is not None and member.group == group:
+            found += [{} for _ in range(len(found), member.number + 1)]
+            found[member.number][member.field] = value
+    return found
+
+
+def _text(value: object) -> str:
+    if isinstance(value, str):
+        return value if _is_plain(value) else _json(value)
+    if isinstance(value, list) and value and all(isinstance(each, str) and _is_word(each) for each in value):
+        return ", ".join(value)
+    if isinstance(value, dict) and value.keys() == {"path"} and _is_plain(str(value["path"])):
+        return str(value["path"])
+    return _PAIR.sub(_one_escape, _json(value))
+
+
+def _json(value: object) -> str:
+    """What cannot be seen stands as its escape."""
+    text = json.dumps(value, ensure_ascii=False)
+    return text if is_visible(text) else json.dumps(value).replace("\x7f", "\\u007f")  # the one that JSON leaves
+
+
+def _one_escape(pair: re.Match[str]) -> str:
+    """YAML writes in one escape what JSON writes in two."""
+    code = ord(json.loads(f'"{pair[2]}"'))
+    return f"{pair[1]}\\U{code:08x}"
+
+
+def _is_plain(text: str) -> bool:
+    """It stands for itself in a line to type in."""
+    return is_visible(text) and text == text.strip() != "" and text[0] not in '"{['
+
+
+def _is_word(text: str) -> bool:
+    return _is_plain(text) and "," not in text
+
+
+def _value(field: Field, text: str) -> object:
+    schema = field.kind.schema()
+    if schema.get("type") == "string" or "enum" in schema or (field.name in _SHORT and text[:1] != "{"):
+        return _unquoted(text)
+    words = schema.get("type") == "array" and schema["items"].get("type") == "string"
+    if words and text[:1] != "[":
+        return [word for each in text.split(",") if (word := each.strip())]
+    return _yaml_value(text)
+
+
+def _unquoted(text: str) -> str:
+    """A text in JSON's quotes is what they hold; any other, such as a command that begins with one, itself."""
+    try:
+        found = json.loads(text) if text[:1] == '"' else text
+    except ValueError:
+        return text
+    return found if isinstance(found, str) else text
+
+
+def _yaml_value(text: str) -> object:
+    """As in a file; text that is none stays text, so that the field's own rule speaks."""
+    from cockpit.formats.yamltext import yaml_documents
+
+    documents = yaml_documents(f"value: {text}")
+    found = documents.found[0].value if len(documents.found) == 1 and not documents.errors else None
+    return found.get("value", text) if isinstance(found, dict) and found.keys() == {"value"} else text

@@ -1,0 +1,1 @@
+"""Slurm's own files and words: slurm.conf, slurmSpec, sacctmgr's settings."""

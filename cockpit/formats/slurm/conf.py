@@ -1,0 +1,268 @@
+"""A cluster's rules and nodes as slurm.conf. Source of every parameter: slurm.conf(5), Slurm 22.05 to 25."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+import msgspec
+
+from cockpit.formats.slurm.spec_fields import slurm_time
+from cockpit.formats.trestext import plain_number, tres_text
+from cockpit.model.accounts import NORMAL
+from cockpit.model.cluster import (
+    Backfill,
+    BackfillKind,
+    Cluster,
+    Partition,
+    Preemption,
+    Priority,
+    PriorityKind,
+    Tres,
+    Weights,
+)
+from cockpit.model.node import Node
+from cockpit.sched.rules.tres import CARDS
+
+MINUTE = 60
+MIB_PER_GIB = 1024
+NAME, STATE_FOLDER = "cockpit", "/var/spool/slurmctld"
+ALL = "all"
+"""The partition of a cluster that has none."""
+_NO_TYPE = re.compile(r"[^a-z0-9._-]")
+_WEIGHT_NAMES = {
+    "age": "Age",
+    "assoc": "Assoc",
+    "fairshare": "Fairshare",
+    "job_size": "JobSize",
+    "partition": "Partition",
+    "qos": "QOS",
+}
+
+
+class SlurmConf(msgspec.Struct, frozen=True):
+    """The file, and what a site does with it."""
+
+    text: str
+    to_do: tuple[str, ...]
+    """Sentences: lines to fill in, and what has no counterpart in Slurm."""
+
+
+def slurm_conf(
+    cluster: Cluster, nodes: Sequence[Node], *, scripts: Mapping[str, str] | None = None, host: str = "localhost"
+) -> SlurmConf:
+    """`scripts`: by `Prolog` and `Epilog`, the pattern of the files that the scripts were written to; None: they were
+    not. `host`: where slurmctld runs."""
+    sections = (
+        ("This site: fill these in", _site(host)),
+        ("Accounting", _accounting(cluster, nodes)),
+        ("Scheduling", _scheduling(cluster.backfill)),
+        ("Priority", _priority(cluster.priority)),
+        ("Preemption", _preemption(cluster.preemption)),
+        ("Scripts", (f"{name}={pattern}" for name, pattern in (scripts or {}).items())),
+        ("Nodes", _nodes(nodes)),
+        ("Partitions", _partitions(cluster, nodes)),
+    )
+    lines = [line for title, body in sections for line in _section(title, list(body))]
+    return SlurmConf("\n".join(lines), tuple(_to_do(cluster, nodes, scripts)))
+
+
+def _section(title: str, body: list[str]) -> list[str]:
+    return [f"# {title}", *body, ""] if body else []
+
+
+def _site(host: str) -> Iterator[str]:
+    yield f"ClusterName={NAME}"
+    yield f"SlurmctldHost={host}"
+    yield f"StateSaveLocation={STATE_FOLDER}"
+
+
+def _accounting(cluster: Cluster, nodes: Sequence[Node]) -> Iterator[str]:
+    models = {f"{CARDS}:{gres_type(card.model)}" for node in nodes for card in node.cards}
+    counted = models | _weighed_cards(cluster)
+    if counted:
+        yield "GresTypes=gpu"
+    if needs_database(cluster):
+        if counted:
+            yield f"AccountingStorageTRES={','.join(sorted({CARDS} | counted))}"
+        yield "AccountingStorageType=accounting_storage/slurmdbd"
+    if cluster.enforce:
+        yield f"AccountingStorageEnforce={','.join(cluster.enforce)}"
+
+
+def needs_database(cluster: Cluster) -> bool:
+    """Whether slurmctld does not start without slurmdbd: it has the associations, their usage, the QOS, and what is
+    counted beside CPUs and memory."""
+    shared = cluster.priority.kind is PriorityKind.MULTIFACTOR and cluster.priority.weights.fairshare
+    return bool(cluster.enforce or shared or named_qos(cluster) or _weighed_cards(cluster))
+
+
+def _weighed_cards(cluster: Cluster) -> set[str]:
+    """What a weight or a price names has to be counted."""
+    tables = (cluster.priority.weights.tres, *(each.billing_weights for each in cluster.partitions))
+    return {name for each in tables for name in _slurm_names(each) if name.startswith(CARDS)}
+
+
+def named_qos(cluster: Cluster) -> list[str]:
+    """QOS that partitions name; slurmctld ends where slurmdbd does not have the one that is a partition's own."""
+    names = (name for each in cluster.partitions for name in (each.qos, *each.allow_qos, *each.deny_qos))
+    return list(dict.fromkeys(name for name in names if name not in {"", NORMAL}))
+
+
+def _scheduling(backfill: Backfill) -> Iterator[str]:
+    yield "SelectType=select/cons_tres"
+    yield "SelectTypeParameters=CR_CPU_Memory"
+    if backfill.kind is BackfillKind.OFF:
+        yield "SchedulerType=sched/builtin"
+        return
+    yield "SchedulerType=sched/backfill"
+    given = (
+        ("bf_window", -(-backfill.window_seconds // MINUTE)),
+        ("bf_resolution", backfill.resolution_seconds),
+        ("bf_max_job_test", backfill.depth),
+    )
+    yield f"SchedulerParameters={','.join(['bf_continue', *(f'{name}={value}' for name, value in given if value)])}"
+
+
+def _priority(priority: Priority) -> Iterator[str]:
+    yield f"PriorityType={priority.kind}"
+    if priority.flags:
+        yield f"PriorityFlags={','.join(each.slurm for each in priority.flags)}"
+    yield f"PriorityFavorSmall={_yes(priority.favor_small)}"
+    yield f"PriorityMaxAge={slurm_time(priority.max_age_seconds)}"
+    yield f"PriorityCalcPeriod={slurm_time(priority.calc_period_seconds)}"
+    yield f"PriorityDecayHalfLife={slurm_time(priority.decay_half_life_seconds)}"
+    yield f"PriorityUsageResetPeriod={priority.usage_reset}"
+    yield f"FairShareDampeningFactor={priority.dampening_factor}"
+    yield from _weights(priority.weights)
+
+
+def _weights(weights: Weights) -> Iterator[str]:
+    for attribute, name in _WEIGHT_NAMES.items():
+        yield f"PriorityWeight{name}={getattr(weights, attribute)}"
+    if weights.tres:
+        yield f"PriorityWeightTRES={tres_text(_slurm_names(weights.tres))}"
+
+
+def _preemption(preemption: Preemption) -> Iterator[str]:
+    yield f"PreemptType={preemption.kind}"
+    yield f"PreemptMode={','.join(preemption.mode)}"
+    yield f"PreemptExemptTime={slurm_time(preemption.exempt_seconds)}"
+    if preemption.slice_seconds != Preemption().slice_seconds:
+        yield f"SchedulerTimeSlice={preemption.slice_seconds}"
+
+
+def _nodes(nodes: Sequence[Node]) -> Iterator[str]:
+    for node in nodes:
+        cards: dict[str, int] = {}
+        for card in node.cards:
+            cards[gres_type(card.model)] = cards.get(gres_type(card.model), 0) + 1
+        gres = ",".join(f"gpu:{model}:{count}" for model, count in cards.items())
+        words = [f"NodeName={node.name}", f"CPUs={node.cpus}", f"RealMemory={node.memory_mib}"]
+        yield " ".join([*words, *([f"Gres={gres}"] if gres else []), "State=UNKNOWN"])
+
+
+def _partitions(cluster: Cluster, nodes: Sequence[Node]) -> Iterator[str]:
+    usual = cluster.default_partition
+    for partition in cluster.partitions or (Partition(name=ALL),):
+        words = _partition_words(partition, _nodes_of(partition, cluster, nodes))
+        yield f"PartitionName={partition.name} Default={_yes(usual is None or usual is partition)} {' '.join(words)}"
+
+
+def _nodes_of(partition: Partition, cluster: Cluster, nodes: Sequence[Node]) -> list[str]:
+    """Login nodes run no jobs, so they are in no partition."""
+    every = not (partition.pools or partition.nodes)
+    return [
+        node.name
+        for node in nodes
+        if (every or node.name in partition.nodes or node.pool in partition.pools)
+        and not (cluster.login_pool and node.pool == cluster.login_pool)
+    ]
+
+
+def _partition_words(partition: Partition, nodes: Sequence[str]) -> Iterator[str]:
+    if nodes:
+        yield f"Nodes={','.join(nodes)}"
+    yield f"State={partition.state.upper()}"
+    yield f"MaxTime={_time(partition.max_time_seconds)}"
+    if partition.default_time_seconds is not None:
+        yield f"DefaultTime={_time(partition.default_time_seconds)}"
+    if partition.min_nodes:
+        yield f"MinNodes={partition.min_nodes}"
+    if partition.max_nodes is not None:
+        yield f"MaxNodes={partition.max_nodes}"
+    for name, value in _lists(partition):
+        yield f"{name}={','.join(value)}"
+    if partition.qos:
+        yield f"QOS={partition.qos}"
+    yield f"PriorityJobFactor={partition.priority_job_factor}"
+    yield f"PriorityTier={partition.priority_tier}"
+    if partition.preempt_mode:
+        yield f"PreemptMode={partition.preempt_mode}"
+    if partition.grace_seconds:
+        yield f"GraceTime={partition.grace_seconds}"
+    if partition.billing_weights:
+        yield f"TRESBillingWeights={_prices(partition.billing_weights)}"
+
+
+def _lists(partition: Partition) -> Iterator[tuple[str, tuple[str, ...]]]:
+    lists = (
+        ("AllowAccounts", partition.allow_accounts),
+        ("DenyAccounts", partition.deny_accounts),
+        ("AllowQos", partition.allow_qos),
+        ("DenyQos", partition.deny_qos),
+    )
+    return ((name, value) for name, value in lists if value)
+
+
+def _prices(tres: Tres) -> str:
+    """Memory for each GiB, as people write it."""
+    return ",".join(
+        f"{name}={plain_number(price * MIB_PER_GIB)!r}G" if name == "mem" else f"{name}={plain_number(price)!r}"
+        for name, price in _slurm_names(tres).items()
+    )
+
+
+def gres_type(model: str) -> str:
+    """A card's model as a type of Slurm's GRES, which has no blanks and the like: `rtx_4090`."""
+    return _NO_TYPE.sub("_", model.lower())
+
+
+def _slurm_names(tres: Tres) -> Tres:
+    kinds = ((name.partition(":"), number) for name, number in tres.items())
+    return {f"{kind}{colon}{gres_type(model)}": number for (kind, colon, model), number in kinds}
+
+
+def _time(seconds: int | None) -> str:
+    """Slurm counts time limits in minutes and rounds up."""
+    return "UNLIMITED" if seconds is None else slurm_time(-(-seconds // MINUTE) * MINUTE)
+
+
+def _yes(value: bool) -> str:
+    return "YES" if value else "NO"
+
+
+def _adding(names: Sequence[str]) -> str:
+    return "; ".join(f"sacctmgr -i add qos {name}" for name in names)
+
+
+def _to_do(cluster: Cluster, nodes: Sequence[Node], scripts: Mapping[str, str] | None) -> Iterator[str]:
+    yield "ClusterName, SlurmctldHost, StateSaveLocation: give your site's; the rest of its kind has Slurm's defaults"
+    yield "NodeName: each node is its own host; add NodeAddr or NodeHostname where its name is not one"
+    if needs_database(cluster):
+        yield "AccountingStorageHost: give the host of slurmdbd, unless it is slurmctld's"
+    if names := named_qos(cluster):
+        yield f"QOS of partitions: slurmdbd has to have them before slurmctld starts: {_adding(names)}"
+    if any(node.cards for node in nodes):
+        yield "gres.conf: on each node, say which devices its cards are (AutoDetect=nvml finds NVIDIA's)"
+    if (cluster.prolog_scripts or cluster.epilog_scripts) and scripts is None:
+        yield "Prolog, Epilog: Slurm wants files; export to a FILE, and the scripts are written beside it"
+    if cluster.home:
+        yield f"/home: mount {cluster.home} there on every node; Slurm itself mounts nothing"
+    if any(card.slices for node in nodes for card in node.cards):
+        yield "Parts of cards have no line: Slurm's own are called shard, see gres.conf(5)"
+    for partition in cluster.partitions:
+        if partition.allow_users:
+            yield f"PartitionName={partition.name}: Slurm allows groups, not users; see AllowGroups"
+    if cluster.urgent_jobs is not None:
+        yield "Urgent jobs: Slurm has no such bound; a QOS with MaxSubmitJobsPerUser comes nearest"

@@ -1,0 +1,127 @@
+"""What may follow the words of a command that is being typed, read off the parser that would read the command."""
+
+from __future__ import annotations
+
+from argparse import ONE_OR_MORE, REMAINDER, ZERO_OR_MORE, Action, ArgumentParser
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from cockpit.headless.arguments import load, verb_parser
+from cockpit.headless.registry import VERBS
+
+BEFORE_A_VERB: Final = {
+    "--cluster": "the cluster to look at",
+    "--read-only": "look at everything and change nothing",
+    "--ascii": "draw with ASCII signs alone",
+    "--theme": "other colours",
+    "--help": "show this",
+    "--version": "which cockpit this is",
+}
+"""Options of the whole command, and what they are."""
+_VALUED: Final = {
+    "-c": Action(("-c",), "cluster", metavar="CLUSTER"),
+    "--cluster": Action(("--cluster",), "cluster", metavar="CLUSTER"),
+    "--theme": Action(("--theme",), "theme", metavar="THEME"),
+}
+_MANY: Final = (ONE_OR_MORE, ZERO_OR_MORE)
+
+
+class Offer(NamedTuple):
+    """A word that may follow, and what it is."""
+
+    word: str
+    about: str = ""
+
+
+class Place(NamedTuple):
+    """What the word that is being typed may be."""
+
+    cluster: str | None
+    verb: str = ""
+    """Empty: none so far."""
+    words: tuple[str, ...] = ()
+    """That stand behind the verb already."""
+    verbs: tuple[Offer, ...] = ()
+    arguments: tuple[Action, ...] = ()
+    """Of which a value may stand there."""
+    options: tuple[Offer, ...] = ()
+
+
+def place_behind(words: Sequence[str]) -> Place:
+    """The place behind these words of a command, which are all whole; `cockpit` itself is none of them."""
+    left, cluster = list(words), None
+    while left and left[0].startswith("-"):
+        option = left.pop(0)
+        if option in _VALUED and not left:
+            return Place(None, arguments=(_VALUED[option],))
+        value = left.pop(0) if option in _VALUED else ""
+        cluster = cluster if option == "--theme" else value or cluster
+    if not left:
+        return Place(cluster, verbs=_verbs(""), options=tuple(Offer(*each) for each in BEFORE_A_VERB.items()))
+    name = next((each for each in (" ".join(left[:2]), left[0]) if each in VERBS), "")
+    return _place_in(name, left[len(name.split()) :], cluster) if name else Place(cluster)
+
+
+def _verbs(noun: str) -> tuple[Offer, ...]:
+    """The words after a noun that has verbs of its own; of none: every first word."""
+    behind = [name.split() for name in VERBS if name.startswith(f"{noun} " if noun else "")]
+    depth = len(noun.split()) + 1
+    return tuple(Offer(words[-1], VERBS[" ".join(words)][2]) for words in behind if len(words) == depth)
+
+
+def _place_in(name: str, words: list[str], cluster: str | None) -> Place:
+    reading = _Reading(verb_parser(name, load(name)))
+    for number, word in enumerate(words):
+        reading.take(word)
+        if reading.option is not None and reading.option.nargs == REMAINDER:
+            return place_behind(words[number + 1 :])
+    cluster = reading.cluster or cluster
+    if reading.option is not None:
+        return Place(cluster, name, tuple(words), arguments=(reading.option,))
+    verbs, options = () if words else _verbs(name), map(_option, reading.options_left())
+    return Place(cluster, name, tuple(words), verbs, tuple(reading.positionals_next()), tuple(options))
+
+
+def _option(action: Action) -> Offer:
+    return Offer(action.option_strings[-1], str(action.help) % {"prog": "cockpit"})
+
+
+class _Reading:
+    """Words are put to the arguments that take them; none is judged."""
+
+    def __init__(self, parser: ArgumentParser) -> None:
+        self._arguments = parser._actions  # noqa: SLF001 - argparse tells of them nowhere else
+        self._positionals = [each for each in self._arguments if not each.option_strings]
+        self._given: set[str] = set()
+        self._one_of_many = False
+        self.option: Action | None = None
+        """Whose value comes next."""
+        self.cluster: str | None = None
+
+    def take(self, word: str) -> None:
+        if self.option is not None:
+            self._value(self.option, word)
+        elif word.startswith("-") and word != "-":
+            self._begin(*word.partition("="))
+        elif self._positionals:
+            self._one_of_many = self._positionals[0].nargs in _MANY
+            self._positionals = self._positionals[not self._one_of_many :]
+
+    def _begin(self, name: str, equals: str, value: str) -> None:
+        action = next((each for each in self._arguments if name in each.option_strings), None)
+        if action is not None:
+            self._given.add(action.dest)
+            self.option = action if action.nargs != 0 else None
+            if equals:
+                self._value(action, value)
+
+    def _value(self, option: Action, word: str) -> None:
+        self.cluster = word if option.dest == "cluster" else self.cluster
+        self.option = None
+
+    def positionals_next(self) -> list[Action]:
+        """Behind the first of any number the next argument may stand, too."""
+        return self._positionals[: 1 + self._one_of_many]
+
+    def options_left(self) -> list[Action]:
+        return [each for each in self._arguments if each.option_strings and each.dest not in self._given]

@@ -1,0 +1,155 @@
+"""What the value of an argument may be, by what the argument is called: jobs, nodes, columns, files …"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from cockpit.headless.completing import Offer, Place
+from cockpit.present.safe import safe
+
+if TYPE_CHECKING:
+    from argparse import Action
+    from collections.abc import Awaitable, Callable, Iterable
+
+    from cockpit.backends.base import Backend
+    from cockpit.headless.services import Services
+
+FILES, FOLDERS = Offer("<files>"), Offer("<folders>")
+BY_SHELL: Final = (FILES, FOLDERS)
+"""Which of them there are is the shell's to say."""
+_FOR_THE_SHELL: Final = {"FILE": FILES, "SCRIPT": FILES, "FOLDER": FOLDERS}
+_ENDED_TOO: Final = frozenset({"job", "logs", "clone", "delete", "requeue", "usage", "events", "trials", "tensorboard"})
+"""Verbs that are also about jobs that have ended."""
+
+
+class Offers:
+    """What fits at a place of a command. No engine is started for it: where none answers there are no jobs."""
+
+    def __init__(self, place: Place, services: Services) -> None:
+        self._place, self._services = place, services
+        self._backend: Backend | None = None
+
+    async def fitting(self, last: str) -> list[Offer]:
+        """What the word that began as `last` may become."""
+        found = [*self._place.verbs, *await self._words_of_the_noun(last)]
+        for argument in self._place.arguments:
+            found += await self._values(argument, last)
+        if last.startswith("-") or not found:
+            found += self._place.options
+        shell = [each for each in BY_SHELL if each in found]
+        words = {each.word: each for each in reversed(found) if each.word.startswith(last) and each not in shell}
+        return [*reversed(words.values()), *shell]
+
+    async def close(self) -> None:
+        if self._backend is not None:
+            await self._backend.close()
+
+    async def _values(self, argument: Action, last: str) -> Iterable[Offer]:
+        if argument.choices is not None:
+            return [Offer(str(each)) for each in argument.choices]
+        name = str(argument.metavar)
+        if name in _FOR_THE_SHELL:
+            return [_FOR_THE_SHELL[name]]
+        if name in _NEARBY:
+            return _NEARBY[name](self._services)
+        if name in {"A,B", "A,-B"}:
+            return _further(self._columns(), last, "-" if "-" in name else "")
+        backend = self._reached() if name in _IN_CLUSTER else None
+        if backend is None:
+            return []
+        offers = await _IN_CLUSTER[name](backend, self._place)
+        return _further(offers, last, "") if "," in name else offers
+
+    def _columns(self) -> Iterable[Offer]:
+        from cockpit.headless.lists import table_of
+
+        table = table_of(self._place.verb)
+        return [Offer(column.id, column.title.lower()) for column in table.columns] if table is not None else []
+
+    async def _words_of_the_noun(self, last: str) -> Iterable[Offer]:
+        """Names and settings of accounts and of the catalogue, as the cockpit's own command line completes them."""
+        noun, _, verb = self._place.verb.partition(" ")
+        line = " ".join((noun, verb, *self._place.words, last))
+        if noun == "accounts" and verb and (backend := self._reached()) is not None:
+            from cockpit.headless.account_words import completions as of_accounts
+
+            return _last_words(of_accounts(line, await backend.accounts()))
+        if noun == "catalogue" and verb and (backend := self._reached()) is not None:
+            from cockpit.headless.catalogue_words import completions as of_catalogue
+
+            return _last_words(of_catalogue(line, await backend.catalogue()))
+        return []
+
+    def _reached(self) -> Backend | None:
+        if self._backend is None:
+            self._backend = self._services.reach(self._place.cluster)
+        return self._backend
+
+
+def _last_words(lines: Iterable[str]) -> list[Offer]:
+    return [Offer(line.rpartition(" ")[2]) for line in lines]
+
+
+def _further(offers: Iterable[Offer], last: str, sign: str) -> list[Offer]:
+    """Of words with commas between them the last one; those that stand there already are not offered."""
+    before, comma, begun = last.rpartition(",")
+    minus = sign if sign and begun.startswith(sign) else ""
+    there = {each.removeprefix("-") for each in before.split(",")}
+    return [Offer(f"{before}{comma}{minus}{word}", about) for word, about in offers if word not in there]
+
+
+async def _jobs(backend: Backend, place: Place) -> list[Offer]:
+    rows = await backend.jobs(ended=place.verb in _ENDED_TOO)
+    return [Offer(str(row.id), f"{safe(row.name)} · {safe(row.user)} · {row.state}") for row in rows]
+
+
+async def _nodes(backend: Backend, _: Place) -> list[Offer]:
+    return [Offer(row.node.name) for row in await backend.nodes()]
+
+
+async def _reservations(backend: Backend, _: Place) -> list[Offer]:
+    return [Offer(each.name, ", ".join(each.nodes)) for each in await backend.reservations()]
+
+
+async def _copies(backend: Backend, _: Place) -> list[Offer]:
+    return [Offer(each.key, each.source) for each in await backend.staged()]
+
+
+async def _people(backend: Backend, _: Place) -> list[Offer]:
+    return [Offer(user) for user in sorted({row.user for row in await backend.jobs()})]
+
+
+def _fixtures(_: Services) -> list[Offer]:
+    from cockpit.resources import fixture
+
+    files = sorted(file.name for file in fixture("clusters").iterdir())
+    return [*(Offer(name.removesuffix(".toml")) for name in files if name.endswith(".toml")), FILES]
+
+
+def _priorities(_: Services) -> list[Offer]:
+    from cockpit.model.spec import PriorityWord
+
+    return [Offer(str(word)) for word in PriorityWord]
+
+
+def _themes(_: Services) -> list[Offer]:
+    from cockpit.resources import theme_files
+
+    return [Offer(file.name.removesuffix(".toml")) for file in theme_files()]
+
+
+_NEARBY: Final[dict[str, Callable[[Services], list[Offer]]]] = {
+    "CLUSTER": lambda services: [Offer(*each) for each in services.clusters().items()],
+    "FIXTURE": _fixtures,
+    "PRIORITY": _priorities,
+    "THEME": _themes,
+}
+"""Values that are known without a cluster."""
+_IN_CLUSTER: Final[dict[str, Callable[[Backend, Place], Awaitable[list[Offer]]]]] = {
+    "ID": _jobs,
+    "NODE": _nodes,
+    "N1,N2": _nodes,
+    "RESERVATION": _reservations,
+    "KEY": _copies,
+    "U": _people,
+}

@@ -1,0 +1,1 @@
+"""The columns of each view as cells with roles."""

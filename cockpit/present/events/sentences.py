@@ -1,0 +1,270 @@
+"""One sentence for every event."""
+
+from __future__ import annotations
+
+from datetime import tzinfo
+from typing import assert_never
+
+from cockpit.model import events
+from cockpit.model.ids import JobId, Millis
+from cockpit.model.job import EndCause
+from cockpit.model.node import Placement
+from cockpit.model.spec import WHOLE_CARD
+from cockpit.present import units
+from cockpit.present.events.evictions import GivingWayEvent, gives_way, giving_way_sentence
+from cockpit.present.events.fleet import BindingEvent, binding_sentence, bound_sentence
+from cockpit.present.events.patrol import PatrolEvent, patrol_sentence
+from cockpit.present.events.rules import WaitingEvent, rule_sentence, waiting_sentence
+from cockpit.present.events.workers import WorkersEvent, workers_sentence
+from cockpit.present.moments import clock
+from cockpit.present.phrases import listed
+from cockpit.present.safe import safe
+from cockpit.present.states import exit_sentence
+
+
+def event_kind(body: events.EventBody) -> str:
+    """The journal's word for it: `job_submitted`."""
+    return str(type(body).__struct_config__.tag)
+
+
+def event_job(body: events.EventBody) -> JobId | None:
+    """The job that it is about; None for events of the cluster."""
+    match body:
+        case events.NodesChanged() | events.EngineStarted() | events.EngineStopAsked() | events.EngineStopped():
+            return None
+        case (
+            events.ClusterConfigured()
+            | events.AccountsChanged()
+            | events.CatalogueChanged()
+            | events.ReservationMade()
+            | events.ReservationEnded()
+            | events.CopyRemoved()
+            | events.NodeDrained()
+            | events.NodeResumed()
+            | events.OthersHeld()
+            | events.QuotaApplied()
+            | events.QuotaRemoved()
+            | events.UsageDecayed()
+        ):
+            return None
+        case _:
+            return body.job
+
+
+def event_sentence(record: events.EventRecord, zone: tzinfo | None) -> str:
+    """What happened, without the job and the actor: those stand beside it. Times are told relative to the event."""
+    body = record.body
+    match body:
+        case events.NodesChanged():
+            return f"the cluster has {units.counted(len(body.nodes), 'node')}: {listed(n.name for n in body.nodes)}"
+        case events.EngineStarted():
+            return f"the engine {safe(body.version)} started as process {body.pid}"
+        case events.EngineStopAsked():
+            return "the engine was asked to stop" + (", with every job" if body.jobs else "")
+        case events.EngineStopped():
+            return f"the engine {safe(body.version)} stopped"
+        case (
+            events.ClusterConfigured()
+            | events.AccountsChanged()
+            | events.CatalogueChanged()
+            | events.ReservationMade()
+            | events.ReservationEnded()
+            | events.CopyRemoved()
+            | events.NodeDrained()
+            | events.NodeResumed()
+            | events.OthersHeld()
+            | events.QuotaApplied()
+            | events.QuotaRemoved()
+            | events.UsageDecayed()
+        ):
+            return rule_sentence(body, record.at, zone)
+        case _:
+            return _of_job(body, record.at, zone)
+
+
+def _of_job(body: _JobEvent, at: Millis, zone: tzinfo | None) -> str:
+    match body:
+        case (
+            events.JobSubmitted()
+            | events.JobHeld()
+            | events.JobReleased()
+            | events.JobEdited()
+            | events.JobPlaced()
+            | events.PrecheckPassed()
+            | events.PrecheckFailed()
+            | events.PrologFailed()
+        ):
+            return _before_running(body)
+        case (
+            events.DependencyMet()
+            | events.DependencyFailed()
+            | events.AgeBegan()
+            | events.PrioritySet()
+            | events.SiteFactorSet()
+        ):
+            return waiting_sentence(body)
+        case events.MemberPlaced() | events.BindingGivenUp():
+            return binding_sentence(body)
+        case (
+            events.ReplicaStaged()
+            | events.ReplicaStarted()
+            | events.ReplicaEnded()
+            | events.TimeLimitSet()
+            | events.EndingBegan()
+            | events.GraceEnded()
+            | events.FaultFound()
+            | events.PerformanceFell()
+            | events.WorkersAdded()
+            | events.WorkersRecalled()
+            | events.WorkersLeft()
+            | events.WorkerReplaced()
+        ):
+            return _while_running(body, at, zone)
+        case (
+            events.RoomMade() | events.JobSuspended() | events.JobResumed() | events.JobRequeued() | events.WaitEnded()
+        ):
+            return giving_way_sentence(body)
+        case (
+            events.JobEnded()
+            | events.HoldExtended()
+            | events.HoldEnded()
+            | events.ShellOpened()
+            | events.JobArchived()
+            | events.JobDeleted()
+        ):
+            return _after_running(body, at, zone)
+        case _:
+            assert_never(body)
+
+
+def _before_running(body: _BeforeRunning) -> str:
+    match body:
+        case events.JobSubmitted():
+            return f"was submitted as {safe(body.spec.name)} by {safe(body.submitter.name)}"
+        case events.JobHeld():
+            return f"was held by {safe(body.by)}"
+        case events.JobReleased():
+            return "was released"
+        case events.JobEdited():
+            return f"was edited, and is now {safe(body.spec.name)}"
+        case events.JobPlaced():
+            where = bound_sentence(body.members) if body.members else f"was placed on {_placement(body.placement)}"
+            spec = f", by spec {body.spec_index + 1}; the others are withdrawn" if body.spec_index else ""
+            launcher = f", its launcher on {safe(body.launcher)}" if body.launcher else ""
+            return where + launcher + _attempt(body.attempt) + spec
+        case _:
+            return _before_start(body)
+
+
+def _before_start(body: _BeforeStart) -> str:
+    match body:
+        case events.PrecheckPassed():
+            return "its nodes were checked" + (f": {safe(body.found)}" if body.found else "") + _attempt(body.attempt)
+        case events.PrecheckFailed():
+            return f"is queued again: {safe(body.node)} failed its check: {safe(body.because)}" + _attempt(body.attempt)
+        case events.PrologFailed():
+            return f"is queued again: {safe(body.because)}" + _attempt(body.attempt)
+        case _:
+            assert_never(body)
+
+
+def _while_running(body: _WhileRunning, at: Millis, zone: tzinfo | None) -> str:
+    match body:
+        case events.ReplicaStaged() | events.ReplicaStarted() | events.ReplicaEnded():
+            return _of_replica(body)
+        case events.TimeLimitSet():
+            return f"may run for {units.duration(body.seconds)} from its start"
+        case events.EndingBegan():
+            return _is_asked_to_end(body, at, zone)
+        case events.GraceEnded():
+            return "had its time to end and is killed"
+        case events.FaultFound() | events.PerformanceFell():
+            return patrol_sentence(body)
+        case events.WorkersAdded() | events.WorkersRecalled() | events.WorkersLeft() | events.WorkerReplaced():
+            return workers_sentence(body, at, zone)
+        case _:
+            assert_never(body)
+
+
+def _of_replica(body: events.ReplicaStaged | events.ReplicaStarted | events.ReplicaEnded) -> str:
+    if isinstance(body, events.ReplicaStaged):
+        return f"replica {body.rank} has its copies"
+    if isinstance(body, events.ReplicaEnded):
+        return f"replica {body.rank} ended: {exit_sentence(body.exit)}"
+    limits = f" (limits: {safe(body.limits)})" if body.limits else ""
+    return f"replica {body.rank} started" + _attempt(body.attempt) + limits
+
+
+def _is_asked_to_end(body: events.EndingBegan, at: Millis, zone: tzinfo | None) -> str:
+    patience = " at once" if body.kill_at <= at else f", and is killed at {clock(body.kill_at, at, zone)}"
+    if body.for_job is None and body.grounds is None:
+        return f"is asked to end ({_cause(body.cause)}){patience}"
+    again = ", and waits again" if body.requeue else ""
+    return f"{gives_way(body.for_job, body.grounds)}: is asked to end{patience}{again}"
+
+
+def _after_running(body: _AfterRunning, at: Millis, zone: tzinfo | None) -> str:
+    match body:
+        case events.JobEnded():
+            ended = f"ended: {body.state} ({_cause(body.cause)})"
+            return ended if body.held_until is None else f"{ended}; kept until {clock(body.held_until, at, zone)}"
+        case events.HoldExtended():
+            return f"is kept until {clock(body.held_until, at, zone)}"
+        case events.HoldEnded():
+            why = "its time was over" if body.cause is events.HoldEndCause.EXPIRED else "a person ended the hold"
+            return f"its kept containers were removed: {why}"
+        case events.ShellOpened():
+            return f"replica {body.rank} was entered" + (f" to run {_command(body.command)}" if body.command else "")
+        case events.JobArchived():
+            return "moved to accounting"
+        case events.JobDeleted():
+            return "was taken off the lists"
+        case _:
+            assert_never(body)
+
+
+def _placement(placement: Placement) -> str:
+    milli = sum(allocation.card_milli for allocation in placement)
+    names = listed(dict.fromkeys(allocation.node for allocation in placement))
+    if not milli:
+        return names
+    if milli < WHOLE_CARD:
+        return f"{names} with {units.cards(milli)} of a card"
+    return f"{names} with {units.cards(milli)} {'card' if milli == WHOLE_CARD else 'cards'}"
+
+
+def _attempt(number: int) -> str:
+    return f" (attempt {number})" if number > 1 else ""
+
+
+def _cause(cause: EndCause) -> str:
+    return cause.value.replace("_", " ")
+
+
+def _command(command: tuple[str, ...]) -> str:
+    return safe(" ".join(command))
+
+
+_BeforeStart = events.PrecheckPassed | events.PrecheckFailed | events.PrologFailed
+_BeforeRunning = (
+    events.JobSubmitted | events.JobHeld | events.JobReleased | events.JobEdited | events.JobPlaced | _BeforeStart
+)
+_WhileRunning = (
+    events.ReplicaStaged
+    | events.ReplicaStarted
+    | events.ReplicaEnded
+    | events.TimeLimitSet
+    | events.EndingBegan
+    | events.GraceEnded
+    | PatrolEvent
+    | WorkersEvent
+)
+_AfterRunning = (
+    events.JobEnded
+    | events.HoldExtended
+    | events.HoldEnded
+    | events.ShellOpened
+    | events.JobArchived
+    | events.JobDeleted
+)
+_JobEvent = _BeforeRunning | WaitingEvent | BindingEvent | _WhileRunning | GivingWayEvent | _AfterRunning

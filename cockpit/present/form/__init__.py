@@ -1,0 +1,1 @@
+"""A job as a form, and what stands beside it."""

@@ -1,0 +1,105 @@
+"""What stands beside a form: when the job would start, and what will really be run."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
+
+from cockpit.errors import SpecErrors
+from cockpit.formats.foreign.bringing import JOB_FILE, Brought
+from cockpit.launch.batch import task_spec
+from cockpit.launch.imagined import imagined_placement
+from cockpit.launch.plan import LaunchPlan, launch_plan
+from cockpit.model.ids import JobId, ReplicaId
+from cockpit.model.node import NodeState
+from cockpit.model.spec import JobKind
+from cockpit.present.outlook import prediction
+from cockpit.present.reasons import reason_sentence
+from cockpit.present.safe import safe, safe_lines
+from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, hung, line, worded, wrapped
+from cockpit.present.units import counted
+
+if TYPE_CHECKING:
+    from cockpit.model.forecast import Outlook
+    from cockpit.model.job import Submitter
+    from cockpit.model.spec import JobSpec
+    from cockpit.model.view import NodeRow
+    from cockpit.present.columns import Context
+
+MOST_RANKS: Final = 4
+
+
+def start_line(outlook: Outlook | None, context: Context) -> Line:
+    """`Starts now`, or behind how many and about when. None: not known yet."""
+    if outlook is None:
+        return line(Span("asking when it would start …", MUTED))
+    said = prediction(outlook, context)
+    return line(Span(f"{said[0].upper()}{said[1:]}.", STRONG))
+
+
+def why_lines(outlook: Outlook | None, context: Context, columns: int) -> Iterator[Line]:
+    """The rule that would stop it; none where it starts."""
+    if outlook is not None and outlook.explanation is not None and not outlook.forecast.now:
+        reason = reason_sentence(outlook.explanation.reason, context.now, context.zone)
+        yield from worded(f"{reason[0].upper()}{reason[1:]}.", columns)
+        yield line()
+
+
+def brought_lines(found: Brought, columns: int) -> Iterator[Line]:
+    """What a form was filled from, and what of it stands nowhere in it."""
+    if found.what == JOB_FILE:
+        return
+    yield line(Span("Taken over from ", MUTED), Span(found.what, STRONG))
+    if found.notes:
+        yield line(Span(f"{counted(len(found.notes), 'thing', 'things')} of it could not be carried over:", "warning"))
+    for note in found.notes:
+        yield from hung(line(Span(f"  {safe(note)}", "warning")), columns)
+    yield line()
+
+
+def run_lines(spec: JobSpec, submitter: Submitter, nodes: Sequence[NodeRow], columns: int) -> Iterator[Line]:
+    """The final command of each rank, placed on the first nodes that come: where it really goes is seen later. Of a
+    batch that of each task's first rank."""
+    if spec.kind is JobKind.BATCH:
+        yield from _task_lines(spec, submitter, nodes, columns)
+        return
+    places = [row.node for row in nodes if row.node.state is NodeState.UP and not row.login]
+    if not places:
+        return
+    placement = imagined_placement(spec, tuple(node.name for node in places))
+    for part in placement[:MOST_RANKS]:
+        node = places[part.rank % len(places)]
+        try:
+            plan = launch_plan(spec, submitter, node, part, placement, ReplicaId(JobId(0), 1, part.rank))
+        except SpecErrors as wrong:
+            yield line(Span(safe(str(wrong)), "warning"))
+            return
+        yield from _rank(part.rank, plan, columns)
+    if len(placement) > MOST_RANKS:
+        yield line(Span(f"and so on, up to rank {len(placement) - 1}", MUTED))
+
+
+def _task_lines(spec: JobSpec, submitter: Submitter, nodes: Sequence[NodeRow], columns: int) -> Iterator[Line]:
+    for index in range(min(len(spec.tasks), MOST_RANKS)):
+        task = task_spec(spec, index)
+        yield from wrapped(
+            line(Span(f"task {index}  ", STRONG), Span(f"writes into {safe(task.output)}", MUTED)), columns
+        )
+        yield from run_lines(replace(task, nodes=1), submitter, nodes, columns)
+    if len(spec.tasks) > MOST_RANKS:
+        yield line(Span(f"and so on, up to task {len(spec.tasks) - 1}", MUTED))
+
+
+def _rank(rank: int, plan: LaunchPlan, columns: int) -> Iterator[Line]:
+    yield line(Span(f"rank {rank}  ", STRONG), Span(f"{safe(plan.hostname)} in {safe(plan.workdir)}", MUTED))
+    yield from wrapped(line(Span(safe(shlex.join(plan.argv)), ACCENT)), columns)
+    for hint in plan.hints:
+        yield from hung(line(Span(safe(hint), MUTED)), columns)
+
+
+def text_lines(text: str) -> Iterator[Line]:
+    """A file's."""
+    return (line(each) for each in safe_lines(text).splitlines())

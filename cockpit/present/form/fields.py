@@ -1,0 +1,229 @@
+"""A job as a form: which fields it has, what stands in them, and what is wrong with which."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import msgspec
+
+from cockpit.errors import SpecErrors
+from cockpit.formats.job.texts import (
+    FIELDS,
+    GROUPS,
+    SPECS,
+    TASKS,
+    Member,
+    field_of,
+    member_of,
+    member_paths,
+    texts_of,
+    values_of,
+)
+from cockpit.model.spec import JobKind
+
+if TYPE_CHECKING:
+    from cockpit.model.spec import JobSpec
+
+SOURCE: Final = "the form"
+KIND: Final = "kind"
+USUAL: Final = (
+    *("name", "command", "algorithm", "output", "nodes"),
+    *(SPECS, "mode", "time_limit", "priority", "partitions", "account", "terminal", KIND),
+)
+"""Always there,"""
+EACH_TASKS: Final = ("command", "algorithm")
+"""but for these in a batch."""
+_PATH: Final = re.compile(
+    r"(?:the form: )?(?:jobs\[0\]\.)?(?P<path>[a-z_]+(?:\[\d+\])?(?:\.[a-z_]+)*)[^:]*: (?P<said>.*)"
+)
+
+ReadJobs = Callable[[str, str, str], "list[JobSpec]"]
+"""From a source's name, its text and its folder. Raises `SpecErrors`."""
+
+
+class Judged(NamedTuple):
+    """What a form comes to."""
+
+    spec: JobSpec | None
+    """None: something is wrong."""
+    errors: Mapping[str, str]
+    """By the path of a field that the form shows."""
+    others: tuple[str, ...]
+    """What is wrong with no field of it."""
+
+
+class JobForm:
+    """The texts as they were typed. What its fields cannot say is not lost: such a field has a line of its own."""
+
+    def __init__(self, values: Mapping[str, object]) -> None:
+        """`values`: as in a job file."""
+        given = texts_of(values)
+        usual = list(USUAL)
+        if values.get(KIND) == JobKind.BATCH:
+            tasks = [path for path in given if path.startswith(TASKS)]
+            usual = ["name", KIND, *tasks, *(path for path in usual if path not in EACH_TASKS)]
+        if SPECS not in given:
+            at = usual.index(SPECS)
+            usual[at : at + 1] = [path for path in given if path.startswith(SPECS)] or member_paths(SPECS, 0)
+        self.texts: dict[str, str] = {**dict.fromkeys(usual, ""), **given}
+
+    def add(self, path: str) -> str:
+        """Show another field, empty; of specs and tasks those of one more, behind the last. The path of the first."""
+        paths = member_paths(path, len(self._numbers(path))) if path in GROUPS else [path]
+        self.put(dict.fromkeys(paths, ""))
+        return paths[0]
+
+    def follow_kind(self) -> bool:
+        """Command and algorithm of a job that becomes a batch are its first task's; those of an only task are the job's
+        when it is a batch no more. Whether fields have changed."""
+        batch = self.texts.get(KIND, "").strip() == JobKind.BATCH
+        fields = dict(zip(EACH_TASKS, member_paths(TASKS, 0), strict=True))
+        names = fields if batch else {task: own for own, task in fields.items()}
+        there = self.texts.keys()
+        if not there & names.keys() or there & {*names.values()} or len(self._numbers(TASKS)) > 1:
+            return False
+        self.texts = {names.get(path, path): text for path, text in self.texts.items()}
+        return True
+
+    def put(self, texts: Mapping[str, str]) -> None:
+        """These fields with these texts, each where its like stand."""
+        order = [*self.texts]
+        for path in texts:
+            if path not in order:
+                near = [at for at, other in enumerate(order) if _kin(path, other)]
+                order.insert(near[-1] + 1 if near else len(order), path)
+        known = {**self.texts, **texts}
+        self.texts = {path: known[path] for path in order}
+
+    def put_specs(self, specs: Sequence[Mapping[str, object]]) -> None:
+        """These node specs, as in a job file, in the place of those that stand here."""
+        named = {number for number, spec in enumerate(specs) if "name" in spec}
+        fresh = {
+            path: text
+            for path, text in texts_of({SPECS: list(specs)}).items()
+            if text or ((member := member_of(path)) is not None and member.number not in named)
+        }
+        texts: dict[str, str] = {}
+        for path, text in self.texts.items():
+            if path == self.first_spec:
+                texts |= fresh
+            if not _is_in(path, SPECS):
+                texts[path] = text
+        self.texts = texts | fresh
+
+    @property
+    def first_spec(self) -> str:
+        """The path of what says first which nodes are asked for; empty: nothing does."""
+        return next((path for path in self.texts if _is_in(path, SPECS)), "")
+
+    @property
+    def specs(self) -> list[int]:
+        """Numbers of the node specs that stand here."""
+        return self._numbers(SPECS)
+
+    def lead(self, path: str) -> str:
+        """What stands above a field: of several specs, above the first of each."""
+        member = member_of(path)
+        if member is None or member.group != SPECS or len(self.specs) < 2:
+            return ""
+        first = next(each for each in self.texts if _is_of(each, SPECS, member.number))
+        return f"{'or ' if member.number else ''}spec {member.number + 1}" if path == first else ""
+
+    def _numbers(self, group: str) -> list[int]:
+        members = (member for path in self.texts if (member := member_of(path)) is not None)
+        return sorted({member.number for member in members if member.group == group})
+
+    @property
+    def absent(self) -> list[str]:
+        """Fields that could be added: a further spec unless they stand in one line; to a batch a task first."""
+        batch = self.texts.get(KIND) == JobKind.BATCH
+        there = self.texts.keys() | {*(EACH_TASKS if batch else ())}
+        named = [Member(SPECS, number, field).path for number in self.specs for field in GROUPS[SPECS]]
+        paths = dict.fromkeys((*([TASKS] if batch else []), *FIELDS, *named))
+        return [path for path in paths if path not in there]
+
+    def choice(self, path: str) -> str:
+        """What a field is called where one is chosen to be added."""
+        member = member_of(path)
+        if member is not None:
+            return f"{member.group.removesuffix('s')} {member.number + 1}: {title(path)}"
+        return f"another {path.removesuffix('s')}" if path in GROUPS else title(path)
+
+    def values(self) -> dict[str, object]:
+        """As in a job file."""
+        return values_of(self.texts)
+
+    def judged(self, read: ReadJobs, folder: str) -> Judged:
+        """By the rules of job files; relative paths begin at `folder`."""
+        text = msgspec.json.encode(self.values()).decode()
+        try:
+            (spec,) = read(SOURCE, text, folder)
+        except SpecErrors as wrong:
+            return self.blamed(wrong.errors)
+        return Judged(spec, {}, ())
+
+    def blamed(self, errors: Sequence[str]) -> Judged:
+        """Each error beside the field whose path leads it; the first where there are several."""
+        at: dict[str, str] = {}
+        others: list[str] = []
+        for error in errors:
+            path, said = self._place(error)
+            if path:
+                at.setdefault(path, said)
+            else:
+                others.append(said)
+        return Judged(None, at, tuple(others))
+
+    def _place(self, error: str) -> tuple[str, str]:
+        found = _PATH.fullmatch(error)
+        if found is None:
+            return "", error.removeprefix(f"{SOURCE}: ")
+        path = self._shown(found["path"])
+        near = (path, path.rpartition(".")[0], path.partition("[")[0], path.partition(".")[0])
+        shown = next((each for each in near if each in self.texts), "")
+        return (shown, found["said"]) if shown else ("", error.removeprefix(f"{SOURCE}: "))
+
+    def _shown(self, path: str) -> str:
+        """Specs that are blank are none, so that those behind them have other numbers in a file."""
+        member = member_of(path)
+        if member is None or member.group != SPECS:
+            return path
+        written = [number for number in self.specs if any(self._written(number))]
+        number = written[member.number] if member.number < len(written) else member.number
+        return member._replace(number=number).path
+
+    def _written(self, number: int) -> Iterator[str]:
+        return (text.strip() for path, text in self.texts.items() if _is_of(path, SPECS, number))
+
+
+def _is_in(path: str, group: str) -> bool:
+    """Whether it is the group in a line of its own, or a field of an entry."""
+    member = member_of(path)
+    return path == group or (member is not None and member.group == group)
+
+
+def _is_of(path: str, group: str, number: int) -> bool:
+    member = member_of(path)
+    return member is not None and (member.group, member.number) == (group, number)
+
+
+def _kin(path: str, other: str) -> bool:
+    """Whether a field belongs behind another: of its own entry, or of one before it."""
+    one, two = member_of(path), member_of(other)
+    return one is not None and two is not None and one.group == two.group and two.number <= one.number
+
+
+def title(path: str) -> str:
+    """What stands before a field: `card models`, `#1 command` of a task."""
+    member = member_of(path)
+    if member is None:
+        return path.replace("_", " ")
+    name = member.field.replace("_", " ")
+    return f"#{member.number} {name}" if member.group == TASKS else name
+
+
+def about(path: str) -> str:
+    """What it is for, in a sentence."""
+    return field_of(path).about

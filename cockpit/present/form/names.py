@@ -1,0 +1,66 @@
+"""Entries of the catalogue in a form: what is written into which field when one is chosen, and what names mean."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
+
+from cockpit.formats.catalogue.fields import TABLES
+from cockpit.formats.job.texts import SPECS, Member, texts_of
+from cockpit.model.catalogue import AnyEntry, DatasetEntry, EntryKind, ModelEntry, SpecEntry
+from cockpit.model.spec import Access
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from cockpit.model.catalogue import EntryRow
+    from cockpit.model.spec import JobSpec
+    from cockpit.present.form.fields import JobForm
+
+FIELD_OF: Final = {
+    EntryKind.DATASET: "datasets",
+    EntryKind.ALGORITHM: "algorithm",
+    EntryKind.MODEL: "models",
+    EntryKind.VOLUME: "volumes",
+    EntryKind.IMAGE: "image",
+    EntryKind.SPEC: Member(SPECS, 0, "name").path,
+    EntryKind.POOL: "pool",
+    EntryKind.PROJECT: "project",
+}
+"""Users stand in no field."""
+_LISTS: Final = frozenset({"datasets", "models", "volumes"})
+
+
+def take_entry(form: JobForm, row: EntryRow) -> str:
+    """Write the entry into its field, which is then shown: the path of it. Of versions the last is meant."""
+    path = FIELD_OF[row.entry.kind]
+    if isinstance(row.entry, SpecEntry):
+        form.put_specs([{"name": row.entry.name}])
+    elif path in _LISTS:
+        before = form.values().get(path)
+        form.texts |= texts_of({path: [*(before if isinstance(before, list) else []), _reference(row)]})
+    else:
+        form.texts |= texts_of({path: _reference(row) if path == "algorithm" else row.entry.name})
+    return path
+
+
+def _reference(row: EntryRow) -> dict[str, object]:
+    """As a job file writes it."""
+    entry, found = row.entry, dict[str, object]({"name": row.entry.name})
+    written = TABLES[entry.kind].write(entry)
+    if "source" in written:
+        found["source"] = written["source"]
+    if isinstance(entry, DatasetEntry | ModelEntry) and entry.versions:
+        found["version"] = list(entry.versions)[-1]
+    if entry.kind in {EntryKind.DATASET, EntryKind.ALGORITHM} and row.may is not Access.RW:
+        found["read_only"] = True
+    return found
+
+
+def with_named_specs(spec: JobSpec, entries: Iterable[AnyEntry]) -> JobSpec:
+    """With what the catalogue says of the node specs that it names."""
+    if not any(each.name for each in spec.specs):
+        return spec
+    known = {each.name: each.spec for each in entries if isinstance(each, SpecEntry)}
+    return replace(spec, specs=tuple(known.get(each.name, each) for each in spec.specs))

@@ -1,0 +1,81 @@
+"""Beside a form: the nodes that the job may be on, idle or tight for what it asks, and what cards are waited for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from cockpit.model.node import NodeState
+from cockpit.present import units
+from cockpit.present.room import could_hold, fits
+from cockpit.present.safe import safe
+from cockpit.present.spans import MUTED, STRONG, Line, Span, hung, line
+from cockpit.present.units import counted
+from cockpit.present.width import pad, widest
+from cockpit.sched.nodes.eligibility import may_hold
+
+if TYPE_CHECKING:
+    from cockpit.model.spec import JobSpec
+    from cockpit.model.view import NodeRow
+
+MOST_NODES: Final = 6
+GIB: Final = 1024
+IDLE, TIGHT = "○ idle", "◉ tight"
+
+
+def room_lines(spec: JobSpec, nodes: Sequence[NodeRow], demand: Mapping[str, float], columns: int) -> Iterator[Line]:
+    """Which nodes have room for one node's part right now, and how many cards of each model are waited for."""
+    idle, tight = _judged(spec, nodes)
+    yield line(Span("room now on  ", MUTED), counted(len(idle), "node"), Span(f", {len(tight)} tight", MUTED))
+    names = ", ".join(safe(row.node.name) for row in idle[:MOST_NODES])
+    if names:
+        yield from hung(line(Span(names + (" …" if len(idle) > MOST_NODES else ""), "idle")), columns)
+    models = dict.fromkeys(card.model for row in nodes for card in row.node.cards) | dict.fromkeys(demand)
+    if models:
+        words = "   ".join(f"{safe(model)} {demand.get(model, 0):g}" for model in models)
+        yield from hung(line(Span("cards waited for  ", MUTED), words), columns)
+
+
+def node_lines(spec: JobSpec, nodes: Sequence[NodeRow], columns: int) -> Iterator[Line]:
+    """A table of them, the idle first: used of total, and who is on the cards."""
+    idle, tight = _judged(spec, nodes)
+    if not idle and not tight:
+        yield line(Span("no node that the job asks for is in service", "warning"))
+        return
+    rows = [*((row, IDLE, "idle") for row in idle), *((row, TIGHT, "tight") for row in tight)]
+    names = max(len("NODE"), widest([safe(row.node.name) for row, _, _ in rows]))
+    titles = f"{pad('NODE', names)}  {'STATUS':8}{'CPUS':>9}{'GiB':>11}{'CARDS':>9}  MODEL"
+    yield from hung(line(Span(titles[:columns], MUTED)), columns)
+    for row, word, role in rows:
+        yield line(
+            Span(pad(safe(row.node.name), names), STRONG), Span(f"  {word:8}", role), f"{_figures(row)}", _model(row)
+        )
+
+
+def _figures(row: NodeRow) -> str:
+    node = row.node
+    memory = "/".join(units.decimal(mib, GIB, digits=0) for mib in (row.used_memory_mib, node.memory_mib))
+    cards = f"{units.cards(row.used_card_milli)}/{len(node.cards)}" if node.cards else "–"
+    return f"{f'{row.used_cpus}/{node.cpus}':>9}{memory:>11}{cards:>9}"
+
+
+def _model(row: NodeRow) -> Span:
+    models = dict.fromkeys(card.model for card in row.node.cards)
+    return Span(f"  {safe(', '.join(models))}", MUTED)
+
+
+def _judged(spec: JobSpec, nodes: Sequence[NodeRow]) -> tuple[list[NodeRow], list[NodeRow]]:
+    """Of the nodes in service where it may be, and that are big enough: idle and tight ones."""
+    idle: list[NodeRow] = []
+    tight: list[NodeRow] = []
+    for row in nodes:
+        if row.node.state is NodeState.UP and not row.login and _may_be(spec, row):
+            if not any(could_hold(row, each) for each in spec.specs):
+                continue
+            (idle if any(fits(row, each) for each in spec.specs) else tight).append(row)
+    return idle, tight
+
+
+def _may_be(spec: JobSpec, row: NodeRow) -> bool:
+    pinned = spec.node_names or spec.pool_nodes
+    return may_hold(row.node, spec) and (not pinned or row.node.name in pinned)

@@ -1,0 +1,102 @@
+"""What a form that can be read comes to: what is run, where it may be, or the same as a file."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final, Protocol
+
+from cockpit.errors import RequestRefused
+from cockpit.present.form.aside import run_lines, text_lines
+from cockpit.present.form.nodes import node_lines
+from cockpit.present.safe import safe
+from cockpit.present.spans import ACCENT, STRONG, Line, Span, hung, line, wrapped
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from cockpit.model.job import Submitter
+    from cockpit.model.spec import JobSpec
+    from cockpit.model.view import NodeRow
+    from cockpit.present.form.fields import ReadJobs
+
+
+_LEAD: Final = re.compile(r"^jobs\[0\]\.")
+
+
+class Shown(Protocol):
+    """A command and what it reads."""
+
+    @property
+    def argv(self) -> Sequence[str]: ...
+    @property
+    def stdin(self) -> str: ...
+
+
+HANDED: Final = "What the cluster is handed"
+
+
+class Preview(StrEnum):
+    """In the order in which they are turned over."""
+
+    RUNS = "What each rank runs"
+    ROOM = "Nodes it may be on"
+    YAML = "As a file"
+    SBATCH = "As a script for sbatch"
+    MANIFEST = "As a manifest"
+
+    @property
+    def following(self) -> Preview:
+        every = list(Preview)
+        return every[(every.index(self) + 1) % len(every)]
+
+
+def preview_lines(
+    preview: Preview,
+    spec: JobSpec,
+    known: JobSpec,
+    submitter: Submitter,
+    nodes: Sequence[NodeRow],
+    read: ReadJobs,
+    columns: int,
+) -> Iterator[Line]:
+    """`known`: the spec with the names of the catalogue looked up, as far as they are known."""
+    yield line(Span(preview, STRONG))
+    match preview:
+        case Preview.RUNS:
+            yield from run_lines(known, submitter, nodes, columns)
+        case Preview.ROOM:
+            yield from node_lines(known, nodes, columns)
+        case Preview.YAML:
+            from cockpit.formats.job.specfile import spec_as_yaml
+
+            yield from text_lines(spec_as_yaml(spec))
+        case Preview.SBATCH | Preview.MANIFEST:
+            yield from _foreign_lines(spec, read, manifest=preview is Preview.MANIFEST)
+
+
+def script_lines(shown: Shown | RequestRefused | None, columns: int) -> Iterator[Line]:
+    """What a cluster that takes scripts will really be handed, or why it cannot be. None: not known yet."""
+    yield line(Span(HANDED, STRONG))
+    if isinstance(shown, RequestRefused):
+        for said in shown.refusal.message.splitlines():
+            yield from hung(line(Span(safe(_LEAD.sub("", said)), "warning")), columns)
+    elif shown is not None:
+        yield from wrapped(line(Span(safe(shlex.join(shown.argv)), ACCENT)), columns)
+        for each in text_lines(shown.stdin):
+            yield from wrapped(each, columns)
+
+
+def _foreign_lines(spec: JobSpec, read_jobs: ReadJobs, *, manifest: bool) -> Iterator[Line]:
+    """As other systems would be handed it, and what they have no word for."""
+    from cockpit.formats.foreign.exchange import Form, written
+
+    def read(source: str, text: str) -> list[JobSpec]:
+        return read_jobs(f"{source}.json", text, "/")
+
+    of_kind = Form.CUSTOMJOB if spec.worker_pools else Form.PYTORCHJOB
+    found = written(spec, of_kind if manifest else Form.SBATCH, read)
+    if found.lost:
+        yield line(Span(f"does not say all of: {safe(', '.join(found.lost))}", "warning"))
+    yield from text_lines(found.text)

@@ -1,0 +1,124 @@
+"""Node specs to choose from: those of the catalogue, and even parts of the nodes there are; by model of card."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from msgspec.structs import replace
+
+from cockpit.formats.job.fields import NODE_SPEC
+from cockpit.model.catalogue import AnyEntry, SpecEntry
+from cockpit.model.node import Node, NodeState
+from cockpit.model.spec import WHOLE_CARD, NodeSpec
+from cockpit.model.view import NodeRow
+from cockpit.present import units
+from cockpit.present.room import could_hold, fits
+from cockpit.present.safe import safe
+from cockpit.present.spans import MUTED, STRONG, Line, Span, line
+
+GIB: Final = 1024
+PARTS_OF_CPUS: Final = (8, 4, 2, 1)
+"""Of nodes without cards an eighth, a quarter, a half and all."""
+
+
+class Offer(NamedTuple):
+    """One node spec to choose."""
+
+    id: str
+    spec: NodeSpec
+    """What it comes to."""
+    idle: int
+    """So many nodes hold one right now."""
+    tight: int
+    """So many would, if they were empty."""
+
+    @property
+    def values(self) -> Mapping[str, object]:
+        """As in a job file: of the catalogue its name alone."""
+        return {"name": self.spec.name} if self.spec.name else NODE_SPEC.write(self.spec)
+
+
+class Model(NamedTuple):
+    """A model of card."""
+
+    name: str
+    cards: int
+    """In service."""
+    waited_milli: int
+    """Thousandths of cards that queued jobs ask for."""
+
+
+def offers(nodes: Sequence[NodeRow], entries: Iterable[AnyEntry]) -> list[Offer]:
+    """Those of the catalogue first, then the parts of nodes, the most cards first."""
+    up = _in_service(nodes)
+    named = [replace(each.spec, name=each.name) for each in entries if isinstance(each, SpecEntry)]
+    parts = dict.fromkeys(spec for row in up for spec in _parts(row.node))
+    by_size = sorted(parts, key=lambda spec: (not spec.card_milli, spec.card_models, -spec.card_milli, -spec.cpus))
+    return [_offer(spec, up) for spec in (*named, *by_size)]
+
+
+def models(nodes: Sequence[NodeRow], demand: Mapping[str, int]) -> list[Model]:
+    """By name."""
+    there = [card.model for row in _in_service(nodes) for card in row.node.cards]
+    return [Model(name, there.count(name), demand.get(name, 0)) for name in sorted({*there, *demand} - {""})]
+
+
+def with_models(every: Iterable[Offer], chosen: Collection[str]) -> list[Offer]:
+    """Those with cards of one of these models; all of them where none is chosen."""
+    return [each for each in every if not chosen or any(model in chosen for model in each.spec.card_models)]
+
+
+def models_line(found: Sequence[Model], chosen: Collection[str]) -> Line:
+    """`1 ■ A100  24 · 4 queued for`, with the key of each."""
+    spans: list[Span] = []
+    for key, model in enumerate(found, 1):
+        mark = "■" if model.name in chosen else "□"
+        spans += [Span(f" {key} ", "accent"), Span(f"{mark} {safe(model.name)} ", STRONG if mark == "■" else "")]
+        spans.append(Span(f"{model.cards} · {model.waited_milli / WHOLE_CARD:g} queued for   ", MUTED))
+    return line(*spans)
+
+
+def offer_cells(offer: Offer) -> list[Line]:
+    """Cards, CPUs, memory, where it fits now, and its name in the catalogue."""
+    spec = offer.spec
+    cards = f"{units.cards(spec.card_milli)} × {' or '.join(spec.card_models) or 'card'}" if spec.card_milli else "–"
+    where = Span(f"○ {offer.idle} idle", "idle") if offer.idle else Span(f"◉ {offer.tight} tight", "tight")
+    return [
+        line(Span(safe(cards), STRONG)),
+        line(str(spec.cpus)),
+        line(units.memory(spec.memory_mib)),
+        line(where, Span(f"  {offer.tight} tight" if offer.idle and offer.tight else "", MUTED)),
+        line(Span(safe(spec.name), MUTED)),
+    ]
+
+
+def _in_service(nodes: Sequence[NodeRow]) -> list[NodeRow]:
+    return [row for row in nodes if row.node.state is NodeState.UP and not row.login]
+
+
+def _offer(spec: NodeSpec, up: Sequence[NodeRow]) -> Offer:
+    big = [row for row in up if could_hold(row, spec)]
+    idle = sum(fits(row, spec) for row in big)
+    return Offer(repr(spec), spec, idle, len(big) - idle)
+
+
+def _parts(node: Node) -> Iterator[NodeSpec]:
+    """Of a node with cards one card, two, four and so on, with as much of the rest."""
+    if not node.cards:
+        yield from (_part(node, 1, of) for of in PARTS_OF_CPUS)
+        return
+    for model in dict.fromkeys(card.model for card in node.cards):
+        count = sum(card.model == model for card in node.cards)
+        numbers = {1 << power for power in range(count.bit_length())} | {count}
+        yield from (_part(node, number, len(node.cards), model) for number in numbers)
+
+
+def _part(node: Node, number: int, of: int, model: str = "") -> NodeSpec:
+    memory = node.memory_mib * number // of
+    return NodeSpec(
+        cpus=max(1, node.cpus * number // of),
+        memory_mib=max(1, memory // GIB * GIB if memory >= GIB else memory),
+        card_milli=number * WHOLE_CARD if model else 0,
+        card_models=(model,) if model else (),
+    )

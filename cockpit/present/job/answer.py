@@ -1,0 +1,330 @@
+"""The answer panel: what stands in the way of the job under the cursor, how it gets on, or how it ended.
+
+The first lines matter most: a small screen shows only them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
+
+from cockpit.model.forecast import Outlook
+from cockpit.model.ids import JobId, Millis, NodeName, job_words
+from cockpit.model.job import JobState
+from cockpit.model.jobrow import JobRow
+from cockpit.model.node import Node
+from cockpit.model.reasons import Explanation, Held, NeverFits, NoAlternative, NoEligibleNode, Reason, Told
+from cockpit.model.view import JobDetail
+from cockpit.present import units
+from cockpit.present.bars import bar
+from cockpit.present.columns import Context
+from cockpit.present.copying import percent
+from cockpit.present.folding import id_text
+from cockpit.present.job.kept_words import cost_words, uncovered_words
+from cockpit.present.job.running import running_lines
+from cockpit.present.job.sessions import command_words
+from cockpit.present.job_values import elapsed_seconds, wait_seconds, why
+from cockpit.present.log_lines import log_lines
+from cockpit.present.moments import clock
+from cockpit.present.outlook import after_lines, behind_reason, told_lines, until, what_if
+from cockpit.present.phrases import listed
+from cockpit.present.priority import GAP, WIDE, in_a_line, says_something
+from cockpit.present.reasons import reason_clauses
+from cockpit.present.safe import safe
+from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, hung, line, line_width, spread
+from cockpit.present.states import seconds_left
+from cockpit.present.workers import LEFT_OVER, below_min, workers_now
+
+PROGRESS_COLUMNS = 30
+MOST_TAIL = 8
+AHEAD = 3
+"""Jobs ahead that are named."""
+INDENT = "  "
+
+
+class Around(NamedTuple):
+    """What the words depend on besides the job."""
+
+    context: Context
+    columns: int
+    lines: int
+    """As many as are seen at once."""
+    keys: Mapping[str, str]
+    """The key of each action, by its id, as a person reads it."""
+    others: Callable[[JobId], JobRow | None]
+    """Other jobs, where the asker may see them."""
+    outlook: Outlook | None = None
+    """Of the job, once it has been foretold."""
+    node: Callable[[NodeName], Node | None] = lambda _: None
+    """Nodes of the cluster, as far as they are known."""
+    letters: bool = False
+    """Colours are not seen: letters stand for them."""
+
+
+def answer(row: JobRow, detail: JobDetail | None, around: Around) -> Iterator[Line]:
+    """Harmless lines: the verdict, then its particulars. `detail` may come later than the row, or be of an older
+    version of it."""
+    yield from verdict(row, detail, around)
+    match JobState.QUEUED if row.queued else row.state:
+        case JobState.QUEUED:
+            yield _asks(row)
+            yield _waits(row, around.context)
+            yield line(Span(f"{INDENT}runs ", MUTED), command_words(row.command))
+        case JobState.SUCCEEDED | JobState.STOPPED | JobState.ERROR | JobState.EXPIRED:
+            yield line(Span(INDENT), *_times(row, around.context))
+            yield line(Span(f"{INDENT}output ", MUTED), safe(row.output))
+        case _:
+            yield _asks(row)
+            yield _started(row, around.context)
+            yield line(Span(f"{INDENT}runs ", MUTED), command_words(row.command))
+
+
+def verdict(row: JobRow, detail: JobDetail | None, around: Around) -> Iterator[Line]:
+    """The sentence, and what can be done."""
+    match JobState.QUEUED if row.queued else row.state:
+        case JobState.QUEUED:
+            return _waiting(row, detail, around)
+        case JobState.SUCCEEDED | JobState.STOPPED | JobState.ERROR | JobState.EXPIRED:
+            return _ended(row, detail, around)
+        case _:
+            return _occupying(row, detail, around)
+
+
+def _head(row: JobRow, sentence: str, role: str, right: Line, around: Around) -> Line:
+    left = line(Span(f"{id_text(row)} ", MUTED), Span(safe(row.name), ACCENT), Span(f"  {sentence}.", role))
+    return spread(left, right, around.columns)
+
+
+def _waiting(row: JobRow, detail: JobDetail | None, around: Around) -> Iterator[Line]:
+    context, explanation = around.context, detail.explanation if detail is not None else None
+    reason = _best_reason(row, around)
+    first, *more = reason_clauses(reason, context.now, context.zone) if reason is not None else ("is queued",)
+    if suspended := below_min(row, context.now, context.zone):
+        first, more = suspended, [first, *more]
+    starts = _starts(row, explanation, around)
+    head = _head(row, first, STRONG, starts, around)
+    yield head
+    narrow = bool(starts) and starts[-1] != head[-1]
+    if narrow:
+        yield _fitting([Span(INDENT), *starts, Span(GAP)], _what_ifs(row, around), around)
+    if more:
+        yield line(f"{INDENT}{'; '.join(more)}.")
+    yield from _way_out(row, around)
+    if detail is not None and explanation is not None:
+        yield from _place(detail, explanation, around)
+    if (outlook := _foretold(row, around)) is not None:
+        yield from behind_reason(outlook, context)
+        yield from told_lines(outlook, context)
+        yield from after_lines(outlook, context)
+        if outlook.what_ifs and not narrow:
+            yield _fitting([Span(INDENT)], _what_ifs(row, around), around)
+
+
+def _best_reason(row: JobRow, around: Around) -> Reason | None:
+    """Of another scheduler's job the row has its word; once it is foretold, the figures behind it are known too."""
+    outlook = _foretold(row, around)
+    if isinstance(row.reason, Told) and outlook is not None and outlook.explanation is not None:
+        return outlook.explanation.reason
+    return row.reason
+
+
+def _foretold(row: JobRow, around: Around) -> Outlook | None:
+    return around.outlook if around.outlook is not None and around.outlook.job == row.id else None
+
+
+def _starts(row: JobRow, explanation: Explanation | None, around: Around) -> Line:
+    """`about 14:20, no later than 16:05`, as much of it as is known and there is room for."""
+    context, outlook = around.context, _foretold(row, around)
+    at = explanation.reserved_at if explanation is not None else None
+    likely: Line = ()
+    if outlook is not None and outlook.forecast.likely_at is not None:
+        at = outlook.forecast.latest_at or at
+        likely_clock = clock(outlook.forecast.likely_at, context.now, context.zone)
+        likely = line(Span("starts about ", MUTED), Span(likely_clock, STRONG))
+    if at is None or (likely and around.columns < WIDE):
+        return likely
+    lead = ", no later than " if likely else "no later than "
+    return (*likely, *line(Span(lead, MUTED), Span(clock(at, context.now, context.zone), STRONG)))
+
+
+def _what_ifs(row: JobRow, around: Around) -> Iterator[Line]:
+    """`w with 4 cards instead of 8: now`, each in a piece; nothing where the key was taken away."""
+    outlook, key = _foretold(row, around), around.keys.get("what_if")
+    if outlook is None or key is None:
+        return
+    for number, each in enumerate(outlook.what_ifs):
+        lead = () if number else (Span(f"{key} ", ACCENT),)
+        yield (*lead, Span(f"{what_if(each)}: ", MUTED), Span(until(each.forecast, around.context), STRONG), Span(GAP))
+
+
+def _fitting(shown: list[Span], pieces: Iterator[Line], around: Around) -> Line:
+    """With as many pieces as there is room for."""
+    for piece in pieces:
+        if line_width((*shown, *piece[:-1])) > around.columns:
+            break
+        shown += piece
+    return tuple(shown)
+
+
+def _waits(row: JobRow, context: Context) -> Line:
+    waited = wait_seconds(row, context) // 60 * 60
+    since = clock(row.submitted_at, context.now, context.zone)
+    for_how_long = f", for {units.spoken(waited)}" if waited else ""
+    return line(Span(f"{INDENT}waits since ", MUTED), since, Span(for_how_long, MUTED))
+
+
+def _way_out(row: JobRow, around: Around) -> Iterator[Line]:
+    """What a person can do about a job that does not start by itself."""
+    if isinstance(row.reason, Held):
+        yield _keys(around, ("hold", "let it go"), ("edit", "edit it"), ("cancel", "cancel it"))
+    elif row.reason is not None and _never(row.reason):
+        yield _keys(around, ("edit", "ask for something else"), ("nodes", "see the nodes"), ("cancel", "cancel it"))
+
+
+def _never(reason: Reason) -> bool:
+    """It is nothing that others could free."""
+    told = reason.specs if isinstance(reason, NoAlternative) else (reason,)
+    return all(isinstance(one, NeverFits | NoEligibleNode) for one in told)
+
+
+def _place(detail: JobDetail, explanation: Explanation, around: Around) -> Iterator[Line]:
+    """Where it stands and by what priority; who stands before it."""
+    place = line(Span(f"{INDENT}place ", MUTED), str(explanation.position))
+    best = next(filter(says_something, detail.priority), None)
+    if best is None:
+        yield (*place, Span(" in the queue", MUTED), *ahead_of_it(explanation, around, GAP))
+        return
+    yield in_a_line(best, around.columns, place)
+    if explanation.ahead:
+        yield tuple(ahead_of_it(explanation, around, INDENT))
+
+
+def ahead_of_it(explanation: Explanation, around: Around, lead: str) -> Iterator[Span]:
+    """`ahead of it: 4722 (carol, 32 cards) and 3 more`; nothing of the first one."""
+    if not explanation.ahead:
+        return
+    named = [_other(job, around) for job in explanation.ahead[:AHEAD]]
+    rest = explanation.position - 1 - len(named)
+    yield Span(f"{lead}ahead of it: ", MUTED)
+    yield Span(", ".join(named) + (f" and {rest} more" if rest > 0 else ""))
+
+
+def _other(job: JobId, around: Around) -> str:
+    """`4722 (carol, 32 cards)`; what the asker may not see is `-`."""
+    row = around.others(job)
+    if row is None:
+        return f"{job_words(job)} (-)"
+    held = units.counted(row.cpus, "CPU")
+    if row.card_milli:
+        held = f"{units.cards(row.card_milli)} {'card' if row.card_milli <= 1000 else 'cards'}"
+    return f"{job_words(job)} ({safe(row.user)}, {held})"
+
+
+def _asks(row: JobRow) -> Line:
+    models = listed(row.card_models, "or")
+    cards = f", {units.cards(row.card_milli)} {models or 'cards'}" if row.card_milli else ""
+    nodes = units.counted(row.nodes, "node") if row.workers is None else f"{workers_now(row)} workers"
+    each = f"{units.counted(row.cpus, 'CPU')}, {units.memory(row.memory_mib)}" if row.cpus else LEFT_OVER
+    limit = Span(f" for {units.spoken(row.time_limit_seconds)} at most", MUTED)
+    return line(Span(f"{INDENT}asks for ", MUTED), f"{nodes}, {each}{cards}", limit)
+
+
+def _occupying(row: JobRow, detail: JobDetail | None, around: Around) -> Iterator[Line]:
+    context = around.context
+    where = f" on {listed(dict.fromkeys(row.placed_on))}" if row.placed_on else ""
+    words = {
+        JobState.PRECHECKING: f"has its nodes checked{where}",
+        JobState.STARTING: f"is being started{where}",
+        JobState.RESUMING: f"is started again{where}, to go on from its checkpoint",
+        JobState.RUNNING: f"runs{where}",
+    }
+    sentence = why(row, context) or words.get(row.state, str(row.state))
+    started = row.started_at
+    ends = started is not None and row.state is not JobState.SUSPENDED
+    end = clock(_ends_by(row), context.now, context.zone) if ends else ""
+    right = line(Span("ends by ", MUTED), Span(end, STRONG)) if end else ()
+    yield _head(row, sentence, STRONG, right, around)
+    yield _progress(row, context)
+    known = list(running_lines(row, detail, context))
+    yield from known
+    yield from _tail(detail, around, len(known))
+
+
+def _ends_by(row: JobRow) -> Millis:
+    return Millis((row.started_at or row.state_since) + row.suspended_ms + 1000 * row.time_limit_seconds)
+
+
+def _started(row: JobRow, context: Context) -> Line:
+    since = clock(row.started_at or row.state_since, context.now, context.zone)
+    waited = wait_seconds(row, context) // 60 * 60
+    after = f" after a wait of {units.spoken(waited)}" if waited else " at once"
+    word = "started" if row.started_at else "placed"
+    return line(Span(f"{INDENT}{word} ", MUTED), since, Span(after if row.started_at else "", MUTED))
+
+
+def _progress(row: JobRow, context: Context) -> Line:
+    """Of its copies while they are made, else of its time."""
+    if row.staged is not None and row.staged.total:
+        filled = bar(row.staged.done / row.staged.total, PROGRESS_COLUMNS, str(row.state))
+        return (Span(f"{INDENT}{percent(row.staged)} "), *filled)
+    elapsed, limit = elapsed_seconds(row, context) or 0, row.time_limit_seconds
+    left = units.spoken(max(limit - elapsed, 0) // 60 * 60 or 60)
+    gone = units.spoken(elapsed // 60 * 60) if elapsed >= 60 else "just started"
+    filled = bar(elapsed / limit, PROGRESS_COLUMNS, str(row.state))
+    return (Span(f"{INDENT}{gone} "), *filled, Span(f" of {units.spoken(limit)}, {left} left", MUTED))
+
+
+def _ended(row: JobRow, detail: JobDetail | None, around: Around) -> Iterator[Line]:
+    context = around.context
+    sentence = why(row, context) or ""
+    verb = "ended with " if sentence.startswith("exit ") else ""
+    yield _head(row, verb + (sentence or str(row.state)), str(row.state), _kept_until(row, context), around)
+    if detail is not None and (uncovered := uncovered_words(detail.job)):
+        yield from hung(line(Span(f"{INDENT}{uncovered}", MUTED)), around.columns)
+    if row.held_until is not None:
+        if detail is not None and (cost := cost_words(detail.job, context.now)):
+            yield line(Span(f"{INDENT}{cost}", MUTED))
+        yield _keys(
+            around,
+            ("shell", "look inside"),
+            ("logs", "its logs"),
+            ("extend_hold", "keep longer"),
+            ("end_hold", "remove now"),
+        )
+    yield from _tail(detail, around)
+
+
+def _kept_until(row: JobRow, context: Context) -> Line:
+    if row.held_until is None:
+        return ()
+    until = clock(row.held_until, context.now, context.zone)
+    left = units.countdown(seconds_left(row.held_until, context.now))
+    return line(Span("kept until ", MUTED), Span(until, "held"), Span(f", {left} left", MUTED))
+
+
+def _times(row: JobRow, context: Context) -> Iterator[Span]:
+    if row.ended_at is not None:
+        yield Span("ended ", MUTED)
+        yield Span(clock(row.ended_at, context.now, context.zone))
+    if row.started_at is not None:
+        yield Span(f" after {units.spoken(elapsed_seconds(row, context) or 0)}", MUTED)
+    if row.placed_on:
+        yield Span(f" on {listed(dict.fromkeys(row.placed_on))}", MUTED)
+
+
+def _keys(around: Around, *offers: tuple[str, str]) -> Line:
+    """`s look inside   + keep longer`: the actions that have a key."""
+    shown = [Span(INDENT)]
+    for action, words in offers:
+        if action in around.keys:
+            shown += [Span(around.keys[action], ACCENT), Span(f" {words}   ")]
+    return tuple(shown)
+
+
+def _tail(detail: JobDetail | None, around: Around, more: int = 0) -> Iterator[Line]:
+    """The last of the last lines that leave room for what else is said: `more` lines than usual."""
+    if detail is None or not detail.log_tail.strip():
+        return
+    room = min(MOST_TAIL, max(1, around.lines - 4 - more))
+    for text in log_lines(detail.log_tail.rstrip("\n"))[-room:]:
+        yield line(Span(f"{INDENT}│ ", MUTED), Span(text))

@@ -1,0 +1,53 @@
+"""The tasks of a batch, on the page of each of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from cockpit.model.job import JobState
+from cockpit.present.cells.jobs import coarse
+from cockpit.present.folding import id_text
+from cockpit.present.job_values import elapsed_seconds, state_text
+from cockpit.present.safe import safe
+from cockpit.present.small_table import small_table
+from cockpit.present.spans import MUTED, STRONG, Line, Span, line
+from cockpit.present.states import GLYPHS
+from cockpit.present.units import counted
+
+if TYPE_CHECKING:
+    from cockpit.model.jobrow import JobRow
+    from cockpit.model.view import JobDetail
+    from cockpit.present.columns import Context
+
+INDENT: Final = "  "
+TIME_COLUMN: Final = 2
+
+
+def batch_lines(detail: JobDetail, context: Context) -> Iterator[Line]:
+    """Harmless lines: how far the batch is, where it writes, and each task; none for a job that is of no batch."""
+    if not detail.tasks or detail.batch is None or detail.row.array is None:
+        return
+    number = detail.row.array.array
+    yield line(Span(f"{INDENT}Batch {number}  ", STRONG), progress_words(detail.tasks))
+    folder = f"{detail.batch.output.rstrip('/')}/{detail.batch.name}-"
+    yield line(Span(f"{INDENT}Task {number}_0 writes into {safe(folder)}0, the others beside it.", MUTED))
+    rows = [
+        (
+            f"{id_text(row)}{' ◂' if row.id == detail.row.id else ''}",
+            f"{GLYPHS[row.state]} {state_text(row, context)}",
+            "" if (seconds := elapsed_seconds(row, context)) is None else coarse(seconds),
+            safe(row.command),
+        )
+        for row in detail.tasks
+    ]
+    yield from small_table(("TASK", "STATE", "TIME", "RUNS"), rows, right={TIME_COLUMN})
+
+
+def progress_words(tasks: tuple[JobRow, ...]) -> str:
+    """`1 of 3 tasks has ended: 1 succeeded, 2 running`."""
+    counts = Counter(row.state for row in tasks)
+    ended = sum(row.ended_at is not None for row in tasks)
+    states = ", ".join(f"{counts[state]} {state}" for state in JobState if counts[state])
+    return f"{ended} of {counted(len(tasks), 'task')} {'has' if ended == 1 else 'have'} ended: {states}"

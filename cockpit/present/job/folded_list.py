@@ -1,0 +1,195 @@
+"""A job list with one row for each array or heterogeneous job, until somebody wants to see its parts."""
+
+from __future__ import annotations
+
+from collections import Counter
+from operator import attrgetter
+from typing import TYPE_CHECKING, Final
+
+from cockpit.present.folding import FoldedRow, expanded, folded, folds, group_of
+from cockpit.present.job.list import Changes, JobList
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from cockpit.model.ids import JobId
+    from cockpit.model.jobrow import JobRow
+
+OPTIONAL = frozenset({"array", "clusters", "component", "partitions", "priority"})
+"""What jobs have on some clusters only."""
+_NOTHING: Final[frozenset[object]] = frozenset({(), None})
+
+
+class FoldedList:
+    """What `jobs` shows, folded. A folded row is known by its array's id, which is that of its first task; so a cursor
+    there stays where it is when the array is unfolded. An array of which one task is shown is not folded.
+    """
+
+    def __init__(self, jobs: JobList) -> None:
+        self.jobs = jobs
+        self.used: frozenset[str] = frozenset()
+        """Which of `OPTIONAL` some job has had."""
+        self._array_of: dict[JobId, JobId] = {}
+        self._unfolded: set[JobId] = set()
+        self._bundles: dict[JobId, JobRow] = {}
+        """By array: rows that stand for several tasks, which are rows of their own while the array is unfolded."""
+        self._of: tuple[Sequence[JobId], int] = ((), -1)
+        """The order that is folded below, and its length: it may have grown since."""
+        self._order: list[JobId] = []
+        self._groups: dict[JobId, list[JobId]] = {}
+        """Shown tasks by array."""
+        self._known: Counter[JobId] = Counter()
+        """How many tasks of each array are listed, shown or not."""
+        self._places: dict[JobId, int] | None = None
+
+    @property
+    def order(self) -> Sequence[JobId]:
+        """The ids that are shown."""
+        if not self._array_of:
+            return self.jobs.order
+        self._refresh()
+        return self._order
+
+    def place(self, row_id: JobId) -> int | None:
+        """Where it is shown; None when it is not."""
+        if not self._array_of:
+            return self.jobs.place(row_id)
+        self._refresh()
+        if self._places is None:
+            self._places = {each: place for place, each in enumerate(self._order)}
+        return self._places.get(row_id)
+
+    def row(self, row_id: JobId) -> JobRow | None:
+        """The row that is shown under this id, or a job's own."""
+        if self.is_folded(row_id):
+            return folded(self.behind(row_id), self._gone(row_id))
+        return self.jobs.row(row_id)
+
+    def tasks(self, job: JobId) -> list[JobId]:
+        """The shown tasks of the array that this is one of, or the id of; empty: of none, or it is alone."""
+        if not self._array_of:
+            return []
+        self._refresh()
+        tasks = self._groups.get(self._array_of.get(job, job), [])
+        return tasks if self._may_fold(self._array_of.get(job, job)) else []
+
+    def acted_on(self, row_id: JobId) -> list[JobRow]:
+        """The jobs that an act on a row is about. Of an array those that have not ended, where there are any; what is
+        done to the first component of a heterogeneous job is done to all."""
+        rows = self.behind(row_id)
+        live = [row for row in rows if row.ended_at is None] or rows
+        return live[:1] if live and live[0].component is not None else live
+
+    def behind(self, row_id: JobId) -> list[JobRow]:
+        """The jobs that a row stands for: one, or the shown tasks of an array. Of an id that is gone: none."""
+        ids = self._groups[row_id] if self.is_folded(row_id) else (row_id,)
+        return [row for each in ids if (row := self.jobs.row(each)) is not None]
+
+    def speaker(self, row_id: JobId) -> JobRow | None:
+        """The job that a row is about: its own, or the task that speaks for its array."""
+        row = self.row(row_id)
+        return self.jobs.row(row.speaker) if isinstance(row, FoldedRow) else row
+
+    def is_folded(self, row_id: JobId) -> bool:
+        """Whether there is one row for the array of this id."""
+        if not self._array_of:
+            return False
+        self._refresh()
+        return row_id not in self._unfolded and self._may_fold(row_id)
+
+    def _may_fold(self, array: JobId) -> bool:
+        """Whether its shown tasks can be one row."""
+        return self._rows_fold(self._groups.get(array, []), array)
+
+    def _rows_fold(self, tasks: Sequence[JobId], array: JobId) -> bool:
+        if len(tasks) != 1:
+            return len(tasks) > 1
+        row = self.jobs.row(tasks[0])
+        return row is not None and folds([row], self._gone(array))
+
+    def _gone(self, array: JobId) -> int:
+        """How many of its tasks have ended so long ago that nobody lists them; 0 where a filter hides others too."""
+        tasks = self._groups[array]
+        row = self.jobs.row(tasks[0]) if len(tasks) == self._known[array] else None
+        if row is None or row.array is None or array in self._bundles:
+            return 0
+        return max(0, row.array.count - len(tasks))
+
+    def shown_as(self, job: JobId) -> JobId:
+        """The row in which a job is shown: its own, or its array's."""
+        array = self._array_of.get(job)
+        return array if array is not None and self.is_folded(array) else job
+
+    def toggle(self, row_id: JobId) -> JobId | None:
+        """Unfold the array of this row, or fold it; the row to stand on then. None: it is of no array."""
+        self._refresh()
+        array = self._array_of.get(row_id, row_id if row_id in self._groups else None)
+        if array is None:
+            return None
+        self._unfolded ^= {array}
+        if (bundle := self._bundles.get(array)) is not None:
+            come, goes = [bundle], [row.id for row in expanded(bundle)]
+            if array in self._unfolded:
+                come, goes = expanded(bundle), [bundle.id]
+            self._note(come)
+            self.jobs.apply(come, goes)
+        self._of = ((), -1)
+        self._refresh()
+        return self._groups[array][0] if array in self._unfolded and array in self._groups else self.shown_as(row_id)
+
+    def apply(self, changed: Iterable[JobRow], removed: Iterable[JobId]) -> Changes:
+        """As `JobList.apply`; what changes of a task that is folded away changes its array's row."""
+        rows, gone = self._spread(list(changed), list(removed))
+        self._note(rows)
+        for job in gone:
+            self._array_of.pop(job, None)
+        return self._shown(self.jobs.apply(rows, gone))
+
+    def replace_all(self, rows: Iterable[JobRow]) -> Changes:
+        """Start over with these; what was unfolded stays so."""
+        self._array_of, self._bundles = {}, {}
+        listed, _ = self._spread(list(rows), [])
+        self._note(listed)
+        return self._shown(self.jobs.replace_all(listed))
+
+    def _spread(self, rows: list[JobRow], gone: list[JobId]) -> tuple[list[JobRow], list[JobId]]:
+        """The same with a row for each task of an array that is unfolded; those that are none any more are gone."""
+        if not self._bundles and not any(row.tasks for row in rows):
+            return rows, gone
+        shown, before = [], {each.id: array for array, each in self._bundles.items()}
+        lost = [self._bundles.pop(before[job]) for job in gone if job in before]
+        for row in rows:
+            whole = group_of(row) if row.tasks else None
+            if whole is None:
+                shown.append(row)
+                continue
+            lost += [self._bundles[whole]] if whole in self._bundles else []
+            self._bundles[whole] = row
+            shown += expanded(row) if whole in self._unfolded else [row]
+        there = {row.id for row in shown}
+        tasks = (task.id for bundle in lost for task in expanded(bundle))
+        return shown, [*(job for job in gone if job not in there), *(job for job in tasks if job not in there)]
+
+    def _note(self, rows: Sequence[JobRow]) -> None:
+        self.used |= {name for name in OPTIONAL - self.used if set(map(attrgetter(name), rows)) - _NOTHING}
+        if {"array", "component"} & self.used:
+            self._array_of |= {row.id: whole for row in rows if (whole := group_of(row)) is not None}
+
+    def _shown(self, changes: Changes) -> Changes:
+        if not self._array_of:
+            return changes
+        return Changes(list(dict.fromkeys(map(self.shown_as, changes.changed))), changes.order_changed)
+
+    def _refresh(self) -> None:
+        jobs = self.jobs.order
+        if self._of[0] is jobs and self._of[1] == len(jobs):
+            return
+        self._of, self._places, self._groups = (jobs, len(jobs)), None, {}
+        array_of, groups = self._array_of, self._groups
+        for job in jobs:
+            if (array := array_of.get(job)) is not None:
+                groups.setdefault(array, []).append(job)
+        self._known = Counter(array_of.values())
+        folds = {array for array, tasks in groups.items() if self._rows_fold(tasks, array)} - self._unfolded
+        heads = {groups[array][0]: array for array in folds}
+        self._order = [heads.get(job, job) for job in jobs if array_of.get(job) not in folds or job in heads]

@@ -1,0 +1,158 @@
+"""The Replicas tab of a job's page: where each rank is and how it went, then what each container is started with: its
+files, its environment and its final command, computed as the engine computes them."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from cockpit.errors import SpecErrors
+from cockpit.launch.command import words_of
+from cockpit.launch.plan import LaunchPlan, launch_plan
+from cockpit.launch.workspace import shown
+from cockpit.model.ids import ReplicaId
+from cockpit.model.image import HOST as HOST_IMAGE
+from cockpit.model.spec import HomeAccess
+from cockpit.present.job.sessions import command_words
+from cockpit.present.moments import clock
+from cockpit.present.safe import safe
+from cockpit.present.small_table import small_table
+from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line
+from cockpit.present.states import exit_sentence
+from cockpit.present.steps import step_lines
+from cockpit.present.width import pad, widest
+from cockpit.present.workers import replica_name, workers_fact
+
+if TYPE_CHECKING:
+    from cockpit.model.job import Attempt, Job, Replica
+    from cockpit.model.node import Allocation
+    from cockpit.model.view import JobDetail
+    from cockpit.present.columns import Context
+    from cockpit.present.job.answer import Around
+
+INDENT: Final = "  "
+HOME: Final = {HomeAccess.RO: "read only", HomeAccess.RW: "read and write"}
+EMPTY: Final = "(empty)"
+NOT_PLACED: Final = "It has not been placed yet; the first tab says why. Once it is, this is what each container gets."
+
+
+def replicas_tab(detail: JobDetail, around: Around) -> Iterator[Line]:
+    """Harmless lines."""
+    attempt = detail.job.attempt
+    if attempt is None:
+        yield line(Span(INDENT + NOT_PLACED, MUTED))
+    else:
+        if detail.job.spec.elastic is not None:
+            yield line(Span(f"{INDENT}workers  ", MUTED), workers_fact(detail))
+            yield line()
+        yield from _placed(detail.job, attempt, around.context)
+    if detail.steps:
+        yield line()
+        yield from step_lines(detail, around.context)
+    yield line()
+    yield from _files(detail.job)
+    if attempt is None:
+        yield line()
+        yield line(Span(f"{INDENT}runs  ", MUTED), command_words(detail.job.spec.command))
+    else:
+        yield from _ranks(detail.job, attempt, around)
+
+
+def _placed(job: Job, attempt: Attempt, context: Context) -> Iterator[Line]:
+    places = attempt.places
+    recalled = {each.rank for each in job.leaving}
+    rows = [
+        (_rank(job, each), *_replica(each, places.get(each.rank), context, each.rank in recalled))
+        for each in attempt.replicas
+    ]
+    if attempt.number > 1:
+        yield line(Span(f"{INDENT}Attempt {attempt.number}", STRONG))
+    yield from small_table(("RANK", "NODE", "CARDS", "STARTED", "LIMITS", "STATE"), rows)
+
+
+def _rank(job: Job, replica: Replica) -> str:
+    return f"{replica.rank} {replica_name(job.spec, replica.rank)}".rstrip()
+
+
+def _replica(replica: Replica, place: Allocation | None, context: Context, recalled: bool) -> tuple[str, ...]:
+    started = clock(replica.started_at, context.now, context.zone) if replica.started_at is not None else "–"
+    runs = "is recalled" if recalled else "runs" if replica.started_at else "not started"
+    ended = exit_sentence(replica.exit) if replica.exit is not None else runs
+    ended = f"left ({safe(replica.blocked) or ended})" if replica.left_at is not None else ended
+    node = safe(place.node) if place is not None else "–"
+    return node, _slots(place), started, safe(replica.limits) or "–", ended
+
+
+def _slots(place: Allocation | None) -> str:
+    """`1, 2` whole cards, `1(2)` the second slice of the first."""
+    parts = place.slices if place is not None else ()
+    return ", ".join(f"{part.card + 1}" + ("" if part.slot is None else f"({part.slot + 1})") for part in parts) or "–"
+
+
+def _files(job: Job) -> Iterator[Line]:
+    """What each container shows of the machine beside its system."""
+    spec = job.spec
+    rows = [("/", spec.image, "changes stay in it")] if spec.image != HOST_IMAGE else []
+    rows += [(each.target, each.source, "read and write" if each.writable else "read only") for each in shown(spec)]
+    if spec.home in HOME:
+        rows.append((job.submitter.home, job.submitter.home, HOME[spec.home]))
+    yield line(Span(f"{INDENT}Files of each container", STRONG))
+    yield from small_table(("IN IT", "IS", "FOR IT"), [(safe(seen), safe(real), how) for seen, real, how in rows])
+
+
+def _ranks(job: Job, attempt: Attempt, around: Around) -> Iterator[Line]:
+    plans = dict(_plans(job, attempt, around))
+    known = [plan for plan in plans.values() if isinstance(plan, LaunchPlan)]
+    common = dict(set.intersection(*(set(plan.env.items()) for plan in known))) if len(known) > 1 else {}
+    if common:
+        yield line()
+        yield line(Span(f"{INDENT}Environment of every rank", STRONG))
+        yield from _variables(common)
+    places = {each.rank: each.node for each in attempt.everybody}
+    for rank, plan in plans.items():
+        yield line()
+        yield line(Span(f"{INDENT}Rank {rank}", STRONG), Span(f" on {safe(places[rank])}", MUTED))
+        if isinstance(plan, str):
+            yield line(Span(f"{INDENT}  {plan}", MUTED))
+            continue
+        yield from _command(plan)
+        yield line(Span(f"{INDENT}  in    ", MUTED), safe(plan.workdir), Span(" on host ", MUTED), safe(plan.hostname))
+        if plan.devices:
+            yield line(Span(f"{INDENT}  sees  ", MUTED), ", ".join(map(safe, plan.devices)))
+        yield from _variables({name: value for name, value in plan.env.items() if name not in common})
+
+
+def _command(plan: LaunchPlan) -> Iterator[Line]:
+    """What runs; before it what the variables in it were filled into, where there are any."""
+    if words_of(plan.command) != list(plan.argv):
+        yield line(Span(f"{INDENT}  of    ", MUTED), Span(safe(plan.command), MUTED))
+    yield line(Span(f"{INDENT}  runs  ", MUTED), safe(shlex.join(plan.argv)))
+    for path, text in plan.files.items():
+        yield line(Span(f"{INDENT}  finds ", MUTED), safe(path))
+        yield from (line(Span(f"{INDENT}          {safe(each)}", MUTED)) for each in text.splitlines())
+    for hint in plan.hints:
+        yield line(Span(f"{INDENT}  hint  ", MUTED), safe(hint))
+
+
+def _plans(job: Job, attempt: Attempt, around: Around) -> Iterator[tuple[int, LaunchPlan | str]]:
+    """Of each rank, or why it cannot be told."""
+    for place in attempt.everybody:
+        node = around.node(place.node)
+        replica = ReplicaId(job.id, attempt.number, place.rank)
+        if node is None:
+            yield place.rank, f"{safe(place.node)} is not known here, so neither is what it gives to the container."
+            continue
+        try:
+            plan = launch_plan(job.spec, job.submitter, node, place, attempt.everybody, replica, job.array)
+        except (SpecErrors, LookupError) as error:
+            yield place.rank, safe(str(error))
+        else:
+            yield place.rank, plan
+
+
+def _variables(env: dict[str, str]) -> Iterator[Line]:
+    names = widest([safe(name) for name in env])
+    for name in sorted(env):
+        value = Span(safe(env[name])) if env[name] else Span(EMPTY, MUTED)
+        yield line(Span(f"{INDENT}  {pad(safe(name), names)}  ", ACCENT), value)

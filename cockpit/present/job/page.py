@@ -1,0 +1,252 @@
+"""One job as a page to read: the sentence first, then facts, replicas, the kept container, last lines, events."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Final
+
+from cockpit.launch.sweeps import trial_number, trial_values
+from cockpit.model.ids import job_words
+from cockpit.model.image import HOST
+from cockpit.model.job import ArrayTask, Job, Replica
+from cockpit.model.mounts import Model, Reference
+from cockpit.model.node import Allocation
+from cockpit.model.spec import WHOLE_CARD, Access, JobKind, NodeSpec, Sweep
+from cockpit.model.view import JobDetail, ReplicaUse
+from cockpit.present import units
+from cockpit.present.columns import Context
+from cockpit.present.events.sentences import event_sentence
+from cockpit.present.job.attempts import attempt_facts, attempt_id
+from cockpit.present.job.batch_tasks import batch_lines
+from cockpit.present.job.kept_words import cost_words, uncovered_words
+from cockpit.present.job.reason_strip import RECORDED
+from cockpit.present.job.sessions import command_words
+from cockpit.present.job.trial_lines import trial_lines
+from cockpit.present.job_values import elapsed_seconds, state_text, why
+from cockpit.present.log_lines import log_lines
+from cockpit.present.moments import clock
+from cockpit.present.phrases import listed
+from cockpit.present.priority import priority_lines
+from cockpit.present.safe import safe
+from cockpit.present.spans import plain
+from cockpit.present.states import GLYPHS, exit_sentence, seconds_left
+from cockpit.present.steps import step_lines
+from cockpit.present.workers import LEFT_OVER, replica_count, replica_name, workers_fact
+
+LABEL_ROOM: Final = 14
+LAST_EVENTS: Final = 20
+
+KINDS: Final = {
+    JobKind.BATCH: "a task of a batch, with a command, an algorithm and an output folder of its own",
+    JobKind.INTERACTIVE: "a session, which lasts until it is stopped or its time limit is over, idle or not",
+}
+_OPEN_TO_MEMBERS = {
+    Access.RW: ", whose members may do with it what its owner may",
+    Access.RO: ", whose members may look at it and copy it",
+    Access.NONE: "",
+}
+
+
+def job_page(detail: JobDetail, context: Context) -> list[str]:
+    """Harmless lines."""
+    sections = (
+        head(detail, context),
+        priority(detail),
+        facts(detail, context),
+        map(plain, batch_lines(detail, context)),
+        map(plain, trial_lines(detail, context)),
+        replicas(detail, context),
+        steps(detail, context),
+        kept(detail, context),
+        last_lines(detail),
+        events(detail, context),
+    )
+    lines: list[str] = []
+    for section in sections:
+        found = list(section)
+        if found:
+            lines += ["", *found] if lines else found
+    return lines
+
+
+def head(detail: JobDetail, context: Context) -> Iterator[str]:
+    """Which job, in what state, and why."""
+    row = detail.row
+    state = f"{GLYPHS[row.state]} {state_text(row, context)}"
+    yield f"{attempt_id(row)} {safe(row.name)} · {safe(row.user)} · {state}"
+    sentence = why(row, context)
+    if sentence:
+        yield f"{sentence[0].upper()}{sentence[1:]}."
+    if detail.explanation is not None:
+        yield f"Place {detail.explanation.position} in the queue" + _ahead(detail) + "."
+        if detail.explanation.reserved_at is not None:
+            yield f"Starts by {clock(detail.explanation.reserved_at, context.now, context.zone)} at the latest."
+
+
+def priority(detail: JobDetail) -> Iterator[str]:
+    """What makes its place in the queue: a bar for each factor."""
+    yield from map(plain, priority_lines(detail))
+
+
+def facts(detail: JobDetail, context: Context) -> Iterator[str]:
+    """What was asked for and what became of it."""
+    spec, row = detail.job.spec, detail.row
+    yield _fact("command", command_words(spec.command))
+    yield _fact("asks for", asked_for(detail.job))
+    if spec.mode is not None:
+        yield _fact("mode", spec.mode)
+    if spec.sweep is not None and detail.job.array is not None:
+        yield _fact("trial", _trial(spec.sweep, detail.job.array))
+    if spec.elastic is not None:
+        yield _fact("workers", workers_fact(detail))
+    if row.placed_on:
+        yield _fact("runs on" if row.ended_at is None else "ran on", listed(row.placed_on))
+    yield _fact("times", _times(detail, context))
+    if detail.job.kind is not JobKind.REGULAR:
+        yield _fact("kind", KINDS[detail.job.kind])
+    for label, text in attempt_facts(detail, context):
+        yield _fact(label, text)
+    if detail.address:
+        yield _fact("address", safe(detail.address))
+    yield _fact("output", safe(spec.output))
+    if spec.image != HOST:
+        yield _fact("image", safe(spec.image) + (f" = {safe(spec.image_found)}" if spec.image_found else ""))
+    for field, each in spec.references():
+        yield _fact(field.partition("[")[0].removesuffix("s"), _mounted(each))
+    yield _fact("project", safe(row.project) + _OPEN_TO_MEMBERS[spec.access])
+
+
+def _trial(sweep: Sweep, task: ArrayTask) -> str:
+    """`3 of 12: lr=0.1 layers=4`."""
+    values = " ".join(f"{safe(name)}={safe(value)}" for name, value in trial_values(sweep, task.index).items())
+    return f"{trial_number(task.index)} of {task.count}: {values}"
+
+
+def _mounted(each: Reference) -> str:
+    """`corpus v1 = /data/corpus/1 (read-only)`; a folder without a name is its path."""
+    name = " ".join(filter(None, (each.name, getattr(each, "version", ""))))
+    where = safe(f"{name} = {each.folder}" if name else each.folder)
+    return where + (" (read-only)" if getattr(each, "read_only", isinstance(each, Model)) else "")
+
+
+def replicas(detail: JobDetail, context: Context) -> Iterator[str]:
+    """A line for each container of the last attempt, and one for what it used."""
+    attempt = detail.job.attempt
+    if attempt is None:
+        return
+    places = attempt.places
+    yield "Replicas" if attempt.number == 1 else f"Replicas of attempt {attempt.number}"
+    uses = {use.rank: use for use in detail.use}
+    for replica in attempt.replicas:
+        name = replica_name(detail.job.spec, replica.rank)
+        lead = f"{replica.rank}  {name} · " if name else f"{replica.rank}  "
+        yield f"  {lead}{_replica(replica, places.get(replica.rank), context)}"
+        if replica.rank in uses:
+            yield f"     used {_used(uses[replica.rank])}"
+
+
+def steps(detail: JobDetail, context: Context) -> Iterator[str]:
+    if detail.steps:
+        yield "Steps"
+        yield from map(plain, step_lines(detail, context))
+
+
+def kept(detail: JobDetail, context: Context) -> Iterator[str]:
+    """How long its containers are kept, and how to get in."""
+    row = detail.row
+    if uncovered := uncovered_words(detail.job):
+        yield uncovered
+    if row.held_until is None:
+        return
+    left = units.countdown(seconds_left(row.held_until, context.now))
+    yield f"Kept until {clock(row.held_until, context.now, context.zone)}, {left} left"
+    if cost := cost_words(detail.job, context.now):
+        yield f"  {cost}"
+    yield f"  look inside   cockpit shell {job_words(row.id)}"
+    yield f"  keep longer   cockpit holds extend {job_words(row.id)} --by 2h"
+    yield f"  remove now    cockpit holds end {job_words(row.id)}"
+
+
+def last_lines(detail: JobDetail) -> Iterator[str]:
+    if detail.log_tail.strip():
+        yield "Last lines"
+        yield from (f"  {line}" for line in log_lines(detail.log_tail.rstrip("\n")))
+
+
+def events(detail: JobDetail, context: Context) -> Iterator[str]:
+    if detail.events:
+        yield f"Events, {RECORDED}" if detail.recorded else "Events"
+    for record in detail.events[-LAST_EVENTS:]:
+        at = clock(record.at, context.now, context.zone)
+        yield f"  {at}  {safe(record.actor)}  {event_sentence(record, context.zone)}"
+
+
+def asked_for(job: Job) -> str:
+    """`2 nodes, each with 4 CPUs, 16G and 2 A100, or 8 CPUs …`."""
+    each = " with " if job.spec.nodes == 1 else ", each with "
+    first = replica_count(job) + each + ", or ".join(map(_node_spec, job.spec.specs))
+    others = Counter(job.spec.helpers).items()
+    return "; ".join([first, *(f"{units.counted(count, 'node')} with {_node_spec(spec)}" for spec, count in others)])
+
+
+def _node_spec(spec: NodeSpec) -> str:
+    named = f"{safe(spec.name)}: " if spec.name else ""
+    parts = [units.counted(spec.cpus, "CPU"), units.memory(spec.memory_mib)] if spec.cpus else [LEFT_OVER]
+    if spec.card_milli:
+        kind = listed(spec.card_models, "or") or ("cards" if spec.card_milli > WHOLE_CARD else "card")
+        parts.append(f"{units.cards(spec.card_milli)} {kind}")
+    return f"{named}{', '.join(parts[:-1])}{' and ' if len(parts) > 1 else ''}{parts[-1]}"
+
+
+def _ahead(detail: JobDetail) -> str:
+    ahead = detail.explanation.ahead if detail.explanation else ()
+    return f", after {listed(map(str, ahead))}" if ahead else ""
+
+
+def _times(detail: JobDetail, context: Context) -> str:
+    row = detail.row
+    parts = [f"submitted {clock(row.submitted_at, context.now, context.zone)}"]
+    if row.started_at is not None:
+        parts.append(f"started {clock(row.started_at, context.now, context.zone)}")
+    if row.ended_at is not None:
+        parts.append(f"ended {clock(row.ended_at, context.now, context.zone)}")
+    elapsed = elapsed_seconds(row, context)
+    limit = units.duration(row.time_limit_seconds)
+    parts.append(f"limit {limit}" if elapsed is None else f"{units.duration(elapsed)} of {limit}")
+    return " · ".join(parts)
+
+
+def _replica(replica: Replica, place: Allocation | None, context: Context) -> str:
+    parts = [] if place is None else [safe(place.node) + _cards(place)]
+    if replica.started_at is not None:
+        parts.append(f"started {clock(replica.started_at, context.now, context.zone)}")
+    if replica.exit is not None:
+        parts.append(exit_sentence(replica.exit))
+    if replica.left_at is not None:
+        blocked = f", its node is on the block list: {safe(replica.blocked)}" if replica.blocked else ""
+        parts.append(f"left {clock(replica.left_at, context.now, context.zone)}{blocked}")
+    if replica.limits:
+        parts.append(f"limits: {safe(replica.limits)}")
+    return " · ".join(parts) or "not started"
+
+
+def _used(use: ReplicaUse) -> str:
+    """What one replica really used so far, as far as somebody measures."""
+    parts = [] if use.cpu_ms is None else [f"{units.duration(use.cpu_ms // 1000)} CPU time"]
+    if use.peak_memory_mib is not None:
+        parts.append(f"{units.memory(use.peak_memory_mib)} at most")
+    if use.mean_card_percent is not None:
+        parts.append(f"cards {use.mean_card_percent} % busy on average")
+    return ", ".join(parts) or "n/a"
+
+
+def _cards(place: Allocation) -> str:
+    if not place.slices:
+        return ""
+    slots = (f"{part.card + 1}" + ("" if part.slot is None else f"({part.slot + 1})") for part in place.slices)
+    return f" {'card' if len(place.slices) == 1 else 'cards'} {listed(slots)}"
+
+
+def _fact(label: str, text: str) -> str:
+    return f"{label:<{LABEL_ROOM}}{text}"

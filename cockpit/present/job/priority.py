@@ -1,0 +1,97 @@
+"""The Priority tab of a job's page: its place, a bar of what its priority is made of, and of what each part comes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from cockpit.model.priority import FactorName
+from cockpit.present import units
+from cockpit.present.bars import bar
+from cockpit.present.job.answer import ahead_of_it
+from cockpit.present.priority import IN_ORDER, factor_word, figure, says_something, total_words
+from cockpit.present.priority_parts import NICE, SIGNS, added, stacked, swatch
+from cockpit.present.safe import safe
+from cockpit.present.spans import MUTED, STRONG, Line, Span, line
+from cockpit.present.width import pad, widest
+
+if TYPE_CHECKING:
+    from cockpit.model.priority import Breakdown, Part
+    from cockpit.model.view import JobDetail
+    from cockpit.present.job.answer import Around
+
+INDENT: Final = "  "
+MOST_COLUMNS: Final = 100
+"""Of the bar: a longer one is not read at a glance."""
+PART_COLUMNS: Final = 20
+WAITS_NO_LONGER: Final = "It waits no longer: a priority counts only among jobs that wait."
+HELD: Final = "It is held back, and not considered until it is let go."
+SET: Final = "An administrator set it: its factors do not count."
+
+
+def priority_tab(detail: JobDetail, around: Around) -> Iterator[Line]:
+    """Harmless lines; for each queue in which it waits one bar and one table."""
+    if not detail.row.queued:
+        yield line(Span(INDENT + WAITS_NO_LONGER, MUTED))
+        return
+    if detail.explanation is not None:
+        place = str(detail.explanation.position)
+        yield line(Span(f"{INDENT}place ", MUTED), Span(place, STRONG), Span(" in the queue", MUTED))
+        if ahead := tuple(ahead_of_it(detail.explanation, around, INDENT)):
+            yield ahead
+    told = [each for each in detail.priority if says_something(each)]
+    if not told:
+        yield line(Span(INDENT + (HELD if detail.job.held_by else IN_ORDER), MUTED))
+    for breakdown in told:
+        yield line()
+        yield from _made_of(breakdown, around)
+
+
+def _made_of(breakdown: Breakdown, around: Around) -> Iterator[Line]:
+    where = Span(f" in {safe(breakdown.partition)}" if breakdown.partition else "", MUTED)
+    yield line(Span(f"{INDENT}priority ", MUTED), Span(total_words(breakdown), STRONG), where)
+    if breakdown.direct:
+        yield line(Span(INDENT + SET, MUTED))
+        return
+    columns = min(around.columns - 2 * len(INDENT), MOST_COLUMNS)
+    yield (Span(INDENT), *stacked(breakdown, added(breakdown), columns, letters=around.letters))
+    yield line()
+    yield from _table(breakdown, around)
+
+
+def _table(breakdown: Breakdown, around: Around) -> Iterator[Line]:
+    """`▆ fair share  0.59 × 20 000 = 11 800 ━━━━`, the factor that adds most first; also those that add nothing."""
+    counting = (
+        part for part in breakdown.parts if part.contribution or (part.weight and part.name is not FactorName.SITE)
+    )
+    parts = sorted(counting, key=_adds_least)
+    nice = [("", "", figure(-breakdown.nice))] if breakdown.nice else []
+    products = [(_raw(part.raw), units.grouped(part.weight), figure(part.contribution)) for part in parts] + nice
+    total = ("", "", units.grouped(breakdown.total))
+    words = widest([*map(factor_word, parts), "FACTOR", NICE, "total"])
+    sizes = [
+        widest([title, *(each[n] for each in (*products, total))]) for n, title in enumerate(("RAW", "WEIGHT", "ADDS"))
+    ]
+    yield line(Span(f"{INDENT}  {pad('FACTOR', words)}  {_columns(('RAW', 'WEIGHT', 'ADDS'), sizes, '   ')}", MUTED))
+    largest = max((part.contribution for part in parts), default=0) or 1
+    for part, product in zip(parts, products, strict=False):
+        sign = swatch(part.name, letters=around.letters)
+        length = bar(max(part.contribution, 0) / largest, PART_COLUMNS, SIGNS[part.name].role)
+        head = Span(f" {pad(factor_word(part), words)}  ", MUTED)
+        yield (Span(INDENT), sign, head, Span(_columns(product, sizes, " × ", " = ")), Span(INDENT), *length)
+    for word, product in (*((NICE, each) for each in nice), ("total", total)):
+        yield line(Span(f"{INDENT}  {pad(word, words)}  ", MUTED), Span(_columns(product, sizes, "   "), STRONG))
+
+
+def _columns(cells: tuple[str, str, str], sizes: list[int], first: str, second: str = "   ") -> str:
+    raw, weight, adds = (cell.rjust(size) for cell, size in zip(cells, sizes, strict=True))
+    return f"{raw}{first}{weight}{second}{adds}"
+
+
+def _adds_least(part: Part) -> float:
+    return -part.contribution
+
+
+def _raw(raw: float) -> str:
+    """Aligned at the point; what a flag leaves raw has more before it."""
+    return f"{raw:.4f}"

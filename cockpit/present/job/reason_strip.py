@@ -1,0 +1,132 @@
+"""The strip of reasons over the time that a job waited: what stood in its way, when, and for how long."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from cockpit.model import events
+from cockpit.model.ids import Millis
+from cockpit.model.job import JobState
+from cockpit.model.reasons import Told
+from cockpit.present import units
+from cockpit.present.moments import clock
+from cockpit.present.reasons import reason_clauses
+from cockpit.present.spans import MUTED, Line, Span, line
+from cockpit.present.width import pad, widest
+
+if TYPE_CHECKING:
+    from cockpit.model.reasons import Reason
+    from cockpit.model.view import JobDetail
+    from cockpit.present.job.answer import Around
+
+INDENT: Final = "  "
+MOST_COLUMNS: Final = 100
+MOST_LINES: Final = 12
+"""Changes that are told in words; the strip has all."""
+BLOCK: Final = "▆"
+ROLES: Final = tuple(f"hue{number}" for number in range(8))
+"""Colours that are told apart, one for each kind of reason in the order in which they came."""
+UNSEEN: Final = "·"
+UNSEEN_WORDS: Final = "not seen by this engine"
+UNRECORDED_WORDS: Final = "no cockpit was connected"
+RECORDED: Final = "as a cockpit saw it while it was connected"
+NOTHING_RECORDED: Final = "no cockpit saw anything happen to it while one was connected"
+
+
+Signs = dict[Hashable, Span]
+
+
+class Stretch(NamedTuple):
+    """A part of the waiting time in which one thing stood in the way; None: nobody looked."""
+
+    since: Millis
+    until: Millis
+    reason: Reason | None
+
+
+def strip_lines(detail: JobDetail, around: Around) -> Iterator[Line]:
+    """The strip and its legend; nothing of a job that did not wait, or of which nothing was seen."""
+    since, until = waiting_time(detail, around.context.now)
+    stretches = list(_stretches(detail, since, until))
+    if until <= since or not any(each.reason for each in stretches):
+        return
+    signs = _signs(stretches, letters=around.letters)
+    waited = units.spoken((until - since) // 1000)
+    verb = "has waited for" if detail.row.queued else "waited for"
+    source = Span(f", {RECORDED}" if detail.recorded else "", MUTED)
+    yield line(Span(f"{INDENT}{verb} ", MUTED), waited, source)
+    columns = min(around.columns - 2 * len(INDENT), MOST_COLUMNS)
+    yield (Span(INDENT), *_strip(stretches, signs, columns))
+    unseen = UNRECORDED_WORDS if detail.recorded else UNSEEN_WORDS
+    yield from _legend(stretches, signs, around, unseen)
+    yield line()
+
+
+_WAITS_AGAIN: Final = events.JobRequeued | events.PrologFailed | events.PrecheckFailed
+
+
+def waiting_time(detail: JobDetail, now: Millis) -> tuple[Millis, Millis]:
+    """Of its last wait: from when it was queued until it was placed, or ended without that, or now."""
+    job, attempt = detail.job, detail.job.attempt
+    again = (each.at for each in detail.events if isinstance(each.body, _WAITS_AGAIN))
+    queued = [job.submitted_at, *again]
+    if job.state is JobState.QUEUED:
+        return queued[-1], now
+    if attempt is None:
+        return queued[-1], job.ended_at or now
+    return max(at for at in queued if at <= attempt.placed_at), attempt.placed_at
+
+
+def _stretches(detail: JobDetail, since: Millis, until: Millis) -> Iterator[Stretch]:
+    seen = [(each.since, each.reason) for each in detail.waited if each.since < until]
+    begun = [reason for at, reason in seen if at <= since][-1:]
+    later = [(at, reason) for at, reason in seen if at > since]
+    marks: list[tuple[Millis, Reason | None]] = [(since, begun[0] if begun else None), *later]
+    for (start, reason), (end, _) in pairwise([*marks, (until, None)]):
+        yield Stretch(start, end, reason)
+
+
+def _signs(stretches: Sequence[Stretch], *, letters: bool) -> Signs:
+    """How each kind of reason looks."""
+    kinds = dict.fromkeys(_kind(each.reason) for each in stretches if each.reason is not None)
+    signs: Signs = {None: Span(UNSEEN, "free")}
+    for number, kind in enumerate(kinds):
+        signs[kind] = Span(chr(ord("a") + number) if letters else BLOCK, ROLES[number % len(ROLES)])
+    return signs
+
+
+def _sign(stretch: Stretch, signs: Signs) -> Span:
+    return signs[None if stretch.reason is None else _kind(stretch.reason)]
+
+
+def _kind(reason: Reason) -> Hashable:
+    """Another scheduler's reasons are told apart by its words."""
+    return reason.code if isinstance(reason, Told) else type(reason)
+
+
+def _strip(stretches: Sequence[Stretch], signs: Signs, columns: int) -> Iterator[Span]:
+    """Each stretch as long as its part of the time, and none, however short, without a column."""
+    since, until = stretches[0].since, stretches[-1].until
+    drawn = 0
+    for left, each in zip(range(len(stretches) - 1, -1, -1), stretches, strict=True):
+        end = max(round((each.until - since) / (until - since) * columns), drawn + 1)
+        end = max(min(end, columns - left), drawn)
+        sign = _sign(each, signs)
+        yield Span(sign.text * (end - drawn), sign.role)
+        drawn = end
+
+
+def _legend(stretches: Sequence[Stretch], signs: Signs, around: Around, unseen: str) -> Iterator[Line]:
+    context = around.context
+    told = [each for each in stretches if each.reason is not None or each.until - each.since >= 60_000]
+    if len(told) > MOST_LINES:
+        yield line(Span(f"{INDENT}… {len(told) - MOST_LINES} before that", MUTED))
+    shown = told[-MOST_LINES:]
+    clocks = [clock(each.since, context.now, context.zone) for each in shown]
+    lengths = [units.spoken((each.until - each.since) // 1000) for each in shown]
+    room = widest(lengths)
+    for each, at, length in zip(shown, clocks, lengths, strict=True):
+        words = reason_clauses(each.reason, context.now, context.zone)[0] if each.reason else unseen
+        yield line(Span(INDENT), _sign(each, signs), Span(f" {at}  {pad(length, room)}  ", MUTED), Span(words))

@@ -1,0 +1,89 @@
+"""What a running job really uses, and what a person should know before it is too late."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from cockpit.model.job import JobState
+from cockpit.present import units
+from cockpit.present.events.patrol import slow_sentence
+from cockpit.present.job_values import elapsed_seconds
+from cockpit.present.safe import safe
+from cockpit.present.spans import MUTED, Line, Span, line
+
+if TYPE_CHECKING:
+    from cockpit.model.jobrow import JobRow
+    from cockpit.model.node import Allocation
+    from cockpit.model.view import JobDetail, ReplicaUse
+    from cockpit.present.columns import Context
+
+INDENT: Final = "  "
+SOON_SECONDS: Final = 300
+SOON_PART: Final = 0.05
+"""Of the time limit, where that is longer."""
+NEARLY_ALL: Final = 0.9
+"""Of the memory that a replica may have."""
+SOFT: Final = "soft"
+"""How limits begin that no cgroup enforces."""
+NO_CONTAINER: Final = "plain processes, not a container"
+"""Stands in what is said of the limits of a job that has none."""
+
+
+def running_lines(row: JobRow, detail: JobDetail | None, context: Context) -> Iterator[Line]:
+    """Harmless lines: alerts, if there is reason for any; then of the fullest replica what it uses of what it has."""
+    measured = list(_measured(detail))
+    for sentence in (*_of_speed(row), *_of_time(row, context), *_of_memory(measured), *_of_limits(detail)):
+        yield line(Span(f"{INDENT}⚠ {sentence}", "warning"))
+    if measured:
+        use, place = max(measured, key=_fullness)
+        yield tuple(_uses(use, place, several=len(measured) > 1))
+
+
+def _measured(detail: JobDetail | None) -> Iterator[tuple[ReplicaUse, Allocation]]:
+    if detail is not None and detail.job.attempt is not None:
+        places = {each.rank: each for each in detail.job.attempt.placement}
+        yield from ((use, places[use.rank]) for use in detail.use if use.rank in places)
+
+
+def _fullness(measured: tuple[ReplicaUse, Allocation]) -> float:
+    use, place = measured
+    return (use.memory_mib or 0) / max(place.memory_mib, 1)
+
+
+def _uses(use: ReplicaUse, place: Allocation, *, several: bool) -> Iterator[Span]:
+    if use.memory_mib is not None:
+        yield Span(f"{INDENT}uses ", MUTED)
+        most = f"/{units.memory(place.memory_mib)}" if place.memory_mib else ""
+        yield Span(f"{units.memory(use.memory_mib)}{most}")
+        yield Span(f" of memory{f' in its fullest replica, {use.rank}' if several else ''}", MUTED)
+
+
+def _of_speed(row: JobRow) -> Iterator[str]:
+    if row.slow is not None:
+        yield slow_sentence(*row.slow)
+
+
+def _of_time(row: JobRow, context: Context) -> Iterator[str]:
+    elapsed = elapsed_seconds(row, context)
+    if elapsed is None or row.state is not JobState.RUNNING:
+        return
+    left = max(row.time_limit_seconds - elapsed, 0)
+    if left <= max(SOON_SECONDS, SOON_PART * row.time_limit_seconds):
+        yield f"its time limit ends it in {units.spoken(left // 60 * 60 or left)}"
+
+
+def _of_memory(measured: list[tuple[ReplicaUse, Allocation]]) -> Iterator[str]:
+    for use, place in measured:
+        if place.memory_mib and (use.peak_memory_mib or 0) >= NEARLY_ALL * place.memory_mib:
+            most, has = units.memory(use.peak_memory_mib or 0), units.memory(place.memory_mib)
+            yield f"replica {use.rank} has had {most} of its {has} of memory; beyond that it is killed"
+
+
+def _of_limits(detail: JobDetail | None) -> Iterator[str]:
+    attempt = detail.job.attempt if detail is not None else None
+    limits = next((each.limits for each in attempt.replicas if each.limits), "") if attempt is not None else ""
+    if NO_CONTAINER in limits:
+        yield f"it has no container ({safe(limits)})"
+    elif limits.startswith(SOFT):
+        yield f"its limits are not all enforced ({safe(limits)})"

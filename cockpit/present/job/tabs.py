@@ -1,0 +1,132 @@
+"""The tabs of a job's page as lines with roles."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from cockpit.present.events.sentences import event_sentence
+from cockpit.present.job import page
+from cockpit.present.job.answer import Around, verdict
+from cockpit.present.job.attempts import attempt_id
+from cockpit.present.job.batch_tasks import batch_lines
+from cockpit.present.job.launch import replicas_tab
+from cockpit.present.job.priority import priority_tab
+from cockpit.present.job.reason_strip import NOTHING_RECORDED, RECORDED, strip_lines
+from cockpit.present.job.terminal import terminal_tab
+from cockpit.present.job.trial_lines import trial_lines
+from cockpit.present.job.usage import usage_tab
+from cockpit.present.job_values import state_text
+from cockpit.present.moments import clock
+from cockpit.present.priority import priority_lines
+from cockpit.present.safe import safe
+from cockpit.present.small_table import small_table
+from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, hung, line, spread
+from cockpit.present.states import GLYPHS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from cockpit.model.view import JobDetail
+
+TABS = ("why", "priority", "spec", "replicas", "logs", "events", "usage", "terminal", "record")
+_AS_WRITTEN: Final = frozenset({"spec", "replicas", "record"})
+"""What others wrote stays a line a line."""
+INDENT = "  "
+
+
+def head_line(detail: JobDetail, around: Around) -> Line:
+    """Which job, whose, in what state; at the right its place in the queue."""
+    row = detail.row
+    state = Span(f"{GLYPHS[row.state]} {state_text(row, around.context)}", str(row.state))
+    left = line(
+        Span(f" {attempt_id(row)} ", MUTED), Span(safe(row.name), ACCENT), Span(f"  {safe(row.user)}  ", MUTED), state
+    )
+    if detail.explanation is None:
+        return left
+    place = line(Span("place ", MUTED), Span(str(detail.explanation.position), STRONG), Span(" in the queue ", MUTED))
+    return spread(left, place, around.columns)
+
+
+def tab_lines(tab: str, detail: JobDetail, around: Around) -> list[Line]:
+    """The lines of a tab other than the logs, which are followed. Sentences are not cut at the edge."""
+    lines = _MAKERS[tab](detail, around)
+    return list(lines) if tab in _AS_WRITTEN else [each for whole in lines for each in hung(whole, around.columns)]
+
+
+def _why(detail: JobDetail, around: Around) -> Iterator[Line]:
+    yield from verdict(detail.row, msgspec.structs.replace(detail, priority=()), around)
+    yield line()
+    if made_of := list(priority_lines(detail)):
+        yield from (*made_of, line())
+    for text in page.facts(detail, around.context):
+        yield line(Span(INDENT + text[: page.LABEL_ROOM], MUTED), text[page.LABEL_ROOM :])
+    if tasks := list(batch_lines(detail, around.context)):
+        yield from (line(), *tasks)
+    if trials := list(trial_lines(detail, around.context)):
+        yield from (line(), *trials)
+    if detail.row.held_until is not None:
+        yield line()
+        yield line(Span(f"{INDENT}From a shell:", MUTED))
+        yield from (line(Span(INDENT + text, MUTED)) for text in list(page.kept(detail, around.context))[1:])
+
+
+def _spec(detail: JobDetail, _: Around) -> Iterator[Line]:
+    """The job file that would ask for the same, as `cockpit submit` reads it."""
+    from cockpit.formats.job.specfile import spec_as_yaml
+
+    attempt, specs = detail.job.attempt, detail.job.spec.specs
+    if attempt is not None and len(specs) > 1:
+        placed = f"Spec {attempt.spec_index + 1} of {len(specs)} was placed; the others are withdrawn."
+        yield line(Span(f"{INDENT}{placed}", MUTED))
+        yield line()
+    for text in spec_as_yaml(detail.job.spec).rstrip("\n").split("\n"):
+        yield _yaml_line(safe(text))
+
+
+def _record(detail: JobDetail, _: Around) -> Iterator[Line]:
+    """What the engine keeps of the job, as it keeps it."""
+    text = msgspec.json.format(msgspec.json.encode(detail.job), indent=2).decode()
+    for each in text.split("\n"):
+        name, colon, value = each.partition(": ")
+        if colon and name.endswith('"'):
+            yield line(Span(INDENT + safe(name), ACCENT), Span(colon, MUTED), safe(value))
+        else:
+            yield line(Span(INDENT + safe(each)))
+
+
+def _yaml_line(text: str) -> Line:
+    """A field's name in the accent, its value as text, list marks and blocks quiet."""
+    rest = text.lstrip(" -")
+    lead, (name, colon, value) = text[: len(text) - len(rest)], rest.partition(":")
+    is_field = colon and name.replace("_", "").isalnum() and (not value or value.startswith(" "))
+    if not is_field:
+        return line(Span(INDENT + lead, MUTED), rest)
+    return line(Span(INDENT + lead, MUTED), Span(name, ACCENT), Span(colon, MUTED), value)
+
+
+def _events(detail: JobDetail, around: Around) -> Iterator[Line]:
+    context = around.context
+    yield from strip_lines(detail, around)
+    rows = [
+        (clock(each.at, context.now, context.zone), safe(each.actor), event_sentence(each, context.zone))
+        for each in detail.events
+    ]
+    if detail.recorded:
+        yield line(Span(f"{INDENT}{RECORDED if rows else NOTHING_RECORDED}", MUTED))
+    if detail.recorded and not rows:
+        return
+    yield from small_table(("WHEN", "WHO", "WHAT"), rows)
+
+
+_MAKERS: Final[Mapping[str, Callable[[JobDetail, Around], Iterator[Line]]]] = {
+    "why": _why,
+    "priority": priority_tab,
+    "spec": _spec,
+    "replicas": replicas_tab,
+    "events": _events,
+    "usage": usage_tab,
+    "terminal": terminal_tab,
+    "record": _record,
+}

@@ -1,0 +1,97 @@
+"""The Terminal tab of a job's page: whether one can get into its container, by which key, and who has been inside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from cockpit.model import events
+from cockpit.model.ids import job_words
+from cockpit.model.job import JobState
+from cockpit.present.entering import container_words
+from cockpit.present.job.kept_words import uncovered_words
+from cockpit.present.job.running import NO_CONTAINER
+from cockpit.present.moments import clock
+from cockpit.present.safe import safe
+from cockpit.present.small_table import small_table
+from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line
+from cockpit.present.states import seconds_left
+from cockpit.present.units import countdown
+
+if TYPE_CHECKING:
+    from cockpit.model.job import Attempt
+    from cockpit.model.view import JobDetail
+    from cockpit.present.job.answer import Around
+
+INDENT: Final = "  "
+NO_CONTAINER_YET: Final = "It has no container yet: one can enter once it runs."
+GONE: Final = "Its container is gone. With `terminal: true` one that ends abnormally is kept, and can be entered."
+HANDED_OVER: Final = "The terminal is the shell's until it ends: vim, htop and less work; exit or Ctrl-D returns."
+NOBODY: Final = "Nobody has been inside."
+UNWATCHED: Final = "Who is still inside is not known: the engine hands the terminal over and looks over no shoulder."
+
+
+def terminal_tab(detail: JobDetail, around: Around) -> Iterator[Line]:
+    """Harmless lines."""
+    row, attempt = detail.row, detail.job.attempt
+    if attempt is None or not (row.held_until is not None or row.state is JobState.RUNNING):
+        gone = uncovered_words(detail.job) or GONE
+        yield line(Span(INDENT + (gone if row.ended_at is not None else NO_CONTAINER_YET), MUTED))
+    else:
+        yield from _way_in(detail, attempt, around)
+    yield line()
+    yield from _entered(detail, around)
+
+
+def _way_in(detail: JobDetail, attempt: Attempt, around: Around) -> Iterator[Line]:
+    row = detail.row
+    key = around.keys.get("shell", ":shell")
+    which = "its container" if len(attempt.replicas) == 1 else "one of its containers: it asks which"
+    yield line(Span(f"{INDENT}{key}", ACCENT), Span(f"  opens a shell in {which}", STRONG))
+    yield line(Span(INDENT + HANDED_OVER, MUTED))
+    yield line()
+    for replica in attempt.replicas:
+        words = list(container_words(detail, replica.rank, around.context))
+        yield line(Span(INDENT + " · ".join(words[1:])))
+    if row.held_until is not None:
+        left = countdown(seconds_left(row.held_until, around.context.now))
+        yield from _kept(detail, left, around)
+    yield line()
+    yield line(Span(f"{INDENT}from a shell   ", MUTED), f"cockpit shell {job_words(row.id)}")
+
+
+def _kept(detail: JobDetail, left: str, around: Around) -> Iterator[Line]:
+    placement = detail.job.attempt.placement if detail.job.attempt is not None else ()
+    cards = "kept for it" if detail.job.spec.debug_hold.cards == "keep" else "free"
+    its_cards = f" and its cards are {cards}" if any(each.slices for each in placement) else ""
+    gone = f"{_files(detail)}; its processes are gone{its_cards}."
+    yield line(Span(INDENT + gone, MUTED))
+    keys = [(around.keys.get(action), words) for action, words in (("extend_hold", "longer"), ("end_hold", "remove"))]
+    offers = (span for key, words in keys if key for span in (Span(f"   {key}", ACCENT), Span(f" {words}", MUTED)))
+    yield (Span(f"{INDENT}kept for ", MUTED), Span(left, "held"), Span(" more", MUTED), *offers)
+
+
+def _files(detail: JobDetail) -> str:
+    replicas = detail.job.attempt.replicas if detail.job.attempt is not None else ()
+    if any(NO_CONTAINER in each.limits for each in replicas):
+        return "It had no container: others may have changed its files since"
+    return "Its files are as the job left them"
+
+
+def _entered(detail: JobDetail, around: Around) -> Iterator[Line]:
+    context = around.context
+    opened = [(each, each.body) for each in detail.events if isinstance(each.body, events.ShellOpened)]
+    if not opened:
+        yield line(Span(INDENT + NOBODY, MUTED))
+        return
+    rows = [
+        (clock(record.at, context.now, context.zone), safe(record.actor), str(body.rank), _ran(body.command))
+        for record, body in opened
+    ]
+    yield line(Span(f"{INDENT}Who has been inside", STRONG))
+    yield from small_table(("WHEN", "WHO", "RANK", "TO RUN"), rows)
+    yield line(Span(INDENT + UNWATCHED, MUTED))
+
+
+def _ran(command: tuple[str, ...]) -> str:
+    return safe(" ".join(command)) if command else "a shell"

@@ -1,0 +1,148 @@
+"""The Usage tab of a job's page: what it was given, for how long, and what it really used where that is measured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from cockpit.model import events
+from cockpit.model.spec import WHOLE_CARD
+from cockpit.present import units
+from cockpit.present.bars import bar
+from cockpit.present.job.page import asked_for
+from cockpit.present.job_values import elapsed_seconds
+from cockpit.present.measured import measured, measured_lines
+from cockpit.present.moments import clock
+from cockpit.present.safe import safe
+from cockpit.present.small_table import small_table
+from cockpit.present.spans import MUTED, Line, Span, line
+
+if TYPE_CHECKING:
+    from cockpit.model.ids import Millis
+    from cockpit.model.node import Allocation, Placement
+    from cockpit.model.view import JobDetail
+    from cockpit.present.job.answer import Around
+
+INDENT: Final = "  "
+LABEL: Final = 12
+BAR_COLUMNS: Final = 30
+HOUR_MS: Final = 3_600_000
+NOT_YET: Final = "It has been given nothing yet: the first tab says why."
+GONE: Final = "What it really used is not known: nobody measured it."
+UNMEASURED: Final = "What it really uses is not known: nobody measures its containers here."
+NO_CGROUP: Final = "What it really uses is not known: no cgroup counts it"
+
+
+class Given(NamedTuple):
+    """One attempt: what it held, and from when to when."""
+
+    number: int
+    placement: Placement
+    since: Millis
+    until: Millis
+    parts: Sequence[tuple[Allocation, int]]
+    """What each of its replicas held, and for how many milliseconds."""
+
+    def hours(self, amount: Callable[[Allocation], float]) -> str:
+        """So much of something, times hours."""
+        return f"{sum(amount(part) * held_ms for part, held_ms in self.parts) / HOUR_MS:.2f}"
+
+
+def usage_tab(detail: JobDetail, around: Around) -> Iterator[Line]:
+    """Harmless lines."""
+    row = detail.row
+    yield _fact("asked for", asked_for(detail.job))
+    attempts = list(given(detail, around.context.now))
+    if not attempts:
+        yield line()
+        yield line(Span(INDENT + NOT_YET, MUTED))
+        return
+    holds = row.holds
+    yield _fact("holds" if holds else "held", " · ".join(map(_allocation, attempts[-1].placement)))
+    yield from _time(detail, around)
+    yield line()
+    titles = ("ATTEMPT", "FROM", "RAN", "CPU-HOURS", "CARD-HOURS")
+    yield from small_table(titles, _hours(attempts, around), right=(2, 3, 4))
+    yield line()
+    yield from _measured(detail, around)
+
+
+def given(detail: JobDetail, now: Millis) -> Iterator[Given]:
+    """Every attempt that the record or the events still tell of, the first one first."""
+    attempt = detail.job.attempt
+    if attempt is None:
+        return
+    for record in detail.events:
+        body = record.body
+        if isinstance(body, events.JobPlaced) and body.attempt < attempt.number:
+            until = _ended(detail, body.attempt, record.at)
+            parts = [(part, until - record.at) for part in body.placement]
+            yield Given(body.attempt, body.placement, record.at, until, parts)
+    starts = [each.started_at for each in attempt.replicas if each.started_at is not None]
+    ends = [each.ended_at for each in attempt.replicas if each.ended_at is not None]
+    over = not detail.row.holds
+    until = max(ends, default=detail.job.ended_at or attempt.placed_at) if over else now
+    since = min(starts, default=attempt.placed_at)
+    yield Given(attempt.number, attempt.placement, since, until, attempt.held(since, until))
+
+
+def _ended(detail: JobDetail, attempt: int, placed: Millis) -> Millis:
+    ends = (each for each in detail.events if isinstance(each.body, events.ReplicaEnded))
+    return max((each.at for each in ends if getattr(each.body, "attempt", 0) == attempt), default=placed)
+
+
+def _time(detail: JobDetail, around: Around) -> Iterator[Line]:
+    row = detail.row
+    elapsed = elapsed_seconds(row, around.context)
+    if elapsed is None:
+        return
+    limit = row.time_limit_seconds
+    filled = bar(elapsed / limit, BAR_COLUMNS, str(row.state))
+    label = Span(f"{INDENT}{'time':<{LABEL}}", MUTED)
+    share = Span(f" of {units.duration(limit)}, {min(elapsed * 100 // limit, 100)} %", MUTED)
+    yield (label, Span(f"{units.duration(elapsed)} "), *filled, share)
+
+
+def _hours(attempts: list[Given], around: Around) -> list[tuple[str, ...]]:
+    """A row an attempt; what is given counts, used or not."""
+    context = around.context
+    return [
+        (
+            str(each.number),
+            clock(each.since, context.now, context.zone),
+            units.duration((each.until - each.since) // 1000),
+            each.hours(lambda part: part.cpus),
+            each.hours(lambda part: part.card_milli / WHOLE_CARD),
+        )
+        for each in attempts
+    ]
+
+
+def _measured(detail: JobDetail, around: Around) -> Iterator[Line]:
+    replicas = measured(detail, around.context.now)
+    if replicas:
+        yield from measured_lines(replicas, around.columns, around.node)
+    else:
+        yield line(Span(f"{INDENT}{why_unknown(detail)}", MUTED))
+
+
+def why_unknown(detail: JobDetail) -> str:
+    """Why there are no figures of what it uses: a sentence."""
+    if not detail.row.holds:
+        return GONE
+    attempt = detail.job.attempt
+    limits = next((each.limits for each in attempt.replicas if each.limits), "") if attempt is not None else ""
+    return f"{NO_CGROUP} (limits: {safe(limits)})." if limits.startswith("soft") else UNMEASURED
+
+
+def _allocation(part: Allocation) -> str:
+    """`n01: 4 CPUs, 16G, 2 cards`."""
+    words = [units.counted(part.cpus, "CPU"), units.memory(part.memory_mib)]
+    if part.card_milli:
+        number = units.cards(part.card_milli)
+        words.append(f"{number} {'card' if part.card_milli == WHOLE_CARD else 'cards' if number > 1 else 'of a card'}")
+    return f"{safe(part.node)}: {', '.join(words)}"
+
+
+def _fact(label: str, text: str) -> Line:
+    return line(Span(f"{INDENT}{label:<{LABEL}}", MUTED), text)

@@ -1,0 +1,323 @@
+"""Conservative backfilling: in the order of the queue, each job gets the earliest hole that those before it leave.
+
+After Mu'alem and Feitelson, "Utilization, Predictability, Workloads, and User Runtime Estimates in Scheduling the IBM
+SP2 with Backfilling", 2001. Planned anew in each cycle, so that an early end moves everybody up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from heapq import heapify, heappop, heappush
+from typing import Self
+
+from msgspec.structs import replace
+
+from cockpit.model.cluster import Backfill
+from cockpit.model.ids import JobId, Millis
+from cockpit.model.job import Job
+from cockpit.model.node import Allocation, Placement
+from cockpit.model.reasons import BehindHead, Reason
+from cockpit.model.spec import NodeSpec
+from cockpit.sched.backfill.course import NEVER, Course, Window
+from cockpit.sched.backfill.delayed import first_delayed
+from cockpit.sched.backfill.easy import InTheWay
+from cockpit.sched.backfill.mixed_hole import mixed_hole
+from cockpit.sched.backfill.reservation import is_certain
+from cockpit.sched.decisions import Reserved
+from cockpit.sched.index import Index
+from cockpit.sched.nodes.room import Room
+from cockpit.sched.placement import Fit, Found, eligible, find, find_among, has_room
+from cockpit.sched.shape import Shape, alternative
+
+
+class Conservative:
+    """One pass: the courses of the nodes, with what the pass has started and reserved so far."""
+
+    guarded = False
+    """Nobody is guarded more than others."""
+
+    def __init__(self, now: Millis, backfill: Backfill, fit: Fit | None) -> None:
+        self.head: JobId | None = None
+        """The first job that waits for room."""
+        self._holes: dict[JobId, Reserved] = {}
+        self._until: dict[JobId, Millis] = {}
+        """When each of them is left again, by the plan."""
+        self._waiting: dict[tuple[JobId, str], Shape] = {}
+        """Who has no place now, in the order of the queue, by partition."""
+        self._put_off: list[tuple[Index, Job, Shape]] = []
+        """Who cannot start now, in order: their holes are looked for when somebody comes who might, or asks for them;
+        with the index that they were found to have no room in."""
+        self._asked: Index | None = None
+        """What `_certain` is about: who starts in a pass is known to end."""
+        self._certain = False
+        self._now = now
+        self._fit = fit
+        self._backfill = backfill
+        self._grain = 1000 * backfill.resolution_seconds or 1
+        self._horizon = Millis(now + 1000 * backfill.window_seconds) if backfill.window_seconds else NEVER
+        self._courses: dict[int, Course] = {}
+        self._own: set[int] = set()
+        """Nodes whose courses no other pass has too; before any other are changed, they are copied."""
+        self._not_before: dict[Shape, tuple[int, Millis]] = {}
+        """The hole that a shape found last, and how long it asked for: whoever asks for as much finds none sooner."""
+
+    @property
+    def reservations(self) -> list[Reserved]:
+        """In the order of the queue."""
+        self.settle()
+        return list(self._holes.values())
+
+    def place(self, index: Index, job: Job, shape: Shape) -> Found | Reason | None:
+        """Room for the job now and for as long as it asks; else why not (None: no room), and its hole is reserved."""
+        if index.too_narrow_for(shape) and self._is_certain(index) and not shape.helpers:
+            self._put_off.append((index, job, shape))
+            self.head = self.head or job.id
+            return None
+        self.settle()
+        head = self.head
+        hole = self._find(index, job, shape)
+        if hole is not None and hole[0] == self._now:
+            return hole[1]
+        return BehindHead(head) if head is not None and has_room(index, shape) else None
+
+    def in_the_way(self, index: Index) -> InTheWay:
+        """Of those who have room now, in this index, though not for as long as they ask: the first ahead of them whom
+        they would delay. They may stay until that one begins."""
+        self.settle()
+        line = Conservative(self._now, self._backfill, self._fit)
+        return first_delayed(line, index, self._waiting, self._holes, self._until)
+
+    def keep(self, index: Index, hole: Reserved, end: Millis) -> None:
+        """It is reserved, also on nodes that nobody has looked at yet."""
+        for order, _ in index.located(hole.placement):
+            self._course(index, order)
+        self._reserve(index, hole.job, hole.placement, hole.reserved_at, end)
+
+    def open_until(self, index: Index, shape: Shape, moment: Millis) -> list[int]:
+        """The nodes where the shape may be from now until then; none where they are too few."""
+        span = moment - self._now
+        for spec in shape.specs:
+            opening = self.opening(index, shape, spec, span, span, self._now)
+            if opening is not None and opening[0] == self._now:
+                return opening[1]
+        return []
+
+    def settle(self) -> None:
+        """Work out what was put off, before anything changes that it depends on."""
+        put_off, self._put_off = self._put_off, []
+        for index, job, shape in put_off:
+            self._find(index, job, shape)
+
+    def _find(self, index: Index, job: Job, shape: Shape) -> tuple[Millis, Found] | None:
+        """The job's hole; where that is not now, it is reserved."""
+        limit = 1000 * job.spec.time_limit_seconds
+        grain = self._grain
+        span = limit if grain == 1 else self._rounded(limit) + (self._now % grain and grain)
+        if shape.helpers:
+            hole = mixed_hole(self, index, shape, span, limit, (self._now, self._horizon))
+        else:
+            hole = self._hole(index, shape, span, limit)
+        if hole is not None and hole[0] == self._now:
+            return hole
+        self._waiting[job.id, shape.partition] = shape
+        if hole is None:
+            return None
+        moment, found = hole
+        self.head = self.head or job.id
+        if job.id not in self._holes:  # else it has one in another partition
+            self._until[job.id] = self._rounded(moment + limit)
+            self._reserve(index, job.id, found.placement, moment, self._until[job.id])
+            self._holes[job.id] = Reserved(
+                job.id, moment, alternative(job.spec, shape, found.spec_index), found.placement
+            )
+        return hole
+
+    def place_cleared(self, cleared: Index, job: Job, shape: Shape, *, still: bool = False) -> Found | None:  # noqa: ARG002 - nobody waits ahead
+        """Room where others have given way; only for the first job that waits, who delays nobody ahead."""
+        if self.head not in (None, job.id):
+            return None
+        self.settle()
+        self._courses.clear()  # whatever has started is in the index by now
+        return find(cleared, shape, self._fit)
+
+    def started(self, index: Index, job: Job, placement: Placement) -> None:
+        if self._holes.pop(job.id, None) is not None:  # of another partition
+            self._plan_anew(index)
+            return
+        end = self._rounded(self._now + 1000 * job.spec.time_limit_seconds)
+        self._reserve(index, job.id, placement, self._now, end)
+
+    def allows(self, index: Index, _job: JobId, end: Millis, placement: Placement) -> bool:
+        """Whether nobody is delayed if the job holds this until then: it is free for so long."""
+        self.settle()
+        located = index.located(placement)
+        return all(
+            _leaves(self._course(index, order).narrowest(self._now, self._rounded(end)), p) for order, p in located
+        )
+
+    def extended(self, index: Index, job: JobId, end: Millis, placement: Placement) -> None:
+        """A job that runs holds this too."""
+        self._reserve(index, job, placement, self._now, self._rounded(end))
+
+    def _plan_anew(self, index: Index) -> None:
+        """A hole is needed no more."""
+        self._courses, self._own, self._not_before = {}, set(), {}
+        for hole in self._holes.values():
+            self.keep(index, hole, self._until[hole.job])
+
+    def is_due_after(self, now: Millis) -> bool:
+        """Whether every hole begins later; one that is not looked for yet begins when somebody leaves."""
+        return all(each.reserved_at > now for each in self._holes.values())
+
+    def keeps_for(self, jobs: Collection[JobId]) -> bool:
+        """Whether one of these is the first that waits; who starts has no hole any more."""
+        return self.head in jobs
+
+    def resumed(self, now: Millis) -> Self:
+        """The same line at a later moment; what happens then leaves this one as it is."""
+        fresh = type(self).__new__(type(self))
+        fresh.__dict__ |= self.__dict__
+        fresh._now = now  # noqa: SLF001 - of its own kind
+        fresh._holes, fresh._not_before = self._holes.copy(), self._not_before.copy()  # noqa: SLF001 - of its own kind
+        fresh._until = self._until.copy()  # noqa: SLF001 - of its own kind
+        fresh._put_off, fresh._waiting = self._put_off.copy(), self._waiting.copy()  # noqa: SLF001 - of its own kind
+        fresh._courses, fresh._own = self._courses.copy(), set()  # noqa: SLF001 - of its own kind
+        return fresh
+
+    def fails_from(self, _reason: Reason | None) -> int:
+        """Every job gets a hole of its own, whatever became of others of its shape."""
+        return NEVER
+
+    def _reserve(self, index: Index, job: JobId, placement: Placement, start: Millis, end: Millis) -> None:
+        for order, part in index.located(placement):
+            if order not in self._courses:  # it is made of an index that has the job
+                continue
+            if order not in self._own:
+                self._own.add(order)
+                self._courses[order] = self._courses[order].copy()
+            self._courses[order].reserve(start, end, job, part)
+
+    def _hole(self, index: Index, shape: Shape, span: int, stay: int) -> tuple[Millis, Found] | None:
+        """The earliest over the shape's alternatives, of equally early ones the first. `span`: the stay in whole steps
+        of the plan."""
+        known_span, after = self._not_before.get(shape, (span, self._now))
+        if known_span > span or after < self._now:
+            after = self._now
+        if (order := self._only_place(index, shape)) is not None:
+            return self._hole_there(index, order, shape, span, after)
+        best: tuple[Millis, int, list[int]] | None = None
+        for number, spec in enumerate(shape.specs):
+            hole = self.opening(index, shape, spec, span, stay, after)
+            if hole is not None and (best is None or hole[0] < best[0]):
+                best = hole[0], number, hole[1]
+        if best is None:
+            return None
+        moment, number, orders = best
+        self._not_before[shape] = (span, moment)
+        if moment > self._horizon:
+            return None
+        return moment, self.among(index, shape, number, orders, moment, span)
+
+    def among(self, index: Index, shape: Shape, number: int, orders: Sequence[int], moment: Millis, span: int) -> Found:
+        """Room for an alternative on the best of these nodes, which have it from the moment on."""
+        rooms = [self._course(index, order).narrowest(moment, Millis(moment + span)) for order in orders]
+        return find_among(rooms, shape, number, self._fit)
+
+    def next_change(self, moment: Millis) -> Millis | None:
+        """When somebody comes or leaves next, on the nodes that were looked at."""
+        steps = (course.next_step(moment) for course in self._courses.values())
+        return min((step for step in steps if step is not None), default=None)
+
+    def _only_place(self, index: Index, shape: Shape) -> int | None:
+        """The node, where there is but one that may hold the shape, which asks for CPUs and memory alone."""
+        floor = index.floor
+        kind = floor.plain_kind(shape) if not floor.reservations else None
+        return floor.members[kind][0] if kind is not None and len(floor.members[kind]) == 1 else None
+
+    def _hole_there(
+        self, index: Index, order: int, shape: Shape, span: int, after: Millis
+    ) -> tuple[Millis, Found] | None:
+        (spec,) = shape.specs
+        moment = self._course(index, order).earliest(spec, span, exclusive=False, after=after)
+        if moment is None:
+            return None
+        self._not_before[shape] = (span, moment)
+        if moment > self._horizon:
+            return None
+        return moment, Found(0, (Allocation(0, index.floor.nodes[order].name, spec.cpus, spec.memory_mib),))
+
+    def opening(
+        self, index: Index, shape: Shape, spec: NodeSpec, span: int, stay: int, after: Millis
+    ) -> tuple[Millis, list[int]] | None:
+        """The first moment at which enough nodes have room for the span, outside reservations for the stay, and all the
+        nodes that have it then."""
+        waiting = []
+        later = replace(shape, barred=()) if shape.barred else shape  # by reservations that may be over then
+        places = eligible(index, later, spec)
+        for order in sorted(places):
+            windows = self._course(index, order).windows(spec, span, exclusive=shape.exclusive, after=after)
+            if index.floor.reservations:
+                windows = _outside(_kept(index, order, shape), windows, stay)
+            if (window := next(windows, None)) is not None:
+                waiting.append((*window, order, windows))
+        heapify(waiting)
+        open_until: dict[int, Millis] = {}
+        while waiting:
+            moment = waiting[0][0]
+            while waiting and waiting[0][0] == moment:
+                _, latest, order, windows = heappop(waiting)
+                open_until[order] = latest
+                if (window := next(windows, None)) is not None:
+                    heappush(waiting, (*window, order, windows))
+            orders = [order for order, latest in open_until.items() if latest >= moment]
+            if len(orders) >= shape.nodes:
+                return moment, sorted(orders)
+        return None
+
+    def _course(self, index: Index, order: int) -> Course:
+        if order not in self._courses:
+            room = index.rooms[order]
+            ends = index.ends
+            if self._grain > 1:
+                ends = {job: self._rounded(ends[job]) for job in room.tenants if job in ends}
+            self._courses[order] = Course(self._now, room, ends)
+            self._own.add(order)
+        return self._courses[order]
+
+    def _is_certain(self, index: Index) -> bool:
+        """Whether there is a hole for everybody."""
+        if index is not self._asked:
+            self._asked, self._certain = index, is_certain(index, self._backfill)
+        return self._certain
+
+    def _rounded(self, moment: int) -> Millis:
+        return Millis(moment if self._grain == 1 else -(-moment // self._grain) * self._grain)
+
+
+def _leaves(room: Room, part: Allocation) -> bool:
+    """Whether so much is free of it."""
+    enough = room.cpus >= part.cpus and room.memory_mib >= part.memory_mib
+    return enough and all(room.free_milli(each.card) >= each.milli for each in part.slices)
+
+
+def _kept(index: Index, order: int, shape: Shape) -> list[tuple[int, int]]:
+    """The spans of time, soonest first, in which a node is kept from the shape."""
+    floor = index.floor
+    found = [floor.reservations[name] for name in floor.kinds[floor.kind_of[order]].reservations]
+    kept = sorted((each.start_at, each.end_at) for each in found if each.name != shape.reservation)
+    named = [(each.end_at, NEVER + 1) for each in found if each.name == shape.reservation]
+    return kept + named
+
+
+def _outside(kept: Sequence[tuple[int, int]], windows: Iterator[Window], span: int) -> Iterator[Window]:
+    """What of the windows is left for a job that stays for the span and must be gone before, or come after."""
+    for earliest, latest in windows:
+        first = earliest
+        for start, end in kept:
+            if min(latest, start - span) >= first:
+                yield first, Millis(min(latest, start - span))
+            first = Millis(max(first, end))
+            if first > latest:
+                break
+        else:
+            yield first, latest

@@ -1,0 +1,171 @@
+"""Who may start before the first job that waits for room: nobody, or (EASY) whoever does not delay it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Self
+
+from msgspec.structs import replace
+
+from cockpit.model.cluster import Backfill
+from cockpit.model.ids import JobId, Millis
+from cockpit.model.job import Job
+from cockpit.model.node import Placement
+from cockpit.model.reasons import BehindHead, Reason, WouldDelay
+from cockpit.sched.backfill.reservation import AnyGuard, is_certain, reserve, within
+from cockpit.sched.decisions import Reserved
+from cockpit.sched.index import Index
+from cockpit.sched.placement import Fit, Found, find
+from cockpit.sched.shape import Shape, alternative
+
+InTheWay = Mapping[tuple[JobId, str], WouldDelay]
+"""By job and partition."""
+
+
+class InOrder:
+    """One pass in which nothing passes the first job that waits for room."""
+
+    def __init__(self, now: Millis, backfill: Backfill, fit: Fit | None) -> None:
+        self.head: JobId | None = None
+        """The first job that waits for room."""
+        self._guard: AnyGuard | None = None
+        self._promised: Index | None = None
+        """As things stood when a reservation became certain that nobody has asked for yet."""
+        self._guarded: tuple[Job, Shape] | None = None
+        """Whose reservation it is, and what it was tried as; None: no job has one."""
+        self._now = now
+        self._backfill = backfill
+        self._fit = fit
+
+    @property
+    def guarded(self) -> bool:
+        """Whether some job has its reservation."""
+        return self._guarded is not None
+
+    @property
+    def guard(self) -> AnyGuard | None:
+        """The head's reservation; None: nobody knows when it has room, or not within the window."""
+        if self._promised is not None and self._guarded is not None:
+            self._guard = reserve(self._promised, self._now, self._backfill, *self._guarded)
+            self._promised = None
+        return self._guard
+
+    @property
+    def reservations(self) -> list[Reserved]:
+        if self.guard is None or self._guarded is None:
+            return []
+        (job, shape), reserved = self._guarded, self.guard.reservation()
+        return [replace(reserved, spec_index=alternative(job.spec, shape, reserved.spec_index))]
+
+    def place(self, index: Index, job: Job, shape: Shape) -> Found | Reason | None:
+        """Room for the job now; else why not (None: no room), and the first of these gets a reservation."""
+        found = find(index, shape, self._fit)
+        if found is None:
+            if self._guarded is None:
+                self._keep_room(index, job, shape)
+            self.head = self.head or job.id
+            return None
+        if self.head in (None, job.id):  # it does not stand in its own way in another partition
+            return found
+        return self.beside_head(index, job, shape, found)
+
+    def settle(self) -> None:
+        """Work out what was put off, before anything changes that it depends on."""
+        _ = self.guard
+
+    def _keep_room(self, index: Index, job: Job, shape: Shape) -> None:
+        """Give the job its reservation, where it can have one."""
+        if is_certain(index, self._backfill) and not shape.helpers:
+            self._promised = index
+        else:
+            self._guard = reserve(index, self._now, self._backfill, job, shape)
+        if self._promised is not None or self._guard is not None:
+            self._guarded = job, shape
+
+    def beside_head(self, _index: Index, _job: Job, _shape: Shape, _found: Found) -> Found | Reason:
+        """The room found, other room, or why the job has to wait behind the head."""
+        assert self.head is not None
+        return BehindHead(self.head)
+
+    def place_cleared(self, cleared: Index, job: Job, shape: Shape, *, still: bool = False) -> Found | None:
+        """Room where others have given way, unless somebody ahead would be delayed by it. `still`: some of them stand
+        still, and so leave later than was known."""
+        before = self.guard
+        if still and before is not None and self.head != job.id:
+            self._guard = within(before, cleared)
+            if self._guard is None:
+                self._guard = before
+                return None
+        found = self.place(cleared, job, shape)
+        if not isinstance(found, Found):
+            self._guard = before
+            return None
+        return found
+
+    def started(self, _index: Index, _job: Job, _placement: Placement) -> None:
+        """The job starts there."""
+
+    def allows(self, _index: Index, job: JobId, _end: Millis, _placement: Placement) -> bool:
+        """Whether nobody is delayed if the job holds this until then."""
+        return self.head in (None, job)
+
+    def extended(self, _index: Index, _job: JobId, _end: Millis, _placement: Placement) -> None:
+        """A job that runs, or is about to, holds this too."""
+
+    def is_due_after(self, now: Millis) -> bool:
+        """Whether the head's moment is still to come."""
+        if self._promised is not None and self._promised.departures[0][0] > now:
+            return True
+        return self.guard is None or self.guard.reserved_at > now
+
+    def keeps_for(self, jobs: Collection[JobId]) -> bool:
+        """Whether one of these is the first that waits, or has its reservation."""
+        return self.head in jobs or (self._guarded is not None and self._guarded[0].id in jobs)
+
+    def resumed(self, now: Millis) -> Self:
+        """The same line at a later moment; what happens then leaves this one as it is."""
+        fresh = type(self).__new__(type(self))
+        fresh.__dict__ |= self.__dict__
+        fresh._now = now  # noqa: SLF001 - of its own kind
+        return fresh
+
+    def in_the_way(self, _index: Index) -> InTheWay:
+        """Whom a job would delay, where that is not the same for all of its shape."""
+        return {}
+
+    def fails_from(self, _reason: Reason | None) -> int:
+        """The time limit, in seconds, from which on every job of a shape fails of which one failed for this reason."""
+        return 0
+
+    def end(self, job: Job) -> Millis:
+        """When it is gone at the latest if it starts now."""
+        return Millis(self._now + 1000 * job.spec.time_limit_seconds)
+
+
+class Easy(InOrder):
+    """One pass in which others may pass the head as long as its reservation holds."""
+
+    def beside_head(self, index: Index, job: Job, shape: Shape, found: Found) -> Found | Reason:
+        guard, end = self.guard, self.end(job)
+        if guard is None or guard.head == job.id or guard.admits(job.id, end, found.placement):
+            return found
+        other = find(index, shape, self._fit, avoid=guard.reserved_nodes)
+        if other is not None and guard.admits(job.id, end, other.placement):
+            return other
+        return WouldDelay(guard.head, guard.reserved_at)
+
+    def started(self, _index: Index, job: Job, placement: Placement) -> None:
+        if self._guard is not None and self._guard.head != job.id:
+            self._guard = self._guard.beside(job.id, self.end(job), placement)
+
+    def allows(self, _index: Index, job: JobId, end: Millis, placement: Placement) -> bool:
+        guard = self.guard
+        return guard is None or guard.head == job or guard.admits(job, end, placement)
+
+    def extended(self, _index: Index, job: JobId, end: Millis, placement: Placement) -> None:
+        if self._guard is not None and self._guard.head != job:
+            self._guard = self._guard.beside(job, end, placement)
+
+    def fails_from(self, reason: Reason | None) -> int:
+        """Delaying the head is a matter of the time limit."""
+        return (reason.reserved_at - self._now) // 1000 + 1 if isinstance(reason, WouldDelay) else 0

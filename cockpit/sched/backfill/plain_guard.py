@@ -1,0 +1,94 @@
+"""The head's guard where the head asks for CPUs and memory alone on one node of one kind without cards: there numbers
+say all, and no room need be made up that nobody is in yet."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from cockpit.model.ids import JobId, Millis
+from cockpit.model.node import Allocation, Placement
+from cockpit.sched.decisions import Reserved
+from cockpit.sched.index import Index
+from cockpit.sched.shape import Shape
+
+if TYPE_CHECKING:
+    from cockpit.sched.nodes.floor import Floor
+
+Free = dict[int, tuple[int, int]]
+"""CPUs and memory by order of node."""
+
+
+class PlainGuard:
+    """As `reservation.Guard`."""
+
+    def __init__(self, head: JobId, shape: Shape, reserved_at: Millis, free: Free, floor: Floor) -> None:
+        """`free`: of the nodes that hold the head at its moment, what is free on them then."""
+        self.head, self.shape, self.reserved_at = head, shape, reserved_at
+        self._free, self._floor = free, floor
+
+    def admits(self, _job: JobId, end: Millis, placement: Placement) -> bool:
+        """Whether the head still has its room if a job holds this placement until `end`."""
+        return end <= self.reserved_at or len(self._free) > len(self._lost(self._met(placement)))
+
+    def beside(self, _job: JobId, end: Millis, placement: Placement) -> PlainGuard:
+        """The guard once a job, which was admitted, has started."""
+        if end <= self.reserved_at:
+            return self
+        met = self._met(placement)
+        left = self._free | met
+        for order in self._lost(met):
+            del left[order]
+        return PlainGuard(self.head, self.shape, self.reserved_at, left, self._floor)
+
+    def reservation(self) -> Reserved:
+        (spec,) = self.shape.specs
+        name = self._floor.nodes[self._chosen].name
+        return Reserved(self.head, self.reserved_at, 0, (Allocation(0, name, spec.cpus, spec.memory_mib),))
+
+    @cached_property
+    def reserved_nodes(self) -> frozenset[int]:
+        """The order of the node that the head gets as things stand."""
+        return frozenset((self._chosen,))
+
+    @property
+    def _chosen(self) -> int:
+        """The tightest."""
+        return min(self._free, key=lambda order: (self._free[order], order))
+
+    def _met(self, placement: Placement) -> Free:
+        """What a job there would leave of those nodes that it is on."""
+        position, found = self._floor.position, self._free
+        left: Free = {}
+        for part in placement:
+            order = position[part.node]
+            if order in found:
+                cpus, memory_mib = found[order]
+                left[order] = (cpus - part.cpus, memory_mib - part.memory_mib)
+        return left
+
+    def _lost(self, met: Mapping[int, tuple[int, int]]) -> list[int]:
+        (spec,) = self.shape.specs
+        return [order for order, (cpus, memory) in met.items() if cpus < spec.cpus or memory < spec.memory_mib]
+
+
+def reserve_plainly(index: Index, now: Millis, head: JobId, shape: Shape, kind: int) -> PlainGuard | None:
+    """As `reservation.reserve`, of a head that has no room now, on the nodes of that kind."""
+    (spec,) = shape.specs
+    floor, rooms = index.floor, index.rooms
+    freed: Free = {}
+    found: Free = {}
+    moment = now
+    for end, _, located in index.departures:
+        if end > moment:
+            if found:
+                break
+            moment = end
+        for order, part in located:
+            if floor.kind_of[order] == kind:
+                cpus, memory_mib = freed.get(order) or (rooms[order].cpus, rooms[order].memory_mib)
+                free = freed[order] = (cpus + part.cpus, memory_mib + part.memory_mib)
+                if free[0] >= spec.cpus and free[1] >= spec.memory_mib:
+                    found[order] = free
+    return PlainGuard(head, shape, moment, found, floor) if found else None

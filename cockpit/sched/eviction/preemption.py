@@ -1,0 +1,106 @@
+"""Who may preempt whom, in what order, and how: Slurm's preempt/qos and preempt/partition_prio.
+
+Source: slurm.conf(5) PreemptType, PreemptMode, PreemptExemptTime, GraceTime; sacctmgr(1) Preempt, PreemptMode;
+`src/plugins/preempt/{qos,partition_prio}`. Of equal rank the youngest goes first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from cockpit.model.cluster import PreemptType
+from cockpit.model.eviction import EvictionMode, Grounds
+from cockpit.model.ids import Millis
+from cockpit.model.job import OCCUPYING, Job, JobState
+from cockpit.sched.eviction.claims import Offer
+from cockpit.sched.eviction.concessions import going, standing_still
+from cockpit.sched.index import Index
+from cockpit.sched.rules.precedence import NO_PARTITION, NO_QOS, WITHIN, mode_of, partition_of
+
+if TYPE_CHECKING:
+    from cockpit.sched.rules.rulebook import Rulebook
+    from cockpit.sched.snapshot import Snapshot
+
+
+class Preemption:
+    """The rules for one pass."""
+
+    def __init__(self, rules: Rulebook, snapshot: Snapshot, priority_of: Callable[[Job, str], int]) -> None:
+        self._cluster, self._accounts = rules.cluster, rules.accounts
+        self._jobs, self._now = snapshot.jobs, snapshot.now
+        self._priority_of = priority_of
+        self._by_qos = rules.cluster.preemption.kind == PreemptType.QOS
+        self._exempt_until: Millis | None = None
+
+    def offers(self, job: Job, partition: str, index: Index) -> Sequence[Offer]:
+        """Of the lowest rank and the youngest first."""
+        below = [other for other in self._running(index) if self._may(job, partition, other)]
+        below.sort(key=lambda other: (self._rank(other), -_started(other), -other.id))
+        return [offer for other in below for offer in self._offer(other, index)]
+
+    @property
+    def alike(self) -> bool:
+        return not (self._by_qos and WITHIN in self._cluster.preemption.mode)
+
+    def next_at(self) -> Millis | None:
+        return self._exempt_until
+
+    def _running(self, index: Index) -> Iterator[Job]:
+        """Who holds something, has not begun in this very pass, and is not about to go anyway."""
+        found = (self._jobs.get(job) for job in index.placed)
+        return (job for job in found if job is not None and _can_give_way(job))
+
+    def _may(self, job: Job, partition: str, other: Job) -> bool:
+        if not self._by_qos:
+            tier = (self._cluster.partition(partition) or NO_PARTITION).priority_tier
+            return partition_of(self._cluster, other).priority_tier < tier
+        own = self._accounts.qos.get(job.qos, NO_QOS)
+        if own.name and other.qos == own.name:
+            return WITHIN in self._cluster.preemption.mode and self._is_before(job, partition, other)
+        return other.qos in own.preempt
+
+    def _is_before(self, job: Job, partition: str, other: Job) -> bool:
+        held_in = other.attempt.partition if other.attempt is not None else ""
+        return self._priority_of(job, partition) > self._priority_of(other, held_in)
+
+    def _rank(self, other: Job) -> int:
+        if self._by_qos:
+            return self._accounts.qos.get(other.qos, NO_QOS).priority
+        return partition_of(self._cluster, other).priority_tier
+
+    def _offer(self, other: Job, index: Index) -> Iterable[Offer]:
+        mode = mode_of(self._cluster, self._accounts, other)
+        if mode is None:
+            return ()
+        grounds = Grounds.QOS if self._by_qos else Grounds.PARTITION
+        if mode is EvictionMode.SUSPEND:
+            if other.state is not JobState.RUNNING:
+                return ()
+            return (Offer(standing_still(index, other.id), mode, grounds),)
+        if (until := self._exempt(other)) > self._now:
+            self._exempt_until = min(until, self._exempt_until or until)
+            return ()
+        return (Offer(going(index, other.id), mode, grounds, self._grace(other)),)
+
+    def _exempt(self, other: Job) -> Millis:
+        """Until when it may not be cancelled or requeued."""
+        own = self._accounts.qos.get(other.qos, NO_QOS).exempt_seconds if self._by_qos else None
+        seconds = self._cluster.preemption.exempt_seconds if own is None else own
+        return Millis(_started(other) + 1000 * seconds)
+
+    def _grace(self, other: Job) -> int:
+        """One that goes on from its checkpoints has its own time to write one, where that is longer."""
+        own = other.spec.checkpoint_seconds
+        if self._by_qos:
+            return max(own, self._accounts.qos.get(other.qos, NO_QOS).grace_seconds)
+        return max(own, partition_of(self._cluster, other).grace_seconds)
+
+
+def _can_give_way(job: Job) -> bool:
+    return job.state in OCCUPYING and job.state is not JobState.SUSPENDED and job.ending is None
+
+
+def _started(job: Job) -> Millis:
+    assert job.attempt is not None
+    return job.attempt.placed_at

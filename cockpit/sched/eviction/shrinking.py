@@ -1,0 +1,93 @@
+"""Shrink before evict: elastic jobs give up workers before any running job has to go.
+
+Source: EL-01 and SC-09. A job may be asked for its youngest workers, down to its min; its eldest stay together. Who may
+take whose room is not decided here: whoever may be evicted may be shrunk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+
+from cockpit.model.eviction import EvictionMode
+from cockpit.model.ids import JobId
+from cockpit.model.job import Job
+from cockpit.model.node import Allocation, Placement
+from cockpit.sched.decisions import Eviction
+from cockpit.sched.eviction.claims import Offer
+from cockpit.sched.eviction.concessions import Concession, fewest, given_way
+from cockpit.sched.index import Index
+from cockpit.sched.shape import Shape
+
+Workers = Mapping[JobId, Collection[int]]
+"""Ranks by job."""
+NOBODY: Workers = {}
+
+
+def staying(held: Placement, job: Job, going: Workers = NOBODY) -> Placement:
+    """What of it a running job keeps once those workers are gone that are on their way out, or are to go."""
+    out = {each.rank for each in job.leaving}.union(going.get(job.id, ()))
+    return tuple([part for part in held if part.rank not in out])
+
+
+def spare_workers(job: Job, going: Workers = NOBODY) -> Sequence[Allocation]:
+    """Those that it can do without, the youngest first."""
+    if job.spec.elastic is None or job.attempt is None:
+        return ()
+    left = sorted(staying(job.attempt.placement, job, going), key=lambda part: -part.rank)
+    return left[: max(0, len(left) - job.spec.elastic.min_workers)]
+
+
+def smaller(offers: Iterable[Offer], jobs: Mapping[JobId, Job], index: Index, going: Workers) -> list[Offer]:
+    """One offer for each worker that a job on offer can do without: whoever is to give way rather than others comes
+    first, its youngest worker before all."""
+    return [each for offer in offers for each in _of_workers(offer, jobs[offer.concession.job], index, going)]
+
+
+def _of_workers(offer: Offer, job: Job, index: Index, going: Workers) -> Iterator[Offer]:
+    grace = job.spec.grace_seconds if offer.mode is EvictionMode.SUSPEND else offer.grace_seconds
+    if job.spec.elastic is not None and job.spec.elastic.grace_seconds is not None:
+        grace = job.spec.elastic.grace_seconds
+    for part in spare_workers(job, going):
+        if (order := index.floor.position.get(part.node)) is not None:
+            yield Offer(Concession(job.id, ((order, None),)), EvictionMode.SHRINK, offer.grounds, grace, part.rank)
+
+
+def chosen(
+    index: Index, shape: Shape, workers: Sequence[Offer], evicted_from: Callable[[Index], Sequence[Offer]]
+) -> list[Offer] | None:
+    """Who gives way so that the shape has room: workers alone where they suffice; else the fewest jobs that have to go
+    beside all of them, and then only the workers that are needed still. None: it would not be enough.
+
+    `evicted_from`: the jobs that may be evicted, as an index has them in which the workers have gone.
+    """
+    alone = fewest(index, shape, [each.concession for each in workers])
+    if alone is not None:
+        return _those(workers, alone)
+    without = given_way(index, [each.concession for each in workers])
+    offers = evicted_from(without)
+    going = fewest(without, shape, [each.concession for each in offers])
+    if going is None:
+        return None
+    evicted = [each for each in evicted_from(index) if each.concession.job in {one.job for one in going}]
+    gone = {each.concession.job for each in evicted}
+    others = [each for each in workers if each.concession.job not in gone]
+    after = given_way(index, [each.concession for each in evicted])
+    needed = fewest(after, shape, [each.concession for each in others])
+    return [*_those(others, needed or ()), *evicted]
+
+
+def _those(offers: Iterable[Offer], concessions: Collection[Concession]) -> list[Offer]:
+    return [each for each in offers if each.concession in concessions]
+
+
+def evictions(offers: Iterable[Offer], for_job: JobId) -> list[Eviction]:
+    """What the chosen offers come to: one for each job, with all of its workers that go."""
+    found: dict[JobId, Eviction] = {}
+    for each in offers:
+        job = each.concession.job
+        ranks = () if each.rank is None else (each.rank,)
+        before = found[job].ranks if job in found else ()
+        found[job] = Eviction(
+            job, for_job, each.mode, each.grounds, each.grace_seconds, tuple(sorted((*before, *ranks)))
+        )
+    return list(found.values())

@@ -1,0 +1,1 @@
+"""What nodes are and have free."""

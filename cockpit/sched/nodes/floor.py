@@ -1,0 +1,161 @@
+"""What does not change while a cluster's nodes stay what they are: their kinds, and which of them serve whom."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from cockpit.model.labels import Taint
+from cockpit.model.node import Card, Node, NodeState
+from cockpit.model.reasons import Reason
+from cockpit.model.spec import NodeSpec
+from cockpit.sched.nodes.cards import accepts, can_be_whole, share_taken, shareable
+from cockpit.sched.nodes.eligibility import suits
+from cockpit.sched.nodes.reserved import reserving
+from cockpit.sched.nodes.room import Room, room_of
+from cockpit.sched.rules.partitions import memberships
+from cockpit.sched.shape import Shape
+from cockpit.sched.snapshot import Snapshot
+
+
+class Kind(msgspec.Struct, frozen=True):
+    """Nodes that the same requests may use: pool, driver version, labels, taints, partitions, reservations, service and
+    cards agree; CPUs and memory need not."""
+
+    number: int
+    pool: str
+    dedicated: bool
+    driver_version: str
+    labels: dict[str, str]
+    taints: tuple[Taint, ...]
+    up: bool
+    cards: tuple[Card, ...]
+    """Of one such node."""
+    partitions: tuple[str, ...]
+    """Empty: it runs no jobs."""
+    reservations: tuple[str, ...]
+    """By which it is, was or will be kept."""
+
+    @property
+    def whole_cards(self) -> int:
+        return sum(map(can_be_whole, self.cards))
+
+
+class Floor:
+    """What does not change while the nodes and whom they serve stay the same, and what was found out about it."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        nodes, self.cluster, self.reservations = snapshot.nodes, snapshot.cluster, dict(snapshot.reservations)
+        self.version = snapshot.nodes_version
+        self.nodes = tuple(nodes.values())
+        self.position = {name: order for order, name in enumerate(nodes)}
+        partitions = memberships(snapshot.cluster, self.nodes)
+        reservations = reserving(snapshot.reservations, self.nodes)
+        self.never: dict[Shape, Reason | None] = {}
+        self.at_hand: dict[object, Any] = {}
+        """What policies worked out; one that works takes its own away meanwhile."""
+        self._kinds_for: dict[object, list[Kind]] = {}
+        self._places_for: dict[object, frozenset[int]] = {}
+        self._plain: dict[Shape, int | None] = {}
+        self.kind_of: list[int] = []
+        kinds: dict[object, Kind] = {}
+        for node, belongs, kept in zip(self.nodes, partitions, reservations, strict=True):
+            up = node.state is NodeState.UP
+            cards = tuple((card.model, card.slices, can_be_whole(card)) for card in node.cards)
+            labels = tuple(sorted(node.labels.items())) if node.labels else ()
+            alike = (node.pool, node.dedicated, node.driver_version, labels, node.taints, up, cards, belongs, kept)
+            kind = kinds.get(alike)
+            if kind is None:
+                kind = kinds[alike] = _kind(len(kinds), node, belongs, kept)
+            self.kind_of.append(kind.number)
+        self.kinds = tuple(kinds.values())
+        self.members: list[list[int]] = [[] for _ in self.kinds]
+        for order, number in enumerate(self.kind_of):
+            self.members[number].append(order)
+        self.sizes = _by_size(self.nodes, self.kind_of)
+
+    def of(self, snapshot: Snapshot) -> bool:
+        """Whether it is still that of the snapshot."""
+        same_nodes = self.version == snapshot.nodes_version
+        return same_nodes and self.cluster == snapshot.cluster and self.reservations == snapshot.reservations
+
+    def kinds_for(self, shape: Shape, spec: NodeSpec) -> list[Kind]:
+        """Kinds in service that the shape may use and whose cards, all free, suffice for one replica."""
+        asked = shape if spec is shape.specs[0] else (shape, spec)
+        found = self._kinds_for.get(asked)
+        if found is None:
+            found = [kind for kind in self.kinds if kind.up and admits(kind, shape) and _has_cards(kind, spec)]
+            self._kinds_for[asked] = found
+        return found
+
+    def plain_kind(self, shape: Shape) -> int | None:
+        """The number of the only kind that serves the shape, where it asks for CPUs and memory on one node alone: then
+        the tightest node is the best."""
+        try:
+            return self._plain[shape]
+        except KeyError:
+            (spec, *others) = shape.specs
+            chooses = (
+                shape.nodes > 1 or others or shape.helpers or spec.card_milli or shape.exclusive or shape.node_names
+            ) or not spec.cpus
+            kinds = self.kinds_for(shape, spec) if not chooses else []
+            self._plain[shape] = kinds[0].number if len(kinds) == 1 else None
+            return self._plain[shape]
+
+    def places_for(self, shape: Shape, spec: NodeSpec) -> frozenset[int]:
+        """The nodes of those kinds, by order; pins count nothing here."""
+        asked = shape if spec is shape.specs[0] else (shape, spec)
+        found = self._places_for.get(asked)
+        if found is None:
+            found = frozenset(order for kind in self.kinds_for(shape, spec) for order in self.members[kind.number])
+            self._places_for[asked] = found
+        return found
+
+
+def _kind(number: int, node: Node, partitions: tuple[str, ...], reservations: tuple[str, ...]) -> Kind:
+    return Kind(
+        number=number,
+        pool=node.pool,
+        dedicated=node.dedicated,
+        driver_version=node.driver_version,
+        labels=node.labels,
+        taints=node.taints,
+        up=node.state is NodeState.UP,
+        cards=node.cards,
+        partitions=partitions,
+        reservations=reservations,
+    )
+
+
+def _by_size(nodes: Sequence[Node], kind_of: Sequence[int]) -> list[tuple[Room, list[Node]]]:
+    """Nodes that are equal when empty, with the empty room of one of them."""
+    sizes: dict[tuple[int, int, int], tuple[Room, list[Node]]] = {}
+    for node, kind in zip(nodes, kind_of, strict=True):
+        size = (kind, node.cpus, node.memory_mib)
+        if size not in sizes:
+            sizes[size] = (room_of(node, 0, kind, ()), [])
+        sizes[size][1].append(node)
+    return list(sizes.values())
+
+
+def admits(kind: Kind, shape: Shape) -> bool:
+    """Whether the kind suits the shape and serves it."""
+    return suits(kind, shape) and serves(kind, shape)
+
+
+def serves(kind: Kind, shape: Shape) -> bool:
+    """Whether it is in the shape's partition, and not kept from it by a reservation."""
+    return (
+        shape.partition in kind.partitions
+        and (not shape.reservation or shape.reservation in kind.reservations)
+        and not any(name in kind.reservations for name in shape.barred)
+    )
+
+
+def _has_cards(kind: Kind, spec: NodeSpec) -> bool:
+    usable = [card for card in kind.cards if accepts(spec, card)]
+    if spec.shares_a_card:
+        return any(share_taken(card, spec.card_milli) <= shareable(card) for card in usable)
+    return spec.whole_cards <= sum(map(can_be_whole, usable))

@@ -1,0 +1,1 @@
+"""Who comes first: priority by its factors, fair share, usage."""

@@ -1,0 +1,277 @@
+"""Priorities of long queues, in columns: one row for each queued job and partition, every step elementwise.
+
+The doubles are those of `factors`, operation by operation. The rows are only a memory of what a claim says: they follow
+the queue, and what is made of them is the same as if they were new. The one module that imports numpy, and itself
+imported late: a short queue never pays for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, cast, overload
+
+import numpy as np
+
+from cockpit.model.accounts import AssocKey
+from cockpit.model.ids import JobId
+from cockpit.model.job import Job, JobState
+from cockpit.sched.entries import URGENCY, Entry, by_seniority, partitions_of
+from cockpit.sched.priority.factors import MOST
+from cockpit.sched.priority.scale import Claim, Scale
+from cockpit.sched.request import OPEN
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from cockpit.sched.priority.measure import Measure
+    from cockpit.sched.request import Ask, Bounds, RequestBook
+    from cockpit.sched.snapshot import Highest, Snapshot
+
+FIELDS = 9
+SINCE, ASSOC, SIZE, PARTITION, QOS, TRES, SITE, NICE, FIXED = range(FIELDS)
+"""Fields of a row: when age begins (infinity: not yet), the contributions that stay, nice, and a priority that is fixed
+because the job is held or it was set directly (NaN: it is counted)."""
+
+KEYS = 4
+ASSOCIATION, TIER, URGENT, WAITS = range(KEYS)
+"""Whole numbers of a row: where its fair share stands, its tier (the highest is 0), its urgency (likewise), and whether
+it waits at all."""
+
+_FIRST_STEP, _LONGEST_STEP = 64, 8192
+"""So many rows are looked at together: bounds tighten fastest at the beginning of a pass."""
+_NEVER = float("inf")
+_COUNTED = float("nan")
+
+
+class Order(Sequence[Entry]):
+    """Entries, best first, that are looked up when they are asked for: most of a long order never is."""
+
+    def __init__(self, jobs: Sequence[Job], partitions: Sequence[str], rows: NDArray[np.int64]) -> None:
+        self.rows = rows
+        self._jobs = jobs
+        self._partitions = partitions
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __iter__(self) -> Iterator[Entry]:
+        rows = self.rows.tolist()
+        return zip(map(self._jobs.__getitem__, rows), map(self._partitions.__getitem__, rows), strict=True)
+
+    @overload
+    def __getitem__(self, place: int) -> Entry: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[Entry]: ...
+    def __getitem__(self, place: int | slice) -> Entry | list[Entry]:
+        if isinstance(place, slice):
+            return list(Order(self._jobs, self._partitions, self.rows[place]))
+        row = int(self.rows[place])
+        return self._jobs[row], self._partitions[row]
+
+
+class Ranked:
+    """The queue of one pass, in columns."""
+
+    def __init__(self, asks: Sequence[Ask | None], marks: NDArray[np.int64], rows: NDArray[np.int64]) -> None:
+        """`rows`: those that wait, best first; each has its ask."""
+        self._asks = asks
+        self._marks = marks
+        self._rows = rows
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __iter__(self) -> Iterator[Ask]:
+        return filter(None, map(self._asks.__getitem__, self._rows.tolist()))
+
+    def unbounded(self, count: int) -> Bounds:
+        return cast("Bounds", np.full(count, OPEN, np.int64))
+
+    def open(self, shapes: Bounds, requests: Bounds) -> Iterator[Ask]:
+        start, step = 0, _FIRST_STEP
+        while start < len(self._rows):
+            for row in self._within(self._rows[start : start + step], shapes, requests):
+                ask = self._asks[row]
+                assert ask is not None
+                if ask.seconds < shapes[ask.shape] and ask.seconds < requests[ask.number]:
+                    yield ask
+            start, step = start + step, min(2 * step, _LONGEST_STEP)
+
+    def _within(self, rows: NDArray[np.int64], shapes: Bounds, requests: Bounds) -> list[int]:
+        shape, number, seconds = self._marks[:, rows]
+        within = (seconds < np.asarray(shapes)[shape]) & (seconds < np.asarray(requests)[number])
+        found: list[int] = rows[within].tolist()
+        return found
+
+
+class Columns:
+    """Rows in order of seniority. A job that leaves the queue leaves its rows behind, for it may come back."""
+
+    def __init__(self, scale: Scale, snapshot: Snapshot) -> None:
+        self._scale = scale
+        self._version = snapshot.version
+        self._jobs: list[Job] = []
+        self._partitions: list[str] = []
+        self._rows: dict[JobId, range] = {}
+        self._youngest = (0, 0)
+        self._associations: dict[AssocKey | None, int] = {None: 0}
+        """Where each one's fair share stands in a column of them."""
+        room = 1024 + 2 * len(snapshot.queue)
+        self._fields: NDArray[np.float64] = np.zeros((FIELDS, room))
+        self._keys: NDArray[np.int64] = np.zeros((KEYS, room), np.int64)
+        self._tiers = {tier: place for place, tier in enumerate(sorted({1, *scale.tiers.values()}, reverse=True))}
+        self._book: RequestBook | None = None
+        """By whose numbers the rows are marked."""
+        self._asks: list[Ask | None] = []
+        self._marks: NDArray[np.int64] = np.zeros((3, room), np.int64)
+        """Of each row's ask: the numbers of its request and shape, and the time limit."""
+        self._unmarked: list[int] = []
+        for job in sorted(snapshot.queue, key=by_seniority):
+            self._append(job)
+
+    def follow(self, scale: Scale, snapshot: Snapshot) -> bool:
+        """Take over what happened to the queue; False where only new columns can."""
+        if scale is not self._scale:
+            return False
+        if snapshot.version != self._version:
+            if snapshot.touched is None or not snapshot.changes_from <= self._version <= snapshot.version:
+                return False
+            if snapshot.touched:
+                self._jobs, self._partitions = self._jobs.copy(), self._partitions.copy()
+            if not all(self._amend(job, snapshot.jobs.get(job)) for job in snapshot.touched):
+                return False
+            self._version = snapshot.version
+        return len(self._jobs) <= 1024 + 2 * int(np.count_nonzero(self._key(WAITS)))
+
+    def ranked(self, measure: Measure, floor: Highest) -> tuple[Order, Iterable[int]]:
+        """The entries, best first, and their priorities."""
+        totals = self.totals(measure)
+        if floor:
+            totals = np.where(np.isnan(self._field(FIXED)), np.maximum(totals, self._floor(floor)), totals)
+        rows = self._sorted(totals)
+        return Order(self._jobs, self._partitions, rows), map(int, map(totals.__getitem__, rows))
+
+    def line_up(self, book: RequestBook, order: Order) -> Ranked:
+        """The order, which these columns gave, ready for a pass."""
+        count = len(self._jobs)
+        if book.tidied(count) or book is not self._book:
+            self._book, self._asks, self._unmarked = book, [None] * count, order.rows.tolist()
+        self._asks += [None] * (count - len(self._asks))
+        for row in self._unmarked:
+            if self._keys[WAITS, row]:
+                ask = self._asks[row] = book.ask(self._jobs[row], self._partitions[row])
+                self._marks[:, row] = ask.shape, ask.number, ask.seconds
+        self._unmarked = []
+        return Ranked(self._asks, self._marks, order.rows)
+
+    def totals(self, measure: Measure) -> NDArray[np.int64]:
+        """Every row's priority, clamped and truncated; of rows that do not wait too. `factors.weighted_sum`."""
+        weights, priority = measure.scale.priority.weights, measure.scale.priority
+        most = max(1, 1000 * priority.max_age_seconds)
+        age = measure.at - self._field(SINCE)
+        np.maximum(age, 0.0, out=age)
+        age /= most
+        np.minimum(age, 1.0, out=age)
+        named = np.multiply(age, weights.age, out=age)
+        named += self._field(ASSOC)
+        named += (self._fairshare(measure) * weights.fairshare)[self._key(ASSOCIATION)]
+        for field in (SIZE, PARTITION, QOS, TRES, SITE):
+            named += self._field(field)
+        named -= self._field(NICE)
+        counted = np.clip(named, 1.0, float(MOST), out=named).astype(np.int64)
+        fixed = self._field(FIXED)
+        np.copyto(counted, fixed, where=~np.isnan(fixed), casting="unsafe")
+        return counted
+
+    def _field(self, field: int) -> NDArray[np.float64]:
+        row: NDArray[np.float64] = self._fields[field, : len(self._jobs)]
+        return row
+
+    def _key(self, key: int) -> NDArray[np.int64]:
+        row: NDArray[np.int64] = self._keys[key, : len(self._jobs)]
+        return row
+
+    def _fairshare(self, measure: Measure) -> NDArray[np.float64]:
+        return np.array([measure.shares.get(key, 0.0) if key else 0.0 for key in self._associations])
+
+    def _floor(self, floor: Highest) -> NDArray[np.int64]:
+        entries = zip(self._jobs, self._partitions, strict=True)
+        return np.array([floor.get(job.id, {}).get(name, 0) for job, name in entries], np.int64)
+
+    def _sorted(self, totals: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The rows that wait, by tier, priority, urgency and seniority.
+
+        One integer says all of it, with the row itself last: sorting integers is faster than checking their order.
+        """
+        count = len(self._jobs)
+        bits = count.bit_length()
+        places = self._key(TIER) << 32
+        places += MOST
+        places -= totals
+        if not self._scale.priority.weights.qos:
+            places <<= 2
+            places += self._key(URGENT)
+        places <<= bits
+        places += np.arange(count)
+        places = places[self._key(WAITS) > 0]
+        places.sort()
+        places &= (1 << bits) - 1
+        return places
+
+    def _append(self, job: Job) -> bool:
+        """As the youngest; False where it is not."""
+        if (seniority := by_seniority(job)) < self._youngest:
+            return False
+        self._youngest = seniority
+        first = len(self._jobs)
+        self._rows[job.id] = range(first, first + len(partitions_of(job)))
+        self._jobs += [job] * len(partitions_of(job))
+        self._partitions += partitions_of(job)
+        while len(self._jobs) > self._keys.shape[1]:
+            self._grow()
+        self._write(job)
+        return True
+
+    def _amend(self, job: JobId, now: Job | None) -> bool:
+        """The job is as `now` says; False where its rows would have to move."""
+        rows = self._rows.get(job, range(0))
+        if now is None or now.state is not JobState.QUEUED:
+            self._keys[WAITS, rows.start : rows.stop] = False
+            return True
+        if self._partitions[rows.start : rows.stop] != list(partitions_of(now)):
+            self._keys[WAITS, rows.start : rows.stop] = False
+            return self._append(now)
+        self._write(now)
+        return True
+
+    def _write(self, job: Job) -> None:
+        for row, name in zip(self._rows[job.id], partitions_of(job), strict=True):
+            claim = self._scale.claim(job, name)
+            self._jobs[row] = job
+            self._fields[:, row] = _fields(self._scale, job, claim)
+            place = self._associations.setdefault(claim.association, len(self._associations))
+            self._keys[:, row] = place, self._tiers[self._scale.tiers.get(name, 1)], URGENCY[job.spec.priority], True
+            self._unmarked.append(row)
+
+    def _grow(self) -> None:
+        self._fields = np.concatenate((self._fields, np.zeros_like(self._fields)), axis=1)
+        self._keys = np.concatenate((self._keys, np.zeros_like(self._keys)), axis=1)
+        self._marks = np.concatenate((self._marks, np.zeros_like(self._marks)), axis=1)
+
+
+def _fields(scale: Scale, job: Job, claim: Claim) -> tuple[float, ...]:
+    weights = scale.priority.weights
+    tres = 0.0
+    for name, raw in zip(scale.tres, claim.tres, strict=True):
+        tres += raw * weights.tres[name]
+    return (
+        _NEVER if claim.since is None else claim.since,
+        claim.assoc * weights.assoc,
+        claim.job_size * weights.job_size,
+        claim.partition * weights.partition,
+        claim.qos * weights.qos,
+        tres,
+        claim.site,
+        job.spec.nice,
+        0 if job.held_by else _COUNTED if job.direct_priority is None else job.direct_priority,
+    )

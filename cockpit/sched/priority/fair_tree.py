@@ -1,0 +1,83 @@
+"""Fair Tree: who used less of what is theirs ranks before who used more, level by level down the account tree.
+
+Source: Slurm's `fair_tree.c`. What the manual says of tied accounts (their children merged) is not what Slurm does:
+the comparison that would merge them never holds, and real clusters rank accordingly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import inf
+
+from cockpit.model.accounts import Association, AssocKey, Usage
+from cockpit.sched.priority.share_tree import ROOT_KEY, ShareTree
+
+Levels = Mapping[AssocKey, float]
+"""LevelFS as `sshare -l` prints it: above 1 is under-served, below 1 over-served."""
+
+_NO_LEVEL = 4294967294.0
+"""Of an account with `parent` shares: it has no children here, and ties with nothing that a level can be (NO_VAL)."""
+_UNUSED = Usage()
+
+
+def fair_tree(tree: ShareTree, usage: Mapping[AssocKey, Usage]) -> dict[AssocKey, float]:
+    """The fair-share factor of every user association."""
+    return ranked(tree, levels(tree, usage))
+
+
+def levels(tree: ShareTree, usage: Mapping[AssocKey, Usage]) -> dict[AssocKey, float]:
+    """LF = S/U: the part of its siblings' shares over the part of the usage above it.
+
+    Without shares 0; with shares but nothing used, and for a user with `parent` shares, infinity.
+    """
+    found: dict[AssocKey, float] = {}
+    for each in tree.downward():
+        above = usage.get(tree.parent[each.key], _UNUSED).raw
+        used = usage.get(each.key, _UNUSED).raw / above if above else 0.0
+        found[each.key] = _level(tree, each, used)
+    return found
+
+
+def ranked(tree: ShareTree, level: Levels) -> dict[AssocKey, float]:
+    """Rank over number of users, depth first, siblings by level from the highest, users before accounts on a tie."""
+    ranking = _Ranking(tree, level)
+    ranking.go_through(tree.children.get(ROOT_KEY, []), tied=False)
+    return ranking.factors
+
+
+class _Ranking:
+    def __init__(self, tree: ShareTree, level: Levels) -> None:
+        self.factors: dict[AssocKey, float] = {}
+        self._tree = tree
+        self._level = level
+        self._rank = tree.user_count
+        self._rank_without_ties = tree.user_count
+
+    def go_through(self, siblings: list[Association], *, tied: bool) -> None:
+        """`tied`: the account above ties with what came before it, and so does the first of these."""
+        previous: float | None = None
+        for each in sorted(siblings, key=lambda each: (-self._level[each.key], not each.user)):
+            level = self._level[each.key]
+            if previous is not None:
+                tied = level == previous
+            if each.user:
+                self._give_rank(each.key, tied=tied)
+            else:
+                self.go_through(self._tree.children.get(each.key, []), tied=tied)
+            previous = level
+
+    def _give_rank(self, user: AssocKey, *, tied: bool) -> None:
+        """Users that tie share a rank; the next that does not falls by as many as there were."""
+        if not tied:
+            self._rank = self._rank_without_ties
+        self.factors[user] = self._rank / self._tree.user_count
+        self._rank_without_ties -= 1
+
+
+def _level(tree: ShareTree, each: Association, used: float) -> float:
+    if each.shares is None:
+        return inf if each.user else _NO_LEVEL
+    part = tree.part(each)
+    if not part:
+        return 0.0
+    return part / used if used else inf

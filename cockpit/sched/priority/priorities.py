@@ -1,0 +1,165 @@
+"""Who is considered first: every queued job in each of its partitions, by priority.
+
+An explicit value: `prioritised` makes the next table from the last one and what changed since, and one made from
+nothing is the same. Short queues are counted job by job; long ones in columns, which give the same doubles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from itertools import repeat
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from cockpit.model.cluster import PriorityFlag, PriorityKind
+from cockpit.model.ids import JobId
+from cockpit.model.job import Job
+from cockpit.model.priority import Breakdown
+from cockpit.sched.entries import URGENCY, Entry, by_seniority, partitions_of
+from cockpit.sched.priority.factors import MOST
+from cockpit.sched.priority.measure import Measure, shares_of
+from cockpit.sched.priority.scale import Scale
+from cockpit.sched.snapshot import Highest, Snapshot
+
+if TYPE_CHECKING:
+    from cockpit.sched.priority.columns import Columns
+
+FEW = 500
+"""So many entries are counted one by one before numpy is imported."""
+
+
+class PriorityTable:
+    """Priorities as of one snapshot."""
+
+    def __init__(self, snapshot: Snapshot, measure: Measure | None, order: Sequence[Entry] | None = None) -> None:
+        """`order`: None for that of submission."""
+        self.nodes_version = snapshot.nodes_version
+        self.usage = snapshot.usage
+        self.measure = measure
+        """None: in order of submission (`priority/basic`)."""
+        self.queue: Sequence[Job] | None = None
+        """The queue, where that is the order; None: see `order`."""
+        if order is not None:
+            self.order = order
+        elif not snapshot.cluster.partitions or all(each.priority_tier == 1 for each in snapshot.cluster.partitions):
+            self.queue = snapshot.queue
+        self._snapshot = snapshot
+        self.highest: Highest = snapshot.highest if measure is not None and _only_increments(measure.scale) else {}
+        self.columns: Columns | None = None
+        """For the next table alone; they follow the queue."""
+
+    @cached_property
+    def order(self) -> Sequence[Entry]:
+        """Every entry of the queue, held jobs included, best first."""
+        return _by_submission(self._snapshot)
+
+    def breakdown(self, job: Job, partition: str = "") -> Breakdown:
+        """The job's priority in a partition as of the table's moment, also for a job that is running.
+
+        In order of submission: one less with each job id, as in Slurm.
+        """
+        if self.measure is None:
+            return Breakdown(job.id, partition, 0 if job.held_by else max(1, MOST - job.id), ())
+        found = self.measure.breakdown(job, partition)
+        kept = _raised(found, self.highest)
+        return replace(found, total=kept, kept=True) if kept != found.total else found
+
+
+def prioritised(snapshot: Snapshot, table: PriorityTable | None = None) -> PriorityTable:
+    """The table of this snapshot. `table` is the last one or None: it saves work and changes nothing."""
+    if snapshot.cluster.priority.kind is PriorityKind.BASIC:
+        return PriorityTable(snapshot, None)
+    measure = _measure(snapshot, table)
+    columns = _columns(snapshot, measure.scale, table)
+    order, _ = _ranked(snapshot, measure, columns)
+    fresh = PriorityTable(snapshot, measure, order)
+    fresh.columns = columns
+    return fresh
+
+
+def highest(snapshot: Snapshot) -> dict[JobId, dict[str, int]]:
+    """Under INCREMENT_ONLY the priorities that the queue has now: whatever comes, they do not fall below them. Held
+    jobs have none, and those that an administrator sets are as they are set."""
+    if snapshot.cluster.priority.kind is PriorityKind.BASIC:
+        return {}
+    measure = _measure(snapshot, None)
+    found: dict[JobId, dict[str, int]] = {}
+    if _only_increments(measure.scale):
+        for (job, name), total in zip(
+            *_ranked(snapshot, measure, _columns(snapshot, measure.scale, None)), strict=True
+        ):
+            if total and job.direct_priority is None:
+                found.setdefault(job.id, {})[name] = total
+    return found
+
+
+def _only_increments(scale: Scale) -> bool:
+    return scale.has(PriorityFlag.INCREMENT_ONLY)
+
+
+def _ranked(snapshot: Snapshot, measure: Measure, columns: Columns | None) -> tuple[Sequence[Entry], Iterable[int]]:
+    """The entries, best first, and their priorities."""
+    floor = snapshot.highest if _only_increments(measure.scale) else {}
+    return columns.ranked(measure, floor) if columns else _ranked_singly(snapshot, measure, floor)
+
+
+def _by_submission(snapshot: Snapshot) -> list[Entry]:
+    """By tier where partitions differ in it, else as the queue stands."""
+    if not (snapshot.cluster.partitions or any(job.partitions for job in snapshot.queue)):
+        return list(zip(snapshot.queue, repeat("")))
+    entries = [(job, name) for job in snapshot.queue for name in partitions_of(job)]
+    tiers = {each.name: each.priority_tier for each in snapshot.cluster.partitions}
+    if set(tiers.values()) - {1}:  # that of whoever has no partition, or one that is gone
+        entries.sort(key=lambda entry: -tiers.get(entry[1], 1))
+    return entries
+
+
+def _measure(snapshot: Snapshot, table: PriorityTable | None) -> Measure:
+    last = table.measure if table is not None else None
+    if table is None or last is None or not _still_holds(last.scale, table, snapshot):
+        scale = Scale(snapshot.cluster, snapshot.accounts, snapshot.nodes)
+    elif snapshot.usage is table.usage:
+        return Measure(last.scale, last.shares, snapshot.usage_at)
+    else:
+        scale = last.scale
+    return Measure(scale, shares_of(scale, snapshot.usage), snapshot.usage_at)
+
+
+def _still_holds(scale: Scale, table: PriorityTable, snapshot: Snapshot) -> bool:
+    """Rules are never changed, but replaced."""
+    same = scale.cluster is snapshot.cluster and scale.accounts is snapshot.accounts
+    return same and table.nodes_version == snapshot.nodes_version
+
+
+def _columns(snapshot: Snapshot, scale: Scale, table: PriorityTable | None) -> Columns | None:
+    """Those of the last table, brought up to date, or new ones; None while the queue is short."""
+    columns = table.columns if table is not None else None
+    if columns is not None and columns.follow(scale, snapshot):
+        return columns
+    if len(snapshot.queue) <= FEW:
+        return None
+    from cockpit.sched.priority.columns import Columns
+
+    return Columns(scale, snapshot)
+
+
+def _ranked_singly(snapshot: Snapshot, measure: Measure, floor: Highest) -> tuple[Sequence[Entry], Iterable[int]]:
+    by_word = not measure.scale.priority.weights.qos
+    ranked = []
+    for job in snapshot.queue:
+        urgency = URGENCY[job.spec.priority] if by_word else 0
+        for name in partitions_of(job):
+            total = _raised(measure.breakdown(job, name), floor)
+            tier = measure.scale.tiers.get(name, 1)
+            ranked.append(((-tier, -total, urgency, *by_seniority(job)), total, (job, name)))
+    ranked.sort(key=lambda each: each[0])
+    return [entry for _, _, entry in ranked], [total for _, total, _ in ranked]
+
+
+def _raised(found: Breakdown, floor: Highest) -> int:
+    """Priorities that are 0 (held) or set directly stay."""
+    if found.direct or not found.total:
+        return found.total
+    return max(found.total, floor.get(found.job, {}).get(found.partition, 0))

@@ -1,0 +1,69 @@
+"""How each account and user stands: shares, usage and fair share, as sshare prints them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from cockpit.model.accounts import Accounts, AssocKey, Usage
+from cockpit.model.cluster import Priority, PriorityFlag
+from cockpit.sched.priority.classic_share import ClassicShares
+from cockpit.sched.priority.fair_tree import levels, ranked
+from cockpit.sched.priority.share_tree import ROOT_KEY, ShareTree
+
+_UNUSED = Usage()
+
+
+class Standing(NamedTuple):
+    """Of one association; see `view.AccountRow`."""
+
+    norm_shares: float
+    norm_usage: float
+    effective_usage: float
+    level_fs: float | None
+    fair_share: float | None
+
+
+def standings(accounts: Accounts, usage: Mapping[AssocKey, Usage], priority: Priority) -> dict[AssocKey, Standing]:
+    """Of everything below root."""
+    tree = ShareTree(accounts)
+    return dict(_by_level(tree, usage) if priority.fair_tree else _classic(tree, usage, priority))
+
+
+def _by_level(tree: ShareTree, usage: Mapping[AssocKey, Usage]) -> Iterator[tuple[AssocKey, Standing]]:
+    level = levels(tree, usage)
+    factors = ranked(tree, level)
+    norm_shares = {ROOT_KEY: 1.0}
+    for each in tree.downward():
+        key, above = each.key, tree.parent[each.key]
+        norm_shares[key] = norm_shares[above] if each.shares is None else tree.part(each)
+        yield (
+            key,
+            Standing(
+                norm_shares[key],
+                _part(usage, key, ROOT_KEY),
+                _part(usage, key, above),
+                level[key] if each.shares is not None else None,
+                factors.get(key),
+            ),
+        )
+
+
+def _classic(
+    tree: ShareTree, usage: Mapping[AssocKey, Usage], priority: Priority
+) -> Iterator[tuple[AssocKey, Standing]]:
+    found = ClassicShares(
+        tree,
+        usage,
+        priority.dampening_factor,
+        depth_oblivious=PriorityFlag.DEPTH_OBLIVIOUS in priority.flags,
+    )
+    for key, shares in found.shares.items():
+        if key != ROOT_KEY:
+            used = _part(usage, key, ROOT_KEY)
+            yield key, Standing(shares, used, found.effective[key], None, found.factors[key])
+
+
+def _part(usage: Mapping[AssocKey, Usage], key: AssocKey, whole: AssocKey) -> float:
+    everything = usage.get(whole, _UNUSED).raw
+    return usage.get(key, _UNUSED).raw / everything if everything else 0.0

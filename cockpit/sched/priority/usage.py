@@ -1,0 +1,206 @@
+"""What associations and QOS have used: decayed in every pass, grown by what runs and what ends.
+
+Source: Slurm's `priority_multifactor.c` (_apply_decay, _apply_new_usage, _next_reset).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta, timezone
+from sys import float_info
+
+import msgspec
+
+from cockpit.model.accounts import Accounts, Association, AssocKey, Qos, QosFlag, Usage
+from cockpit.model.cluster import Cluster, Tres, UsageReset
+from cockpit.model.ids import Millis, NodeName
+from cockpit.model.job import OCCUPYING, Job, JobState
+from cockpit.model.node import Node
+from cockpit.sched.rules.amounts import allocated
+
+_LN_2 = 0.693
+"""As Slurm writes it."""
+
+
+class Ledger(msgspec.Struct, frozen=True):
+    """Usage at one moment. Parents hold what their children used."""
+
+    associations: dict[AssocKey, Usage]
+    qos: dict[str, Usage]
+    at: Millis
+    """The last pass: what runs has been counted up to here."""
+
+
+class Rules(msgspec.Struct, frozen=True):
+    """What usage is counted by."""
+
+    cluster: Cluster
+    accounts: Accounts
+    nodes: Mapping[NodeName, Node]
+    """Say which models the cards are of that a job holds."""
+
+    def line(self, job: Job) -> tuple[Association, ...]:
+        """The association that the job is charged to, and every account above."""
+        where = job.attempt.partition if job.attempt is not None else ""
+        own = self.accounts.of(job.account, job.submitter.name, where) if job.account else None
+        return (own, *self.accounts.above(own)) if own is not None else ()
+
+    def qos(self, job: Job) -> list[str]:
+        """The job's own and that of the partition it runs in, those that there are; each once."""
+        where = job.attempt.partition if job.attempt is not None else ""
+        partition = self.cluster.partition(where) if where else None
+        names = (job.qos,) if partition is None or partition.qos == job.qos else (job.qos, partition.qos)
+        return [name for name in names if name in self.accounts.qos]
+
+    def charge(self, job: Job) -> bool:
+        """Whether what the job uses is written down: it runs, on somebody's account, and does not stand still."""
+        if job.attempt is None or not (self.accounts.associations or self.accounts.qos):
+            return False
+        runs = job.state in OCCUPYING and job.state is not JobState.SUSPENDED
+        return runs and bool(self.line(job) or self.qos(job))
+
+
+def passed(ledger: Ledger, rules: Rules, jobs: Iterable[Job], now: Millis, *, reset: bool = False) -> Ledger:
+    """The ledger after a pass at `now`: all of it decayed (or, on a reset, nothing), then grown by the running jobs."""
+    kept = Ledger({}, {}, ledger.at) if reset else _decayed(ledger, rules, now)
+    grown = _Growing(kept, rules)
+    for job in jobs:
+        if job.state in OCCUPYING and job.state is not JobState.SUSPENDED:
+            grown.add(job, now)
+    return Ledger(grown.associations, grown.qos, max(now, ledger.at))
+
+
+def ended(ledger: Ledger, rules: Rules, job: Job, now: Millis) -> Ledger:
+    """The ledger with what a job that ends at `now` has used since the last pass. Nothing decays until the next.
+
+    The same ledger where it has used nothing: it never started, or is charged to nobody.
+    """
+    if not rules.charge(job):
+        return ledger
+    grown = _Growing(ledger, rules)
+    grown.add(job, now)
+    return Ledger(grown.associations, grown.qos, ledger.at)
+
+
+def moved(used: dict[AssocKey, Usage], before: Accounts, after: Accounts) -> dict[AssocKey, Usage]:
+    """Usage by association when the tree changes: what hangs elsewhere takes its usage along, what is gone leaves it
+    with the account above. The same mapping where neither happens."""
+    if all(key in after.associations and _parent(before, key) == _parent(after, key) for key in used):
+        return used
+    own = dict(used)  # in the end without what is below
+    for key, each in used.items():
+        if (above := _parent(before, key)) != key:
+            own[above] = _plus(own[above], _times(each, -1.0))
+    found: dict[AssocKey, Usage] = {}
+    for key, each in own.items():
+        line = (before.associations[key], *before.above(before.associations[key]))
+        heir = next(after.associations[member.key] for member in line if member.key in after.associations)
+        for member in (heir, *after.above(heir)):
+            found[member.key] = _plus(found.get(member.key, Usage()), each)
+    return found
+
+
+def _parent(accounts: Accounts, key: AssocKey) -> AssocKey:
+    above = accounts.above(accounts.associations[key])
+    return above[0].key if above else key
+
+
+def decay_per_second(half_life_seconds: int) -> float:
+    """Slurm's linear approximation, not 2^(-1/half life); composes: two half steps are one step."""
+    return 1 - _LN_2 / half_life_seconds if half_life_seconds > 0 else 1.0
+
+
+def next_reset(period: UsageReset, last: Millis, utc_offset_seconds: int = 0) -> Millis | None:
+    """When usage falls to nothing next, after it did so at `last`: a midnight of the given offset; None: never."""
+    zone = timezone(timedelta(seconds=utc_offset_seconds))
+    midnight = datetime.fromtimestamp(last / 1000, zone).replace(hour=0, minute=0, second=0, microsecond=0)
+    match period:
+        case UsageReset.NONE | UsageReset.NOW:
+            return None
+        case UsageReset.DAILY:
+            following = midnight + timedelta(days=1)
+        case UsageReset.WEEKLY:
+            following = midnight + timedelta(days=7 - midnight.isoweekday() % 7)
+        case UsageReset.MONTHLY:
+            following = _first_of(midnight, midnight.month + 1)
+        case UsageReset.QUARTERLY:
+            following = _first_of(midnight, midnight.month + 3 - (midnight.month - 1) % 3)
+        case UsageReset.YEARLY:
+            following = _first_of(midnight, 13)
+    return Millis(int(following.astimezone(UTC).timestamp() * 1000))
+
+
+def reset_due(period: UsageReset, last: Millis, now: Millis, utc_offset_seconds: int = 0) -> bool:
+    """Whether the pass at `now` resets. `last` is 0 before the first pass: `NOW` resets then, a period only begins."""
+    if period is UsageReset.NOW:
+        return last == 0
+    following = next_reset(period, last, utc_offset_seconds) if last else None
+    return following is not None and following <= now
+
+
+def _first_of(day: datetime, month: int) -> datetime:
+    return day.replace(year=day.year + (month - 1) // 12, month=(month - 1) % 12 + 1, day=1)
+
+
+def _decayed(ledger: Ledger, rules: Rules, now: Millis) -> Ledger:
+    seconds = (now - ledger.at) / 1000
+    if seconds <= 0:
+        return ledger
+    factor = max(decay_per_second(rules.cluster.priority.decay_half_life_seconds) ** seconds, float_info.min)
+    associations = {key: _times(each, factor) for key, each in ledger.associations.items()}
+    qos = {
+        name: each if _keeps(rules.accounts.qos.get(name)) else _times(each, factor)
+        for name, each in ledger.qos.items()
+    }
+    return Ledger(associations, qos, ledger.at)
+
+
+def _keeps(qos: Qos | None) -> bool:
+    return qos is not None and qos.has(QosFlag.NO_DECAY)
+
+
+def _times(usage: Usage, factor: float) -> Usage:
+    tres = {name: amount * factor for name, amount in usage.tres_seconds.items()}
+    return Usage(usage.raw * factor, usage.wall_seconds * factor, tres)
+
+
+def _plus(usage: Usage, more: Usage) -> Usage:
+    names = usage.tres_seconds.keys() | more.tres_seconds.keys()
+    tres = {name: usage.tres_seconds.get(name, 0.0) + more.tres_seconds.get(name, 0.0) for name in sorted(names)}
+    return Usage(usage.raw + more.raw, usage.wall_seconds + more.wall_seconds, tres)
+
+
+class _Growing:
+    """A ledger in the making."""
+
+    def __init__(self, ledger: Ledger, rules: Rules) -> None:
+        self.associations = dict(ledger.associations)
+        self.qos = dict(ledger.qos)
+        self._since = ledger.at
+        self._rules = rules
+
+    def add(self, job: Job, now: Millis) -> None:
+        """What the job has used since the last pass, to its association, every account above, its QOS, its partition's.
+
+        The part is decayed as if all of it lay at its beginning, as in Slurm: dt x df^dt.
+        """
+        if job.attempt is None:
+            return
+        seconds = max(0, now - max(self._since, job.attempt.counts_from)) / 1000
+        decayed = seconds * decay_per_second(self._rules.cluster.priority.decay_half_life_seconds) ** seconds
+        qos = self._rules.accounts.qos.get(job.qos)
+        factor = qos.usage_factor if qos is not None and qos.usage_factor >= 0 else 1.0
+        amounts = allocated(job.attempt.placement, self._rules.nodes)
+        used = _used(decayed * factor, job.attempt.billing, amounts)
+        for each in self._rules.line(job):
+            self.associations[each.key] = _plus(self.associations.get(each.key, Usage()), used)
+        for name in self._rules.qos(job):
+            lasting = _keeps(self._rules.accounts.qos[name])
+            self._add_to_qos(name, _used(seconds * factor, job.attempt.billing, amounts) if lasting else used)
+
+    def _add_to_qos(self, name: str, used: Usage) -> None:
+        self.qos[name] = _plus(self.qos.get(name, Usage()), used)
+
+
+def _used(seconds: float, billing: float, amounts: Tres) -> Usage:
+    return Usage(billing * seconds, seconds, {name: amount * seconds for name, amount in amounts.items()})

@@ -1,0 +1,52 @@
+"""Trackable resources as integers: thousandths of Slurm's amounts, so that sums come out the same in any order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from cockpit.model.cluster import Tres
+from cockpit.model.ids import NodeName
+from cockpit.model.mig import counted_milli
+from cockpit.model.node import Node, Placement
+from cockpit.model.spec import NodeSpec
+from cockpit.sched.rules.tres import CARDS, CPU, MEMORY, NODE, cards_of, together
+
+Amounts = dict[str, int]
+"""By TRES name (`model.cluster.Tres`), in thousandths; absent: none."""
+
+ONE = 1000
+
+
+def thousandths(amount: float) -> int:
+    return round(ONE * amount)
+
+
+def asked(spec: NodeSpec, nodes: int, others: Iterable[NodeSpec] = ()) -> Amounts:
+    """What so many replicas ask for, and others of other kinds."""
+    return _amounts(together(spec, nodes, others))
+
+
+def held(placement: Placement, nodes: Mapping[NodeName, Node]) -> Amounts:
+    """What a placement takes. Nodes and cards that have left the cluster no longer say what models they are."""
+    amounts = {CPU: 0, MEMORY: 0, NODE: 0}
+    for part in placement:
+        amounts[CPU] += ONE * part.cpus
+        amounts[MEMORY] += ONE * part.memory_mib
+        cards = node.cards if part.slices and (node := nodes.get(part.node)) is not None else ()
+        for piece in part.slices:
+            model = cards[piece.card].model if piece.card < len(cards) else ""
+            milli = counted_milli(piece.milli, model)
+            amounts[CARDS] = amounts.get(CARDS, 0) + milli
+            if model:
+                amounts[cards_of(model)] = amounts.get(cards_of(model), 0) + milli
+    amounts[NODE] = ONE * len({part.node for part in placement})
+    return amounts
+
+
+def allocated(placement: Placement, nodes: Mapping[NodeName, Node]) -> Tres:
+    """The same in Slurm's own units."""
+    return {name: amount / ONE for name, amount in held(placement, nodes).items()}
+
+
+def _amounts(tres: Tres) -> Amounts:
+    return {name: thousandths(amount) for name, amount in tres.items()}

@@ -1,0 +1,110 @@
+"""What of each limit is in use: counted up and down with every job that starts and ends, so a look is one lookup."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+import msgspec
+
+from cockpit.model.ids import JobId, NodeName
+from cockpit.model.job import OCCUPYING, Job
+from cockpit.model.node import Node, Placement
+from cockpit.sched.rules.amounts import ONE, Amounts, held, thousandths
+from cockpit.sched.rules.limits import JOBS, Counter
+from cockpit.sched.rules.rulebook import Rulebook
+from cockpit.sched.rules.tres import BILLING
+
+NOTHING = 0
+
+
+class Tally(msgspec.Struct, frozen=True):
+    """What one job adds while it is there."""
+
+    parts: tuple[tuple[Counter, int], ...]
+
+
+class Counters:
+    """Use by counter, in thousandths; what nobody uses is not there. Shared between indices: who wants to change one
+    that is not its own takes another (`changed`, `fork`)."""
+
+    def __init__(self) -> None:
+        self.used: dict[Counter, int] = {}
+        self.tallies: dict[JobId, Tally] = {}
+
+    def fork(self) -> Counters:
+        """A copy that may be changed."""
+        fork = Counters.__new__(Counters)
+        fork.used, fork.tallies = self.used.copy(), self.tallies.copy()
+        return fork
+
+    def of(self, counter: Counter) -> int:
+        return self.used.get(counter, NOTHING)
+
+    def changed(self, told: Mapping[JobId, Tally | None]) -> Counters:
+        """With each of these jobs adding this and nothing else; itself where that changes nothing."""
+        tallies = self.tallies
+        if not any(job in tallies or (tally is not None and tally.parts) for job, tally in told.items()):
+            return self
+        fresh = self.fork()
+        for job, tally in told.items():
+            fresh.set(job, tally)
+        return fresh
+
+    def set(self, job: JobId, tally: Tally | None) -> None:
+        """The job now adds this, and nothing else."""
+        if (before := self.tallies.pop(job, None)) is not None:
+            self._add((counter, -amount) for counter, amount in before.parts)
+        if tally is not None and tally.parts:
+            self.tallies[job] = tally
+            self._add(tally.parts)
+
+    def _add(self, parts: Iterable[tuple[Counter, int]]) -> None:
+        used = self.used
+        for counter, amount in parts:
+            if now := used.get(counter, NOTHING) + amount:
+                used[counter] = now
+            else:
+                del used[counter]
+
+
+def of_array(array: JobId) -> Counter:
+    """Tasks of an array that run."""
+    return "array", str(array), JOBS
+
+
+def tally(rules: Rulebook, job: Job, partition: str, amounts: Amounts) -> Tally:
+    """What a job adds that holds these amounts."""
+    parts = [(each, amounts[each[-1]]) for each in rules.party(job, partition).counters if amounts.get(each[-1])]
+    if job.array is not None and job.array.at_once and amounts.get(JOBS):
+        parts.append((of_array(job.array.array), amounts[JOBS]))
+    return Tally(tuple(parts))
+
+
+def tally_of_placed(rules: Rulebook, job: Job, placement: Placement, nodes: Mapping[NodeName, Node]) -> Tally:
+    """What a job adds that occupies something now. A kept container counts by what it keeps, not as a job."""
+    attempt = job.attempt
+    if attempt is None or not counts(rules, job, attempt.partition):
+        return Tally(())
+    amounts = held(placement, nodes)
+    if job.state in OCCUPYING:
+        amounts |= {JOBS: ONE, BILLING: thousandths(attempt.billing)}
+    return tally(rules, job, attempt.partition, amounts)
+
+
+def of_workers(
+    tally: Tally, some: Placement, held_by_all: Placement, nodes: Mapping[NodeName, Node]
+) -> Iterator[tuple[Counter, int]]:
+    """What of it is the part of some of an elastic job's workers. What is billed is taken to be the same for each."""
+    amounts = held(some, nodes)
+    for counter, amount in tally.parts:
+        if counter[-1] == BILLING:
+            yield counter, amount * len(some) // max(1, len(held_by_all))
+        elif counter[-1] != JOBS:
+            yield counter, amounts.get(counter[-1], 0)
+
+
+def counts(rules: Rulebook, job: Job, partition: str) -> bool:
+    """Whether anything of the job is counted: most clusters have no limits."""
+    if job.array is not None and job.array.at_once:
+        return True
+    return rules.binding and bool(rules.party(job, partition).counters)

@@ -1,0 +1,47 @@
+"""Who has what a limit gives: the running jobs that count to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from cockpit.model.reasons import ArrayFull, LimitReached
+from cockpit.sched.rules.counters import of_array, tally_of_placed
+from cockpit.sched.rules.limits import JOBS, Counter
+from cockpit.sched.rules.rulebook import Rulebook
+
+if TYPE_CHECKING:
+    from cockpit.model.ids import JobId
+    from cockpit.model.job import Job
+    from cockpit.model.reasons import Reason
+    from cockpit.sched.snapshot import Snapshot
+
+
+def holders(snapshot: Snapshot, job: Job, reason: Reason) -> tuple[JobId, ...]:
+    """Of the limit that stops the queued job, the largest first; nothing where it is none on what runs at once."""
+    rules = Rulebook(snapshot.cluster, snapshot.accounts, snapshot.rules_version, snapshot.quota)
+    counted = set(_counters(rules, job, reason))
+    return tuple(each for each, _ in amounts_held(snapshot, rules, counted)) if counted else ()
+
+
+def amounts_held(snapshot: Snapshot, rules: Rulebook, counted: set[Counter]) -> list[tuple[JobId, int]]:
+    """What of these counters each job adds, in thousandths, the largest first."""
+    found: dict[JobId, int] = {}
+    for job_id, placement in snapshot.occupied.items():
+        job = snapshot.jobs.get(job_id)
+        if job is not None:
+            parts = tally_of_placed(rules, job, placement, snapshot.nodes).parts
+            found[job_id] = sum(amount for counter, amount in parts if counter in counted)
+    return sorted(((each, held) for each, held in found.items() if held), key=lambda pair: (-pair[1], pair[0]))
+
+
+def _counters(rules: Rulebook, job: Job, reason: Reason) -> Iterator[Counter]:
+    if isinstance(reason, ArrayFull):
+        yield of_array(reason.array)
+    if not isinstance(reason, LimitReached):
+        return
+    wanted = (reason.holder, reason.limit, reason.resource or JOBS)
+    for partition in job.partitions or ("",):
+        for bound in rules.party(job, partition).running:
+            if (bound.holder, bound.limit, bound.resource) == wanted:
+                yield bound.counter

@@ -1,0 +1,232 @@
+"""Which limits bind the jobs of one party: an account's user under a QOS in a partition. Precedence as in Slurm.
+
+Resource limits take the first value found in this order (slurm.schedmd.com/resource_limits.html): the partition's QOS,
+the job's QOS (the other way round under its flag `OverPartQOS`), the user's association, the accounts above it. What a
+QOS does not bound, every account on the way up bounds for all that runs below it; `max_*` of the nearest one bounds
+each of its users.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from cockpit.model.accounts import Accounts, Association, Limits, Qos, QosFlag
+from cockpit.model.cluster import Tres
+from cockpit.sched.rules.amounts import ONE, thousandths
+
+JOBS = "jobs"
+"""Counted beside the TRES: running jobs, in thousandths as everything else."""
+WALL = "wall"
+
+Counter = tuple[str, ...]
+"""Whose use is counted, and of what: `("qos/user", "high", "ann", "cpu")`."""
+
+
+class Standing(msgspec.Struct, frozen=True):
+    """A bound on each job by itself: what waits for nothing."""
+
+    limit: str
+    """sacctmgr's name."""
+    holder: str
+    resource: str
+    """A TRES; empty for the time limit, which is in seconds."""
+    allowed: int
+    """In thousandths; of `MinTRESPerJob` the least, else the most."""
+
+
+class Running(msgspec.Struct, frozen=True):
+    """A bound on what runs at once."""
+
+    limit: str
+    holder: str
+    resource: str
+    allowed: int
+    counter: Counter
+
+
+class Budget(msgspec.Struct, frozen=True):
+    """A bound on decayed usage: minutes of a TRES, or seconds of wall clock (WALL)."""
+
+    limit: str
+    holder: str
+    resource: str
+    allowed: float
+    counter: Counter
+    """Whose usage counts."""
+
+
+class Party(msgspec.Struct, frozen=True, cache_hash=True):
+    """All jobs that the same limits bind, and that count to the same counters."""
+
+    account: str = ""
+    user: str = ""
+    standing: tuple[Standing, ...] = ()
+    running: tuple[Running, ...] = ()
+    budgets: tuple[Budget, ...] = ()
+    counters: tuple[Counter, ...] = ()
+    """What its jobs count to, also where another limit goes before."""
+    charged: tuple[Counter, ...] = ()
+    """Whose minutes they use up."""
+    factor: float = 1.0
+    """Of its QOS under `UsageFactorSafe`: what a minute counts to budgets and bounds on time."""
+    denies: bool = False
+    """A job that breaks one of the limits by itself is refused at submission (`DenyOnLimit`)."""
+    queue: str = ""
+    """The leaf of the quota tree that they belong to; empty: none."""
+
+
+NOBODY = Party()
+"""Whoever is not bound by anything."""
+
+
+def party(accounts: Accounts, association: Association, qos: Qos | None, partition: str, own: Qos | None) -> Party:
+    """`qos`: the job's; `own`: the partition's."""
+    line = (association, *accounts.above(association))
+    several = in_order(qos, own, partition)
+    account, user = association.account, association.user
+    return Party(
+        account,
+        user,
+        tuple(_standing(line, several)),
+        tuple(_running(line, several, account, user)),
+        tuple(_budgets(line, several, free=qos is not None and qos.usage_factor == 0)),
+        tuple(dict.fromkeys(_counters(line, several, account, user))),
+        tuple((*holder, resource) for holder, limits in _groups(line, several) for resource in limits.grp_tres_minutes),
+        qos.usage_factor if qos is not None and qos.has(QosFlag.USAGE_FACTOR_SAFE) else 1.0,
+        any(each.has(QosFlag.DENY_ON_LIMIT) for _, each in several),
+    )
+
+
+def who(association: Association) -> str:
+    """As a refusal names it."""
+    if not association.user:
+        return f"account {association.account}"
+    there = f" in partition {association.partition}" if association.partition else ""
+    return f"user {association.user} of account {association.account}{there}"
+
+
+Held = tuple[str, Qos]
+"""How a refusal names it, and the QOS."""
+
+
+def in_order(qos: Qos | None, own: Qos | None, partition: str) -> tuple[Held, ...]:
+    """The QOS that bind the job, first come first."""
+    both = [(f"qos {own.name} of partition {partition}", own)] if own else []
+    if qos is not None and (own is None or own.name != qos.name):
+        both.append((f"qos {qos.name}", qos))
+        if qos.has(QosFlag.OVER_PART_QOS):
+            both.reverse()
+    return tuple(both)
+
+
+def _standing(line: tuple[Association, ...], several: tuple[Held, ...]) -> Iterator[Standing]:
+    holders = [*((name, qos.limits) for name, qos in several), *((who(each), each.limits) for each in line)]
+    taken = set()
+    for holder, limits in holders:
+        for limit, resource, allowed in _each_job(limits):
+            if (limit, resource) not in taken:
+                taken.add((limit, resource))
+                yield Standing(limit, holder, resource, allowed)
+
+
+def _each_job(limits: Limits) -> Iterator[tuple[str, str, int]]:
+    if limits.max_wall_seconds is not None:
+        yield "MaxWall", "", ONE * limits.max_wall_seconds
+    yield from _named("MaxTRESPerJob", limits.max_tres_per_job)
+    yield from _named("MaxTRESPerNode", limits.max_tres_per_node)
+    yield from _named("MinTRESPerJob", limits.min_tres_per_job)
+
+
+def _running(line: tuple[Association, ...], several: tuple[Held, ...], account: str, user: str) -> Iterator[Running]:
+    taken = set()
+    for holder, qos in several:
+        for limit, resource, allowed, counter in _of_qos(qos, account, user):
+            if (limit, resource) not in taken:
+                taken.add((limit, resource))
+                yield Running(limit, holder, resource, allowed, (*counter, resource))
+    if ("MaxJobsPerUser", JOBS) not in taken and (most := _most_jobs(line)) is not None:
+        yield Running("MaxJobs", who(most[0]), JOBS, ONE * most[1], (*_of(line[0]), JOBS))
+    for each in line:
+        for limit, resource, allowed in _of_group(each.limits):
+            if (limit, resource) not in taken:
+                yield Running(limit, who(each), resource, allowed, (*_of(each), resource))
+
+
+def _of_qos(qos: Qos, account: str, user: str) -> Iterator[tuple[str, str, int, Counter]]:
+    group, each_user, each_account = _group(qos), ("qos/user", qos.name, user), ("qos/account", qos.name, account)
+    for limit, resource, allowed in _of_group(qos.limits):
+        yield limit, resource, allowed, group
+    for limit, most, counter in (
+        ("MaxJobsPerAccount", qos.max_jobs_per_account, each_account),
+        ("MaxJobsPerUser", qos.limits.max_jobs, each_user),
+    ):
+        if most is not None:
+            yield limit, JOBS, ONE * most, counter
+    for limit, resource, allowed in _named("MaxTRESPerAccount", qos.max_tres_per_account):
+        yield limit, resource, allowed, each_account
+    for limit, resource, allowed in _named("MaxTRESPerUser", qos.max_tres_per_user):
+        yield limit, resource, allowed, each_user
+
+
+def _of_group(limits: Limits) -> Iterator[tuple[str, str, int]]:
+    if limits.grp_jobs is not None:
+        yield "GrpJobs", JOBS, ONE * limits.grp_jobs
+    yield from _named("GrpTRES", limits.grp_tres)
+
+
+def _most_jobs(line: Iterable[Association]) -> tuple[Association, int] | None:
+    return next(((each, most) for each in line if (most := each.limits.max_jobs) is not None), None)
+
+
+def _budgets(line: tuple[Association, ...], several: tuple[Held, ...], *, free: bool) -> Iterator[Budget]:
+    """`free`: under a QOS whose usage factor is 0 minutes use nothing up."""
+    taken = set()
+    for holder, qos in several:
+        for limit, resource, allowed in _of_usage(qos.limits, free=free):
+            if (limit, resource) not in taken:
+                taken.add((limit, resource))
+                yield Budget(limit, holder, resource, allowed, (*_group(qos), resource))
+    for each in line:
+        for limit, resource, allowed in _of_usage(each.limits, free=free):
+            if (limit, resource) not in taken:
+                yield Budget(limit, who(each), resource, allowed, (*_of(each), resource))
+
+
+def _groups(line: tuple[Association, ...], several: tuple[Held, ...]) -> Iterator[tuple[Counter, Limits]]:
+    """Everybody who may bound all that runs under them together."""
+    yield from ((_group(qos), qos.limits) for _, qos in several)
+    yield from ((_of(each), each.limits) for each in line)
+
+
+def _of_usage(limits: Limits, *, free: bool) -> Iterator[tuple[str, str, float]]:
+    if limits.grp_wall_seconds is not None:
+        yield "GrpWall", WALL, limits.grp_wall_seconds
+    if not free:
+        for resource, minutes in limits.grp_tres_minutes.items():
+            yield "GrpTRESMins", resource, minutes
+
+
+def _counters(line: tuple[Association, ...], several: tuple[Held, ...], account: str, user: str) -> Iterator[Counter]:
+    for _, qos in several:
+        for _, resource, _, counter in _of_qos(qos, account, user):
+            yield (*counter, resource)
+    if _most_jobs(line) is not None:
+        yield (*_of(line[0]), JOBS)
+    for each in line:
+        for _, resource, _ in _of_group(each.limits):
+            yield (*_of(each), resource)
+
+
+def _named(limit: str, tres: Tres) -> Iterator[tuple[str, str, int]]:
+    for resource, amount in tres.items():
+        yield limit, resource, thousandths(amount)
+
+
+def _group(qos: Qos) -> Counter:
+    return "qos", qos.name
+
+
+def _of(association: Association) -> Counter:
+    return "association", association.key

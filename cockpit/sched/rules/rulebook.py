@@ -1,0 +1,146 @@
+"""The cluster's rules, ready to be asked: what they alone say of a job, and which limits bind it."""
+
+from __future__ import annotations
+
+from copy import copy
+
+from msgspec.structs import replace
+
+from cockpit.model.accounts import NORMAL, Accounts
+from cockpit.model.cluster import Cluster, Enforce, PreemptType
+from cockpit.model.job import Job
+from cockpit.model.quota import QuotaTree
+from cockpit.model.reasons import LimitReached, NoAssociation, QosRefused, Reason
+from cockpit.model.spec import JobSpec
+from cockpit.sched.rules import partitions, precedence
+from cockpit.sched.rules.amounts import ONE, Amounts, asked
+from cockpit.sched.rules.enforcement import allowed_qos, enforced
+from cockpit.sched.rules.limits import JOBS, NOBODY, Party, Standing, party
+from cockpit.sched.rules.quotas import NO_LEAF, QUOTA, Quotas
+from cockpit.sched.rules.tres import BILLING, billed
+from cockpit.sched.shape import Shape, shape_of
+
+
+class Rulebook:
+    """One version of the rules, and what was found out about them."""
+
+    def __init__(self, cluster: Cluster, accounts: Accounts, version: int, quota: QuotaTree | None = None) -> None:
+        self.version = version
+        self.cluster = cluster
+        self.accounts = accounts
+        self.quotas = Quotas(quota)
+        self.enforced = enforced(cluster.enforce)
+        self.safe = Enforce.SAFE in self.enforced
+        self.binding = Enforce.LIMITS in self.enforced or quota is not None
+        """Whether there may be limits on what runs, for anybody."""
+        self._asked: dict[Shape, list[Amounts]] = {}
+        self._parties: dict[tuple[str, str, str, str, str], Party] = {}
+
+    def party(self, job: Job, partition: str) -> Party:
+        """Whose limits bind the job there."""
+        if not self.binding:
+            return NOBODY
+        leaf = self.quotas.leaf(job.project)
+        asked_of = (job.account, job.submitter.name, job.qos, partition, leaf)
+        if asked_of not in self._parties:
+            self._parties[asked_of] = self._party(*asked_of)
+        return self._parties[asked_of]
+
+    @property
+    def takes_room(self) -> bool:
+        """Whether some rule lets a job take another's room."""
+        return self.cluster.preemption.kind != PreemptType.NONE or bool(self.quotas.guarantees)
+
+    def with_cluster(self, cluster: Cluster) -> Rulebook:
+        """The same with another manner of preemption."""
+        other = copy(self)
+        other.cluster = cluster
+        return other
+
+    def claim(self, job: Job, partition: str) -> str:
+        """What of the job decides whose room it may take; empty: nobody's."""
+        kept = self.quotas.leaf(job.project) if self.quotas.guarantees else NO_LEAF
+        return " ".join(filter(None, (precedence.claim(self.cluster, self.accounts, job, partition), kept)))
+
+    def refusal(self, job: Job, partition: str) -> Reason | None:
+        """The first rule that stops the job whatever runs and whatever is free: partition, association, QOS, and the
+        limits on each job by itself."""
+        qos = self.accounts.qos.get(job.qos)
+        return (
+            partitions.refusal(self.cluster, partition, job, qos)
+            or self._no_right(job, partition)
+            or self._too_much(job, self.party(job, partition), partition)
+        )
+
+    def denied(self, job: Job, partition: str) -> LimitReached | None:
+        """Under `DenyOnLimit`: the first limit on resources that the job breaks by itself, whoever else is there. As in
+        Slurm (acct_policy.c, `_qos_policy_validate`) not one on the number of jobs or on what is used up."""
+        bound = self.party(job, partition)
+        if not bound.denies:
+            return None
+        limits = (each for each in bound.running if each.limit != QUOTA)
+        whole = (Standing(each.limit, each.holder, each.resource, each.allowed) for each in limits)
+        on_resources = tuple(each for each in whole if each.resource != JOBS)
+        return self._too_much(job, replace(bound, standing=(*bound.standing, *on_resources)), partition)
+
+    def asked(self, shape: Shape) -> list[Amounts]:
+        """What each alternative asks for, with what it is billed."""
+        known = self._asked.get(shape)
+        if known is None:
+            whole = [asked(spec, shape.nodes, shape.helpers) for spec in shape.specs]
+            billed = [self.billed(each, shape.partition) for each in whole]
+            known = self._asked[shape] = [amounts | {JOBS: ONE} for amounts in billed]
+        return known
+
+    def billed(self, amounts: Amounts, partition: str) -> Amounts:
+        """With what they are billed per second."""
+        return amounts | {BILLING: round(billed(amounts, self.cluster, partition))}
+
+    def _party(self, account: str, user: str, qos: str, partition: str, leaf: str) -> Party:
+        bound = self._limited(account, user, qos, partition) if Enforce.LIMITS in self.enforced else NOBODY
+        return bound if leaf == NO_LEAF else self.quotas.joined(bound, leaf)
+
+    def _limited(self, account: str, user: str, qos: str, partition: str) -> Party:
+        """By accounts and QOS."""
+        association = self.accounts.of(account, user, partition)
+        if association is None:
+            return NOBODY
+        where = self.cluster.partition(partition)
+        own = self.accounts.qos.get(where.qos) if where is not None and where.qos else None
+        return party(self.accounts, association, self.accounts.qos.get(qos), partition, own)
+
+    def _no_right(self, job: Job, partition: str) -> Reason | None:
+        if Enforce.ASSOCIATIONS not in self.enforced:
+            return None
+        association = self.accounts.of(job.account, job.submitter.name, partition)
+        if association is None:
+            bound = self.accounts.is_bound(job.account, job.submitter.name)
+            return NoAssociation(job.submitter.name, job.account, partition if bound else "")
+        allowed = allowed_qos(self.accounts, association)
+        if Enforce.QOS in self.enforced and (job.qos or NORMAL) not in allowed:
+            return QosRefused(job.qos, allowed)
+        return None
+
+    def _too_much(self, job: Job, bound: Party, partition: str) -> LimitReached | None:
+        """The first bound that each of the job's alternatives breaks, as the first alternative breaks it."""
+        if not bound.standing:
+            return None
+        broken = [
+            next((told for each in bound.standing if (told := _broken(each, job.spec, bound.factor, amounts))), None)
+            for amounts in self.asked(shape_of(job.spec, partition))
+        ]
+        return None if None in broken else broken[0]
+
+
+def _broken(bound: Standing, job: JobSpec, factor: float, amounts: Amounts) -> LimitReached | None:
+    """`factor`: what a second counts."""
+    if not bound.resource:
+        wanted = round(ONE * job.time_limit_seconds * factor)
+    else:
+        wanted = amounts.get(bound.resource, 0)
+        if bound.limit == "MaxTRESPerNode":
+            wanted //= job.least_nodes
+    within = wanted >= bound.allowed if bound.limit == "MinTRESPerJob" else wanted <= bound.allowed
+    if within:
+        return None
+    return LimitReached(bound.holder, bound.limit, bound.resource, bound.allowed / ONE, 0, wanted / ONE)

@@ -1,0 +1,90 @@
+"""Trackable resources by Slurm's names: what a job asks for, what it holds, what nodes have, and what that bills."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from functools import cache
+
+from cockpit.model.cluster import Cluster, PriorityFlag, Tres
+from cockpit.model.mig import counted_milli, instances_per_card
+from cockpit.model.node import Node
+from cockpit.model.spec import WHOLE_CARD, JobSpec, NodeSpec
+
+LICENCES = "license"
+"""Of one name, which stands beside it."""
+CPU = "cpu"
+MEMORY = "mem"
+NODE = "node"
+BILLING = "billing"
+CARDS = "gres/gpu"
+
+
+@cache
+def cards_of(model: str) -> str:
+    """The resource of one card model."""
+    return f"{CARDS}:{model.lower()}"
+
+
+def requested(spec: JobSpec, alternative: int = 0) -> Tres:
+    """What the whole job asks for, all its nodes together; of several node specs, by the given one."""
+    return together(spec.specs[alternative], spec.nodes, spec.helpers)
+
+
+def together(each: NodeSpec, count: int, others: Iterable[NodeSpec]) -> Tres:
+    """What so many replicas ask for, and others of other kinds."""
+    total = replicas(each, count)
+    for other in others:
+        for name, amount in replicas(other, 1).items():
+            total[name] = total.get(name, 0.0) + amount
+    return total
+
+
+def replicas(each: NodeSpec, count: int) -> Tres:
+    """What so many replicas ask for. Cards count under their model too where exactly one will do, as with Slurm's
+    `--gres=gpu:model:n`."""
+    amounts: Tres = {CPU: each.cpus, MEMORY: each.memory_mib, NODE: 1}
+    if each.card_milli:
+        model = each.card_models[0] if len(each.card_models) == 1 else ""
+        amounts[CARDS] = counted_milli(each.card_milli, model) / WHOLE_CARD
+        if model:
+            amounts[cards_of(model)] = amounts[CARDS]
+    return {name: float(count * amount) for name, amount in amounts.items()}
+
+
+def capacity(nodes: Iterable[Node]) -> Tres:
+    """What the nodes have, in service or not, free or not."""
+    total: Counter[str] = Counter()
+    for node in nodes:
+        total.update({CPU: node.cpus, MEMORY: node.memory_mib, NODE: 1})
+        for card in node.cards:
+            count = instances_per_card(card.model) or 1
+            total.update({CARDS: count, cards_of(card.model): count})
+    return {name: float(amount) for name, amount in total.items()}
+
+
+def billing(amounts: Mapping[str, float], weights: Tres, *, greatest: bool) -> float:
+    """What amounts bill by a partition's TRESBillingWeights, in the amounts' unit: their weighted sum; without weights,
+    one per CPU.
+
+    `greatest` (PriorityFlags=MAX_TRES): of the resources of nodes only the one that weighs most, plus the sum of all
+    others. Source: Slurm's `assoc_mgr_tres_weighted`.
+    """
+    if not weights:
+        return amounts.get(CPU, 0.0)
+    weighted = {name: amounts.get(name, 0.0) * weight for name, weight in weights.items() if name != BILLING}
+    if not greatest:
+        return sum(weighted.values())
+    of_nodes = [amount for name, amount in weighted.items() if _is_of_nodes(name)]
+    return max(of_nodes, default=0.0) + sum(amount for name, amount in weighted.items() if not _is_of_nodes(name))
+
+
+def billed(amounts: Mapping[str, float], cluster: Cluster, partition: str) -> float:
+    """`billing` as the cluster's rules for the partition say."""
+    found = cluster.partition(partition)
+    greatest = PriorityFlag.MAX_TRES in cluster.priority.flags
+    return billing(amounts, found.billing_weights if found else {}, greatest=greatest)
+
+
+def _is_of_nodes(name: str) -> bool:
+    return name in {CPU, MEMORY, NODE} or name.startswith("gres/")

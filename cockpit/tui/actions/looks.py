@@ -1,0 +1,166 @@
+"""Every act that only looks: pages, tabs, filters, orders."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from cockpit.tui.action import (
+    ACCOUNTS,
+    CARDS,
+    CLUSTERS,
+    JOB,
+    JOBS,
+    LOOK,
+    NODE,
+    NODES,
+    ON_ACCOUNTS,
+    ON_JOBS,
+    ON_QUEUED,
+    ON_SORTED,
+    ON_TABLES,
+    ORDER,
+    OVER_A_JOB,
+    PRIORITY,
+    QOS,
+    QUEUES,
+    Action,
+    can_fold,
+    needs_filter,
+    needs_job,
+)
+from cockpit.tui.deeds import clusters, lists, pages, queues
+
+_JOBS, _JOB, _NODES, _NODE = (frozenset({view}) for view in (JOBS, JOB, NODES, NODE))
+_ACCOUNTS, _QOS = frozenset({ACCOUNTS}), frozenset({QOS})
+_TABBED = _JOB | ON_ACCOUNTS
+_PRIORITY = frozenset({PRIORITY})
+
+
+LOOKING: Final = (
+    Action(
+        "open",
+        "open",
+        ("enter",),
+        "The job's page",
+        pages.open_job,
+        LOOK,
+        frozenset({JOBS, CARDS, PRIORITY}),
+        needs_job,
+        in_row=True,
+    ),
+    Action(
+        "queue_jobs",
+        "its jobs",
+        ("enter",),
+        "The jobs of this queue",
+        queues.queue_jobs,
+        LOOK,
+        frozenset({QUEUES}),
+        in_row=True,
+    ),
+    Action(
+        "open_cluster",
+        "open",
+        ("enter",),
+        "This cluster in place of the open one",
+        clusters.open_cluster,
+        LOOK,
+        frozenset({CLUSTERS}),
+        in_row=True,
+    ),
+    Action(
+        "every_job",
+        "all jobs",
+        ("a",),
+        "The jobs of all clusters in one list",
+        clusters.every_job,
+        LOOK,
+        frozenset({CLUSTERS}),
+        in_row=True,
+    ),
+    Action("open_node", "open", ("enter",), "The node's cards and jobs", lists.open_node, LOOK, _NODES, in_row=True),
+    Action("node_jobs", "its jobs", ("enter",), "List its jobs", lists.node_jobs, LOOK, _NODE, in_row=True),
+    Action("logs", "logs", ("l",), "What the job printed", pages.show_logs, LOOK, OVER_A_JOB, needs_job, in_row=True),
+    Action(
+        "next_tab",
+        "next tab",
+        ("right_square_bracket", "tab"),
+        "The tab to the right",
+        pages.next_tab,
+        LOOK,
+        _TABBED,
+    ),
+    Action(
+        "previous_tab",
+        "previous tab",
+        ("left_square_bracket", "shift+tab"),
+        "The tab to the left",
+        pages.previous_tab,
+        LOOK,
+        _TABBED,
+    ),
+    Action("record", "record", ("y",), "All the engine knows of it", pages.show_record, LOOK, ON_QUEUED, needs_job),
+    Action("attempt", "earlier", ("p",), "The log of the try before", pages.earlier_attempt, LOOK, ON_JOBS, needs_job),
+    Action("wrap", "wrap", ("w",), "Fold long lines, or cut them", pages.wrap, LOOK, _JOB),
+    Action("search", "search", ("slash",), "Go to a text on this page", pages.search, LOOK, _JOB, in_row=True),
+    Action(
+        "next_match",
+        "next match",
+        ("greater_than_sign",),
+        "Where the text stands next",
+        pages.next_match,
+        LOOK,
+        _JOB,
+    ),
+    Action(
+        "previous_match",
+        "match before",
+        ("less_than_sign",),
+        "Where it stood before",
+        pages.previous_match,
+        LOOK,
+        _JOB,
+    ),
+    Action("times", "times", ("t",), "When each line of the log came", pages.times, LOOK, _JOB),
+    Action("stream", "other stream", ("o",), "stdout or stderr in the logs", pages.other_stream, LOOK, _JOB),
+    Action("filter", "filter", ("slash",), "Show only what matches", lists.ask_filter, LOOK, ON_TABLES, in_row=True),
+    Action("filters", "saved", ("F",), "Filters that you saved", lists.saved_filters, LOOK, ON_TABLES),
+    Action(
+        "save_filter",
+        "keep filter",
+        ("W",),
+        "Save it under a name",
+        lists.save_filter,
+        LOOK,
+        ON_TABLES,
+        needs_filter,
+    ),
+    Action("mine", "mine", ("m",), "Your own jobs, or everybody's", lists.toggle_mine, LOOK, _JOBS, in_row=True),
+    Action("fold", "fold", ("z",), "What is below, or one row", lists.fold, LOOK, _JOBS | _ACCOUNTS, can_fold),
+    Action(
+        "colours",
+        "colours",
+        ("u",),
+        "Colour the cards by user, or by job",
+        lists.turn_colours,
+        LOOK,
+        frozenset({CARDS}),
+        in_row=True,
+    ),
+    Action("copy", "copy", ("c",), "Copy the job's id", lists.copy, LOOK, ON_QUEUED, needs_job),
+)
+
+ORDERING: Final = (
+    Action("sort_next", "sort right", ("greater_than_sign",), "By the next column", lists.sort_next, ORDER, ON_SORTED),
+    Action(
+        "sort_previous",
+        "sort left",
+        ("less_than_sign",),
+        "By the previous column",
+        lists.sort_previous,
+        ORDER,
+        _JOBS,
+    ),
+    Action("sort", "sort", ("S",), "By a column of your choice", lists.choose_sort, ORDER, ON_SORTED),
+    Action("sort_reverse", "reverse", ("equals_sign",), "The other way round", lists.sort_reverse, ORDER, ON_SORTED),
+)

@@ -1,0 +1,105 @@
+"""What only a Slurm cluster does to jobs: signals, fields by its own names, its `top`, and scripts as they are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from cockpit.errors import SpecErrors
+from cockpit.model.directives import MoveToTop, SendSignal, SubmitScript, UpdateJob
+from cockpit.model.ids import job_words
+from cockpit.present.safe import safe
+from cockpit.tui.deeds.jobs import enter, named, task_of
+from cockpit.tui.screens.pick import Choice, Pick
+
+if TYPE_CHECKING:
+    from cockpit.tui.face import Face
+
+SIGNALS: Final = {
+    "TERM": "asks to end",
+    "INT": "as Ctrl-C does",
+    "USR1": "what the job makes of it",
+    "USR2": "what the job makes of it",
+    "HUP": "what the job makes of it",
+    "STOP": "stands still",
+    "CONT": "goes on",
+    "KILL": "ends at once",
+}
+UPDATE: Final = "update"
+
+
+async def choose_signal(app: Face) -> None:
+    """For the chosen jobs."""
+    choices = [Choice(name, name, about) for name, about in SIGNALS.items()]
+    title = f"Signal to {named(app.chosen_rows())}"
+    picked = await app.push_screen_wait(Pick(title, choices, app.role_theme, verb="sends it"))
+    if picked is not None:
+        await send_signal(app, picked.id)
+
+
+async def send_signal(app: Face, name: str) -> None:
+    """To all processes of the chosen jobs."""
+    rows = app.chosen_rows()
+    for row in rows:
+        await app.backend.direct(SendSignal(row.id, name, task=task_of(row)))
+    app.notify(f"sent {safe(name)} to {named(rows)}")
+
+
+async def move_to_top(app: Face) -> None:
+    """The chosen jobs before all others of their owner."""
+    rows = app.chosen_rows()
+    await app.backend.direct(MoveToTop(tuple(job_words(row.id) for row in rows)))
+    app.notify(f"moved {named(rows)} to the top")
+
+
+async def look_inside(app: Face) -> None:
+    """A shell in a new job, where the one under the cursor left a copy of its folder or its container."""
+    app.check_terminal()
+    (row, *_) = app.chosen_rows()
+    await enter(app, await app.backend.job(row.id))
+
+
+def ask_update(app: Face) -> None:
+    """The fields are typed."""
+    app.main_view.ask_command(f"{UPDATE} ")
+
+
+async def update(app: Face, text: str) -> None:
+    """`Features=nvlink Nice=50` for the chosen jobs. Raises `SpecErrors`."""
+    import shlex
+
+    try:
+        pairs = [word.partition("=") for word in shlex.split(text)]
+    except ValueError as wrong:
+        raise SpecErrors([f"{safe(text)}: {wrong}"]) from None
+    if not all(name and equals for name, equals, _ in pairs):
+        raise SpecErrors(["Write FIELD=VALUE, by Slurm's names for them: :update Features=nvlink Nice=50"])
+    rows = app.chosen_rows()
+    for row in rows:
+        await app.backend.direct(UpdateJob(row.id, {name: value for name, _, value in pairs}, task_of(row)))
+    app.notify(f"changed {', '.join(safe(name) for name, *_ in pairs)} of {named(rows)}")
+
+
+async def submit_file(app: Face, name: str) -> None:
+    """A batch script as it is where the cluster takes one, else the jobs of the file. Raises `SpecErrors`."""
+    from cockpit.formats.foreign.exchange import taken_over
+    from cockpit.formats.foreign.sbatch import is_sbatch
+
+    text, folder = _read(name)
+    if is_sbatch(text) and app.backend.takes_scripts:
+        done = [await app.backend.direct(SubmitScript(text))]
+    else:
+        found = taken_over(name, text)
+        specs = app.read_jobs(name, found.text if found is not None else text, folder)
+        done = [*await app.backend.submit(specs)]
+    app.notify(f"submitted {', '.join(job_words(job) for job in done if job is not None)}")
+
+
+def _read(name: str) -> tuple[str, str]:
+    """The file's text, and the folder where its paths begin. Raises `SpecErrors`."""
+    file = Path(name).expanduser()
+    try:
+        return file.read_text(encoding="utf-8"), str(file.absolute().parent)
+    except (OSError, UnicodeDecodeError) as failed:
+        why = getattr(failed, "strerror", None) or failed
+        raise SpecErrors([f"{safe(name)}: cannot be read: {why}"]) from None

@@ -1,0 +1,1 @@
+"""What each view lists, as the table wants it."""

@@ -1,0 +1,67 @@
+"""The clusters as the table wants them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cockpit.model.view import ClusterState
+from cockpit.present.cells.clusters import laid_out
+from cockpit.present.filters import compile_filter
+from cockpit.present.saved import none_saved
+from cockpit.present.tables.clusters import CLUSTERS
+from cockpit.tui.widgets.table import TableColumn
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from cockpit.model.view import ClusterRow
+    from cockpit.present.columns import Context
+    from cockpit.present.saved import Saved
+    from cockpit.present.spans import Line
+
+
+class ClusterRows:
+    """`TableRows` over the last answer of `backend.clusters()`, by name."""
+
+    def __init__(self, context: Callable[[], Context], saved: Saved = none_saved) -> None:
+        self._context = context
+        self._saved = saved
+        self._rows: dict[str, ClusterRow] = {}
+        self._order: list[str] = []
+        self._filter = compile_filter("", CLUSTERS)
+
+    def take(self, rows: Sequence[ClusterRow]) -> tuple[list[str], bool]:
+        """All of them: ages grow; and whether some came, went or moved."""
+        before, self._rows = self._order, {row.name: row for row in rows}
+        self._arrange()
+        return list(self._rows), self._order != before
+
+    def filter_by(self, text: str) -> None:
+        """Show what matches. Raises `FilterError`, and then nothing has changed."""
+        self._filter = compile_filter(text, CLUSTERS, saved=self._saved)
+        self._arrange()
+
+    def silent(self) -> Sequence[str]:
+        """Names of those that do not answer, shown or not."""
+        return [row.name for row in self._rows.values() if row.state is ClusterState.SILENT]
+
+    @property
+    def order(self) -> Sequence[str]:
+        return self._order
+
+    def place(self, name: str) -> int | None:
+        return self._order.index(name) if name in self._order else None
+
+    def row(self, name: str) -> ClusterRow | None:
+        """None when it has gone."""
+        return self._rows.get(name)
+
+    def columns(self, width: int) -> Sequence[TableColumn]:
+        return [TableColumn(column.title, size, column.right) for column, size in laid_out(width)]
+
+    def cells(self, name: str, width: int) -> Sequence[Line]:
+        row, context = self._rows[name], self._context()
+        return [column.cell(row, context, size) for column, size in laid_out(width)]
+
+    def _arrange(self) -> None:
+        self._order = [row.name for row in self._filter.passing(self._rows.values(), self._context())]

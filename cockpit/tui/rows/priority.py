@@ -1,0 +1,203 @@
+"""The queue in its order as the table wants it: filtered, sorted, and by other weights where those are tried out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from cockpit.model.cluster import PriorityKind
+from cockpit.present.cells.priority import PLACE, Figures, PriorityColumn, Scale, Shape, id_text, laid_out
+from cockpit.present.filters import compile_filter
+from cockpit.present.priority_parts import SIGNS, counting_factors, longest, of_jobs, weight_of
+from cockpit.present.saved import none_saved
+from cockpit.present.sorting import sorted_rows
+from cockpit.present.tables.priority import PRIORITY, SEARCHED
+from cockpit.present.units import grouped
+from cockpit.tui.widgets.table import TableColumn
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Sequence
+
+    from cockpit.model.cluster import Weights
+    from cockpit.model.priority import FactorName, WeightChanges
+    from cockpit.model.view import Priorities, PriorityRow
+    from cockpit.present.columns import Context
+    from cockpit.present.saved import Saved
+    from cockpit.present.spans import Line
+
+LEAST_PLACE, LEAST_ID, LEAST_TOTAL, LEAST_FIGURE = 3, 4, 6, 6
+EDGE = 1
+"""A blank column at the right, where figures stand."""
+UPWARD = frozenset({PLACE, "id", "name", "user", "account", "partition"})
+"""Columns that begin with the smallest."""
+
+RowId = tuple[int, object, str]
+"""Job, partition; of a job that may not be seen its place."""
+
+
+class PriorityRows:
+    """`TableRows` over the last answer of `backend.priorities()`."""
+
+    def __init__(self, context: Callable[[], Context], letters: Callable[[], bool], saved: Saved = none_saved) -> None:
+        self._context = context
+        self.letters = letters
+        """Whether bars are made of letters: where colours are not seen."""
+        self._saved = saved
+        self._rows: dict[RowId, PriorityRow] = {}
+        self._order: list[RowId] = []
+        self._places: dict[RowId, int] = {}
+        self._filter = compile_filter("", SEARCHED)
+        self._whole = 0.0
+        self._widths = (LEAST_ID, LEAST_PLACE, LEAST_TOTAL)
+        self._queues = False
+        self.priorities: Priorities | None = None
+        self.own: Weights | None = None
+        """The cluster's weights, as last seen."""
+        self.kind = PriorityKind.BASIC
+        """The cluster's own."""
+        self.tried: WeightChanges | None = None
+        """None: the order is the cluster's."""
+        self.shown_tried = False
+        """Whether what is shown is by other weights; `tried` may be ahead of it."""
+        self.factors: tuple[FactorName, ...] = ()
+        self.chosen: FactorName | None = None
+        """The one that a step changes."""
+        self.sort_column, self.descending = PLACE, False
+        self.figures = Figures.CONTRIBUTION
+
+    # What is known
+
+    def take(self, priorities: Priorities) -> bool:
+        """The answer for `tried`; whether rows came, went or moved."""
+        self.priorities = priorities = replace(priorities, rows=of_jobs(priorities.rows))
+        self.shown_tried = self.tried is not None
+        if self.tried is None:
+            self.own, self.kind = priorities.weights, priorities.kind
+        self._rows = {_row_id(row): row for row in priorities.rows}
+        self.factors = counting_factors(priorities.weights, priorities.rows)
+        if self.own is not None:
+            weights = self.own
+            own = (name for name in SIGNS if weight_of(weights, name))
+            self.factors = tuple(name for name in SIGNS if name in {*own, *self.factors})
+        self._measure(priorities.rows)
+        before = self._order
+        self._arrange()
+        return self._order != before
+
+    def _measure(self, rows: Sequence[PriorityRow]) -> None:
+        self._whole = longest(rows)
+        self._queues = len({row.partition for row in rows}) > 1
+        totals = (row.breakdown.total for row in rows if row.breakdown is not None)
+        self._widths = (
+            max([LEAST_ID, *(len(id_text(row)) for row in rows)]),
+            max(LEAST_PLACE, len(str(len(rows)))),
+            max(LEAST_TOTAL, len(grouped(max(totals, default=0)))),
+        )
+
+    @property
+    def weights(self) -> Weights | None:
+        """Those that the rows are counted by, or are about to be."""
+        if self.tried is not None and self.own is not None:
+            return self.tried.on(self.own)
+        return self.priorities.weights if self.priorities is not None else None
+
+    @property
+    def queue(self) -> Sequence[PriorityRow]:
+        """All rows in the order of the cluster, or of the weights that are tried out."""
+        return self.priorities.rows if self.priorities is not None else ()
+
+    @property
+    def hidden(self) -> int:
+        """Rows that the filter leaves out."""
+        return len(self._rows) - len(self._order)
+
+    def row(self, row_id: Hashable) -> PriorityRow | None:
+        """None when it has gone."""
+        return self._rows.get(row_id)  # type: ignore[call-overload,no-any-return]  # whatever a table knows rows by
+
+    # What is shown of it
+
+    def filter_by(self, text: str) -> None:
+        """Show what matches. Raises `FilterError`, and then nothing has changed."""
+        self._filter = compile_filter(text, SEARCHED, saved=self._saved)
+        self._arrange()
+
+    def sort_by(self, column: str, *, descending: bool | None = None) -> None:
+        """By a column of the table `priority`; unless it is said, the way that one means."""
+        self.sort_column = column
+        self.descending = column not in UPWARD if descending is None else descending
+        self.chosen = next((name for name in self.factors if SIGNS[name].column == column), self.chosen)
+        self._arrange()
+
+    def choose(self, step: int) -> None:
+        """The next of the factors is the one that steps change."""
+        at = self.factors.index(self.chosen) + step if self.chosen in self.factors else 0
+        self.chosen = self.factors[at % len(self.factors)] if self.factors else None
+
+    def turn_figures(self) -> None:
+        """What the columns of factors say: what each adds, its raw value, its weight."""
+        self.figures = self.figures.next
+
+    def sortable(self, width: int) -> list[str]:
+        """The columns that are shown and can be sorted by."""
+        known = {column.id for column in PRIORITY.columns}
+        return [column.id for column, _ in self._laid(width) if column.id in known]
+
+    @property
+    def order(self) -> Sequence[RowId]:
+        return self._order
+
+    def place(self, row_id: RowId) -> int | None:
+        return self._places.get(row_id)
+
+    def columns(self, width: int) -> Sequence[TableColumn]:
+        return [
+            TableColumn(column.title, size, column.right, ticks=column.id != PLACE, leads=self._leads(column))
+            for column, size in self._laid(width)
+        ]
+
+    def cells(self, row_id: RowId, width: int) -> Sequence[Line]:
+        row, scale = self._rows[row_id], Scale(self._whole, self.letters(), self.figures)
+        return [column.cell(row, scale, size) for column, size in self._laid(width)]
+
+    def _leads(self, column: PriorityColumn) -> bool:
+        """In what-if the factor that steps change, else what the rows are sorted by."""
+        if self.shown_tried and self.chosen is not None:
+            return column.id == SIGNS[self.chosen].column
+        return column.id == self.sort_column
+
+    def _laid(self, width: int) -> Sequence[tuple[PriorityColumn, int]]:
+        sorted_by = next((name for name in SIGNS if SIGNS[name].column == self.sort_column), None)
+        first = self.chosen if self.shown_tried else sorted_by
+        id_columns, place_columns, total_columns = self._widths
+        figures = max(LEAST_FIGURE, total_columns - 1)
+        shape = Shape(
+            factors=self._heaviest(),
+            first=first,
+            id_columns=id_columns,
+            place_columns=place_columns,
+            total_columns=total_columns,
+            figure_columns=figures,
+            tried=self.shown_tried,
+            queues=self._queues,
+        )
+        return laid_out(width - EDGE, shape)
+
+    def _heaviest(self) -> tuple[FactorName, ...]:
+        weights = self.priorities.weights if self.priorities is not None else None
+        return tuple(sorted(self.factors, key=lambda name: -weight_of(weights, name))) if weights is not None else ()
+
+    def _arrange(self) -> None:
+        context = self._context()
+        passing = self._filter.passing(self._rows.values(), context)
+        column = PRIORITY.find(self.sort_column)
+        assert column is not None
+        if self.sort_column != PLACE or self.descending:
+            passing = sorted_rows(passing, [(column, self.descending)], context)
+        self._order = list(map(_row_id, passing))
+        self._places = {row_id: place for place, row_id in enumerate(self._order)}
+
+
+def _row_id(row: PriorityRow) -> RowId:
+    return (row.job, None if row.job else row.position, row.partition)

@@ -1,0 +1,19 @@
+from __future__ import annotations
+
+from cockpit.engine.replay.figures import Figures, Run, figures
+
+
+def test_a_short_job_counts_as_ten_seconds_long() -> None:
+    assert Run(submitted=0, waited=90, ran=1, processors=1).bounded_slowdown == 9.1
+    assert Run(submitted=0, waited=90, ran=100, processors=1).bounded_slowdown == 1.9
+    assert Run(submitted=0, waited=0, ran=1, processors=1).bounded_slowdown == 1.0
+
+
+def test_utilisation_is_of_the_time_from_the_first_submission_to_the_last_end() -> None:
+    runs = [Run(100, 0, 10, 2), Run(105, 5, 10, 4)]
+    assert figures(runs, 4) == Figures(mean_bounded_slowdown=1.25, mean_wait=2.5, utilisation=60 / 80)
+
+
+def test_of_no_jobs_or_no_time_there_is_nothing_to_say() -> None:
+    assert figures([], 4) == Figures(0.0, 0.0, 0.0)
+    assert figures([Run(5, 0, 0, 1)], 4).utilisation == 0.0

@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+from cockpit.headless.completing import BEFORE_A_VERB
+from cockpit.headless.registry import VERBS
+from cockpit.headless.shellscripts import words_on
+from cockpit.model.spec import PriorityWord
+from cockpit.tui.options import SWITCHES, VALUED
+from tests.headless.conftest import Desk
+
+
+def offered(desk: Desk, line: str, shell: str = "fish") -> list[str]:
+    done = desk("completion", shell, line)
+    assert (done.code, done.err) == (0, "")
+    return [each.partition("\t")[0] for each in done.lines]
+
+
+@pytest.mark.req("UI-43")
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("cockpit jo", ["jobs", "job"]),
+        ("cockpit accounts add-q", ["add-qos"]),
+        ("cockpit holds ", ["extend", "end"]),
+        ("cockpit jobs --o", ["--output"]),
+        ("cockpit jobs -o js", ["json", "jsonl"]),
+        ("cockpit jobs --output=js", ["--output=json", "--output=jsonl"]),
+        ("cockpit jobs --sort -pri", ["-priority"]),
+        ("cockpit jobs --columns id,na", ["id,name"]),
+        ("cockpit -c la", ["lab"]),
+        ("cockpit --theme=dark --cluster=x jobs --cluster de", ["demo"]),
+        ("cockpit set-priority 4711 ur", ["urgent"]),
+        ("cockpit demo el", ["elastic", "<files>"]),
+        ("cockpit demo --headless nodes --al", ["--all"]),
+        ("cockpit submit ", ["<files>"]),
+        ("cockpit play --out ", ["<folders>"]),
+        ("cockpit --theme hi", ["high-contrast"]),
+        ("cockpit 'no such verb' ", []),
+        ("cockpit clone 4711 --name ", []),
+    ],
+)
+def test_what_may_follow_is_what_the_parser_would_take(desk: Desk, line: str, words: list[str]) -> None:
+    desk.names = {"lab": "ssh://ann@login", "demo": "made up"}
+    assert offered(desk, line) == words
+
+
+@pytest.mark.req("UI-43")
+def test_every_verb_and_every_option_of_the_cockpit_itself_is_offered(desk: Desk) -> None:
+    assert offered(desk, "cockpit ") == list(dict.fromkeys(name for name in VERBS if " " not in name))
+    assert {*SWITCHES, *VALUED} - {"-c"} <= set(BEFORE_A_VERB)
+    assert offered(desk, "cockpit -") == list(BEFORE_A_VERB)
+
+
+@pytest.mark.req("UI-43")
+def test_jobs_nodes_and_accounts_come_from_the_cluster_if_it_answers(desk: Desk) -> None:
+    first = str(desk.backend.job_rows[0].id)
+    assert offered(desk, f"cockpit -c lab cancel {first}") == []
+    desk.reached = desk.backend
+    assert first in offered(desk, f"cockpit -c lab cancel {first}")
+    assert desk.reaches == ["lab", "lab"]
+    assert not desk.connected, "to connect may start an engine"
+    assert set(PriorityWord) <= set(offered(desk, f"cockpit set-priority {first} "))
+    nodes = [row.node.name for row in desk.backend.node_rows]
+    assert offered(desk, "cockpit nodes drain ") == nodes
+    assert offered(desk, f"cockpit reservations create up --nodes {nodes[0]},") == [
+        f"{nodes[0]},{name}" for name in nodes[1:]
+    ]
+    assert "MaxJobs=" in offered(desk, "cockpit accounts modify x Max")
+
+
+@pytest.mark.req("UI-43")
+def test_each_shell_gets_its_own_form(desk: Desk) -> None:
+    desk.reached = desk.backend
+    assert "jobs\tList every live and held job" in desk("completion", "fish", "cockpit jobs").lines
+    assert "jobs:List every live and held job" in desk("completion", "zsh", "cockpit jobs").lines
+    assert desk("completion", "bash", "cockpit jobs").lines == ["jobs"]
+    assert desk("completion", "bash", "cockpit jobs --output=csv").lines == ["csv"], "bash puts it behind the ="
+
+
+@pytest.mark.req("UI-43", "TR-05")
+def test_a_name_that_a_shell_would_obey_is_not_offered(desk: Desk) -> None:
+    desk.names = {"$(reboot)": "", "a b": "", "fine": "a \x1b[31mred\ntale"}
+    assert desk("completion", "fish", "cockpit -c ").lines == ["fine\ta \\x1b[31mred\\ntale"]
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("cockpit jobs ", (["cockpit", "jobs"], "")),
+        ("cockpit jobs --filter 'user:me st", (["cockpit", "jobs", "--filter"], "user:me st")),
+        ("cockpit job 4711#1", (["cockpit", "job"], "4711#1")),
+        (r"a\ b c", (["a b"], "c")),
+        ("", ([], "")),
+    ],
+)
+def test_a_line_is_read_as_a_shell_reads_it(line: str, words: tuple[list[str], str]) -> None:
+    assert words_on(line) == words
+
+
+@pytest.mark.req("UI-43")
+def test_bash_finds_no_fault_with_its_script(desk: Desk) -> None:
+    script = desk("completion", "bash").out
+    assert subprocess.run(["bash", "-n"], input=script, check=False, capture_output=True).stderr == b""

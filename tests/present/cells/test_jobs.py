@@ -1,0 +1,167 @@
+from __future__ import annotations
+
+from datetime import UTC
+
+import pytest
+
+from cockpit.model.ids import JobId, Millis
+from cockpit.model.job import ArrayTask, EndCause, JobState
+from cockpit.model.jobrow import JobRow
+from cockpit.model.reasons import Held
+from cockpit.present.cells.jobs import COLUMNS, SOMETIMES, coarse, laid_out
+from cockpit.present.columns import Context
+from cockpit.present.folding import folded
+from cockpit.present.layout import GAP
+from cockpit.present.spans import Line, fitted, line_width
+from cockpit.present.states import GLYPHS
+from tests.doubles.samples import HOUR, MINUTE, NOW, failed_row, five_jobs, job_row, queued_row
+
+CONTEXT = Context(now=NOW, zone=UTC)
+
+ONE_CLUSTER = frozenset({"clusters"})
+"""Where all jobs are of one, its name is no column."""
+
+
+def ids(total: int) -> list[str]:
+    return [laid.column.id for laid in laid_out(total, without=ONE_CLUSTER)]
+
+
+def cell(name: str, row: JobRow, context: Context = CONTEXT) -> Line:
+    return next(column for column in COLUMNS if column.id == name).cell(row, context)
+
+
+def text(name: str, row: JobRow, context: Context = CONTEXT) -> str:
+    return "".join(span.text for span in cell(name, row, context))
+
+
+@pytest.mark.req("UI-24")
+def test_eighty_columns_show_what_matters_most() -> None:
+    assert ids(78) == ["name", "state", "cards", "started_at", "why"]
+
+
+@pytest.mark.req("UI-01", "UI-24")
+def test_wider_screens_show_more_in_the_order_of_its_worth() -> None:
+    everything = [column.id for column in COLUMNS if column.id != "clusters"]
+    assert ids(118) == [each for each in everything if each not in {"priority", "nodes", "placed_on"}]
+    assert ids(198) == everything
+
+
+@pytest.mark.parametrize("total", [*range(20, 240, 7), 78, 118, 198])
+def test_the_columns_fill_the_width(total: int) -> None:
+    laid = laid_out(total, without=ONE_CLUSTER)
+    used = sum(each.width for each in laid) + GAP * (len(laid) - 1)
+    assert used == total or laid[-1].width == 1
+
+
+@pytest.mark.parametrize("total", [78, 118, 198])
+def test_sentences_grow_more_than_names(total: int) -> None:
+    widths = {laid.column.id: laid.width for laid in laid_out(total, without=SOMETIMES | ONE_CLUSTER)}
+    assert widths["why"] >= 28
+    assert widths["name"] <= 30
+    assert widths.get("user", 8) <= 12
+
+
+@pytest.mark.req("UI-01")
+@pytest.mark.parametrize(("total", "shown"), [(78, set()), (118, {"partitions"}), (130, SOMETIMES), (198, SOMETIMES)])
+def test_queue_and_priority_leave_the_sentence_its_room(total: int, shown: set[str]) -> None:
+    widths = {laid.column.id: laid.width for laid in laid_out(total, without=ONE_CLUSTER)}
+    assert widths.keys() & SOMETIMES == shown
+    assert widths["why"] >= 21
+
+
+def test_ids_are_as_wide_as_the_largest() -> None:
+    assert {laid_out(118, 7)[0].width, laid_out(118)[0].width} == {7, 4}
+
+
+@pytest.mark.req("UI-24")
+@pytest.mark.parametrize("total", [78, 118, 198])
+def test_every_row_lines_up_whatever_its_name(total: int) -> None:
+    for row in [*five_jobs(), job_row(1, name="👩‍💻 训练 ﷽"), job_row(2, user="ユーザー")]:
+        for column, width in laid_out(total, without=ONE_CLUSTER):
+            assert line_width(fitted(column.cell(row, CONTEXT), width, right=column.right)) == width
+
+
+def test_every_state_fits_its_column_with_word_and_shape() -> None:
+    width = next(column.width for column in COLUMNS if column.id == "state")
+    for state in JobState:
+        kept = Millis(NOW + HOUR) if state in {JobState.ERROR, JobState.EXPIRED} else None
+        shown = text("state", job_row(1, state=state, held_until=kept))
+        assert len(shown) <= width
+        assert shown.startswith(f"{GLYPHS[state]} {state}")
+
+
+def test_a_job_that_is_being_ended_says_so_instead() -> None:
+    assert text("state", job_row(1, ending=EndCause.STOP)) == "● ending"
+
+
+@pytest.mark.req("UI-01")
+def test_time_limit_and_bar_stand_below_their_titles() -> None:
+    title = next(column.title for column in COLUMNS if column.id == "elapsed_seconds")
+    running = text("elapsed_seconds", job_row(1))
+    assert running == " 2:00 ━━······ /  8:00"
+    waiting = text("elapsed_seconds", queued_row(1))
+    ended = text("elapsed_seconds", failed_row(1))
+    assert {len(each) for each in (title, running, waiting, ended)} == {22}
+    assert {each.index("/") for each in (title, running, waiting, ended)} == {title.index("/")}
+
+
+def test_what_stands_in_the_way_is_plain_and_the_rest_quiet() -> None:
+    first, more = cell("why", queued_row(1))
+    assert (first.text, first.role) == ("waits for 4 A100 on one node", "text")
+    assert (more.text, more.role) == ("; n07 has 3 free, n12 has 2 free", "muted")
+    (held,) = cell("why", queued_row(1, reason=Held("ann", Millis(NOW - MINUTE))))
+    assert held.role == "held"
+
+
+def test_a_kept_container_says_how_long() -> None:
+    assert text("why", failed_row(1)) == "exit 3 · kept 3:59 more"
+
+
+@pytest.mark.req("UI-01")
+def test_a_start_that_is_planned_is_marked_as_that() -> None:
+    assert text("started_at", queued_row(1)) == "–"
+    assert text("started_at", queued_row(1, starts_by=Millis(NOW + HOUR))) == "~13:00"
+
+
+@pytest.mark.req("UI-01", "SC-12")
+def test_what_is_likely_comes_before_what_is_promised() -> None:
+    likely = Context(now=NOW, zone=UTC, starts={JobId(1): Millis(NOW + HOUR)})
+    promised = Millis(NOW + 2 * HOUR)
+    assert text("started_at", queued_row(1, starts_by=promised), likely) == "~13:00"
+    assert text("started_at", queued_row(2, starts_by=promised), likely) == "~14:00"
+    assert text("started_at", job_row(1, started_at=NOW), likely) == "12:00"
+
+
+@pytest.mark.parametrize(
+    ("started", "shown"), [(NOW - 2 * HOUR, "10:00"), (NOW - 48 * HOUR, "10-03"), (NOW - 366 * 24 * HOUR, "2025")]
+)
+def test_starts_take_five_columns_at_most(started: int, shown: str) -> None:
+    assert text("started_at", job_row(1, started_at=Millis(started))) == shown
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"), [(42, "42s"), (12 * 60, "12m"), (3 * 3600 + 720, "3:12"), (51 * 3600, "2d 3h")]
+)
+def test_times_are_coarse(seconds: int, shown: str) -> None:
+    assert coarse(seconds) == shown
+
+
+@pytest.mark.req("UI-01")
+def test_a_folded_array_counts_its_tasks_and_their_states() -> None:
+    tasks = [job_row(10, array=ArrayTask(JobId(10), 0, 2), partitions=("gpu", "cpu"))]
+    tasks += [queued_row(10 + each, array=ArrayTask(JobId(10), each, 2), priority=17_450) for each in (1, 2)]
+    row = folded(tasks)
+    assert text("id", row) == "10_[0-2%2]"
+    assert text("name", row) == "job-11 [3]"
+    assert text("state", row).split() == ["◌", "2", "●", "1"]
+    assert (text("partitions", tasks[0]), text("priority", row)) == ("gpu,cpu", "17 450")
+    assert (text("partitions", row), text("priority", tasks[0])) == ("–", "–")
+
+
+@pytest.mark.req("UI-10")
+def test_of_several_clusters_the_name_is_told_and_the_sentence_keeps_its_room() -> None:
+    assert [laid.column.id for laid in laid_out(78)] == ["name", "clusters", "state", "cards", "started_at", "why"]
+    widths = {laid.column.id: laid.width for laid in laid_out(118)}
+    assert "elapsed_seconds" not in widths
+    assert widths["why"] >= 21
+    assert "elapsed_seconds" in {laid.column.id for laid in laid_out(140)}

@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from cockpit.model.ids import JobId
+from cockpit.model.node import NodeState
+from cockpit.model.spec import NodeSpec
+from cockpit.model.view import NodeRow, SliceUse
+from cockpit.present.answers.nodes import node_answer
+from cockpit.present.cells.nodes import COLUMNS, Chosen, laid_out
+from cockpit.present.layout import GAP
+from cockpit.present.spans import Line, fitted, line_width
+from tests.doubles.samples import five_jobs, node_row
+
+
+def text(line: Line) -> str:
+    return "".join(span.text for span in line)
+
+
+def cell(name: str, row: NodeRow, chosen: Chosen = None) -> str:
+    return text(next(column for column in COLUMNS if column.id == name).cell(row, chosen))
+
+
+@pytest.mark.req("UI-04", "JT-43")
+def test_every_fraction_has_its_bar_and_the_unit_stands_in_the_title() -> None:
+    assert cell("cpus", node_row()) == "  36/64 ━━━╸··"
+    assert cell("memory", node_row()) == "    24/512 ╸·····"
+    assert cell("cards", node_row()) == " 1.5/8 ━·····"
+    assert cell("cards", node_row(cards=())).strip() == "–"
+    assert next(column.title for column in COLUMNS if column.id == "memory") == "MEMORY GiB"
+
+
+def test_uneven_memory_keeps_one_decimal() -> None:
+    assert cell("memory", node_row(memory_mib=24_064)).split()[0] == "24/23.5"
+
+
+@pytest.mark.req("JT-44")
+def test_status_is_of_use_or_against_the_chosen_spec() -> None:
+    small, large = NodeSpec(cpus=4, memory_mib=1024), NodeSpec(cpus=60, memory_mib=1024)
+    assert cell("status", node_row()) == "◐ in use"
+    assert cell("status", node_row(), small) == "○ idle"
+    assert cell("status", node_row(), large) == "◉ tight"
+    assert cell("status", node_row(state=NodeState.DRAINED), small) == "■ drained"
+    kept, login = (msgspec.structs.replace(node_row(), **each) for each in ({"reserved": ("course",)}, {"login": True}))
+    assert (cell("status", kept, small), cell("status", login)) == ("◆ kept", "– logins")
+    assert "for reservation course" in "".join(map(text, node_answer(kept, {}.get, 80)))
+
+
+@pytest.mark.req("JT-45")
+def test_slices_are_told_one_by_one_and_whole_cards_of_a_job_together() -> None:
+    assert cell("usage", node_row()) == "3(1):note  1:llama-sft"
+    whole = [SliceUse(card, None, 1000, JobId(1), "bert", "ann") for card in (0, 1, 2, 5)]
+    row = msgspec.structs.replace(node_row(), slices=tuple(whole))
+    assert cell("usage", row) == "1–3:bert  6:bert"
+
+
+@pytest.mark.parametrize("total", [78, 118, 198])
+def test_columns_fill_the_width_and_cells_line_up(total: int) -> None:
+    laid = laid_out(total)
+    assert sum(width for _, width in laid) + GAP * (len(laid) - 1) == total
+    for column, width in laid:
+        for row in (node_row(), node_row("节点", cards=())):
+            assert line_width(fitted(column.cell(row, None), width)) == width
+
+
+def test_figures_are_not_cut() -> None:
+    for column, width in laid_out(118):
+        if column.id in {"cpus", "memory", "cards", "status"}:
+            assert line_width(column.cell(node_row(), None)) <= width
+
+
+@pytest.mark.req("UI-04")
+def test_the_panel_says_what_is_free_and_who_holds_the_rest() -> None:
+    known = {row.id: row for row in five_jobs()}
+    lines = [text(line).rstrip() for line in node_answer(node_row(), known.get, 100)]
+    assert lines[0].startswith("n07  has 28 CPUs, 488G of memory and 6 whole cards free.")
+    assert lines[0].endswith("Enter its cards and jobs")
+    assert lines[1] == "  jobs    4700, 4711 llama-sft (ann)"
+    drained = node_row(state=NodeState.DRAINED, state_reason="broken fan")
+    assert text(next(iter(node_answer(drained, known.get, 100)))).startswith("n07  is drained: broken fan.")

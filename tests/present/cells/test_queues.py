@@ -1,0 +1,65 @@
+"""Bars of queues: each part takes its share, and no part that is there is left out."""
+
+from __future__ import annotations
+
+import pytest
+
+from cockpit.model.view import QueueKind, QueueRow
+from cockpit.present.cells.queues import COLUMNS, bar, bounds_of, row_id
+from cockpit.present.spans import plain
+
+
+def queue(
+    used: float = 0, kept: float = 0, most: float | None = None, *, path: str = "root/a", level: int = 1
+) -> QueueRow:
+    def of(amount: float) -> dict[str, int]:
+        return {"gres/gpu": round(1000 * amount)}
+
+    bounds = {} if most is None else of(most)
+    kind = QueueKind.QUOTA if level >= 0 else QueueKind.PARTITION
+    return QueueRow(kind=kind, path=path, name=path, level=max(level, 0), since=None, waiting=0, running=0,
+                    used=of(used), min=of(kept), max=bounds, bounded=("gres/gpu",) if level >= 0 else ())  # fmt: skip
+
+
+def drawn(row: QueueRow, full: float, columns: int = 8) -> str:
+    return plain(bar(row, "gres/gpu", round(1000 * full), columns)).ljust(columns)
+
+
+@pytest.mark.req("UI-06")
+@pytest.mark.parametrize(
+    ("used", "kept", "full", "shown"),
+    [
+        (0, 0, 8, "········"),
+        (2, 4, 8, "━━╌╌····"),
+        (4, 4, 8, "━━━━····"),
+        (6, 4, 8, "━━━━══··"),
+        (8, 0, 8, "════════"),
+        (0.25, 0, 100, "═·······"),
+        (8.1, 8, 80, "━═······"),
+        (0.1, 0.2, 100, "━╌······"),
+        (12, 4, 8, "━━━═════"),
+    ],
+)
+def test_own_borrowed_and_kept(used: float, kept: float, full: float, shown: str) -> None:
+    assert drawn(queue(used, kept), full) == shown
+
+
+@pytest.mark.req("UI-06")
+def test_the_root_and_a_partition_borrow_from_nobody() -> None:
+    assert drawn(queue(4, 8, path="root", level=0), 8) == "━━━━····"
+    assert drawn(queue(4, 0, path="gpu", level=-1), 8) == "━━━━····"
+
+
+@pytest.mark.req("UI-06")
+def test_a_bar_is_full_at_the_nearest_bound_above() -> None:
+    rows = [queue(path="root", level=0, most=16), queue(path="root/a"), queue(path="root/a/b", level=2, most=4)]
+    bounds = bounds_of([*rows, queue(path="root/a/b/c", level=3)])
+    assert [bounds[row_id(row)]["gres/gpu"] for row in rows] == [16_000, 16_000, 4_000]
+    assert bounds["quota:root/a/b/c"]["gres/gpu"] == 4_000
+
+
+@pytest.mark.req("UI-06")
+def test_what_nothing_bounds_has_no_bar() -> None:
+    cell = next(column.cell for column in COLUMNS if column.id == "cards")
+    assert plain(cell(queue(3), {}, 30)).split() == ["3/0/–"]
+    assert "━" in plain(cell(queue(3, 4), {}, 30))

@@ -1,0 +1,56 @@
+"""The sentences of giving way: what happened to the one, and for the other."""
+
+from __future__ import annotations
+
+from datetime import UTC
+
+import pytest
+
+from cockpit.model import events
+from cockpit.model.eviction import EvictionMode, Grounds
+from cockpit.model.ids import JobId, Millis
+from cockpit.model.job import EndCause, Suspension
+from cockpit.present.events.sentences import event_sentence
+from tests.doubles.samples import HOUR, NOW
+
+JOB, TAKER, OTHER = JobId(7), JobId(9), JobId(8)
+
+SENTENCES: list[tuple[events.EventBody, str]] = [
+    (
+        events.EndingBegan(JOB, EndCause.PREEMPTED, Millis(NOW + HOUR), TAKER, Grounds.QOS, requeue=True),
+        "gives way to job 9, whose QOS may preempt its own: is asked to end, and is killed at 13:00, and waits again",
+    ),
+    (
+        events.EndingBegan(JOB, EndCause.PREEMPTED, NOW, TAKER, Grounds.QUOTA),
+        "gives way to job 9, whose queue is owed what its own has borrowed: is asked to end at once",
+    ),
+    (
+        events.RoomMade(TAKER, (JOB, OTHER), EvictionMode.REQUEUE, Grounds.QOS),
+        "jobs 7 and 8 end, to wait again, for its sake",
+    ),
+    (events.RoomMade(TAKER, (JOB,), EvictionMode.SUSPEND, Grounds.QOS), "job 7 stands still for its sake"),
+    (events.JobSuspended(JOB, Suspension(by="ann")), "was suspended by ann"),
+    (
+        events.JobSuspended(JOB, Suspension(for_jobs=(TAKER,), grounds=Grounds.PARTITION)),
+        "stands still: gives way to job 9, whose partition is of a higher tier",
+    ),
+    (events.JobSuspended(TAKER, Suspension(for_jobs=(JOB, OTHER))), "stands still while jobs 7 and 8 have a turn"),
+    (events.JobResumed(JOB), "goes on"),
+    (events.JobRequeued(JOB, EndCause.PREEMPTED), "gave way, and waits again"),
+    (events.JobRequeued(JOB, EndCause.REQUEUE), "waits again"),
+    (
+        events.JobRequeued(JOB, EndCause.PREEMPTED, below_min=True),
+        "has fewer workers than it needs: is suspended, and goes on by itself when they have room",
+    ),
+    (
+        events.WaitEnded(JOB),
+        "was suspended for as long as it waits for its workers, and waits as other jobs do",
+    ),
+]
+
+
+@pytest.mark.req("SC-08")
+@pytest.mark.parametrize(("body", "sentence"), SENTENCES, ids=[sentence[:40] for _, sentence in SENTENCES])
+def test_both_sides_are_told(body: events.EventBody, sentence: str) -> None:
+    record = events.EventRecord(seq=1, at=NOW, actor="engine", origin="scheduler", body=body)
+    assert event_sentence(record, UTC) == sentence

@@ -1,0 +1,110 @@
+"""What a fleet says."""
+
+from __future__ import annotations
+
+from datetime import UTC
+
+import pytest
+
+from cockpit.model import events
+from cockpit.model.fleet import Member
+from cockpit.model.ids import JobId, NodeName
+from cockpit.model.node import Allocation
+from cockpit.model.reasons import ClusterShort, NoRoomThere, Reason, Resource
+from cockpit.present.events.fleet import member_lines
+from cockpit.present.events.sentences import event_job, event_sentence
+from cockpit.present.reasons import reason_sentence
+from tests.doubles.samples import NOW
+from tests.present.corpus import HOSTILE, is_harmless
+
+JOB = JobId(4711)
+PLACE = tuple(Allocation(rank, NodeName(f"beijing/n{rank}"), 1, 1) for rank in range(3))
+TRIED_AGAIN = "though enough is free in all; tried again once something comes free there"
+BOUND = "ScheduleBindingSucceed: Binding has been scheduled successfully. Result:"
+
+REASONS: list[tuple[Reason, str]] = [
+    (
+        ClusterShort("beijing", Resource.CARDS, 32, 12, ("A100",)),
+        "waits for 32 A100 in one cluster; beijing has 12 free in all",
+    ),
+    (
+        ClusterShort("beijing", Resource.MEMORY, 2048, 1024),
+        "waits for 2G of memory in one cluster; beijing has 1G free in all",
+    ),
+    (
+        NoRoomThere(("beijing", "hangzhou"), NOW),
+        f"beijing and hangzhou had no room for it at 12:00, {TRIED_AGAIN}",
+    ),
+]
+EVENTS: list[tuple[events.EventBody, str]] = [
+    (
+        events.JobPlaced(JOB, 1, 0, PLACE, "beijing", 0, ("beijing",) * 3),
+        f"{BOUND} {{beijing:0,[{{master 1}} {{worker 2}}]}}",
+    ),
+    (
+        events.JobPlaced(JOB, 2, 0, PLACE, "fleet", 0, ("beijing", "hangzhou", "hangzhou")),
+        f"{BOUND} {{beijing:0,[{{master 1}}], hangzhou:0,[{{worker 2}}]}} (attempt 2)",
+    ),
+    (
+        events.MemberPlaced(JOB, 1, "beijing", PLACE[:2]),
+        "beijing found room for 2 replicas: beijing/n0 and beijing/n1",
+    ),
+    (
+        events.BindingGivenUp(JOB, 1, ("beijing",), ("hangzhou", "beijing")),
+        "beijing had no room for it in time; given up, it is scheduled again",
+    ),
+    (
+        events.BindingGivenUp(JOB, 1, ("beijing", "hangzhou"), (), revoked=True),
+        "beijing and hangzhou had no room for it in time; revoked, it waits in its queue to be let out again",
+    ),
+    (events.OthersHeld("beijing", (PLACE, PLACE)), "beijing runs 2 jobs of its own"),
+]
+
+
+def record(body: events.EventBody) -> events.EventRecord:
+    return events.EventRecord(seq=1, at=NOW, actor="engine", origin="scheduler", body=body)
+
+
+@pytest.mark.parametrize(("reason", "sentence"), REASONS, ids=[sentence[:40] for _, sentence in REASONS])
+@pytest.mark.req("FL-06", "FL-08")
+def test_every_reason_has_its_sentence(reason: Reason, sentence: str) -> None:
+    assert reason_sentence(reason, NOW, UTC) == sentence
+
+
+@pytest.mark.parametrize(("body", "sentence"), EVENTS, ids=[sentence[:60] for _, sentence in EVENTS])
+@pytest.mark.req("FL-04", "FL-08")
+def test_every_event_has_its_sentence(body: events.EventBody, sentence: str) -> None:
+    assert event_sentence(record(body), UTC) == sentence
+
+
+def test_what_members_hold_for_themselves_is_no_job_s_event() -> None:
+    assert event_job(events.OthersHeld("a", ())) is None
+    assert event_job(events.BindingGivenUp(JOB, 1, (), ())) == JOB
+
+
+@pytest.mark.parametrize("hostile", HOSTILE, ids=ascii)
+@pytest.mark.req("TR-05")
+def test_names_of_clusters_are_harmless(hostile: str) -> None:
+    place = (Allocation(0, NodeName(hostile), 1, 1),)
+    bodies: list[events.EventBody] = [
+        events.JobPlaced(JOB, 1, 0, place, "", 0, (hostile,)),
+        events.MemberPlaced(JOB, 1, hostile, place),
+        events.BindingGivenUp(JOB, 1, (hostile,), ()),
+        events.OthersHeld(hostile, ()),
+    ]
+    reasons: list[Reason] = [
+        ClusterShort(hostile, Resource.CARDS, 1, 0, (hostile,)),
+        NoRoomThere((hostile,), NOW),
+    ]
+    assert all(is_harmless(event_sentence(record(body), UTC)) for body in bodies)
+    assert all(is_harmless(reason_sentence(reason, NOW, UTC)) for reason in reasons)
+
+
+@pytest.mark.req("FL-06")
+def test_a_cluster_s_mode_is_said_with_what_it_lacks() -> None:
+    good = {"kubernetes": "1.28", "scheduler": "6.8.0", "enable_reservation": True}
+    members = [Member(name="new", **good), Member(name="old", **{**good, "kubernetes": "1.26.15"})]
+    assert member_lines(members) == [
+        "# new is bound to by reservation",
+        "# old is bound to by totals: Kubernetes 1.26.15 is older than 1.28",
+    ]

@@ -1,0 +1,162 @@
+"""The words of a form: which error belongs to which field, and how its sentences fold."""
+
+from __future__ import annotations
+
+import pytest
+
+from cockpit.formats.job.file import Defaults, read_jobs
+from cockpit.model.spec import NodeSpec
+from cockpit.present.form.fields import JobForm, title
+from cockpit.present.form.names import take_entry, with_named_specs
+from cockpit.present.spans import plain, worded
+from tests.doubles.catalogue import catalogue_shown
+
+FIRST = {"name": "a", "command": "true", "output": "./out", "specs": [{"cpus": 2}]}
+
+
+def read(source: str, text: str, folder: str) -> list:
+    return read_jobs(source, text, folder, defaults=Defaults())
+
+
+@pytest.mark.req("UI-08")
+def test_every_error_stands_at_its_field_and_what_has_none_is_told_apart():
+    form = JobForm({**FIRST, "specs": [{"cpus": 0, "card_models": ["A100"]}], "time_limit": "soon"})
+    judged = form.judged(read, "/home/ann")
+    assert judged.spec is None
+    assert set(judged.errors) == {"specs[0].cpus", "time_limit"}
+    told = form.blamed(["specs[0].cards: asks for 9", "nodes[*]: too many", "the queue is closed", "env.A: is empty"])
+    assert told.errors == {"specs[0].cards": "asks for 9", "nodes": "too many"}
+    assert told.others == ("the queue is closed", "env.A: is empty")
+
+
+@pytest.mark.req("UI-08")
+def test_a_form_says_what_its_texts_mean():
+    form = JobForm(FIRST)
+    form.texts |= {"specs[0].cards": "0.5", "partitions": "short, long"}
+    form.add("env")
+    form.texts["env"] = "{A: 1}"
+    spec = form.judged(read, "/home/ann").spec
+    assert spec is not None
+    assert (spec.output, spec.specs[0].card_milli, spec.partitions) == ("/home/ann/out", 500, ("short", "long"))
+    assert spec.env == {"A": "1"}
+
+
+@pytest.mark.req("UI-08", "JT-09")
+def test_several_specs_stand_field_by_field_each_under_its_number():
+    form = JobForm({**FIRST, "specs": [{"cpus": 1}, {"cpus": 2, "cards": 1}]})
+    assert [form.lead(path) for path in form.texts if form.lead(path)] == ["spec 1", "or spec 2"]
+    assert form.add("specs") == "specs[2].cpus"
+    order = [*form.texts]
+    assert order.index("specs[2].cpus") == order.index("specs[1].card_models") + 1
+    form.texts["specs[2].memory"] = "2G"
+    spec = form.judged(read, "/").spec
+    assert spec is not None
+    assert [(each.cpus, each.memory_mib) for each in spec.specs] == [(1, 1024), (2, 1024), (1, 2048)]
+
+
+@pytest.mark.req("UI-08", "JT-09")
+def test_a_spec_that_is_left_blank_is_none_and_errors_stand_at_the_one_they_are_about():
+    form = JobForm({**FIRST, "specs": [{"cpus": 1}, {"cpus": 2}, {"cpus": 3}]})
+    form.texts |= {"specs[1].cpus": "", "specs[2].cpus": "none"}
+    assert set(form.judged(read, "/").errors) == {"specs[2].cpus"}
+    form.texts["specs[2].cpus"] = "4"
+    spec = form.judged(read, "/").spec
+    assert spec is not None
+    assert [each.cpus for each in spec.specs] == [1, 4]
+    assert form.blamed(["specs[1].cpus: too many"]).errors == {"specs[2].cpus": "too many"}
+
+
+@pytest.mark.req("UI-08", "JT-46")
+def test_chosen_specs_take_the_place_of_those_that_stand_there():
+    form = JobForm({**FIRST, "specs": [{"cpus": 1}], "terminal": True})
+    form.put_specs([{"name": "small"}, {"cpus": 8, "cards": 1, "card_models": ["A100"]}])
+    order = [path for path in form.texts if path.startswith("specs")]
+    assert order == ["specs[0].name", *(f"specs[1].{each}" for each in ("cpus", "memory", "cards", "card_models"))]
+    assert form.values()["specs"] == [{"name": "small"}, {"cpus": 8, "cards": 1, "card_models": ["A100"]}]
+    assert "specs[0].cpus" in form.absent
+    assert form.choice("specs[0].cpus") == "spec 1: cpus"
+    assert form.choice("specs") == "another spec"
+
+
+def test_words_stay_whole_where_they_fit():
+    assert [plain(each) for each in worded("no node has room", 11)] == ["no node has", "room"]
+    assert [plain(each) for each in worded("训练 训练 x", 5)] == ["训练", "训练", "x"]
+    assert [plain(each) for each in worded("a abcdefgh", 4)] == ["a", "abcd", "efgh"]
+
+
+@pytest.mark.req("JT-03", "UI-08")
+def test_a_batchs_tasks_have_a_line_for_each_of_their_fields():
+    batch = {"name": "tune", "kind": "batch", "output": "/o", "tasks": [{"command": "a", "algorithm": "/algo"}]}
+    form = JobForm(batch)
+    assert not {"command", "algorithm"} & form.texts.keys()
+    assert (form.absent[0], {"command", "algorithm"} & set(form.absent)) == ("tasks", set())
+    form.add("tasks")
+    assert [title(path) for path in form.texts][2:6] == ["#0 command", "#0 algorithm", "#1 command", "#1 algorithm"]
+    form.texts["tasks[1].command"] = "b && c"
+    assert set(form.judged(read, "/").errors) == {"tasks[1].command"}
+    form.texts["tasks[1].command"] = "b"
+    spec = form.judged(read, "/").spec
+    assert spec is not None
+    assert [(each.command, each.algorithm and each.algorithm.path) for each in spec.tasks] == [
+        ("a", "/algo"),
+        ("b", None),
+    ]
+    form.texts |= {"tasks[0].command": "", "tasks[0].algorithm": ""}
+    assert set(form.judged(read, "/").errors) == {"tasks[0].command"}
+
+
+ROWS = {row.entry.name: row for row in catalogue_shown().rows}
+
+
+@pytest.mark.req("JT-49", "UI-08")
+@pytest.mark.parametrize(
+    ("name", "path", "text"),
+    [
+        ("corpus", "datasets", '[{"name": "corpus"}]'),
+        ("coco", "datasets", '[{"name": "coco", "source": "annotation", "version": "v2", "read_only": true}]'),
+        ("vit", "algorithm", '{"name": "vit", "source": "favorite", "read_only": true}'),
+        ("bert", "models", '[{"name": "bert", "source": "pretrained"}]'),
+        ("scratch", "volumes", '[{"name": "scratch"}]'),
+        ("torch", "image", "torch"),
+        ("big", "specs[0].name", "big"),
+        ("fast", "pool", "fast"),
+        ("nlp", "project", "nlp"),
+    ],
+)
+def test_an_entry_of_the_catalogue_is_written_into_its_field(name: str, path: str, text: str) -> None:
+    form = JobForm(FIRST)
+    assert take_entry(form, ROWS[name]) == path
+    assert form.texts[path] == text
+    assert form.judged(read, "/home/ann").errors == {}
+
+
+def test_entries_of_one_field_stand_one_after_the_other() -> None:
+    form = JobForm({**FIRST, "datasets": [{"path": "/own"}], "specs": [{"cpus": 1}, {"cpus": 2}]})
+    for name in ("corpus", "big"):
+        take_entry(form, ROWS[name])
+    spec = form.judged(read, "/home/ann").spec
+    assert spec is not None
+    assert [each.name for each in spec.datasets] == ["own", "corpus"]
+    assert spec.specs == (NodeSpec(name="big"),)
+    meant = with_named_specs(spec, (row.entry for row in ROWS.values()))
+    assert (meant.specs[0].cpus, with_named_specs(meant, ())) == (8, meant)
+
+
+@pytest.mark.req("JT-03", "UI-08")
+def test_what_a_job_ran_is_its_first_tasks_once_it_is_a_batch():
+    form = JobForm({**FIRST, "algorithm": "/algo"})
+    assert not form.follow_kind()
+    form.texts["kind"] = "batch"
+    assert form.follow_kind()
+    spec = form.judged(read, "/").spec
+    assert spec is not None
+    assert [(each.command, each.algorithm and each.algorithm.path) for each in spec.tasks] == [("true", "/algo")]
+    assert list(form.texts)[:3] == ["name", "tasks[0].command", "tasks[0].algorithm"]
+    form.texts["kind"] = ""
+    assert form.follow_kind()
+    assert (form.texts["command"], form.texts["algorithm"]) == ("true", "/algo")
+    form.texts["kind"] = "batch"
+    assert form.follow_kind()
+    form.add("tasks")
+    form.texts["kind"] = "regular"
+    assert not form.follow_kind(), "the second would be lost"

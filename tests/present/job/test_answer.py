@@ -1,0 +1,140 @@
+from __future__ import annotations
+
+from datetime import UTC
+
+import msgspec
+import pytest
+
+from cockpit.model.ids import JobId, Millis
+from cockpit.model.job import EndCause, JobState
+from cockpit.model.jobrow import JobRow
+from cockpit.model.reasons import Held, NeverFits, Resource
+from cockpit.model.view import JobDetail
+from cockpit.present.columns import Context
+from cockpit.present.job.answer import Around, answer
+from cockpit.present.spans import line_width
+from tests.doubles.samples import (
+    HOUR,
+    MINUTE,
+    NOW,
+    detail,
+    failed_row,
+    five_jobs,
+    job_row,
+    outlook,
+    queued_row,
+    waiting_detail,
+)
+
+KEYS = {"shell": "s", "logs": "l", "extend_hold": "+", "end_hold": "-", "hold": "H", "edit": "e", "cancel": "D"}
+
+
+def around(columns: int = 120, lines: int = 7, keys: dict[str, str] = KEYS) -> Around:
+    known = {row.id: row for row in five_jobs()}
+    return Around(Context(now=NOW, zone=UTC), columns, lines, keys, known.get)
+
+
+def told(row: JobRow, with_detail: JobDetail | None = None, **how: object) -> list[str]:
+    lines = answer(row, with_detail, around(**how))
+    return ["".join(span.text for span in line).rstrip() for line in lines]
+
+
+@pytest.mark.req("UI-02")
+def test_a_waiting_job_says_the_blocking_rule_and_its_latest_start_first() -> None:
+    sentence, more, place, ahead, asks, waits, runs = told(queued_row(4720, name="vit-sweep"), waiting_detail())
+    assert sentence.startswith("4720 vit-sweep  waits for 4 A100 on one node.")
+    assert sentence.endswith("no later than 13:40")
+    assert more == "  n07 has 3 free, n12 has 2 free."
+    assert place.startswith("  place 3   priority 17 450   fair share ━━")
+    assert ahead == "  ahead of it: 4722 (ann, 4 CPUs), 4718 (-)"
+    assert asks == "  asks for 1 node, 4 CPUs, 16G, 4 A100 for 8 h at most"
+    assert waits == "  waits since 09:00, for 3 h"
+    assert runs == "  runs python train.py"
+
+
+def test_a_job_that_has_just_come_has_not_waited_for_anything_yet() -> None:
+    lines = told(queued_row(4720, submitted_at=Millis(NOW - 59_000)))
+    assert "  waits since 11:59" in lines
+
+
+def test_more_jobs_ahead_than_are_named_are_counted() -> None:
+    explained = waiting_detail().explanation
+    assert explained is not None
+    many = msgspec.structs.replace(explained, position=9, ahead=tuple(map(JobId, (4720, 4711, 4699, 4715))))
+    lines = told(queued_row(4800), msgspec.structs.replace(waiting_detail(), explanation=many))
+    assert "4720 (bob, 4 cards), 4711 (ann, 16 cards), 4699 (ann, 4 CPUs) and 5 more" in lines[3]
+
+
+def test_a_job_that_never_starts_by_itself_names_the_keys_out() -> None:
+    held = told(queued_row(1, reason=Held("ann", Millis(NOW - HOUR))))
+    assert held[0] == "1 job-1  held by ann since 11:00."
+    assert held[1].split() == ["H", "let", "it", "go", "e", "edit", "it", "D", "cancel", "it"]
+    never = told(queued_row(1, reason=NeverFits(Resource.CARDS, 9, 8)))
+    assert never[:2] == ["1 job-1  asks for 9 cards on one node.", "  the largest has 8."]
+    assert never[2].split() == ["e", "ask", "for", "something", "else", "D", "cancel", "it"]
+
+
+@pytest.mark.req("UI-02")
+def test_a_running_job_says_how_far_it_is() -> None:
+    sentence, progress, asks, started, _ = told(job_row(4711, name="llama-sft"))
+    assert sentence.startswith("4711 llama-sft  runs on n07.")
+    assert sentence.endswith("ends by 18:00")
+    assert progress == "  2 h ━━━━━━━╸······················ of 8 h, 6 h left"
+    assert asks.startswith("  asks for 1 node, 4 CPUs, 16G, 1 A100")
+    assert started == "  started 10:00 after a wait of 1 h"
+
+
+def test_a_job_that_is_ended_says_so() -> None:
+    assert told(job_row(1, ending=EndCause.STOP))[0].startswith("1 job-1  is being stopped.")
+
+
+@pytest.mark.req("UI-02", "JT-40")
+def test_a_failed_job_says_exit_the_time_that_is_left_and_the_keys() -> None:
+    sentence, keys, *tail, ended, output = told(failed_row(4715, name="bert-eval"), detail())
+    assert sentence.startswith("4715 bert-eval  ended with exit 3.")
+    assert sentence.endswith("kept until 15:59, 3:59 left")
+    assert keys == "  s look inside   l its logs   + keep longer   - remove now"
+    assert tail == ["  │ loading", "  │ RuntimeError: device-side assert"]
+    assert (ended, output) == ("  ended 11:59 after 1 h 59 min on n07", "  output /data/out")
+
+
+def test_a_small_panel_shows_the_very_last_line_third() -> None:
+    assert told(failed_row(4715), detail(), lines=3)[2] == "  │ RuntimeError: device-side assert"
+
+
+def test_keys_that_a_person_took_away_are_not_offered() -> None:
+    assert told(failed_row(4715), detail(), keys={"shell": "Z"})[1] == "  Z look inside"
+
+
+def test_a_finished_job_needs_no_more_than_when_and_where() -> None:
+    done = job_row(1, state=JobState.SUCCEEDED, ended_at=Millis(NOW - MINUTE), exit_code=0, end_cause=EndCause.EXIT)
+    assert told(done) == ["1 job-1  succeeded.", "  ended 11:59 after 1 h 59 min on n07", "  output /data/out"]
+
+
+def test_the_right_hand_words_go_where_the_screen_is_narrow() -> None:
+    narrow = told(queued_row(4720, name="vit-sweep"), waiting_detail(), columns=50)
+    assert narrow[0] == "4720 vit-sweep  waits for 4 A100 on one node."
+    wide = list(answer(queued_row(4720), waiting_detail(), around(columns=100)))
+    assert line_width(wide[0]) == 100
+
+
+@pytest.mark.req("UI-02", "SC-12")
+def test_a_waiting_job_says_when_it_starts_after_whom_and_what_would_start_it_sooner() -> None:
+    keys, row = KEYS | {"what_if": "w"}, queued_row(4720, name="vit-sweep")
+    foretold = around(140, keys=keys)._replace(outlook=outlook())
+    sentence, *rest = ["".join(span.text for span in each).rstrip() for each in answer(row, waiting_detail(), foretold)]
+    assert sentence.endswith("starts about 13:00, no later than 14:00")
+    assert any(each.startswith("  after job - ends about 12:00 and 4711 (ann") for each in rest)
+    assert "  w with 2 cards instead of 4: now   with a limit of 2 h instead of 8 h: in 10 min" in rest
+
+
+@pytest.mark.req("UI-02")
+def test_where_the_panel_is_narrow_the_start_comes_second() -> None:
+    foretold = around(60, keys=KEYS | {"what_if": "w"})._replace(outlook=outlook())
+    lines = list(answer(queued_row(4720, name="vit-sweep"), waiting_detail(), foretold))
+    second = "".join(span.text for span in lines[1]).rstrip()
+    assert second == "  starts about 13:00   w with 2 cards instead of 4: now"
+    other = foretold._replace(outlook=msgspec.structs.replace(outlook(), job=JobId(1)))
+    assert "starts about" not in "".join(span.text for span in lines[0]) + str(
+        list(answer(queued_row(4720), None, other))
+    )

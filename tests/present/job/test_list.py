@@ -1,0 +1,185 @@
+from __future__ import annotations
+
+from datetime import UTC
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from cockpit.model.ids import JobId, Millis
+from cockpit.model.job import JobState
+from cockpit.model.jobrow import JobRow
+from cockpit.present.columns import Context
+from cockpit.present.filters import FilterError, compile_filter
+from cockpit.present.job.list import JobList
+from cockpit.present.sorting import sorted_rows
+from cockpit.present.tables.jobs import JOBS
+from tests.doubles.samples import HOUR, NOW, five_jobs, job_row
+
+CONTEXT = Context(now=NOW, zone=UTC, user="bob")
+FILTERS = ["", "state:queued", "user:me", "name~a", "cards>=1", "a", "bert", "!b state:running", "wait>1h"]
+COLUMNS = ["", "id", "name", "user", "state", "cards", "started_at", "exit_code", "elapsed", "why"]
+
+
+def a_list(rows: list[JobRow]) -> JobList:
+    jobs = JobList(lambda: CONTEXT)
+    jobs.apply(rows, ())
+    return jobs
+
+
+def fresh_order(rows: list[JobRow], text: str, column: str, *, descending: bool) -> list[int]:
+    """What the order must be, made from nothing."""
+    matches = compile_filter(text, JOBS)
+    shown = [row for row in sorted(rows, key=lambda row: row.id) if matches(row, CONTEXT)]
+    found = JOBS.find(column)
+    keys = [] if found is None else [(found, descending)]
+    return [row.id for row in sorted_rows(shown, keys, CONTEXT)]
+
+
+def random_row(random: Random, job: int) -> JobRow:
+    return job_row(
+        job,
+        name=random.choice(["bert", "Anna", "vit", "größe", "a|b", "\x1bx"]) + str(random.randrange(20)),
+        user=random.choice(["ann", "bob"]),
+        state=random.choice([JobState.RUNNING, JobState.QUEUED, JobState.ERROR]),
+        started_at=random.choice([None, NOW - HOUR, NOW - 2 * HOUR]),
+        exit_code=random.choice([None, 0, 3]),
+        card_milli=random.choice([0, 500, 4000]),
+        version=random.randrange(10**9),
+    )
+
+
+@given(
+    seed=st.integers(0, 10**6),
+    text=st.sampled_from(FILTERS),
+    column=st.sampled_from(COLUMNS),
+    descending=st.booleans(),
+    number=st.integers(0, 400),
+)
+@settings(max_examples=60, deadline=None)
+@pytest.mark.req("PF-17", "UI-23")
+def test_what_changes_step_by_step_stands_as_if_made_anew(
+    seed: int, text: str, column: str, descending: bool, number: int
+) -> None:
+    random = Random(seed)
+    rows = {job: random_row(random, job) for job in range(1, number)}
+    jobs = a_list(list(rows.values()))
+    jobs.filter_by(text)
+    jobs.sort_by(column, descending=descending)
+    for _ in range(5):
+        changed = [random_row(random, random.randrange(1, number + 50)) for _ in range(random.randrange(20))]
+        rows |= {row.id: row for row in changed}
+        removed = random.sample(sorted(rows), min(len(rows), 3))
+        removed = [job for job in removed if job not in {row.id for row in changed}]
+        for job in removed:
+            del rows[job]
+        jobs.apply(changed, [JobId(job) for job in removed])
+        assert list(jobs.order) == fresh_order(list(rows.values()), text, column, descending=descending)
+        assert [jobs.place(job) for job in jobs.order] == list(range(len(jobs.order)))
+        assert sum(jobs.counts.values()) == len(rows)
+
+
+def test_a_change_says_which_shown_rows_and_whether_they_moved() -> None:
+    jobs = a_list([job_row(1, name="one"), job_row(2, name="two"), job_row(3, name="three", user="bob")])
+    jobs.filter_by("user:ann")
+    jobs.sort_by("name", descending=False)
+    assert list(jobs.order) == [1, 2]
+    assert jobs.apply([job_row(1, name="one", version=2)], ()) == ([1], False)
+    assert jobs.apply([job_row(1, name="zero", version=3)], ()) == ([1], True)
+    assert list(jobs.order) == [2, 1]
+    assert jobs.apply([job_row(3, name="hidden", user="bob", version=2)], ()) == ([], False)
+    assert jobs.apply([], [JobId(2)]) == ([], True)
+    assert jobs.apply([], [JobId(2)]) == ([], False)
+
+
+def test_a_row_that_stops_passing_goes_and_may_come_back() -> None:
+    jobs = a_list([job_row(1), job_row(2)])
+    jobs.filter_by("state:running")
+    ended = replace(job_row(1), state=JobState.SUCCEEDED)
+    assert jobs.apply([ended], ()) == ([], True)
+    assert list(jobs.order) == [2]
+    assert jobs.apply([job_row(1)], ()) == ([1], True)
+    assert jobs.counts == {"running": 2}
+
+
+def test_counts_are_of_all_jobs_whatever_is_shown() -> None:
+    jobs = a_list(five_jobs())
+    jobs.filter_by("no such job")
+    assert list(jobs.order) == []
+    assert jobs.counts == {"running": 2, "queued": 2, "error": 1}
+
+
+def test_mine_is_what_the_asker_submitted() -> None:
+    jobs = a_list([job_row(1, user="ann"), job_row(2, user="bob")])
+    jobs.show_mine(True)
+    assert list(jobs.order) == [2]
+
+
+def test_time_alone_can_change_what_is_shown() -> None:
+    moments = [NOW]
+    jobs = JobList(lambda: Context(now=moments[-1], zone=UTC))
+    jobs.apply([job_row(1, started_at=None, submitted_at=NOW - HOUR, state=JobState.QUEUED)], ())
+    jobs.filter_by("wait>2h")
+    assert list(jobs.order) == []
+    moments.append(NOW + 2 * HOUR)
+    assert jobs.renew()
+    assert list(jobs.order) == [1]
+
+
+def test_a_filter_that_cannot_be_read_changes_nothing() -> None:
+    jobs = a_list(five_jobs())
+    jobs.filter_by("state:running")
+    before = list(jobs.order)
+    with pytest.raises(FilterError):
+        jobs.filter_by("no_such_column:1")
+    jobs.apply([job_row(9)], ())
+    assert list(jobs.order) == sorted([*before, 9])
+
+
+def test_a_word_typed_letter_by_letter_finds_what_it_finds_at_once() -> None:
+    jobs = a_list(five_jobs())
+    for typed in ("b", "be", "ber", "bert"):
+        jobs.filter_by(typed)
+    assert list(jobs.order) == [4715]
+    jobs.apply([job_row(1, name="bertha")], ())
+    assert list(jobs.order) == [1, 4715]
+    jobs.filter_by("b")
+    assert set(jobs.order) > {1, 4715}
+
+
+def test_removed_rows_are_not_remembered() -> None:
+    jobs = a_list([job_row(1, name="old")])
+    jobs.filter_by("old")
+    jobs.apply([job_row(1, name="new")], ())
+    assert list(jobs.order) == []
+    jobs.replace_all([job_row(1, name="old")])
+    assert list(jobs.order) == [1]
+
+
+@given(
+    seed=st.integers(0, 10**6),
+    word=st.sampled_from(
+        ["1", "12", "0:0", "10-05", "a", "e", "held", "–", "running", "G", "16384", "wait", "\x1b", "ß"]
+    ),
+)
+@settings(max_examples=80, deadline=None)
+@pytest.mark.req("PF-17", "UI-22")
+def test_a_remembered_row_is_found_by_every_word_of_its_cells_and_no_other(seed: int, word: str) -> None:
+    random = Random(seed)
+    moments = [NOW]
+    rows = [replace(random_row(random, job), held_until=random.choice([None, NOW + HOUR])) for job in range(1, 60)]
+    jobs = JobList(lambda: context_at(moments[-1]))
+    jobs.apply(rows, ())
+    for later in (0, 61_000, 3 * HOUR, 40 * 24 * HOUR):
+        moments.append(NOW + later)
+        jobs.filter_by("")
+        jobs.filter_by(word)
+        cells = zip(*(column.texts(rows, context_at(moments[-1])) for column in JOBS.columns), strict=True)
+        shown = ["\n".join((row.name, *texts)).casefold() for row, texts in zip(rows, cells, strict=True)]
+        assert list(jobs.order) == [row.id for row, text in zip(rows, shown, strict=True) if word.casefold() in text]
+
+
+def context_at(moment: int) -> Context:
+    return Context(now=Millis(moment), zone=UTC, user="bob")

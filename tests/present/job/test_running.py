@@ -1,0 +1,61 @@
+"""A running job: what it uses of what it has, and what a person should know in time."""
+
+from __future__ import annotations
+
+from datetime import UTC
+
+import pytest
+from msgspec.structs import replace
+
+from cockpit.model.ids import Millis
+from cockpit.model.job import JobState, Replica
+from cockpit.model.view import ReplicaUse
+from cockpit.present.columns import Context
+from cockpit.present.job.running import running_lines
+from cockpit.present.spans import plain
+from cockpit.runtime.containers.shim.plain import LACKS
+from tests.doubles.samples import HOUR, MINUTE, NOW, detail, job_row
+
+CONTEXT = Context(now=NOW, zone=UTC)
+ATTEMPT = detail().job.attempt
+PLACE = ATTEMPT.placement[0]
+
+
+def shown(*use: ReplicaUse, limits: str = "cgroup v2", **fields: object) -> list[str]:
+    """Of a job of eight hours, with 16G on each of two nodes."""
+    attempt = replace(
+        ATTEMPT,
+        placement=(PLACE, replace(PLACE, rank=1)),
+        replicas=(Replica(rank=0, limits=limits), Replica(rank=1, limits=limits)),
+    )
+    known = replace(detail(), job=replace(detail().job, attempt=attempt), use=use)
+    return [plain(each) for each in running_lines(job_row(4711, **fields), known, CONTEXT)]
+
+
+@pytest.mark.req("UI-02")
+def test_of_what_it_has_the_fullest_replica_is_told() -> None:
+    assert shown(ReplicaUse(0, memory_mib=2048), ReplicaUse(1, memory_mib=8192)) == [
+        "  uses 8G/16G of memory in its fullest replica, 1"
+    ]
+    assert shown() == []
+
+
+@pytest.mark.req("UI-02")
+@pytest.mark.parametrize(
+    ("ran", "words"),
+    [(7 * HOUR, []), (8 * HOUR - 24 * MINUTE, ["24 min"]), (8 * HOUR - 30_000, ["30 s"]), (9 * HOUR, ["0 s"])],
+)
+def test_a_time_limit_that_is_near_is_an_alert(ran: int, words: list[str]) -> None:
+    expected = [f"  ⚠ its time limit ends it in {each}" for each in words]
+    assert shown(started_at=Millis(NOW - ran)) == expected
+    assert shown(started_at=Millis(NOW - ran), state=JobState.SUSPENDED) == []
+
+
+@pytest.mark.req("UI-02")
+def test_memory_that_was_nearly_full_and_limits_that_do_not_hold_are_alerts() -> None:
+    assert shown(ReplicaUse(1, memory_mib=1024, peak_memory_mib=15_000))[:-1] == [
+        "  ⚠ replica 1 has had 14.6G of its 16G of memory; beyond that it is killed"
+    ]
+    plain = f"soft: no cgroup; {LACKS}"
+    assert shown(limits=plain) == [f"  ⚠ it has no container ({plain})"]
+    assert shown(limits="soft: no cgroup\x1b[31m") == ["  ⚠ its limits are not all enforced (soft: no cgroup\\x1b[31m)"]

@@ -1,0 +1,273 @@
+from __future__ import annotations
+
+import pytest
+
+from cockpit.model.cluster import Backfill, BackfillKind, Reservation
+from cockpit.model.ids import NodeName
+from cockpit.model.reasons import BehindHead, NotEnoughFree, WouldDelay
+from cockpit.sched.backfill.conservative import Conservative
+from cockpit.sched.policy import Policy
+from tests.sched.world import World, node, spec_of, wants
+
+
+def busy(*, policy: Policy | None = None) -> tuple[World, int]:
+    """Two nodes of four cards; two cards of n1 are busy until 10:00, and a gang of two whole nodes waits."""
+    world = World(node("n1", 4), node("n2", 4), policy=policy)
+    world.submit(wants(2000), limit=10, pins=("n1",))
+    world.run()
+    return world, world.submit(wants(4000), nodes=2, limit=100)
+
+
+def stuck(*, policy: Policy | None = None) -> tuple[World, int]:
+    """A node of four cards, two of which are kept nobody knows how long, and a job that needs three."""
+    world = World(node("n1", 4), policy=policy)
+    kept = world.submit(wants(2000))
+    world.run()
+    world.keep_cards(kept)
+    return world, world.submit(wants(3000))
+
+
+@pytest.mark.req("SC-14")
+def test_the_first_job_that_waits_gets_a_reservation_when_running_jobs_end_by_their_limits() -> None:
+    world, head = busy()
+    reservation = world.run().reservation
+    assert (reservation.job, reservation.reserved_at, reservation.spec_index) == (head, 10_000, 0)
+    assert [part.node for part in reservation.placement] == ["n1", "n2"]
+    assert isinstance(world.reason(head), NotEnoughFree)
+
+
+@pytest.mark.req("SC-14")
+def test_a_later_job_passes_if_it_ends_by_then() -> None:
+    world, head = busy()
+    short, long = world.submit(wants(1000), limit=10), world.submit(wants(1000), limit=11)
+    assert [start.job for start in world.run().starts] == [short]
+    assert world.reason(long) == WouldDelay(head, 10_000)
+
+
+@pytest.mark.req("SC-14")
+def test_a_long_job_does_not_pass_even_after_a_short_one_of_its_shape_did_nor_stops_one() -> None:
+    world, _ = busy()
+    long, short = world.submit(wants(1000), limit=11), world.submit(wants(1000), limit=9)
+    assert [start.job for start in world.run().starts] == [short]
+    assert isinstance(world.reason(long), WouldDelay)
+
+
+@pytest.mark.req("SC-14")
+def test_a_later_job_passes_if_the_head_still_has_room_beside_it() -> None:
+    world = World(node("n1", 8))
+    world.submit(wants(4000), limit=10)
+    world.run()
+    world.submit(wants(6000), limit=100)
+    beside, too_much = world.submit(wants(2000), limit=100), world.submit(wants(1000), limit=100)
+    assert [start.job for start in world.run().starts] == [beside]
+    assert isinstance(world.reason(too_much), WouldDelay)
+
+
+@pytest.mark.req("SC-14")
+def test_a_long_job_goes_off_the_head_s_nodes_when_its_best_fit_would_delay_it() -> None:
+    world = World(node("n1", 4), node("n2", 6))
+    world.submit(wants(3000), pins=("n1",), limit=10)
+    world.run()
+    head = world.submit(wants(4000), wants(7000), pins=("n1",))
+    job = world.submit(wants(1000), limit=100)
+    world.run()
+    assert list(world.where(job)) == ["n2"]
+    assert world.plan.reservation.job == head
+
+
+@pytest.mark.req("SC-14")
+def test_the_head_moves_to_other_nodes_rather_than_stop_a_job() -> None:
+    world = World(node("n1", 4), node("n2", 4), node("n3", 4))
+    for pin in ("n1", "n2", "n3"):
+        world.submit(wants(3000), pins=(pin,), limit=10)
+    world.run()
+    world.submit(wants(4000), nodes=2)
+    passing = [world.submit(wants(1000), limit=100) for _ in range(2)]
+    plan = world.run()
+    assert [start.job for start in plan.starts] == passing[:1]
+    assert [part.node for part in plan.reservation.placement] == ["n2", "n3"]
+
+
+@pytest.mark.req("SC-14")
+def test_jobs_started_in_the_same_cycle_count_until_their_own_limits() -> None:
+    world = World(node("n1", 2))
+    world.submit(wants(2000), limit=7)
+    world.submit(wants(2000))
+    assert world.run().reservation.reserved_at == 7_000
+
+
+@pytest.mark.req("SC-14")
+def test_a_job_over_its_limit_is_expected_gone_any_moment() -> None:
+    world, _ = busy()
+    world.now = 12_000
+    assert world.run().reservation.reserved_at == 12_000
+
+
+@pytest.mark.req("SC-14")
+def test_a_held_or_impossible_job_gets_no_reservation_and_stops_nobody() -> None:
+    world = World(node("n1", 2))
+    world.submit(wants(2000), held_by="root")
+    world.submit(wants(9000))
+    later = world.submit(wants(1000))
+    plan = world.run()
+    assert [start.job for start in plan.starts] == [later]
+    assert plan.reservation is None
+
+
+@pytest.mark.req("SC-14")
+def test_there_is_one_reservation_and_it_is_the_first_s() -> None:
+    world, head = busy()
+    world.submit(wants(4000), limit=1000)
+    assert world.run().reservation.job == head
+
+
+@pytest.mark.req("SC-14")
+def test_a_job_behind_a_kept_container_of_unknown_end_gets_no_reservation_but_the_next_does() -> None:
+    world = World(node("n1", 2), node("n2", 2))
+    kept, other = world.submit(wants(1000), pins=("n1",)), world.submit(wants(1000), pins=("n2",), limit=5)
+    world.run()
+    world.keep_cards(kept)
+    first, second = world.submit(wants(2000), pins=("n1",)), world.submit(wants(2000), nodes=1)
+    plan = world.run()
+    assert (plan.reservation.job, plan.reservation.reserved_at) == (second, 5_000)
+    assert [part.node for part in plan.reservation.placement] == ["n2"]
+    assert isinstance(world.reason(first), NotEnoughFree)
+    assert other in world.occupied
+
+
+@pytest.mark.req("SC-14")
+def test_a_kept_container_whose_end_is_known_counts_until_then() -> None:
+    world = World(node("n1", 2))
+    kept = world.submit(wants(1000))
+    world.run()
+    world.occupy(kept, world.occupied[kept], ends=8_000)
+    world.submit(wants(2000))
+    assert world.run().reservation.reserved_at == 8_000
+
+
+@pytest.mark.req("SC-14")
+def test_the_reservation_is_for_the_alternative_that_has_room_first() -> None:
+    world = World(node("n1", 4), node("n2", 2))
+    world.submit(wants(4000), pins=("n1",), limit=20)
+    world.submit(wants(1000), pins=("n2",), limit=10)
+    world.run()
+    world.submit(wants(4000), wants(2000))
+    reservation = world.run().reservation
+    assert (reservation.spec_index, reservation.reserved_at, reservation.placement[0].node) == (1, 10_000, "n2")
+
+
+@pytest.mark.req("SC-14")
+def test_without_backfill_nothing_passes_the_head() -> None:
+    world, head = busy(policy=Policy(backfill=Backfill(kind=BackfillKind.OFF)))
+    short, shorter = world.submit(wants(1000), limit=2), world.submit(wants(1000), limit=1)
+    plan = world.run()
+    assert plan.starts == ()
+    assert plan.reservation.reserved_at == 10_000
+    assert world.reason(short) == world.reason(shorter) == BehindHead(head)
+
+
+@pytest.mark.req("SC-06")
+def test_without_backfill_nothing_passes_a_head_whose_moment_nobody_knows_either() -> None:
+    world, head = stuck(policy=Policy(backfill=Backfill(kind=BackfillKind.OFF)))
+    short = world.submit(wants(1000), limit=1)
+    plan = world.run()
+    assert (plan.starts, plan.reservations) == ((), ())
+    assert world.reason(short) == BehindHead(head)
+
+
+@pytest.mark.req("SC-06")
+def test_a_head_that_starts_beyond_the_window_is_not_waited_for() -> None:
+    for window, starts in ((9, True), (10, False)):
+        world, _ = busy(policy=Policy(backfill=Backfill(window_seconds=window)))
+        long = world.submit(wants(1000), limit=1000)
+        plan = world.run()
+        assert [start.job for start in plan.starts] == [long] * starts
+        assert (plan.reservation is None) == starts
+
+
+@pytest.mark.req("SC-06")
+def test_the_head_s_moment_is_rounded_up_to_the_resolution() -> None:
+    world, _ = busy(policy=Policy(backfill=Backfill(resolution_seconds=4)))
+    passing = world.submit(wants(1000), limit=12)
+    plan = world.run()
+    assert plan.reservation.reserved_at == 12_000
+    assert [start.job for start in plan.starts] == [passing]
+
+
+@pytest.mark.req("SC-06")
+def test_beyond_the_depth_nobody_is_looked_at() -> None:
+    world, head = busy(policy=Policy(backfill=Backfill(depth=2)))
+    first = world.submit(wants(1000), limit=10)
+    second = world.submit(wants(1000, cpus=2), limit=10)
+    assert [start.job for start in world.run().starts] == [first]
+    assert world.reason(second) == BehindHead(head)
+
+
+@pytest.mark.req("SC-06")
+def test_depth_counts_from_the_first_job_that_waits() -> None:
+    world = World(node("n1", 4), policy=Policy(backfill=Backfill(depth=1)))
+    starting = [world.submit(wants(1000)) for _ in range(3)]
+    head = world.submit(wants(2000))
+    behind = world.submit(wants(1000), limit=1)
+    assert [start.job for start in world.run().starts] == starting
+    assert isinstance(world.reason(head), NotEnoughFree)
+    assert world.reason(behind) == BehindHead(head)
+
+
+@pytest.mark.req("SC-06")
+def test_conservative_room_that_does_not_last_within_the_window_is_told_as_such() -> None:
+    """One of three cards is free now, but all are the head's from 0:10 on, until after the window."""
+    backfill = Backfill(kind=BackfillKind.CONSERVATIVE, window_seconds=20)
+    world = World(node("n1", 3), policy=Policy(backfill=backfill))
+    world.submit(wants(2000), limit=10)
+    world.run()
+    head, other = world.submit(wants(3000), limit=100), world.submit(wants(1000), limit=11)
+    world.run()
+    assert [each.job for each in world.plan.reservations] == [head]
+    assert world.reason(other) == WouldDelay(head, 10_000)
+
+
+KEPT = {"kept": Reservation(name="kept", nodes=(NodeName("n1"),), start_at=15_000, end_at=60_000, users=("bob",))}
+
+
+@pytest.mark.req("SC-06", "SC-10")
+@pytest.mark.parametrize("kind", [BackfillKind.EASY, BackfillKind.CONSERVATIVE])
+@pytest.mark.parametrize(("limit", "moment"), [(5, 10_000), (6, 60_000)])
+def test_nobody_is_promised_a_moment_from_which_it_would_run_into_an_advance_reservation(
+    kind: BackfillKind, limit: int, moment: int
+) -> None:
+    world = World(node("n1", 4), policy=Policy(backfill=Backfill(kind=kind)), reservations=KEPT)
+    world.submit(wants(4000), limit=10)
+    world.run()
+    waiting = world.submit(wants(4000), limit=limit)
+    world.run()
+    assert [(each.job, each.reserved_at) for each in world.plan.reservations] == [(waiting, moment)]
+
+
+@pytest.mark.req("SC-06", "SC-10")
+def test_inside_a_reservation_that_ends_too_soon_nobody_is_promised_anything() -> None:
+    world = World(node("n1", 4), reservations=KEPT)
+    world.now = 20_000
+    inside = {"user": "bob"}
+    world.submit_spec(spec_of(wants(4000), limit=30, reservation="kept"), **inside)
+    world.run()
+    too_long = world.submit_spec(spec_of(wants(4000), limit=11, reservation="kept"), **inside)
+    assert world.run().reservations == ()
+    world.withdraw(too_long)
+    job = world.submit_spec(spec_of(wants(4000), limit=10, reservation="kept"), **inside)
+    assert [(each.job, each.reserved_at) for each in world.run().reservations] == [(job, 50_000)]
+
+
+@pytest.mark.req("SC-13")
+def test_those_who_ask_for_the_same_are_told_whom_they_would_delay_by_one_search(monkeypatch) -> None:
+    searched = []
+    look = Conservative.open_until
+    monkeypatch.setattr(Conservative, "open_until", lambda *asked: searched.append(1) or look(*asked))
+    world = World(node("n1", 4), policy=Policy(backfill=Backfill(kind=BackfillKind.CONSERVATIVE)))
+    world.submit(wants(2000), limit=10)
+    world.run()
+    head = world.submit(wants(4000), limit=10)
+    others = [world.submit(wants(1000), limit=60 + number) for number in range(50)]
+    world.run()
+    assert {world.reason(each) for each in others} == {WouldDelay(head, 10_000)}
+    assert len(searched) < 10

@@ -1,0 +1,234 @@
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+from msgspec.structs import replace
+
+from cockpit.model.forecast import Change
+from cockpit.model.ids import JobId, Millis
+from cockpit.model.job import JobState
+from cockpit.model.spec import Dependency, DependencyKind
+from cockpit.sched.forecast import future, predict
+from cockpit.sched.forecast.future import Future, foreseeing
+from cockpit.sched.forecast.habits import Habits, Limits, Margins
+from cockpit.sched.forecast.history import MOST_RUNS, History, history_of
+from cockpit.sched.forecast.predict import HYPOTHETICAL, Foresight
+from cockpit.sched.forecast.whatif import candidates
+from cockpit.sched.index import refreshed
+from cockpit.sched.priority.priorities import prioritised
+from tests.sched.busy import busy_world
+from tests.sched.world import World, node, wants
+
+HOUR = 3600
+
+
+def foresight(world: World, history: History | None = None) -> Foresight:
+    snapshot, plan = world.snapshot(), world.cycle()
+    return Foresight(snapshot, plan, world.policy, history or History())
+
+
+def ended(world: World, *, limit: int, ran: int, user: str = "ann", **asked) -> None:
+    """A job of the past, after which time has gone on."""
+    job = world.submit(wants(1000), limit=limit, record={"user": user} | asked)
+    world.run()
+    world.now = Millis(world.now + 1000 * ran)
+    world.jobs[job] = replace(world.jobs[job], state=JobState.SUCCEEDED, ended_at=world.now)
+    world.end(job)
+
+
+def the_course_of_things(world: World) -> dict[JobId, int]:
+    """What really happens if every job uses its whole limit and nobody comes."""
+    world.run()
+    while world.ends:
+        world.now = min(world.ends.values())
+        for job in [job for job, end in world.ends.items() if end == world.now]:
+            world.end(job)
+        world.run()
+    return world.started_at
+
+
+@pytest.mark.req("SC-12")
+@pytest.mark.parametrize("seed", range(40))
+def test_the_future_is_what_the_cycle_makes_of_it(seed: int) -> None:
+    random = Random(seed)
+    world = World(*(node(f"n{number}", random.choice((2, 4, 8))) for number in range(3)))
+    for _ in range(25):
+        cards = 1000 * random.choice((0, 1, 2))
+        asked = wants(cards, cpus=random.choice((1, 4)))
+        world.submit(asked, nodes=random.choice((1, 1, 2)), limit=random.randrange(1, 50))
+        if random.random() < 0.3:
+            world.run()
+    snapshot = world.snapshot()
+    index, order = foreseeing(refreshed(None, snapshot)), prioritised(snapshot).order
+    future = Future(snapshot, index, world.policy, order, Limits())
+    waiting = [job.id for job in world.queue]
+    foretold = {job: begun.at for job in waiting if (begun := future.start_of(job)) is not None}
+    really = the_course_of_things(world)
+    assert foretold == {job: really[job] for job in waiting if job in really}
+
+
+@pytest.mark.req("SC-12")
+def test_likely_goes_by_habit_and_latest_no_further_than_limits() -> None:
+    world = World(node("n1", 1))
+    for _ in range(5):
+        ended(world, limit=HOUR, ran=HOUR // 4)
+    history = history_of(world.jobs.values())
+    runs = world.submit(wants(1000), limit=HOUR)
+    world.run()
+    waits = world.submit(wants(1000), limit=HOUR)
+    found = foresight(world, history).forecast(waits)
+    assert found.likely_at == world.now + 250 * HOUR
+    assert found.likely_at < found.latest_at <= world.now + 1000 * HOUR
+    assert [(each.job, each.end_at) for each in found.after] == [(runs, found.likely_at)]
+    assert not found.now
+
+
+@pytest.mark.req("SC-12")
+def test_a_job_with_room_starts_now_and_a_held_one_nobody_knows_when() -> None:
+    world = World(node("n1", 1))
+    free, held = world.submit(wants(1000)), world.submit(wants(1000), held_by="root")
+    seer = foresight(world)
+    assert (seer.forecast(free).now, seer.forecast(free).latest_at) == (True, world.now)
+    unknown = seer.forecast(held)
+    assert (unknown.now, unknown.likely_at, unknown.latest_at) == (False, None, None)
+
+
+@pytest.mark.req("SC-12")
+def test_conditions_and_moments_to_begin_at_are_waited_for() -> None:
+    world = World(node("n1", 4))
+    first = world.submit(wants(1000), limit=100)
+    world.run()
+    after = Dependency(DependencyKind.AFTER_OK, first)
+    then = world.submit(wants(1000), record={"waits_for": (after,)})
+    later = world.submit(wants(1000), begin_at=Millis(world.now + 7_000))
+    seer = foresight(world)
+    assert seer.forecast(then).likely_at == world.now + 100_000
+    assert seer.forecast(later).likely_at == world.now + 7_000
+
+
+@pytest.mark.req("SC-12")
+def test_asking_changes_nothing() -> None:
+    world = busy_world(60)
+    before = world.snapshot()
+    plan = world.cycle()
+    rooms, placed = list(plan.index.rooms), dict(plan.index.placed)
+    seer = Foresight(before, plan, world.policy, history_of(world.jobs.values()))
+    once = [seer.forecast(job.id) for job in world.queue[:20]]
+    assert (plan.index.rooms, plan.index.placed) == (rooms, placed)
+    assert world.cycle().starts == plan.starts
+    again = Foresight(before, plan, world.policy, history_of(world.jobs.values()))
+    assert [again.forecast(job.id) for job in world.queue[:20]] == once
+    assert all(each.likely_at <= each.latest_at for each in once if each.likely_at and each.latest_at)
+
+
+@pytest.mark.req("SC-13")
+def test_a_what_if_is_tried_by_the_same_core() -> None:
+    world = World(node("n1", 4))
+    world.submit(wants(3000), limit=HOUR)
+    world.run()
+    waits = world.submit(wants(4000), limit=HOUR)
+    seer = foresight(world)
+    at = seer.forecast(waits).likely_at
+    (job,) = world.queue
+    found = {(each.change, each.after): each.spec for each in candidates(world.snapshot(), job, None)}
+    one = found[Change.CARDS, "1"]
+    assert seer.if_instead(replace(job, spec=one), at).now
+    assert seer.if_instead(replace(job, spec=found[Change.CARDS, "2"]), at).likely_at is None
+    assert seer.forecast(waits).likely_at == at
+
+
+@pytest.mark.req("SC-13")
+def test_candidates_change_one_thing_each_and_never_to_nothing() -> None:
+    world = World(node("n1", 8))
+    world.submit(wants(8000, "A100"), nodes=4, limit=7200, pool="east")
+    (job,) = world.queue
+    found = list(candidates(world.snapshot(), job, Millis(world.now + 3_659_000)))
+    assert [(each.change, each.after) for each in found] == [
+        (Change.CARDS, "4"),
+        (Change.CARDS, "2"),
+        (Change.CARDS, "1"),
+        (Change.NODES, "2"),
+        (Change.NODES, "1"),
+        (Change.LIMIT, "3600"),
+        (Change.SPEC, ""),
+        (Change.POOL, ""),
+        (Change.PRIORITY, "urgent"),
+    ]
+    world.submit(wants(500), limit=400)
+    assert [each.change for each in candidates(world.snapshot(), world.queue[1], None)] == [Change.PRIORITY]
+
+
+@pytest.mark.req("SC-12")
+def test_habits_go_by_jobs_alike_and_leave_out_what_was_over_by_now() -> None:
+    world = World(node("n1", 8))
+    for ran in (10, 20, 40):
+        ended(world, limit=100, ran=ran)
+    for ran in (150, 150):
+        ended(world, limit=200, ran=ran)
+    history = history_of(world.jobs.values())
+    world.submit(wants(1000), limit=100)
+    world.submit(wants(1000), limit=200)
+    world.submit(wants(1000), limit=1000)
+    world.submit(wants(1000), limit=100, record={"user": "bob"})
+    short, long, other, new = world.queue
+    habits = Habits(history)
+    assert habits.run_ms(short) == pytest.approx(70_000 / 3, abs=1)
+    assert habits.run_ms(short, 15_000) == 30_000
+    assert habits.run_ms(short, 50_000) == 100_000
+    assert habits.run_ms(long) == 150_000
+    assert habits.run_ms(other) == pytest.approx(1000 * (750 + 750 + 400 + 200 + 100) / 5, abs=1)
+    assert habits.run_ms(new) == Margins(history).run_ms(new) == 100_000
+    assert Margins(history).run_ms(short) == 75_000
+    assert Margins(history).run_ms(short, 80_000) == 100_000
+
+
+@pytest.mark.req("SC-12")
+def test_history_is_bounded_and_the_oldest_goes() -> None:
+    world = World(node("n1", 8))
+    for ran in range(1, MOST_RUNS + 11):
+        ended(world, limit=100, ran=ran)
+    runs = history_of(world.jobs.values()).runs_of("ann")
+    assert [run.ran_ms for run in runs] == [1000 * ran for ran in range(11, MOST_RUNS + 11)]
+
+
+@pytest.mark.req("SC-13")
+def test_a_what_if_behind_a_long_queue_looks_no_further_than_is_worth_the_wait(monkeypatch) -> None:
+    world = World(node("n1", 4))
+    for _ in range(20):
+        world.submit(wants(4000), limit=HOUR)
+    world.run()
+    last = world.queue[-1]
+    smaller = replace(last, spec=replace(last.spec, specs=(wants(1000),)))
+    seer = foresight(world)
+    at = seer.forecast(last.id).likely_at
+    assert seer.if_instead(smaller, at + 1).likely_at == at
+    monkeypatch.setattr(predict, "TRIED", 0)
+    assert seer.if_instead(smaller, at + 1).likely_at is None
+    assert seer.forecast(last.id).likely_at == at
+
+
+@pytest.mark.req("SC-12")
+def test_nobody_waits_for_the_end_of_a_job_that_only_may_come() -> None:
+    world = busy_world(300)
+    history = history_of(world.jobs.values())
+    seer = foresight(world, history)
+    found = [seer.forecast(job.id) for job in world.queue[::10]]
+    assert all(each.job < HYPOTHETICAL for one in found for each in one.after)
+
+
+@pytest.mark.req("SC-12", "PF-05")
+def test_far_behind_the_rate_at_which_the_queue_moves_says_when(monkeypatch) -> None:
+    world = busy_world(600)
+    held = world.submit(wants(1000), held_by="root")
+    near = foresight(world)
+    likely = {job.id: near.forecast(job.id) for job in world.queue}
+    monkeypatch.setattr(future, "MANY", 10**9)
+    whole = foresight(world)
+    exact = {job.id: whole.forecast(job.id).likely_at for job in world.queue}
+    far = [job for job in likely if not likely[job].after and likely[job].likely_at != exact[job]]
+    errors = [abs(likely[job].likely_at - exact[job]) / (exact[job] - world.now) for job in far]
+    assert len(errors) > 100
+    assert sum(errors) / len(errors) < 0.15
+    assert likely[held].likely_at is None
+    assert all(found.likely_at <= found.latest_at for found in likely.values() if found.likely_at)

@@ -1,0 +1,103 @@
+"""Under every rule at once, the plan is that of a scheduler that counts everything anew."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from cockpit.model import reasons
+from cockpit.model.cluster import BackfillKind
+from cockpit.sched.priority.fair_tree import fair_tree
+from cockpit.sched.priority.share_tree import ShareTree
+from tests.sched.naive_plan import NaiveEasy, naive_holes
+from tests.sched.naive_rules import NaiveRules
+from tests.sched.ruled_worlds import RuledWorld
+
+EXAMPLES = int(os.environ.get("COCKPIT_EXAMPLES", "200"))
+many = settings(
+    max_examples=EXAMPLES, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
+)
+WORDS = {
+    reasons.Held: "held",
+    reasons.WaitsForJob: "waits",
+    reasons.BeginsLater: "begins",
+    reasons.InReservation: "reservation",
+    reasons.PartitionRefuses: "partition",
+    reasons.NoAssociation: "association",
+    reasons.QosRefused: "qos",
+    reasons.LimitReached: "limit",
+    reasons.ArrayFull: "array",
+    reasons.NeverFits: "never",
+    reasons.NoEligibleNode: "never",
+    reasons.NodesReserved: "kept",
+    reasons.NotEnoughFree: "no room",
+    reasons.WouldDelay: "would delay",
+    reasons.BehindHead: "would delay",
+}
+
+
+LATER = {
+    ("kept", "no room"),
+    ("no room", "would delay"),  # whoever came after took the room that there was
+    ("would delay", "no room"),  # as one that runs into fewer reservations, so that nobody has looked at this one
+    ("limit", "never"),  # for what the limit leaves of the alternatives, that is
+}
+"""What is told, where something else was said when the job was looked at."""
+
+
+def word(reason: reasons.Reason) -> str:
+    """Of several alternatives, what may come true soonest."""
+    if not isinstance(reason, reasons.NoAlternative):
+        return WORDS[type(reason)]
+    words = {WORDS[type(one)] for one in reason.specs}
+    return next(each for each in ("no room", "kept", "limit", "never") if each in words)
+
+
+def rules_of(world: RuledWorld) -> NaiveRules:
+    return NaiveRules(world, fair_tree(ShareTree(world.rules["accounts"]), world.rules["usage"]))
+
+
+def lived(seed: int, steps: int, kind: BackfillKind) -> Iterator[RuledWorld]:
+    """A world at each moment before one of its cycles, which come after every third step."""
+    world = RuledWorld(seed, kind)
+    for number in range(steps):
+        world.step()
+        if number % 3 == 2:
+            yield world
+            world.run()
+
+
+@pytest.mark.req("SC-06", "SC-10", "SC-14")
+@pytest.mark.parametrize("kind", [BackfillKind.EASY, BackfillKind.OFF])
+@many
+@given(st.integers(0, 2**32), st.integers(3, 30))
+def test_easy_and_in_order(kind: BackfillKind, seed: int, steps: int) -> None:
+    for world in lived(seed, steps, kind):
+        rules = rules_of(world)
+        order = [(job.id, name) for job, name in rules.entries()]
+        expected = NaiveEasy(world, rules, backfill=kind is BackfillKind.EASY)
+        plan = world.cycle()
+        assert [(job.id, name) for job, name in plan.priorities.order] == order
+        assert [(each.job, each.spec_index, each.placement, each.partition) for each in plan.starts] == expected.starts
+        reserved = plan.reservation
+        promised = reserved and (reserved.job, reserved.reserved_at, reserved.spec_index, reserved.placement)
+        assert promised == expected.reservation
+        for job, words in expected.words.items():
+            told = word(world.reason(job))
+            assert told in words or any((told, word) in LATER for word in words), (job, words)
+
+
+@pytest.mark.req("SC-06", "SC-03", "SC-14")
+@many
+@given(st.integers(0, 2**32), st.integers(3, 30))
+def test_conservative(seed: int, steps: int) -> None:
+    for world in lived(seed, steps, BackfillKind.CONSERVATIVE):
+        expected = naive_holes(world, rules_of(world))
+        plan = world.cycle()
+        planned = [(each.job, world.now, each.spec_index, each.placement) for each in plan.starts]
+        planned += [(each.job, each.reserved_at, each.spec_index, each.placement) for each in plan.reservations]
+        assert sorted(planned) == sorted(each[:4] for each in expected)
