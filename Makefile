@@ -27,7 +27,7 @@ run: setup ## open the cockpit on this machine
 test: setup ## all tests; one file: make test TESTS=tests/sched
 	@PYTHONDONTWRITEBYTECODE= $(PYTHON_IN_VENV) -m pytest -n 4 --dist loadgroup --requirements=.requirements.json $(TESTS)
 
-real-slurm: ## the tests of a real Slurm against Debian trixie's 24.11, in a chroot below /var/tmp; as root
+real-slurm: ## the tests of a real Slurm of another Debian (RELEASE=trixie, forky, bullseye) in a chroot; as root
 	@tools/real-slurm $(TESTS)
 
 check: format-check lint types imports architecture ## format, lint, types, import contracts, architecture tests
