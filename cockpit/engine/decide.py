@@ -22,7 +22,7 @@ from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import BELOW_MIN_CAUSES, OCCUPYING, EndCause, ExitStatus, Job, JobState
 from cockpit.model.node import NodeState
 from cockpit.model.refusal import Refusal, RefusalKind
-from cockpit.model.rules.spec import GRACE_SECONDS, LABEL_LENGTH, WINDOW_SECONDS
+from cockpit.model.rules.bounds import GRACE_SECONDS, LABEL_LENGTH, WINDOW_SECONDS
 from cockpit.model.rules.text import COMMAND_BYTES, text_error
 from cockpit.model.spec import DAY_SECONDS
 
