@@ -22,9 +22,10 @@ endif
 run: setup ## open the cockpit on this machine
 	@.venv/bin/cockpit $(ARGS)
 
-# Three workers for two cores: tests of the real machine wait for it half of their time.
+# Four workers for two cores: tests of the real machine wait for it half of their time, those of a real Slurm for nearly
+# all of it. What one process has compiled the others read, also where the environment forbids to keep it.
 test: setup ## all tests; one file: make test TESTS=tests/sched
-	@$(PYTHON_IN_VENV) -m pytest -n 3 --dist loadgroup --requirements=.requirements.json $(TESTS)
+	@PYTHONDONTWRITEBYTECODE= $(PYTHON_IN_VENV) -m pytest -n 4 --dist loadgroup --requirements=.requirements.json $(TESTS)
 
 real-slurm-new: ## the tests of a real Slurm against Debian trixie's 24.11, in a chroot below /var/tmp; as root
 	@tools/real-slurm-new $(TESTS)

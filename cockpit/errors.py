@@ -35,6 +35,11 @@ class SpecErrors(CockpitError):
         super().__init__("\n".join(self.errors))
 
 
+def unread(error: OSError | UnicodeDecodeError) -> str:
+    """Why a text file was not read, to stand behind its name: `cannot be read: Permission denied`."""
+    return "is no text in UTF-8" if isinstance(error, UnicodeDecodeError) else f"cannot be read: {error.strerror}"
+
+
 class Unreachable(CockpitError):
     """The engine or cluster does not answer."""
 

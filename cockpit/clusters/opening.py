@@ -38,7 +38,8 @@ def connect(cluster: str | None) -> Backend:
     """The embedded cluster of this name; without one the machine-wide engine where it runs, else this user's own."""
     from cockpit.backends.local.backend import LocalBackend
 
-    return LocalBackend({OWN: _to_own, SYSTEM: _to_system, "": _to_any}[address_of(chosen(cluster))])
+    name = address_of(chosen(cluster))
+    return LocalBackend({OWN: _to_own, SYSTEM: _to_system, "": _to_any}[name], lambda: _again(name))
 
 
 def running(cluster: str | None) -> Backend | None:
@@ -161,13 +162,21 @@ def user_name() -> str:
 def _snapshot_in(file: str) -> Snapshot:
     from pathlib import Path
 
-    from cockpit.errors import SpecErrors
+    from cockpit.errors import SpecErrors, unread
     from cockpit.formats.snapshotfile import read_snapshot
 
     try:
         return read_snapshot(Path(file).read_text(encoding="utf-8"), file)
     except (OSError, UnicodeDecodeError) as error:
-        raise SpecErrors([f"{file}: cannot be read: {getattr(error, 'strerror', None) or error}"]) from None
+        raise SpecErrors([f"{file}: {unread(error)}"]) from None
+
+
+def _again(name: str) -> Channel:
+    from cockpit.backends.local.way import Way, reach_back
+    from cockpit.config.places import system_paths
+
+    ways = [Way(system_paths(), system=True)] if name != OWN else []
+    return reach_back([*ways, *([Way(configured(own_places()))] if name != SYSTEM else [])])
 
 
 def _to_any() -> Channel:

@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from cockpit.errors import CockpitError, SpecErrors
+from cockpit.errors import CockpitError, SpecErrors, unread
 from cockpit.formats.tomltext import parse_toml
 from cockpit.present.safe import safe
 
@@ -74,8 +74,10 @@ class SavedFilters:
             found = parse_toml(self._path.read_text(encoding="utf-8"), str(self._path))
         except (FileNotFoundError, NotADirectoryError):
             return {}
-        except (OSError, UnicodeDecodeError, SpecErrors) as error:
-            raise FilterFileError(f"{self._path} cannot be read: {error}") from None
+        except SpecErrors as error:
+            raise FilterFileError(str(error)) from None
+        except (OSError, UnicodeDecodeError) as error:
+            raise FilterFileError(f"{self._path}: {unread(error)}") from None
         return _checked(found, self._path)
 
     def _write(self, clusters: dict[str, Lists]) -> None:

@@ -139,8 +139,9 @@ class Flag:
 class Choice:
     """One word of an enumeration."""
 
-    def __init__(self, words: type[StrEnum]) -> None:
-        self._words = {word.value: word for word in words}
+    def __init__(self, words: type[StrEnum], also: Mapping[str, StrEnum] = MappingProxyType({})) -> None:
+        """`also`: other words for some of them."""
+        self._words = {word.value: word for word in words} | dict(also)
         self.stand_in = next(iter(words))
 
     def read(self, value: object, at: str, reading: Reading) -> StrEnum:

@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
-from cockpit.headless.streams import Streams
+from typing import TYPE_CHECKING, Self
 
-WIDTH = 40
+from cockpit.present.units import grouped, spoken
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from cockpit.headless.streams import Streams
+
+WIDTH = 30
 
 
 class Progress:
-    """A bar where stderr is a terminal; elsewhere nothing at all."""
+    """A bar where stderr is a terminal; elsewhere nothing at all. It goes when the work ends, also by Ctrl-C."""
 
     def __init__(self, streams: Streams, total: int, what: str) -> None:
         """`what`: of what there are `total`, such as `jobs`; harmless text."""
         self._stderr = streams.stderr if total and streams.stderr.isatty() else None
-        self._total = total
-        self._what = what
-        self._next = 0
+        self._now, self._began = streams.now, streams.now()
+        self._total, self._what = total, what
+        self._next = self._shown = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._write("")
 
     def at(self, done: int) -> None:
         """So many are done. Cheap to call often: the bar moves with each hundredth."""
@@ -23,13 +36,19 @@ class Progress:
             return
         filled = WIDTH * done // self._total
         bar = "#" * filled + "." * (WIDTH - filled)
-        self._stderr.write(f"\r[{bar}] {done} of {self._total} {self._what}".encode())
-        self._stderr.flush()
+        figures = f"{grouped(done)} of {grouped(self._total)} {self._what}"
+        self._write(f"[{bar}] {figures}{self._left(done)}")
         self._next = done + max(1, self._total // 100)
 
-    def end(self) -> None:
-        """Clear the line."""
-        if self._stderr is not None:
-            width = WIDTH + 2 * len(str(self._total)) + len(self._what) + 8
-            self._stderr.write(b"\r" + b" " * width + b"\r")
+    def _left(self, done: int) -> str:
+        """As the work has gone so far; nothing before that can be told."""
+        passed = self._now() - self._began
+        seconds = passed * (self._total - done) // max(done, 1) // 1000
+        return f", {spoken(seconds)} left" if passed >= 1000 and seconds else ""
+
+    def _write(self, text: str) -> None:
+        """Over what stands there, with blanks: no escape sequences."""
+        if self._stderr is not None and (text or self._shown):
+            self._stderr.write(f"\r{text.ljust(self._shown)}{'' if text else chr(13)}".encode())
             self._stderr.flush()
+            self._shown = len(text)

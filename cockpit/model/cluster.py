@@ -25,6 +25,9 @@ class PriorityKind(StrEnum):
     MULTIFACTOR = "priority/multifactor"
 
 
+SLURMS_INCREMENT_ONLY = "INCR_ONLY"
+
+
 class PriorityFlag(StrEnum):
     """slurm.conf's PriorityFlags."""
 
@@ -40,6 +43,11 @@ class PriorityFlag(StrEnum):
     NO_NORMAL_QOS = "NO_NORMAL_QOS"
     NO_NORMAL_TRES = "NO_NORMAL_TRES"
     SMALL_RELATIVE_TO_TIME = "SMALL_RELATIVE_TO_TIME"
+
+    @property
+    def slurm(self) -> str:
+        """As slurm.conf(5) writes it."""
+        return SLURMS_INCREMENT_ONLY if self is PriorityFlag.INCREMENT_ONLY else self.value
 
 
 class UsageReset(StrEnum):
@@ -80,6 +88,11 @@ class Priority(msgspec.Struct, frozen=True, kw_only=True):
     usage_reset: UsageReset = UsageReset.NONE
     dampening_factor: int = 1
     """FairShareDampeningFactor; classic fair share only."""
+
+    @property
+    def fair_tree(self) -> bool:
+        """False: fair share by the classic formula, which DEPTH_OBLIVIOUS is a variant of."""
+        return not {PriorityFlag.NO_FAIR_TREE, PriorityFlag.DEPTH_OBLIVIOUS}.intersection(self.flags)
 
 
 class BackfillKind(StrEnum):

@@ -143,6 +143,11 @@ def values(rows: Sequence[Any], field: str) -> list[Any]:
     return rows.column(field) if isinstance(rows, JobRows) else list(map(attrgetter(field), rows))
 
 
+def _beside(words: Sequence[str]) -> str:
+    """Sentences have no commas between them."""
+    return (" " if all(each.endswith(".") for each in words) else ", ").join(words)
+
+
 def fact_text(kind: Kind, fact: object, context: Context) -> str:
     """A fact in words."""
     return NOTHING if fact is None else _TEXT_OF[kind](fact, context)
@@ -155,7 +160,7 @@ _TEXT_OF: Final[dict[Kind, Callable[[Any, Context], str]]] = {
     Kind.SECONDS: lambda fact, _: units.duration(fact),
     Kind.MIB: lambda fact, _: units.memory(fact),
     Kind.MOMENT: lambda fact, context: clock(fact, context.now, context.zone),
-    Kind.WORDS: lambda fact, _: safe(", ".join(fact)) or NOTHING,
+    Kind.WORDS: lambda fact, _: safe(_beside(fact)) or NOTHING,
     Kind.FRACTION: lambda fact, _: units.fraction(str(fact.used), str(fact.total)),
     Kind.MEMORY_FRACTION: lambda fact, _: units.fraction(units.memory(fact.used), units.memory(fact.total)),
     Kind.RECORD: lambda fact, _: safe(str(fact)),

@@ -51,13 +51,13 @@ class Key(NamedTuple):
 
 
 def top_bar(standing: Standing, overview: Overview | None, columns: int) -> Line:
-    """Who and where at the left; the figures at the right, in fewer words and then fewer of them where it is narrow."""
+    """Who and where at the left; at the right the figures, in fewer words and then fewer of them where it is narrow,
+    and whether they are fresh."""
     left = _left(standing)
     amiss = _amiss(standing, overview)
     alive = [line(Span(LIVE, MUTED))] if standing.fresh and not amiss else []
-    fullest = [*next(_figures(overview)), *alive]
-    for figures in (fullest, *_figures(overview)):
-        right = _joined([*figures, *amiss])
+    for figures in _figures(overview):
+        right = _joined([*figures, *alive, *amiss])
         if line_width(left) + line_width(right) + 2 <= columns:
             return spread(left, right, columns)
     return fitted((*left, APART, *_joined(amiss)), columns)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple
+import re
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from typing import Final, NamedTuple
 
 from cockpit.present.width import clusters, cut, width
 
@@ -11,6 +13,9 @@ TEXT = "text"
 MUTED = "muted"
 STRONG = "strong"
 ACCENT = "accent"
+_PIECE: Final = re.compile(r" +|[^ ]+")
+_GAP: Final = re.compile(r"(?:^ *|  +)(?=[^ ])")
+"""Before a cell of a line."""
 
 
 class Span(NamedTuple):
@@ -71,6 +76,45 @@ def wrapped(spans: Line, columns: int) -> list[Line]:
             kept, left = kept + cluster, left - size
         lines[-1].append(Span(kept, role))
     return [tuple(each) for each in lines]
+
+
+def hung(spans: Line, columns: int) -> list[Line]:
+    """The same between words; what goes on stands below where the last cell of the line began."""
+    text = "".join(span.text for span in spans)
+    if line_width(spans) <= columns:
+        return [spans]
+    begins = [width(text[: gap.end()]) for gap in _GAP.finditer(text)]
+    indent = max((each for each in begins if each <= columns // 2), default=0)
+    rows: list[list[Span]] = [[]]
+    used = 0
+    for word in _words(spans):
+        size = line_width(word)
+        if used + size > columns and used > indent:
+            rows.append([Span(" " * indent)])
+            used = indent
+            if word[0].text.isspace():
+                continue
+        rows[-1] += word
+        used += size
+    return [each for row in rows for each in wrapped(tuple(row), columns)]
+
+
+def hung_within(lines: Iterable[Line], columns: int, rows: int) -> list[Line]:
+    """The same of several, as far as that pushes none of them out of so many rows."""
+    given = list(lines)
+    spare, shown = rows - len(given), list[Line]()
+    for each in given:
+        whole = hung(each, columns)
+        fits = len(whole) - 1 <= spare
+        spare -= len(whole) - 1 if fits else 0
+        shown += whole if fits else [each]
+    return shown
+
+
+def _words(spans: Line) -> Iterator[Line]:
+    """Words and the blanks between them; a word may have parts in several roles."""
+    pieces = (Span(text, span.role) for span in spans for text in _PIECE.findall(span.text))
+    return (tuple(each) for _, each in groupby(pieces, lambda piece: piece.text.isspace()))
 
 
 def worded(text: str, columns: int, role: str = TEXT) -> Iterator[Line]:

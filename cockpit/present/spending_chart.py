@@ -25,6 +25,8 @@ OTHERS_LETTER: Final = "z"
 AXIS: Final = 8
 """Columns of the scale at the left."""
 WIDEST: Final = 14
+LEAST_TOP: Final = 0.02
+"""Hours."""
 MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 STEPS: Final = (1.0, 1.2, 1.6, 2.0, 2.4, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)
@@ -104,9 +106,10 @@ def _sizes(stretches: int, columns: int) -> tuple[int, int]:
 
 
 def _round_top(most: float) -> float:
-    """The least round figure that is no less."""
+    """The least round figure that is no less; a scale of less than a minute says nothing."""
     if most <= 0:
         return 0.0
+    most = max(most, LEAST_TOP)
     power: float = 10.0 ** ceil(log10(most) - 1)
     return next(step * power for step in STEPS if step * power >= most * 0.999)
 
@@ -115,8 +118,13 @@ def _scale(level: int, height: int, top: float) -> str:
     """At the top and, where one is, in the middle a figure; else the line."""
     middle = {height // 2 - 1: top / 2} if height % 2 == 0 else {}
     figure = (middle | {height - 1: top}).get(level)
-    text = "" if figure is None or not top else grouped(figure) if top >= 10 else f"{figure:.1f}"
+    text = "" if figure is None or not top else _figure(figure, top)
     return f"{text:>{AXIS - 2}} {'┤' if text else '│'}"
+
+
+def _figure(figure: float, top: float) -> str:
+    """As many digits as the scale needs, so that no two places of it have the same."""
+    return grouped(figure) if top >= 10 else f"{figure:.1f}" if top >= 1 else f"{figure:.2g}"
 
 
 def _dates(edges: Sequence[Millis], size: int, zone: tzinfo | None) -> str:

@@ -80,7 +80,9 @@ def grouped(number: float) -> str:
 
 
 def tenths(number: float) -> str:
-    """A figure with one digit behind the point: `1 234.5`."""
+    """A figure with one digit behind the point: `1 234.5`; a little is not nothing: `0.003`, `<0.001`."""
+    if 0 < number < 0.05:
+        return f"{number:.1g}" if number >= 0.001 else "<0.001"
     return f"{number:,.1f}".replace(",", " ")
 
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 BACKLOG = 128
+LOOK_SECONDS = 1.0
 
 
 def listen(path: Path, *, system: bool) -> socket.socket:
@@ -36,3 +37,14 @@ def listen(path: Path, *, system: bool) -> socket.socket:
         raise RuntimeMissing(message) from error
     listener.setblocking(False)
     return listener
+
+
+def is_listened_on(address: str) -> bool:
+    """Whether an engine lives behind the socket there."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as caller:
+        caller.settimeout(LOOK_SECONDS)
+        try:
+            caller.connect(address)
+        except OSError:
+            return False
+        return True

@@ -137,7 +137,13 @@ class Face(KeysInTurn):
     announces: bool
     """Every act shows the command that it runs on the cluster, and asks."""
     loaded: bool
-    """The first list of jobs has come."""
+    """Jobs of the first list have come."""
+    all_came: bool
+    """All of them have."""
+
+    @abstractmethod
+    def waiting_seconds(self) -> int:
+        """Since it was opened."""
 
     def notify(
         self,

@@ -40,6 +40,7 @@ class JobLog:
         self._came: list[Millis | None] = [None]
         """When each line was seen to change; None: it stood there already."""
         self._end = TAIL_BYTES
+        self._ended = False
 
     def request(self, *, wait: bool) -> LogRequest:
         """For what has not been read yet."""
@@ -53,12 +54,12 @@ class JobLog:
             self._came[-1:] = [came] * len(fresh)
             self._texts[-1:] = fresh
         del self._texts[:-KEPT_LINES], self._came[:-KEPT_LINES]
-        self._end = chunk.offset + len(chunk.data)
+        self._end, self._ended = chunk.offset + len(chunk.data), chunk.ended
 
     def lines(self, context: Context) -> Sequence[Line]:
         """With the second in which each line came, where that is wished and known."""
         if not any(self._texts):
-            return [line(Span(f" nothing on {self.stream} yet", MUTED))]
+            return [line(Span(f" nothing on {self.stream}{'' if self._ended else ' yet'}", MUTED))]
         if not self.shows_times:
             return [line(text) for text in self._texts]
         return [

@@ -53,7 +53,8 @@ class Upkeep(Knowing):
         self._arrivals = Arrivals()
         self._columns_for = self.job_rows.folds.used
         self.announces = backend.announce(self._may_run)
-        self._all_came = False
+        self.all_came = False
+        self._began = self.now()
         self._wanted = asyncio.Event()
         self._spending_at = 0.0
         """When what was held is to be asked for again, in the event loop's time."""
@@ -64,6 +65,9 @@ class Upkeep(Knowing):
         self.run_worker(self._ask_regularly(), name="figures", group="feed")
         self.run_worker(self._watch_priorities(), name="priorities", group="feed")
         self.set_interval(TICK_SECONDS, self._tick)
+
+    def waiting_seconds(self) -> int:
+        return max(0, self.now() - self._began) // 1000
 
     async def _may_run(self, commands: Sequence[Shown]) -> bool:
         """Whether the person wants these run on the cluster."""
@@ -133,8 +137,8 @@ class Upkeep(Knowing):
         changes = self._arrivals.worth_showing(done, asyncio.get_running_loop().time(), loaded=delta.loaded)
         if changes is not None:
             self._show_jobs(changes)
-        if delta.loaded and not self._all_came:
-            self._all_came = True
+        if delta.loaded and not self.all_came:
+            self.all_came = True
             gc.freeze()  # what is there now mostly stays
 
     def _notify_of_slow(self, rows: Sequence[JobRow]) -> None:

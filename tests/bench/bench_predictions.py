@@ -10,7 +10,7 @@ import pytest
 
 from cockpit.formats.traces.swf import read_swf
 from cockpit.formats.traces.swf_history import history
-from cockpit.headless.verbs.replay import predicted
+from cockpit.headless.verbs.replay import drawn, predicted, replayed
 from cockpit.sched.forecast.history import history_of
 from cockpit.sched.forecast.predict import Foresight
 from tests.oracles.traces import trace
@@ -25,7 +25,8 @@ JOBS, SEED, ROUNDS = 600, 42, 9
 @pytest.mark.parametrize(("log", "processors"), [("KTH-SP2", 100), ("SDSC-SP2", 128)])
 def test_predictions(figure: Figures, log: str, processors: int) -> None:
     past = history(read_swf(log, trace(f"{log}.easy-oracle.swf.gz").read_bytes()), processors)
-    found = predicted(past, processors, "easy", JOBS, SEED, lambda _: None)
+    chosen = drawn(past, replayed(past, processors, "easy", lambda _: None), JOBS, SEED)
+    found = predicted(past, processors, "easy", chosen, lambda _: None)
     figure("SC-12", f"likely start, {log}, median error", found.median_error)
     figure("SC-12", f"likely start, {log}, mean error", found.mean_error)
     figure("SC-12", f"likely start, {log}, within a minute", 100 * found.within_a_minute)

@@ -112,8 +112,13 @@ def test_a_relative_state_folder_begins_where_it_is_written(tmp_path: Path, monk
 
 def test_unreadable_files_are_told(tmp_path: Path) -> None:
     (tmp_path / "latin.toml").write_bytes(b'cluster = "\xff"\n')
-    with pytest.raises(SpecErrors, match="cannot be read"):
-        load_settings(env={}, files=[tmp_path / "latin.toml"])
+    (tmp_path / "folder.toml").mkdir()
+    with pytest.raises(SpecErrors) as wrong:
+        load_settings(env={}, files=[tmp_path / "folder.toml", tmp_path / "latin.toml"])
+    assert wrong.value.errors == (
+        f"{tmp_path}/latin.toml: is no text in UTF-8",
+        f"{tmp_path}/folder.toml: cannot be read: Is a directory",
+    )
 
 
 def test_no_file_no_toml_reader() -> None:

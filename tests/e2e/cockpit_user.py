@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 COMMAND_SECONDS = 60
 ROOT = Path(__file__).resolve().parents[2]
+NO_ROWS = b'{"rows": []}'
 
 
 class CockpitUser:
@@ -175,8 +176,8 @@ class CockpitUser:
 
     def leave(self) -> None:
         """End every job, every hold and the engine."""
-        for hold in json.loads(self.run("holds", "-o", "json").stdout or b'{"rows": []}')["rows"]:
-            self.run("holds", "end", str(hold["id"]))
+        if held := [str(hold["id"]) for hold in json.loads(self.run("holds", "-o", "json").stdout or NO_ROWS)["rows"]]:
+            self.run("holds", "end", *held)
         self.run("engine", "stop", "--jobs", "--yes")
         processes: Sequence[int] = [
             int(entry.name)
@@ -203,11 +204,13 @@ def a_new_user() -> Iterator[CockpitUser]:
 
 
 def eventually(holds: Callable[[], object], seconds: float = 100) -> None:
-    """Wait until it holds: for what other processes do in their own time."""
+    """Wait until it holds: for what other processes do in their own time. Most of this time is left to them."""
     deadline = time.monotonic() + seconds
+    asked = time.monotonic()
     while not holds():
         assert time.monotonic() < deadline, "it never came true"
-        time.sleep(0.02)
+        time.sleep(max(0.02, 2 * (time.monotonic() - asked)))
+        asked = time.monotonic()
 
 
 def _environ(process: Path) -> bytes:

@@ -80,6 +80,10 @@ class SlurmDaemons:
             found |= {pair[0].strip(): pair[1].strip() for pair in pairs if len(pair) == 2}
         return found
 
+    def lives(self, program: str) -> bool:
+        """One that was started still runs."""
+        return any(process.args[0] == program and process.poll() is None for process in self._processes)
+
     def stop(self) -> None:
         for process in reversed(self._processes):
             process.terminate()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.e2e.cockpit_user import eventually
+from cockpit.backends.local.way import STOPPED
+from tests.e2e.cockpit_user import COMMAND_SECONDS, eventually
 
 if TYPE_CHECKING:
     from tests.e2e.cockpit_user import CockpitUser
@@ -44,3 +46,22 @@ def test_stopping_the_engine_with_its_jobs_starts_none_of_those_that_wait(user: 
     assert not (user.work / "waiting/out/ran").exists()
     assert user.row("job", waiting)["started_at"] is None
     eventually(lambda: not list((user.folder / "state/cockpit-cluster/containers").iterdir()))
+
+
+@pytest.mark.req("UI-40")
+def test_who_watches_goes_on_over_a_killed_engine_and_stops_with_one_that_is_stopped(user: CockpitUser) -> None:
+    first = user.submit("exec sleep 300", name="first")
+    seen = user.folder / "seen.jsonl"
+    with seen.open("w") as told:
+        watching = user.start("jobs", "--watch", stdout=told, stderr=subprocess.PIPE)
+    eventually(lambda: f'"id":{first},' in seen.read_text())
+    user.kill_engine()
+    second = user.submit("exec sleep 300", name="second")
+    eventually(lambda: f'"id":{second},' in seen.read_text())
+    user.ok("engine", "restart")
+    third = user.submit("exec sleep 300", name="third")
+    eventually(lambda: f'"id":{third},' in seen.read_text())
+    user.ok("engine", "stop")
+    _, said = watching.communicate(timeout=COMMAND_SECONDS)
+    assert (watching.returncode, said.decode()) == (69, f"{STOPPED}\n")
+    assert user.run("engine", "status").returncode == 69, "nobody has started it again"

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from msgspec.structs import replace
 
 from cockpit.headless.verbs.wait import timeout
 from cockpit.model.reasons import NeverFits, Resource
@@ -38,11 +39,15 @@ def test_doctors_advice_is_never_cut(desk: Desk) -> None:
 
 
 @pytest.mark.req("UI-40")
-def test_the_engines_status_is_a_page_to_read(desk: Desk) -> None:
+def test_the_engines_status_is_a_page_to_read(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = desk("engine", "status", terminal=True, columns=20).lines
     assert lines[:2] == ["status        running", "pid           77"]
     assert "state folder  /var/s" in lines
     assert not any(line.startswith("trouble") for line in lines)
+    ill = replace(desk.engine.status(), trouble=("The disk is full.", "No job can run here."))
+    monkeypatch.setattr(desk.engine, "status", lambda: ill)
+    assert "trouble       The disk is full. No job can run here." in desk("engine", "status").lines
+    monkeypatch.undo()
     desk.engine.running = False
     stopped = desk("engine", "status", terminal=True)
     assert stopped.lines[0].split() == ["status", "stopped"]

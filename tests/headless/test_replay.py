@@ -2,9 +2,15 @@ from __future__ import annotations
 
 import gzip
 import json
+from contextlib import suppress
+from io import BytesIO
 from pathlib import Path
 
 import pytest
+
+from cockpit.headless.progress import Progress
+from cockpit.headless.streams import Streams
+from cockpit.model.ids import Millis
 
 LOG = """; MaxProcs: 999
 2 1 0 5 4 -1 -1 4 5 -1 1 1 -1 -1 -1 -1 -1 -1
@@ -12,6 +18,11 @@ LOG = """; MaxProcs: 999
 3 2 0 3 1 -1 -1 1 3 -1 1 2 -1 -1 -1 -1 -1 -1
 4 2 0 3 9 -1 -1 9 3 -1 1 2 -1 -1 -1 -1 -1 -1
 """
+
+
+class _Terminal(BytesIO):
+    def isatty(self) -> bool:
+        return True
 
 
 @pytest.fixture
@@ -92,7 +103,22 @@ def test_a_log_may_come_from_stdin(desk, log) -> None:
 def test_a_bar_is_drawn_only_on_a_terminal(desk, log) -> None:
     assert b"jobs" not in desk("replay", str(log), "--procs", "4").err.encode().replace(b"Not replayed", b"")
     shown = desk("replay", str(log), "--procs", "4", terminal=True).err
-    assert "\r[########################################] 3 of 3 jobs\r" in shown
+    assert f"\r[{'#' * 30}] 3 of 3 jobs\r{' ' * 44}\r" in shown
+    shown = desk("replay", str(log), "--procs", "4", "--predict", "2", terminal=True).err
+    assert "] 3 of 3 jobs, now to predict\r" in shown
+
+
+@pytest.mark.req("UI-27")
+def test_work_that_is_interrupted_leaves_no_bar_behind_and_says_how_long_it_would_have_taken(desk) -> None:
+    err = _Terminal()
+    clock = iter(range(0, 100_000, 2000))
+    streams = Streams(stdin=BytesIO(), stdout=BytesIO(), stderr=err, now=lambda: Millis(next(clock)))
+    with suppress(KeyboardInterrupt), Progress(streams, 20_000, "jobs") as progress:
+        progress.at(5000)
+        raise KeyboardInterrupt
+    *_, bar, blanks, end = err.getvalue().decode().split("\r")
+    assert (bar, end) == (f"[{'#' * 7}{'.' * 23}] 5 000 of 20 000 jobs, 6 s left", "")
+    assert blanks == " " * len(bar)
 
 
 @pytest.mark.parametrize(

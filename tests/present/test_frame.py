@@ -44,10 +44,11 @@ def test_stale_data_is_badged_with_reason_and_age_before_any_figure_goes() -> No
 
 
 @pytest.mark.req("UI-01", "UI-29")
-def test_fresh_data_is_live_where_there_is_room_and_old_data_says_when_it_was_good() -> None:
+def test_fresh_data_is_live_however_narrow_and_old_data_says_when_it_was_good() -> None:
     fresh = STANDING._replace(fresh=True)
     assert text(top_bar(fresh, overview(), 120)).endswith("   live ")
-    assert "live" not in text(top_bar(fresh, overview(), 80))
+    assert text(top_bar(fresh, overview(), 80)).endswith("   ● 2   ◌ 2   ✗ 1   cards 1.5/16 ━·········   live ")
+    assert text(top_bar(fresh, overview(), 45)).endswith("   live ")
     old = STANDING._replace(age="75 s old", heard="14:03:12")
     assert "⚠ 75 s old · heard 14:03:12" in text(top_bar(old, overview(), 120))
 

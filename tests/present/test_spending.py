@@ -93,3 +93,14 @@ def test_where_there_are_no_cards_cpu_hours_are_told() -> None:
     lines = [plain(each) for each in spending_answer(rows[0], begins, By.USER, {}, 100, cards=False)]
     assert lines[0].startswith("ann  held 3.0 CPU-hours, 0.0% of all.")
     assert lines[1].removeprefix("  a day").strip() == "1.0 on average; most on 8 Mar, 2.0; today so far 0.0"
+
+
+@pytest.mark.req("UI-09")
+def test_minutes_of_a_first_day_are_told_apart_from_nothing() -> None:
+    rows = [Held("ann", (0, 0, 0), (0, 0, 90_000), 100.0)]
+    scale = [plain(each)[:8] for each in chart(rows, EDGES, 40, 5, UTC, letters=False)]
+    assert scale == ["  0.03 ┤", "       │", " 0.015 ┤", "       │", "        "]
+    assert spending_title(By.USER, 3, rows) == "0.03 CPU-hours in the last 3 days, by user"
+    tiny = [Held("ann", (0, 0, 0), (0, 0, 1), 100.0)]
+    assert spending_title(By.USER, 3, tiny).startswith("<0.001 ")
+    assert {len(plain(each)[:8]) for each in chart(tiny, EDGES, 40, 5, UTC, letters=False)} == {8}

@@ -5,7 +5,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cockpit.present.safe import safe
-from cockpit.present.spans import line, line_width, wrapped
+from cockpit.present.spans import MUTED, Span, hung, hung_within, line, line_width, plain, wrapped
 from cockpit.present.width import cut, pad, width
 
 
@@ -60,3 +60,20 @@ def test_a_folded_line_says_the_same_in_as_many_lines_as_it_needs(texts: list[st
     lines = wrapped(given_line, columns)
     assert "".join(span.text for each in lines for span in each) == "".join(span.text for span in given_line)
     assert all(line_width(each) <= columns for each in lines)
+
+
+def test_a_sentence_goes_on_below_where_its_cell_began() -> None:
+    fact = line(Span("  kind      ", MUTED), "a session, which ", Span("lasts", MUTED), " until it ends")
+    assert [plain(each) for each in hung(fact, 30)] == [
+        "  kind      a session, which",
+        "            lasts until it",
+        "            ends",
+    ]
+    assert Span("lasts", MUTED) in hung(fact, 30)[1]
+    assert hung(fact, 60) == [fact]
+    assert [plain(each) for each in hung(line("训练 训练 abcdefgh"), 5)] == ["训练", "训练", "abcde", "fgh"]
+
+
+def test_below_goes_on_what_pushes_nothing_out() -> None:
+    lines = [line("one two three"), line("four five six"), line("x")]
+    assert [plain(each) for each in hung_within(lines, 8, 4)] == ["one two", "three", "four five six", "x"]

@@ -34,7 +34,8 @@ async def test_a_new_job_is_foretold_and_submitted() -> None:
 async def test_what_is_wrong_stands_below_its_field_and_nothing_is_submitted() -> None:
     async with the_lab(size=(80, 24)) as lab:
         cockpit = lab.cockpit
-        await cockpit.press("n").sees(READY).type("a/b").sees("name          a/b", "1 field is wrong")
+        await cockpit.press("n").sees(READY, "unique in the\n project among live jobs.")
+        await cockpit.type("a/b").sees("name          a/b", "1 field is wrong")
         await cockpit.press(*["Down"] * 4).type("none").sees("write a whole number", "2 fields are wrong")
         await cockpit.press("Ctrl-s").sees("New job")
         focused = cockpit.app.focused

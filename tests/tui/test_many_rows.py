@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from cockpit.backends.base import JobsDelta
+from cockpit.model.ids import JobId, Millis
 from cockpit.tui.opening import Session
 from cockpit.tui.rows.jobs import JobRows
 from cockpit.tui.widgets.table import CURSOR_SIGN, MOST_DRAWN
@@ -25,9 +27,8 @@ from tests.e2e.cockpit_user import ROOT
 from tests.tui.driver import at_the_cockpit
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncIterator, Callable, Sequence
 
-    from cockpit.model.ids import JobId
     from cockpit.model.view import NodeRow, Overview
     from cockpit.present.spans import Line
     from tests.tui.driver import Cockpit
@@ -59,7 +60,7 @@ class Cluster(MemoryBackend):
             yield await self.changes.get()
 
     async def overview(self) -> Overview:
-        return await self._answer(await super().overview())
+        return await self._answer(self.glance)
 
     async def nodes(self) -> list[NodeRow]:
         return await self._answer([])
@@ -70,12 +71,23 @@ class Cluster(MemoryBackend):
         return answer
 
 
+class Silent(Cluster):
+    """It answers nothing."""
+
+    def __init__(self) -> None:
+        super().__init__(answers=False)
+
+    async def watch_jobs(self, *, anything: bool = False) -> AsyncIterator[JobsDelta]:
+        await asyncio.Event().wait()
+        yield JobsDelta((), (), 0)
+
+
 @asynccontextmanager
-async def looking_at(cluster: Cluster) -> AsyncIterator[Cockpit]:
+async def looking_at(cluster: Cluster, now: Callable[[], Millis] = lambda: NOW) -> AsyncIterator[Cockpit]:
     async def close() -> None:
         pass
 
-    session = Session(backend=cluster, now=lambda: NOW, user="ann", read_jobs=lambda *_: [], close=close)
+    session = Session(backend=cluster, now=now, user="ann", read_jobs=lambda *_: [], close=close)
     async with at_the_cockpit(session) as cockpit:
         yield cockpit
 
@@ -109,6 +121,25 @@ async def test_who_opens_sees_a_first_page_and_the_rest_comes_underneath() -> No
         await cockpit.press("G").stands_on(f"train-{FIRST_PAGE}").press("g", "j")
         cluster.rest.set()
         await cockpit.stands_on("train-2").press("G").stands_on(f"train-{MANY}")
+
+
+@pytest.mark.req("UI-27")
+async def test_who_opens_very_many_reads_how_far_that_is_and_need_not_wait() -> None:
+    cluster = Cluster()
+    cluster.glance = replace(overview(), jobs_by_state={"queued": MANY})
+    async with looking_at(cluster) as cockpit:
+        await cockpit.sees(f"loading, {FIRST_PAGE} of 5 000 jobs so far").press("2").sees("USAGE").press("1")
+        cluster.rest.set()
+        await cockpit.misses("loading").sees("train-1 ")
+
+
+@pytest.mark.req("UI-27", "UI-29")
+async def test_who_waits_for_the_first_row_reads_for_how_long() -> None:
+    clock = [NOW]
+    async with looking_at(Silent(), lambda: Millis(clock[0])) as cockpit:
+        assert "goes on" not in await cockpit.sees("connecting …")
+        clock[0] += 75_000
+        await cockpit.sees("connecting … 1 min 15 s, and goes on by itself")
 
 
 @pytest.mark.req("UI-60", "PF-12")

@@ -184,3 +184,18 @@ async def test_copying_gives_the_ids_to_the_terminal() -> None:
     async with the_lab() as lab:
         await lab.cockpit.press("Space", "Space", "c").sees("copied 1 2")
         assert lab.cockpit.app.clipboard == "1 2"
+
+
+@pytest.mark.req("UI-03")
+async def test_a_log_that_stays_empty_is_not_said_to_be_so_only_yet() -> None:
+    async with a_lab(job("chatty", "sleep 30000")) as lab:
+        lab.backend.logs = OneLog(b"").read
+        screen = await lab.cockpit.press("l").sees("nothing on stdout")
+        assert "yet" not in screen, "it has ended"
+
+
+@pytest.mark.req("UI-03", "UI-24")
+async def test_no_sentence_of_the_page_is_cut() -> None:
+    async with a_lab(job("waits", "true", hold=True), size=(44, 24)) as lab:
+        await lab.cockpit.press("Enter").sees("Why").press("[", "[")
+        await lab.cockpit.sees("one can enter", "\n   once it runs.")

@@ -55,5 +55,5 @@ async def test_a_name_that_cannot_be_one_and_a_file_that_cannot_be_read_are_told
         await cockpit.press("W").type("loop").press("Enter").press("/").press("Ctrl-u").type("@loop").press("Enter")
         await cockpit.press("W").type("loop").press("Enter").sees("contains itself")
         path.write_text("[lab")
-        await cockpit.press("/").press("Ctrl-u").type("@loop").sees("filters.toml cannot be read").press("Esc")
-        await cockpit.press("F").sees("filters.toml cannot be read").sees("train")
+        await cockpit.press("/").press("Ctrl-u").type("@loop").sees("filters.toml: is no TOML").press("Esc")
+        await cockpit.press("F").sees("filters.toml: is no TOML").sees("train")

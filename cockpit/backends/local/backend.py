@@ -36,8 +36,10 @@ class LocalBackend(Verbs):
     one; an acting request with the same id, so that it happens once whatever became of the first try.
     """
 
-    def __init__(self, connect: Callable[[], Channel]) -> None:
+    def __init__(self, connect: Callable[[], Channel], again: Callable[[], Channel] | None = None) -> None:
+        """`again`: for who follows the cluster, once the connection is lost; it starts no engine that was stopped."""
         self._connect = connect
+        self._again = again or connect
         self._channel: Channel | None = None
 
     async def jobs(self, *, ended: bool = False) -> JobRows:
@@ -70,11 +72,14 @@ class LocalBackend(Verbs):
         from cockpit.backends.local.watching import LiveRows
 
         rows = LiveRows()
-        while True:  # until the engine is gone; told to start over, it does
+        while True:  # until the engine is stopped; told to start over, it does
             rows.begin()
-            for encoded in self._open().stream("subscribe", pages.SubscribeArgs(brief=True, anything=anything)):
-                for delta in rows.take(msgspec.msgpack.decode(encoded, type=pages.Update)):
-                    yield delta
+            try:
+                for encoded in self._open().stream("subscribe", pages.SubscribeArgs(brief=True, anything=anything)):
+                    for delta in rows.take(msgspec.msgpack.decode(encoded, type=pages.Update)):
+                        yield delta
+            except ConnectionLost:
+                self._channel = self._again()
 
     async def open_shell(self, request: asking.ShellRequest) -> ShellSession:
         from cockpit.backends.shell import OpenShell

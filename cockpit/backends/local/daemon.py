@@ -17,7 +17,7 @@ from cockpit.config.loading import load_settings
 from cockpit.config.places import paths, system_paths
 from cockpit.engine.apply.events import apply
 from cockpit.engine.machine import Machine
-from cockpit.errors import CockpitError, SpecErrors
+from cockpit.errors import CockpitError, SpecErrors, unread
 from cockpit.formats.catalogue.file import read_catalogue
 from cockpit.formats.cluster.file import ClusterSetup, read_cluster
 from cockpit.launch.nodescripts import script_facts
@@ -37,7 +37,7 @@ from cockpit.runtime.engine import Engine
 from cockpit.runtime.faultpatrol import Rounds, go_round
 from cockpit.runtime.host import Host, Settings
 from cockpit.runtime.iterations import Watch
-from cockpit.runtime.listening import listen
+from cockpit.runtime.listening import is_listened_on, listen
 from cockpit.runtime.machine import probe_machine
 from cockpit.runtime.oldlogs import tidy_logs
 from cockpit.runtime.serving import serve
@@ -76,7 +76,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 async def _run(places: EnginePaths, settings: UserSettings, *, system: bool) -> None:
-    folder = await _acquire(places.state_folder)
+    folder = await _acquire(places)
     journal = await SqliteJournal.open(folder.journal, folder.archive, clock=SystemClock(), apply=apply)
     try:
         state, _ = await journal.load()
@@ -181,13 +181,14 @@ def _engine(
     )
 
 
-async def _acquire(path: Path) -> StateFolder:
+async def _acquire(places: EnginePaths) -> StateFolder:
+    """Of two engines that are started at once one serves; the other must not wait for the first to be stopped."""
     deadline = Deadline(LOCK_SECONDS)
     while True:
         try:
-            return StateFolder.acquire(path)
+            return StateFolder.acquire(places.state_folder)
         except FolderInUse:
-            if deadline.over:
+            if deadline.over or is_listened_on(places.address):
                 raise
         await asyncio.sleep(0.05)
 
@@ -214,7 +215,7 @@ def _text(file: Path) -> str | None:
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError) as error:
-        raise SpecErrors([f"{file}: cannot be read: {error}"]) from None
+        raise SpecErrors([f"{file}: {unread(error)}"]) from None
 
 
 def _host_settings(settings: UserSettings) -> Settings:

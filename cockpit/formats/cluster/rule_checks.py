@@ -27,6 +27,8 @@ def preemption_errors(preemption: Preemption, *, kind: str = "type", mode: str =
         yield f"{mode}: {preemption.kind} needs CANCEL, REQUEUE or SUSPEND,GANG"
     if "WITHIN" in modes and preemption.kind != "preempt/qos":
         yield f"{mode}: WITHIN is for preempt/qos"
+    if {"WITHIN", "GANG"} <= modes:
+        yield f"{mode}: WITHIN and GANG exclude each other; keep one"
 
 
 def partition_errors(partitions: Sequence[Partition]) -> Iterator[str]:

@@ -74,7 +74,10 @@ PRIORITY = Table(
         ),
         Field(name="weights", attribute="weights", kind=WEIGHTS, about="What each factor counts."),
         Field(
-            name="flags", attribute="flags", kind=ListOf(Choice(PriorityFlag), 16), about="slurm.conf's PriorityFlags."
+            name="flags",
+            attribute="flags",
+            kind=ListOf(Choice(PriorityFlag, also={each.slurm: each for each in PriorityFlag}), 16),
+            about="slurm.conf's PriorityFlags.",
         ),
         Field(name="favor_small", attribute="favor_small", kind=Flag(), about="Small jobs get the larger size factor."),
         Field(name="max_age", attribute="max_age_seconds", kind=duration(SECONDS), about="Where age stops counting."),

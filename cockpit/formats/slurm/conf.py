@@ -22,6 +22,7 @@ from cockpit.model.cluster import (
     Weights,
 )
 from cockpit.model.node import Node
+from cockpit.sched.rules.tres import CARDS
 
 MINUTE = 60
 MIB_PER_GIB = 1024
@@ -77,20 +78,29 @@ def _site(host: str) -> Iterator[str]:
 
 
 def _accounting(cluster: Cluster, nodes: Sequence[Node]) -> Iterator[str]:
-    models = sorted({gres_type(card.model) for node in nodes for card in node.cards})
-    if models:
+    models = {f"{CARDS}:{gres_type(card.model)}" for node in nodes for card in node.cards}
+    counted = models | _weighed_cards(cluster)
+    if counted:
         yield "GresTypes=gpu"
-        yield f"AccountingStorageTRES={','.join(['gres/gpu', *(f'gres/gpu:{model}' for model in models)])}"
     if needs_database(cluster):
+        if counted:
+            yield f"AccountingStorageTRES={','.join(sorted({CARDS} | counted))}"
         yield "AccountingStorageType=accounting_storage/slurmdbd"
     if cluster.enforce:
         yield f"AccountingStorageEnforce={','.join(cluster.enforce)}"
 
 
 def needs_database(cluster: Cluster) -> bool:
-    """Whether slurmctld does not start without slurmdbd: it has the associations, their usage, and the QOS."""
+    """Whether slurmctld does not start without slurmdbd: it has the associations, their usage, the QOS, and what is
+    counted beside CPUs and memory."""
     shared = cluster.priority.kind is PriorityKind.MULTIFACTOR and cluster.priority.weights.fairshare
-    return bool(cluster.enforce or shared or named_qos(cluster))
+    return bool(cluster.enforce or shared or named_qos(cluster) or _weighed_cards(cluster))
+
+
+def _weighed_cards(cluster: Cluster) -> set[str]:
+    """What a weight or a price names has to be counted."""
+    tables = (cluster.priority.weights.tres, *(each.billing_weights for each in cluster.partitions))
+    return {name for each in tables for name in _slurm_names(each) if name.startswith(CARDS)}
 
 
 def named_qos(cluster: Cluster) -> list[str]:
@@ -117,7 +127,7 @@ def _scheduling(backfill: Backfill) -> Iterator[str]:
 def _priority(priority: Priority) -> Iterator[str]:
     yield f"PriorityType={priority.kind}"
     if priority.flags:
-        yield f"PriorityFlags={','.join(priority.flags)}"
+        yield f"PriorityFlags={','.join(each.slurm for each in priority.flags)}"
     yield f"PriorityFavorSmall={_yes(priority.favor_small)}"
     yield f"PriorityMaxAge={slurm_time(priority.max_age_seconds)}"
     yield f"PriorityCalcPeriod={slurm_time(priority.calc_period_seconds)}"

@@ -54,6 +54,8 @@ async def run_stop(call: Call) -> int:
     asked = call.args.jobs and call.streams.answers and not call.args.yes
     if asked and not call.streams.confirmed("End every running job and stop the engine?"):
         return ExitCode.DECLINED
+    if call.args.jobs:
+        call.streams.hint("ending the jobs; each has its grace period …")
     call.services.engine().stop(jobs=call.args.jobs)
     call.streams.line("the engine is stopped" + ("" if call.args.jobs else "; running jobs go on"))
     return ExitCode.OK

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from cockpit.engine.replay.figures import Run
     from cockpit.engine.replay.foretold import Accuracy
     from cockpit.formats.traces.swf_history import History
+    from cockpit.model.ids import JobId
 
 STDIN = "-"
 PERFECT, MULTIFACTOR = "easy-perfect", "multifactor"
@@ -82,16 +83,16 @@ def _replay_log(call: Call) -> None:
     past = history(jobs, processors, perfect=args.policy == PERFECT)
     for why, lines in past.skipped.items():
         call.streams.say(f"Not replayed: {counted(lines, 'line')} ({why}).")
-    progress = Progress(call.streams, len(past.jobs), "jobs")
+    before = call.streams.now()
+    with Progress(call.streams, len(past.jobs), "jobs") as progress:
+        runs = replayed(past, processors, args.policy, progress.at)
+    seconds = max(call.streams.now() - before, 1) / 1000
     if args.predict:
-        found = predicted(past, processors, args.policy, args.predict, args.seed, progress.at)
-        progress.end()
+        chosen = drawn(past, runs, args.predict, args.seed)
+        with Progress(call.streams, len(past.jobs), "jobs, now to predict") as progress:
+            found = predicted(past, processors, args.policy, chosen, progress.at)
         tell_accuracy(call, found)
         return
-    before = call.streams.now()
-    runs = replayed(past, processors, args.policy, progress.at)
-    seconds = max(call.streams.now() - before, 1) / 1000
-    progress.end()
     if args.write:
         _write(args.write, past, runs, processors, args.policy)
     tell_replay(call, past, processors, runs, seconds)
@@ -127,23 +128,21 @@ def replayed(past: History, processors: int, policy: str, watch: Callable[[int],
     ]
 
 
+def drawn(past: History, runs: Sequence[Run], count: int, seed: int) -> list[JobId]:
+    """So many of the jobs that waited, drawn by the seed; all where there are fewer. `SpecErrors`: none waited."""
+    waited = [arrival.submitted.job for arrival, run in zip(past.arrivals, runs, strict=True) if run.waited]
+    if not waited:
+        raise SpecErrors(["No job waits: there is nothing to predict; take fewer processors."])
+    return Random(seed).sample(waited, min(count, len(waited)))  # noqa: S311 - nothing secret
+
+
 def predicted(
-    past: History, processors: int, policy: str, count: int, seed: int, watch: Callable[[int], None]
+    past: History, processors: int, policy: str, chosen: Sequence[JobId], watch: Callable[[int], None]
 ) -> Accuracy:
-    """How well the starts of so many jobs that waited are foretold, drawn by the seed; of all where there are fewer."""
+    """How well the starts of the chosen jobs are foretold."""
     from cockpit.engine.replay.foretold import accuracy, foretell
     from cockpit.formats.traces.swf_history import machine, multifactor
 
-    waited = [
-        arrival.submitted.job
-        for arrival, run in zip(past.arrivals, replayed(past, processors, policy, lambda _: None), strict=True)
-        if run.waited
-    ]
-    if not waited:
-        raise SpecErrors([f"No job waits under {policy}: there is nothing to predict; take fewer processors."])
-    chosen = Random(seed).sample(  # noqa: S311 - nothing secret
-        waited, min(count, len(waited))
-    )
     rules = multifactor(past) if policy == MULTIFACTOR else ()
     return accuracy(foretell([machine(processors)], past.arrivals, POLICIES[policy], chosen, rules, watch))
 

@@ -70,11 +70,10 @@ def tell_pods(call: Call, pods_file: bytes, nodes_file: bytes) -> None:
     if not any(map(card_milli, pods)):
         raise SpecErrors([f"{safe(args.file)}: no pod asks for a card; a replay of pods fills cards."])
     coming = arriving(pods, target, args.seed)
-    progress = Progress(call.streams, len(coming), "pods")
     before = call.streams.now()
-    allocation, last = filled(nodes, pods, coming, FractionFit(args.fit), progress.at)
+    with Progress(call.streams, len(coming), "pods") as progress:
+        allocation, last = filled(nodes, pods, coming, FractionFit(args.fit), progress.at)
     seconds = max(call.streams.now() - before, 1) / 1000
-    progress.end()
     report = PodReport(
         fit=FractionFit(args.fit),
         scale=args.scale,

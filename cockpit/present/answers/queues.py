@@ -14,7 +14,7 @@ from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line, sprea
 from cockpit.present.tables.queues import RESOURCES, amount_text, amount_words, borrowed_words, queue_title, share
 
 INDENT = "  "
-NO_TREE = "There is no quota tree; an administrator applies one: cockpit quota apply FILE"
+NO_TREE = "There is no quota tree. For administrators: cockpit quota apply FILE"
 
 
 def queue_answer(

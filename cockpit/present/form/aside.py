@@ -19,7 +19,7 @@ from cockpit.model.spec import JobKind
 from cockpit.present.outlook import prediction
 from cockpit.present.reasons import reason_sentence
 from cockpit.present.safe import safe, safe_lines
-from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line, worded, wrapped
+from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, hung, line, worded, wrapped
 from cockpit.present.units import counted
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def brought_lines(found: Brought, columns: int) -> Iterator[Line]:
     if found.notes:
         yield line(Span(f"{counted(len(found.notes), 'thing', 'things')} of it could not be carried over:", "warning"))
     for note in found.notes:
-        yield from wrapped(line(Span(f"  {safe(note)}", "warning")), columns)
+        yield from hung(line(Span(f"  {safe(note)}", "warning")), columns)
     yield line()
 
 
@@ -97,7 +97,7 @@ def _rank(rank: int, plan: LaunchPlan, columns: int) -> Iterator[Line]:
     yield line(Span(f"rank {rank}  ", STRONG), Span(f"{safe(plan.hostname)} in {safe(plan.workdir)}", MUTED))
     yield from wrapped(line(Span(safe(shlex.join(plan.argv)), ACCENT)), columns)
     for hint in plan.hints:
-        yield from wrapped(line(Span(safe(hint), MUTED)), columns)
+        yield from hung(line(Span(safe(hint), MUTED)), columns)
 
 
 def text_lines(text: str) -> Iterator[Line]:

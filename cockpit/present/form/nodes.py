@@ -9,7 +9,7 @@ from cockpit.model.node import NodeState
 from cockpit.present import units
 from cockpit.present.room import could_hold, fits
 from cockpit.present.safe import safe
-from cockpit.present.spans import MUTED, STRONG, Line, Span, line, wrapped
+from cockpit.present.spans import MUTED, STRONG, Line, Span, hung, line
 from cockpit.present.units import counted
 from cockpit.present.width import pad, widest
 from cockpit.sched.nodes.eligibility import may_hold
@@ -29,11 +29,11 @@ def room_lines(spec: JobSpec, nodes: Sequence[NodeRow], demand: Mapping[str, flo
     yield line(Span("room now on  ", MUTED), counted(len(idle), "node"), Span(f", {len(tight)} tight", MUTED))
     names = ", ".join(safe(row.node.name) for row in idle[:MOST_NODES])
     if names:
-        yield from wrapped(line(Span(names + (" …" if len(idle) > MOST_NODES else ""), "idle")), columns)
+        yield from hung(line(Span(names + (" …" if len(idle) > MOST_NODES else ""), "idle")), columns)
     models = dict.fromkeys(card.model for row in nodes for card in row.node.cards) | dict.fromkeys(demand)
     if models:
         words = "   ".join(f"{safe(model)} {demand.get(model, 0):g}" for model in models)
-        yield from wrapped(line(Span("cards waited for  ", MUTED), words), columns)
+        yield from hung(line(Span("cards waited for  ", MUTED), words), columns)
 
 
 def node_lines(spec: JobSpec, nodes: Sequence[NodeRow], columns: int) -> Iterator[Line]:
@@ -45,7 +45,7 @@ def node_lines(spec: JobSpec, nodes: Sequence[NodeRow], columns: int) -> Iterato
     rows = [*((row, IDLE, "idle") for row in idle), *((row, TIGHT, "tight") for row in tight)]
     names = max(len("NODE"), widest([safe(row.node.name) for row, _, _ in rows]))
     titles = f"{pad('NODE', names)}  {'STATUS':8}{'CPUS':>9}{'GiB':>11}{'CARDS':>9}  MODEL"
-    yield from wrapped(line(Span(titles[:columns], MUTED)), columns)
+    yield from hung(line(Span(titles[:columns], MUTED)), columns)
     for row, word, role in rows:
         yield line(
             Span(pad(safe(row.node.name), names), STRONG), Span(f"  {word:8}", role), f"{_figures(row)}", _model(row)

@@ -11,7 +11,7 @@ from cockpit.errors import RequestRefused
 from cockpit.present.form.aside import run_lines, text_lines
 from cockpit.present.form.nodes import node_lines
 from cockpit.present.safe import safe
-from cockpit.present.spans import ACCENT, STRONG, Line, Span, line, wrapped
+from cockpit.present.spans import ACCENT, STRONG, Line, Span, hung, line, wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -81,7 +81,7 @@ def script_lines(shown: Shown | RequestRefused | None, columns: int) -> Iterator
     yield line(Span(HANDED, STRONG))
     if isinstance(shown, RequestRefused):
         for said in shown.refusal.message.splitlines():
-            yield from wrapped(line(Span(safe(_LEAD.sub("", said)), "warning")), columns)
+            yield from hung(line(Span(safe(_LEAD.sub("", said)), "warning")), columns)
     elif shown is not None:
         yield from wrapped(line(Span(safe(shlex.join(shown.argv)), ACCENT)), columns)
         for each in text_lines(shown.stdin):

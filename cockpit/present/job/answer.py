@@ -31,7 +31,7 @@ from cockpit.present.phrases import listed
 from cockpit.present.priority import GAP, WIDE, in_a_line, says_something
 from cockpit.present.reasons import reason_clauses
 from cockpit.present.safe import safe
-from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line, line_width, spread, wrapped
+from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, hung, line, line_width, spread
 from cockpit.present.states import seconds_left
 from cockpit.present.workers import LEFT_OVER, below_min, workers_now
 
@@ -110,7 +110,7 @@ def _waiting(row: JobRow, detail: JobDetail | None, around: Around) -> Iterator[
     if more:
         yield line(f"{INDENT}{'; '.join(more)}.")
     yield from _way_out(row, around)
-    if detail is not None and explanation is not None:
+    if detail is not None and explanation is not None and explanation.place is not None:
         yield from _place(detail, explanation, around)
     if (outlook := _foretold(row, around)) is not None:
         yield from behind_reason(outlook, context)
@@ -189,7 +189,7 @@ def _never(reason: Reason) -> bool:
 
 def _place(detail: JobDetail, explanation: Explanation, around: Around) -> Iterator[Line]:
     """Where it stands and by what priority; who stands before it."""
-    place = line(Span(f"{INDENT}place ", MUTED), str(explanation.position))
+    place = line(Span(f"{INDENT}place ", MUTED), str(explanation.place))
     best = next(filter(says_something, detail.priority), None)
     if best is None:
         yield (*place, Span(" in the queue", MUTED), *ahead_of_it(explanation, around, GAP))
@@ -280,7 +280,7 @@ def _ended(row: JobRow, detail: JobDetail | None, around: Around) -> Iterator[Li
     verb = "ended with " if sentence.startswith("exit ") else ""
     yield _head(row, verb + (sentence or str(row.state)), str(row.state), _kept_until(row, context), around)
     if detail is not None and (uncovered := uncovered_words(detail.job)):
-        yield from wrapped(line(Span(f"{INDENT}{uncovered}", MUTED)), around.columns)
+        yield from hung(line(Span(f"{INDENT}{uncovered}", MUTED)), around.columns)
     if row.held_until is not None:
         if detail is not None and (cost := cost_words(detail.job, context.now)):
             yield line(Span(f"{INDENT}{cost}", MUTED))

@@ -79,8 +79,8 @@ def head(detail: JobDetail, context: Context) -> Iterator[str]:
     sentence = why(row, context)
     if sentence:
         yield f"{sentence[0].upper()}{sentence[1:]}."
-    if detail.explanation is not None:
-        yield f"Place {detail.explanation.position} in the queue" + _ahead(detail) + "."
+    if detail.explanation is not None and detail.explanation.place is not None:
+        yield f"Place {detail.explanation.place} in the queue" + _ahead(detail) + "."
         if detail.explanation.reserved_at is not None:
             yield f"Starts by {clock(detail.explanation.reserved_at, context.now, context.zone)} at the latest."
 

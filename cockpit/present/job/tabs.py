@@ -22,7 +22,7 @@ from cockpit.present.moments import clock
 from cockpit.present.priority import priority_lines
 from cockpit.present.safe import safe
 from cockpit.present.small_table import small_table
-from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line, spread
+from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, hung, line, spread
 from cockpit.present.states import GLYPHS
 
 if TYPE_CHECKING:
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from cockpit.model.jobdetail import JobDetail
 
 TABS = ("why", "priority", "spec", "replicas", "logs", "events", "usage", "terminal", "record")
+_AS_WRITTEN: Final = frozenset({"spec", "replicas", "record"})
+"""What others wrote stays a line a line."""
 INDENT = "  "
 
 
@@ -41,15 +43,16 @@ def head_line(detail: JobDetail, around: Around) -> Line:
     left = line(
         Span(f" {attempt_id(row)} ", MUTED), Span(safe(row.name), ACCENT), Span(f"  {safe(row.user)}  ", MUTED), state
     )
-    if detail.explanation is None:
+    if detail.explanation is None or detail.explanation.place is None:
         return left
-    place = line(Span("place ", MUTED), Span(str(detail.explanation.position), STRONG), Span(" in the queue ", MUTED))
+    place = line(Span("place ", MUTED), Span(str(detail.explanation.place), STRONG), Span(" in the queue ", MUTED))
     return spread(left, place, around.columns)
 
 
 def tab_lines(tab: str, detail: JobDetail, around: Around) -> list[Line]:
-    """The lines of a tab other than the logs, which are followed."""
-    return list(_MAKERS[tab](detail, around))
+    """The lines of a tab other than the logs, which are followed. Sentences are not cut at the edge."""
+    lines = _MAKERS[tab](detail, around)
+    return list(lines) if tab in _AS_WRITTEN else [each for whole in lines for each in hung(whole, around.columns)]
 
 
 def _why(detail: JobDetail, around: Around) -> Iterator[Line]:

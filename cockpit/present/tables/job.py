@@ -42,7 +42,7 @@ def _of_the_row(words: Callable[[Any, Context], str] | None) -> Callable[[Any, C
 
 
 def position(detail: JobDetail, _: Context) -> int | None:
-    return None if detail.explanation is None else detail.explanation.position
+    return None if detail.explanation is None else detail.explanation.place
 
 
 def ahead(detail: JobDetail, _: Context) -> tuple[int, ...]:

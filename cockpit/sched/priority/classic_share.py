@@ -1,4 +1,4 @@
-"""Fair share before Fair Tree (PriorityFlags=NO_FAIR_TREE): 2^(-(effective usage / shares) / dampening).
+"""Fair share before Fair Tree (`Priority.fair_tree`): 2^(-(effective usage / shares) / dampening).
 
 Source: Slurm's `priority_multifactor.c` and "Classic Fairshare Algorithm" in its documentation.
 """

@@ -45,7 +45,7 @@ def shares_of(scale: Scale, usage: Mapping[AssocKey, Usage]) -> Shares:
     told = {key: each.fair_share for key, each in usage.items() if each.fair_share is not None}
     if told:
         return told
-    if not scale.has(PriorityFlag.NO_FAIR_TREE):
+    if scale.priority.fair_tree:
         return fair_tree(scale.tree, usage)
     return classic_share(
         scale.tree,

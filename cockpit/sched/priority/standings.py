@@ -27,9 +27,7 @@ class Standing(NamedTuple):
 def standings(accounts: Accounts, usage: Mapping[AssocKey, Usage], priority: Priority) -> dict[AssocKey, Standing]:
     """Of everything below root."""
     tree = ShareTree(accounts)
-    if PriorityFlag.NO_FAIR_TREE in priority.flags:
-        return dict(_classic(tree, usage, priority))
-    return dict(_by_level(tree, usage))
+    return dict(_by_level(tree, usage) if priority.fair_tree else _classic(tree, usage, priority))
 
 
 def _by_level(tree: ShareTree, usage: Mapping[AssocKey, Usage]) -> Iterator[tuple[AssocKey, Standing]]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from cockpit.model.cluster import Tres
 from cockpit.model.ids import NodeName
+from cockpit.model.mig import counted_milli
 from cockpit.model.node import Node, Placement
 from cockpit.model.spec import NodeSpec
 from cockpit.sched.rules.tres import CARDS, CPU, MEMORY, NODE, cards_of, together
@@ -33,10 +34,11 @@ def held(placement: Placement, nodes: Mapping[NodeName, Node]) -> Amounts:
         amounts[MEMORY] += ONE * part.memory_mib
         cards = node.cards if part.slices and (node := nodes.get(part.node)) is not None else ()
         for piece in part.slices:
-            amounts[CARDS] = amounts.get(CARDS, 0) + piece.milli
-            if piece.card < len(cards):
-                name = cards_of(cards[piece.card].model)
-                amounts[name] = amounts.get(name, 0) + piece.milli
+            model = cards[piece.card].model if piece.card < len(cards) else ""
+            milli = counted_milli(piece.milli, model)
+            amounts[CARDS] = amounts.get(CARDS, 0) + milli
+            if model:
+                amounts[cards_of(model)] = amounts.get(cards_of(model), 0) + milli
     amounts[NODE] = ONE * len({part.node for part in placement})
     return amounts
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 
 from cockpit.model.cluster import Cluster, PriorityFlag, Tres
+from cockpit.model.mig import counted_milli, instances_per_card
 from cockpit.model.node import Node
 from cockpit.model.spec import WHOLE_CARD, JobSpec, NodeSpec
 
@@ -44,9 +45,10 @@ def replicas(each: NodeSpec, count: int) -> Tres:
     `--gres=gpu:model:n`."""
     amounts: Tres = {CPU: each.cpus, MEMORY: each.memory_mib, NODE: 1}
     if each.card_milli:
-        amounts[CARDS] = each.card_milli / WHOLE_CARD
-        if len(each.card_models) == 1:
-            amounts[cards_of(each.card_models[0])] = each.card_milli / WHOLE_CARD
+        model = each.card_models[0] if len(each.card_models) == 1 else ""
+        amounts[CARDS] = counted_milli(each.card_milli, model) / WHOLE_CARD
+        if model:
+            amounts[cards_of(model)] = amounts[CARDS]
     return {name: float(count * amount) for name, amount in amounts.items()}
 
 
@@ -56,7 +58,8 @@ def capacity(nodes: Iterable[Node]) -> Tres:
     for node in nodes:
         total.update({CPU: node.cpus, MEMORY: node.memory_mib, NODE: 1})
         for card in node.cards:
-            total.update((CARDS, cards_of(card.model)))
+            count = instances_per_card(card.model) or 1
+            total.update({CARDS: count, cards_of(card.model): count})
     return {name: float(amount) for name, amount in total.items()}
 
 

@@ -22,7 +22,7 @@ from cockpit.present.form.preview import Preview, preview_lines, script_lines
 from cockpit.present.form.spec_offers import models, offers
 from cockpit.present.refusals import refusal_text
 from cockpit.present.safe import safe
-from cockpit.present.spans import ACCENT, MUTED, Line, Span, line
+from cockpit.present.spans import ACCENT, MUTED, Line, Span, hung, line
 from cockpit.present.tables.catalogue import means_text
 from cockpit.present.units import counted
 from cockpit.tui.bringing import job_of, jobs_in
@@ -51,6 +51,8 @@ if TYPE_CHECKING:
 ASK_AFTER_SECONDS = 0.3
 """Since the last key."""
 WIDE = 100
+MOST_SAID = 2
+"""Lines about the field that is written into."""
 LOST = "What was typed is lost."
 KEYS = line(
     *(
@@ -112,6 +114,8 @@ class FormScreen(ModalScreen[None]):
         self._there: Sequence[NodeRow] = ()
         self._catalogue: Sequence[EntryRow] = ()
         self._shows = Preview.RUNS
+        self._field = ""
+        """The one that is written into."""
         self._timer: Timer | None = None
 
     def compose(self) -> ComposeResult:
@@ -129,6 +133,7 @@ class FormScreen(ModalScreen[None]):
 
     def on_mount(self) -> None:
         self.query_one("#aside", LineView).can_focus = False
+        self.query_one("#aside", LineView).hang()
         self.query(Typed).first().focus()
         self.run_worker(self._ask_nodes(), group="nodes")
         self._judge()
@@ -153,7 +158,15 @@ class FormScreen(ModalScreen[None]):
         for each in self.query(FieldRow):
             each.set_class(each is row, "current")
         if row is not None:
-            self.query_one("#about", Lines).show([line(Span(f" {safe(about(row.path))}", MUTED))])
+            self._field = row.path
+            self._tell_of_field()
+
+    def _tell_of_field(self) -> None:
+        """As many lines for each field as the longest words need, so that nothing moves from field to field."""
+        said = {path: hung(line(Span(f" {safe(about(path))}", MUTED)), self.size.width) for path in self._form.texts}
+        lines = self.query_one("#about", Lines)
+        lines.styles.height = min(MOST_SAID, max(map(len, said.values())))
+        lines.show(said.get(self._field, []))
 
     def _judge(self) -> None:
         self._show(self._form.judged(self.app.read_jobs, str(Path.cwd())))
@@ -359,6 +372,7 @@ class FormScreen(ModalScreen[None]):
         """An answer may come back when the form has been left."""
         if not self.app.is_running or self not in self.app.screen_stack:
             return
+        self._tell_of_field()
         self.query_one("#verdict", Lines).show([self._verdict()])
         self.query_one("#form-keys", Lines).show([KEYS])
         self.query_one("#aside", LineView).show(list(self._aside(max(20, self.query_one("#aside").size.width - 1))))

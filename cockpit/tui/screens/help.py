@@ -57,6 +57,7 @@ class Help(ModalScreen[None]):
     def on_mount(self) -> None:
         lines = list(help_lines(self._entries, self._view))
         self.query_one(Vertical).styles.height = len(lines) + 4
+        self.query_one(LineView).hang()
         self.query_one(LineView).show(lines)
         self.query_one(LineView).focus()
 

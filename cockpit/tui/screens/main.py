@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 from textual import on
 
 from cockpit.present.frame import key_at, key_row, top_bar, view_at, view_row
-from cockpit.present.spans import Span, line
+from cockpit.present.spans import Span, hung, line
 from cockpit.tui.action import ACCOUNTS, CARDS, CATALOGUE, CLUSTERS, JOBS, NODES, PRIORITY, QOS, QUEUES, SPENDING
 from cockpit.tui.screens.telling import LEAST_PANEL, Telling
 from cockpit.tui.widgets.entry import Entry
@@ -91,7 +91,7 @@ class MainScreen(Telling):
         self.query_one("#rows").styles.display = "none" if nothing else "block"
         self.query_one(Titles).display = not nothing
         if nothing:
-            empty.show(self._empty_lines())
+            empty.show(each for whole in self._empty_lines() for each in hung(whole, self.size.width))
         elif self.focused is None:  # a table that was hidden has lost the keys
             self.table.focus()
 

@@ -15,7 +15,8 @@ from cockpit.present.cells.spending import spending_answer
 from cockpit.present.first_sight import empty_lines, no_cards_lines
 from cockpit.present.job.answer import answer
 from cockpit.present.safe import safe
-from cockpit.present.spans import ACCENT, MUTED, Line, Span, line
+from cockpit.present.spans import ACCENT, MUTED, Line, Span, hung_within, line
+from cockpit.present.units import grouped, spoken
 from cockpit.tui.action import ACCOUNTS, CARDS, CATALOGUE, CLUSTERS, JOBS, NODES, PRIORITY, QOS, QUEUES, SPENDING
 from cockpit.tui.screens.entry_line import Typing
 from cockpit.tui.widgets.lines import Lines
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 WIDE, ROOMY = 100, 115
 """Columns from which on a note may be a sentence, and a long one."""
+WONDER_SECONDS = 3
 LEAST_PANEL = 3
 """Lines of the answer panel on the smallest screens."""
 
@@ -53,7 +55,8 @@ class Telling(Typing):
             CATALOGUE: self._entry_answer,
             CLUSTERS: self._cluster_answer,
         }
-        self.query_one("#answer", Lines).show(answers[self.view]())
+        panel = self.query_one("#answer", Lines)
+        panel.show(hung_within(answers[self.view](), panel.size.width, panel.size.height))
 
     def _job_answer(self) -> Iterator[Line]:
         row = self.app.job_under_cursor()
@@ -122,11 +125,19 @@ class Telling(Typing):
     def _jobs_note(self) -> Iterator[Span]:
         if (silent := self.app.cluster_rows.silent()) and self.app.cluster == EVERY_CLUSTER:
             yield Span(f"   ⚠ {safe(', '.join(silent))}: no answer", "warning")
+        if self.app.loaded and not self.app.all_came:
+            yield Span(f"   {self._how_far()}", MUTED)
         jobs = self.app.job_rows.list
         if jobs.mine:
             yield Span("   mine", ACCENT)
         if jobs.sort_column:
             yield Span(f"   by {jobs.sort_column.replace('_', ' ')}{' ▼' if jobs.descending else ' ▲'}", ACCENT)
+
+    def _how_far(self) -> str:
+        """`loading, 12 000 of 100 000 jobs so far`."""
+        came, overview = len(self.app.job_rows.list.rows()), self.app.overview
+        total = sum(overview.jobs_by_state.values()) if overview is not None else 0
+        return f"loading, {grouped(came)} {f'of {grouped(total)} ' if total > came else ''}jobs so far"
 
     def _nodes_note(self) -> Iterator[Span]:
         if self.app.demand:
@@ -158,7 +169,7 @@ class Telling(Typing):
 
     def _empty_lines(self) -> Iterator[Line]:
         if not self.app.loaded or (self.view == ACCOUNTS and self.app.accounts is None):
-            return iter([line(), line(Span("   connecting …", MUTED))])
+            return iter([line(), line(Span(f"   connecting … {self._so_long()}", MUTED))])
         if self.view == ACCOUNTS:
             return first_account_lines(self._keys(), locked=self.app.read_only or self._not_mine())
         keys = self.app.around(self.size.width).keys
@@ -170,6 +181,11 @@ class Telling(Typing):
             return iter(self._ranks.nothing(keys))
         hidden = len(self.app.job_rows.list.rows())
         return empty_lines(self.app.capacity_words(), hidden, keys, demo=self.app.pace is not None)
+
+    def _so_long(self) -> str:
+        """Told once a person begins to wonder."""
+        seconds = self.app.waiting_seconds()
+        return f"{spoken(seconds)}, and goes on by itself" if seconds >= WONDER_SECONDS else ""
 
     def _not_mine(self) -> str:
         shown = self.app.accounts

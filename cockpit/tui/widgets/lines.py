@@ -12,7 +12,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widget import Widget
 
-from cockpit.present.spans import Line, fitted, marked, plain, wrapped
+from cockpit.present.spans import Line, fitted, hung, marked, plain, wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -96,6 +96,7 @@ class LineView(ScrollView, can_focus=True):
         self._starts: list[int] = []
         """Where in them each given line begins; empty: nothing is folded."""
         self._wraps = False
+        self._fold = wrapped
         self.follow = False
         self.searched = ""
         """What is looked for; empty: nothing."""
@@ -106,6 +107,11 @@ class LineView(ScrollView, can_focus=True):
         """Show these instead, at the same place or (following) at the end."""
         self._given = list(lines)
         self._lay_out()
+
+    def hang(self) -> None:
+        """From now on long lines go on below between words, where their last cell began."""
+        self._fold = hung
+        self._wraps = True
 
     def toggle_wrapping(self) -> None:
         """Long lines go on below, or are cut at the edge."""
@@ -155,7 +161,7 @@ class LineView(ScrollView, can_focus=True):
             self._lines = []
             for each in self._given:
                 self._starts.append(len(self._lines))
-                self._lines += wrapped(each, width)
+                self._lines += self._fold(each, width)
         else:
             self._lines = [*self._given]
         self.virtual_size = Size(self.size.width, len(self._lines))

@@ -19,6 +19,7 @@ from cockpit.model.cluster import (
     Partition,
     Preemption,
     Priority,
+    PriorityFlag,
     PriorityKind,
     Weights,
 )
@@ -206,6 +207,10 @@ def test_every_other_node_is_in_the_pool_that_says_so() -> None:
         ),
         ('[[partitions]]\nname = "p"\nstate = "gone"', "partitions[0].state: is the text"),
         ('[preemption]\nmode = ["SUSPEND"]\ntype = "preempt/qos"', "preemption.mode: SUSPEND needs GANG beside it"),
+        (
+            '[preemption]\nmode = ["CANCEL", "GANG", "WITHIN"]\ntype = "preempt/qos"',
+            "preemption.mode: WITHIN and GANG exclude each other",
+        ),
         ('[preemption]\nmode = ["CANCEL"]', "preemption.mode: CANCEL needs another type than preempt/none"),
         ('[preemption]\ntype = "preempt/qos"', "preemption.mode: preempt/qos needs CANCEL, REQUEUE or SUSPEND,GANG"),
         ('[preemption]\nmode = ["OFF", "GANG"]', "preemption.mode: OFF stands alone"),
@@ -264,3 +269,9 @@ def test_what_is_written_suits_the_published_schema(file: ClusterFile) -> None:
     import jsonschema
 
     jsonschema.validate(parse_toml(cluster_text(file), "cluster.toml"), cluster_schema())
+
+
+@pytest.mark.req("SC-01", "SC-15")
+def test_a_flag_may_be_written_as_in_slurm_conf() -> None:
+    cluster = read_cluster(MACHINE, '[priority]\nflags = ["INCR_ONLY", "MAX_TRES"]\n').cluster
+    assert cluster.priority.flags == (PriorityFlag.INCREMENT_ONLY, PriorityFlag.MAX_TRES)

@@ -70,10 +70,22 @@ def test_nodes_have_their_cards() -> None:
     node = a_node(
         "n1", cpus=4, memory_mib=1000, card_list=(a_card(0, "RTX 4090"), a_card(1, "A100"), a_card(2, "A100"))
     )
-    text = slurm_conf(Cluster(), (node,)).text
+    text = slurm_conf(Cluster(enforce=(Enforce.LIMITS,)), (node,)).text
     assert "NodeName=n1 CPUs=4 RealMemory=1000 Gres=gpu:rtx_4090:1,gpu:a100:2 State=UNKNOWN" in text
     assert "AccountingStorageTRES=gres/gpu,gres/gpu:a100,gres/gpu:rtx_4090" in text
+    plain = slurm_conf(Cluster(), (node,)).text
+    assert "GresTypes=gpu" in plain
+    assert "AccountingStorage" not in plain  # without slurmdbd, slurmctld would end for it
     assert gres_type("MLU370-X8") == "mlu370-x8"
+
+
+@pytest.mark.req("SC-15")
+def test_cards_that_only_a_weight_names_are_counted() -> None:
+    """Else slurmctld ends: "TRES weight 'gres:gpu' is not a configured TRES type"."""
+    weights, prices = Weights(tres={"gres/gpu:A100": 3.0}), {"gres/gpu": 10.0, "cpu": 1.0}
+    cluster = Cluster(priority=Priority(weights=weights), partitions=(Partition(name="all", billing_weights=prices),))
+    found = slurm_conf(cluster, (a_node("n1", cpus=4, memory_mib=1000),)).text.splitlines()
+    assert {"GresTypes=gpu", "AccountingStorageTRES=gres/gpu,gres/gpu:a100"} <= set(found)
 
 
 def test_priority_and_preemption() -> None:

@@ -43,7 +43,7 @@ class AsPerson(LocalCommands):
         return await super().open_shell((*self._who, *argv), request)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def cluster() -> Iterator[RealCluster]:
     if os.geteuid() != 0:
         pytest.skip("only root runs Slurm's daemons")

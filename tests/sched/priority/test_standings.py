@@ -49,6 +49,21 @@ def test_levels_and_factors_are_where_sshare_prints_them(recorded: Recorded) -> 
     assert {key for key, each in found.items() if each.fair_share is not None} == set(printed(recorded, 7))
 
 
+@pytest.mark.req("SC-02")
+def test_where_depth_is_oblivious_fair_share_is_classic() -> None:
+    """slurm.conf(5): DEPTH_OBLIVIOUS enables NO_FAIR_TREE."""
+    recorded = Recorded(next(iter(NAMES)))
+    alone, both = (
+        standings(recorded.accounts, recorded.usage, Priority(flags=flags))
+        for flags in (
+            (PriorityFlag.DEPTH_OBLIVIOUS,),
+            (PriorityFlag.DEPTH_OBLIVIOUS, PriorityFlag.NO_FAIR_TREE),
+        )
+    )
+    assert alone == both
+    assert all(each.level_fs is None for each in alone.values())
+
+
 def test_without_usage_everybody_is_unused() -> None:
     tree = Accounts().associations | {
         each.key: each

@@ -50,6 +50,18 @@ def test_capacity_is_of_every_node():
     }  # fmt: skip
 
 
+@pytest.mark.req("SC-24", "SL-11")
+def test_an_instance_of_mig_counts_as_a_card():
+    """As Slurm's gres/gpu does, whatever part of a card it is."""
+    model = "a100_1g.5gb"
+    sliced = node("n4", cards(2, model, slices=7))
+    assert (capacity([sliced])["gres/gpu"], capacity([sliced])[f"gres/gpu:{model}"]) == (14.0, 14.0)
+    asked = requested(spec_of(wants(2 * 142, model)))
+    assert (asked["gres/gpu"], asked[f"gres/gpu:{model}"]) == (2.0, 2.0)
+    held = Allocation(0, sliced.name, 1, 100, (CardSlice(0, 3, 142), CardSlice(1, None)))
+    assert allocated((held,), {sliced.name: sliced})["gres/gpu"] == 1.0 + 7.0
+
+
 class TestBilling:
     def test_without_weights_is_one_for_each_cpu(self):
         assert billing(AMOUNTS, {}, greatest=False) == billing(AMOUNTS, {}, greatest=True) == 4.0

@@ -12,15 +12,13 @@ from typing import NamedTuple
 
 from cockpit.backends.slurm.mapping.hostlist import numbers
 from cockpit.backends.slurm.mapping.values import number
+from cockpit.model.mig import instances_per_card
 from cockpit.model.node import Card, CardSlice, CardVendor
 from cockpit.model.spec import WHOLE_CARD
 from cockpit.sched.nodes.cards import slot_milli
 
 _HAS = re.compile(r"(gpu|mig|shard)(?::([^:(,]+))?:(\d+)")
 _HOLDS = re.compile(r"(gpu|mig|shard)(?::([^:(,]+))?:(\d+)\(([^)]*)\)")
-_PROFILE = re.compile(r"(?:^|[_.-])([1-7])g\.\d+gb", re.IGNORECASE)
-_PER_CARD = {1: 7, 2: 3, 3: 2, 4: 1, 7: 1}
-"""How many instances of a profile one card has room for, by the profile's compute slices (NVIDIA's MIG user guide)."""
 _VENDORS = {"mi": CardVendor.ROCM, "mlu": CardVendor.MLU, "ascend": CardVendor.ASCEND}
 
 
@@ -76,12 +74,6 @@ def cards_of(printed: str) -> Cards:
             )
             numbered.append(part)
     return Cards(tuple(cards), tuple(numbered), shards // len(cards) if cards else 0)
-
-
-def instances_per_card(model: str) -> int:
-    """Of a MIG profile; 0: it is a whole card."""
-    profile = _PROFILE.search(model)
-    return _PER_CARD.get(int(profile[1]), 0) if profile is not None else 0
 
 
 def _fractions(where: str, shards_per_card: int) -> Iterator[CardSlice]:

@@ -53,12 +53,13 @@ def version(config: str) -> str:
 
 def _priority(found: dict[str, str]) -> Priority:
     kind = PriorityKind.MULTIFACTOR if "multifactor" in found.get("PriorityType", "") else PriorityKind.BASIC
+    max_age = values.seconds(found.get("PriorityMaxAge", ""))
     return Priority(
         kind=kind,
         weights=_weights(found),
-        flags=tuple(_members(PriorityFlag, found.get("PriorityFlags", ""))),
+        flags=tuple(each for each in PriorityFlag if each.slurm in found.get("PriorityFlags", "").split(",")),
         favor_small=values.truth(found.get("PriorityFavorSmall", "")),
-        max_age_seconds=values.seconds(found.get("PriorityMaxAge", "")) or 7 * DAY,
+        max_age_seconds=7 * DAY if max_age is None else max_age,
         calc_period_seconds=values.seconds(found.get("PriorityCalcPeriod", "")) or 5 * MINUTE,
         decay_half_life_seconds=values.seconds(found.get("PriorityDecayHalfLife", "")) or 0,
         usage_reset=next(iter(_members(UsageReset, found.get("PriorityUsageResetPeriod", ""))), UsageReset.NONE),
