@@ -12,7 +12,7 @@ from cockpit.present.safe import safe
 from cockpit.present.states import exit_sentence
 
 if TYPE_CHECKING:
-    from cockpit.model.view import JobDetail
+    from cockpit.model.jobdetail import JobDetail
     from cockpit.present.columns import Context
 
 KILLED: Final = 128 + 9

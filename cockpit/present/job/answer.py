@@ -11,10 +11,10 @@ from typing import NamedTuple
 from cockpit.model.forecast import Outlook
 from cockpit.model.ids import JobId, Millis, NodeName, job_words
 from cockpit.model.job import JobState
+from cockpit.model.jobdetail import JobDetail
 from cockpit.model.jobrow import JobRow
 from cockpit.model.node import Node
 from cockpit.model.reasons import Explanation, Held, NeverFits, NoAlternative, NoEligibleNode, Reason, Told
-from cockpit.model.view import JobDetail
 from cockpit.present import units
 from cockpit.present.bars import bar
 from cockpit.present.columns import Context

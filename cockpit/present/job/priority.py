@@ -16,8 +16,8 @@ from cockpit.present.spans import MUTED, STRONG, Line, Span, line
 from cockpit.present.width import pad, widest
 
 if TYPE_CHECKING:
+    from cockpit.model.jobdetail import JobDetail
     from cockpit.model.priority import Breakdown, Part
-    from cockpit.model.view import JobDetail
     from cockpit.present.job.answer import Around
 
 INDENT: Final = "  "

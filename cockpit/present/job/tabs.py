@@ -28,7 +28,7 @@ from cockpit.present.states import GLYPHS
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from cockpit.model.view import JobDetail
+    from cockpit.model.jobdetail import JobDetail
 
 TABS = ("why", "priority", "spec", "replicas", "logs", "events", "usage", "terminal", "record")
 _AS_WRITTEN: Final = frozenset({"spec", "replicas", "record"})

@@ -8,7 +8,7 @@ from typing import Any, Final
 from msgspec.structs import asdict
 
 from cockpit.model.ids import Millis
-from cockpit.model.view import JobDetail
+from cockpit.model.jobdetail import JobDetail
 from cockpit.present.columns import Column, Context, Kind, Table
 from cockpit.present.events.sentences import event_kind, event_sentence
 from cockpit.present.moments import iso

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from cockpit.model.asking import WantedPriority
+    from cockpit.model.jobdetail import JobDetail
     from cockpit.model.jobrow import JobRow
     from cockpit.model.spec import JobSpec
-    from cockpit.model.view import JobDetail
     from cockpit.tui.face import Face
 
 
