@@ -140,7 +140,7 @@ async def _session_on(name: str) -> Session:
         backend, now = await opened(name)
     else:
         backend, now = live(name), SystemClock().now
-    others = beside(backend)
+    others = beside(backend, now)
 
     async def close() -> None:
         await others.close()
@@ -190,7 +190,7 @@ async def _demo_session(fixture: str, seed: int, *, speed: float, going: bool = 
     from cockpit.tui.opening import Session
 
     demo = await open_demo(fixture, seed, speed=speed, going=going)
-    others = beside(demo.backend)
+    others = beside(demo.backend, demo.now)
 
     async def close() -> None:
         await others.close()

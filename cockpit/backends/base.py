@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from cockpit.model.forecast import Expected, Outlook
     from cockpit.model.ids import JobId, Millis
     from cockpit.model.job import Job
+    from cockpit.model.jobdetail import JobDetail
     from cockpit.model.jobrow import JobRow
     from cockpit.model.priority import WeightChanges
     from cockpit.model.quota import QuotaTree
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
         ClusterRow,
         EngineStatus,
         HoldRow,
-        JobDetail,
         NodeRow,
         Overview,
         Priorities,

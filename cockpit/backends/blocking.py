@@ -23,19 +23,11 @@ if TYPE_CHECKING:
     from cockpit.model.forecast import Expected, Outlook
     from cockpit.model.ids import JobId, Millis
     from cockpit.model.job import Job
+    from cockpit.model.jobdetail import JobDetail
     from cockpit.model.jobrow import JobRow
     from cockpit.model.priority import WeightChanges
     from cockpit.model.spec import JobSpec
-    from cockpit.model.view import (
-        AccountsShown,
-        ClusterRow,
-        EngineStatus,
-        HoldRow,
-        JobDetail,
-        NodeRow,
-        Overview,
-        Priorities,
-    )
+    from cockpit.model.view import AccountsShown, ClusterRow, EngineStatus, HoldRow, NodeRow, Overview, Priorities
 
 T = TypeVar("T")
 Wrapped = TypeVar("Wrapped", bound="Backend")

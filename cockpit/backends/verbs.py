@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import msgspec
 
     from cockpit.backends.base import Announced, Shown
-    from cockpit.model import accounting, asking, cluster, forecast, staging, view
+    from cockpit.model import accounting, asking, cluster, forecast, jobdetail, staging, view
     from cockpit.model import catalogue as catalogues
     from cockpit.model import job as jobs
     from cockpit.model.accountchange import AccountChange
@@ -28,7 +28,7 @@ else:
     cluster, forecast, view = map(Late, ("cockpit.model.cluster", "cockpit.model.forecast", "cockpit.model.view"))
     asking, jobs, messages = map(Late, ("cockpit.model.asking", "cockpit.model.job", "cockpit.protocol.messages"))
     accounting, catalogues = Late("cockpit.model.accounting"), Late("cockpit.model.catalogue")
-    staging = Late("cockpit.model.staging")
+    staging, jobdetail = Late("cockpit.model.staging"), Late("cockpit.model.jobdetail")
 
 T = TypeVar("T")
 
@@ -100,8 +100,8 @@ class Verbs(ABC):
         ask = self.await_answer if request.wait else self.read
         return await ask("logs", request, asking.LogChunk)
 
-    async def job(self, job: JobId, *, task: int | None = None) -> view.JobDetail:
-        return await self.read("job", messages.JobArgs(job, task), view.JobDetail)
+    async def job(self, job: JobId, *, task: int | None = None) -> jobdetail.JobDetail:
+        return await self.read("job", messages.JobArgs(job, task), jobdetail.JobDetail)
 
     async def nodes(self) -> list[view.NodeRow]:
         return await self.read("nodes", messages.NoArgs(), list[view.NodeRow])

@@ -129,13 +129,16 @@ async def _member(name: str) -> Opened:
     return Opened(found, SystemClock().now, found.close)
 
 
-def beside(backend: object) -> Watching:
-    """All clusters that this person uses, for who looks at one of them, or at all."""
+def beside(backend: object, now: Callable[[], Millis]) -> Watching:
+    """All clusters that this person uses, for who looks at one of them in its time, or at all."""
     from cockpit.backends.fleet.backend import FleetBackend
     from cockpit.backends.fleet.watching import Watching
     from cockpit.clusters.several import every_cluster
+    from cockpit.runtime.clock import SystemClock
 
-    return Watching(lambda: backend if isinstance(backend, FleetBackend) else every_cluster(_member))
+    theirs = SystemClock().now
+    fleet = backend if isinstance(backend, FleetBackend) else None
+    return Watching(lambda: fleet or every_cluster(_member), lambda: now() - theirs())
 
 
 def opened_for_commands(name: str) -> tuple[Backend, Callable[[], Millis]]:

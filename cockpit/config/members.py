@@ -12,7 +12,8 @@ from cockpit.config.filters import NAME
 from cockpit.formats.checked import Checked, duration
 from cockpit.formats.kinds import Path, Reading, Schema, Text, described
 from cockpit.formats.tables import Field, Table
-from cockpit.model.rules.spec import Bounds, label_error
+from cockpit.model.rules.bounds import Bounds
+from cockpit.model.rules.spec import label_error
 from cockpit.model.text import visible
 
 ASKED_SECONDS = Bounds(1, 3600, " s")

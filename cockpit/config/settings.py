@@ -12,7 +12,8 @@ from cockpit.config.members import ASKED_SECONDS, PATIENCE_SECONDS, Member, Memb
 from cockpit.formats.checked import Checked, duration, memory, whole
 from cockpit.formats.kinds import Choice, Flag, Path, Text
 from cockpit.formats.tables import Field, Table
-from cockpit.model.rules.spec import GRACE_SECONDS, TIME_LIMIT_SECONDS, WINDOW_SECONDS, Bounds, label_error
+from cockpit.model.rules.bounds import GRACE_SECONDS, TIME_LIMIT_SECONDS, WINDOW_SECONDS, Bounds
+from cockpit.model.rules.spec import label_error
 from cockpit.model.spec import DAY_SECONDS, DEFAULT_GRACE_SECONDS
 from cockpit.sched.policy import FractionFit
 

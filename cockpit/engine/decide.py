@@ -16,13 +16,14 @@ from cockpit.engine.due import too_late
 from cockpit.engine.nodes.service import still_drained
 from cockpit.engine.timers import given_up_at
 from cockpit.model import events
+from cockpit.model.attempt import BELOW_MIN_CAUSES, EndCause, ExitStatus
 from cockpit.model.events import EventBody, HoldEndCause
 from cockpit.model.fleet import member_of
 from cockpit.model.ids import JobId, Millis
-from cockpit.model.job import BELOW_MIN_CAUSES, OCCUPYING, EndCause, ExitStatus, Job, JobState
+from cockpit.model.job import OCCUPYING, Job, JobState
 from cockpit.model.node import NodeState
 from cockpit.model.refusal import Refusal, RefusalKind
-from cockpit.model.rules.spec import GRACE_SECONDS, LABEL_LENGTH, WINDOW_SECONDS
+from cockpit.model.rules.bounds import GRACE_SECONDS, LABEL_LENGTH, WINDOW_SECONDS
 from cockpit.model.rules.text import COMMAND_BYTES, text_error
 from cockpit.model.spec import DAY_SECONDS
 
@@ -30,8 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from cockpit.engine.machine import Machine
+    from cockpit.model.attempt import Attempt, Replica
     from cockpit.model.ids import ReplicaId
-    from cockpit.model.job import Attempt, Replica
     from cockpit.model.node import Node
     from cockpit.model.usage import Used
     from cockpit.sched.plan import Plan

@@ -9,7 +9,8 @@ from cockpit.launch.modes import decides
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from cockpit.model.job import ExitStatus, Job
+    from cockpit.model.attempt import ExitStatus
+    from cockpit.model.job import Job
     from cockpit.model.spec import JobSpec
 
 

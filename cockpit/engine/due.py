@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 from cockpit.engine.bindings import given_up
 from cockpit.engine.timers import given_up_at, latest_start, next_decay, next_due, recalled_until
 from cockpit.model import events
+from cockpit.model.attempt import EndCause
 from cockpit.model.events import EventBody, HoldEndCause
 from cockpit.model.ids import Millis
-from cockpit.model.job import EndCause, Job, JobState
-from cockpit.model.spec import AfterWait
+from cockpit.model.job import Job, JobState
+from cockpit.model.resilience import AfterWait
 from cockpit.sched.priority.usage import reset_due
 
 if TYPE_CHECKING:

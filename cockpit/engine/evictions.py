@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 from cockpit.engine import workers
 from cockpit.engine.dependencies import Fates, settled, waiter
 from cockpit.model import events
+from cockpit.model.attempt import EndCause, Suspension
 from cockpit.model.eviction import EvictionMode
 from cockpit.model.ids import Millis
-from cockpit.model.job import OCCUPYING, EndCause, Job, JobState, Suspension
+from cockpit.model.job import OCCUPYING, Job, JobState
 from cockpit.model.refusal import Refusal, RefusalKind
 
 if TYPE_CHECKING:

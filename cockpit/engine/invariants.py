@@ -14,8 +14,9 @@ from cockpit.sched.rules.amounts import ONE, held
 from cockpit.sched.rules.quotas import NO_LEAF, Quotas
 
 if TYPE_CHECKING:
+    from cockpit.model.attempt import Attempt
     from cockpit.model.events import EventBody
-    from cockpit.model.job import Attempt, Job
+    from cockpit.model.job import Job
 
 
 def violations(machine: Machine, body: EventBody | None = None) -> list[str]:

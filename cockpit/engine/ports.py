@@ -20,9 +20,10 @@ if TYPE_CHECKING:
     )
     from cockpit.engine.state import ClusterState
     from cockpit.model.accounting import Spent
+    from cockpit.model.attempt import ExitStatus
     from cockpit.model.events import EventRecord
     from cockpit.model.ids import JobId, Millis, NodeName, ReplicaId
-    from cockpit.model.job import ExitStatus, Job
+    from cockpit.model.job import Job
     from cockpit.model.usage import Used
 
 

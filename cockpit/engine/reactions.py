@@ -19,9 +19,10 @@ from cockpit.engine.effects import (
     ThawReplica,
 )
 from cockpit.model import events
+from cockpit.model.attempt import BELOW_MIN_CAUSES
 from cockpit.model.ids import ReplicaId
-from cockpit.model.job import BELOW_MIN_CAUSES, JobState
-from cockpit.model.spec import ReclaimSignal
+from cockpit.model.job import JobState
+from cockpit.model.resilience import ReclaimSignal
 from cockpit.model.staging import is_staged
 
 if TYPE_CHECKING:

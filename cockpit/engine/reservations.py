@@ -9,7 +9,7 @@ from cockpit.model import events
 from cockpit.model.job import OCCUPYING
 from cockpit.model.names import name_error
 from cockpit.model.refusal import Refusal, RefusalKind
-from cockpit.model.rules.spec import MOMENT
+from cockpit.model.rules.bounds import MOMENT
 from cockpit.model.text import visible
 
 if TYPE_CHECKING:

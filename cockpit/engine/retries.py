@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cockpit.model import events
+from cockpit.model.attempt import EndCause
 from cockpit.model.ids import Millis
-from cockpit.model.job import EndCause, Job, JobState
+from cockpit.model.job import Job, JobState
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,7 +8,8 @@ from cockpit.engine import workers
 from cockpit.engine.decide import replica_ended
 from cockpit.engine.nodes.service import drained
 from cockpit.model import events
-from cockpit.model.job import OCCUPYING, ExitStatus
+from cockpit.model.attempt import ExitStatus
+from cockpit.model.job import OCCUPYING
 
 if TYPE_CHECKING:
     from cockpit.engine.machine import Machine

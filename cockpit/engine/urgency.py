@@ -13,7 +13,7 @@ from cockpit.model import events
 from cockpit.model.asking import SiteFactor, WantedPriority
 from cockpit.model.job import Job, JobState
 from cockpit.model.refusal import Refusal, RefusalKind
-from cockpit.model.rules.spec import DIRECT_PRIORITY, SITE_FACTOR
+from cockpit.model.rules.bounds import DIRECT_PRIORITY, SITE_FACTOR
 from cockpit.model.spec import PriorityWord
 
 if TYPE_CHECKING:

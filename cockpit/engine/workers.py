@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cockpit.model import events
+from cockpit.model.attempt import EndCause
 from cockpit.model.eviction import Grounds
 from cockpit.model.ids import Millis
-from cockpit.model.job import EndCause, Job, JobState
-from cockpit.model.spec import WorkerRestart
+from cockpit.model.job import Job, JobState
+from cockpit.model.resilience import WorkerRestart
 from cockpit.sched.eviction.shrinking import staying
 from cockpit.sched.growth import grows, next_rank
 from cockpit.sched.rules.amounts import ONE, held
@@ -25,9 +26,9 @@ if TYPE_CHECKING:
 
     from cockpit.engine.machine import Machine
     from cockpit.engine.state import ClusterState
+    from cockpit.model.attempt import ExitStatus
     from cockpit.model.events import EventBody
     from cockpit.model.ids import ReplicaId
-    from cockpit.model.job import ExitStatus
     from cockpit.sched.decisions import Eviction, Growth
     from cockpit.sched.plan import Plan
 

@@ -7,7 +7,8 @@ from typing import Generic, TypeVar
 
 from cockpit.formats.kinds import Kind, Reading, Schema, Text, Whole
 from cockpit.formats.measures import Duration, Memory
-from cockpit.model.rules.spec import MEMORY_MIB, Bounds, label_error
+from cockpit.model.rules.bounds import MEMORY_MIB, Bounds
+from cockpit.model.rules.spec import label_error
 
 Value = TypeVar("Value")
 

@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeVar
 from cockpit.formats.documents import Doubtful
 from cockpit.model.ids import Millis
 from cockpit.model.image import HOST, ImageKind, image_of
-from cockpit.model.rules.spec import MOST_VARIABLES, VARIABLE_PATTERN, Bounds
+from cockpit.model.rules.bounds import MOST_VARIABLES, VARIABLE_PATTERN, Bounds
 from cockpit.model.text import visible
 
 Schema = dict[str, Any]

@@ -8,7 +8,7 @@ from typing import Final
 
 from cockpit.formats.kinds import Reading, Schema, Text, described
 from cockpit.model.labels import ANY, KEY, VALUE, Taint, Toleration, key_error, value_error
-from cockpit.model.rules.spec import MOST_LABELS
+from cockpit.model.rules.bounds import MOST_LABELS
 from cockpit.model.text import visible
 
 NO_SCHEDULE: Final = "NoSchedule"

@@ -14,7 +14,7 @@ from cockpit.model.quantity import (
     parse_duration,
     parse_memory,
 )
-from cockpit.model.rules.spec import CARDS, MEMORY_MIB, PRICE_MILLI, Bounds
+from cockpit.model.rules.bounds import CARDS, MEMORY_MIB, PRICE_MILLI, Bounds
 from cockpit.model.spec import WHOLE_CARD
 from cockpit.model.text import visible
 

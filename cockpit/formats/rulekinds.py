@@ -11,8 +11,8 @@ from cockpit.formats.checked import Checked
 from cockpit.formats.kinds import Kind, ListOf, Reading, Schema, Text, described
 from cockpit.formats.trestext import Meaning, parse_tres, plain_number, tres_name, tres_number
 from cockpit.model.cluster import Tres
+from cockpit.model.rules.bounds import Bounds
 from cockpit.model.rules.names import NAME_PATTERN, rule_name_error, tres_name_error, user_name_error
-from cockpit.model.rules.spec import Bounds
 from cockpit.model.text import visible
 
 MOST_NAMES = 4096

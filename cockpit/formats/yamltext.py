@@ -44,7 +44,7 @@ def yaml_documents(text: str) -> Documents:
         line = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
         return Documents([], [*builder.errors, f"{line}: is not YAML: {visible(str(error.problem), 200)}"])
     except yaml.YAMLError as error:
-        return Documents([], [*builder.errors, f": is not YAML: {visible(str(error), 200)}"])
+        return Documents([], [*builder.errors, f": is not YAML: {visible(str(error).splitlines()[0], 200)}"])
     except UnreadableError as error:
         return Documents([], [*builder.errors, f"{builder.place}: {error}"])
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from cockpit.launch.command import command_errors
+from cockpit.model.rules.bounds import NODES
 from cockpit.model.rules.kinds import MOST_BATCH_TASKS
-from cockpit.model.rules.spec import NODES, spec_errors
+from cockpit.model.rules.spec import spec_errors
 from cockpit.model.rules.text import COMMAND_BYTES
 from cockpit.model.spec import JobSpec, Mode
 

@@ -21,7 +21,8 @@ from cockpit.model.ids import ReplicaId
 from cockpit.model.image import HOST
 from cockpit.model.job import ArrayTask, Submitter
 from cockpit.model.node import Allocation, Node, Placement
-from cockpit.model.spec import HomeAccess, JobSpec, Resume
+from cockpit.model.resilience import Resume
+from cockpit.model.spec import HomeAccess, JobSpec
 
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 

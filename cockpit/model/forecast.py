@@ -98,7 +98,7 @@ class Outlook(msgspec.Struct, frozen=True, kw_only=True):
     """0: not submitted."""
     name: str
     position: int
-    """Place in the queue, from 1."""
+    """Behind so many less one that are considered."""
     explanation: Explanation | None
     """None: it starts now."""
     forecast: Forecast
@@ -118,6 +118,11 @@ class Outlook(msgspec.Struct, frozen=True, kw_only=True):
     """When the cluster's own scheduler, if it is not this one, expects the start."""
     told_by: str = ""
     """Whose that scheduler is: `Slurm`; empty: cockpit's own, and the forecast is all there is."""
+
+    @property
+    def place(self) -> int | None:
+        """In the queue, from 1; None: it is held back."""
+        return self.position if self.explanation is None else self.explanation.place
 
     def holding(self, job: JobId) -> Holding | None:
         """What a named job holds; None where the asker may not see it."""

@@ -9,8 +9,9 @@ from typing import Any, overload
 
 import msgspec
 
+from cockpit.model.attempt import EndCause
 from cockpit.model.ids import JobId, Millis, NodeName
-from cockpit.model.job import OCCUPYING, ArrayTask, EndCause, JobState
+from cockpit.model.job import OCCUPYING, ArrayTask, JobState
 from cockpit.model.reasons import Reason
 from cockpit.model.spec import Access, JobKind
 from cockpit.model.staging import Progress

@@ -354,8 +354,13 @@ class Explanation(msgspec.Struct, frozen=True):
     job: JobId
     reason: Reason
     position: int
-    """Place in the queue, from 1."""
+    """Behind so many less one that are considered."""
     ahead: tuple[JobId, ...]
     """Queued jobs before it, nearest to the head first, at most ten."""
     reserved_at: Millis | None = None
     """When the plan starts it at the latest, if it has a reservation."""
+
+    @property
+    def place(self) -> int | None:
+        """In the queue, from 1; None: a job that a person holds back has none."""
+        return None if isinstance(self.reason, Held) else self.position

@@ -6,7 +6,7 @@ import posixpath
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from cockpit.model.view import JobDetail
+    from cockpit.model.jobdetail import JobDetail
 
 
 def runs_of(detail: JobDetail) -> dict[str, str]:

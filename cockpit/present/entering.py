@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from cockpit.model.ids import job_words
 from cockpit.present.log_lines import log_lines
@@ -12,9 +12,12 @@ from cockpit.present.safe import safe
 from cockpit.present.states import exit_sentence
 
 if TYPE_CHECKING:
-    from cockpit.model.view import JobDetail
+    from cockpit.model.jobdetail import JobDetail
     from cockpit.present.columns import Context
 
+KILLED: Final = 128 + 9
+"""The exit code of a shell that did not end by itself."""
+WAS_KILLED: Final = "The shell was killed: its job or its hold has ended, or its memory ran out."
 LAST_LINES = 3
 LABEL = "Last lines:  "
 

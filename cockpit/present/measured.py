@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cockpit.model.ids import JobId, Millis, NodeName
+    from cockpit.model.jobdetail import JobDetail, ReplicaUse
     from cockpit.model.node import Allocation, Node
     from cockpit.model.usage import Sample
-    from cockpit.model.view import JobDetail, ReplicaUse
 
     Nodes = Callable[[NodeName], Node | None]
 

@@ -28,9 +28,11 @@ def prediction(outlook: Outlook, context: Context) -> str:
     """`starts now`, or `queued behind 3, starts about 14:20 (in 25 min), no later than 16:05`."""
     if outlook.forecast.now:
         return "starts now"
-    behind = outlook.position - 1
-    place = f"queued behind {behind}" if behind else "first in the queue"
-    return f"{place}, {starts(outlook.forecast, context)}"
+    when = starts(outlook.forecast, context)
+    if outlook.place is None:
+        return when
+    behind = outlook.place - 1
+    return f"{f'queued behind {behind}' if behind else 'first in the queue'}, {when}"
 
 
 def starts(forecast: Forecast, context: Context) -> str:
@@ -145,7 +147,7 @@ def _awaited(each: Awaited, outlook: Outlook, context: Context) -> str:
 
 
 def _ahead(outlook: Outlook) -> Iterator[Line]:
-    if outlook.explanation is None or outlook.position < 2:
+    if outlook.explanation is None or (outlook.place or 1) < 2:
         return
     named = [holding(job, outlook.holding(job)) for job in outlook.explanation.ahead[:MOST_NAMED]]
     rest = outlook.position - 1 - len(named)

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from cockpit.model.cluster import Weights
+from cockpit.model.jobdetail import JobDetail
 from cockpit.model.priority import Breakdown, FactorName, Part
-from cockpit.model.view import JobDetail, WeightsSet
+from cockpit.model.view import WeightsSet
 from cockpit.present import units
 from cockpit.present.bars import bar
 from cockpit.present.safe import safe

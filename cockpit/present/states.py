@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from cockpit.model.attempt import EndCause, ExitStatus
 from cockpit.model.ids import Millis
-from cockpit.model.job import EndCause, ExitStatus, JobState
+from cockpit.model.job import JobState
 from cockpit.model.jobrow import JobRow
 from cockpit.present import units
 from cockpit.present.safe import safe

@@ -11,7 +11,7 @@ from cockpit.present.safe import safe
 from cockpit.present.small_table import small_table
 
 if TYPE_CHECKING:
-    from cockpit.model.view import JobDetail, StepRow
+    from cockpit.model.jobdetail import JobDetail, StepRow
     from cockpit.present.columns import Context
     from cockpit.present.spans import Line
 

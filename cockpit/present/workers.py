@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
     from cockpit.model.ids import Millis
     from cockpit.model.job import Job
+    from cockpit.model.jobdetail import JobDetail
     from cockpit.model.jobrow import JobRow
     from cockpit.model.spec import JobSpec
-    from cockpit.model.view import JobDetail
 
 _NO_GROWTH: Final = {
     NoGrowth.MOST: "it has as many as it may have",

@@ -41,11 +41,12 @@ if TYPE_CHECKING:
 
     from cockpit.engine.machine import Machine
     from cockpit.engine.ports import Journal, Observer
+    from cockpit.model.attempt import ExitStatus
     from cockpit.model.ids import JobId, NodeName, ReplicaId
-    from cockpit.model.job import ExitStatus, Job
+    from cockpit.model.job import Job
+    from cockpit.model.jobdetail import ReplicaUse
     from cockpit.model.staging import Progress, StagedCopy
     from cockpit.model.usage import Used
-    from cockpit.model.view import ReplicaUse
     from cockpit.runtime.clock import Timekeeper
     from cockpit.runtime.containers.entering import EnteredShell, Terminal
     from cockpit.sched.forecast.history import History

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Final
 
 from cockpit.engine.nodes import patrol
 from cockpit.model.asking import LogStream
+from cockpit.model.attempt import Slow
 from cockpit.model.events import PerformanceFell
 from cockpit.model.ids import Millis, ReplicaId
-from cockpit.model.job import Slow
 from cockpit.runtime.faultpatrol import BY
 from cockpit.runtime.logs import log_path
 

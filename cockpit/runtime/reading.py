@@ -22,20 +22,11 @@ from cockpit.model.catalogue import CatalogueShown
 from cockpit.model.cluster import Cluster, Reservation
 from cockpit.model.ids import JobId, ReplicaId
 from cockpit.model.job import OCCUPYING, Job, JobState
+from cockpit.model.jobdetail import JobDetail, ReplicaUse, in_the_end
 from cockpit.model.reasons import Waited
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.spec import JobKind
-from cockpit.model.view import (
-    AccountsShown,
-    EngineStatus,
-    HoldRow,
-    JobDetail,
-    NodeRow,
-    Overview,
-    QueuesShown,
-    ReplicaUse,
-    in_the_end,
-)
+from cockpit.model.view import AccountsShown, EngineStatus, HoldRow, NodeRow, Overview, QueuesShown
 from cockpit.protocol import messages
 from cockpit.protocol.frames import MAJOR, MINOR, raw
 from cockpit.protocol.pages import LIST_ROWS, AllLoaded, JobsArgs, SubscribeArgs, fits, pieces, start_over

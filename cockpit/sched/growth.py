@@ -12,9 +12,10 @@ from typing import NamedTuple, Protocol
 import msgspec
 from msgspec.structs import replace
 
+from cockpit.model.attempt import Attempt
 from cockpit.model.growth import NoGrowth
 from cockpit.model.ids import JobId, Millis, NodeName
-from cockpit.model.job import Attempt, Job, JobState
+from cockpit.model.job import Job, JobState
 from cockpit.model.node import Placement
 from cockpit.model.spec import NodeSpec
 from cockpit.sched.decisions import Growth

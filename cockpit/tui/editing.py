@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from cockpit.formats.foreign.bringing import Brought
     from cockpit.model.ids import JobId
+    from cockpit.model.jobdetail import JobDetail
     from cockpit.model.spec import JobSpec
-    from cockpit.model.view import JobDetail
     from cockpit.tui.face import Face
 
 SOURCE = "the job file"

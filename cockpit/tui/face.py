@@ -21,10 +21,11 @@ if TYPE_CHECKING:
     from cockpit.model.accounts import Qos
     from cockpit.model.catalogue import EntryRow
     from cockpit.model.ids import JobId, Millis
+    from cockpit.model.jobdetail import JobDetail
     from cockpit.model.jobrow import JobRow
     from cockpit.model.priority import WeightChanges
     from cockpit.model.spec import JobSpec
-    from cockpit.model.view import AccountRow, AccountsShown, ClusterRow, JobDetail, NodeRow, Overview
+    from cockpit.model.view import AccountRow, AccountsShown, ClusterRow, NodeRow, Overview
     from cockpit.present.cells.jobs import Laid
     from cockpit.present.columns import Context
     from cockpit.present.frame import Key, Standing

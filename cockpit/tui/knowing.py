@@ -37,10 +37,11 @@ if TYPE_CHECKING:
 
     from cockpit.backends.base import Backend
     from cockpit.model.ids import JobId, Millis, NodeName
+    from cockpit.model.jobdetail import JobDetail
     from cockpit.model.jobrow import JobRow
     from cockpit.model.node import Node
     from cockpit.model.spec import JobSpec, NodeSpec
-    from cockpit.model.view import AccountsShown, JobDetail, Overview
+    from cockpit.model.view import AccountsShown, Overview
     from cockpit.tui.face import MainView, Pace
     from cockpit.tui.theme import RoleTheme
 

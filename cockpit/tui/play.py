@@ -44,6 +44,8 @@ GLANCE_SECONDS = 0.02
 """The same in real time: an editor or a shell may be at work."""
 QUIET_TURNS = 3
 """What widgets tell each other goes round a few times, by way of the screen."""
+MOST_TURNS = 10_000
+"""Of the event loop: whatever is never at rest is not waited for."""
 
 
 class Player:
@@ -123,9 +125,10 @@ class Player:
 async def _rest() -> None:
     """Until nothing is left to do but to wait for time or somebody else."""
     loop = asyncio.get_running_loop()
-    await asyncio.sleep(0)
-    while getattr(loop, "_ready", ()):  # noqa: ASYNC110 - asyncio has no other word for it
+    for _ in range(MOST_TURNS):
         await asyncio.sleep(0)
+        if not getattr(loop, "_ready", ()):  # asyncio has no other word for it
+            return
 
 
 def play(open_session: Callable[[], Awaitable[Session]], script: Script, folder: Path) -> None:

@@ -45,8 +45,9 @@ from tests.hostile import HOSTILE
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
+    from cockpit.model.jobdetail import JobDetail
     from cockpit.model.jobrow import JobRow
-    from cockpit.model.view import JobDetail, Overview
+    from cockpit.model.view import Overview
 
 TEXTS = tuple(HOSTILE.values())
 LONG_LINE = "\x1b[31m" * 18_000

@@ -17,6 +17,7 @@ from cockpit.model.events import EventRecord
 from cockpit.model.forecast import Expected, Outlook
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import Job
+from cockpit.model.jobdetail import JobDetail
 from cockpit.model.jobrow import JobRow
 from cockpit.model.priority import WeightChanges
 from cockpit.model.quota import QuotaTree
@@ -27,7 +28,6 @@ from cockpit.model.view import (
     AccountsShown,
     EngineStatus,
     HoldRow,
-    JobDetail,
     NodeRow,
     Overview,
     Priorities,

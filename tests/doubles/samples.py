@@ -7,17 +7,19 @@ from itertools import pairwise
 import msgspec
 
 from cockpit.model.accounting import EndedJob, Spending, Spent
+from cockpit.model.attempt import Attempt, EndCause, ExitStatus, Replica
 from cockpit.model.cluster import PriorityKind, Weights
 from cockpit.model.events import EventRecord, JobEnded, JobPlaced, JobSubmitted, ReplicaEnded, ReplicaStarted
 from cockpit.model.forecast import Awaited, Change, Forecast, Holding, Outlook, WhatIf
 from cockpit.model.ids import JobId, Millis, NodeName, UserName
-from cockpit.model.job import ArrayTask, Attempt, EndCause, ExitStatus, Job, JobState, Replica, Submitter
+from cockpit.model.job import ArrayTask, Job, JobState, Submitter
+from cockpit.model.jobdetail import JobDetail
 from cockpit.model.jobrow import JobRow
 from cockpit.model.node import Allocation, Card, CardSlice, Node, NodeState
 from cockpit.model.priority import Breakdown, FactorName, Part
 from cockpit.model.reasons import Explanation, Held, NodeShortfall, NotEnoughFree, Resource
 from cockpit.model.spec import Algorithm, JobSpec, NodeSpec, Sweep, Volume
-from cockpit.model.view import HoldRow, JobDetail, NodeRow, Overview, Priorities, PriorityRow, SliceUse
+from cockpit.model.view import HoldRow, NodeRow, Overview, Priorities, PriorityRow, SliceUse
 from tests.doubles.memory_backend import MemoryBackend
 
 MINUTE = 60_000

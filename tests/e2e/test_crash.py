@@ -14,16 +14,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.e2e.aftermath import (
-    ENDED,
-    accounting,
-    check_journal,
-    engine_process,
-    journal,
-    kill,
-    lives,
-    state_folder,
-)
+from tests.e2e.aftermath import ENDED, accounting, check_journal, engine_process, journal, kill, lives, state_folder
 from tests.e2e.cockpit_user import CockpitUser, eventually
 
 pytestmark = [pytest.mark.real, pytest.mark.usefixtures("host_mounts")]

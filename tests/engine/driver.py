@@ -15,9 +15,10 @@ from cockpit.engine.nodes import prechecks
 from cockpit.engine.state import ClusterState
 from cockpit.engine.submission.submit import submit
 from cockpit.model import events
+from cockpit.model.attempt import ExitStatus
 from cockpit.model.events import EventBody, EventRecord
 from cockpit.model.ids import JobId, Millis, ReplicaId
-from cockpit.model.job import ExitStatus, Job, JobState
+from cockpit.model.job import Job, JobState
 from cockpit.model.refusal import Refusal
 from cockpit.sched.cycle import cycle
 from cockpit.sched.policy import Policy

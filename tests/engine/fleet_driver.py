@@ -11,9 +11,9 @@ from cockpit.engine.fleet.orders import Ask, Open, orders
 from cockpit.engine.fleet.reports import ended, placed, started
 from cockpit.engine.fleet.seen import fleet_rules, nodes_seen, others_held
 from cockpit.model import events
+from cockpit.model.attempt import ExitStatus
 from cockpit.model.events import EventBody
 from cockpit.model.ids import JobId
-from cockpit.model.job import ExitStatus
 from tests.engine.driver import EngineDriver
 
 if TYPE_CHECKING:

@@ -11,10 +11,12 @@ from cockpit.engine.machine import Machine
 from cockpit.engine.submission.submit import edit
 from cockpit.engine.views.rows import job_row, overview
 from cockpit.model import events
+from cockpit.model.attempt import EndCause
 from cockpit.model.ids import JobId
-from cockpit.model.job import EndCause, JobState
+from cockpit.model.job import JobState
 from cockpit.model.refusal import Refusal
-from cockpit.model.spec import AfterWait, Mode, ReclaimSignal
+from cockpit.model.resilience import AfterWait, ReclaimSignal
+from cockpit.model.spec import Mode
 from tests.builders import SECOND, a_spec
 from tests.engine.driver import EngineDriver
 from tests.engine.test_workers import begun, elastic, ends, engine, told

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from cockpit.engine.effects import Force, SignalReplica
+from cockpit.model.attempt import EndCause
 from cockpit.model.ids import Millis
-from cockpit.model.job import EndCause, JobState
+from cockpit.model.job import JobState
 from cockpit.model.spec import Mode
 from tests.builders import a_node, a_spec
 from tests.engine.driver import EngineDriver

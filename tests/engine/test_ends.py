@@ -6,8 +6,9 @@ import pytest
 
 from cockpit.engine import decide
 from cockpit.engine.effects import Force, KeepContainer, RecordEnded, RemoveContainer, SignalReplica
+from cockpit.model.attempt import EndCause
 from cockpit.model.ids import NodeName
-from cockpit.model.job import EndCause, JobState
+from cockpit.model.job import JobState
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.spec import DebugHold, HoldCards
 from tests.builders import HOUR, MINUTE, SECOND, a_node, a_spec

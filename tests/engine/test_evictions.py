@@ -9,10 +9,11 @@ from cockpit.engine import decide, evictions
 from cockpit.engine.effects import Force, FreezeReplica, RemoveContainer, SignalReplica, ThawReplica
 from cockpit.model import events
 from cockpit.model.accounts import Accounts, Qos
+from cockpit.model.attempt import EndCause
 from cockpit.model.cluster import Cluster, Preemption
 from cockpit.model.eviction import EvictionMode, Grounds
 from cockpit.model.ids import JobId
-from cockpit.model.job import EndCause, JobState
+from cockpit.model.job import JobState
 from cockpit.model.refusal import Refusal
 from tests.builders import SECOND, a_node, a_spec
 from tests.engine.driver import EngineDriver

@@ -12,17 +12,19 @@ from cockpit.engine.access import Actor
 from cockpit.engine.machine import Machine
 from cockpit.engine.submission.submit import submit
 from cockpit.model import events
+from cockpit.model.attempt import EndCause
 from cockpit.model.catalogue import AlgorithmEntry, ImageEntry, ModelEntry, PoolEntry, SpecEntry
 from cockpit.model.fleet import OVER_CLUSTERS, BindingMode, FleetPart, Member
 from cockpit.model.ids import JobId, NodeName
 from cockpit.model.image import Mpi
-from cockpit.model.job import EndCause, JobState
+from cockpit.model.job import JobState
 from cockpit.model.mounts import Algorithm, Model, ModelSource
 from cockpit.model.node import Allocation, CardSlice
 from cockpit.model.quota import QuotaNode, QuotaTree
 from cockpit.model.reasons import ClusterShort, NoRoomThere, Resource
 from cockpit.model.refusal import Refusal
-from cockpit.model.spec import Access, DebugHold, Failover, HoldCards, NodeSpec, Restart, Resume, Suspension
+from cockpit.model.resilience import Restart, Resume
+from cockpit.model.spec import Access, DebugHold, Failover, HoldCards, NodeSpec, Suspension
 from cockpit.sched.explain import reason_of
 from tests.builders import ANN, MINUTE, SECOND, a_node, a_spec
 from tests.engine.fleet_driver import COUNTING, RESERVING, FleetDriver

@@ -11,11 +11,13 @@ from cockpit.engine.submission.submit import submit
 from cockpit.engine.views.spending import spans
 from cockpit.engine.workers import silent
 from cockpit.model import events
+from cockpit.model.attempt import EndCause
 from cockpit.model.ids import JobId
-from cockpit.model.job import EndCause, JobState
+from cockpit.model.job import JobState
 from cockpit.model.reasons import NoEligibleNode
 from cockpit.model.refusal import Refusal
-from cockpit.model.spec import Mode, WorkerRestart
+from cockpit.model.resilience import WorkerRestart
+from cockpit.model.spec import Mode
 from cockpit.sched.explain import reason_of
 from tests.builders import ANN, SECOND, a_node, a_spec
 from tests.engine.driver import EngineDriver

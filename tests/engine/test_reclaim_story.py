@@ -7,8 +7,9 @@ import pytest
 from cockpit.engine.quotas import apply_quota
 from cockpit.engine.views.queues import queues_shown
 from cockpit.model import events
+from cockpit.model.attempt import EndCause
 from cockpit.model.eviction import Grounds
-from cockpit.model.job import EndCause, JobState
+from cockpit.model.job import JobState
 from cockpit.model.quota import QuotaNode, QuotaTree
 from cockpit.model.reasons import MakingRoom, QuotaFull
 from cockpit.sched.explain import reason_of

@@ -13,11 +13,13 @@ from cockpit.engine.state import ClusterState
 from cockpit.engine.submission.submit import submit
 from cockpit.model import events
 from cockpit.model.accounts import Accounts, Association, Qos
+from cockpit.model.attempt import EndCause
 from cockpit.model.cluster import Cluster, Preemption
 from cockpit.model.ids import JobId, Millis
-from cockpit.model.job import EndCause, JobState
+from cockpit.model.job import JobState
 from cockpit.model.refusal import Refusal
-from cockpit.model.spec import ElasticResume, JobSpec, Resume
+from cockpit.model.resilience import ElasticResume, Resume
+from cockpit.model.spec import JobSpec
 from tests.builders import ANN, MINUTE, SECOND, a_node, a_spec
 from tests.engine.driver import EngineDriver
 

@@ -9,9 +9,11 @@ from cockpit.engine.effects import Force, KeepContainer, RemoveContainer, Signal
 from cockpit.engine.machine import Machine
 from cockpit.engine.state import ClusterState
 from cockpit.model import events
+from cockpit.model.attempt import EndCause, ExitStatus
 from cockpit.model.ids import JobId, Millis
-from cockpit.model.job import EndCause, ExitStatus, JobState
-from cockpit.model.spec import Array, Dependency, DependencyKind, HoldCards, JobSpec, Restart
+from cockpit.model.job import JobState
+from cockpit.model.resilience import Restart
+from cockpit.model.spec import Array, Dependency, DependencyKind, HoldCards, JobSpec
 from tests.builders import MINUTE, SECOND, a_node, a_spec
 from tests.engine.driver import EngineDriver
 

@@ -10,14 +10,15 @@ from cockpit.engine.effects import RemoveContainer, SignalReplica, StageReplica,
 from cockpit.engine.nodes import service
 from cockpit.engine.submission.submit import submit
 from cockpit.model import events
+from cockpit.model.attempt import EndCause
 from cockpit.model.cluster import Cluster
 from cockpit.model.eviction import Grounds
 from cockpit.model.ids import JobId
-from cockpit.model.job import EndCause, JobState
+from cockpit.model.job import JobState
 from cockpit.model.mounts import Dataset
 from cockpit.model.node import NodeState
 from cockpit.model.refusal import Refusal
-from cockpit.model.spec import Elastic
+from cockpit.model.resilience import Elastic
 from cockpit.model.staging import Staging
 from tests.builders import ANN, a_node, a_spec
 from tests.engine.driver import Actor, EngineDriver

@@ -31,7 +31,8 @@ from cockpit.model.events import EventRecord
 from cockpit.model.ids import Millis, NodeName
 from cockpit.model.job import Job, JobState, Submitter
 from cockpit.model.quota import JOBS, QuotaNode, QuotaTree
-from cockpit.model.spec import Array, DebugHold, Dependency, DependencyKind, HoldCards, PriorityWord, Restart, Resume
+from cockpit.model.resilience import Restart, Resume
+from cockpit.model.spec import Array, DebugHold, Dependency, DependencyKind, HoldCards, PriorityWord
 from tests.builders import ANN, BOB, HOUR, SECOND, a_card, a_node, a_spec
 from tests.engine.driver import EngineDriver
 

@@ -9,9 +9,10 @@ from cockpit.engine.timelimits import set_time_limit
 from cockpit.model import events
 from cockpit.model.accounts import Association, Limits
 from cockpit.model.asking import WantedLimit
+from cockpit.model.attempt import EndCause
 from cockpit.model.cluster import Cluster, Enforce, Partition, Reservation
 from cockpit.model.ids import JobId, NodeName
-from cockpit.model.job import EndCause, JobState
+from cockpit.model.job import JobState
 from cockpit.model.reasons import InReservation, LimitReached, NodesReserved, PartitionRefuses, PartitionRule
 from cockpit.model.refusal import Refusal, RefusalKind
 from tests.builders import ANN, BOB, HOUR, NOON, a_node, a_spec

@@ -8,9 +8,10 @@ from cockpit.engine import decide
 from cockpit.engine.submission.submit import edit
 from cockpit.model import events
 from cockpit.model.accounts import Association
+from cockpit.model.attempt import EndCause
 from cockpit.model.cluster import Cluster, Priority, PriorityFlag, PriorityKind, Reservation, UsageReset
 from cockpit.model.ids import NodeName
-from cockpit.model.job import EndCause, JobState
+from cockpit.model.job import JobState
 from cockpit.model.spec import Dependency, DependencyKind
 from tests.builders import HOUR, MINUTE, a_node, a_spec
 from tests.engine.driver import EngineDriver

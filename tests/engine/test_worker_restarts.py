@@ -7,9 +7,10 @@ import pytest
 from cockpit.engine import evictions
 from cockpit.engine.effects import RemoveContainer, StartReplica, TellWorkers
 from cockpit.model import events
+from cockpit.model.attempt import ExitStatus
 from cockpit.model.ids import JobId
-from cockpit.model.job import ExitStatus, JobState
-from cockpit.model.spec import JobRestart, WorkerRestart
+from cockpit.model.job import JobState
+from cockpit.model.resilience import JobRestart, WorkerRestart
 from tests.builders import SECOND, a_spec
 from tests.engine.driver import EngineDriver
 from tests.engine.test_workers import begun, elastic, ends, engine, ranks, told

@@ -21,12 +21,14 @@ from cockpit.engine.state import ClusterState
 from cockpit.engine.views.spending import spans
 from cockpit.model import events
 from cockpit.model.accounts import Accounts, Association, AssocKey, Qos
+from cockpit.model.attempt import EndCause, ExitStatus
 from cockpit.model.cluster import Cluster, Preemption
 from cockpit.model.eviction import EvictionMode, Grounds
 from cockpit.model.ids import JobId, Millis
-from cockpit.model.job import OCCUPYING, EndCause, ExitStatus, Job, JobState
+from cockpit.model.job import OCCUPYING, Job, JobState
 from cockpit.model.refusal import Refusal
-from cockpit.model.spec import Elastic, HoldCards, JobSpec, ReclaimSignal
+from cockpit.model.resilience import Elastic, ReclaimSignal
+from cockpit.model.spec import HoldCards, JobSpec
 from cockpit.sched.cycle import cycle
 from cockpit.sched.plan import Plan
 from cockpit.sched.policy import Policy

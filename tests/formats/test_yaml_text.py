@@ -102,6 +102,7 @@ def test_each_job_has_the_line_it_begins_on() -> None:
 def test_what_is_refused_is_told_with_its_line(text: str, expected: str) -> None:
     assert error_of(text).startswith(expected)
     assert error_of(text).isprintable()
+    assert "unicode string" not in error_of(text), "that is the reader's own"
 
 
 @pytest.mark.req("TR-05")

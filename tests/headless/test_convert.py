@@ -37,5 +37,5 @@ def test_convert_writes_other_forms(reading: Desk) -> None:
 
 @pytest.mark.req("LA-70")
 def test_convert_tells_what_a_form_cannot_say(reading: Desk) -> None:
-    job = b"name: a\ncommand: b\noutput: /a\nterminal: true\n"
-    assert "sbatch cannot say all of: terminal\n" in reading("convert", "-", "--to", "sbatch", stdin=job).err
+    job = b"name: a\ncommand: b\noutput: /a\nterminal: true\naccess: ro\n"
+    assert "sbatch cannot say all of: terminal, access\n" in reading("convert", "-", "--to", "sbatch", stdin=job).err

@@ -8,8 +8,14 @@ from msgspec.structs import replace
 
 from cockpit.model.forecast import Forecast
 from cockpit.model.ids import JobId
+from cockpit.model.reasons import Explanation, Held, NotEvaluated
 from cockpit.model.refusal import Refusal, RefusalKind
-from tests.doubles.samples import NOW, outlook
+from cockpit.present.columns import Context
+from cockpit.present.job.answer import Around
+from cockpit.present.job.page import head
+from cockpit.present.job.tabs import head_line
+from cockpit.present.spans import plain
+from tests.doubles.samples import NOW, detail, outlook
 from tests.headless.conftest import Desk
 
 
@@ -39,6 +45,19 @@ def test_programs_get_the_reason_the_moments_and_each_what_if(desk: Desk) -> Non
         ("cards", "2", True),
         ("limit", "7200", False),
     ]
+
+
+@pytest.mark.req("SC-13")
+def test_a_job_that_is_held_back_has_no_place_in_the_queue(desk: Desk) -> None:
+    held = Explanation(JobId(4720), Held("ann", None), 1, ())
+    desk.backend.outlooks[4720] = replace(outlook(), position=1, explanation=held, forecast=Forecast())
+    assert desk("explain", "4720").lines[0] == "4720 vit-sweep  nobody can say when it starts."
+    assert json.loads(desk("explain", "4720", "-o", "json").out)["rows"][0]["position"] is None
+    shown = replace(detail(), explanation=held)
+    assert "Place" not in "\n".join(head(shown, Context(now=NOW)))
+    assert "place" not in plain(head_line(shown, Around(Context(now=NOW), 80, 24, {}, lambda _: None)))
+    queued = replace(shown, explanation=replace(held, reason=NotEvaluated()))
+    assert "Place 1 in the queue." in head(queued, Context(now=NOW))
 
 
 @pytest.mark.req("JT-32")

@@ -7,8 +7,8 @@ import json
 import pytest
 from msgspec.structs import replace
 
+from cockpit.model.jobdetail import ReplicaUse
 from cockpit.model.usage import Sample
-from cockpit.model.view import ReplicaUse
 from tests.doubles.samples import detail
 from tests.headless.conftest import Desk
 

@@ -9,8 +9,9 @@ import pytest
 
 from cockpit.errors import SpecErrors
 from cockpit.headless.exitcodes import ExitCode
+from cockpit.model.attempt import ExitStatus
 from cockpit.model.ids import JobId
-from cockpit.model.job import ExitStatus, JobState
+from cockpit.model.job import JobState
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.spec import Dependency, DependencyKind, JobSpec
 from tests.doubles.samples import job

@@ -6,7 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from cockpit.launch.plain import needs_container
-from cockpit.model.spec import Elastic, JobSpec
+from cockpit.model.resilience import Elastic
+from cockpit.model.spec import JobSpec
 
 JOB = JobSpec(name="train", command="true", output="/out")
 

@@ -12,11 +12,12 @@ from msgspec.structs import replace
 
 from cockpit import elastic
 from cockpit.launch.world import FILE, world_files
+from cockpit.model.attempt import Attempt, EndCause, Ending, Leaving, Replica
 from cockpit.model.eviction import Grounds
 from cockpit.model.ids import JobId, Millis, NodeName
-from cockpit.model.job import Attempt, EndCause, Ending, Job, JobState, Leaving, Replica
+from cockpit.model.job import Job, JobState
 from cockpit.model.node import Allocation, CardSlice
-from cockpit.model.spec import Elastic
+from cockpit.model.resilience import Elastic
 from tests.builders import ANN, NOON, a_spec
 
 SIZE = Elastic(workers=2, min_workers=1, max_workers=4)

@@ -27,4 +27,5 @@ OBEYED = {chr(code) for code in (*range(0x20), *range(0x7F, 0xA0))} | set(
 
 
 def is_harmless(text: str) -> bool:
-    return OBEYED.isdisjoint(text) and not any("\ud800" <= char <= "\udfff" for char in text)
+    used = set(text)
+    return OBEYED.isdisjoint(used) and not any("\ud800" <= char <= "\udfff" for char in used)

@@ -7,11 +7,11 @@ from datetime import UTC
 import pytest
 from msgspec.structs import replace
 
+from cockpit.model.attempt import Replica
 from cockpit.model.ids import Millis, NodeName
-from cockpit.model.job import Replica
+from cockpit.model.jobdetail import JobDetail, ReplicaUse
 from cockpit.model.node import Card, CardSlice, Node
 from cockpit.model.usage import Sample
-from cockpit.model.view import JobDetail, ReplicaUse
 from cockpit.present.columns import Context
 from cockpit.present.job.answer import Around
 from cockpit.present.job.usage import usage_tab

@@ -5,14 +5,16 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from cockpit.model.attempt import Attempt, Replica
 from cockpit.model.growth import NoGrowth
 from cockpit.model.ids import JobId, Millis, NodeName
-from cockpit.model.job import Attempt, JobState, Replica
+from cockpit.model.job import JobState
+from cockpit.model.jobdetail import JobDetail
 from cockpit.model.jobrow import JobRow
 from cockpit.model.node import Allocation
 from cockpit.model.reasons import BehindHead
-from cockpit.model.spec import Elastic, Mode
-from cockpit.model.view import JobDetail
+from cockpit.model.resilience import Elastic
+from cockpit.model.spec import Mode
 from cockpit.present.cells.jobs import COLUMNS
 from cockpit.present.columns import Context
 from cockpit.present.job.page import replicas

@@ -10,14 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from cockpit.engine.views.rows import job_row
-from cockpit.model import asking, events, view
+from cockpit.model import asking, events, jobdetail, view
 from cockpit.model.accounting import EndedJob, Spending, Spent
 from cockpit.model.accounts import Association, Qos
+from cockpit.model.attempt import Attempt, EndCause, ExitStatus, Replica
 from cockpit.model.catalogue import CatalogueShown, DatasetEntry, EntryRow, SpecEntry
 from cockpit.model.cluster import Cluster, Partition, PriorityKind, Reservation, Weights
 from cockpit.model.forecast import Awaited, Change, Expected, Forecast, Holding, Outlook, WhatIf
 from cockpit.model.ids import JobId, Millis, NodeName
-from cockpit.model.job import ArrayTask, Attempt, EndCause, ExitStatus, Job, JobState, Replica
+from cockpit.model.job import ArrayTask, Job, JobState
 from cockpit.model.mounts import DatasetSource
 from cockpit.model.node import Allocation, CardSlice
 from cockpit.model.priority import Breakdown, FactorName, Part
@@ -109,7 +110,7 @@ _HOLD = view.HoldRow(
     held_until=Millis(NOON + HOUR),
     keeps_card_milli=0,
 )
-_DETAIL = view.JobDetail(
+_DETAIL = jobdetail.JobDetail(
     row=job_row(_QUEUED, _REASON),
     job=_QUEUED,
     explanation=Explanation(job=JobId(13), reason=_REASON, position=1, ahead=(JobId(12),)),

@@ -19,12 +19,12 @@ from cockpit.model.cluster import Cluster, Reservation
 from cockpit.model.events import EventRecord
 from cockpit.model.forecast import Expected, Outlook
 from cockpit.model.job import Job
+from cockpit.model.jobdetail import JobDetail
 from cockpit.model.staging import StagedCopy
 from cockpit.model.view import (
     AccountsShown,
     EngineStatus,
     HoldRow,
-    JobDetail,
     NodeRow,
     Overview,
     Priorities,

@@ -16,9 +16,9 @@ from cockpit.engine.machine import Machine
 from cockpit.engine.state import ClusterState
 from cockpit.engine.submission.submit import submit
 from cockpit.errors import StoreError
+from cockpit.model.attempt import ExitStatus
 from cockpit.model.events import JobSubmitted
 from cockpit.model.ids import JobId, ReplicaId
-from cockpit.model.job import ExitStatus
 from cockpit.runtime.clock import VirtualClock
 from cockpit.runtime.host import Act, Host, Settings
 from cockpit.runtime.serving import recover

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
+from cockpit.model.attempt import ExitStatus
 from cockpit.model.events import EventRecord
 from cockpit.model.ids import JobId, ReplicaId
-from cockpit.model.job import ExitStatus
 from cockpit.model.refusal import RefusalKind
 from cockpit.runtime.clock import SystemClock
 from cockpit.runtime.operations import OPERATIONS, SHELL

@@ -5,9 +5,10 @@ import pytest
 from cockpit.engine.machine import Machine
 from cockpit.engine.state import ClusterState
 from cockpit.model import events
+from cockpit.model.attempt import EndCause
 from cockpit.model.events import EventRecord
 from cockpit.model.ids import JobId
-from cockpit.model.job import EndCause, Job, JobState
+from cockpit.model.job import Job, JobState
 from cockpit.runtime.memory_journal import MemoryJournal
 from tests.builders import ANN, BOB, NOON, a_node, a_spec
 

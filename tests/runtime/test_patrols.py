@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from cockpit.engine.effects import SignalReplica
+from cockpit.model.attempt import Slow
 from cockpit.model.events import NodesChanged, PerformanceFell
 from cockpit.model.ids import JobId, NodeName
-from cockpit.model.job import Slow
 from cockpit.model.node import Allocation, Node
-from cockpit.model.spec import JobSpec, Performance, Resume
+from cockpit.model.resilience import Performance, Resume
+from cockpit.model.spec import JobSpec
 from cockpit.runtime.alerts import Alerts
 from cockpit.runtime.clock import VirtualClock
 from cockpit.runtime.faultpatrol import Rounds, go_round

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from cockpit.model.ids import Millis
 from cockpit.model.job import JobState
+from cockpit.model.jobdetail import ReplicaUse, in_the_end
 from cockpit.model.usage import Used
-from cockpit.model.view import ReplicaUse, in_the_end
 from cockpit.runtime import reading
 from tests.doubles.samples import NOW, job
 

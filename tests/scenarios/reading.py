@@ -14,7 +14,8 @@ from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import ArrayTask
 from cockpit.model.node import NodeState
 from cockpit.model.quota import QuotaTree
-from cockpit.model.spec import Dependency, Elastic, NodeSpec, PriorityWord, Resume, Suspension, WorkerPool
+from cockpit.model.resilience import Elastic, Resume
+from cockpit.model.spec import Dependency, NodeSpec, PriorityWord, Suspension, WorkerPool
 from tests.sched.world import cards, node, spec_of
 
 NODE_FIELDS = ("pool", "driver_version")

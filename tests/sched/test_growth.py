@@ -12,7 +12,7 @@ from cockpit.model.eviction import EvictionMode
 from cockpit.model.growth import NoGrowth
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.reasons import MakingRoom
-from cockpit.model.spec import Elastic
+from cockpit.model.resilience import Elastic
 from cockpit.sched.forecast.future import Future
 from cockpit.sched.forecast.habits import Limits
 from cockpit.sched.index import refreshed

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from cockpit.model.attempt import Attempt, EndCause, Ending, Leaving, Suspension
 from cockpit.model.eviction import EvictionMode
 from cockpit.model.ids import JobId, Millis, NodeName, UserName
-from cockpit.model.job import Attempt, EndCause, Ending, Job, JobState, Leaving, Submitter, Suspension
+from cockpit.model.job import Job, JobState, Submitter
 from cockpit.model.node import Allocation, Card, CardSlice, Node, NodeState, Placement
 from cockpit.model.spec import JobSpec, NodeSpec
 from cockpit.sched.cycle import next_plan

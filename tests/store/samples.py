@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from cockpit.model.attempt import Attempt, EndCause, ExitStatus, Replica
 from cockpit.model.events import EventBody, EventRecord, JobArchived, JobEnded, JobSubmitted, ShellOpened
 from cockpit.model.ids import JobId, Millis, NodeName, UserName
-from cockpit.model.job import Attempt, EndCause, ExitStatus, Job, JobState, Replica, Submitter
+from cockpit.model.job import Job, JobState, Submitter
 from cockpit.model.node import Allocation, CardSlice
 from cockpit.model.spec import JobSpec, NodeSpec
 from cockpit.store.journal import SqliteJournal

@@ -11,9 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cockpit.engine.state import STATE_VERSION, ClusterState
+from cockpit.model.attempt import EndCause
 from cockpit.model.events import EventRecord, JobArchived, JobEnded
 from cockpit.model.ids import JobId, Millis
-from cockpit.model.job import EndCause, JobState
+from cockpit.model.job import JobState
 from cockpit.store.journal import SqliteJournal
 from tests.store.samples import SECOND, T0, event, open_journal, shells, submitted, toy_apply
 

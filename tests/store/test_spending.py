@@ -11,8 +11,8 @@ import pytest
 from msgspec.structs import replace
 
 from cockpit.engine.views.spending import spans
+from cockpit.model.attempt import EndCause
 from cockpit.model.ids import JobId, Millis
-from cockpit.model.job import EndCause
 from cockpit.runtime.memory_journal import MemoryJournal
 from cockpit.store.journal import SqliteJournal
 from tests.store.samples import HOUR, T0, ended_job, opened

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from cockpit.engine.nodes import patrol
+from cockpit.model.attempt import Slow
 from cockpit.model.ids import JobId, ReplicaId
-from cockpit.model.job import Slow
-from cockpit.model.spec import Performance, Resume
+from cockpit.model.resilience import Performance, Resume
 from cockpit.runtime.host import Act
 from tests.tui.lab import a_lab, job
 

@@ -11,10 +11,14 @@ from cockpit.backends.fleet.backend import FleetBackend
 from cockpit.backends.fleet.member import Opened
 from cockpit.backends.fleet.watching import Watching
 from cockpit.backends.slurm.opening import open_recorded
+from cockpit.clusters.opening import beside
 from cockpit.config.clusternames import EVERY_CLUSTER
 from cockpit.errors import Unreachable
+from cockpit.model.ids import Millis
+from cockpit.model.view import ClusterRow, ClusterState
 from cockpit.runtime.clock import SystemClock
 from cockpit.tui.opening import Session
+from tests.doubles.samples import NOW
 from tests.tui.driver import Cockpit, at_the_cockpit
 from tests.tui.lab import the_lab
 
@@ -58,6 +62,27 @@ async def test_all_clusters_with_their_state_age_and_load(size: tuple[int, int])
         await lab.cockpit.press("G").stands_on("lab").sees("lab  does not answer: lab cannot be reached over SSH")
         await lab.cockpit.press("/").type("state:still").press("enter").misses("✗ no answer")
         await lab.cockpit.press("escape").press("g").stands_on("old").sees("jobs ", "54 queued", "16 of 16 cards")
+
+
+class Heard(FleetBackend):
+    """One that was heard at a moment, and one that never was."""
+
+    def __init__(self) -> None:
+        super().__init__("all", [], SystemClock().now)
+
+    async def clusters(self) -> list[ClusterRow]:
+        return [
+            ClusterRow(name="lab", way="", state=ClusterState.LIVE, heard_at=NOW),
+            ClusterRow(name="big", way="", state=ClusterState.SILENT),
+        ]
+
+
+@pytest.mark.req("UI-10", "UI-50")
+async def test_who_looks_in_the_time_of_a_demo_reads_true_ages() -> None:
+    every = Watching(Heard, ahead=lambda: 90_000)
+    assert [row.heard_at for row in await every.clusters()] == [NOW + 90_000, None]
+    await every.close()
+    assert 80_000 < beside(object(), lambda: Millis(SystemClock().now() + 90_000))._ahead() <= 90_000
 
 
 @pytest.mark.req("UI-10")

@@ -12,7 +12,7 @@ from cockpit.tui.deeds import sessions
 from tests.tui.lab import a_lab, a_members_lab, job
 
 if TYPE_CHECKING:
-    from cockpit.model.view import JobDetail
+    from cockpit.model.jobdetail import JobDetail
     from cockpit.tui.face import Face
 
 READY = "Give a name"

@@ -119,6 +119,9 @@ def test_the_terminal_is_the_containers_until_its_shell_ends(terminal: Tmux, use
     terminal.type("exit").press("Enter").sees("held-one", "? help").misses("by vim")
     stands_on(terminal, "held-one")
     assert terminal.screen().startswith(" cockpit  ")
+    terminal.press("s").sees("/workspace/algorithm").misses("? help")
+    user.ok("holds", "end", job, "--yes")
+    terminal.sees("The shell was killed: its job or its hold has ended", "? help").press("Escape")
     terminal.press("?").sees("Esc closes").press("Escape").misses("Esc closes").press("q").sees(PROMPT)
 
 

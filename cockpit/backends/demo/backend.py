@@ -42,7 +42,8 @@ if TYPE_CHECKING:
     from cockpit.engine.ports import Observer
     from cockpit.model.asking import LogChunk, LogRequest
     from cockpit.model.events import EventBody
-    from cockpit.model.view import EngineStatus, JobDetail, NodeRow
+    from cockpit.model.jobdetail import JobDetail
+    from cockpit.model.view import EngineStatus, NodeRow
     from cockpit.runtime.host import ContainerRuntime
 
 DEFAULT_FIXTURE = "campus"

@@ -13,7 +13,8 @@ from cockpit.errors import RequestRefused
 from cockpit.model.ids import JobId, Millis, UserName
 from cockpit.model.job import Submitter
 from cockpit.model.mounts import Algorithm
-from cockpit.model.spec import WHOLE_CARD, DebugHold, Elastic, HoldCards, JobSpec, Mode, NodeSpec, ReclaimSignal
+from cockpit.model.resilience import Elastic, ReclaimSignal
+from cockpit.model.spec import WHOLE_CARD, DebugHold, HoldCards, JobSpec, Mode, NodeSpec
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from cockpit.backends.demo.loads import use_of
 from cockpit.engine.effects import Force
 from cockpit.errors import RequestRefused
+from cockpit.model.attempt import ExitStatus
 from cockpit.model.ids import Millis, ReplicaId
-from cockpit.model.job import ExitStatus
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.runtime.tasks import Tasks
 
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     )
     from cockpit.engine.ports import Observer
     from cockpit.model.ids import NodeName
+    from cockpit.model.jobdetail import ReplicaUse
     from cockpit.model.node import Node
     from cockpit.model.staging import StagedCopy
-    from cockpit.model.view import ReplicaUse
     from cockpit.runtime.clock import Timekeeper
     from cockpit.runtime.containers.entering import EnteredShell, Terminal
 

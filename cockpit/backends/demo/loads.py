@@ -8,9 +8,10 @@ from zlib import crc32
 from msgspec.structs import replace
 
 from cockpit.model.ids import Millis
+from cockpit.model.jobdetail import ReplicaUse
 from cockpit.model.spec import WHOLE_CARD
 from cockpit.model.usage import Sample
-from cockpit.model.view import CardLoad, NodeRow, ReplicaUse
+from cockpit.model.view import CardLoad, NodeRow
 
 if TYPE_CHECKING:
     from cockpit.engine.effects import StartReplica

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
     from cockpit.backends.demo.scripts import Scripts
     from cockpit.engine.ports import Clock
-    from cockpit.model.job import Job, Replica
+    from cockpit.model.attempt import Replica
+    from cockpit.model.job import Job
 
 UNENDING = 1.3
 """A run that only its time limit ends, printed as if it were so many limits long."""

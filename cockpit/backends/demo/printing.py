@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from random import Random
 
-    from cockpit.model.job import ExitStatus
+    from cockpit.model.attempt import ExitStatus
 
 LINES = 240
 """In the whole of a run, however long it is; a short one has a line every `LEAST_MS`."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from cockpit.backends.demo.fixture import Outcome, Printing
-from cockpit.model.job import ExitStatus
+from cockpit.model.attempt import ExitStatus
 from cockpit.model.spec import JobKind
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from cockpit.backends.fleet.member import Member, Opened
 from cockpit.backends.fleet.numbers import in_fleet
 from cockpit.backends.verbs import Verbs
 from cockpit.errors import CockpitError, RequestRefused
-from cockpit.model import forecast, view
+from cockpit.model import forecast, jobdetail, view
 from cockpit.model.directives import SendSignal, UpdateJob
 from cockpit.model.ids import JobId, Millis, member_of
 from cockpit.model.refusal import Refusal, RefusalKind
@@ -95,7 +95,7 @@ class FleetBackend(Verbs):
 
         return [row for rows in await self._each(of) for row in rows]
 
-    async def job(self, job: JobId, *, task: int | None = None) -> view.JobDetail:
+    async def job(self, job: JobId, *, task: int | None = None) -> jobdetail.JobDetail:
         member, own = self._whose(job)
         found = await (await self._there(member)).job(own, task=task)
         (row,) = member.in_fleet([found.row])

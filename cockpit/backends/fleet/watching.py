@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
+from cockpit.model.ids import Millis
+
 if TYPE_CHECKING:
     from cockpit.backends.fleet.backend import FleetBackend
     from cockpit.model.view import ClusterRow
@@ -13,8 +17,9 @@ if TYPE_CHECKING:
 class Watching:
     """Nothing is opened before somebody looks."""
 
-    def __init__(self, make: Callable[[], FleetBackend]) -> None:
-        self._make = make
+    def __init__(self, make: Callable[[], FleetBackend], ahead: Callable[[], int] = lambda: 0) -> None:
+        """`ahead`: by how many milliseconds the clock of who looks is ahead of theirs, as a demo's may be."""
+        self._make, self._ahead = make, ahead
         self._fleet: FleetBackend | None = None
 
     async def clusters(self) -> list[ClusterRow]:
@@ -22,8 +27,13 @@ class Watching:
         if self._fleet is None:
             self._fleet = self._make()
             self._fleet.begin()
-        return await self._fleet.clusters()
+        rows, ahead = await self._fleet.clusters(), self._ahead()
+        return [replace(row, heard_at=_later(row.heard_at, ahead)) for row in rows] if ahead else rows
 
     async def close(self) -> None:
         if self._fleet is not None:
             await self._fleet.close()
+
+
+def _later(moment: Millis | None, milliseconds: int) -> Millis | None:
+    return None if moment is None else Millis(moment + milliseconds)

@@ -31,7 +31,7 @@ from cockpit.backends.slurm.why import SLURM, outlook
 from cockpit.backends.verbs import Verbs
 from cockpit.engine.views.rows import job_row
 from cockpit.errors import CockpitError
-from cockpit.model import asking, forecast, view
+from cockpit.model import asking, forecast, jobdetail, view
 from cockpit.model.accounting import EndedJob, Spending
 from cockpit.model.events import EventRecord
 from cockpit.model.ids import JobId, Millis
@@ -111,7 +111,7 @@ class SlurmBackend(Verbs):
         past = [past_row(each) for each in await self._reading.ended(HISTORY) if each.job.id not in rows]
         return [*past, *rows.values()]
 
-    async def job(self, job: JobId, *, task: int | None = None) -> view.JobDetail:
+    async def job(self, job: JobId, *, task: int | None = None) -> jobdetail.JobDetail:
         known = await look_up(self._reading, job, task)
         found, rows = known.job, await self._all_rows()
         row = task_row(rows[known.listed.id], found) if known.listed is not None else job_row(found, None)
@@ -121,7 +121,7 @@ class SlurmBackend(Verbs):
         if ran and found.state not in ENDED:
             steps = running.beside(steps, await self._reading.running_steps(known.number))
         ranked = await self._reading.priorities() if told is not None else {}
-        return view.JobDetail(
+        return jobdetail.JobDetail(
             row=row,
             job=found,
             explanation=told,

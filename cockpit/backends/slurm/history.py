@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from cockpit.model import events
+from cockpit.model.attempt import EndCause, Suspension
 from cockpit.model.events import EventBody, EventRecord
 from cockpit.model.ids import JobId, Millis, rest_id
-from cockpit.model.job import ENDED, OCCUPYING, EndCause, Job, JobState, Suspension
+from cockpit.model.job import ENDED, OCCUPYING, Job, JobState
 from cockpit.model.jobrow import JobRow
 from cockpit.model.reasons import Held, Waited
 from cockpit.runtime.chronicle import Chronicle

@@ -27,9 +27,9 @@ from cockpit.errors import CockpitError
 from cockpit.model.accounts import Accounts
 from cockpit.model.cluster import Cluster, PriorityFlag, Reservation
 from cockpit.model.ids import JobId, Millis, NodeName
+from cockpit.model.jobdetail import StepRow
 from cockpit.model.node import Allocation
 from cockpit.model.priority import Breakdown
-from cockpit.model.view import StepRow
 
 T = TypeVar("T")
 

@@ -8,9 +8,10 @@ from msgspec.structs import replace
 
 from cockpit.engine.apply.rules import Rules, change, change_waiting, free, ledger, since, usage_rules, write_down
 from cockpit.model import events
+from cockpit.model.attempt import Attempt, EndCause, Ending, ExitStatus, Replica
 from cockpit.model.eviction import Grounds
 from cockpit.model.ids import Millis, NodeName
-from cockpit.model.job import Attempt, EndCause, Ending, ExitStatus, Job, JobState, Replica
+from cockpit.model.job import Job, JobState
 from cockpit.model.node import Allocation
 from cockpit.model.spec import LAUNCHER
 from cockpit.model.staging import is_staged

@@ -9,7 +9,8 @@ from msgspec.structs import replace
 from cockpit.engine.apply.attempts import all_are_staged, first_state
 from cockpit.engine.apply.rules import Rules, change, ledger, usage_rules, write_down
 from cockpit.model import events
-from cockpit.model.job import Attempt, Job, Leaving, Replica
+from cockpit.model.attempt import Attempt, Leaving, Replica
+from cockpit.model.job import Job
 from cockpit.sched.priority import usage
 
 if TYPE_CHECKING:

@@ -20,8 +20,9 @@ from cockpit.engine.effects import (
 from cockpit.engine.fleet.parts import job_of, parts_of, spec_of
 from cockpit.engine.submission.submit import submit
 from cockpit.model import events
+from cockpit.model.attempt import EndCause, Ending, Suspension
 from cockpit.model.ids import JobId, Millis
-from cockpit.model.job import OCCUPYING, EndCause, Ending, Job, JobState, Suspension
+from cockpit.model.job import OCCUPYING, Job, JobState
 from cockpit.model.refusal import Refusal
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from cockpit.model.fleet import FleetPart, member_of, node_in, node_there
 from cockpit.model.ids import NodeName, ReplicaId
 from cockpit.model.job import Job
-from cockpit.model.rules.spec import TIME_LIMIT_SECONDS, WINDOW_SECONDS
+from cockpit.model.rules.bounds import TIME_LIMIT_SECONDS, WINDOW_SECONDS
 from cockpit.model.spec import JobSpec, PriorityWord, Suspension
 
 if TYPE_CHECKING:

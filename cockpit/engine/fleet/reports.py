@@ -11,10 +11,11 @@ from cockpit.model.ids import ReplicaId
 
 if TYPE_CHECKING:
     from cockpit.engine.machine import Machine
+    from cockpit.model.attempt import ExitStatus
     from cockpit.model.events import EventBody
     from cockpit.model.fleet import FleetPart
     from cockpit.model.ids import Millis
-    from cockpit.model.job import ExitStatus, Job
+    from cockpit.model.job import Job
     from cockpit.model.usage import Used
 
 

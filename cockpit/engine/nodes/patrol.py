@@ -9,11 +9,12 @@ from msgspec.structs import replace
 
 from cockpit.engine.nodes.service import drained
 from cockpit.model import events
+from cockpit.model.attempt import EndCause
 from cockpit.model.catalogue import UserEntry
 from cockpit.model.ids import Millis, NodeName
-from cockpit.model.job import EndCause, JobState
+from cockpit.model.job import JobState
 from cockpit.model.node import NodeState
-from cockpit.model.spec import OnSlow
+from cockpit.model.resilience import OnSlow
 from cockpit.sched.feasible import never_fits
 
 if TYPE_CHECKING:
@@ -21,9 +22,10 @@ if TYPE_CHECKING:
 
     from cockpit.engine.machine import Machine
     from cockpit.engine.state import ClusterState
+    from cockpit.model.attempt import Slow
     from cockpit.model.events import EventBody
     from cockpit.model.ids import ReplicaId
-    from cockpit.model.job import Job, Slow
+    from cockpit.model.job import Job
 
 
 def watched(machine: Machine) -> Iterator[Job]:

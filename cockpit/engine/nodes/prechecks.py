@@ -6,13 +6,15 @@ from typing import TYPE_CHECKING
 
 from cockpit.engine.nodes.service import drained
 from cockpit.model import events
-from cockpit.model.job import EndCause, JobState
+from cockpit.model.attempt import EndCause
+from cockpit.model.job import JobState
 
 if TYPE_CHECKING:
     from cockpit.engine.machine import Machine
+    from cockpit.model.attempt import Ending
     from cockpit.model.events import EventBody
     from cockpit.model.ids import NodeName, ReplicaId
-    from cockpit.model.job import Ending, Job
+    from cockpit.model.job import Job
 
 
 def passed(machine: Machine, replica: ReplicaId, found: str) -> list[EventBody]:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from cockpit.engine.workers import live_workers
 from cockpit.model import events
+from cockpit.model.attempt import EndCause
 from cockpit.model.eviction import Grounds
 from cockpit.model.ids import Millis
-from cockpit.model.job import EndCause
-from cockpit.model.spec import RECLAIM_SECONDS
+from cockpit.model.resilience import RECLAIM_SECONDS
 from cockpit.sched.eviction.shrinking import staying
 
 if TYPE_CHECKING:

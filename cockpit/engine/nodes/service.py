@@ -12,7 +12,7 @@ from cockpit.model import events
 from cockpit.model.ids import Millis
 from cockpit.model.node import NodeState
 from cockpit.model.refusal import Refusal, RefusalKind
-from cockpit.model.rules.spec import GRACE_SECONDS, VALUE_BYTES
+from cockpit.model.rules.bounds import GRACE_SECONDS, VALUE_BYTES
 from cockpit.model.rules.text import text_error
 from cockpit.model.text import visible
 

@@ -16,8 +16,9 @@ from cockpit.engine.machine import Machine
 from cockpit.engine.state import ClusterState
 from cockpit.engine.timers import next_decay
 from cockpit.model import events
+from cockpit.model.attempt import ExitStatus
 from cockpit.model.ids import JobId, Millis, ReplicaId
-from cockpit.model.job import ExitStatus, Job
+from cockpit.model.job import Job
 from cockpit.sched.cycle import next_plan
 from cockpit.sched.entries import partitions_of
 from cockpit.sched.index import refreshed

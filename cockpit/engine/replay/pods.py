@@ -14,8 +14,9 @@ from cockpit.engine import decide
 from cockpit.engine.machine import Machine
 from cockpit.engine.state import ClusterState
 from cockpit.model import events
+from cockpit.model.attempt import EndCause
 from cockpit.model.ids import JobId, Millis, UserName
-from cockpit.model.job import EndCause, JobState, Submitter
+from cockpit.model.job import JobState, Submitter
 from cockpit.sched.cycle import cycle
 from cockpit.sched.index import Index, refreshed
 from cockpit.sched.placement import has_room

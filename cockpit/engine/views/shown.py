@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from cockpit.engine.access import Actor
-    from cockpit.model.job import Job, Suspension
+    from cockpit.model.attempt import Suspension
+    from cockpit.model.job import Job
     from cockpit.model.reasons import Explanation, Reason
     from cockpit.model.spec import Dependency, JobSpec
 

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 
     from cockpit.engine.access import Actor
     from cockpit.engine.state import ClusterState
+    from cockpit.model.attempt import Attempt
     from cockpit.model.ids import Millis
-    from cockpit.model.job import Attempt, Job
+    from cockpit.model.job import Job
 
 Names = tuple[str, str, str, str]
 """User, account, project, QOS."""

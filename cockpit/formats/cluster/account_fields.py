@@ -9,7 +9,7 @@ from cockpit.formats.rulekinds import Factor, Shares, TresOf, Word, lowered, nam
 from cockpit.formats.tables import Field, Table
 from cockpit.formats.trestext import Meaning
 from cockpit.model.accounts import Association, Limits, Qos, QosFlag
-from cockpit.model.rules.spec import Bounds
+from cockpit.model.rules.bounds import Bounds
 
 LIMIT = Bounds(0, 2**31 - 1)
 SHARES = Bounds(0, 2**31 - 1)

@@ -26,7 +26,7 @@ from cockpit.formats.rulekinds import MOST_ROWS as MOST_ASSOCIATIONS
 from cockpit.formats.tables import Field, Table
 from cockpit.model.accounts import Association, Qos
 from cockpit.model.cluster import Backfill, Partition, Preemption, Priority, Project
-from cockpit.model.rules.spec import GRACE_SECONDS, RESTARTS, VALUE_BYTES
+from cockpit.model.rules.bounds import GRACE_SECONDS, RESTARTS, VALUE_BYTES
 from cockpit.model.rules.text import path_error, text_error
 from cockpit.model.staging import Staging
 

@@ -13,7 +13,7 @@ from cockpit.formats.labels import OwnLabels, TaintText
 from cockpit.formats.tables import Field, Table
 from cockpit.model.labels import Taint
 from cockpit.model.node import CardVendor
-from cockpit.model.rules.spec import CPUS, MOST_LABELS, Bounds
+from cockpit.model.rules.bounds import CPUS, MOST_LABELS, Bounds
 from cockpit.model.text import visible
 
 COUNT = Bounds(1, 1024)

@@ -24,7 +24,7 @@ from cockpit.model.cluster import (
     Weights,
 )
 from cockpit.model.names import NAME_LENGTH, NAME_PATTERN, name_error
-from cockpit.model.rules.spec import Bounds
+from cockpit.model.rules.bounds import Bounds
 from cockpit.model.spec import DAY_SECONDS
 
 COUNT = Bounds(0, 1_000_000)

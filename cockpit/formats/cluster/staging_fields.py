@@ -5,7 +5,7 @@ from __future__ import annotations
 from cockpit.formats.checked import Checked, duration, whole
 from cockpit.formats.kinds import Path
 from cockpit.formats.tables import Field, Table
-from cockpit.model.rules.spec import Bounds
+from cockpit.model.rules.bounds import Bounds
 from cockpit.model.rules.text import path_error
 from cockpit.model.staging import Staging
 

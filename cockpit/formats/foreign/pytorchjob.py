@@ -12,7 +12,8 @@ from cockpit.model.image import HOST
 from cockpit.model.spec import WHOLE_CARD
 
 if TYPE_CHECKING:
-    from cockpit.model.spec import Elastic, JobSpec, NodeSpec
+    from cockpit.model.resilience import Elastic
+    from cockpit.model.spec import JobSpec, NodeSpec
 
 _GPU: Final = "nvidia.com/gpu"
 _CARDS: Final = (_GPU, "amd.com/gpu", "cambricon.com/mlu", "huawei.com/Ascend910", "huawei.com/ascend-1980")

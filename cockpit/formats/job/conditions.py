@@ -9,7 +9,7 @@ from itertools import islice
 from cockpit.formats.kinds import Reading, Schema, described
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.quantity import parse_duration
-from cockpit.model.rules.spec import ARRAY_INDEX, MOST_DEPENDENCIES, MOST_TASKS
+from cockpit.model.rules.bounds import ARRAY_INDEX, MOST_DEPENDENCIES, MOST_TASKS
 from cockpit.model.spec import Array, Dependency, DependencyKind
 from cockpit.model.text import visible
 

@@ -6,8 +6,8 @@ from cockpit.formats.kinds import Choice, Flag, Whole
 from cockpit.formats.labels import Labels
 from cockpit.formats.measures import Duration, Price
 from cockpit.formats.tables import Field, Table
-from cockpit.model.rules.spec import GRACE_SECONDS, NODES, RESTARTS, WAIT_SECONDS
-from cockpit.model.spec import AfterWait, Elastic, JobRestart, ReclaimSignal, WorkerRestart
+from cockpit.model.resilience import AfterWait, Elastic, JobRestart, ReclaimSignal, WorkerRestart
+from cockpit.model.rules.bounds import GRACE_SECONDS, NODES, RESTARTS, WAIT_SECONDS
 
 ELASTIC = Table(
     Elastic,

@@ -14,10 +14,7 @@ from cockpit.formats.labels import Labels, TolerationText
 from cockpit.formats.measures import Cards, Duration, Memory
 from cockpit.formats.tables import Field, Table
 from cockpit.model.names import NAME_LENGTH, NAME_PATTERN
-from cockpit.model.rules.kinds import MOST_BATCH_TASKS
-from cockpit.model.rules.mounts import MOST_MOUNTS
-from cockpit.model.rules.pools import MOST_POOLS
-from cockpit.model.rules.spec import (
+from cockpit.model.rules.bounds import (
     CPUS,
     GRACE_SECONDS,
     LABEL_LENGTH,
@@ -33,6 +30,9 @@ from cockpit.model.rules.spec import (
     TOLERATION_SECONDS,
     WINDOW_SECONDS,
 )
+from cockpit.model.rules.kinds import MOST_BATCH_TASKS
+from cockpit.model.rules.mounts import MOST_MOUNTS
+from cockpit.model.rules.pools import MOST_POOLS
 from cockpit.model.rules.text import COMMAND_BYTES
 from cockpit.model.spec import (
     Access,

@@ -13,7 +13,8 @@ from cockpit.formats.jsontext import is_json, json_documents, json_line_document
 from cockpit.formats.kinds import Reading
 from cockpit.launch.checks import grammar_errors, meeting_errors
 from cockpit.model.ids import Millis
-from cockpit.model.rules.spec import conflict_errors, field_errors
+from cockpit.model.rules.conflicts import conflict_errors
+from cockpit.model.rules.spec import field_errors
 from cockpit.model.spec import DAY_SECONDS, DEFAULT_GRACE_SECONDS, DependencyKind, JobSpec
 from cockpit.model.text import visible
 

@@ -6,8 +6,9 @@ from cockpit.formats.kinds import Choice, Flag, Text, Whole
 from cockpit.formats.measures import Duration
 from cockpit.formats.rulekinds import Factor
 from cockpit.formats.tables import Field, Table
-from cockpit.model.rules.spec import GRACE_SECONDS, NODES, RESTARTS, VALUE_BYTES
-from cockpit.model.spec import ElasticResume, Hooks, OnSlow, Performance, Restart, Resume
+from cockpit.model.resilience import ElasticResume, OnSlow, Performance, Restart, Resume
+from cockpit.model.rules.bounds import GRACE_SECONDS, NODES, RESTARTS, VALUE_BYTES
+from cockpit.model.spec import Hooks
 
 _SCRIPT = Text(maxLength=VALUE_BYTES)
 

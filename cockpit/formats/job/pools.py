@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from cockpit.formats.kinds import ImageText, Text, Whole
 from cockpit.formats.tables import Field, Table
+from cockpit.model.rules.bounds import LABEL_LENGTH, Bounds
 from cockpit.model.rules.pools import MOST_DISK_GIB, MOST_GBPS, MOST_HELPERS
-from cockpit.model.rules.spec import LABEL_LENGTH, Bounds
 from cockpit.model.rules.text import COMMAND_BYTES
 from cockpit.model.spec import WorkerPool
 

@@ -7,8 +7,8 @@ from types import MappingProxyType
 
 from cockpit.formats.kinds import Choice, Reading, Schema, Whole, described
 from cockpit.formats.tables import Field, Table
+from cockpit.model.rules.bounds import MOST_TASKS, Bounds
 from cockpit.model.rules.pools import MOST_CHOICES, MOST_PARAMETERS, PARAMETER_PATTERN
-from cockpit.model.rules.spec import MOST_TASKS, Bounds
 from cockpit.model.spec import Search, Sweep
 from cockpit.model.text import visible
 

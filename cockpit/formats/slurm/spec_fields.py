@@ -17,7 +17,7 @@ from cockpit.formats.tables import Field, Table
 from cockpit.formats.trestext import Meaning
 from cockpit.model.cluster import Enforce, Partition, PriorityKind, Tres
 from cockpit.model.quantity import DURATION_CLOCK_PATTERN, parse_duration
-from cockpit.model.rules.spec import Bounds
+from cockpit.model.rules.bounds import Bounds
 from cockpit.model.spec import DAY_SECONDS
 from cockpit.model.text import visible
 

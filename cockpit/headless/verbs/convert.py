@@ -33,8 +33,8 @@ async def run(call: Call) -> int:
         return call.services.read_jobs(f"{source}.json", text, "/")
 
     found = written(specs[0], Form(call.args.to), read)
-    for field in found.lost:
-        call.streams.say(f"{call.args.to} cannot say all of: {safe(field)}")
+    if found.lost:
+        call.streams.say(f"{call.args.to} cannot say all of: {', '.join(map(safe, found.lost))}")
     call.streams.write(found.text.encode())
     return ExitCode.OK
 

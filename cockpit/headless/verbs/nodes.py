@@ -9,7 +9,8 @@ from cockpit.headless.lists import add_list_options, list_rows
 from cockpit.headless.services import Call
 from cockpit.headless.trying import try_each
 from cockpit.model.node import NodeState
-from cockpit.model.spec import RECLAIM_SECONDS, WHOLE_CARD, NodeSpec
+from cockpit.model.resilience import RECLAIM_SECONDS
+from cockpit.model.spec import WHOLE_CARD, NodeSpec
 from cockpit.model.view import NodeRow
 from cockpit.present.safe import safe
 from cockpit.present.tables.nodes import NODES as TABLE

@@ -10,8 +10,6 @@ from cockpit.headless.services import Call
 from cockpit.model.asking import ShellRequest
 from cockpit.model.ids import JobId
 
-KILLED = 128 + 9
-
 
 def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("job", type=reference, metavar="ID", help="the job; 4711/2 is its replica 2")
@@ -40,10 +38,11 @@ async def enter(call: Call, job: JobId, rank: int = 0) -> int:
     streams.flush()
     if session.terminal_fd is not None:
         from cockpit.headless.terminal import relay_terminal
+        from cockpit.present.entering import KILLED, WAS_KILLED
 
         code = relay_terminal(session, streams.stdin.fileno(), streams.stdout.fileno())
         if code == KILLED:
-            streams.say("\nThe shell was killed: its job or its hold has ended, or its memory ran out.")
+            streams.say(f"\n{WAS_KILLED}")
         return code
     from cockpit.headless.pipes import relay_pipes
 

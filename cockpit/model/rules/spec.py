@@ -7,92 +7,52 @@ above what clusters have; they keep a forged request from costing memory or time
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import pairwise
-from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from cockpit.model.image import ImageKind, image_of
 from cockpit.model.labels import key_error, value_error
 from cockpit.model.names import name_error
-from cockpit.model.rules.kinds import kind_checks, kind_conflicts
-from cockpit.model.rules.mounts import mount_checks, mount_conflicts
-from cockpit.model.rules.pools import (
-    MOST_HELPERS,
-    MOST_POOLS,
-    pool_checks,
-    pool_conflicts,
-    sweep_checks,
-    sweep_conflicts,
+from cockpit.model.rules.bounds import (
+    ARRAY_INDEX,
+    CARDS,
+    CPUS,
+    ENVIRONMENT_BYTES,
+    GRACE_SECONDS,
+    LABEL_LENGTH,
+    MEMORY_MIB,
+    MOMENT,
+    MOST_CARD_MODELS,
+    MOST_DEPENDENCIES,
+    MOST_LABELS,
+    MOST_PARTITIONS,
+    MOST_PINS,
+    MOST_SPECS,
+    MOST_TASKS,
+    MOST_VARIABLES,
+    NICE,
+    NODES,
+    PARAMETER_SERVERS,
+    PRICE_MILLI,
+    RESTARTS,
+    TIME_LIMIT_SECONDS,
+    TOLERATION_SECONDS,
+    VALUE_BYTES,
+    VARIABLE_PATTERN,
+    WAIT_SECONDS,
+    WINDOW_SECONDS,
+    Bounds,
 )
+from cockpit.model.rules.conflicts import conflict_errors
+from cockpit.model.rules.kinds import kind_checks
+from cockpit.model.rules.mounts import mount_checks
+from cockpit.model.rules.pools import MOST_POOLS, pool_checks, sweep_checks
 from cockpit.model.rules.text import COMMAND_BYTES, count_error, path_error, text_error, utf8_size
-from cockpit.model.spec import (
-    DAY_SECONDS,
-    WHOLE_CARD,
-    Array,
-    Dependency,
-    DependencyKind,
-    JobSpec,
-    Mode,
-    NodeSpec,
-)
+from cockpit.model.spec import WHOLE_CARD, Array, Dependency, DependencyKind, JobSpec, NodeSpec
 from cockpit.model.text import is_visible, visible
 
-
-class Bounds(NamedTuple):
-    """A closed range of integers."""
-
-    low: int
-    high: int
-    unit: str = ""
-
-    def error(self, value: int) -> str | None:
-        if self.low <= value <= self.high:
-            return None
-        return f"{visible(str(value))}{self.unit} is not between {self.low}{self.unit} and {self.high}{self.unit}"
-
-
-NODES = Bounds(1, 10_000)
-PARAMETER_SERVERS = Bounds(0, MOST_HELPERS)
-CPUS = Bounds(1, 65_536)
-MEMORY_MIB = Bounds(1, 1 << 30, " MiB")
-CARDS = Bounds(0, 1024)
-TIME_LIMIT_SECONDS = Bounds(1, 3660 * DAY_SECONDS, " s")
-GRACE_SECONDS = Bounds(0, DAY_SECONDS, " s")
-WAIT_SECONDS = Bounds(1, 366 * DAY_SECONDS, " s")
-PRICE_MILLI = Bounds(0, 1_000_000_000)
-"""Of a node, in thousandths of whatever its label counts in."""
-WINDOW_SECONDS = Bounds(1, 366 * DAY_SECONDS, " s")
-TOLERATION_SECONDS = Bounds(0, DAY_SECONDS, " s")
-RESTARTS = Bounds(0, 1000)
-"""Of restarts, and of resumes."""
-NICE = SITE_FACTOR = Bounds(-2_147_483_645, 2_147_483_645)
-"""As Slurm's."""
-MOMENT = Bounds(0, 253_402_300_799_999, " ms")
-"""1970 to 9999."""
-ARRAY_INDEX = Bounds(0, 4_000_000)
-"""As Slurm's largest MaxArraySize."""
-DIRECT_PRIORITY = Bounds(1, (1 << 32) - 2)
-"""Of a priority that an administrator sets; 0 means held in Slurm, and has a verb of its own here."""
-
-MOST_SPECS = 64
-MOST_CARD_MODELS = 64
-MOST_PINS = NODES.high
-MOST_LABELS = 64
-MOST_VARIABLES = 1000
-MOST_PARTITIONS = 64
-MOST_DEPENDENCIES = 1000
-MOST_TASKS = 100_000
-"""Of one array; nothing larger is even counted out."""
-LABEL_LENGTH = 253
-VALUE_BYTES = 64 * 1024
-"""Of one environment variable; Linux takes 128 KiB for `NAME=value`."""
-ENVIRONMENT_BYTES = 512 * 1024
-"""Of all of them; with the command it must fit into Linux's two MiB for a new program."""
-
-VARIABLE_PATTERN = r"^[A-Za-z_][A-Za-z0-9_]{0,254}$"
 _VARIABLE = re.compile(VARIABLE_PATTERN)
 
 _Checks = Iterator[tuple[str, str | None]]
@@ -106,21 +66,6 @@ def spec_errors(spec: JobSpec) -> list[str]:
 def field_errors(spec: JobSpec) -> list[str]:
     """What is wrong with single fields."""
     return [f"{path}: {error}" for path, error in _checks(spec) if error]
-
-
-def conflict_errors(spec: JobSpec) -> list[str]:
-    """What is wrong between fields that are each fine."""
-    found = (
-        *_conflicts(spec),
-        *_mode_conflicts(spec),
-        *pool_conflicts(spec),
-        *sweep_conflicts(spec),
-        *_staging_conflicts(spec),
-        *_elastic_conflicts(spec),
-        *_again_conflicts(spec),
-        *kind_conflicts(spec),
-    )
-    return [f"{path}: {error}" for path, error in found]
 
 
 def _checks(spec: JobSpec) -> _Checks:
@@ -277,86 +222,6 @@ def _env_checks(env: dict[str, str]) -> _Checks:
     size = sum(utf8_size(name) + utf8_size(value) for name, value in env.items())
     if size > ENVIRONMENT_BYTES:
         yield "env", f"has {size} bytes in all; use at most {ENVIRONMENT_BYTES}, and files for what is larger"
-
-
-def _conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
-    if spec.node_names:
-        for path, value in (("pool", spec.pool), ("driver_version", spec.driver_version)):
-            if value is not None:
-                yield path, f"cannot stand beside node_names, which already say where; remove {path} or node_names"
-    if spec.driver_version is not None and not any(alternative.card_milli for alternative in spec.specs):
-        yield "driver_version", "needs a spec with cards; add cards or remove driver_version"
-    for index, alternative in enumerate(spec.specs[:MOST_SPECS]):
-        if alternative.card_models and not alternative.card_milli:
-            yield f"specs[{index}].card_models", "needs cards; add cards: 1 (or more), or remove card_models"
-    least = (spec.begin_at or 0) + (0 if spec.limit_by_default else 1000 * spec.time_limit_seconds)
-    if spec.begin_at is not None and spec.deadline_at is not None and spec.deadline_at < least:
-        yield "deadline", "comes before begin_at and the time limit are over; make it later, or one of them smaller"
-    yield from mount_conflicts(spec)
-    for path, names in (("node_names", spec.node_names), ("partitions", spec.partitions)):
-        for name in _repeated(names):
-            yield path, f'the name "{visible(name)}" is there twice; each may be there once'
-
-
-def _staging_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
-    if not spec.staging:
-        return
-    if not spec.datasets:
-        yield "staging", "has nothing to copy; add datasets, or remove staging"
-    for index, each in enumerate(spec.datasets):
-        if not each.read_only:
-            yield f"datasets[{index}].read_only", "must be true with staging: what is written to a copy is lost"
-
-
-def _mode_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
-    if spec.mode is Mode.STANDALONE and spec.nodes != 1:
-        others = ", ".join(mode for mode in Mode if mode is not Mode.STANDALONE)
-        yield "mode", f"standalone has one node, and there are {spec.nodes}; write nodes: 1, or one of {others}"
-    if spec.mode not in {None, Mode.STANDALONE} and spec.divide_over_clusters:
-        yield "mode", "cannot stand beside divide_over_clusters: containers of two clusters do not reach each other"
-
-
-def _elastic_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
-    elastic = spec.elastic
-    if elastic is None:
-        return
-    least, wanted, most = elastic.min_workers, elastic.workers, elastic.max_workers
-    if least > wanted:
-        yield "elastic.min_workers", f"{least} is more than the {wanted} workers that it starts with; give at most that"
-    if most < wanted:
-        yield "elastic.max_workers", f"{most} is less than the {wanted} workers that it starts with; give at least that"
-    if spec.nodes != wanted:
-        yield "nodes", f"{spec.nodes} is not elastic.workers ({wanted}), and each worker has a node; leave nodes out"
-    if elastic.max_price_milli is not None and not elastic.spot:
-        yield "elastic.max_price", "is for spot nodes; write spot: true, or remove it"
-    if elastic.supervised and not elastic.best_effort:
-        yield "elastic.supervised", "is for best-effort workers, all others are told anyway; remove it"
-    if elastic.best_effort and spec.exclusive:
-        yield "exclusive", "cannot stand beside elastic.best_effort, which asks for nothing; remove one of them"
-    if elastic.launcher_selector and not spec.has_launcher:
-        yield "elastic.launcher_selector", "is for jobs with a launcher; write mode: horovod, or remove it"
-    if spec.divide_over_clusters:
-        yield "elastic", "cannot stand beside divide_over_clusters: a job that is divided keeps its size; remove one"
-
-
-def _again_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
-    resume = spec.resume
-    if spec.restart is not None and resume is not None:
-        yield "restart", "cannot stand beside resume, which begins it again too; remove one of them"
-    elif spec.restart is not None and spec.elastic is not None:
-        yield "restart", "cannot stand beside elastic, which has a job_restart_policy; remove one of them"
-    if resume is None:
-        return
-    if spec.pool is None:
-        yield "resume", "needs a dedicated pool of nodes; add pool, or remove resume"
-    if resume.elastic is not None and resume.elastic.min_nodes > spec.nodes:
-        yield "resume.elastic.min_nodes", f"{resume.elastic.min_nodes} is more than the job's {spec.nodes} nodes"
-    elif spec.elastic != resume.sizes(spec.nodes):
-        yield "resume", "cannot stand beside elastic; write resume.elastic with min_nodes, or remove one of them"
-
-
-def _repeated(names: Iterable[str]) -> list[str]:
-    return [name for name, count in Counter(names).items() if count > 1]
 
 
 def cards_error(milli: int) -> str | None:

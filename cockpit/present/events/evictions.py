@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Final, assert_never
 
 from cockpit.model import events
+from cockpit.model.attempt import EndCause, Suspension
 from cockpit.model.eviction import EvictionMode, Grounds
 from cockpit.model.ids import JobId
-from cockpit.model.job import EndCause, Suspension
 from cockpit.present.phrases import listed
 from cockpit.present.references import job_shown
 from cockpit.present.safe import safe

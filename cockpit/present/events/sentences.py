@@ -6,8 +6,8 @@ from datetime import tzinfo
 from typing import assert_never
 
 from cockpit.model import events
+from cockpit.model.attempt import EndCause
 from cockpit.model.ids import JobId, Millis
-from cockpit.model.job import EndCause
 from cockpit.model.node import Placement
 from cockpit.model.spec import WHOLE_CARD
 from cockpit.present import units

@@ -11,10 +11,10 @@ from typing import NamedTuple
 from cockpit.model.forecast import Outlook
 from cockpit.model.ids import JobId, Millis, NodeName, job_words
 from cockpit.model.job import JobState
+from cockpit.model.jobdetail import JobDetail
 from cockpit.model.jobrow import JobRow
 from cockpit.model.node import Node
 from cockpit.model.reasons import Explanation, Held, NeverFits, NoAlternative, NoEligibleNode, Reason, Told
-from cockpit.model.view import JobDetail
 from cockpit.present import units
 from cockpit.present.bars import bar
 from cockpit.present.columns import Context
@@ -110,7 +110,7 @@ def _waiting(row: JobRow, detail: JobDetail | None, around: Around) -> Iterator[
     if more:
         yield line(f"{INDENT}{'; '.join(more)}.")
     yield from _way_out(row, around)
-    if detail is not None and explanation is not None:
+    if detail is not None and explanation is not None and explanation.place is not None:
         yield from _place(detail, explanation, around)
     if (outlook := _foretold(row, around)) is not None:
         yield from behind_reason(outlook, context)
@@ -189,7 +189,7 @@ def _never(reason: Reason) -> bool:
 
 def _place(detail: JobDetail, explanation: Explanation, around: Around) -> Iterator[Line]:
     """Where it stands and by what priority; who stands before it."""
-    place = line(Span(f"{INDENT}place ", MUTED), str(explanation.position))
+    place = line(Span(f"{INDENT}place ", MUTED), str(explanation.place))
     best = next(filter(says_something, detail.priority), None)
     if best is None:
         yield (*place, Span(" in the queue", MUTED), *ahead_of_it(explanation, around, GAP))

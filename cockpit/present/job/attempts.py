@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from cockpit.model.job import EndCause
-from cockpit.model.spec import OnSlow
+from cockpit.model.attempt import EndCause
+from cockpit.model.resilience import OnSlow
 from cockpit.present.folding import id_text
 from cockpit.present.moments import clock
 from cockpit.present.phrases import listed
@@ -16,10 +16,10 @@ from cockpit.present.units import duration
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from cockpit.model.job import Attempt
+    from cockpit.model.attempt import Attempt
+    from cockpit.model.jobdetail import JobDetail
     from cockpit.model.jobrow import JobRow
     from cockpit.model.spec import JobSpec
-    from cockpit.model.view import JobDetail
     from cockpit.present.columns import Context
 
 MOST: Final = 5

@@ -17,8 +17,8 @@ from cockpit.present.states import GLYPHS
 from cockpit.present.units import counted
 
 if TYPE_CHECKING:
+    from cockpit.model.jobdetail import JobDetail
     from cockpit.model.jobrow import JobRow
-    from cockpit.model.view import JobDetail
     from cockpit.present.columns import Context
 
 INDENT: Final = "  "

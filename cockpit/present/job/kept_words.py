@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from cockpit.model.attempt import EndCause
 from cockpit.model.ids import Millis
-from cockpit.model.job import ENDED, EndCause, Job
+from cockpit.model.job import ENDED, Job
 from cockpit.model.spec import WHOLE_CARD, HoldAllocation, HoldCards
 from cockpit.present.states import seconds_left
 from cockpit.present.units import counted, tenths

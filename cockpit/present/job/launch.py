@@ -25,9 +25,10 @@ from cockpit.present.width import pad, widest
 from cockpit.present.workers import replica_name, workers_fact
 
 if TYPE_CHECKING:
-    from cockpit.model.job import Attempt, Job, Replica
+    from cockpit.model.attempt import Attempt, Replica
+    from cockpit.model.job import Job
+    from cockpit.model.jobdetail import JobDetail
     from cockpit.model.node import Allocation
-    from cockpit.model.view import JobDetail
     from cockpit.present.columns import Context
     from cockpit.present.job.answer import Around
 

@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from typing import Final
 
 from cockpit.launch.sweeps import trial_number, trial_values
+from cockpit.model.attempt import Replica
 from cockpit.model.ids import job_words
 from cockpit.model.image import HOST
-from cockpit.model.job import ArrayTask, Job, Replica
+from cockpit.model.job import ArrayTask, Job
+from cockpit.model.jobdetail import JobDetail, ReplicaUse
 from cockpit.model.mounts import Model, Reference
 from cockpit.model.node import Allocation
 from cockpit.model.spec import WHOLE_CARD, Access, JobKind, NodeSpec, Sweep
-from cockpit.model.view import JobDetail, ReplicaUse
 from cockpit.present import units
 from cockpit.present.columns import Context
 from cockpit.present.events.sentences import event_sentence
@@ -78,8 +79,8 @@ def head(detail: JobDetail, context: Context) -> Iterator[str]:
     sentence = why(row, context)
     if sentence:
         yield f"{sentence[0].upper()}{sentence[1:]}."
-    if detail.explanation is not None:
-        yield f"Place {detail.explanation.position} in the queue" + _ahead(detail) + "."
+    if detail.explanation is not None and detail.explanation.place is not None:
+        yield f"Place {detail.explanation.place} in the queue" + _ahead(detail) + "."
         if detail.explanation.reserved_at is not None:
             yield f"Starts by {clock(detail.explanation.reserved_at, context.now, context.zone)} at the latest."
 

@@ -16,8 +16,8 @@ from cockpit.present.spans import MUTED, STRONG, Line, Span, line
 from cockpit.present.width import pad, widest
 
 if TYPE_CHECKING:
+    from cockpit.model.jobdetail import JobDetail
     from cockpit.model.priority import Breakdown, Part
-    from cockpit.model.view import JobDetail
     from cockpit.present.job.answer import Around
 
 INDENT: Final = "  "
@@ -34,8 +34,8 @@ def priority_tab(detail: JobDetail, around: Around) -> Iterator[Line]:
     if not detail.row.queued:
         yield line(Span(INDENT + WAITS_NO_LONGER, MUTED))
         return
-    if detail.explanation is not None:
-        place = str(detail.explanation.position)
+    if detail.explanation is not None and detail.explanation.place is not None:
+        place = str(detail.explanation.place)
         yield line(Span(f"{INDENT}place ", MUTED), Span(place, STRONG), Span(" in the queue", MUTED))
         if ahead := tuple(ahead_of_it(detail.explanation, around, INDENT)):
             yield ahead

@@ -17,8 +17,8 @@ from cockpit.present.spans import MUTED, Line, Span, line
 from cockpit.present.width import pad, widest
 
 if TYPE_CHECKING:
+    from cockpit.model.jobdetail import JobDetail
     from cockpit.model.reasons import Reason
-    from cockpit.model.view import JobDetail
     from cockpit.present.job.answer import Around
 
 INDENT: Final = "  "

@@ -13,9 +13,9 @@ from cockpit.present.safe import safe
 from cockpit.present.spans import MUTED, Line, Span, line
 
 if TYPE_CHECKING:
+    from cockpit.model.jobdetail import JobDetail, ReplicaUse
     from cockpit.model.jobrow import JobRow
     from cockpit.model.node import Allocation
-    from cockpit.model.view import JobDetail, ReplicaUse
     from cockpit.present.columns import Context
 
 INDENT: Final = "  "

@@ -12,8 +12,8 @@ from cockpit.present.safe import safe
 
 if TYPE_CHECKING:
     from cockpit.model.ids import JobId
+    from cockpit.model.jobdetail import JobDetail
     from cockpit.model.spec import JobSpec
-    from cockpit.model.view import JobDetail
     from cockpit.present.columns import Context
 
 NO_COMMAND: Final = "nothing but the shells of those who enter it"

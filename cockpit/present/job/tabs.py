@@ -28,7 +28,7 @@ from cockpit.present.states import GLYPHS
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from cockpit.model.view import JobDetail
+    from cockpit.model.jobdetail import JobDetail
 
 TABS = ("why", "priority", "spec", "replicas", "logs", "events", "usage", "terminal", "record")
 _AS_WRITTEN: Final = frozenset({"spec", "replicas", "record"})
@@ -43,9 +43,9 @@ def head_line(detail: JobDetail, around: Around) -> Line:
     left = line(
         Span(f" {attempt_id(row)} ", MUTED), Span(safe(row.name), ACCENT), Span(f"  {safe(row.user)}  ", MUTED), state
     )
-    if detail.explanation is None:
+    if detail.explanation is None or detail.explanation.place is None:
         return left
-    place = line(Span("place ", MUTED), Span(str(detail.explanation.position), STRONG), Span(" in the queue ", MUTED))
+    place = line(Span("place ", MUTED), Span(str(detail.explanation.place), STRONG), Span(" in the queue ", MUTED))
     return spread(left, place, around.columns)
 
 

@@ -19,8 +19,8 @@ from cockpit.present.states import seconds_left
 from cockpit.present.units import countdown
 
 if TYPE_CHECKING:
-    from cockpit.model.job import Attempt
-    from cockpit.model.view import JobDetail
+    from cockpit.model.attempt import Attempt
+    from cockpit.model.jobdetail import JobDetail
     from cockpit.present.job.answer import Around
 
 INDENT: Final = "  "

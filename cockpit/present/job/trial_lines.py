@@ -14,7 +14,7 @@ from cockpit.present.states import GLYPHS
 from cockpit.present.tables.trials import trials_of, values_text
 
 if TYPE_CHECKING:
-    from cockpit.model.view import JobDetail
+    from cockpit.model.jobdetail import JobDetail
     from cockpit.present.columns import Context
 
 INDENT: Final = "  "

@@ -19,8 +19,8 @@ from cockpit.present.spans import MUTED, Line, Span, line
 
 if TYPE_CHECKING:
     from cockpit.model.ids import Millis
+    from cockpit.model.jobdetail import JobDetail
     from cockpit.model.node import Allocation, Placement
-    from cockpit.model.view import JobDetail
     from cockpit.present.job.answer import Around
 
 INDENT: Final = "  "

@@ -8,7 +8,7 @@ from typing import Any, Final
 from msgspec.structs import asdict
 
 from cockpit.model.ids import Millis
-from cockpit.model.view import JobDetail
+from cockpit.model.jobdetail import JobDetail
 from cockpit.present.columns import Column, Context, Kind, Table
 from cockpit.present.events.sentences import event_kind, event_sentence
 from cockpit.present.moments import iso
@@ -42,7 +42,7 @@ def _of_the_row(words: Callable[[Any, Context], str] | None) -> Callable[[Any, C
 
 
 def position(detail: JobDetail, _: Context) -> int | None:
-    return None if detail.explanation is None else detail.explanation.position
+    return None if detail.explanation is None else detail.explanation.place
 
 
 def ahead(detail: JobDetail, _: Context) -> tuple[int, ...]:

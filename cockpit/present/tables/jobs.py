@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from cockpit.model.job import EndCause, JobState
+from cockpit.model.attempt import EndCause
+from cockpit.model.job import JobState
 from cockpit.model.spec import Access, JobKind
 from cockpit.present.columns import Column, Kind, Table
 from cockpit.present.copying import percent

@@ -135,7 +135,7 @@ _COLUMNS: Final = (
         nullable=True,
     ),
     Column("name", "NAME", Kind.TEXT, "Its name", field="name"),
-    Column("position", "PLACE", Kind.INTEGER, "Place in the queue, from 1", field="position"),
+    Column("position", "PLACE", Kind.INTEGER, "Place in the queue, from 1", field="place", nullable=True),
     Column("prediction", "PREDICTION", Kind.TEXT, "When it starts, as a sentence", derive=sentence),
     Column(
         "starts_now",

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from cockpit.model.jobdetail import ReplicaUse
 from cockpit.model.usage import Sample
-from cockpit.model.view import ReplicaUse
 from cockpit.runtime.containers.measuring import NOTHING, Reading
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from cockpit.engine.effects import Force
 from cockpit.errors import RequestRefused, SpecErrors
+from cockpit.model.attempt import ExitStatus
 from cockpit.model.ids import ReplicaId, replica_id_from_folder
-from cockpit.model.job import ExitStatus
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.runtime import faults
 from cockpit.runtime.containers import entering, freezing, networks, removal, spawning, telling, world
@@ -50,9 +50,9 @@ if TYPE_CHECKING:
     from cockpit.engine.ports import Observer
     from cockpit.launch.nodescripts import ScriptFacts
     from cockpit.model.ids import NodeName
+    from cockpit.model.jobdetail import ReplicaUse
     from cockpit.model.staging import Progress, StagedCopy
     from cockpit.model.usage import Used
-    from cockpit.model.view import ReplicaUse
     from cockpit.runtime.containers.nodescripts import NodeScripts
     from cockpit.runtime.containers.prechecking import Prechecks
     from cockpit.runtime.containers.staging.depot import Depot

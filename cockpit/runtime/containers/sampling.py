@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from cockpit.model.ids import ReplicaId
+    from cockpit.model.jobdetail import ReplicaUse
     from cockpit.model.usage import Used
-    from cockpit.model.view import ReplicaUse
     from cockpit.runtime.cards.metering import CardMeter, CardReading
     from cockpit.runtime.containers.shim.attempt import Attempt
     from cockpit.runtime.tasks import Tasks

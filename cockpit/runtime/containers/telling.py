@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cockpit.model.job import ExitStatus
+from cockpit.model.attempt import ExitStatus
 from cockpit.model.spec import HoldCards
 from cockpit.runtime.containers.entering import EntryFacts
 from cockpit.runtime.containers.shim.identity import boot_id

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cockpit.model.job import ExitStatus
+from cockpit.model.attempt import ExitStatus
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
         ThawReplica,
     )
     from cockpit.model.ids import JobId, ReplicaId
+    from cockpit.model.jobdetail import ReplicaUse
     from cockpit.model.staging import Progress, StagedCopy
-    from cockpit.model.view import ReplicaUse
     from cockpit.runtime.containers.entering import EnteredShell, Terminal
     from cockpit.runtime.fleet.reports import MemberReports
     from cockpit.runtime.host import ContainerRuntime

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from cockpit.engine.machine import Machine
     from cockpit.engine.ports import Journal, Observer
     from cockpit.model.ids import ReplicaId
+    from cockpit.model.jobdetail import ReplicaUse
     from cockpit.model.staging import Progress, StagedCopy
-    from cockpit.model.view import ReplicaUse
     from cockpit.runtime.clock import Timekeeper
     from cockpit.runtime.containers.entering import EnteredShell, Terminal
     from cockpit.runtime.fleet.reports import Told

@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
     from cockpit.engine.machine import Machine
     from cockpit.engine.ports import Observer
+    from cockpit.model.attempt import ExitStatus
     from cockpit.model.events import EventBody
     from cockpit.model.fleet import FleetPart
     from cockpit.model.ids import JobId, Millis, NodeName, ReplicaId
-    from cockpit.model.job import ExitStatus
     from cockpit.model.usage import Used
 
     Told = Callable[[Machine, Millis], Sequence[EventBody]]

@@ -8,9 +8,10 @@ from heapq import heapify, heappop, heappush
 import msgspec
 from msgspec.structs import replace
 
+from cockpit.model.attempt import Attempt, EndCause, Ending, Leaving, Suspension
 from cockpit.model.eviction import EvictionMode
 from cockpit.model.ids import JobId, Millis
-from cockpit.model.job import OCCUPYING, Attempt, EndCause, Ending, Job, JobState, Leaving, Suspension
+from cockpit.model.job import OCCUPYING, Job, JobState
 from cockpit.model.node import Placement
 from cockpit.sched.decisions import Eviction, Growth, Start, Turn
 from cockpit.sched.forecast.habits import Lengths, ends_at

@@ -9,7 +9,7 @@ from cockpit.model.asking import ShellRequest
 from cockpit.model.ids import JobRef, job_words
 from cockpit.model.job import JobState
 from cockpit.model.spec import JobKind, PriorityWord
-from cockpit.present.entering import container_words, entry_lines
+from cockpit.present.entering import KILLED, WAS_KILLED, container_words, entry_lines
 from cockpit.present.folding import task_count
 from cockpit.present.outlook import until
 from cockpit.present.outlook import what_if as words
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from cockpit.model.asking import WantedPriority
+    from cockpit.model.jobdetail import JobDetail
     from cockpit.model.jobrow import JobRow
     from cockpit.model.spec import JobSpec
-    from cockpit.model.view import JobDetail
     from cockpit.tui.face import Face
 
 
@@ -178,8 +178,12 @@ async def enter(app: Face, detail: JobDetail) -> None:
     notice = "\n".join(entry_lines(detail, rank, session.notice, app.context()))
     with app.suspend():
         print(f"{notice}\n{KEEPING if row.kind is JobKind.INTERACTIVE else LEAVING}")  # noqa: T201 - the screen is the shell's now
-        relay_terminal(session, 0, 1)
+        code = relay_terminal(session, 0, 1)
+        if code == KILLED:
+            print(f"\n{WAS_KILLED}")  # noqa: T201 - as above
     app.refresh()
+    if code == KILLED:
+        app.notify(WAS_KILLED, severity="warning")
 
 
 async def _which_replica(app: Face, detail: JobDetail) -> int | None:

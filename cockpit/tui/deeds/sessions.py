@@ -12,7 +12,7 @@ from cockpit.tui.deeds.jobs import enter, task_of
 
 if TYPE_CHECKING:
     from cockpit.model.ids import JobId
-    from cockpit.model.view import JobDetail
+    from cockpit.model.jobdetail import JobDetail
     from cockpit.tui.face import Face
 
 LOOKS, LOOK_SECONDS = 25, 0.2

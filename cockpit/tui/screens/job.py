@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
 
     from cockpit.model.ids import JobId
-    from cockpit.model.view import JobDetail
+    from cockpit.model.jobdetail import JobDetail
     from cockpit.tui.face import Face
 
 TAB_NAMES = tuple(("", name.capitalize()) for name in TABS)

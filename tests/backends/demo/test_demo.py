@@ -12,8 +12,9 @@ from cockpit.backends.base import Phase
 from cockpit.backends.demo.backend import open_demo
 from cockpit.errors import RequestRefused
 from cockpit.model.asking import LogRequest, LogStream, ShellRequest
+from cockpit.model.attempt import EndCause
 from cockpit.model.ids import JobId
-from cockpit.model.job import EndCause, JobState
+from cockpit.model.job import JobState
 from cockpit.model.spec import JobSpec
 from tests.backends.demo.conftest import LAB, Open, pass_hours, until
 

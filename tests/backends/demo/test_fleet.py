@@ -13,9 +13,10 @@ from cockpit.errors import SpecErrors
 from cockpit.formats.bindingevent import bindings_of, read_binding
 from cockpit.model import events
 from cockpit.model.asking import LogRequest, ShellRequest
+from cockpit.model.attempt import EndCause
 from cockpit.model.fleet import BindingMode, member_of
 from cockpit.model.ids import JobId
-from cockpit.model.job import ENDED, OCCUPYING, EndCause, JobState
+from cockpit.model.job import ENDED, OCCUPYING, JobState
 from cockpit.model.spec import JobSpec, NodeSpec
 from cockpit.present.events.sentences import event_sentence
 from tests.backends.demo.conftest import Open, history, pass_hours, until

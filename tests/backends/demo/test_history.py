@@ -8,7 +8,8 @@ import pytest
 
 from cockpit.backends.demo.fixture import nodes_of, read_fixture
 from cockpit.model import events
-from cockpit.model.job import EndCause, JobState
+from cockpit.model.attempt import EndCause
+from cockpit.model.job import JobState
 from cockpit.runtime.host import Settings
 from cockpit.sched.cycle import cycle
 from tests.backends.demo.conftest import HOUR, LAB, Open, history, pass_hours

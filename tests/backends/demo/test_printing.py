@@ -8,7 +8,7 @@ import pytest
 from cockpit.backends.demo.fixture import Printing, read_fixture
 from cockpit.backends.demo.printing import complained, printed
 from cockpit.backends.demo.scripts import Scripts
-from cockpit.model.job import ExitStatus
+from cockpit.model.attempt import ExitStatus
 from cockpit.model.spec import JobSpec
 from tests.backends.demo.conftest import LAB
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from cockpit.backends.slurm.mapping.refusing import refusals
-from cockpit.model.spec import Hooks, Restart, Resume
+from cockpit.model.resilience import Restart, Resume
+from cockpit.model.spec import Hooks
 from tests.builders import a_spec
 
 

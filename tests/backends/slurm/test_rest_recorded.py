@@ -14,7 +14,7 @@ from cockpit.backends.slurm.mapping import accounting, accounts, listing, nodes,
 from cockpit.backends.slurm.mapping.jobs import Listed
 from cockpit.backends.slurm.mapping.rest.questions import question
 from cockpit.backends.slurm.wire.recorded import RecordedCommands
-from cockpit.model.job import ExitStatus
+from cockpit.model.attempt import ExitStatus
 
 DATA = Path(__file__).parent / "data" / "rest"
 API = {"22.05": 38, "24.11": 42}

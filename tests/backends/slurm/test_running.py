@@ -5,7 +5,7 @@ from datetime import UTC
 import pytest
 
 from cockpit.backends.slurm.mapping import running
-from cockpit.model.view import StepRow
+from cockpit.model.jobdetail import StepRow
 
 SHOWN = """StepId=7.0 UserId=1000 StartTime=2026-11-21T10:00:00 TimeLimit=UNLIMITED
    State=RUNNING Partition=debug NodeList=n[1-2]

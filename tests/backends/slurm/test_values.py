@@ -13,8 +13,9 @@ from cockpit.backends.slurm.mapping.listing import read, unknown_field
 from cockpit.backends.slurm.mapping.nodes import node_state, seen
 from cockpit.backends.slurm.mapping.reasons import reason
 from cockpit.backends.slurm.mapping.records import words
+from cockpit.model.attempt import EndCause
 from cockpit.model.ids import JobId, index_ranges, job_words, rest_id, task_id, task_of
-from cockpit.model.job import EndCause, JobState
+from cockpit.model.job import JobState
 from cockpit.model.node import NodeState
 from cockpit.model.reasons import Told
 from cockpit.model.spec import Dependency, DependencyKind

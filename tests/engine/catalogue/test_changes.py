@@ -210,12 +210,12 @@ def test_projects_and_pools_of_cluster_toml_are_listed_beside() -> None:
 
 
 @pytest.mark.req("JT-49", "TR-05")
-@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 @pytest.mark.parametrize("kind", ENTRIES)
-def test_hostile_names_are_refused_in_words_that_can_be_seen(kind: str, text: str) -> None:
-    refused = changed(an_engine(), ADMIN, (None, ENTRIES[kind](name=text, owner=text, project=text, about="\0")))
-    assert refused is not None
-    assert all(line.isprintable() for line in refused.message.splitlines())
+def test_hostile_names_are_refused_in_words_that_can_be_seen(kind: str) -> None:
+    for what, text in HOSTILE.items():
+        refused = changed(an_engine(), ADMIN, (None, ENTRIES[kind](name=text, owner=text, project=text, about="\0")))
+        assert refused is not None, what
+        assert all(line.isprintable() for line in refused.message.splitlines()), what
 
 
 def test_the_time_line_tells_of_what_the_asker_may_see() -> None:

@@ -8,10 +8,12 @@ from msgspec.structs import replace
 from cockpit.engine.effects import Force, SignalReplica
 from cockpit.engine.nodes import patrol
 from cockpit.model import events
+from cockpit.model.attempt import EndCause, Slow
 from cockpit.model.catalogue import UserEntry
 from cockpit.model.ids import NodeName
-from cockpit.model.job import EndCause, JobState, Slow
-from cockpit.model.spec import JobSpec, OnSlow, Performance
+from cockpit.model.job import JobState
+from cockpit.model.resilience import OnSlow, Performance
+from cockpit.model.spec import JobSpec
 from tests.builders import SECOND, a_spec
 from tests.engine.driver import EngineDriver
 from tests.engine.test_resuming import begins_again, engine, resuming

@@ -9,9 +9,10 @@ from cockpit.engine.effects import Force, SignalReplica, TellWorkers
 from cockpit.engine.nodes import reclaiming, service
 from cockpit.engine.submission.submit import submit
 from cockpit.model import events
+from cockpit.model.attempt import EndCause
 from cockpit.model.eviction import Grounds
 from cockpit.model.ids import NodeName
-from cockpit.model.job import EndCause, JobState
+from cockpit.model.job import JobState
 from cockpit.model.labels import Taint
 from cockpit.model.reasons import BeginsLater, NeverFits
 from cockpit.model.refusal import Refusal

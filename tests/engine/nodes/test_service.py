@@ -10,9 +10,10 @@ from cockpit.engine.nodes import service
 from cockpit.engine.scripts import epilog_failed, prolog_failed
 from cockpit.engine.views.rows import node_rows
 from cockpit.model import events
+from cockpit.model.attempt import EndCause, ExitStatus
 from cockpit.model.cluster import Cluster, Reservation
 from cockpit.model.ids import Millis, NodeName, ReplicaId
-from cockpit.model.job import EndCause, ExitStatus, JobState
+from cockpit.model.job import JobState
 from cockpit.model.node import NodeState
 from cockpit.model.reasons import NoEligibleNode
 from cockpit.model.refusal import Refusal, RefusalKind

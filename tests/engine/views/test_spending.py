@@ -11,8 +11,9 @@ from cockpit.engine.access import Actor
 from cockpit.engine.state import ClusterState
 from cockpit.engine.views.spending import divided, ended_job, ended_seen, spans, spending
 from cockpit.model.accounting import Span, Spent
+from cockpit.model.attempt import EndCause, Replica
 from cockpit.model.ids import JobId, Millis
-from cockpit.model.job import EndCause, Job, JobState, Replica
+from cockpit.model.job import Job, JobState
 from cockpit.model.usage import Used
 from tests.doubles.samples import HOUR, NOW, job
 from tests.store.samples import ANNA

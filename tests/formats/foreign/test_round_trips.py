@@ -12,7 +12,8 @@ from msgspec.structs import replace
 from cockpit.formats.foreign.draft import runnable
 from cockpit.formats.foreign.exchange import Form, taken_over, written
 from cockpit.formats.job.file import Defaults, read_jobs
-from cockpit.model.spec import Access, Elastic, JobSpec, Mode, NodeSpec, WorkerPool
+from cockpit.model.resilience import Elastic
+from cockpit.model.spec import Access, JobSpec, Mode, NodeSpec, WorkerPool
 
 NAMES = st.from_regex(r"[a-z][a-z0-9-]{0,20}", fullmatch=True)
 LABELS = st.from_regex(r"[a-z]{1,9}", fullmatch=True)

@@ -12,7 +12,8 @@ from cockpit.errors import SpecErrors
 from cockpit.formats.foreign.exchange import Form, form_of, taken_over, written
 from cockpit.formats.job.file import Defaults, read_jobs
 from cockpit.launch.command import expand
-from cockpit.model.spec import Elastic, JobSpec, Mode, NodeSpec, WorkerRestart
+from cockpit.model.resilience import Elastic, WorkerRestart
+from cockpit.model.spec import JobSpec, Mode, NodeSpec
 
 ETJOB = r"""arena submit etjob \
  --loglevel=debug \

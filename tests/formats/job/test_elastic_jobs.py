@@ -10,7 +10,8 @@ from cockpit.errors import SpecErrors
 from cockpit.formats.job.file import Defaults, read_jobs
 from cockpit.formats.job.specfile import spec_as_yaml
 from cockpit.launch.checks import warnings
-from cockpit.model.spec import AfterWait, Elastic, JobSpec, NodeSpec
+from cockpit.model.resilience import AfterWait, Elastic
+from cockpit.model.spec import JobSpec, NodeSpec
 
 HEAD = "name: train\ncommand: python t.py\noutput: /out\n"
 

@@ -9,7 +9,8 @@ import pytest
 from cockpit.errors import SpecErrors
 from cockpit.formats.job.file import Defaults, read_jobs
 from cockpit.formats.job.specfile import spec_as_yaml
-from cockpit.model.spec import Elastic, Hooks, JobSpec, Restart, Resume
+from cockpit.model.resilience import Elastic, Restart, Resume
+from cockpit.model.spec import Hooks, JobSpec
 
 HEAD = "name: train\ncommand: python t.py\noutput: /out\n"
 

@@ -13,7 +13,7 @@ from cockpit.formats.job.texts import texts_of, values_of
 from cockpit.launch.checks import submission_errors
 from cockpit.model.labels import KEY, VALUE, Toleration
 from cockpit.model.mounts import Algorithm, AlgorithmSource, Dataset, DatasetSource, Model, ModelSource, Volume
-from cockpit.model.rules.spec import ARRAY_INDEX, MOMENT, MOST_TASKS, NICE
+from cockpit.model.rules.bounds import ARRAY_INDEX, MOMENT, MOST_TASKS, NICE
 from cockpit.model.spec import (
     Array,
     DebugHold,

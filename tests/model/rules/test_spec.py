@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from cockpit.model.labels import Toleration
-from cockpit.model.rules import spec as rules
+from cockpit.model.rules import bounds
 from cockpit.model.rules.mounts import MOST_MOUNTS
 from cockpit.model.rules.spec import spec_errors
 from cockpit.model.spec import Algorithm, DebugHold, JobSpec, NodeSpec, Volume
@@ -31,13 +31,13 @@ def test_a_plain_job_has_no_errors() -> None:
 
 def test_everything_at_its_bounds_has_no_errors() -> None:
     spec = changed(
-        nodes=rules.NODES.high,
-        specs=tuple(NodeSpec(cpus=65_536, memory_mib=1 << 30, card_milli=1_024_000) for _ in range(rules.MOST_SPECS)),
+        nodes=bounds.NODES.high,
+        specs=tuple(NodeSpec(cpus=65_536, memory_mib=1 << 30, card_milli=1_024_000) for _ in range(bounds.MOST_SPECS)),
         volumes=tuple(Volume(name=f"v{index}", path=f"/v/{index}") for index in range(MOST_MOUNTS)),
-        time_limit_seconds=rules.TIME_LIMIT_SECONDS.high,
+        time_limit_seconds=bounds.TIME_LIMIT_SECONDS.high,
         grace_seconds=0,
         debug_hold=DebugHold(window_seconds=1),
-        env={f"N{index}": "v" for index in range(rules.MOST_VARIABLES)},
+        env={f"N{index}": "v" for index in range(bounds.MOST_VARIABLES)},
         algorithm=Algorithm(path="/" + "/".join(["a" * 200] * 20)),
         pool="a100",
         driver_version="535.104",
@@ -166,4 +166,4 @@ def test_hostile_sizes_cost_little() -> None:
         node_names=("",) * 100_000,
         volumes=(Volume(name="", path=""),) * 100_000,
     )
-    assert len(spec_errors(spec)) < 3 * rules.MOST_PINS
+    assert len(spec_errors(spec)) < 3 * bounds.MOST_PINS

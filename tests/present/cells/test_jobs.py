@@ -4,8 +4,9 @@ from datetime import UTC
 
 import pytest
 
+from cockpit.model.attempt import EndCause
 from cockpit.model.ids import JobId, Millis
-from cockpit.model.job import ArrayTask, EndCause, JobState
+from cockpit.model.job import ArrayTask, JobState
 from cockpit.model.jobrow import JobRow
 from cockpit.model.reasons import Held
 from cockpit.present.cells.jobs import COLUMNS, SOMETIMES, coarse, laid_out

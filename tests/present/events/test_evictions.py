@@ -7,9 +7,9 @@ from datetime import UTC
 import pytest
 
 from cockpit.model import events
+from cockpit.model.attempt import EndCause, Suspension
 from cockpit.model.eviction import EvictionMode, Grounds
 from cockpit.model.ids import JobId, Millis
-from cockpit.model.job import EndCause, Suspension
 from cockpit.present.events.sentences import event_sentence
 from tests.doubles.samples import HOUR, NOW
 

@@ -6,9 +6,10 @@ from typing import get_args
 import pytest
 
 from cockpit.model import events
+from cockpit.model.attempt import EndCause, ExitStatus, Slow
 from cockpit.model.eviction import Grounds
 from cockpit.model.ids import JobId, Millis, NodeName
-from cockpit.model.job import EndCause, ExitStatus, JobState, Slow
+from cockpit.model.job import JobState
 from cockpit.model.node import Allocation, CardSlice
 from cockpit.present.events.sentences import event_job, event_kind, event_sentence
 from tests.doubles.samples import HOUR, NOW, job, node_row

@@ -5,11 +5,12 @@ from datetime import UTC
 import msgspec
 import pytest
 
+from cockpit.model.attempt import EndCause
 from cockpit.model.ids import JobId, Millis
-from cockpit.model.job import EndCause, JobState
+from cockpit.model.job import JobState
+from cockpit.model.jobdetail import JobDetail
 from cockpit.model.jobrow import JobRow
 from cockpit.model.reasons import Held, NeverFits, Resource
-from cockpit.model.view import JobDetail
 from cockpit.present.columns import Context
 from cockpit.present.job.answer import Around, answer
 from cockpit.present.spans import line_width

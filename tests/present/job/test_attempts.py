@@ -8,10 +8,10 @@ import pytest
 from msgspec.structs import replace
 
 from cockpit.engine.views.rows import job_row
+from cockpit.model.attempt import Attempt, EndCause, ExitStatus, Replica
 from cockpit.model.ids import Millis, NodeName
-from cockpit.model.job import Attempt, EndCause, ExitStatus, Replica
 from cockpit.model.node import Allocation
-from cockpit.model.spec import Elastic, JobRestart, OnSlow, Performance, Restart, Resume, WorkerRestart
+from cockpit.model.resilience import Elastic, JobRestart, OnSlow, Performance, Restart, Resume, WorkerRestart
 from cockpit.present.columns import Context
 from cockpit.present.job.attempts import attempt_facts, attempt_id
 from tests.builders import HOUR, MINUTE

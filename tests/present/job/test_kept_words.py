@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from cockpit.model.attempt import Attempt, EndCause, ExitStatus
 from cockpit.model.ids import JobId, Millis, NodeName, UserName
-from cockpit.model.job import Attempt, EndCause, ExitStatus, Job, JobState, Submitter
+from cockpit.model.job import Job, JobState, Submitter
 from cockpit.model.node import Allocation
 from cockpit.model.spec import DebugHold, HoldAllocation, HoldCards, NodeSpec
 from cockpit.present.job.kept_words import cost_words, uncovered_words

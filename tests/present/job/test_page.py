@@ -7,12 +7,13 @@ from datetime import UTC
 import pytest
 from msgspec.structs import replace
 
+from cockpit.model.attempt import ExitStatus, Replica
 from cockpit.model.events import EventRecord, JobPlaced, ReplicaEnded, ShellOpened
 from cockpit.model.ids import JobId, Millis, NodeName
-from cockpit.model.job import ExitStatus, JobState, Replica
+from cockpit.model.job import JobState
+from cockpit.model.jobdetail import JobDetail, ReplicaUse
 from cockpit.model.node import Allocation, Card, CardSlice, Node
 from cockpit.model.reasons import Held, LimitReached, Waited
-from cockpit.model.view import JobDetail, ReplicaUse
 from cockpit.present.columns import Context
 from cockpit.present.job.answer import Around
 from cockpit.present.job.reason_strip import strip_lines

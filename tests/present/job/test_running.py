@@ -7,9 +7,10 @@ from datetime import UTC
 import pytest
 from msgspec.structs import replace
 
+from cockpit.model.attempt import Replica
 from cockpit.model.ids import Millis
-from cockpit.model.job import JobState, Replica
-from cockpit.model.view import ReplicaUse
+from cockpit.model.job import JobState
+from cockpit.model.jobdetail import ReplicaUse
 from cockpit.present.columns import Context
 from cockpit.present.job.running import running_lines
 from cockpit.present.spans import plain

@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING
 from cockpit.engine.effects import KeepContainer, RemoveContainer, StartReplica
 from cockpit.launch.nodescripts import PATH, ScriptFacts
 from cockpit.launch.plan import launch_plan
+from cockpit.model.attempt import ExitStatus
 from cockpit.model.cluster import Cluster
 from cockpit.model.ids import JobId, Millis, NodeName, ReplicaId, UserName
-from cockpit.model.job import ExitStatus, Submitter
+from cockpit.model.job import Submitter
 from cockpit.model.node import Allocation, Card, CardSlice, Node
 from cockpit.model.spec import HoldCards, JobSpec
 from cockpit.model.usage import Used

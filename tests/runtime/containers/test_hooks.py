@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cockpit.engine.effects import Force, SignalReplica
-from cockpit.model.job import ExitStatus
+from cockpit.model.attempt import ExitStatus
 from cockpit.model.spec import Hooks
 from tests.runtime.containers.house import House, until
 

@@ -6,9 +6,10 @@ import pytest
 from msgspec.structs import replace
 
 from cockpit.model.accounts import Accounts, Association, Qos
+from cockpit.model.attempt import Attempt
 from cockpit.model.cluster import Cluster, Partition, Priority, PriorityFlag, PriorityKind, Weights
 from cockpit.model.ids import JobId, Millis, NodeName, UserName
-from cockpit.model.job import Attempt, Job, JobState, Submitter
+from cockpit.model.job import Job, JobState, Submitter
 from cockpit.model.node import Allocation
 from cockpit.sched.priority.scale import Scale
 from tests.sched.share_trees import account, accounts_of, user

@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from cockpit.model.accounts import Accounts, AssocKey, Qos, QosFlag, Usage, assoc_key
+from cockpit.model.attempt import Attempt
 from cockpit.model.cluster import Cluster, Partition, Priority, UsageReset
 from cockpit.model.ids import JobId, Millis, NodeName, UserName
-from cockpit.model.job import Attempt, Job, JobState, Submitter
+from cockpit.model.job import Job, JobState, Submitter
 from cockpit.model.node import Allocation, CardSlice
 from cockpit.sched.priority.usage import Ledger, Rules, decay_per_second, ended, moved, next_reset, passed, reset_due
 from tests.sched.share_trees import account, accounts_of, some_trees, user

@@ -13,10 +13,10 @@ from cockpit.backends.slurm.mapping.jobs import Listed
 from cockpit.backends.slurm.mapping.listing import SEPARATOR
 from cockpit.backends.slurm.mapping.records import separated
 from cockpit.model.job import ENDED, Job
+from cockpit.model.jobdetail import StepRow
 from cockpit.model.node import CardSlice
 from cockpit.model.spec import WHOLE_CARD
 from cockpit.model.usage import Used
-from cockpit.model.view import StepRow
 
 FIELDS = (
     "JobID",

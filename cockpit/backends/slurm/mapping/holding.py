@@ -11,8 +11,9 @@ from cockpit.backends.slurm.mapping.acts import CannotBe, Command
 from cockpit.backends.slurm.mapping.containers import left
 from cockpit.backends.slurm.mapping.ids import slurm_id
 from cockpit.backends.slurm.mapping.wrapper import SLACK_SECONDS, WRAPPED
+from cockpit.model.attempt import EndCause, ExitStatus
 from cockpit.model.ids import Millis
-from cockpit.model.job import EndCause, ExitStatus, Job, JobState
+from cockpit.model.job import Job, JobState
 from cockpit.model.spec import DebugHold, HoldAllocation, HoldCards
 from cockpit.model.view import HoldRow
 

@@ -16,8 +16,9 @@ from cockpit.backends.slurm.mapping.holding import held
 from cockpit.backends.slurm.mapping.hostlist import hosts, numbers
 from cockpit.backends.slurm.mapping.ids import job_id
 from cockpit.backends.slurm.mapping.jobparts import Fields
+from cockpit.model.attempt import Suspension
 from cockpit.model.ids import JobId, Millis, index_ranges, rest_id, task_of
-from cockpit.model.job import ENDED, ArrayTask, Job, JobState, Suspension
+from cockpit.model.job import ENDED, ArrayTask, Job, JobState
 
 
 class Listed:

@@ -8,7 +8,7 @@ from datetime import tzinfo
 from cockpit.backends.slurm.mapping import states, values
 from cockpit.backends.slurm.mapping.hostlist import hosts
 from cockpit.backends.slurm.mapping.records import blocks, words
-from cockpit.model.view import StepRow
+from cockpit.model.jobdetail import StepRow
 
 
 def beside(accounted: Sequence[StepRow], running: Sequence[StepRow]) -> tuple[StepRow, ...]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from cockpit.backends.slurm.mapping import values
-from cockpit.model.job import EndCause, ExitStatus, JobState
+from cockpit.model.attempt import EndCause, ExitStatus
+from cockpit.model.job import JobState
 
 _STATES = {
     "PENDING": JobState.QUEUED,

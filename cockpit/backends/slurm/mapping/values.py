@@ -6,9 +6,9 @@ import re
 from datetime import datetime, tzinfo
 from functools import lru_cache
 
+from cockpit.model.attempt import ExitStatus
 from cockpit.model.cluster import Tres
 from cockpit.model.ids import Millis
-from cockpit.model.job import ExitStatus
 
 NOTHING = frozenset({"", "N/A", "n/a", "(null)", "NONE", "None", "Unknown", "UNLIMITED", "INFINITE", "NOT_SET", "ALL"})
 """Words for what is not there. Where one of them is a value of its own, the reader of that field knows."""

@@ -1,0 +1,64 @@
+"""How large a spec's fields may be, and how many of something there may be."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from cockpit.model.rules.pools import MOST_HELPERS
+from cockpit.model.spec import DAY_SECONDS
+from cockpit.model.text import visible
+
+
+class Bounds(NamedTuple):
+    """A closed range of integers."""
+
+    low: int
+    high: int
+    unit: str = ""
+
+    def error(self, value: int) -> str | None:
+        if self.low <= value <= self.high:
+            return None
+        return f"{visible(str(value))}{self.unit} is not between {self.low}{self.unit} and {self.high}{self.unit}"
+
+
+NODES = Bounds(1, 10_000)
+PARAMETER_SERVERS = Bounds(0, MOST_HELPERS)
+CPUS = Bounds(1, 65_536)
+MEMORY_MIB = Bounds(1, 1 << 30, " MiB")
+CARDS = Bounds(0, 1024)
+TIME_LIMIT_SECONDS = Bounds(1, 3660 * DAY_SECONDS, " s")
+GRACE_SECONDS = Bounds(0, DAY_SECONDS, " s")
+WAIT_SECONDS = Bounds(1, 366 * DAY_SECONDS, " s")
+PRICE_MILLI = Bounds(0, 1_000_000_000)
+"""Of a node, in thousandths of whatever its label counts in."""
+WINDOW_SECONDS = Bounds(1, 366 * DAY_SECONDS, " s")
+TOLERATION_SECONDS = Bounds(0, DAY_SECONDS, " s")
+RESTARTS = Bounds(0, 1000)
+"""Of restarts, and of resumes."""
+NICE = Bounds(-2_147_483_645, 2_147_483_645)
+"""As Slurm's."""
+SITE_FACTOR = NICE
+MOMENT = Bounds(0, 253_402_300_799_999, " ms")
+"""1970 to 9999."""
+ARRAY_INDEX = Bounds(0, 4_000_000)
+"""As Slurm's largest MaxArraySize."""
+DIRECT_PRIORITY = Bounds(1, (1 << 32) - 2)
+"""Of a priority that an administrator sets; 0 means held in Slurm, and has a verb of its own here."""
+
+MOST_SPECS = 64
+MOST_CARD_MODELS = 64
+MOST_PINS = NODES.high
+MOST_LABELS = 64
+MOST_VARIABLES = 1000
+MOST_PARTITIONS = 64
+MOST_DEPENDENCIES = 1000
+MOST_TASKS = 100_000
+"""Of one array; nothing larger is even counted out."""
+LABEL_LENGTH = 253
+VALUE_BYTES = 64 * 1024
+"""Of one environment variable; Linux takes 128 KiB for `NAME=value`."""
+ENVIRONMENT_BYTES = 512 * 1024
+"""Of all of them; with the command it must fit into Linux's two MiB for a new program."""
+
+VARIABLE_PATTERN = r"^[A-Za-z_][A-Za-z0-9_]{0,254}$"

@@ -1,0 +1,108 @@
+"""What is wrong between a spec's fields that are each fine."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from cockpit.model.rules.bounds import MOST_SPECS
+from cockpit.model.rules.kinds import kind_conflicts
+from cockpit.model.rules.mounts import mount_conflicts
+from cockpit.model.rules.pools import pool_conflicts, sweep_conflicts
+from cockpit.model.spec import JobSpec, Mode
+from cockpit.model.text import visible
+
+
+def conflict_errors(spec: JobSpec) -> list[str]:
+    """All of it, each error led by the path of the field that has to change."""
+    found = (
+        *_conflicts(spec),
+        *_mode_conflicts(spec),
+        *pool_conflicts(spec),
+        *sweep_conflicts(spec),
+        *_staging_conflicts(spec),
+        *_elastic_conflicts(spec),
+        *_again_conflicts(spec),
+        *kind_conflicts(spec),
+    )
+    return [f"{path}: {error}" for path, error in found]
+
+
+def _conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
+    if spec.node_names:
+        for path, value in (("pool", spec.pool), ("driver_version", spec.driver_version)):
+            if value is not None:
+                yield path, f"cannot stand beside node_names, which already say where; remove {path} or node_names"
+    if spec.driver_version is not None and not any(alternative.card_milli for alternative in spec.specs):
+        yield "driver_version", "needs a spec with cards; add cards or remove driver_version"
+    for index, alternative in enumerate(spec.specs[:MOST_SPECS]):
+        if alternative.card_models and not alternative.card_milli:
+            yield f"specs[{index}].card_models", "needs cards; add cards: 1 (or more), or remove card_models"
+    least = (spec.begin_at or 0) + (0 if spec.limit_by_default else 1000 * spec.time_limit_seconds)
+    if spec.begin_at is not None and spec.deadline_at is not None and spec.deadline_at < least:
+        yield "deadline", "comes before begin_at and the time limit are over; make it later, or one of them smaller"
+    yield from mount_conflicts(spec)
+    for path, names in (("node_names", spec.node_names), ("partitions", spec.partitions)):
+        for name in _repeated(names):
+            yield path, f'the name "{visible(name)}" is there twice; each may be there once'
+
+
+def _staging_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
+    if not spec.staging:
+        return
+    if not spec.datasets:
+        yield "staging", "has nothing to copy; add datasets, or remove staging"
+    for index, each in enumerate(spec.datasets):
+        if not each.read_only:
+            yield f"datasets[{index}].read_only", "must be true with staging: what is written to a copy is lost"
+
+
+def _mode_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
+    if spec.mode is Mode.STANDALONE and spec.nodes != 1:
+        others = ", ".join(mode for mode in Mode if mode is not Mode.STANDALONE)
+        yield "mode", f"standalone has one node, and there are {spec.nodes}; write nodes: 1, or one of {others}"
+    if spec.mode not in {None, Mode.STANDALONE} and spec.divide_over_clusters:
+        yield "mode", "cannot stand beside divide_over_clusters: containers of two clusters do not reach each other"
+
+
+def _elastic_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
+    elastic = spec.elastic
+    if elastic is None:
+        return
+    least, wanted, most = elastic.min_workers, elastic.workers, elastic.max_workers
+    if least > wanted:
+        yield "elastic.min_workers", f"{least} is more than the {wanted} workers that it starts with; give at most that"
+    if most < wanted:
+        yield "elastic.max_workers", f"{most} is less than the {wanted} workers that it starts with; give at least that"
+    if spec.nodes != wanted:
+        yield "nodes", f"{spec.nodes} is not elastic.workers ({wanted}), and each worker has a node; leave nodes out"
+    if elastic.max_price_milli is not None and not elastic.spot:
+        yield "elastic.max_price", "is for spot nodes; write spot: true, or remove it"
+    if elastic.supervised and not elastic.best_effort:
+        yield "elastic.supervised", "is for best-effort workers, all others are told anyway; remove it"
+    if elastic.best_effort and spec.exclusive:
+        yield "exclusive", "cannot stand beside elastic.best_effort, which asks for nothing; remove one of them"
+    if elastic.launcher_selector and not spec.has_launcher:
+        yield "elastic.launcher_selector", "is for jobs with a launcher; write mode: horovod, or remove it"
+    if spec.divide_over_clusters:
+        yield "elastic", "cannot stand beside divide_over_clusters: a job that is divided keeps its size; remove one"
+
+
+def _again_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
+    resume = spec.resume
+    if spec.restart is not None and resume is not None:
+        yield "restart", "cannot stand beside resume, which begins it again too; remove one of them"
+    elif spec.restart is not None and spec.elastic is not None:
+        yield "restart", "cannot stand beside elastic, which has a job_restart_policy; remove one of them"
+    if resume is None:
+        return
+    if spec.pool is None:
+        yield "resume", "needs a dedicated pool of nodes; add pool, or remove resume"
+    if resume.elastic is not None and resume.elastic.min_nodes > spec.nodes:
+        yield "resume.elastic.min_nodes", f"{resume.elastic.min_nodes} is more than the job's {spec.nodes} nodes"
+    elif spec.elastic != resume.sizes(spec.nodes):
+        yield "resume", "cannot stand beside elastic; write resume.elastic with min_nodes, or remove one of them"
+
+
+def _repeated(names: Iterable[str]) -> list[str]:
+    return [name for name, count in Counter(names).items() if count > 1]
