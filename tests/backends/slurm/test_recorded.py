@@ -19,7 +19,7 @@ from cockpit.formats.snapshotfile import read_snapshot, write_snapshot
 from cockpit.model.accounts import Limits, assoc_key
 from cockpit.model.asking import WantedLimit
 from cockpit.model.directives import MoveToTop
-from cockpit.model.ids import JobId, rest_id, task_id
+from cockpit.model.ids import JobId, Millis, rest_id, task_id
 from cockpit.model.job import JobState
 from cockpit.model.node import NodeState
 from cockpit.model.priority import WeightChanges
@@ -34,6 +34,7 @@ from cockpit.model.reasons import (
     PartitionRule,
     Told,
     WaitsForJob,
+    WouldDelay,
 )
 from cockpit.model.spec import Access
 from cockpit.present.columns import Context
@@ -269,7 +270,7 @@ async def test_a_snapshot_carries_the_clusters_figures_and_gives_the_cores_own(r
 @pytest.mark.req("SL-13")
 def test_the_cores_figures_stand_where_it_means_what_slurm_says() -> None:
     too_long = PartitionRefuses("urgent", PartitionRule.MAX_TIME, "3600", "18000")
-    waits = NotEnoughFree(1, 4000, 0)
+    waits = WouldDelay(JobId(9), Millis(1))
     tiers = "Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions"
     assert with_figures(Told("PartitionTimeLimit"), too_long) == too_long
     assert with_figures(Told(tiers), waits) == waits
