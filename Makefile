@@ -5,7 +5,7 @@ SHELL := /bin/bash
 PYTHON_IN_VENV := .venv/bin/python
 SOURCES := $(shell find cockpit tests themes fixtures -type f -not -name '*.pyc')
 
-.PHONY: help setup run test real-slurm-new check format-check lint types imports architecture bench pictures requirements sizes format clean
+.PHONY: help setup run test real-slurm check format-check lint types imports architecture bench pictures requirements sizes format clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | column -t -s "$$(printf '\t')"
@@ -27,8 +27,8 @@ run: setup ## open the cockpit on this machine
 test: setup ## all tests; one file: make test TESTS=tests/sched
 	@PYTHONDONTWRITEBYTECODE= $(PYTHON_IN_VENV) -m pytest -n 4 --dist loadgroup --requirements=.requirements.json $(TESTS)
 
-real-slurm-new: ## the tests of a real Slurm against Debian trixie's 24.11, in a chroot below /var/tmp; as root
-	@tools/real-slurm-new $(TESTS)
+real-slurm: ## the tests of a real Slurm of another Debian (RELEASE=trixie, forky, bullseye) in a chroot; as root
+	@tools/real-slurm $(TESTS)
 
 check: format-check lint types imports architecture ## format, lint, types, import contracts, architecture tests
 

@@ -101,7 +101,7 @@ class Acts:
         try:
             await self._judge(op, args)
             if isinstance(args, messages.EditArgs):
-                changes = acts.edit(await self._job(args.job, None), args.spec)
+                changes = acts.edit(await self._job(args.job, None), args.spec, await self._reading.version())
                 return [await self._naming(each, args.job) for each in changes]
             if isinstance(args, messages.ExtendArgs):
                 return extension(await self._job(args.job, None), args.seconds, admin=await self.is_admin())

@@ -100,7 +100,7 @@ class Reading:
         return self._once("details", printed, lambda: placements.details(printed.stdout, gres))
 
     async def reservations(self) -> tuple[Reservation, ...]:
-        printed = await self._answers.ask(reservations.COMMAND, self.manners.reservations)
+        printed = await self._optional("scontrol show reservation", reservations.COMMAND, self.manners.reservations)
         return self._once("reservations", printed, lambda: tuple(reservations.reservations(printed.stdout, UTC)))
 
     async def licences(self) -> tuple[licences.Licence, ...]:

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from cockpit.backends.slurm.mapping import account_acts, acts
 from cockpit.backends.slurm.mapping.acts import CannotBe
+from cockpit.backends.slurm.mapping.jobs import Listed
 from cockpit.backends.slurm.mapping.script import submission
 from cockpit.backends.slurm.wire.ssh import remote_line
 from cockpit.model import accountchange as change
@@ -19,6 +20,7 @@ from cockpit.model.asking import SiteFactor, WantedLimit
 from cockpit.model.ids import JobId, Millis, task_id
 from cockpit.model.spec import Array, DebugHold, Dependency, DependencyKind, NodeSpec, PriorityWord, Volume
 from cockpit.protocol import messages
+from tests.backends.slurm.test_values import a_record
 from tests.builders import a_spec
 from tests.hostile import HOSTILE
 
@@ -129,3 +131,12 @@ def test_a_remote_shell_reads_the_words_as_they_are(words: list[str]) -> None:
     line = remote_line(["printf", "%s\\0", *words])
     told = subprocess.run(["sh", "-c", line], capture_output=True, check=True).stdout
     assert told.split(b"\0")[:-1] == [each.encode() for each in words]
+
+
+@pytest.mark.req("SL-02", "SL-20")
+def test_whole_nodes_are_changed_until_26_05_fixes_them() -> None:
+    job = Listed(a_record(), None).job
+    (command,) = acts.edit(job, replace(job.spec, exclusive=True), (24, 11, 5))
+    assert command.argv[-1] == "OverSubscribe=no"
+    with pytest.raises(CannotBe, match="Slurm changes no exclusive of a job that waits"):
+        acts.edit(job, replace(job.spec, exclusive=True), (26, 5, 5))

@@ -104,6 +104,12 @@ async def test_what_it_does_not_tell_is_told_of(commands: RestCommands) -> None:
         await commands.open_shell(("srun",), ShellRequest(job=JobId(1)))
 
 
+@pytest.mark.req("SL-02")
+async def test_an_address_that_this_version_lacks_is_told_as_such(commands: RestCommands) -> None:
+    printed = await commands.run(("scontrol", "-o", "show", "licenses"), seconds=5)
+    assert (printed.code, printed.stderr) == (1, "slurmrestd v0.0.38 tells nothing of it")
+
+
 @pytest.mark.req("SL-21")
 async def test_what_will_be_sent_is_shown_as_a_command(commands: RestCommands, tmp_path: Path) -> None:
     shown = await commands.shown(("scontrol", "hold", "7"), "")

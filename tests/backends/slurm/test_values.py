@@ -206,3 +206,21 @@ def test_twenty_thousand_tasks_that_wait_are_one_record_until_one_is_looked_at()
     assert (looked_at.job.array.index, looked_at.job.array.at_once) == (12_345, 5)
     assert found([listed], task_id(7, 20_000)) is None
     assert len(list(listed.each(1000))) == 1000
+
+
+@pytest.mark.req("SL-02")
+@pytest.mark.parametrize(
+    ("told", "whole"),
+    [
+        ({"OverSubscribe": "NO"}, True),
+        ({"OverSubscribe": "OK"}, False),
+        ({"OverSubscribe": "NO", "Exclusive": "N/A"}, True),
+        ({"OverSubscribe": "NO", "Exclusive": "NO"}, False),
+        ({"OverSubscribe": "NO", "Exclusive": "USER"}, False),
+        ({"OverSubscribe": "NO", "Exclusive": "NODE"}, True),
+        ({"OverSubscribe": "NO", "Exclusive": "TOPO"}, True),
+    ],
+)
+def test_who_has_whole_nodes_is_told_by_another_field_since_26_05(told: dict[str, str], whole: bool) -> None:
+    """As 22.05 and 26.05 print a job with and without --exclusive[=user|topo]."""
+    assert Listed(a_record(Exclusive="") | told, None).job.spec.exclusive is whole

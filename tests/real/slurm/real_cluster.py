@@ -83,6 +83,8 @@ LIMITS = """
 modify qos where name=high set MaxTRESPerUser=gres/gpu=2
 """
 """Of resources that slurmctld tells the database of."""
+SINCE_22 = ("AccountingStoreFlags=job_comment\n", ",gres/shard", ",shard")
+"""What 20.11 has no word for: it keeps comments anyway, and cuts no cards into shards."""
 
 
 def lacking() -> list[str]:
@@ -96,10 +98,13 @@ class RealCluster(SlurmDaemons):
     """Nodes n1 and n2 with four A100 each, those of n2 cut into shards; n3 with eight H100; n4 with one cut by MIG."""
 
     def begin(self) -> None:
+        said = subprocess.run(["slurmd", "-V"], check=True, capture_output=True, text=True).stdout.split()[-1]
+        self.version = tuple(int(each) for each in said.split("."))
+        self.shards = SHARDS if self.version >= (22, 5) else {}
         self._make_people()
         self._nodes = dict(zip(("n1", "n2", "n3", "n4"), free_ports(4), strict=True))
         self._make_cards()
-        self.serve("\n".join([CONF, *self._own_lines(), *self._node_lines(), PARTITIONS]), accounts=ACCOUNTS)
+        self.serve("\n".join([self._conf(), *self._own_lines(), *self._node_lines(), PARTITIONS]), accounts=ACCOUNTS)
         self.keep_accounts(LIMITS)
         for node in self._nodes:
             (self.folder / "spool" / node).mkdir(parents=True)
@@ -192,11 +197,16 @@ class RealCluster(SlurmDaemons):
             for number in range(count):
                 (folder / f"{node}-{number}").touch()
             lines.append(f"NodeName={node} Name=gpu Type={model} File={folder}/{node}-[0-{count - 1}]")
-        lines += [f"NodeName={node} Name=shard Count={count}" for node, count in SHARDS.items()]
+        lines += [f"NodeName={node} Name=shard Count={count}" for node, count in self.shards.items()]
         (self.folder / "gres.conf").write_text("\n".join([*lines, ""]))
-        version = subprocess.run(["slurmd", "-V"], check=True, capture_output=True, text=True).stdout.split()[-1]
-        disabled = int(version.split(".")[0]) >= 23  # 22.05 does not know the word, and does without
+        disabled = self.version >= (23,)  # older ones do not know the word, and do without
         (self.folder / "cgroup.conf").write_text("CgroupPlugin=disabled\n" if disabled else "")
+
+    def _conf(self) -> str:
+        conf = CONF
+        for words in SINCE_22 if self.version < (22, 5) else ():
+            conf = conf.replace(words, "")
+        return conf
 
     def _own_lines(self) -> list[str]:
         return [f"SlurmdSpoolDir={self.folder}/spool/%n", f"SlurmdPidFile={self.folder}/slurmd-%n.pid"]
@@ -205,7 +215,8 @@ class RealCluster(SlurmDaemons):
         sizes = {"n1": (8, 64_000), "n2": (8, 64_000), "n3": (16, 128_000), "n4": (8, 32_000)}
         return [
             f"NodeName={node} NodeHostname=localhost Port={port} CPUs={sizes[node][0]} RealMemory={sizes[node][1]}"
-            f" Gres=gpu:{CARDS[node][0]}:{CARDS[node][1]}" + (f",shard:{SHARDS[node]}" if node in SHARDS else "")
+            f" Gres=gpu:{CARDS[node][0]}:{CARDS[node][1]}"
+            + (f",shard:{self.shards[node]}" if node in self.shards else "")
             for node, port in self._nodes.items()
         ]
 

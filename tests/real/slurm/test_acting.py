@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
+from cockpit.backends.slurm.mapping import acts
 from cockpit.errors import NotRun, RequestRefused
 from cockpit.model.accountchange import AddUser, AssociationChange, LimitsChange
 from cockpit.model.asking import LogRequest, ShellRequest, WantedLimit
@@ -116,14 +117,19 @@ async def test_whatever_slurm_lets_one_change_is_changed(
     waiting = await eventually(lambda: state_of(ada, job), lambda found: found.spec.nice == 70)
     changed = replace(waiting.spec, partitions=("debug",))
     await ada.edit(job, changed)
-    reserved = replace(changed, exclusive=True, deadline_at=Millis(4_102_444_800_000))
+    whole, dated = replace(changed, exclusive=True), replace(changed, deadline_at=Millis(4_102_444_800_000))
     with pytest.raises(RequestRefused, match="only its administrators change `exclusive`"):
-        await ada.edit(job, reserved)
+        await ada.edit(job, whole)
     with pytest.raises(RequestRefused, match="only its administrators change `deadline`"):
-        await ada.edit(job, replace(reserved, exclusive=False))
-    await root.edit(job, reserved)
-    edited = await eventually(lambda: state_of(ada, job), lambda found: found.spec.exclusive)
-    assert edited.spec.partitions == ("debug",)
+        await ada.edit(job, dated)
+    if emptied.version >= acts.EXCLUSIVE_IS_FIXED:
+        with pytest.raises(RequestRefused, match="Slurm changes no exclusive of a job that waits"):
+            await root.edit(job, whole)
+    else:
+        await root.edit(job, whole)
+        await eventually(lambda: state_of(ada, job), lambda found: found.spec.exclusive)
+    await root.edit(job, replace((await state_of(root, job)).spec, deadline_at=dated.deadline_at))
+    assert (await state_of(ada, job)).spec.partitions == ("debug",)
     assert "Deadline=2100-01-01" in (emptied.ask("scontrol", "show", "job", str(job)) or "")
     array = (await ada.job(many)).job
     await ada.edit(many, replace(array.spec, array=Array(array.spec.array.indices, 2)))

@@ -32,6 +32,10 @@ class Command(NamedTuple):
     stdin: str = ""
 
 
+EXCLUSIVE_IS_FIXED = (26, 5)
+"""From this version on OverSubscribe is about CPUs alone, and scontrol has no word for whole nodes."""
+
+
 class CannotBe(Exception):
     """Slurm has no such act, or will say no; the text says why and what to do instead."""
 
@@ -80,14 +84,16 @@ def set_time_limit(job: JobId, task: int | None, limit: WantedLimit) -> Command:
     return _update(job, task, f"TimeLimit={slurm_time(limit.seconds)}")
 
 
-def edit(job: Job, spec: JobSpec) -> list[Command]:
+def edit(job: Job, spec: JobSpec, version: tuple[int, ...]) -> list[Command]:
     """Everything that differs, in one update; how many tasks of an array run at once is the whole array's. Raises
-    `CannotBe` for what Slurm changes in no waiting job."""
+    `CannotBe` for what Slurm of this version changes in no waiting job."""
     changes = list(_changes(job.spec, spec))
     found = [_update(job.id, None, *changes)] if changes else []
     if job.array is not None and spec.array is not None and spec.array.at_once != job.array.at_once:
         found.append(_update(job.array.array, None, f"ArrayTaskThrottle={spec.array.at_once}"))
     fixed = [name for name in ("command", "output", "env", "algorithm", "array") if _differs(job.spec, spec, name)]
+    if version >= EXCLUSIVE_IS_FIXED and spec.exclusive != job.spec.exclusive:
+        fixed.append("exclusive")
     if fixed:
         raise CannotBe(
             f"Slurm changes no {' and no '.join(fixed)} of a job that waits: cancel it and submit a copy (clone)."

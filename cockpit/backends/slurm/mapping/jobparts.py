@@ -73,7 +73,7 @@ def spec(fields: Fields, begin: Millis | None, shards: int) -> JobSpec:
         mode=Mode.SLURM if node_count(fields) > 1 else None,
         specs=(node_spec(fields, shards),),
         node_names=hosts(values.text(fields.get("ReqNodes", ""))),
-        exclusive=fields.get("OverSubscribe", "") in {"NO", "EXCLUSIVE"},
+        exclusive=exclusive(fields),
         time_limit_seconds=limit_seconds(fields),
         home=HomeAccess.RW,
         account=values.text(fields["Account"]) or None,
@@ -85,6 +85,13 @@ def spec(fields: Fields, begin: Millis | None, shards: int) -> JobSpec:
         array=Array(numbers(indices), int(at_once) if at_once.isdigit() else 0) if array[:1].isdigit() else None,
         reservation=values.text(fields.get("Reservation", "")),
     )
+
+
+def exclusive(fields: Fields) -> bool:
+    """Until 26.05 whoever shares its CPUs with nobody has whole nodes; since then a field of its own says so, and
+    OverSubscribe=NO is everybody's."""
+    whole = values.text(fields.get("Exclusive", ""))
+    return whole in {"NODE", "TOPO"} if whole else fields.get("OverSubscribe", "") in {"NO", "EXCLUSIVE"}
 
 
 def _nice(printed: str) -> int:

@@ -45,6 +45,7 @@ FIELDS = (
     "Feature",
     "ReqNodes",
     "OverSubscribe",
+    "Exclusive",
     "exit_code",
     "RestartCnt",
     "WorkDir",
@@ -52,7 +53,8 @@ FIELDS = (
     "STDOUT",
     "Comment",
 )
-"""By the names that 20.11 and later take for -O. A version that lacks one is asked without it."""
+"""By the names that 20.11 and later take for -O, `Exclusive` from 26.05 on. A version that lacks one is asked without
+it."""
 
 
 def command(fields: Sequence[str] = FIELDS) -> tuple[str, ...]:

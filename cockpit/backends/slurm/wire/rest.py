@@ -82,7 +82,7 @@ class RestCommands:
         version = await self._known_version()
         asked = question(argv, version, await self._cluster_name() if argv[-1] == "config" else "")
         if asked is None:
-            return Printed("", f"slurmrestd v0.0.{version} tells nothing of it", 1)
+            return Printed("", _no_word(version), 1)
         wanted = Request("GET", asked.area, asked.path, params=asked.params)
         answer, wrong = await self._told(wanted)
         return Printed("" if wrong else asked.printed(answer), wrong, 1 if wrong else 0)
@@ -126,7 +126,10 @@ class RestCommands:
 
     async def _told(self, wanted: Request) -> tuple[Mapping[str, Any], str]:
         """The answer, and what is wrong by Slurm's own words; empty: nothing."""
-        reply = await self._sent(wanted, await self._known_version())
+        version = await self._known_version()
+        reply = await self._sent(wanted, version)
+        if reply.status == NOT_FOUND and not reply.body.lstrip().startswith(b"{"):  # of an address; of a job it is JSON
+            return {}, _no_word(version)
         answer = _parsed(reply)
         return answer, "; ".join(_errors(answer)) or (f"HTTP status {reply.status}" if reply.status >= 400 else "")
 
@@ -184,6 +187,10 @@ def expiry(token: str) -> Millis | None:
         return Millis(int(told["exp"]) * 1000)
     except (LookupError, ValueError, TypeError, msgspec.DecodeError):
         return None
+
+
+def _no_word(version: int) -> str:
+    return f"slurmrestd v0.0.{version} tells nothing of it"
 
 
 def _parsed(reply: http.Reply) -> Mapping[str, Any]:
