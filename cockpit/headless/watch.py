@@ -9,9 +9,12 @@ from typing import Generic, TypeVar
 from cockpit.headless.output import chosen_columns, chosen_rows, row_filter
 from cockpit.headless.records import JSON_VERSION, encoded_lines, record_type, records
 from cockpit.headless.services import Call
-from cockpit.model.ids import JobId
+from cockpit.model.ids import JobId, member_of
 from cockpit.model.jobrow import JobRow
+from cockpit.model.view import ClusterState
 from cockpit.present.columns import Column, Context, Table
+from cockpit.present.folding import own_ids
+from cockpit.present.safe import safe
 from cockpit.present.tables.events import EVENTS
 from cockpit.present.tables.jobs import JOBS
 
@@ -66,22 +69,40 @@ async def watch_events(call: Call, job: JobId | None) -> None:
         _tell(call, records(record, columns, chosen_rows(EVENTS, came, call.args, now), now), [])
 
 
-async def watch_jobs(call: Call, context: Context) -> None:
+async def watch_jobs(call: Call, context: Context, *, several: bool = False) -> None:
     """`{"version": 1, "change": "row", "row": {…}}` and `{"version": 1, "change": "gone", "id": 7}` until interrupted.
 
-    A row that stops passing the filter is gone too.
+    A row that stops passing the filter is gone too. `several`: of all clusters, each job by the id that it has on its
+    own; what is gone says of which, as rows do, and a cluster that falls silent is told of on stderr.
     """
     gc.enable()
     columns = _columns(call, JOBS)
     matches = row_filter(JOBS, call.args)
-    shown: set[JobId] = set()
+    shown: dict[JobId, dict[str, object]] = {}
+    silent: set[str] = set()
     record = record_type(columns)
     async for delta in call.backend.watch_jobs():
         now = call.context(user=context.user)
         rows = [row for row in delta.changed if matches(row, now)]
         gone = _gone(shown, delta.changed, rows, delta.removed)
-        shown.update(row.id for row in rows)
-        _tell(call, records(record, columns, rows, now), [{"id": job} for job in gone])
+        shown.update((row.id, _name(row, several=several)) for row in rows)
+        _tell(call, records(record, columns, own_ids(rows) if several else rows, now), gone)
+        if several:
+            silent = await _told_of_the_silent(call, silent)
+
+
+async def _told_of_the_silent(call: Call, known: set[str]) -> set[str]:
+    """Those that do not answer; what is new about that is said."""
+    rows = [row for row in await call.backend.clusters() if row.state is ClusterState.SILENT]
+    for row in rows:
+        if row.name not in known:
+            call.streams.say(f"{safe(row.name)} does not answer: {safe(row.reason)}")
+    return {row.name for row in rows}
+
+
+def _name(row: JobRow, *, several: bool) -> dict[str, object]:
+    """What tells the row from all others."""
+    return {"id": member_of(row.id)[1], "clusters": row.clusters} if several else {"id": row.id}
 
 
 def _columns(call: Call, table: Table) -> tuple[Column, ...]:
@@ -97,10 +118,12 @@ def _tell(call: Call, rows: Iterable[object], gone: Iterable[dict[str, object]])
 
 
 def _gone(
-    shown: set[JobId], changed: tuple[JobRow, ...], rows: list[JobRow], removed: tuple[JobId, ...]
-) -> list[JobId]:
-    """Ids that were shown and are not to be shown any more; they leave `shown`."""
+    shown: dict[JobId, dict[str, object]],
+    changed: tuple[JobRow, ...],
+    rows: list[JobRow],
+    removed: tuple[JobId, ...],
+) -> list[dict[str, object]]:
+    """Those that were shown and are not to be shown any more; they leave `shown`."""
     passing = {row.id for row in rows}
-    gone = [job for job in (*(row.id for row in changed if row.id not in passing), *removed) if job in shown]
-    shown.difference_update(gone)
-    return gone
+    gone = (*(row.id for row in changed if row.id not in passing), *removed)
+    return [shown.pop(job) for job in gone if job in shown]

@@ -42,6 +42,7 @@ def rest_id(number: int) -> JobId:
 
 _MEMBER_BIT = 53
 _OWN = (1 << _MEMBER_BIT) - 1
+_SENIORITY_BITS = _MEMBER_BIT + _NUMBER_BITS + 1
 
 
 def member_id(member: int, job: int) -> JobId:
@@ -61,6 +62,19 @@ def task_of(job: int) -> tuple[int, int | None]:
     if not job & _FOREIGN:
         return job, None
     return (job ^ _FOREIGN) >> _NUMBER_BITS, job & _NUMBER
+
+
+def seniority(job: int) -> int:
+    """What jobs are put in order of submission by: a task stands where its array's number does, whichever kind of id it
+    has, and the jobs of one member before those of the next. No two ids have the same."""
+    number, index = task_of(job)
+    place = 0 if index is None else index + 1
+    return job >> _MEMBER_BIT << _SENIORITY_BITS | number << _NUMBER_BITS + 1 | place
+
+
+def is_apart(job: int) -> bool:
+    """Whether `seniority` may order ids otherwise than by their own size once this one is among them."""
+    return job >= _FOREIGN
 
 
 def job_words(job: int) -> str:

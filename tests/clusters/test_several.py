@@ -60,8 +60,6 @@ def test_one_list_of_all_their_jobs_by_their_own_ids(capfd: pytest.CaptureFixtur
 def test_a_job_is_named_with_its_cluster(capfd: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["job", "new:47", "-o", "json"]) == 0
     assert '"name":"stage1"' in capfd.readouterr().out.replace(" ", "")
-    assert cli.main(["jobs", "-c", "all", "--watch"]) == 64
-    assert "--watch follows the jobs of one cluster" in capfd.readouterr().err
 
 
 def test_without_any_there_is_this_machines_own(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from cockpit.backends.base import JobsDelta
 from cockpit.model.cluster import Reservation
-from cockpit.model.ids import JobId, NodeName
-from cockpit.model.view import HoldRow
+from cockpit.model.ids import JobId, NodeName, member_id
+from cockpit.model.view import ClusterRow, ClusterState, HoldRow
 from tests.doubles.account_tree import account_tree
 from tests.doubles.hostile_cluster import queues
 from tests.doubles.samples import HOUR, NOW, failed_row, five_jobs, job_row, queued_row
@@ -55,6 +55,26 @@ def test_watch_writes_a_line_for_each_change_that_passes(desk: Desk) -> None:
         4711,
         4699,
     ]
+
+
+@pytest.mark.req("UI-40", "UI-10")
+def test_jobs_of_all_clusters_are_followed_by_their_own_ids(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [replace(job_row(member_id(each, 7)), clusters=(name,)) for each, name in ((1, "lab"), (2, "campus"))]
+    mute = ClusterRow(name="far", way="ssh://far", state=ClusterState.SILENT, reason="far cannot be reached.\x1b[31m")
+    desk.backend.deltas = [JobsDelta((), (), 0), JobsDelta(tuple(rows), (), 1), JobsDelta((), (rows[1].id,), 2)]
+
+    async def clusters() -> list[ClusterRow]:
+        return [mute]
+
+    monkeypatch.setattr(desk.backend, "clusters", clusters, raising=False)
+    done = desk("jobs", "-c", "all", "--watch", "--columns", "id,clusters")
+    assert [msgspec.json.decode(line) for line in done.lines] == [
+        {"version": 1, "change": "row", "row": {"id": 7, "clusters": ["lab"]}},
+        {"version": 1, "change": "row", "row": {"id": 7, "clusters": ["campus"]}},
+        {"version": 1, "change": "gone", "id": 7, "clusters": ["campus"]},
+    ]
+    assert done.err.count("far does not answer: far cannot be reached.") == 1
+    assert "\x1b" not in done.err
 
 
 @pytest.mark.req("UI-40")

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from cockpit.model.ids import JobId
+from cockpit.model.ids import JobId, task_id
 from cockpit.model.node import Card, NodeState
 from cockpit.model.spec import NodeSpec
 from cockpit.model.view import CardLoad, SliceUse
@@ -79,3 +79,10 @@ def test_a_job_that_one_may_not_see_has_no_number() -> None:
     assert CARDS.find("job").facts([hidden], context) == [None]
     assert CARDS.find("usage").facts([hidden], context) == ["1:-"]
     assert hidden.state is CardState.ALLOCATED
+
+
+@pytest.mark.req("UI-05", "SL-11")
+def test_a_task_is_named_as_people_name_it() -> None:
+    rows = card_rows(node(use(0, None, 1000, job=task_id(27, 2))), ANY)
+    (column,) = (each for each in CARDS.columns if each.id == "job")
+    assert column.texts(rows, Context(now=NOW))[:2] == ["27_2", "–"]

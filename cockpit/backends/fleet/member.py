@@ -116,17 +116,20 @@ class Member:
         self._connection = Connection(Phase.CONNECTED, good_at=good)
 
     async def follow(self, changed: Callable[[JobsDelta], None]) -> None:
-        """Never ends. `changed` gets every change of its jobs, in the fleet's words."""
+        """Never ends. `changed` gets every change of its jobs, in the fleet's words; and one of nothing where it falls
+        silent or answers again."""
         while True:
+            before = self._connection
             try:
                 backend = await self.backend()
             except CockpitError:
+                self._tell_of_standing(before, changed)
                 await asyncio.sleep(RETRY_SECONDS)
                 continue
             async with asyncio.TaskGroup() as watching:
                 watching.create_task(self._follow_jobs(backend, changed))
                 watching.create_task(self._follow_figures(backend))
-                watching.create_task(self._follow_standing(backend))
+                watching.create_task(self._follow_standing(backend, changed))
 
     async def _follow_jobs(self, backend: LiveBackend, changed: Callable[[JobsDelta], None]) -> None:
         async for delta in backend.watch_jobs():
@@ -141,9 +144,14 @@ class Member:
         async for overview in backend.overviews():
             self.overview = overview
 
-    async def _follow_standing(self, backend: LiveBackend) -> None:
+    async def _follow_standing(self, backend: LiveBackend, changed: Callable[[JobsDelta], None]) -> None:
         async for connection in backend.connections():
-            self._connection = connection
+            before, self._connection = self._connection, connection
+            self._tell_of_standing(before, changed)
+
+    def _tell_of_standing(self, before: Connection, changed: Callable[[JobsDelta], None]) -> None:
+        if self._connection.phase is not before.phase:
+            changed(JobsDelta((), (), 0))
 
     def in_fleet(self, rows: Iterable[JobRow]) -> Iterable[JobRow]:
         """Rows that say whose they are."""

@@ -21,7 +21,7 @@ from cockpit.backends.slurm.mapping.accounting import Past
 from cockpit.backends.slurm.mapping.holding import holds
 from cockpit.backends.slurm.mapping.ids import slurm_id
 from cockpit.backends.slurm.mirror import Mirror, with_ended
-from cockpit.backends.slurm.past import HISTORY, RECENTLY, ended_jobs, jobs_between, look_up
+from cockpit.backends.slurm.past import HISTORY, RECENTLY, ended_jobs, jobs_between, look_up, look_up_waiting
 from cockpit.backends.slurm.ranking import all_tasks_counted, printed_of, shares_shown, site_factors
 from cockpit.backends.slurm.ranking import priorities as in_order
 from cockpit.backends.slurm.reading import Reading
@@ -138,7 +138,7 @@ class SlurmBackend(Verbs):
         return list(holds(kept))
 
     async def explain(self, job: JobId, *, task: int | None = None) -> forecast.Outlook:
-        known = await look_up(self._reading, job, task)
+        known = await look_up_waiting(self._reading, job, task)
         return await outlook(self._reading, self._mirror, known, await self._all_rows())
 
     async def starts(self, jobs: Sequence[JobId]) -> list[forecast.Expected]:

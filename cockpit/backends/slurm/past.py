@@ -12,7 +12,7 @@ from cockpit.backends.slurm.mapping.ids import job_id, slurm_id
 from cockpit.backends.slurm.mapping.jobs import Found, found
 from cockpit.engine.views.spending import ended_job
 from cockpit.errors import RequestRefused
-from cockpit.model.ids import JobId, Millis
+from cockpit.model.ids import JobId, Millis, task_of
 from cockpit.model.refusal import Refusal, RefusalKind
 
 if TYPE_CHECKING:
@@ -37,6 +37,15 @@ async def look_up(reading: Reading, job: JobId, task: int | None = None) -> Foun
     if past is None:
         raise RequestRefused(Refusal(RefusalKind.NOT_FOUND, f"There is no job {slurm_id(job, task)}."))
     return Found(_with_use(past.job, past.used), None, past.fields)
+
+
+async def look_up_waiting(reading: Reading, job: JobId, task: int | None = None) -> Found:
+    """As `look_up`, but that an array's own id stands for those of its tasks that still wait, where any do."""
+    if task is None and task_of(job)[1] is None:
+        for each in await reading.jobs():
+            if each.waits and each.array is not None and each.array.array == job:
+                return Found(each.job, each)
+    return await look_up(reading, job, task)
 
 
 async def ended_jobs(reading: Reading, since: Millis | None, until: Millis | None, user: str) -> list[EndedJob]:

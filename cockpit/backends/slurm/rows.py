@@ -14,7 +14,7 @@ from cockpit.backends.slurm.mapping.reasons import reason
 from cockpit.engine.views.rows import job_row
 from cockpit.model.cluster import Reservation
 from cockpit.model.forecast import Holding
-from cockpit.model.ids import JobId, Millis
+from cockpit.model.ids import JobId, Millis, seniority
 from cockpit.model.job import ENDED, OCCUPYING, Job, JobState
 from cockpit.model.jobrow import JobRow
 from cockpit.model.node import Node
@@ -47,8 +47,8 @@ class Rows:
         """The job that a row is about."""
         return self._made[job][0].job
 
-    def _seniority(self, job: JobId) -> tuple[Millis, JobId]:
-        return self._made[job][1].submitted_at, job
+    def _seniority(self, job: JobId) -> tuple[Millis, int]:
+        return self._made[job][1].submitted_at, seniority(job)
 
     def _row(self, each: Listed, reservations: Mapping[str, Reservation], now: Millis) -> JobRow:
         expected = each.starts_at if each.starts_at is not None and each.starts_at > now else None

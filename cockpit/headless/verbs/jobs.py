@@ -27,12 +27,10 @@ async def run(call: Call) -> int:
     if call.args.watch and call.args.fold:
         raise UsageError("--watch tells of each job; --fold is for the list")
     every = call.args.cluster == EVERY_CLUSTER
-    if call.args.watch and every:
-        raise UsageError("--watch follows the jobs of one cluster; `cockpit -c all` follows all of them on a screen")
     if call.args.watch:
         from cockpit.headless.watch import watch_jobs
 
-        await watch_jobs(call, call.context(user=user))
+        await watch_jobs(call, call.context(user=user), several=every)
     else:
         rows = await call.backend.jobs(ended=call.args.all)
         whole = not call.args.filter

@@ -7,6 +7,7 @@ from typing import Final
 from cockpit.model.spec import WHOLE_CARD
 from cockpit.present.card_rows import CardRow, CardState
 from cockpit.present.columns import Column, Context, Kind, Table
+from cockpit.present.references import job_cell
 
 UNMEASURED, HARDWARE_SLICED = "n/a", "n/a (MIG)"
 
@@ -70,6 +71,7 @@ CARDS: Final = Table(
             Kind.INTEGER,
             "Who holds it",
             derive=lambda row, _: row.job or None,
+            words=lambda row, _: job_cell(row.job),
             nullable=True,
             aliases=("id",),
         ),

@@ -7,6 +7,7 @@ from typing import Final
 from cockpit.model.events import EventRecord
 from cockpit.present.columns import Column, Context, Kind, Table
 from cockpit.present.events.sentences import event_job, event_kind, event_sentence
+from cockpit.present.references import job_cell
 
 
 def job(row: EventRecord, _: Context) -> int | None:
@@ -28,7 +29,16 @@ EVENTS: Final = Table(
     columns=(
         Column("seq", "SEQ", Kind.INTEGER, "From 1, without gaps", field="seq"),
         Column("at", "AT", Kind.MOMENT, "When", field="at"),
-        Column("job", "JOB", Kind.INTEGER, "The job it is about", derive=job, nullable=True, aliases=("id",)),
+        Column(
+            "job",
+            "JOB",
+            Kind.INTEGER,
+            "The job it is about",
+            derive=job,
+            words=lambda row, context: job_cell(job(row, context)),
+            nullable=True,
+            aliases=("id",),
+        ),
         Column("actor", "ACTOR", Kind.TEXT, "Who asked, or the engine", field="actor", aliases=("user",)),
         Column("event", "EVENT", Kind.TEXT, "The journal's word for it", derive=kind, aliases=("type",), spare=True),
         Column("sentence", "WHAT", Kind.TEXT, "What happened", derive=sentence),

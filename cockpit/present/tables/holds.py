@@ -8,6 +8,7 @@ from cockpit.model.job import JobState
 from cockpit.model.view import HoldRow
 from cockpit.present import units
 from cockpit.present.columns import Column, Context, Kind, Table
+from cockpit.present.references import job_cell
 from cockpit.present.states import seconds_left
 
 
@@ -38,7 +39,7 @@ HOLDS: Final = Table(
     help="Failed containers that are kept for a look inside",
     empty="No kept containers: nothing that asked for a terminal has failed lately.",
     columns=(
-        Column("id", "ID", Kind.INTEGER, "The job", field="job"),
+        Column("id", "ID", Kind.INTEGER, "The job", field="job", words=lambda row, _: job_cell(row.job)),
         Column("name", "NAME", Kind.TEXT, "The job's name", field="name"),
         Column("user", "USER", Kind.TEXT, "Who submitted it", field="user", aliases=("creator",)),
         Column(

@@ -14,6 +14,7 @@ from cockpit.present.job_values import REASON_SCHEMA, reason_json
 from cockpit.present.moments import iso
 from cockpit.present.outlook import prediction, until, what_if
 from cockpit.present.reasons import reason_sentence
+from cockpit.present.references import job_cell
 from cockpit.present.safe import safe
 
 RECORDS: Final = {"type": "array", "items": {"type": "object"}}
@@ -124,7 +125,15 @@ def _awaited(outlook: Outlook, each: Awaited) -> dict[str, Any]:
 
 
 _COLUMNS: Final = (
-    Column("id", "ID", Kind.INTEGER, "The job; null: not submitted", derive=job, nullable=True),
+    Column(
+        "id",
+        "ID",
+        Kind.INTEGER,
+        "The job; null: not submitted",
+        derive=job,
+        words=lambda row, _: job_cell(row.job),
+        nullable=True,
+    ),
     Column("name", "NAME", Kind.TEXT, "Its name", field="name"),
     Column("position", "PLACE", Kind.INTEGER, "Place in the queue, from 1", field="place", nullable=True),
     Column("prediction", "PREDICTION", Kind.TEXT, "When it starts, as a sentence", derive=sentence),

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from cockpit.present.columns import Column, Context, Fraction, Kind, Table
 from cockpit.present.measured import Measured
+from cockpit.present.references import job_cell
 from cockpit.present.units import counted
 
 
@@ -40,7 +41,7 @@ USAGE: Final = Table(
     help="What a job's replicas really use",
     empty="Nobody has measured this job: it has not run yet, or nothing here counts. `cockpit job ID` says more.",
     columns=(
-        Column("job", "JOB", Kind.INTEGER, "Job id", field="job", wide=True),
+        Column("job", "JOB", Kind.INTEGER, "Job id", field="job", words=lambda row, _: job_cell(row.job), wide=True),
         Column("rank", "RANK", Kind.INTEGER, "Which replica", derive=lambda row, _: row.place.rank),
         Column("node", "NODE", Kind.TEXT, "Where it runs, or ran", derive=lambda row, _: row.place.node),
         Column(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import aclosing
 from typing import Any
 
 import msgspec
@@ -151,6 +152,17 @@ async def test_a_silent_one_holds_nobody_up() -> None:
     assert {row.clusters for row in await fleet.jobs()} == {("old",), ("new",)}
     whole = await fleet.overview()
     assert (whole.nodes, whole.card_milli) == (8, 32_000)
+    await fleet.close()
+
+
+@pytest.mark.req("UI-10", "TR-04")
+@pytest.mark.usefixtures("impatient")
+async def test_who_follows_the_jobs_learns_that_one_is_silent() -> None:
+    fleet = a_fleet(lab=refused)
+    async with asyncio.timeout(30), aclosing(fleet.watch_jobs()) as deltas:
+        async for _ in deltas:
+            if "lab" in {row.name for row in await fleet.clusters() if row.state is ClusterState.SILENT}:
+                break
     await fleet.close()
 
 

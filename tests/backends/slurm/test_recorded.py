@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from cockpit.backends.slurm.backend import SlurmBackend
-from cockpit.backends.slurm.mapping.reasons import reason
+from cockpit.backends.slurm.mapping.reasons import reason, with_figures
 from cockpit.backends.slurm.opening import open_recorded
 from cockpit.backends.slurm.rows import Rows
 from cockpit.backends.slurm.told_limits import limit_told
@@ -19,7 +19,7 @@ from cockpit.formats.snapshotfile import read_snapshot, write_snapshot
 from cockpit.model.accounts import Limits, assoc_key
 from cockpit.model.asking import WantedLimit
 from cockpit.model.directives import MoveToTop
-from cockpit.model.ids import JobId, rest_id, task_id
+from cockpit.model.ids import JobId, Millis, rest_id, task_id
 from cockpit.model.job import JobState
 from cockpit.model.node import NodeState
 from cockpit.model.priority import WeightChanges
@@ -30,8 +30,11 @@ from cockpit.model.reasons import (
     Held,
     InReservation,
     NotEnoughFree,
+    PartitionRefuses,
+    PartitionRule,
     Told,
     WaitsForJob,
+    WouldDelay,
 )
 from cockpit.model.spec import Access
 from cockpit.present.columns import Context
@@ -80,6 +83,7 @@ async def test_an_arrays_waiting_tasks_are_one_row_beside_those_that_run(recorde
     assert (deep.id, deep.tasks, deep.reason) == (task_id(46, 9), (), rest.reason)
     assert (await recorded.job(rest.id)).row == rest
     assert (await recorded.explain(task_id(46, 9))).job == task_id(46, 9)
+    assert (await recorded.explain(JobId(46))).job == rest_id(46), "its first tasks run"
 
 
 @pytest.mark.req("SL-10", "SL-21")
@@ -261,3 +265,13 @@ async def test_a_snapshot_carries_the_clusters_figures_and_gives_the_cores_own(r
     assert (await snapshot.explain(JobId(42))).told_by == "Slurm"
     with pytest.raises(RequestRefused, match="This is a snapshot"):
         await snapshot.cancel(JobId(42))
+
+
+@pytest.mark.req("SL-13")
+def test_the_cores_figures_stand_where_it_means_what_slurm_says() -> None:
+    too_long = PartitionRefuses("urgent", PartitionRule.MAX_TIME, "3600", "18000")
+    waits = WouldDelay(JobId(9), Millis(1))
+    tiers = "Nodes required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions"
+    assert with_figures(Told("PartitionTimeLimit"), too_long) == too_long
+    assert with_figures(Told(tiers), waits) == waits
+    assert with_figures(Told("Licenses"), waits) == Told("Licenses")

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from cockpit.model.ids import JobId, Millis
+from cockpit.model.ids import JobId, Millis, member_id, rest_id, task_id
 from cockpit.model.job import JobState
 from cockpit.model.jobrow import JobRow
 from cockpit.present.columns import Context
@@ -183,3 +183,16 @@ def test_a_remembered_row_is_found_by_every_word_of_its_cells_and_no_other(seed:
 
 def context_at(moment: int) -> Context:
     return Context(now=Millis(moment), zone=UTC, user="bob")
+
+
+@pytest.mark.req("SL-10", "UI-01")
+def test_tasks_that_are_named_by_two_numbers_stand_where_their_array_does() -> None:
+    in_order = [JobId(9), task_id(10, 0), task_id(10, 2), rest_id(10), JobId(11), JobId(12)]
+    jobs = a_list([job_row(job) for job in (11, 9, 12)])
+    jobs.apply([job_row(job) for job in (rest_id(10), task_id(10, 2))], ())
+    jobs.apply([job_row(task_id(10, 0))], ())
+    assert list(jobs.order) == in_order
+    assert [jobs.place(job) for job in in_order] == list(range(len(in_order)))
+    assert list(a_list([job_row(job) for job in reversed(in_order)]).order) == in_order
+    fleet = [member_id(member, job) for member in (1, 2) for job in in_order]
+    assert list(a_list([job_row(job) for job in sorted(fleet)]).order) == fleet

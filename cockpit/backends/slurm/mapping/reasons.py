@@ -20,6 +20,7 @@ from cockpit.model.reasons import (
     NodesReserved,
     NoEligibleNode,
     NotEnoughFree,
+    PartitionRefuses,
     Reason,
     StandsStill,
     Told,
@@ -32,10 +33,11 @@ _OF_CORE: tuple[tuple[str, tuple[type, ...]], ...] = (
     ("Resources", (NotEnoughFree, NodesReserved)),
     ("Priority", (WouldDelay,)),
     ("ReqNodeNotAvail", (NoEligibleNode, NodesReserved)),
-    ("Nodes required for job", (NoEligibleNode,)),
+    ("Nodes required for job", (NoEligibleNode, NotEnoughFree, NodesReserved, WouldDelay)),
     ("Assoc", (LimitReached,)),
     ("QOS", (LimitReached,)),
     ("Max", (LimitReached,)),
+    ("Partition", (PartitionRefuses,)),
 )
 """Where the embedded core, looking at the same cluster, finds a reason of this type, it says the same with figures."""
 
