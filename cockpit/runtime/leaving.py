@@ -10,6 +10,8 @@ from types import FrameType
 
 DEADLY = (signal.SIGTERM, signal.SIGHUP)
 """A polite kill, and a terminal that is gone."""
+INSISTS_AFTER = 10.0
+"""Seconds. An exit can be lost: Python drops what is raised while it clears an object away."""
 
 
 def leave_politely() -> None:
@@ -26,12 +28,19 @@ def leaving_politely() -> Iterator[None]:
     try:
         yield
     finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
         for number, handler in before.items():
             signal.signal(number, handler)
 
 
 def _leave(number: int, _frame: FrameType | None) -> None:
     signal.signal(signal.SIGCONT, _stay_away)
+    signal.signal(signal.SIGALRM, lambda *_: _exit(number))
+    signal.setitimer(signal.ITIMER_REAL, INSISTS_AFTER, INSISTS_AFTER)
+    _exit(number)
+
+
+def _exit(number: int) -> None:
     raise SystemExit(128 + number)
 
 

@@ -16,6 +16,21 @@ with leaving_politely():
     os.kill(os.getpid(), {number})
 """
 
+DEAF = """
+import os, signal, time
+from cockpit.runtime import leaving
+
+class Passing:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGTERM)
+
+leaving.INSISTS_AFTER = 0.01
+leaving.leave_politely()
+Passing()
+while True:
+    time.sleep(60)
+"""
+
 
 @pytest.mark.req("UI-50")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
@@ -23,6 +38,13 @@ def test_a_deadly_signal_is_an_exit_after_which_nobody_takes_the_screen_again(nu
     program = PROGRAM.format(number=int(number))
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (128 + number, "tidied\n", "")
+
+
+@pytest.mark.req("UI-50")
+def test_an_exit_that_is_lost_comes_again() -> None:
+    done = subprocess.run([sys.executable, "-c", DEAF], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 128 + signal.SIGTERM
+    assert "Exception ignored" in done.stderr
 
 
 def test_afterwards_signals_mean_what_they_did() -> None:

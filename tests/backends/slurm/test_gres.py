@@ -9,7 +9,7 @@ from cockpit.backends.slurm.mapping.gres import cards_of
 from cockpit.backends.slurm.mapping.jobparts import node_spec
 from cockpit.backends.slurm.mapping.jobs import Listed
 from cockpit.backends.slurm.mapping.nodes import seen
-from cockpit.backends.slurm.mapping.placements import details, held_by_others
+from cockpit.backends.slurm.mapping.placements import details, held_by_others, placed
 from cockpit.backends.slurm.mapping.rest.questions import question
 from cockpit.model.ids import JobId
 from cockpit.model.node import CardSlice
@@ -49,6 +49,17 @@ def test_cards_that_a_node_has_given_away_and_nobody_is_told_of_are_others() -> 
     ((part,),) = held_by_others([node], details(told, {node.node.name: node.gres}))[""]
     assert (part.node, part.slices) == ("n1", (CardSlice(3, None),))
     assert held_by_others([node], details(told.replace("0-1", "0-1,3"))) == {}
+
+
+@pytest.mark.req("SL-11")
+def test_instances_that_nobody_told_of_are_taken_for_the_first_ones_of_the_card() -> None:
+    (node,) = seen("NodeName=n4 CPUTot=8 RealMemory=1000 Gres=gpu:a100_1g.5gb:7 State=MIXED")
+    asked = {"tres-alloc": "cpu=1,gres/gpu=2", "tres-per-node": "gres:gpu:a100_1g.5gb:2"}
+    runs = {"State": "RUNNING", "NodeList": "n4", "StartTime": "2026-11-21T08:00:01", **asked}
+    jobs = [Listed(a_record(JobID=number, **runs)).job for number in ("7", "8")]
+    found = placed(jobs, {node.node.name: node.node}, {})
+    pieces = [each.slices for job in found if job.attempt is not None for each in job.attempt.placement]
+    assert pieces == [(CardSlice(0, 0, 142), CardSlice(0, 1, 142)), (CardSlice(0, 2, 142), CardSlice(0, 3, 142))]
 
 
 @pytest.mark.parametrize(

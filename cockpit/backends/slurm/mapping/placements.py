@@ -16,8 +16,9 @@ from cockpit.backends.slurm.mapping.records import blocks
 from cockpit.backends.slurm.mapping.values import memory_mib
 from cockpit.model.ids import JobId, NodeName
 from cockpit.model.job import OCCUPYING, Job, JobState
-from cockpit.model.node import Allocation, CardSlice, Node, Placement
+from cockpit.model.node import Allocation, Card, CardSlice, Node, Placement
 from cockpit.model.spec import WHOLE_CARD
+from cockpit.sched.nodes.cards import slot_milli
 
 _LINE = re.compile(r"^ {5}Nodes=(\S*) CPU_IDs=(\S*) Mem=(\S*) GRES=(.*)$", re.MULTILINE)
 _HEAD = re.compile(r"^JobId=(\d+)(?: ArrayJobId=(\d+) ArrayTaskId=(\d+))?")
@@ -139,8 +140,19 @@ def _guessed(
     for card in cards:
         if wanted.card_models and card.model not in wanted.card_models:
             continue
-        free = WHOLE_CARD - taken.get((part.node, card.index), 0)
+        before = taken.get((part.node, card.index), 0)
         milli = min(left, WHOLE_CARD)
-        if left > 0 and free >= milli:
+        if left > 0 and before + milli <= WHOLE_CARD:
             left -= milli
-            yield CardSlice(card.index, None if milli == WHOLE_CARD else 0, milli)
+            yield from _pieces(card, before, milli)
+
+
+def _pieces(card: Card, before: int, milli: int) -> Iterator[CardSlice]:
+    """So much of a card behind what is taken before: in instances where it is cut into them."""
+    if milli == WHOLE_CARD:
+        yield CardSlice(card.index, None)
+    elif card.slices:
+        size = slot_milli(card)
+        yield from (CardSlice(card.index, before // size + slot, size) for slot in range(milli // size))
+    else:
+        yield CardSlice(card.index, 0, milli)
