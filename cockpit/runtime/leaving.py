@@ -3,6 +3,7 @@ back and nothing of its own stays behind."""
 
 from __future__ import annotations
 
+import atexit
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -36,6 +37,7 @@ def leaving_politely() -> Iterator[None]:
 def _leave(number: int, _frame: FrameType | None) -> None:
     signal.signal(signal.SIGCONT, _stay_away)
     signal.signal(signal.SIGALRM, lambda *_: _exit(number))
+    atexit.register(signal.setitimer, signal.ITIMER_REAL, 0)  # behind that nobody would take an alarm
     signal.setitimer(signal.ITIMER_REAL, INSISTS_AFTER, INSISTS_AFTER)
     _exit(number)
 

@@ -24,7 +24,7 @@ class Passing:
     def __del__(self):
         os.kill(os.getpid(), signal.SIGTERM)
 
-leaving.INSISTS_AFTER = 0.01
+leaving.INSISTS_AFTER = 0.1
 leaving.leave_politely()
 Passing()
 while True:
