@@ -138,13 +138,12 @@ async def test_what_a_watching_cockpit_sees_is_remembered(emptied: RealCluster, 
         await until(stage, lambda row: row.state is JobState.RUNNING)
         emptied.as_person(ADA, "scontrol", "hold", str(after))
         await until(after, lambda row: said(row) == f"held by {ADA}")
-        detail = await root.job(
-            JobId(after)
-        )  # once what it waits for is gone Slurm may call the same hold an administrator's
-        assert detail.recorded
-        assert type(detail.waited[-1].reason).__name__ == "Held"
         emptied.as_person(ADA, "scancel", str(stage))
         await until(stage, lambda row: row.ended_at is not None)
         await anext(watched)
+    detail = await root.job(JobId(after))
+    assert detail.recorded
+    # once what it waits for is gone, Slurm may call the same hold an administrator's
+    assert type(detail.waited[-1].reason).__name__ == "Held"
     kinds = [type(each.body).__name__ for each in (await root.job(JobId(stage))).events]
     assert kinds == ["JobSubmitted", "JobPlaced", "JobEnded"]
