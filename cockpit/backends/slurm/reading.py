@@ -237,8 +237,9 @@ class Reading:
             return found
         from cockpit.backends.slurm.normalised import flagged, flags_told
 
-        flags = flags_told(found, await self.priorities())
-        return found._replace(rules=self._once("flags", (found.rules, flags), lambda: flagged(found.rules, flags)))
+        printed = await self.priorities()
+        flags = self._once("flags", (found.rules, printed), lambda: flags_told(found, printed))
+        return found._replace(rules=self._once("flagged", (found.rules, flags), lambda: flagged(found.rules, flags)))
 
     async def _list(self) -> Printed:
         """Without the fields that this version of squeue does not know."""

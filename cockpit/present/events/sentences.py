@@ -14,12 +14,14 @@ from cockpit.present import units
 from cockpit.present.events.evictions import GivingWayEvent, gives_way, giving_way_sentence
 from cockpit.present.events.fleet import BindingEvent, binding_sentence, bound_sentence
 from cockpit.present.events.patrol import PatrolEvent, patrol_sentence
-from cockpit.present.events.rules import WaitingEvent, rule_sentence, waiting_sentence
+from cockpit.present.events.rules import RuleEvent, WaitingEvent, rule_sentence, waiting_sentence
 from cockpit.present.events.workers import WorkersEvent, workers_sentence
 from cockpit.present.moments import clock
 from cockpit.present.phrases import listed
 from cockpit.present.safe import safe
 from cockpit.present.states import exit_sentence
+
+_OF_NO_JOB = RuleEvent | events.NodesChanged | events.EngineStarted | events.EngineStopAsked | events.EngineStopped
 
 
 def event_kind(body: events.EventBody) -> str:
@@ -29,26 +31,7 @@ def event_kind(body: events.EventBody) -> str:
 
 def event_job(body: events.EventBody) -> JobId | None:
     """The job that it is about; None for events of the cluster."""
-    match body:
-        case events.NodesChanged() | events.EngineStarted() | events.EngineStopAsked() | events.EngineStopped():
-            return None
-        case (
-            events.ClusterConfigured()
-            | events.AccountsChanged()
-            | events.CatalogueChanged()
-            | events.ReservationMade()
-            | events.ReservationEnded()
-            | events.CopyRemoved()
-            | events.NodeDrained()
-            | events.NodeResumed()
-            | events.OthersHeld()
-            | events.QuotaApplied()
-            | events.QuotaRemoved()
-            | events.UsageDecayed()
-        ):
-            return None
-        case _:
-            return body.job
+    return None if isinstance(body, _OF_NO_JOB) else body.job
 
 
 def event_sentence(record: events.EventRecord, zone: tzinfo | None) -> str:
@@ -63,20 +46,7 @@ def event_sentence(record: events.EventRecord, zone: tzinfo | None) -> str:
             return "the engine was asked to stop" + (", with every job" if body.jobs else "")
         case events.EngineStopped():
             return f"the engine {safe(body.version)} stopped"
-        case (
-            events.ClusterConfigured()
-            | events.AccountsChanged()
-            | events.CatalogueChanged()
-            | events.ReservationMade()
-            | events.ReservationEnded()
-            | events.CopyRemoved()
-            | events.NodeDrained()
-            | events.NodeResumed()
-            | events.OthersHeld()
-            | events.QuotaApplied()
-            | events.QuotaRemoved()
-            | events.UsageDecayed()
-        ):
+        case _ if isinstance(body, RuleEvent):
             return rule_sentence(body, record.at, zone)
         case _:
             return _of_job(body, record.at, zone)
