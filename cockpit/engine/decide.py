@@ -155,13 +155,13 @@ def placed(machine: Machine, plan: Plan) -> list[EventBody]:
     """What the plan says: who gives way, and who starts. What changed since its snapshot wins: such a job is left to
     the next cycle."""
     decided: list[EventBody] = evictions.decided(machine, plan) if plan.evictions or plan.turns else []
-    fleet = bool(machine.state.cluster.members)
+    fleet, jobs = bool(machine.state.cluster.members), machine.state.jobs
     for start in plan.starts:
-        job = machine.queue.get(start.job)
-        if job is None or job.held_by or too_late(job, plan.now):
+        job = jobs.get(start.job)
+        if job is None or job.state is not JobState.QUEUED or job.held_by or too_late(job, plan.now):
             continue
         number = 1 if job.attempt is None else job.attempt.number + 1
-        members = tuple(member_of(part.node) for part in start.placement) if fleet else ()
+        members = tuple([member_of(part.node) for part in start.placement]) if fleet else ()
         decided.append(
             events.JobPlaced(
                 job.id,
@@ -174,13 +174,12 @@ def placed(machine: Machine, plan: Plan) -> list[EventBody]:
                 start.launcher,
             )
         )
-    return [*decided, *workers.grown(machine, plan)]
+    return [*decided, *workers.grown(machine, plan)] if plan.growths else decided
 
 
 def replica_staged(machine: Machine, replica: ReplicaId) -> list[EventBody]:
     """What it needs to have copied is there; nothing when that is known already, or the attempt is over."""
-    seen = _live_replica(machine, replica)
-    job = machine.state.jobs.get(replica.job)
+    job, seen = _live_replica(machine, replica)
     if seen is None or seen.staged_at is not None or job is None or job.state is not JobState.STAGING or job.ending:
         return []
     return [events.ReplicaStaged(replica.job, replica.attempt, replica.rank)]
@@ -188,7 +187,7 @@ def replica_staged(machine: Machine, replica: ReplicaId) -> list[EventBody]:
 
 def replica_started(machine: Machine, replica: ReplicaId, limits: str) -> list[EventBody]:
     """The command runs; nothing when that is known already, or the attempt is over."""
-    seen = _live_replica(machine, replica)
+    _, seen = _live_replica(machine, replica)
     if seen is None or seen.started_at is not None:
         return []
     return [events.ReplicaStarted(replica.job, replica.attempt, replica.rank, limits)]
@@ -204,27 +203,26 @@ def replica_ended(
 ) -> list[EventBody]:
     """A replica's container has no process left. The last one ends the job; a failed one ends the others first, and so
     does the last of those that decide."""
-    if _live_replica(machine, replica) is None:
+    job, seen = _live_replica(machine, replica)
+    if job is None or job.attempt is None or seen is None:
         return []
-    job = machine.state.jobs[replica.job]
-    assert job.attempt is not None
     decided: list[EventBody] = []
-    if not status.lost and job.attempt.replicas[replica.rank].started_at is None:
+    if seen.started_at is None and not status.lost:
         decided.append(events.ReplicaStarted(replica.job, replica.attempt, replica.rank))
     decided.append(events.ReplicaEnded(replica.job, replica.attempt, replica.rank, status, used))
     left = workers.left(machine.state, job, (replica.rank,)) if job.leaving else []
     decided += left
-    if not left and (instead := workers.replaced(job, replica.rank, status)):
-        return [*decided, *instead]
-    if not left and (off := workers.blocked(machine, job, replica.rank, status)):
-        return [*decided, *off]
+    if not left and job.spec.elastic is not None:
+        instead = workers.replaced(job, replica.rank, status) or workers.blocked(machine, job, replica.rank, status)
+        if instead:
+            return [*decided, *instead]
     others = _there_beside(job.attempt, replica.rank) if len(job.attempt.replicas) > 1 else []
-    if all(each.exit is not None for each in others):
-        exits = [(each.rank, each.exit) for each in others if each.exit is not None]
-        exits += [] if left else [(replica.rank, status)]  # a worker that was recalled ends as it likes
+    exits = [(each.rank, each.exit) for each in others if each.exit is not None]
+    if len(exits) == len(others):
+        if not left:  # a worker that was recalled ends as it likes
+            exits.append((replica.rank, status))
         exits = [*counted(job.spec, exits)]
-        requeued = job.ending is not None and job.ending.requeue
-        if requeued:
+        if job.ending is not None and job.ending.requeue:
             decided.append(_job_requeued(job, exits))
         else:
             decided.append(retries.instead(job, _job_ended(job, exits, now, hold_seconds)))
@@ -297,15 +295,14 @@ def _ever_started(job: Job) -> bool:
     return job.attempt is not None and job.attempt.ran
 
 
-def _live_replica(machine: Machine, replica: ReplicaId) -> Replica | None:
-    """The replica as it stands, while its attempt is the current one and it has not ended."""
-    job = machine.state.jobs.get(JobId(replica.job))
-    if job is None or job.state not in OCCUPYING or job.attempt is None or job.attempt.number != replica.attempt:
-        return None
-    if replica.rank >= len(job.attempt.replicas):
-        return None
-    found = job.attempt.replicas[replica.rank]
-    return None if found.ended_at is not None else found
+def _live_replica(machine: Machine, replica: ReplicaId) -> tuple[Job | None, Replica | None]:
+    """The job, and the replica as it stands, while its attempt is the current one and it has not ended."""
+    job = machine.state.jobs.get(replica.job)
+    attempt = job.attempt if job is not None and job.state in OCCUPYING else None
+    if attempt is None or attempt.number != replica.attempt or replica.rank >= len(attempt.replicas):
+        return job, None
+    found = attempt.replicas[replica.rank]
+    return job, None if found.ended_at is not None else found
 
 
 def only_in_accounting(job_id: int) -> Refusal:

@@ -29,10 +29,3 @@ LEGAL: dict[JobState, frozenset[JobState]] = {
 
 class IllegalTransition(AssertionError):
     """An event asks for a step that the table does not have: the journal or the engine is broken."""
-
-
-def check(before: JobState, after: JobState) -> None:
-    """Raises `IllegalTransition` unless `after` may follow `before`; staying is no transition."""
-    if after is not before and after not in LEGAL[before]:
-        msg = f"a job cannot go from {before} to {after}"
-        raise IllegalTransition(msg)

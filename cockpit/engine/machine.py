@@ -4,18 +4,20 @@
     effects = machine.handle(record)     # after the journal has it
 
 Beside the plain state it keeps what would be slow to ask of it again and again: the queue, who occupies what, free
-names, timers. All of that is rebuilt from the state alone (`Machine(state)`), which a test compares. Names and timers
-catch up when somebody asks: in a replay nobody does.
+names, timers. All of that is rebuilt from the state alone (`Machine(state)`), which a test compares. It catches up when
+somebody asks, with whatever changed in a job meanwhile at once; names and timers by themselves, since in a replay nobody
+asks for them.
 """
 
 from __future__ import annotations
 
+from collections import ChainMap
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from cockpit.engine.apply.events import apply
+from cockpit.engine.apply.events import RULES
 from cockpit.engine.indices import Indices
 from cockpit.engine.reactions import effects_of
 from cockpit.engine.timers import Timers, latest_end, next_decay, next_reservation_end
@@ -59,6 +61,8 @@ _OF_NO_JOB = frozenset(
     }
 )
 """Events that change no job."""
+_APART = _OF_NO_JOB | {events.JobSuspended}
+"""Those that more is to be known of than whose job it was."""
 
 
 def occupation(job: Job) -> Placement | None:
@@ -99,21 +103,16 @@ class Machine:
 
     def __init__(self, state: ClusterState) -> None:
         self.state = state
-        self.touched: set[JobId] = set()
-        """Jobs changed since a view last looked; the view empties it."""
         self._queue: dict[JobId, Job] = {}
         self._occupied: dict[JobId, Placement] = {}
         self._ends: dict[JobId, Millis] = {}
-        self.occupied: Mapping[JobId, Placement] = MappingProxyType(self._occupied)
-        """Who holds what now."""
-        self.ends: Mapping[JobId, Millis] = MappingProxyType(self._ends)
-        """When each of them is gone at the latest, by time limit or end of hold; absent: nobody knows."""
-        self.queue: Mapping[JobId, Job] = MappingProxyType(self._queue)
-        """Queued jobs in order of submission, held ones included."""
-        self._jobs = MappingProxyType(state.jobs)
         self._timers, self._indices = Timers(), Indices()
+        self._changed: dict[JobId, None] = {}
+        """Jobs of which nothing here knows the last version."""
         self._behind: dict[JobId, None] = {}
-        """Jobs of which these do not know the last version."""
+        """Jobs of which the timers and groups do not know it."""
+        self._unseen: set[JobId] = set()
+        """Jobs changed since a view last looked."""
         self._promised: dict[JobId, None] = {}
         """Queued jobs for which others are made to go, or for which a fleet has room kept."""
         self._suspended: dict[JobId, None] = {}
@@ -125,23 +124,52 @@ class Machine:
         self._touched: dict[JobId, None] = {}
         self._nodes_version = state.seq
         self._rules_version = state.seq
+        self._frame: Snapshot | None = None
+        """A view with all that jobs have no part in, as it is now; None: that has changed."""
         self._others: dict[JobId, Placement] = {}
         """What a fleet's members give to jobs of their own, under names that no job has."""
         self._index_others()
-        for job in sorted(state.jobs.values(), key=by_seniority):
-            self._touch(job.id)
-            self._index(job)
+        self._changed.update(dict.fromkeys(job.id for job in sorted(state.jobs.values(), key=by_seniority)))
+        self._catch_up()
+
+    @property
+    def queue(self) -> Mapping[JobId, Job]:
+        """Queued jobs in order of submission, held ones included."""
+        if self._changed:
+            self._catch_up()
+        return MappingProxyType(self._queue)
+
+    @property
+    def occupied(self) -> Mapping[JobId, Placement]:
+        """Who holds what now."""
+        if self._changed:
+            self._catch_up()
+        return MappingProxyType(self._occupied)
+
+    @property
+    def ends(self) -> Mapping[JobId, Millis]:
+        """When each of them is gone at the latest, by time limit or end of hold; absent: nobody knows."""
+        if self._changed:
+            self._catch_up()
+        return MappingProxyType(self._ends)
+
+    @property
+    def touched(self) -> set[JobId]:
+        """Jobs changed since a view last looked; the view empties it."""
+        if self._changed:
+            self._catch_up()
+        return self._unseen
 
     @property
     def timers(self) -> Timers:
         """What is due when."""
-        self._catch_up()
+        self._catch_up_behind()
         return self._timers
 
     @property
     def indices(self) -> Indices:
         """Live jobs by what requests ask of them."""
-        self._catch_up()
+        self._catch_up_behind()
         return self._indices
 
     def handle(self, record: events.EventRecord) -> tuple[Effect, ...]:
@@ -150,26 +178,28 @@ class Machine:
         return effects_of(record, self.state)
 
     def follow(self, record: events.EventRecord) -> None:
-        """Apply one journal record of a world that does by itself what it must."""
-        apply(self.state, record)
-        kind = type(record.body)
-        if kind in _OF_NO_JOB:
+        """Apply one journal record of a world that does by itself what it must. Raises `IllegalTransition` or `KeyError`
+        where the journal is broken."""
+        state, body = self.state, record.body
+        kind = type(body)
+        RULES[kind](body, state, record)
+        state.seq, state.at = record.seq, record.at
+        if kind in _APART:
             self._note(record)
-            return
-        job: JobId = record.body.job  # type: ignore[union-attr] # all other kinds are of a job
-        self._touch(job)
-        if kind is events.JobArchived:
-            self._forget(job)
-        elif kind is not events.ReplicaEnded:  # of the job as a whole nothing is other than before
-            self._index(self.state.jobs[job])
+        else:
+            self._changed[body.job] = None  # type: ignore[union-attr] # all other kinds are of a job
 
     def _note(self, record: events.EventRecord) -> None:
-        """What the indices of nodes and rules must know of an event that is no job's."""
-        if isinstance(record.body, _OF_NODES):
+        """What is to be known of events of no job, or more than whose it was."""
+        body, self._frame = record.body, None
+        if isinstance(body, events.JobSuspended):
+            self._catch_up()  # they stand still one after the other
+            self._changed[body.job] = None
+        elif isinstance(body, _OF_NODES):
             self._nodes_version = record.seq
-        elif isinstance(record.body, _OF_RULES):
+        elif isinstance(body, _OF_RULES):
             self._rules_version = record.seq
-        elif isinstance(record.body, events.OthersHeld):
+        elif isinstance(body, events.OthersHeld):
             self._index_others()
 
     def live_job_named(self, project: str, name: str) -> JobId | None:
@@ -185,7 +215,7 @@ class Machine:
     @property
     def busy(self) -> bool:
         """Something waits, or holds resources."""
-        return bool(self._queue or self._occupied)
+        return bool(self.queue or self._occupied)
 
     def snapshot(self, now: Millis) -> Snapshot:
         """A read-only view for one scheduling cycle; it says what changed since the last one was taken."""
@@ -196,45 +226,73 @@ class Machine:
 
     def peek(self, now: Millis) -> Snapshot:
         """The same view for explaining, which leaves the next cycle's changes alone."""
-        return Snapshot(
-            version=self.state.seq,
+        if self._changed:
+            self._catch_up()
+        state, frame = self.state, self._frame
+        if frame is None:
+            frame = self._frame = self._framed()
+        return replace(
+            frame,
+            version=state.seq,
             now=now,
-            nodes=MappingProxyType(self.state.nodes),
-            nodes_version=self._nodes_version,
             queue=tuple(self._queue.values()),
-            occupied=self.occupied if not self._others else {**self._occupied, **self._others},
-            ends=self.ends,
             changes=tuple(self._changes),
             changes_from=self._changes_from,
             touched=tuple(self._touched),
             promised=sorted(self._promised) if self._promised else (),
-            suspended=tuple(self._suspended),
+            suspended=tuple(self._suspended) if self._suspended else (),
             elastic=sorted(self._elastic) if self._elastic else (),
-            jobs=self._jobs,
-            cluster=self.state.cluster,
-            accounts=self.state.accounts,
-            rules_version=self._rules_version,
-            reservations=self.state.reservations,
-            quota=self.state.quota,
-            freed_at=self.state.freed_at,
-            usage=self.state.usage,
-            qos_usage=self.state.qos_usage,
-            usage_at=self.state.usage_at,
-            highest=self.state.highest,
+            freed_at=state.freed_at,
+            usage=state.usage,
+            qos_usage=state.qos_usage,
+            usage_at=state.usage_at,
+            highest=state.highest,
         )
 
-    def _touch(self, job: JobId) -> None:
-        self.touched.add(job)
-        self._touched[job] = self._behind[job] = None
+    def _framed(self) -> Snapshot:
+        state, occupied = self.state, self._occupied
+        return Snapshot(
+            version=state.seq,
+            now=state.at,
+            nodes=MappingProxyType(state.nodes),
+            nodes_version=self._nodes_version,
+            queue=(),
+            occupied=MappingProxyType(occupied if not self._others else ChainMap(self._others, occupied)),
+            ends=MappingProxyType(self._ends),
+            changes=(),
+            changes_from=state.seq,
+            jobs=MappingProxyType(state.jobs),
+            cluster=state.cluster,
+            accounts=state.accounts,
+            rules_version=self._rules_version,
+            reservations=state.reservations,
+            quota=state.quota,
+        )
 
     def _catch_up(self) -> None:
+        """With every job that changed since somebody last asked."""
+        changed, jobs = self._changed, self.state.jobs
+        self._changed = {}
+        for job_id in changed:
+            job = jobs.get(job_id)
+            if job is None:
+                self._forget(job_id)
+            else:
+                self._index(job)
+        self._unseen.update(changed)
+        self._touched.update(changed)
+        self._behind.update(changed)
+
+    def _catch_up_behind(self) -> None:
+        if self._changed:
+            self._catch_up()
         for job_id in self._behind:
             job = self.state.jobs.get(job_id)
             for each in (self._timers, self._indices):
-                if job is None:
-                    each.forget(job_id)
-                else:
+                if job is not None:
                     each.update(job)
+                elif self._indices.knows(job_id):
+                    each.forget(job_id)
         self._behind = {}
 
     def _index(self, job: Job) -> None:
@@ -253,9 +311,9 @@ class Machine:
 
     def _line_up(self, job: Job) -> None:
         """In its place, also when it comes back."""
-        comes_back = job.attempt is not None and job.id not in self._queue
+        before = self._queue.get(job.id)
         self._queue[job.id] = job
-        if comes_back:
+        if job.attempt is not None and (before is None or by_seniority(before) != by_seniority(job)):
             behind = [each for each in self._queue.values() if by_seniority(each) > by_seniority(job)]
             for each in behind:
                 self._queue[each.id] = self._queue.pop(each.id)
@@ -285,5 +343,10 @@ class Machine:
             self._ends[job.id] = end
 
     def _forget(self, job: JobId) -> None:
-        if not self._indices.knows(job):
-            del self._behind[job]
+        """It has left the state."""
+        self._queue.pop(job, None)
+        for group in (self._promised, self._suspended, self._elastic):
+            group.pop(job, None)
+        if self._occupied.pop(job, None) is not None:
+            self._ends.pop(job, None)
+            self._changes.append((job, None))

@@ -141,6 +141,11 @@ class Accounts(msgspec.Struct, frozen=True, kw_only=True, dict=True):
                 found.setdefault(above, []).append(each)
         return {account: tuple(below) for account, below in found.items()}
 
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """Of the accounts that have an association."""
+        return frozenset([each.account for each in self.associations.values()])
+
     def of(self, account: str, user: str, partition: str = "") -> Association | None:
         """The user's association: that of the partition where there is one, else the one bound to none."""
         bound = self.associations.get(assoc_key(account, user, partition)) if partition else None

@@ -12,7 +12,7 @@ from cockpit.model.node import Allocation, Placement
 from cockpit.model.usage import Used
 
 
-class ExitStatus(msgspec.Struct, frozen=True, kw_only=True):
+class ExitStatus(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """How a replica's command ended: by code, by signal, or unknown because its container was lost."""
 
     code: int | None = None
@@ -36,7 +36,7 @@ class ExitStatus(msgspec.Struct, frozen=True, kw_only=True):
         return 128 + self.signal if self.signal is not None else 255
 
 
-class Replica(msgspec.Struct, frozen=True, kw_only=True):
+class Replica(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One container of the current attempt."""
 
     rank: int
@@ -59,6 +59,8 @@ class Replica(msgspec.Struct, frozen=True, kw_only=True):
 
 class EndCause(StrEnum):
     """Why a job ends, or is being ended."""
+
+    __hash__ = str.__hash__  # as equality; Enum's own is made in Python
 
     EXIT = "exit"
     """Its command ended by itself."""
@@ -102,7 +104,7 @@ class Slow(msgspec.Struct, frozen=True, kw_only=True):
         return self.hardware_ms / self.e2e_ms
 
 
-class Attempt(msgspec.Struct, frozen=True, kw_only=True):
+class Attempt(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One start of the job: the scheduler's decision and what became of it."""
 
     number: int

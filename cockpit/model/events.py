@@ -28,7 +28,7 @@ RECORDED = "recorded"
 """The origin of what a cockpit saw of another scheduler's cluster: it is in no journal."""
 
 
-class JobSubmitted(msgspec.Struct, frozen=True, tag="job_submitted"):
+class JobSubmitted(msgspec.Struct, frozen=True, tag="job_submitted", gc=False):
     job: JobId
     spec: JobSpec
     submitter: Submitter
@@ -236,7 +236,7 @@ class JobDeleted(msgspec.Struct, frozen=True, tag="job_deleted"):
     job: JobId
 
 
-class JobPlaced(msgspec.Struct, frozen=True, tag="job_placed"):
+class JobPlaced(msgspec.Struct, frozen=True, tag="job_placed", gc=False):
     """The scheduler's decision, with its data: from here the resources are taken and the attempt has a name."""
 
     job: JobId
@@ -290,14 +290,14 @@ class ReplicaStaged(msgspec.Struct, frozen=True, tag="replica_staged"):
     rank: int
 
 
-class ReplicaStarted(msgspec.Struct, frozen=True, tag="replica_started"):
+class ReplicaStarted(msgspec.Struct, frozen=True, tag="replica_started", gc=False):
     job: JobId
     attempt: int
     rank: int
     limits: str = ""
 
 
-class ReplicaEnded(msgspec.Struct, frozen=True, tag="replica_ended"):
+class ReplicaEnded(msgspec.Struct, frozen=True, tag="replica_ended", gc=False):
     """The command ended and every process of its container is gone."""
 
     job: JobId
@@ -412,7 +412,7 @@ class GraceEnded(msgspec.Struct, frozen=True, tag="grace_ended"):
     job: JobId
 
 
-class JobEnded(msgspec.Struct, frozen=True, tag="job_ended"):
+class JobEnded(msgspec.Struct, frozen=True, tag="job_ended", gc=False):
     """All replicas are gone and the resources are free (cards only if the hold does not keep them)."""
 
     job: JobId
@@ -450,7 +450,7 @@ class ShellOpened(msgspec.Struct, frozen=True, tag="shell_opened"):
     """Empty: an interactive shell."""
 
 
-class JobArchived(msgspec.Struct, frozen=True, tag="job_archived"):
+class JobArchived(msgspec.Struct, frozen=True, tag="job_archived", gc=False):
     """The ended job is in the accounting tables and leaves the live state."""
 
     job: JobId
@@ -536,7 +536,7 @@ EventBody = (
 )
 
 
-class EventRecord(msgspec.Struct, frozen=True, kw_only=True):
+class EventRecord(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One line of the journal."""
 
     seq: int

@@ -94,7 +94,7 @@ def index_ranges(indices: Iterable[int]) -> str:
     return ",".join(found)
 
 
-class ReplicaId(msgspec.Struct, frozen=True, order=True):
+class ReplicaId(msgspec.Struct, frozen=True, order=True, gc=False):
     """One replica of one attempt of a job: what a container, its folder and its lock belong to."""
 
     job: JobId

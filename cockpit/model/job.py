@@ -75,7 +75,7 @@ class ArrayTask(msgspec.Struct, frozen=True):
     """The array is a batch: its tasks have commands of their own."""
 
 
-class Job(msgspec.Struct, frozen=True, kw_only=True):
+class Job(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Everything the engine knows of one job."""
 
     id: JobId

@@ -74,7 +74,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
     """The virtual nodes' sums exceed the machine."""
 
 
-class CardSlice(msgspec.Struct, frozen=True, order=True):
+class CardSlice(msgspec.Struct, frozen=True, order=True, gc=False):
     """A part of a card that one replica holds."""
 
     card: int
@@ -84,7 +84,7 @@ class CardSlice(msgspec.Struct, frozen=True, order=True):
     milli: int = WHOLE_CARD
 
 
-class Allocation(msgspec.Struct, frozen=True):
+class Allocation(msgspec.Struct, frozen=True, gc=False):
     """What one replica of a job occupies."""
 
     rank: int

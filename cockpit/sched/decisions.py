@@ -9,7 +9,7 @@ from cockpit.model.ids import JobId, Millis
 from cockpit.model.node import Placement
 
 
-class Start(msgspec.Struct, frozen=True):
+class Start(msgspec.Struct, frozen=True, gc=False):
     """Start this job now."""
 
     job: JobId

@@ -20,7 +20,7 @@ from cockpit.sched.nodes.shelves import Shelves, walk
 from cockpit.sched.shape import Shape
 
 
-class Found(msgspec.Struct, frozen=True):
+class Found(msgspec.Struct, frozen=True, gc=False):
     """Room for a whole job."""
 
     spec_index: int

@@ -6,18 +6,23 @@ from itertools import product
 
 import pytest
 
-from cockpit.engine.lifecycle import LEGAL, IllegalTransition, check
-from cockpit.model.job import ENDED, JobState
+from cockpit.engine.apply.rules import since
+from cockpit.engine.lifecycle import LEGAL, IllegalTransition
+from cockpit.model.ids import JobId, Millis
+from cockpit.model.job import ENDED, Job, JobState
+from tests.builders import ANN, a_spec
 
 
 @pytest.mark.req("JT-31")
 @pytest.mark.parametrize(("before", "after"), list(product(JobState, JobState)))
 def test_every_pair_is_legal_exactly_when_the_table_says_so(before: JobState, after: JobState) -> None:
+    who = {"spec": a_spec(), "submitter": ANN, "project": "ann", "submitted_at": Millis(0)}
+    job = Job(id=JobId(1), state=before, state_since=Millis(1), **who)
     if before is after or after in LEGAL[before]:
-        check(before, after)
+        assert since(job, after, Millis(2)) == (1 if before is after else 2)
     else:
         with pytest.raises(IllegalTransition, match=f"from {before} to {after}"):
-            check(before, after)
+            since(job, after, Millis(2))
 
 
 @pytest.mark.req("JT-31")

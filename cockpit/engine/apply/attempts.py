@@ -33,7 +33,8 @@ def _with_replica(job: Job, rank: int, **fields: Any) -> Attempt:  # noqa: ANN40
     assert attempt is not None
     replicas = attempt.replicas
     changed = replace(replicas[rank], **fields)
-    return replace(attempt, replicas=(*replicas[:rank], changed, *replicas[rank + 1 :]))
+    others_too = len(replicas) > 1
+    return replace(attempt, replicas=(*replicas[:rank], changed, *replicas[rank + 1 :]) if others_too else (changed,))
 
 
 def all_are_staged(state: JobState, attempt: Attempt) -> bool:
@@ -63,17 +64,17 @@ def _lost(attempt: Attempt, why: str, cause: EndCause, at: Millis) -> Attempt:
 def _(body: events.JobPlaced, state: ClusterState, record: events.EventRecord) -> None:
     bounds = LAUNCHER.cpus, LAUNCHER.memory_mib
     launcher = Allocation(0, NodeName(body.launcher), *bounds) if body.launcher else None
-    replicas = [Replica(rank=each.rank) for each in body.placement]
+    ranks = [each.rank for each in body.placement]
     attempt = Attempt(
         number=body.attempt,
         spec_index=body.spec_index,
         placement=body.placement,
         placed_at=record.at,
-        replicas=tuple(replicas if launcher is None else [Replica(rank=0), *replicas]),
+        replicas=tuple([Replica(rank=rank) for rank in (ranks if launcher is None else [0, *ranks])]),
         partition=body.partition,
         billing=body.billing,
         members=body.members,
-        awaits=tuple(dict.fromkeys(body.members)),
+        awaits=tuple(dict.fromkeys(body.members)) if body.members else (),
         launcher=launcher,
     )
     job = state.jobs[body.job]

@@ -15,30 +15,40 @@ from cockpit.sched.priority.priorities import highest
 from cockpit.sched.snapshot import Snapshot
 
 if TYPE_CHECKING:
+    from cockpit.engine.apply.rules import Rule
     from cockpit.engine.state import ClusterState
+    from cockpit.model.ids import JobId
 
-_OF_ALL = (
+_OF_ONE = (events.JobEdited, events.SiteFactorSet)
+PRIORITIES_MOVE = (
     events.UsageDecayed,
     events.ClusterConfigured,
     events.AccountsChanged,
     events.NodesChanged,
     events.NodeDrained,
     events.NodeResumed,
+    *_OF_ONE,
 )
-_OF_ONE = (events.JobEdited, events.SiteFactorSet)
+"""Events by which priorities move, or may move, at once."""
 
 
-def keep_highest(state: ClusterState, body: events.EventBody) -> None:
-    """Before the event is applied."""
-    flags = state.cluster.priority.flags
-    if not flags and not state.highest:
-        return
-    if PriorityFlag.INCREMENT_ONLY not in flags:
-        state.highest = {}
-    elif isinstance(body, _OF_ALL):
-        state.highest = highest(_view(state))
-    elif isinstance(body, _OF_ONE) and body.job in state.highest:
-        state.highest = {job: kept for job, kept in state.highest.items() if job != body.job}
+def keeping_highest(rule: Rule) -> Rule:
+    """The rule of such an event, which writes down before it what priorities have been."""
+
+    def keeping(body: events.EventBody, state: ClusterState, record: events.EventRecord) -> None:
+        if state.highest or PriorityFlag.INCREMENT_ONLY in state.cluster.priority.flags:
+            state.highest = _highest(state, body)
+        rule(body, state, record)
+
+    return keeping
+
+
+def _highest(state: ClusterState, body: events.EventBody) -> dict[JobId, dict[str, int]]:
+    if PriorityFlag.INCREMENT_ONLY not in state.cluster.priority.flags:
+        return {}
+    if isinstance(body, _OF_ONE):
+        return {job: kept for job, kept in state.highest.items() if job != body.job}
+    return highest(_view(state))
 
 
 def _view(state: ClusterState) -> Snapshot:

@@ -23,7 +23,7 @@ from cockpit.sched.nodes.cards import (
 Tenant = tuple[JobId, Allocation]
 
 
-class Room(msgspec.Struct, frozen=True):
+class Room(msgspec.Struct, frozen=True, gc=False):
     """A node, its tenants, and what is free of it.
 
     CPUs, memory and whole cards that are taken are counted on from one room to the next, other cards anew from the

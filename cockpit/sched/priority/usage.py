@@ -54,7 +54,10 @@ class Rules(msgspec.Struct, frozen=True):
 
     def charge(self, job: Job) -> bool:
         """Whether what the job uses is written down: it runs, on somebody's account, and does not stand still."""
-        if job.attempt is None or not (self.accounts.associations or self.accounts.qos):
+        accounts = self.accounts
+        if not (job.account in accounts.names or job.qos in accounts.qos or self.cluster.partitions):
+            return False
+        if job.attempt is None:
             return False
         runs = job.state in OCCUPYING and job.state is not JobState.SUSPENDED
         return runs and bool(self.line(job) or self.qos(job))

@@ -17,7 +17,7 @@ from cockpit.sched.rules.tres import BILLING
 NOTHING = 0
 
 
-class Tally(msgspec.Struct, frozen=True):
+class Tally(msgspec.Struct, frozen=True, gc=False):
     """What one job adds while it is there."""
 
     parts: tuple[tuple[Counter, int], ...]
