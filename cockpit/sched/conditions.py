@@ -5,13 +5,17 @@ from __future__ import annotations
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import Job
 from cockpit.model.reasons import BeginsLater, DependencyNever, Held, Reason, WaitsForJob
+from cockpit.model.spec import JobSpec
 
 
-def is_conditional(job: Job) -> bool:
-    """Whether `Gates.own` may ever say something about the job as it is."""
-    spec = job.spec
-    waits = bool(job.held_by or job.waits_for) or job.never is not None or job.rests_until is not None
-    return waits or spec.begin_at is not None or spec.suspension.scheduling or bool(spec.reservation)
+def is_conditional(spec: JobSpec) -> bool:
+    """Whether a job that asks for this may wait for more than others and rules."""
+    return spec.begin_at is not None or spec.suspension.scheduling or bool(spec.reservation)
+
+
+def is_kept_back(job: Job) -> bool:
+    """Whether something that has happened to the job may keep it from starting, whatever it asks for."""
+    return bool(job.held_by or job.waits_for) or job.never is not None or job.rests_until is not None
 
 
 def unmet(job: Job, now: Millis) -> Reason | None:

@@ -14,7 +14,7 @@ from cockpit.sched.policy import FractionFit, Policy
 from cockpit.sched.priority.priorities import PriorityTable, prioritised
 from cockpit.sched.round import Round
 from cockpit.sched.rules.rulebook import Rulebook
-from cockpit.sched.sequel import beside_starts, following, only_came
+from cockpit.sched.sequel import following, only_came
 from cockpit.sched.snapshot import Snapshot
 
 
@@ -35,9 +35,14 @@ def pass_over(
 ) -> Plan:
     """The cycle from its third step on: `index` and `priorities` are already those of the snapshot, and so is the queue
     where it is given."""
-    queue, rules = line_up(priorities, index.book) if queue is None else queue, index.book.rules
-    descent = _descent(index, policy, queue)
-    round_ = Round(snapshot, index, policy, queue, descent, clearing(snapshot, rules, priorities))
+    rules = index.book.rules
+    if queue is None:
+        queue = line_up(priorities, snapshot, index.book)
+    descent = _descent(index, policy, queue) if policy.fraction_fit is not FractionFit.BEST else None
+    gives_way = rules.takes_room or snapshot.promised or snapshot.suspended
+    round_ = Round(
+        snapshot, index, policy, queue, descent, clearing(snapshot, rules, priorities) if gives_way else None
+    )
     if snapshot.suspended:  # who stands still goes on before anybody gets its CPUs
         round_.take_turns(rules.cluster)
     if snapshot.promised:  # those for whom others were made to go come first
@@ -50,20 +55,23 @@ def pass_over(
     if descent:
         index.floor.at_hand = {descent.targets: descent}
     # 6. grow: elastic jobs take what nobody else can use
-    round_.grow()
+    if snapshot.elastic:
+        round_.grow()
     # 7. plan: what starts, who gives way, and against what is left then, why the rest does not start
     return planned(snapshot, round_, priorities)
 
 
-def next_plan(last: Plan | None, snapshot: Snapshot, policy: Policy) -> Plan:
-    """As `cycle`, with all that the last plan saves: where only submissions came since, the pass goes on with them."""
+def next_plan(last: Plan | None, snapshot: Snapshot, policy: Policy, index: Index | None = None) -> Plan:
+    """As `cycle`, with all that the last plan saves: where only submissions came since, the pass goes on with them.
+    `index`: what `following` says of the snapshot, where that has been asked for already."""
+    if index is None:
+        index = following(last, snapshot)
+    index.version = snapshot.version
     if last is None:
-        return cycle(snapshot, None, policy)
-    rest = beside_starts(last, snapshot)
-    index = following(last, snapshot, rest)
-    came = only_came(last, snapshot, index, policy, rest)
+        return cycle(snapshot, index, policy)
+    came = only_came(last, snapshot, index, policy)
     if came is None:
-        return cycle(snapshot, index, policy, last.priorities)
+        return pass_over(snapshot, index, policy, prioritised(snapshot, last.priorities))
     asks = Listed(index.book.more(came))
     round_ = last.round.resumed(snapshot, index)
     round_.go_through(asks)
@@ -85,10 +93,8 @@ def planned(snapshot: Snapshot, round_: Round, priorities: PriorityTable) -> Pla
     )
 
 
-def _descent(index: Index, policy: Policy, queue: LineUp) -> GradientDescent | None:
+def _descent(index: Index, policy: Policy, queue: LineUp) -> GradientDescent:
     """With what an earlier cycle worked out for the same workload, unless another cycle has it just now."""
-    if policy.fraction_fit is FractionFit.BEST:
-        return None
     targets = policy.workload or target_workload((ask.request.shape for ask in queue), index.running())
     return index.floor.at_hand.pop(targets, None) or GradientDescent(targets)
 

@@ -46,6 +46,8 @@ def infeasible(shape: Shape, floor: Floor) -> Reason | None:
         nowhere: Reason | None = _no_launcher(shape, floor.nodes, in_service=True) if shape.launcher else None
         never = nowhere or _kept_away(shape, floor) or _verdict(shape, _admitting(shape, floor), in_service=True)
         never = floor.never[shape] = _with_kept_off(never, _serving(shape, floor), shape)
+        if never is None:
+            floor.possible.add(shape)
         return never
 
 

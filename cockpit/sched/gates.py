@@ -35,14 +35,12 @@ class Gates:
     """Asked and told in the course of one pass; `counters` grow with what it starts."""
 
     def __init__(self, snapshot: Snapshot, book: RequestBook, counters: Counters, bars: Bars) -> None:
-        self._snapshot = snapshot
-        self._book = book
-        self._rules = book.rules
+        self._snapshot, self._book, self._rules, self._bars = snapshot, book, book.rules, bars
+        self.now = snapshot.now
         self.counters = counters
         """As of the pass's index."""
         self._own = False
         """Whether the counters are this pass's alone."""
-        self._bars = bars
 
     def refusal(self, job: Job, partition: str) -> Reason | None:
         """The first rule that stops the job in that partition; None: only room can."""
@@ -63,7 +61,7 @@ class Gates:
 
     def own(self, job: Job) -> Reason | None:
         """What stops this job alone: a hold, other jobs, a moment, the reservation it names."""
-        told = unmet(job, self._snapshot.now) or self._no_queue(job)
+        told = unmet(job, self.now) or self._no_queue(job)
         return told if told is not None or not job.spec.reservation else self._bars.refusal(job)
 
     def _no_queue(self, job: Job) -> NoQueue | None:
@@ -79,7 +77,7 @@ class Gates:
         if not (request.party.running or request.party.budgets):
             return None
         limits = []
-        for amounts in self._rules.asked(request.shape):
+        for amounts in self._rules.asked[request.shape]:
             limit = self.exceeded(request, amounts, free)
             if limit is None:
                 return None
@@ -91,13 +89,13 @@ class Gates:
         shape = request.shape
         if len(shape.specs) == 1 or not (request.party.running or request.party.budgets):
             return shape
-        each = zip(shape.specs, self._rules.asked(request.shape), strict=True)
+        each = zip(shape.specs, self._rules.asked[request.shape], strict=True)
         specs = tuple(spec for spec, amounts in each if self.exceeded(request, amounts, free) is None)
         return replace(shape, specs=specs)
 
     def alternatives(self, request: Request) -> Iterator[tuple[Shape, Amounts]]:
         """Each node spec by itself, with what a job of the request would hold by it."""
-        for spec, amounts in zip(request.shape.specs, self._rules.asked(request.shape), strict=True):
+        for spec, amounts in zip(request.shape.specs, self._rules.asked[request.shape], strict=True):
             yield replace(request.shape, specs=(spec,)), amounts
 
     def beside_quota(self, request: Request) -> Request:
@@ -116,7 +114,7 @@ class Gates:
 
     def stop(self, request: Request) -> Stop | None:
         """Of a request that did not pass: what keeps it from passing later, where that is one limit on what runs."""
-        asked = self._rules.asked(request.shape)
+        asked = self._rules.asked[request.shape]
         bound = self._beyond(request.party.running, asked[0]) if len(asked) == 1 else None
         if bound is None or bound.limit == QUOTA:  # what others have borrowed they may have to give back
             return None
@@ -129,12 +127,14 @@ class Gates:
     def amounts(self, found: Found, shape: Shape) -> Amounts:
         """What a job would hold by the placement found for it, running and billed."""
         if not (shape.exclusive or shape.specs[found.spec_index].card_milli):
-            return self._rules.asked(shape)[found.spec_index]
+            return self._rules.asked[shape][found.spec_index]
         amounts = held(found.placement, self._snapshot.nodes)
         return self._rules.billed(amounts, shape.partition) | {JOBS: ONE}
 
     def started(self, job: Job, partition: str, amounts: Amounts) -> Sequence[int]:
         """The pass starts the job: it counts from here. Numbers of requests known to be stopped by that."""
+        if not self._rules.binding and job.array is None:
+            return ()
         if self._rules.safe:
             self._commit(self._committed, job, partition, amounts, job.spec.time_limit_seconds)
         if not counts(self._rules, job, partition):

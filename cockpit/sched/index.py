@@ -33,8 +33,26 @@ class Index:
     """Rooms, shelves, departures and counters as of one version of the state. Frozen once `refreshed` or `fork` has
     handed it out, except to the holder of the fork."""
 
+    __slots__ = (
+        "_own",
+        "_running",
+        "book",
+        "by_hole",
+        "by_whole",
+        "counters",
+        "departures",
+        "ends",
+        "floor",
+        "most_cards",
+        "placed",
+        "rooms",
+        "version",
+        "widest",
+    )
+
     def __init__(self, floor: Floor, book: RequestBook) -> None:
         self.version = 0
+        """Of the latest state that it is known to be that of."""
         self.floor = floor
         self.book = book
         self.counters = Counters()
@@ -76,14 +94,12 @@ class Index:
 
     def after(self, changes: Mapping[JobId, Placement | None], snapshot: Snapshot) -> Index:
         """That of a later snapshot of the same rules, which differs by these changes."""
-        if changes:
-            fresh = self.fork()
-            fresh.apply(changes.items(), snapshot.ends)
-            count(fresh, changes, snapshot)
-        else:
-            fresh = Index.__new__(Index)
-            fresh.__dict__ |= self.__dict__
-            fresh._own = set()  # noqa: SLF001 - of its own kind
+        if not changes:
+            self.version = snapshot.version
+            return self
+        fresh = self.fork()
+        fresh.apply(changes.items(), snapshot.ends)
+        count(fresh, changes, snapshot)
         fresh.version = snapshot.version
         return fresh
 
@@ -144,8 +160,10 @@ class Index:
             self._count_running(placement, +1)
         located, rooms = self.located(placement), self.rooms
         for order, part in located:
-            before.setdefault(order, rooms[order])
-            rooms[order] = rooms[order].having(job, part)
+            room = rooms[order]
+            if order not in before:
+                before[order] = room
+            rooms[order] = room.having(job, part)
         if end is not None:
             self.ends[job] = end
             insort(self.departures, (end, job, located))
@@ -154,13 +172,16 @@ class Index:
         placement = self.placed.pop(job)
         if self._running is not None:
             self._count_running(placement, -1)
-        rooms = self.rooms
-        for order, _ in self.located(placement):
-            before.setdefault(order, rooms[order])
-            rooms[order] = rooms[order].left_by(job)
-        end = self.ends.pop(job, None)
-        if end is not None:
-            del self.departures[bisect_left(self.departures, (end, job))]
+        end, departures, rooms = self.ends.pop(job, None), self.departures, self.rooms
+        if end is None:
+            located = self.located(placement)
+        else:
+            _, _, located = departures.pop(bisect_left(departures, (end, job)))
+        for order, _ in located:
+            room = rooms[order]
+            if order not in before:
+                before[order] = room
+            rooms[order] = room.left_by(job)
 
     def _move(self, old: Room, new: Room) -> None:
         """One node from where it was on the shelves to where it belongs now."""
@@ -170,9 +191,7 @@ class Index:
             self.by_whole[kind] = self.by_whole[kind].copy()
             if new.holes:
                 self.by_hole[kind] = self.by_hole[kind].copy()
-        whole = self.by_whole[kind]
-        whole.take(len(old.idle), old)
-        whole.put(len(new.idle), new)
+        self.by_whole[kind].move(len(old.idle), old, len(new.idle), new)
         if new.holes:
             for hole in _shared_holes(old):
                 self.by_hole[kind].take(hole, old)
@@ -203,6 +222,7 @@ def refreshed(index: Index | None, snapshot: Snapshot) -> Index:
         return _rebuilt(snapshot, book)
     fresh = index.after(dict(snapshot.changes), snapshot)
     if book is not index.book:
+        fresh = fresh.fork()
         fresh.book = book
         _count_anew(fresh, snapshot)
     return fresh

@@ -46,10 +46,10 @@ class Fit(Protocol):
 
 def find(index: Index, shape: Shape, fit: Fit | None = None, avoid: Collection[int] = frozenset()) -> Found | None:
     """Room for the shape, not on the nodes (by order) to avoid; None when no alternative has enough."""
+    if fit is None and not avoid and (kind := index.floor.plain_kind[shape]) is not None:
+        return _find_plainly(index, shape.specs[0], kind)
     if shape.helpers:
         return _find_mixed(index, shape, fit, avoid)
-    if fit is None and not avoid and (kind := index.floor.plain_kind(shape)) is not None:
-        return _find_plainly(index, shape.specs[0], kind)
     fit = None if shape.exclusive else fit  # whole nodes leave no fragments to choose between
     for spec_index, spec in enumerate(shape.specs):
         if spec.cpus > index.widest or (spec.card_milli and _lacks_nodes(index, shape, spec)):
@@ -102,10 +102,9 @@ def _demand(spec: NodeSpec) -> tuple[int, int, int]:
 
 def _find_plainly(index: Index, spec: NodeSpec, kind: int) -> Found | None:
     """Of a request for CPUs and memory on one node of one kind."""
-    order = index.by_whole[kind].tightest(spec.cpus, spec.memory_mib) if spec.cpus <= index.widest else None
-    if order is None:
-        return None
-    return Found(0, (Allocation(0, index.floor.nodes[order].name, spec.cpus, spec.memory_mib),))
+    cpus, memory_mib = spec.cpus, spec.memory_mib
+    order = index.by_whole[kind].tightest(cpus, memory_mib) if cpus <= index.widest else None
+    return Found(0, (Allocation(0, index.floor.nodes[order].name, cpus, memory_mib),)) if order is not None else None
 
 
 def find_among(rooms: Sequence[Room], shape: Shape, spec_index: int, fit: Fit | None = None) -> Found:
@@ -119,10 +118,11 @@ def find_among(rooms: Sequence[Room], shape: Shape, spec_index: int, fit: Fit | 
 
 def has_room(index: Index, shape: Shape) -> bool:
     """Whether `find` would find any."""
+    if (kind := index.floor.plain_kind[shape]) is not None:
+        cpus = shape.specs[0].cpus
+        return cpus <= index.widest and index.by_whole[kind].tightest(cpus, shape.specs[0].memory_mib) is not None
     if shape.helpers:
         return find(index, shape) is not None
-    if (kind := index.floor.plain_kind(shape)) is not None:
-        return _find_plainly(index, shape.specs[0], kind) is not None
     if index.too_narrow_for(shape):
         return False
     return any(len(_choose(index, shape, spec, None, ())) == shape.nodes for spec in shape.specs)

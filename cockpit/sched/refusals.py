@@ -140,7 +140,7 @@ class Refusals:
         if isinstance(told, BehindHead):
             met = self._in_the_way.get((job.id, shape.partition), told)
             return met if met.ahead != job.id else None  # it is first, and waits in another partition
-        if isinstance(told, WouldDelay) and self._bars.now + 1000 * job.spec.time_limit_seconds <= told.reserved_at:
+        if isinstance(told, WouldDelay) and self.gates.now + 1000 * job.spec.time_limit_seconds <= told.reserved_at:
             return BehindHead(told.ahead)  # nobody has looked at it: it is beyond the depth
         return told
 

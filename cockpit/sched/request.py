@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, MutableSequence, Sequence
 from operator import itemgetter
-from typing import NamedTuple, cast
+from typing import cast
 
 import msgspec
 
 from cockpit.model.ids import JobId
 from cockpit.model.job import ArrayTask, Job
 from cockpit.model.reasons import NotEvaluated, Reason
-from cockpit.sched.conditions import is_conditional
+from cockpit.model.spec import JobSpec
+from cockpit.sched.conditions import is_conditional, is_kept_back
 from cockpit.sched.entries import Entry, partitions_of
 from cockpit.sched.rules.limits import NOBODY, Party
 from cockpit.sched.rules.rulebook import Rulebook
@@ -25,7 +26,7 @@ OPEN = 1 << 62
 NO_SHAPE = 0
 _UNJUDGED = NotEvaluated()
 _Kin = tuple[int, int, "Request", int, int, bool]
-"""Shape, number, request, cpus and cards of an ask, and whether the request is bound."""
+"""Shape, number, request, cpus and cards of an ask, and whether it is free as far as what it asks for goes."""
 _NO_ARRAY = ArrayTask(JobId(0), 0)
 _job_of = itemgetter(0)
 
@@ -51,7 +52,7 @@ class Request(msgspec.Struct, frozen=True, cache_hash=True):
         return self.refused is not None or bool(self.array or self.party.running or self.party.budgets)
 
 
-class Ask(NamedTuple):
+class Ask(msgspec.Struct, frozen=True, gc=False):
     """A queued job in one of its partitions, ready for a pass."""
 
     shape: int
@@ -110,7 +111,7 @@ class RequestBook:
 
     def has_place_for(self, coming: int, entries: int) -> bool:
         """Whether so many more leave it as tidy as `asks` would."""
-        return max(len(self._jobs), len(self.requests)) + coming <= 2 * entries + 1024
+        return max(len(self._jobs), len(self._of_spec), len(self.requests)) + coming <= 2 * entries + 1024
 
     def request(self, job: Job, partition: str) -> Request:
         """What the job asks for in one of its partitions. Remembers nothing, so it may be asked during a pass."""
@@ -119,17 +120,29 @@ class RequestBook:
 
     def ask(self, job: Job, partition: str) -> Ask:
         """What the job asks for in one of its partitions, with numbers; the asker remembers it."""
-        kin = _kin(job, partition)
-        known = self._of_kin.get(kin)
+        spec = job.spec
+        if partition or job.array is not None or self.rules.tell_apart:
+            known = self._kin(job, partition)
+        elif (same := self._of_spec.get(id(spec))) is not None:
+            _, known = same
+        else:
+            known = self._kin(job, partition)
+            self._of_spec[id(spec)] = spec, known
+        shape, number, request, cpus, cards, free = known
+        return Ask(
+            shape, number, spec.time_limit_seconds, job, request, cpus, cards, free and not is_kept_back(job)
+        )
+
+    def _kin(self, job: Job, partition: str) -> _Kin:
+        alike = _alike(job, partition)
+        known = self._of_kin.get(alike)
         if known is None:
-            known = self._of_kin[kin] = self._numbered(job, partition)
-        shape, number, request, cpus, cards, bound = known
-        free = not (bound or is_conditional(job))
-        return Ask(shape, number, job.spec.time_limit_seconds, job, request, cpus, cards, free)
+            known = self._of_kin[alike] = self._numbered(job, partition)
+        return (*known[:-1], False) if known[-1] and is_conditional(job.spec) else known
 
     def tidied(self, entries: int) -> bool:
         """Whether all numbers are new, since most of the old ones were of jobs that are gone."""
-        crowded = max(len(self._jobs), len(self.requests)) > 2 * entries + 1024
+        crowded = max(len(self._jobs), len(self._of_spec), len(self.requests)) > 2 * entries + 1024
         if crowded:
             self._forget()
         return crowded
@@ -145,6 +158,8 @@ class RequestBook:
         self._request_numbers: dict[Request, int] = {}
         self._of_kin: dict[object, _Kin] = {}
         """What asks have in common."""
+        self._of_spec: dict[int, tuple[JobSpec, _Kin]] = {}
+        """The same by identity of what jobs ask for, where it does not matter whose they are."""
         self._single: dict[int, Ask] = {}
         """By identity, of the jobs that may run in one partition."""
         self._several: dict[tuple[int, str], Ask] = {}
@@ -172,7 +187,7 @@ class RequestBook:
             self.requests.append(made)
         first, *others = job.spec.specs
         cpus, cards = (first.cpus, first.whole_cards) if not (others or made.claim) else (0, 0)
-        return self._shape_number(made), number, self.requests[number], cpus, cards, made.bound
+        return self._shape_number(made), number, self.requests[number], cpus, cards, not made.bound
 
     def _shape_number(self, request: Request) -> int:
         if request.refused is not None:
@@ -204,7 +219,7 @@ class RequestBook:
         return judged
 
 
-def _kin(job: Job, partition: str) -> object:
+def _alike(job: Job, partition: str) -> object:
     """All of the job that decides what it asks for there."""
     spec, array = job.spec, job.array
     return (

@@ -18,18 +18,19 @@ from cockpit.sched.eviction.clearing import Clearing
 from cockpit.sched.eviction.reclaim import Claim, Reclaim
 from cockpit.sched.feasible import infeasible
 from cockpit.sched.fleet.reserved import reserved_room
-from cockpit.sched.fleet.totals import by_totals, totalled
+from cockpit.sched.fleet.totals import by_totals
 from cockpit.sched.gates import NO_USE, Gates, Use
 from cockpit.sched.growth import Wanted, further_workers, growing, grown
 from cockpit.sched.index import Index
 from cockpit.sched.launchers import launcher_node
 from cockpit.sched.lineup import LineUp
-from cockpit.sched.nodes.reserved import Bars
+from cockpit.sched.nodes.reserved import NO_BARS, Bars
 from cockpit.sched.placement import Fit, Found, find
 from cockpit.sched.policy import Policy
 from cockpit.sched.refusals import Noted, Refusals
 from cockpit.sched.request import NO_SHAPE, OPEN, Ask, Bounds, Request
 from cockpit.sched.rules.amounts import ONE, Amounts
+from cockpit.sched.rules.limits import NOBODY
 from cockpit.sched.rules.tres import BILLING
 from cockpit.sched.shape import Shape, alternative
 from cockpit.sched.sizes import Sizes
@@ -51,6 +52,13 @@ MOST_RECLAIMS = 32
 class Round:
     """One pass over the queue. Its starts appear in an index of its own, made for the first of them."""
 
+    turns: tuple[Turn, ...] = ()
+    reclaim: Reclaim | None = None
+    """None where nothing is kept for any queue."""
+    _slice_ends: Millis | None = None
+    _reclaims, _put_off = 0, False
+    _begins: Millis | None = None
+
     def __init__(
         self,
         snapshot: Snapshot,
@@ -61,56 +69,46 @@ class Round:
         clearing: Clearing | None = None,
     ) -> None:
         """`clearing`: None where no rule lets anybody take another's room."""
-        self.starts: list[Start] = []
-        self.growths: list[Growth] = []
-        self.no_growth: dict[JobId, NoGrowth] = {}
-        """Why elastic jobs that run take no further worker, as far as they were looked at."""
-        self.turns: tuple[Turn, ...] = ()
-        self._slice_ends: Millis | None = None
-        self.clearing = clearing
-        self._fit = fit
         book, backfill = index.book, policy.backfill
-        kept = book.rules.quotas.guarantees
-        self.reclaim = Reclaim(book.rules, snapshot, clearing) if kept and clearing is not None else None
-        """None where nothing is kept for any queue."""
-        self._reclaims, self._put_off = 0, False
-        self.shapes, self.requests = queue.unbounded(len(book.shapes)), queue.unbounded(len(book.requests))
+        self.policy, self.clearing, self._fit = policy, clearing, fit
+        if clearing is not None and book.rules.quotas.guarantees:
+            self.reclaim = Reclaim(book.rules, snapshot, clearing)
+        self.shapes, self.requests = queue.unbounded(len(book.shapes), len(book.requests))
         self.shapes[NO_SHAPE] = 0
         self.line = LINES[backfill.kind](snapshot.now, backfill, fit)
-        self.snapshot = snapshot
-        self.queued = len(snapshot.queue)
-        """Those that start included."""
-        self.policy = policy
-        self.given = self.index = index
-        """As the pass found things, and as it leaves them if what it starts has started."""
-        self._bars = Bars(snapshot.reservations, snapshot.now)
-        self._gates = Gates(snapshot, book, index.counters, self._bars)
-        self._started: set[JobId] = set()
         self._failed: dict[Shape, Reason | None] = {}
         """None: no room."""
         self._narrowed: dict[Request, Shape] = {}
         """Of requests that a limit leaves only some of their alternatives."""
         self._exceeded: dict[Request, Limit] = {}
-        self._begins: Millis | None = None
-        self._totalled = totalled(snapshot.cluster)
-        """Partitions of which only totals are known."""
-        self._unhurried = bool(self._bars.lasting or backfill.depth or self._totalled)
-        """Shapes depend on the job, or who is looked at is counted."""
         self._left = backfill.depth - 1 if backfill.depth else OPEN
         """How many may still be looked at behind the first that waits."""
-        self._close(self._gates.stopped())
+        self._begin(snapshot, index)
+        self._unhurried = bool(self._bars.lasting or backfill.depth or index.floor.totalled)
+        """Shapes depend on the job, or who is looked at is counted."""
+        if book.stops:
+            self._close(self._gates.stopped())
+
+    def _begin(self, snapshot: Snapshot, index: Index) -> None:
+        self.starts: list[Start] = []
+        self.growths: list[Growth] = []
+        self.no_growth: dict[JobId, NoGrowth] = {}
+        """Why elastic jobs that run take no further worker, as far as they were looked at."""
+        self._started: set[JobId] = set()
+        self.snapshot = snapshot
+        self.queued = len(snapshot.queue)
+        """Those that start included."""
+        self.given = self.index = index
+        """As the pass found things, and as it leaves them if what it starts has started."""
+        self._bars = Bars(snapshot.reservations, snapshot.now) if snapshot.reservations else NO_BARS
+        self._gates = Gates(snapshot, index.book, index.counters, self._bars)
 
     def resumed(self, snapshot: Snapshot, index: Index) -> Round:
         """The same pass, later, to be gone on with: `index` is as this one left things. What was decided stays decided;
         this one is left as it is."""
         fresh = Round.__new__(Round)
         fresh.__dict__ |= self.__dict__
-        fresh.starts, fresh.growths, fresh.no_growth = [], [], {}
-        fresh._started = set()  # noqa: SLF001 - of its own kind
-        fresh.given = fresh.index = index
-        fresh.snapshot, fresh.queued = snapshot, len(snapshot.queue)
-        fresh._bars = Bars(snapshot.reservations, snapshot.now)  # noqa: SLF001 - of its own kind
-        fresh._gates = Gates(snapshot, index.book, index.counters, fresh._bars)  # noqa: SLF001 - of its own kind
+        fresh._begin(snapshot, index)  # noqa: SLF001 - of its own kind
         fresh._failed, fresh._narrowed = self._failed.copy(), self._narrowed.copy()  # noqa: SLF001 - of its own kind
         fresh._exceeded = self._exceeded.copy()  # noqa: SLF001 - of its own kind
         fresh.line = self.line.resumed(snapshot.now)
@@ -142,6 +140,8 @@ class Round:
         the others' order."""
         vain: set[int] = set()
         for ask in queue.open(self.shapes, self.requests):
+            if not (ask.seconds < self.shapes[ask.shape] and ask.seconds < self.requests[ask.number]):
+                continue
             if ask.number in vain or not ask.request.party.queue or ask.job.id in self._started:
                 continue
             if self._gates.own(ask.job) is None and not self._served(ask):
@@ -149,13 +149,15 @@ class Round:
 
     def go_through(self, queue: LineUp) -> None:
         """Best first."""
-        for ask in queue.open(self.shapes, self.requests):
+        shapes, requests = self.shapes, self.requests
+        for ask in queue.open(shapes, requests):
+            if not (ask.seconds < shapes[ask.shape] and ask.seconds < requests[ask.number]):
+                continue
             # 3. gates: what a rule stops needs no room, holds nobody up, and is asked once for all that are alike
-            index = self.index
-            too_much = ask.cpus > index.widest or ask.cards > index.most_cards
+            too_much = ask.cpus > self.index.widest or ask.cards > self.index.most_cards
             if too_much and self.line.guarded and not self._unhurried:
                 self._failed[ask.request.shape] = None  # a cheap no, for which no rule need be asked
-                self.shapes[ask.shape] = 0
+                shapes[ask.shape] = 0
             elif self.passes(ask):
                 # 4. place, or make room, or reserve: who waits, and who may pass them, is the line's to say
                 self.consider(ask)
@@ -191,12 +193,12 @@ class Round:
 
     def consider(self, ask: Ask) -> None:
         """Start the job, or note why its shape failed."""
-        shape = self._shape(ask)
-        if never := infeasible(shape, self.index.floor):
+        shape, floor = self._shape(ask), self.index.floor
+        if shape not in floor.possible and (never := infeasible(shape, floor)):
             self._fail(ask, shape, never, 0)
             return
         line = self.line
-        if line.head not in (None, ask.job.id):  # as far as the depth goes
+        if line.head is not None and line.head != ask.job.id:  # as far as the depth goes
             if not self._left:
                 self._fail(ask, shape, self._failed.get(shape, BehindHead(line.head)), 0)  # what was seen of it, counts
                 return
@@ -211,7 +213,7 @@ class Round:
 
     def place(self, job: Job, shape: Shape) -> Found | Reason | None:
         """A place that delays nobody who is served before it; else why not, None: no room."""
-        if shape.partition in self._totalled:
+        if shape.partition in self.index.floor.totalled:
             return by_totals(self.index, self.snapshot, job, shape)
         return self.line.place(self.index, job, shape)
 
@@ -318,7 +320,9 @@ class Round:
 
     def _count(self, job: Job, partition: str, amounts: Amounts) -> None:
         """It counts to the limits from here."""
-        self._close(self._gates.started(job, partition, amounts))
+        stopped = self._gates.started(job, partition, amounts)
+        if stopped:
+            self._close(stopped)
         self.index.counters = self._gates.counters
 
     def _amounts(self, found: Found, shape: Shape) -> Amounts:
@@ -327,7 +331,7 @@ class Round:
     def _shape(self, ask: Ask, free: Use = NO_USE) -> Shape:
         """As it may be placed now: within the limits, and off what is reserved. `free`: does not count."""
         request = ask.request
-        if ask.free and not self._bars.lasting:
+        if ask.free and self._bars is NO_BARS:
             return request.shape
         shape = self._gates.open_shape(request, free)
         if shape is not request.shape:
@@ -346,7 +350,8 @@ class Round:
             bounds, number = self.requests, ask.number
         if shape.barred:
             seconds = max(seconds, self._bars.least_seconds(shape.barred))
-        bounds[number] = min(bounds[number], seconds)
+        if seconds < bounds[number]:
+            bounds[number] = seconds
 
     def _stop(self, ask: Ask) -> None:
         self._close([ask.number])
@@ -374,26 +379,27 @@ class Round:
         return Sizes(self.index.book.rules, self._gates, self.snapshot.nodes)
 
     def _start(self, ask: Ask, shape: Shape, found: Found) -> None:
-        job = ask.job
-        if job.spec.elastic is not None and shape.partition not in self._totalled:
+        job, spec, request = ask.job, ask.job.spec, ask.request
+        totalled = shape.partition in self.index.floor.totalled
+        if spec.elastic is not None and not totalled:
             shape, found = self._widened(job, shape, found)
-        amounts = self._amounts(found, shape)
-        if (exceeded := self._gates.exceeded(ask.request, amounts)) is not None:  # it takes more than it asked for
-            self._exceeded[ask.request] = exceeded
+        amounts = self._gates.amounts(found, shape)
+        if request.party is not NOBODY and (exceeded := self._gates.exceeded(request, amounts)) is not None:
+            self._exceeded[request] = exceeded  # it takes more than it asked for
             self._close([ask.number])
             return
-        spec_index = alternative(job.spec, shape, found.spec_index)
-        launcher = launcher_node(shape, found.placement, self.snapshot.nodes) if job.spec.has_launcher else ""
+        spec_index = alternative(spec, shape, found.spec_index) if len(spec.specs) > 1 else 0
+        launcher = launcher_node(shape, found.placement, self.snapshot.nodes) if spec.has_launcher else ""
         billing = amounts[BILLING] / ONE
         self.starts.append(Start(job.id, spec_index, found.placement, shape.partition, billing, launcher))
         self._started.add(job.id)
         self.line.settle()
         if self.index is self.given:
             self._take_over(self.given.fork())
-        end = Millis(self.snapshot.now + 1000 * job.spec.time_limit_seconds)
+        end = Millis(self.snapshot.now + 1000 * spec.time_limit_seconds)
         self.index.apply(((job.id, found.placement),), {job.id: end})
         self._count(job, shape.partition, amounts)
-        if shape.partition not in self._totalled:
+        if not totalled:
             self.line.started(self.index, job, found.placement)
 
 

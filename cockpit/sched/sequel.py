@@ -17,28 +17,47 @@ from cockpit.model.job import Job, JobState
 from cockpit.model.node import Placement
 from cockpit.sched.entries import Entry, partitions_of
 from cockpit.sched.index import Index, refreshed
+from cockpit.sched.placement import has_room
 from cockpit.sched.plan import Plan
 from cockpit.sched.policy import FractionFit, Policy
+from cockpit.sched.shape import Shape
 from cockpit.sched.snapshot import Snapshot
 
 Changes = Mapping[JobId, Placement | None]
 """Who holds something now, or (None) nothing any more."""
 
 
-def following(last: Plan, snapshot: Snapshot, rest: Changes | None) -> Index:
-    """The index of this snapshot; from what the last pass left, where its starts have come true. `rest`: what happened
-    beside them."""
+def following(last: Plan | None, snapshot: Snapshot) -> Index:
+    """The index of this snapshot; from what the last pass left, where its starts have come true, and the very same
+    where nothing else has happened."""
+    if last is None:
+        return refreshed(None, snapshot)
     if snapshot.version == last.version:
         return last.index
+    rest = _beside_starts(last, snapshot)
     if rest is None or last.round.clearing is not None:  # what was promised is in what the pass left
         return refreshed(last.index, snapshot)
     return last.round.index.after(rest, snapshot)
 
 
-def only_came(last: Plan, snapshot: Snapshot, index: Index, policy: Policy, rest: Changes | None) -> list[Entry] | None:
-    """The entries that the last pass has not seen; None where more has happened than that they came."""
+def may_start(index: Index, snapshot: Snapshot) -> bool:
+    """Whether a pass may come to anything but reasons: somebody who waits has room, or others may give way, move or
+    grow. `index`: that of the snapshot."""
+    if index.book.rules.takes_room or snapshot.suspended or snapshot.promised or snapshot.elastic:
+        return True
+    widest, request, tried = index.widest, index.book.request, set[Shape]()
+    for job in snapshot.queue:
+        specs = job.spec.specs
+        if specs[0].cpus <= widest or len(specs) > 1:
+            tried.update([request(job, partition).shape for partition in partitions_of(job)])
+    return any([has_room(index, shape) for shape in tried])
+
+
+def only_came(last: Plan, snapshot: Snapshot, index: Index, policy: Policy) -> list[Entry] | None:
+    """The entries that the last pass has not seen; None where more has happened than that they came. `index`: what
+    followed for the snapshot."""
     round_ = last.round
-    if rest or rest is None or round_.clearing is not None or snapshot.promised:
+    if index is not round_.index or round_.clearing is not None or snapshot.promised:
         return None  # with a clearing, whoever came may take room from those that run, or has some kept for it
     if policy != round_.policy or policy.fraction_fit is not FractionFit.BEST:
         return None  # gradient descent looks at the whole queue for each of its members
@@ -52,17 +71,17 @@ def only_came(last: Plan, snapshot: Snapshot, index: Index, policy: Policy, rest
     return [(job, partition) for job in came for partition in partitions_of(job)]
 
 
-def beside_starts(last: Plan, snapshot: Snapshot) -> Changes | None:
-    """What changed beside the last plan's starts; None where these are not known to have happened just so."""
-    round_ = last.round
+def _beside_starts(last: Plan, snapshot: Snapshot) -> Changes | None:
+    """What is otherwise than the last pass left it; None where nobody knows."""
     if snapshot.changes_from != last.version or not last.index.is_of_rules(snapshot):
         return None
-    changes = dict(snapshot.changes)
+    changes, ends = dict(snapshot.changes), last.round.index.ends
     for start in last.starts:
-        if changes.pop(start.job, None) != start.placement:
-            return None
-        if snapshot.ends.get(start.job) != round_.index.ends.get(start.job):
-            return None
+        job, held = start.job, snapshot.occupied.get(start.job)
+        if held == start.placement and snapshot.ends.get(job) == ends.get(job):
+            changes.pop(job, None)
+        else:  # it has ended since, or something kept it from starting
+            changes[job] = held
     return changes
 
 

@@ -16,7 +16,7 @@ from cockpit.sched.feasible import never_fits
 from cockpit.sched.invariants import resource_violations
 from cockpit.sched.nodes.cards import accepts, share_taken
 from cockpit.sched.policy import FractionFit, Policy
-from cockpit.sched.sequel import beside_starts, only_came
+from cockpit.sched.sequel import only_came
 from tests.sched.random_worlds import act, histories, job_specs, policies, some_node, some_nodes
 from tests.sched.reference import Reference, holes
 from tests.sched.world import World
@@ -131,8 +131,7 @@ def test_a_pass_that_goes_on_where_the_last_one_ended_decides_as_a_whole_one(nod
         for job in [job for job in world.queue if job.id not in starting]:
             assert reason_of(plan, job) == reason_of(whole, job)
         went_on += (
-            last is not None
-            and only_came(last, snapshot, plan.index, policy, beside_starts(last, snapshot)) is not None
+            last is not None and only_came(last, snapshot, plan.index, policy) is not None
         )
         assert plan.index.rooms == whole.index.rooms
         assert plan.index.departures == whole.index.departures

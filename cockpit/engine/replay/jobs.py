@@ -17,13 +17,13 @@ from cockpit.engine.state import ClusterState
 from cockpit.engine.timers import next_decay
 from cockpit.model import events
 from cockpit.model.attempt import ExitStatus
+from cockpit.model.cluster import PriorityKind
 from cockpit.model.ids import JobId, Millis, ReplicaId
 from cockpit.model.job import Job
 from cockpit.sched.cycle import next_plan
 from cockpit.sched.entries import partitions_of
-from cockpit.sched.index import refreshed
 from cockpit.sched.placement import has_room
-from cockpit.sched.sequel import beside_starts, following
+from cockpit.sched.sequel import following
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from cockpit.sched.policy import Policy
 
 _WELL = ExitStatus(code=0)
+_NEVER = Millis(1 << 62)
 
 
 class Arrival(msgspec.Struct, frozen=True):
@@ -59,7 +60,7 @@ class Replay:
         self.started_at: dict[JobId, Millis] = {}
         self.told: Callable[[events.EventBody, Millis], None] | None = None
         """Told of every event once the machine has taken it over."""
-        self._policy = policy
+        self._policy, self._ties = policy, policy.ties
         self._arrivals = arrivals
         self._runs_ms = {arrival.submitted.job: arrival.runs_ms for arrival in arrivals}
         self._ends: list[tuple[Millis, int, JobId]] = []
@@ -70,37 +71,38 @@ class Replay:
         """Version of the state that the last cycle left behind."""
         self._room: Index | None = None
         """What is free, since somebody last asked or a cycle was; None: it has changed."""
-        self._tell((events.NodesChanged(tuple(nodes)), *rules))
+        for body in (events.NodesChanged(tuple(nodes)), *rules):
+            self._tell(body)
 
     def moments(self) -> Iterator[int]:
         """Goes through the history moment by moment; how many jobs have ended so far."""
-        came = ended = 0
-        arrivals, ends, count = self._arrivals, self._ends, len(self._arrivals)
-        while came < count or ends:
-            first, ending = came, []
-            if came == count or (ends and ends[0][0] < arrivals[came].at):
-                now = ends[0][0]
-            else:
-                now = arrivals[came].at
-                while came < count and arrivals[came].at == now:
-                    came += 1
+        arrivals, ends, coming = self._arrivals, self._ends, 0
+        next_at = arrivals[0].at if arrivals else _NEVER
+        ended = 0
+        while ends or next_at != _NEVER:
+            self._now = now = ends[0][0] if ends and ends[0][0] < next_at else next_at
+            arriving, ending = [], []
+            while next_at == now:
+                arriving.append(arrivals[coming])
+                coming += 1
+                next_at = arrivals[coming].at if coming < len(arrivals) else _NEVER
             while ends and ends[0][0] == now:
                 ending.append(heappop(ends)[2])
-            self._now = now
-            self._moment(arrivals[first:came], ending)
+            self._moment(arriving, ending)
             ended += len(ending)
             yield ended
 
     def _moment(self, arriving: Sequence[Arrival], ending: Sequence[JobId]) -> None:
-        ties = self._policy.ties
-        if ties.limits_free_at_once:
+        ties = self._ties
+        if ending and ties.limits_free_at_once:
             for job in ending:
-                if self.machine.ends.get(job) == self._now:
+                if self._runs_ms[job] == 1000 * self.machine.state.jobs[job].spec.time_limit_seconds:
                     self._end(job)
         if ties.one_cycle_a_moment:
             for job in ending:
                 self._end(job)
-            self._tell([arrival.submitted for arrival in arriving])
+            for arrival in arriving:
+                self._tell(arrival.submitted)
             self._look()
         elif ties.submissions_first:
             self._submit_each(arriving)
@@ -111,45 +113,47 @@ class Replay:
 
     def _submit_each(self, arriving: Sequence[Arrival]) -> None:
         for arrival in arriving:
-            self._tell((arrival.submitted,))
-            self._look(arrival.submitted.job if self._policy.ties.only_what_fits_sets_off_a_cycle else None)
+            self._tell(arrival.submitted)
+            self._look(arrival.submitted.job if self._ties.only_what_fits_sets_off_a_cycle else None)
 
     def _end_each(self, ending: Sequence[JobId]) -> None:
         for job in ending:
             self._end(job)
             self._look()
 
-    def _end(self, job: JobId) -> None:
+    def _end(self, job_id: JobId) -> None:
         """Nothing when it has ended already. Its record goes at once: nobody will ask, and logs are long."""
-        if job not in self.machine.state.jobs:
+        job = self.machine.state.jobs.get(job_id)
+        if job is None or job.attempt is None:
             return
         self._room = None
-        for part in self.machine.occupied[job]:
-            self._tell(decide.replica_ended(self.machine, ReplicaId(job, 1, part.rank), _WELL, self._now))
-        self._tell((events.JobArchived(job),))
+        for part in job.attempt.placement:
+            for body in decide.replica_ended(self.machine, ReplicaId(job_id, 1, part.rank), _WELL, self._now):
+                self._tell(body)
+        self._tell(events.JobArchived(job_id))
 
     def _look(self, for_the_sake_of: JobId | None = None) -> None:
         """Let the scheduler decide; if for one arrival only, then unless there is no room for it."""
-        if self._looked_at == self.machine.state.seq or not self.machine.queue:
+        machine = self.machine
+        if self._looked_at == machine.state.seq or not machine.queue:
             return
-        self._let_usage_decay()
-        if for_the_sake_of and not self._has_room(self.machine.queue[for_the_sake_of]):
+        if machine.state.cluster.priority.kind is PriorityKind.MULTIFACTOR:
+            self._let_usage_decay()
+        if for_the_sake_of and not self._has_room(machine.state.jobs[for_the_sake_of]):
             return
-        self._plan = plan = next_plan(self._plan, self.machine.snapshot(self._now), self._policy)
-        for placed in decide.placed(self.machine, plan):
-            self._tell((placed,))
+        self._plan = plan = next_plan(self._plan, machine.snapshot(self._now), self._policy, self._room)
+        for placed in decide.placed(machine, plan):
+            self._tell(placed)
             if isinstance(placed, events.JobPlaced):
                 self._start(placed)
         self._room = plan.round.index
-        self._looked_at = self.machine.state.seq
+        self._looked_at = machine.state.seq
 
     def _has_room(self, job: Job) -> bool:
-        if self._room is None:
-            snapshot, plan = self.machine.peek(self._now), self._plan
-            rest = beside_starts(plan, snapshot) if plan is not None else None
-            self._room = following(plan, snapshot, rest) if plan is not None else refreshed(None, snapshot)
-        asks = self._room.book.more((job, partition) for partition in partitions_of(job))
-        return any(has_room(self._room, ask.request.shape) for ask in asks)
+        room = self._room
+        if room is None:
+            room = self._room = following(self._plan, self.machine.peek(self._now))
+        return any([has_room(room, room.book.request(job, partition).shape) for partition in partitions_of(job)])
 
     def _let_usage_decay(self) -> None:
         """Up to the last full period, before anybody looks; periods in which nobody does pass in one."""
@@ -158,24 +162,21 @@ class Replay:
         if due is not None and due <= self._now:
             period = due - state.usage_at
             at = Millis(self._now - (self._now - state.usage_at) % period)
-            self._follow(events.UsageDecayed(), at)
+            self._tell(events.UsageDecayed(), at)
 
     def _start(self, placed: events.JobPlaced) -> None:
         job = placed.job
         for part in placed.placement:
-            self._tell(decide.replica_started(self.machine, ReplicaId(job, placed.attempt, part.rank), ""))
-        tie = len(self.started_at) if self._policy.ties.ends_in_order_of_start else job
+            for body in decide.replica_started(self.machine, ReplicaId(job, placed.attempt, part.rank), ""):
+                self._tell(body)
+        tie = len(self.started_at) if self._ties.ends_in_order_of_start else job
         self.started_at[job] = self._now
         heappush(self._ends, (Millis(self._now + self._runs_ms[job]), tie, job))
 
-    def _tell(self, bodies: Iterable[events.EventBody]) -> None:
-        now, told = self._now, self.told
-        for body in bodies:
-            self._follow(body, now)
-            if told is not None:
-                told(body, now)
-
-    def _follow(self, body: events.EventBody, at: Millis) -> None:
+    def _tell(self, body: events.EventBody, at: Millis | None = None) -> None:
+        """`at`: None for now."""
         machine = self.machine
-        seq = machine.state.seq + 1
+        at, seq = self._now if at is None else at, machine.state.seq + 1
         machine.follow(events.EventRecord(seq=seq, at=at, actor="replay", origin="replay", body=body))
+        if self.told is not None:
+            self.told(body, at)

@@ -93,15 +93,20 @@ def _skipped(job: SwfJob, processors: int) -> Skipped | None:
 
 def _arrival(number: JobId, job: SwfJob, *, perfect: bool) -> Arrival:
     limit = job.ran if perfect or job.asked_seconds <= 0 else job.asked_seconds
-    name, who = str(job.number), _submitter(job.user)
-    spec = JobSpec(name=name, command="", output="", specs=_specs(job.asks), time_limit_seconds=limit)
-    submitted = JobSubmitted(number, spec, who, who.name, ACCOUNT)
+    who = _submitter(job.user)
+    submitted = JobSubmitted(number, _spec(job.asks, limit), who, who.name, ACCOUNT)
     return Arrival(Millis(job.submitted * 1000), submitted, min(job.ran, limit) * 1000)
 
 
 @cache
+def _spec(processors: int, limit: int) -> JobSpec:
+    """One object for all that ask for the same: it is judged once."""
+    return JobSpec(name="job", command="", output="", specs=_specs(processors), time_limit_seconds=limit)
+
+
+@cache
 def _specs(processors: int) -> tuple[NodeSpec, ...]:
-    """One object for all that ask for the same, which makes them quick to compare."""
+    """One object, which makes those quick to compare that differ in their limits alone."""
     return (NodeSpec(cpus=processors, memory_mib=0),)
 
 

@@ -231,7 +231,7 @@ class Conservative:
     def _only_place(self, index: Index, shape: Shape) -> int | None:
         """The node, where there is but one that may hold the shape, which asks for CPUs and memory alone."""
         floor = index.floor
-        kind = floor.plain_kind(shape) if not floor.reservations else None
+        kind = floor.plain_kind[shape] if not floor.reservations else None
         return floor.members[kind][0] if kind is not None and len(floor.members[kind]) == 1 else None
 
     def _hole_there(

@@ -25,22 +25,18 @@ InTheWay = Mapping[tuple[JobId, str], WouldDelay]
 class InOrder:
     """One pass in which nothing passes the first job that waits for room."""
 
-    def __init__(self, now: Millis, backfill: Backfill, fit: Fit | None) -> None:
-        self.head: JobId | None = None
-        """The first job that waits for room."""
-        self._guard: AnyGuard | None = None
-        self._promised: Index | None = None
-        """As things stood when a reservation became certain that nobody has asked for yet."""
-        self._guarded: tuple[Job, Shape] | None = None
-        """Whose reservation it is, and what it was tried as; None: no job has one."""
-        self._now = now
-        self._backfill = backfill
-        self._fit = fit
+    head: JobId | None = None
+    """The first job that waits for room."""
+    guarded = False
+    """Whether some job has its reservation."""
+    _guard: AnyGuard | None = None
+    _promised: Index | None = None
+    """As things stood when a reservation became certain that nobody has asked for yet."""
+    _guarded: tuple[Job, Shape] | None = None
+    """Whose reservation it is, and what it was tried as; None: no job has one."""
 
-    @property
-    def guarded(self) -> bool:
-        """Whether some job has its reservation."""
-        return self._guarded is not None
+    def __init__(self, now: Millis, backfill: Backfill, fit: Fit | None) -> None:
+        self._now, self._backfill, self._fit = now, backfill, fit
 
     @property
     def guard(self) -> AnyGuard | None:
@@ -61,17 +57,19 @@ class InOrder:
         """Room for the job now; else why not (None: no room), and the first of these gets a reservation."""
         found = find(index, shape, self._fit)
         if found is None:
-            if self._guarded is None:
+            if not self.guarded:
                 self._keep_room(index, job, shape)
-            self.head = self.head or job.id
+            if self.head is None:
+                self.head = job.id
             return None
-        if self.head in (None, job.id):  # it does not stand in its own way in another partition
+        if self.head is None or self.head == job.id:  # it does not stand in its own way in another partition
             return found
         return self.beside_head(index, job, shape, found)
 
     def settle(self) -> None:
         """Work out what was put off, before anything changes that it depends on."""
-        _ = self.guard
+        if self._promised is not None:
+            _ = self.guard
 
     def _keep_room(self, index: Index, job: Job, shape: Shape) -> None:
         """Give the job its reservation, where it can have one."""
@@ -80,7 +78,7 @@ class InOrder:
         else:
             self._guard = reserve(index, self._now, self._backfill, job, shape)
         if self._promised is not None or self._guard is not None:
-            self._guarded = job, shape
+            self._guarded, self.guarded = (job, shape), True
 
     def beside_head(self, _index: Index, _job: Job, _shape: Shape, _found: Found) -> Found | Reason:
         """The room found, other room, or why the job has to wait behind the head."""

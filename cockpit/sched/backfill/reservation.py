@@ -177,7 +177,7 @@ def _plain(index: Index, backfill: Backfill, shape: Shape) -> int | None:
     floor = index.floor
     if floor.reservations or backfill.window_seconds or backfill.resolution_seconds:
         return None
-    kind = floor.plain_kind(shape)
+    kind = floor.plain_kind[shape]
     return kind if kind is not None and not floor.kinds[kind].cards else None
 
 

@@ -7,8 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from cockpit.model.cluster import Cluster
-from cockpit.model.fleet import OVER_CLUSTERS, BindingMode, member_of
+from cockpit.model.fleet import OVER_CLUSTERS, member_of
 from cockpit.model.ids import NodeName
 from cockpit.model.job import Job
 from cockpit.model.node import Allocation, CardSlice, Placement
@@ -37,13 +36,6 @@ class Free(NamedTuple):
         """For how many they suffice."""
         asked = ((self.cpus, spec.cpus), (self.memory_mib, spec.memory_mib), (self.card_milli, spec.card_milli))
         return max(0, min(self.nodes, *(free // each for free, each in asked if each)))
-
-
-def totalled(cluster: Cluster) -> frozenset[str]:
-    """The partitions whose jobs are bound by totals: those of members without reservation, and that of all members
-    unless each of them has it."""
-    found = {each.name for each in cluster.members if each.mode is BindingMode.TOTALS}
-    return frozenset(found | {OVER_CLUSTERS} if found else ())
 
 
 def by_totals(index: Index, snapshot: Snapshot, job: Job, shape: Shape) -> Found | ClusterShort | NoRoomThere:

@@ -15,7 +15,7 @@ from cockpit.sched.nodes.cards import accepts, can_be_whole, share_taken, sharea
 from cockpit.sched.nodes.eligibility import suits
 from cockpit.sched.nodes.reserved import reserving
 from cockpit.sched.nodes.room import Room, room_of
-from cockpit.sched.rules.partitions import memberships
+from cockpit.sched.rules.partitions import memberships, totalled
 from cockpit.sched.shape import Shape
 from cockpit.sched.snapshot import Snapshot
 
@@ -53,12 +53,16 @@ class Floor:
         self.position = {name: order for order, name in enumerate(nodes)}
         partitions = memberships(snapshot.cluster, self.nodes)
         reservations = reserving(snapshot.reservations, self.nodes)
+        self.totalled = totalled(snapshot.cluster)
+        """Partitions of which only totals are known."""
         self.never: dict[Shape, Reason | None] = {}
+        self.possible: set[Shape] = set()
+        """Shapes for which that is None."""
         self.at_hand: dict[object, Any] = {}
         """What policies worked out; one that works takes its own away meanwhile."""
         self._kinds_for: dict[object, list[Kind]] = {}
         self._places_for: dict[object, frozenset[int]] = {}
-        self._plain: dict[Shape, int | None] = {}
+        self.plain_kind = _PlainKinds(self)
         self.kind_of: list[int] = []
         kinds: dict[object, Kind] = {}
         for node, belongs, kept in zip(self.nodes, partitions, reservations, strict=True):
@@ -90,20 +94,6 @@ class Floor:
             self._kinds_for[asked] = found
         return found
 
-    def plain_kind(self, shape: Shape) -> int | None:
-        """The number of the only kind that serves the shape, where it asks for CPUs and memory on one node alone: then
-        the tightest node is the best."""
-        try:
-            return self._plain[shape]
-        except KeyError:
-            (spec, *others) = shape.specs
-            chooses = (
-                shape.nodes > 1 or others or shape.helpers or spec.card_milli or shape.exclusive or shape.node_names
-            ) or not spec.cpus
-            kinds = self.kinds_for(shape, spec) if not chooses else []
-            self._plain[shape] = kinds[0].number if len(kinds) == 1 else None
-            return self._plain[shape]
-
     def places_for(self, shape: Shape, spec: NodeSpec) -> frozenset[int]:
         """The nodes of those kinds, by order; pins count nothing here."""
         asked = shape if spec is shape.specs[0] else (shape, spec)
@@ -112,6 +102,24 @@ class Floor:
             found = frozenset(order for kind in self.kinds_for(shape, spec) for order in self.members[kind.number])
             self._places_for[asked] = found
         return found
+
+
+class _PlainKinds(dict[Shape, int | None]):
+    """By shape the number of the only kind that serves it, where it asks for CPUs and memory on one node alone: then
+    the tightest node is the best. None for other shapes. Fills as it is asked."""
+
+    def __init__(self, floor: Floor) -> None:
+        super().__init__()
+        self._floor = floor
+
+    def __missing__(self, shape: Shape) -> int | None:
+        (spec, *others) = shape.specs
+        chooses = (
+            shape.nodes > 1 or others or shape.helpers or spec.card_milli or shape.exclusive or shape.node_names
+        ) or not spec.cpus
+        kinds = self._floor.kinds_for(shape, spec) if not chooses else []
+        number = self[shape] = kinds[0].number if len(kinds) == 1 else None
+        return number
 
 
 def _kind(number: int, node: Node, partitions: tuple[str, ...], reservations: tuple[str, ...]) -> Kind:

@@ -19,7 +19,7 @@ class Bars:
     """The reservations that are not over at `now`."""
 
     def __init__(self, reservations: Mapping[str, Reservation], now: Millis) -> None:
-        self.now = now
+        self._now = now
         lasting = [each for each in reservations.values() if each.end_at > now] if reservations else []
         if lasting:
             lasting.sort(key=lambda each: (each.start_at, each.name))
@@ -33,7 +33,7 @@ class Bars:
             return ()
         asked = (limit_seconds, named)
         if asked not in self._against:
-            end = self.now + 1000 * limit_seconds
+            end = self._now + 1000 * limit_seconds
             met = (each.name for each in self.lasting if each.start_at < end and each.name != named)
             self._against[asked] = tuple(met)
         return self._against[asked]
@@ -47,7 +47,7 @@ class Bars:
         for all, since the reservations that a job runs into are the first so many of those that a longer one does."""
         if not barred:
             return 0
-        return max(0, (self._all[barred[-1]].start_at - self.now) // 1000 + 1)
+        return max(0, (self._all[barred[-1]].start_at - self._now) // 1000 + 1)
 
     def refusal(self, job: Job) -> InReservation | None:
         """Why the job cannot go into the reservation it names just now."""
@@ -55,18 +55,22 @@ class Bars:
         if not name:
             return None
         kept = self._all.get(name)
-        if kept is None or not is_open_to(kept, job.submitter.name, job.account, self.now):
+        if kept is None or not is_open_to(kept, job.submitter.name, job.account, self._now):
             return InReservation(name)
-        if kept.start_at > self.now:
+        if kept.start_at > self._now:
             return InReservation(name, Millis(kept.start_at))
-        if self.now + 1000 * job.spec.time_limit_seconds > kept.end_at:
+        if self._now + 1000 * job.spec.time_limit_seconds > kept.end_at:
             return InReservation(name, end_at=Millis(kept.end_at))
         return None
 
     def next_at(self) -> Millis | None:
         """The first beginning or end still to come."""
         moments = (moment for each in self.lasting for moment in (each.start_at, each.end_at))
-        return min((Millis(moment) for moment in moments if moment > self.now), default=None)
+        return min((Millis(moment) for moment in moments if moment > self._now), default=None)
+
+
+NO_BARS = Bars({}, Millis(0))
+"""Where there is no reservation, at any time."""
 
 
 def closed(reservations: Mapping[str, Reservation], named: str, start: int, end: int) -> frozenset[str]:

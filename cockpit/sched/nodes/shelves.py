@@ -38,9 +38,21 @@ class Shelves:
         if not shelf:
             del self._shelves[label]
 
+    def move(self, before: int, old: Room, label: int, room: Room) -> None:
+        """One node: `take` and `put`."""
+        shelf = self._shelves[before]
+        if before != label or len(shelf) > 1:
+            self.take(before, old)
+            self.put(label, room)
+        else:
+            shelf[0] = room.cpus, room.memory_mib, room.order
+
     def most_free(self) -> tuple[int, int]:
         """CPUs of the node that has most of them free, and the highest label."""
         shelves = self._shelves
+        if len(shelves) == 1:
+            ((label, shelf),) = shelves.items()
+            return shelf[-1][0], label
         return (max([shelf[-1][0] for shelf in shelves.values()]), max(shelves)) if shelves else (0, 0)
 
     def labels(self) -> list[int]:
@@ -77,10 +89,12 @@ class Shelves:
 
     def tightest(self, cpus: int, memory_mib: int) -> int | None:
         """The first of these."""
-        for _, shelf in sorted(self._shelves.items()):
-            for number in range(bisect_left(shelf, (cpus,)), len(shelf)):
-                if shelf[number][1] >= memory_mib:
-                    return shelf[number][2]
+        shelves = self._shelves
+        for _, shelf in sorted(shelves.items()) if len(shelves) > 1 else shelves.items():
+            for number in range(bisect_left(shelf, (cpus,)) if len(shelf) > 1 else 0, len(shelf)):
+                free, memory, order = shelf[number]
+                if free >= cpus and memory >= memory_mib:
+                    return order
         return None
 
     def most_memory(self, label: int, cpus: int) -> Iterator[int]:

@@ -84,8 +84,8 @@ class Ranked:
     def __iter__(self) -> Iterator[Ask]:
         return filter(None, map(self._asks.__getitem__, self._rows.tolist()))
 
-    def unbounded(self, count: int) -> Bounds:
-        return cast("Bounds", np.full(count, OPEN, np.int64))
+    def unbounded(self, shapes: int, requests: int) -> tuple[Bounds, Bounds]:
+        return cast("Bounds", np.full(shapes, OPEN, np.int64)), cast("Bounds", np.full(requests, OPEN, np.int64))
 
     def open(self, shapes: Bounds, requests: Bounds) -> Iterator[Ask]:
         start, step = 0, _FIRST_STEP
@@ -93,8 +93,7 @@ class Ranked:
             for row in self._within(self._rows[start : start + step], shapes, requests):
                 ask = self._asks[row]
                 assert ask is not None
-                if ask.seconds < shapes[ask.shape] and ask.seconds < requests[ask.number]:
-                    yield ask
+                yield ask
             start, step = start + step, min(2 * step, _LONGEST_STEP)
 
     def _within(self, rows: NDArray[np.int64], shapes: Bounds, requests: Bounds) -> list[int]:

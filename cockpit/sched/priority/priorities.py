@@ -18,6 +18,7 @@ from cockpit.model.ids import JobId
 from cockpit.model.job import Job
 from cockpit.model.priority import Breakdown
 from cockpit.sched.entries import URGENCY, Entry, by_seniority, partitions_of
+from cockpit.sched.lineup import Standing
 from cockpit.sched.priority.factors import MOST
 from cockpit.sched.priority.measure import Measure, shares_of
 from cockpit.sched.priority.scale import Scale
@@ -39,16 +40,14 @@ class PriorityTable:
         self.usage = snapshot.usage
         self.measure = measure
         """None: in order of submission (`priority/basic`)."""
-        self.queue: Sequence[Job] | None = None
-        """The queue, where that is the order; None: see `order`."""
         if order is not None:
             self.order = order
-        elif not snapshot.cluster.partitions or all(each.priority_tier == 1 for each in snapshot.cluster.partitions):
-            self.queue = snapshot.queue
         self._snapshot = snapshot
         self.highest: Highest = snapshot.highest if measure is not None and _only_increments(measure.scale) else {}
         self.columns: Columns | None = None
         """For the next table alone; they follow the queue."""
+        self.standing: Standing | None = None
+        """The queue itself, where that is the order. For the next table alone too."""
 
     @cached_property
     def order(self) -> Sequence[Entry]:
@@ -70,7 +69,10 @@ class PriorityTable:
 def prioritised(snapshot: Snapshot, table: PriorityTable | None = None) -> PriorityTable:
     """The table of this snapshot. `table` is the last one or None: it saves work and changes nothing."""
     if snapshot.cluster.priority.kind is PriorityKind.BASIC:
-        return PriorityTable(snapshot, None)
+        fresh = PriorityTable(snapshot, None)
+        if not snapshot.cluster.partitions or all(each.priority_tier == 1 for each in snapshot.cluster.partitions):
+            fresh.standing = table.standing if table is not None and table.standing is not None else Standing()
+        return fresh
     measure = _measure(snapshot, table)
     columns = _columns(snapshot, measure.scale, table)
     order, _ = _ranked(snapshot, measure, columns)

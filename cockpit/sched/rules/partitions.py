@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from cockpit.model.accounts import Qos, QosFlag
 from cockpit.model.cluster import Cluster, Partition, PartitionState
-from cockpit.model.fleet import OVER_CLUSTERS
+from cockpit.model.fleet import OVER_CLUSTERS, BindingMode
 from cockpit.model.ids import NodeName
 from cockpit.model.job import Job
 from cockpit.model.node import Node
@@ -39,6 +39,13 @@ def nodes_of(cluster: Cluster, partition: str, nodes: Iterable[Node]) -> tuple[N
         return tuple(workers)
     names = frozenset(found.nodes)
     return tuple(node for node in workers if _has(found, names, node))
+
+
+def totalled(cluster: Cluster) -> frozenset[str]:
+    """The partitions whose jobs are bound by totals: those of members of a fleet without reservation, and that of all
+    members unless each of them has it."""
+    found = {each.name for each in cluster.members if each.mode is BindingMode.TOTALS}
+    return frozenset(found | {OVER_CLUSTERS} if found else ())
 
 
 def refusal(cluster: Cluster, name: str, job: Job, qos: Qos | None = None) -> PartitionRefuses | None:

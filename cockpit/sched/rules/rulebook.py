@@ -33,7 +33,11 @@ class Rulebook:
         self.safe = Enforce.SAFE in self.enforced
         self.binding = Enforce.LIMITS in self.enforced or quota is not None
         """Whether there may be limits on what runs, for anybody."""
-        self._asked: dict[Shape, list[Amounts]] = {}
+        self.takes_room = cluster.preemption.kind != PreemptType.NONE or bool(self.quotas.guarantees)
+        """Whether some rule lets a job take another's room."""
+        self.tell_apart = bool(self.enforced or self.binding or self.takes_room or cluster.partitions)
+        """Whether it may matter whose a job is that asks for the same as another."""
+        self.asked = _Asked(self)
         self._parties: dict[tuple[str, str, str, str, str], Party] = {}
 
     def party(self, job: Job, partition: str) -> Party:
@@ -46,15 +50,11 @@ class Rulebook:
             self._parties[asked_of] = self._party(*asked_of)
         return self._parties[asked_of]
 
-    @property
-    def takes_room(self) -> bool:
-        """Whether some rule lets a job take another's room."""
-        return self.cluster.preemption.kind != PreemptType.NONE or bool(self.quotas.guarantees)
-
     def with_cluster(self, cluster: Cluster) -> Rulebook:
         """The same with another manner of preemption."""
         other = copy(self)
         other.cluster = cluster
+        other.takes_room = cluster.preemption.kind != PreemptType.NONE or bool(self.quotas.guarantees)
         return other
 
     def claim(self, job: Job, partition: str) -> str:
@@ -82,15 +82,6 @@ class Rulebook:
         whole = (Standing(each.limit, each.holder, each.resource, each.allowed) for each in limits)
         on_resources = tuple(each for each in whole if each.resource != JOBS)
         return self._too_much(job, replace(bound, standing=(*bound.standing, *on_resources)), partition)
-
-    def asked(self, shape: Shape) -> list[Amounts]:
-        """What each alternative asks for, with what it is billed."""
-        known = self._asked.get(shape)
-        if known is None:
-            whole = [asked(spec, shape.nodes, shape.helpers) for spec in shape.specs]
-            billed = [self.billed(each, shape.partition) for each in whole]
-            known = self._asked[shape] = [amounts | {JOBS: ONE} for amounts in billed]
-        return known
 
     def billed(self, amounts: Amounts, partition: str) -> Amounts:
         """With what they are billed per second."""
@@ -127,9 +118,22 @@ class Rulebook:
             return None
         broken = [
             next((told for each in bound.standing if (told := _broken(each, job.spec, bound.factor, amounts))), None)
-            for amounts in self.asked(shape_of(job.spec, partition))
+            for amounts in self.asked[shape_of(job.spec, partition)]
         ]
         return None if None in broken else broken[0]
+
+
+class _Asked(dict[Shape, list[Amounts]]):
+    """By shape what each of its alternatives asks for, with what it is billed. Fills as it is asked."""
+
+    def __init__(self, rules: Rulebook) -> None:
+        super().__init__()
+        self._rules = rules
+
+    def __missing__(self, shape: Shape) -> list[Amounts]:
+        whole = [asked(spec, shape.nodes, shape.helpers) for spec in shape.specs]
+        found = self[shape] = [self._rules.billed(each, shape.partition) | {JOBS: ONE} for each in whole]
+        return found
 
 
 def _broken(bound: Standing, job: JobSpec, factor: float, amounts: Amounts) -> LimitReached | None:

@@ -24,6 +24,9 @@ class Stops:
         """Least use, and the number of the request; in order."""
         self._known: set[tuple[Counter, int]] = set()
 
+    def __bool__(self) -> bool:
+        return bool(self._known)
+
     def add(self, number: int, stop: Stop) -> None:
         if (stop.counter, number) not in self._known:
             self._known.add((stop.counter, number))
