@@ -19,7 +19,7 @@ from cockpit.model import events
 from cockpit.model.attempt import BELOW_MIN_CAUSES, EndCause, ExitStatus
 from cockpit.model.events import EventBody, HoldEndCause
 from cockpit.model.fleet import member_of
-from cockpit.model.ids import JobId, Millis
+from cockpit.model.ids import Millis
 from cockpit.model.job import OCCUPYING, Job, JobState
 from cockpit.model.node import NodeState
 from cockpit.model.refusal import Refusal, RefusalKind

@@ -126,6 +126,8 @@ class Machine:
         self._rules_version = state.seq
         self._frame: Snapshot | None = None
         """A view with all that jobs have no part in, as it is now; None: that has changed."""
+        self._view: Snapshot | None = None
+        """The last one that was made."""
         self._others: dict[JobId, Placement] = {}
         """What a fleet's members give to jobs of their own, under names that no job has."""
         self._index_others()
@@ -228,10 +230,12 @@ class Machine:
         """The same view for explaining, which leaves the next cycle's changes alone."""
         if self._changed:
             self._catch_up()
-        state, frame = self.state, self._frame
+        state, frame, view = self.state, self._frame, self._view
+        if view is not None and (view.version, view.now, view.changes_from) == (state.seq, now, self._changes_from):
+            return view
         if frame is None:
             frame = self._frame = self._framed()
-        return replace(
+        self._view = view = replace(
             frame,
             version=state.seq,
             now=now,
@@ -248,6 +252,7 @@ class Machine:
             usage_at=state.usage_at,
             highest=state.highest,
         )
+        return view
 
     def _framed(self) -> Snapshot:
         state, occupied = self.state, self._occupied

@@ -69,14 +69,16 @@ def next_plan(last: Plan | None, snapshot: Snapshot, policy: Policy, index: Inde
     index.version = snapshot.version
     if last is None:
         return cycle(snapshot, index, policy)
-    came = only_came(last, snapshot, index, policy)
+    priorities = prioritised(snapshot, last.priorities)
+    queue = line_up(priorities, snapshot, index.book)
+    came = only_came(last, snapshot, index, policy, queue)
     if came is None:
-        return pass_over(snapshot, index, policy, prioritised(snapshot, last.priorities))
-    asks = Listed(index.book.more(came))
+        return pass_over(snapshot, index, policy, priorities, queue)
     round_ = last.round.resumed(snapshot, index)
-    round_.go_through(asks)
-    round_.grow()
-    return planned(snapshot, round_, prioritised(snapshot, last.priorities))
+    round_.go_through(Listed(came))
+    if snapshot.elastic:
+        round_.grow()
+    return planned(snapshot, round_, priorities)
 
 
 def planned(snapshot: Snapshot, round_: Round, priorities: PriorityTable) -> Plan:

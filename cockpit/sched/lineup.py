@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Protocol, cast
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol, Self, cast
 
 from cockpit.model.ids import JobId
 from cockpit.model.job import JobState
@@ -46,16 +46,22 @@ class Listed(list[Ask]):
 
 
 class Standing:
-    """A queue in order of submission that follows one snapshot after the other, of jobs that may each run in one
-    partition alone."""
+    """A queue in order of submission that follows one snapshot after the other."""
 
     def __init__(self) -> None:
-        self._asks: dict[JobId, Ask] = {}
-        self._version = -1
-        """Of the snapshot whose queue it is."""
-        self._numbers: list[Request] = []
-        """Those by which the asks go."""
+        self._asks: dict[JobId | tuple[JobId, str], Ask] = {}
+        """By job, and partition where it may run in several."""
+        self._several: dict[JobId, Sequence[str]] = {}
+        """Those partitions."""
         self._youngest = JobId(0)
+        self._numbers: Sequence[Request] = ()
+        """Those by which the asks go."""
+        self._version = self.before = -1
+        """Of the snapshot whose queue it is, and of the one whose queue it was before."""
+        self.came: list[Ask] | None = None
+        """What it has now at its end; None where others are not what they were, but for those that left."""
+        self.left = 0
+        """How many jobs have gone."""
 
     def __len__(self) -> int:
         return len(self._asks)
@@ -69,39 +75,65 @@ class Standing:
     def open(self, _shapes: Bounds, _requests: Bounds) -> Iterable[Ask]:
         return self._asks.values()
 
-    def follow(self, snapshot: Snapshot, book: RequestBook) -> bool:
-        """Become the queue of the snapshot; False where somebody may run in several partitions."""
-        touched = snapshot.touched
+    def follow(self, snapshot: Snapshot, book: RequestBook) -> Self:
+        """Become the queue of the snapshot."""
+        touched, version = snapshot.touched, self._version
+        if version == snapshot.version and self._numbers is book.requests:
+            return self
+        self.before, self._version = version, snapshot.version
         if (
             touched is None
             or self._numbers is not book.requests
-            or not snapshot.changes_from <= self._version <= snapshot.version
+            or not snapshot.changes_from <= version <= snapshot.version
             or book.tidied(len(snapshot.queue))
+            or not self._amend(touched, snapshot.jobs, book)
         ):
-            return self._begin(snapshot, book)
-        if self._version != snapshot.version:
-            asks, jobs, youngest = self._asks, snapshot.jobs, self._youngest
-            for job_id in touched:
-                job = jobs.get(job_id)
-                if job is None or job.state is not JobState.QUEUED:
-                    asks.pop(job_id, None)
-                elif job.attempt is None and (job_id > youngest or job_id in asks) and len(job.partitions) < 2:
-                    asks[job_id] = book.ask(job, job.partitions[0] if job.partitions else "")
-                    youngest = max(youngest, job_id)
-                else:  # it comes back, or has to be put in several places
-                    return self._begin(snapshot, book)
-            self._version, self._youngest = snapshot.version, youngest
+            self._begin(snapshot, book)
+        return self
+
+    def _amend(self, touched: Iterable[JobId], jobs: Mapping[JobId, Job], book: RequestBook) -> bool:
+        """False where somebody would have to go between others."""
+        asks, left, same = self._asks, 0, True
+        came: list[Ask] = []
+        for job_id in touched:
+            job = jobs.get(job_id)
+            if job is None or job.state is not JobState.QUEUED:
+                left += self._leave(job_id)
+            elif job.attempt is not None:
+                return False
+            elif job_id > self._youngest:
+                came += self._join(job, book)
+            elif job_id in asks:
+                same = False
+                asks[job_id] = book.ask(job, partitions_of(job)[0])
+            else:
+                return False
+        self.left, self.came = left, came if same else None
         return True
 
-    def _begin(self, snapshot: Snapshot, book: RequestBook) -> bool:
+    def _join(self, job: Job, book: RequestBook) -> Sequence[Ask]:
+        self._youngest, partitions = job.id, job.partitions
+        if len(partitions) < 2:
+            ask = self._asks[job.id] = book.ask(job, partitions[0] if partitions else "")
+            return (ask,)
+        self._several[job.id] = partitions
+        asks = [book.ask(job, name) for name in partitions]
+        self._asks.update(zip([(job.id, name) for name in partitions], asks, strict=True))
+        return asks
+
+    def _leave(self, job: JobId) -> bool:
+        if job in self._several:
+            for name in self._several.pop(job):
+                del self._asks[job, name]
+            return True
+        return self._asks.pop(job, None) is not None
+
+    def _begin(self, snapshot: Snapshot, book: RequestBook) -> None:
         book.tidied(len(snapshot.queue))
-        self._version = -1
-        if any([len(job.partitions) > 1 for job in snapshot.queue]):
-            return False
-        self._asks = {job.id: book.ask(job, partitions_of(job)[0]) for job in snapshot.queue}
-        self._youngest = max(self._asks, default=JobId(0))
-        self._version, self._numbers = snapshot.version, book.requests
-        return True
+        self._asks, self._several, self._numbers, self.came = {}, {}, book.requests, None
+        for job in snapshot.queue:
+            self._join(job, book)
+        self._youngest = max([job.id for job in snapshot.queue], default=JobId(0))
 
 
 class Waiting:
@@ -138,7 +170,7 @@ def line_up(priorities: PriorityTable, snapshot: Snapshot, book: RequestBook) ->
     """Everybody in the order of the table."""
     standing = priorities.standing
     if standing is not None:
-        return standing if standing.follow(snapshot, book) else Listed(book.asks_in_line(snapshot.queue))
+        return standing.follow(snapshot, book)
     if priorities.columns is None:
         return Listed(book.asks(priorities.order))
     return priorities.columns.line_up(book, cast("Order", priorities.order))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, MutableSequence, Sequence
 from operator import itemgetter
-from typing import cast
 
 import msgspec
 
@@ -90,17 +89,6 @@ class RequestBook:
         found = map(self._single.get, map(id, map(_job_of, entries)))
         return [ask or self._of_several(*entry) for ask, entry in zip(found, entries, strict=True)]
 
-    def asks_in_line(self, jobs: Sequence[Job]) -> list[Ask]:
-        """As `asks`, of each job in each of its partitions."""
-        self.tidied(len(jobs))
-        found = [*map(self._single.get, map(id, jobs))]
-        for number in [number for number, ask in enumerate(found) if ask is None] if not all(found) else ():
-            partitions = partitions_of(jobs[number])
-            if len(partitions) > 1:
-                return self.more((job, name) for job in jobs for name in partitions_of(job))
-            found[number] = self._learn(jobs[number], partitions[0])
-        return cast("list[Ask]", found)
-
     def more(self, entries: Iterable[Entry]) -> list[Ask]:
         """Of entries that come to those known already; numbers stay what they are."""
         return [self._single.get(id(job)) or self._of_several(job, partition) for job, partition in entries]
@@ -109,19 +97,18 @@ class RequestBook:
         """Of these jobs, in each of their partitions."""
         return self.more((jobs[job], name) for job in queued for name in partitions_of(jobs[job]))
 
-    def has_place_for(self, coming: int, entries: int) -> bool:
-        """Whether so many more leave it as tidy as `asks` would."""
-        return max(len(self._jobs), len(self._of_spec), len(self.requests)) + coming <= 2 * entries + 1024
-
     def request(self, job: Job, partition: str) -> Request:
         """What the job asks for in one of its partitions. Remembers nothing, so it may be asked during a pass."""
+        same = self._of_spec.get(id(job.spec)) if self._are_alike(job, partition) else None
+        if same is not None:
+            return same[1][2]
         known = self._single.get(id(job)) or self._several.get((id(job), partition))
         return known.request if known is not None else self._made(job, partition)
 
     def ask(self, job: Job, partition: str) -> Ask:
         """What the job asks for in one of its partitions, with numbers; the asker remembers it."""
         spec = job.spec
-        if partition or job.array is not None or self.rules.tell_apart:
+        if not self._are_alike(job, partition):
             known = self._kin(job, partition)
         elif (same := self._of_spec.get(id(spec))) is not None:
             _, known = same
@@ -129,9 +116,11 @@ class RequestBook:
             known = self._kin(job, partition)
             self._of_spec[id(spec)] = spec, known
         shape, number, request, cpus, cards, free = known
-        return Ask(
-            shape, number, spec.time_limit_seconds, job, request, cpus, cards, free and not is_kept_back(job)
-        )
+        return Ask(shape, number, spec.time_limit_seconds, job, request, cpus, cards, free and not is_kept_back(job))
+
+    def _are_alike(self, job: Job, partition: str) -> bool:
+        """Whether those that ask for the same as this job are alike to the rules."""
+        return not (partition or job.array is not None or self.rules.tell_apart)
 
     def _kin(self, job: Job, partition: str) -> _Kin:
         alike = _alike(job, partition)

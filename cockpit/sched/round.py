@@ -149,18 +149,18 @@ class Round:
 
     def go_through(self, queue: LineUp) -> None:
         """Best first."""
-        shapes, requests = self.shapes, self.requests
+        shapes, requests, most_cpus, most_cards = self.shapes, self.requests, OPEN, OPEN
         for ask in queue.open(shapes, requests):
-            if not (ask.seconds < shapes[ask.shape] and ask.seconds < requests[ask.number]):
-                continue
             # 3. gates: what a rule stops needs no room, holds nobody up, and is asked once for all that are alike
-            too_much = ask.cpus > self.index.widest or ask.cards > self.index.most_cards
-            if too_much and self.line.guarded and not self._unhurried:
-                self._failed[ask.request.shape] = None  # a cheap no, for which no rule need be asked
-                shapes[ask.shape] = 0
-            elif self.passes(ask):
+            if ask.cpus > most_cpus or ask.cards > most_cards:  # a cheap no, for which no rule need be asked
+                if shapes[ask.shape]:
+                    self._failed[ask.request.shape] = None
+                    shapes[ask.shape] = 0
+            elif ask.seconds < shapes[ask.shape] and ask.seconds < requests[ask.number] and self.passes(ask):
                 # 4. place, or make room, or reserve: who waits, and who may pass them, is the line's to say
                 self.consider(ask)
+                if self.line.guarded and not self._unhurried:
+                    most_cpus, most_cards = self.index.widest, self.index.most_cards
 
     def grow(self) -> None:
         """6. Elastic jobs that run take what is left, unless somebody who waits has not even been looked at."""
@@ -350,8 +350,7 @@ class Round:
             bounds, number = self.requests, ask.number
         if shape.barred:
             seconds = max(seconds, self._bars.least_seconds(shape.barred))
-        if seconds < bounds[number]:
-            bounds[number] = seconds
+        bounds[number] = min(bounds[number], seconds)
 
     def _stop(self, ask: Ask) -> None:
         self._close([ask.number])

@@ -11,16 +11,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cockpit.model.accounts import Usage
-from cockpit.model.cluster import PriorityKind
 from cockpit.model.ids import JobId
-from cockpit.model.job import Job, JobState
 from cockpit.model.node import Placement
-from cockpit.sched.entries import Entry, partitions_of
 from cockpit.sched.index import Index, refreshed
+from cockpit.sched.lineup import LineUp, Standing
 from cockpit.sched.placement import has_room
 from cockpit.sched.plan import Plan
 from cockpit.sched.policy import FractionFit, Policy
-from cockpit.sched.shape import Shape
+from cockpit.sched.request import Ask
 from cockpit.sched.snapshot import Snapshot
 
 Changes = Mapping[JobId, Placement | None]
@@ -40,35 +38,40 @@ def following(last: Plan | None, snapshot: Snapshot) -> Index:
     return last.round.index.after(rest, snapshot)
 
 
-def may_start(index: Index, snapshot: Snapshot) -> bool:
+def may_start(last: Plan | None, snapshot: Snapshot, index: Index) -> bool:
     """Whether a pass may come to anything but reasons: somebody who waits has room, or others may give way, move or
-    grow. `index`: that of the snapshot."""
-    if index.book.rules.takes_room or snapshot.suspended or snapshot.promised or snapshot.elastic:
+    grow. `index`: what follows the last plan."""
+    rules = index.book.rules
+    if rules.takes_room or index.floor.totalled or snapshot.suspended or snapshot.promised or snapshot.elastic:
         return True
-    widest, request, tried = index.widest, index.book.request, set[Shape]()
-    for job in snapshot.queue:
-        specs = job.spec.specs
-        if specs[0].cpus <= widest or len(specs) > 1:
-            tried.update([request(job, partition).shape for partition in partitions_of(job)])
-    return any([has_room(index, shape) for shape in tried])
+    standing = last.priorities.standing if last is not None else None
+    if standing is None:
+        return True
+    widest, most_cards = index.widest, index.most_cards
+    tried: set[int] = set()
+    for ask in standing.follow(snapshot, index.book):
+        if ask.cpus <= widest and ask.cards <= most_cards and ask.shape not in tried:
+            if has_room(index, ask.request.shape):
+                return True
+            tried.add(ask.shape)
+    return False
 
 
-def only_came(last: Plan, snapshot: Snapshot, index: Index, policy: Policy) -> list[Entry] | None:
-    """The entries that the last pass has not seen; None where more has happened than that they came. `index`: what
-    followed for the snapshot."""
+def only_came(last: Plan, snapshot: Snapshot, index: Index, policy: Policy, queue: LineUp) -> Sequence[Ask] | None:
+    """What the last pass has not seen of the queue; None where more has happened than that they came. `index` and
+    `queue`: what followed for the snapshot."""
     round_ = last.round
     if index is not round_.index or round_.clearing is not None or snapshot.promised:
         return None  # with a clearing, whoever came may take room from those that run, or has some kept for it
-    if policy != round_.policy or policy.fraction_fit is not FractionFit.BEST:
+    if not isinstance(queue, Standing) or queue.before != last.version or queue.left != len(last.starts):
+        return None
+    if policy is not round_.policy and policy != round_.policy:
+        return None
+    if policy.fraction_fit is not FractionFit.BEST:
         return None  # gradient descent looks at the whole queue for each of its members
     if policy.backfill.window_seconds or policy.backfill.resolution_seconds:
         return None  # what was beyond the window comes within it, and moments are rounded to the clock
-    if not _still_so(last, snapshot, index):
-        return None
-    came = _came(last, snapshot)
-    if came is None or not index.book.has_place_for(len(came), len(snapshot.queue)):
-        return None
-    return [(job, partition) for job in came for partition in partitions_of(job)]
+    return queue.came if _still_so(last, snapshot, index) else None
 
 
 def _beside_starts(last: Plan, snapshot: Snapshot) -> Changes | None:
@@ -87,7 +90,7 @@ def _beside_starts(last: Plan, snapshot: Snapshot) -> Changes | None:
 
 def _still_so(last: Plan, snapshot: Snapshot, index: Index) -> bool:
     """Whether time alone has changed nothing, and those that came are behind everybody."""
-    now, cluster = snapshot.now, snapshot.cluster
+    now = snapshot.now
     return (
         not snapshot.reservations
         and snapshot.quota is None  # whoever is within what is kept for them goes first
@@ -95,23 +98,9 @@ def _still_so(last: Plan, snapshot: Snapshot, index: Index) -> bool:
         and (not index.departures or index.departures[0][0] > now)
         and last.round.line.is_due_after(now)
         and not last.round.line.keeps_for({start.job for start in last.starts})  # of several partitions
-        and cluster.priority.kind is PriorityKind.BASIC
-        and (not cluster.partitions or all(each.priority_tier == 1 for each in cluster.partitions))
         and _same(snapshot.usage, last.round.snapshot.usage)
         and _same(snapshot.qos_usage, last.round.snapshot.qos_usage)
     )
-
-
-def _came(last: Plan, snapshot: Snapshot) -> Sequence[Job] | None:
-    """The jobs at the end of the queue that the last pass has not seen; None where others came, went or changed."""
-    if snapshot.touched is None:
-        return None
-    waiting = {job for job in snapshot.touched if job in snapshot.jobs and snapshot.jobs[job].state is JobState.QUEUED}
-    before = last.round.queued - len(last.starts)
-    came = snapshot.queue[before:]
-    if len(snapshot.queue) != before + len(waiting) or {job.id for job in came} != waiting:
-        return None
-    return came
 
 
 def _same(one: Mapping[Any, Usage], other: Mapping[Any, Usage]) -> bool:

@@ -23,10 +23,10 @@ from cockpit.model.job import Job
 from cockpit.sched.cycle import next_plan
 from cockpit.sched.entries import partitions_of
 from cockpit.sched.placement import has_room
-from cockpit.sched.sequel import following
+from cockpit.sched.sequel import following, may_start
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from cockpit.model.node import Node
     from cockpit.sched.index import Index
@@ -133,27 +133,27 @@ class Replay:
         self._tell(events.JobArchived(job_id))
 
     def _look(self, for_the_sake_of: JobId | None = None) -> None:
-        """Let the scheduler decide; if for one arrival only, then unless there is no room for it."""
+        """Let the scheduler decide, if anybody can start; if for one arrival only, then if there is room for it."""
         machine = self.machine
         if self._looked_at == machine.state.seq or not machine.queue:
             return
         if machine.state.cluster.priority.kind is PriorityKind.MULTIFACTOR:
             self._let_usage_decay()
-        if for_the_sake_of and not self._has_room(machine.state.jobs[for_the_sake_of]):
+        room = self._room
+        if room is None:
+            room = self._room = following(self._plan, machine.peek(self._now))
+        if for_the_sake_of:
+            if not _has_room(room, machine.state.jobs[for_the_sake_of]):
+                return
+        elif not may_start(self._plan, machine.peek(self._now), room):
             return
-        self._plan = plan = next_plan(self._plan, machine.snapshot(self._now), self._policy, self._room)
-        for placed in decide.placed(machine, plan):
+        self._plan = plan = next_plan(self._plan, machine.snapshot(self._now), self._policy, room)
+        for placed in decide.placed(machine, plan) if plan.starts else ():
             self._tell(placed)
             if isinstance(placed, events.JobPlaced):
                 self._start(placed)
         self._room = plan.round.index
         self._looked_at = machine.state.seq
-
-    def _has_room(self, job: Job) -> bool:
-        room = self._room
-        if room is None:
-            room = self._room = following(self._plan, self.machine.peek(self._now))
-        return any([has_room(room, room.book.request(job, partition).shape) for partition in partitions_of(job)])
 
     def _let_usage_decay(self) -> None:
         """Up to the last full period, before anybody looks; periods in which nobody does pass in one."""
@@ -180,3 +180,7 @@ class Replay:
         machine.follow(events.EventRecord(seq=seq, at=at, actor="replay", origin="replay", body=body))
         if self.told is not None:
             self.told(body, at)
+
+
+def _has_room(room: Index, job: Job) -> bool:
+    return any([has_room(room, room.book.request(job, partition).shape) for partition in partitions_of(job)])

@@ -91,10 +91,14 @@ class Shelves:
         """The first of these."""
         shelves = self._shelves
         for _, shelf in sorted(shelves.items()) if len(shelves) > 1 else shelves.items():
-            for number in range(bisect_left(shelf, (cpus,)) if len(shelf) > 1 else 0, len(shelf)):
-                free, memory, order = shelf[number]
+            if len(shelf) == 1:
+                free, memory, order = shelf[0]
                 if free >= cpus and memory >= memory_mib:
                     return order
+                continue
+            for number in range(bisect_left(shelf, (cpus,)), len(shelf)):
+                if shelf[number][1] >= memory_mib:
+                    return shelf[number][2]
         return None
 
     def most_memory(self, label: int, cpus: int) -> Iterator[int]:
