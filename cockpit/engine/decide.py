@@ -160,20 +160,10 @@ def placed(machine: Machine, plan: Plan) -> list[EventBody]:
         job = jobs.get(start.job)
         if job is None or job.state is not JobState.QUEUED or job.held_by or too_late(job, plan.now):
             continue
-        number = 1 if job.attempt is None else job.attempt.number + 1
-        members = tuple([member_of(part.node) for part in start.placement]) if fleet else ()
-        decided.append(
-            events.JobPlaced(
-                job.id,
-                number,
-                start.spec_index,
-                start.placement,
-                start.partition,
-                start.billing,
-                members,
-                start.launcher,
-            )
-        )
+        number, placement = 1 if job.attempt is None else job.attempt.number + 1, start.placement
+        members = tuple([member_of(part.node) for part in placement]) if fleet else ()
+        where = placement, start.partition, start.billing, members, start.launcher
+        decided.append(events.JobPlaced(job.id, number, start.spec_index, *where))
     return [*decided, *workers.grown(machine, plan)] if plan.growths else decided
 
 
@@ -221,11 +211,11 @@ def replica_ended(
     if len(exits) == len(others):
         if not left:  # a worker that was recalled ends as it likes
             exits.append((replica.rank, status))
-        exits = [*counted(job.spec, exits)]
+        all_that_count = counted(job.spec, exits)
         if job.ending is not None and job.ending.requeue:
-            decided.append(_job_requeued(job, exits))
+            decided.append(_job_requeued(job, all_that_count))
         else:
-            decided.append(retries.instead(job, _job_ended(job, exits, now, hold_seconds)))
+            decided.append(retries.instead(job, _job_ended(job, all_that_count, now, hold_seconds)))
     elif not status.ok and job.ending is None and not left and matters(job.spec, replica.rank):
         never_began = bool(status.lost) and not _ever_started(job)
         cause = EndCause.START_FAILED if never_began else EndCause.EXIT

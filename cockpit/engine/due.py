@@ -72,5 +72,7 @@ def missed_deadline(job: Job) -> events.JobEnded:
 
 def too_late(job: Job, now: Millis) -> bool:
     """Whether a queued job can no longer end by its deadline."""
+    if job.spec.deadline_at is None:
+        return False
     latest = latest_start(job)
     return latest is not None and now > latest

@@ -5,7 +5,7 @@
 
 Beside the plain state it keeps what would be slow to ask of it again and again: the queue, who occupies what, free
 names, timers. All of that is rebuilt from the state alone (`Machine(state)`), which a test compares. It catches up when
-somebody asks, with whatever changed in a job meanwhile at once; names and timers by themselves, since in a replay nobody
+somebody asks, with all that has changed in a job meanwhile; names and timers by themselves, since in a replay nobody
 asks for them.
 """
 
@@ -180,8 +180,8 @@ class Machine:
         return effects_of(record, self.state)
 
     def follow(self, record: events.EventRecord) -> None:
-        """Apply one journal record of a world that does by itself what it must. Raises `IllegalTransition` or `KeyError`
-        where the journal is broken."""
+        """Apply one journal record of a world that does by itself what it must. Raises `IllegalTransition` or
+        `KeyError` where the journal is broken."""
         state, body = self.state, record.body
         kind = type(body)
         RULES[kind](body, state, record)

@@ -117,7 +117,8 @@ class Index:
                 self._come(job, placement, ends.get(job), before)
         for order, old in before.items():
             self._move(old, self.rooms[order])
-        self.widest, self.most_cards = self._most_free()
+        whole = self.by_whole
+        self.widest, self.most_cards = whole[0].most_free() if len(whole) == 1 else self._most_free()
 
     def too_narrow_for(self, shape: Shape) -> bool:
         """Whether no node has CPUs enough for any of the alternatives."""
@@ -199,10 +200,7 @@ class Index:
                 self.by_hole[kind].put(hole, new)
 
     def _most_free(self) -> tuple[int, int]:
-        whole = self.by_whole
-        if len(whole) == 1:
-            return whole[0].most_free()
-        cpus, cards = zip((0, 0), *[shelves.most_free() for shelves in whole], strict=True)
+        cpus, cards = zip((0, 0), *[shelves.most_free() for shelves in self.by_whole], strict=True)
         return max(cpus), max(cards)
 
 
@@ -253,8 +251,7 @@ def count(index: Index, changes: Mapping[JobId, Placement | None], snapshot: Sna
     rules, tallies = index.book.rules, index.counters.tallies
     told: dict[JobId, Tally | None] = {}
     for job_id, placement in changes.items():
-        job = snapshot.jobs.get(job_id) if placement else None
-        if job is not None and placement:
+        if placement and (job := snapshot.jobs.get(job_id)) is not None:
             told[job_id] = tally_of_placed(rules, job, placement, snapshot.nodes)
         elif job_id in tallies:
             told[job_id] = None

@@ -98,7 +98,8 @@ class Standing:
         for job_id in touched:
             job = jobs.get(job_id)
             if job is None or job.state is not JobState.QUEUED:
-                left += self._leave(job_id)
+                if asks.pop(job_id, None) is not None or (self._several and self._leave(job_id)):
+                    left += 1
             elif job.attempt is not None:
                 return False
             elif job_id > self._youngest:
@@ -122,11 +123,10 @@ class Standing:
         return asks
 
     def _leave(self, job: JobId) -> bool:
-        if job in self._several:
-            for name in self._several.pop(job):
-                del self._asks[job, name]
-            return True
-        return self._asks.pop(job, None) is not None
+        partitions = self._several.pop(job, ())
+        for name in partitions:
+            del self._asks[job, name]
+        return bool(partitions)
 
     def _begin(self, snapshot: Snapshot, book: RequestBook) -> None:
         book.tidied(len(snapshot.queue))

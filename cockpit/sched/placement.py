@@ -46,8 +46,8 @@ class Fit(Protocol):
 
 def find(index: Index, shape: Shape, fit: Fit | None = None, avoid: Collection[int] = frozenset()) -> Found | None:
     """Room for the shape, not on the nodes (by order) to avoid; None when no alternative has enough."""
-    if fit is None and not avoid and (kind := index.floor.plain_kind[shape]) is not None:
-        return _find_plainly(index, shape.specs[0], kind)
+    if fit is None and (kind := index.floor.plain_kind[shape]) is not None:
+        return _found_plainly(index, shape.specs[0], kind, avoid)
     if shape.helpers:
         return _find_mixed(index, shape, fit, avoid)
     fit = None if shape.exclusive else fit  # whole nodes leave no fragments to choose between
@@ -100,10 +100,10 @@ def _demand(spec: NodeSpec) -> tuple[int, int, int]:
     return spec.card_milli, spec.cpus, spec.memory_mib
 
 
-def _find_plainly(index: Index, spec: NodeSpec, kind: int) -> Found | None:
+def _found_plainly(index: Index, spec: NodeSpec, kind: int, avoid: Collection[int]) -> Found | None:
     """Of a request for CPUs and memory on one node of one kind."""
     cpus, memory_mib = spec.cpus, spec.memory_mib
-    order = index.by_whole[kind].tightest(cpus, memory_mib) if cpus <= index.widest else None
+    order = index.by_whole[kind].tightest(cpus, memory_mib, avoid) if cpus <= index.widest else None
     return Found(0, (Allocation(0, index.floor.nodes[order].name, cpus, memory_mib),)) if order is not None else None
 
 

@@ -156,7 +156,11 @@ class Round:
                 if shapes[ask.shape]:
                     self._failed[ask.request.shape] = None
                     shapes[ask.shape] = 0
-            elif ask.seconds < shapes[ask.shape] and ask.seconds < requests[ask.number] and self.passes(ask):
+            elif (
+                ask.seconds < shapes[ask.shape]
+                and ask.seconds < requests[ask.number]
+                and ((ask.free and not self._started) or self.passes(ask))
+            ):
                 # 4. place, or make room, or reserve: who waits, and who may pass them, is the line's to say
                 self.consider(ask)
                 if self.line.guarded and not self._unhurried:
@@ -193,7 +197,8 @@ class Round:
 
     def consider(self, ask: Ask) -> None:
         """Start the job, or note why its shape failed."""
-        shape, floor = self._shape(ask), self.index.floor
+        shape = ask.request.shape if ask.free and self._bars is NO_BARS else self._shape(ask)
+        floor = self.index.floor
         if shape not in floor.possible and (never := infeasible(shape, floor)):
             self._fail(ask, shape, never, 0)
             return
@@ -331,8 +336,6 @@ class Round:
     def _shape(self, ask: Ask, free: Use = NO_USE) -> Shape:
         """As it may be placed now: within the limits, and off what is reserved. `free`: does not count."""
         request = ask.request
-        if ask.free and self._bars is NO_BARS:
-            return request.shape
         shape = self._gates.open_shape(request, free)
         if shape is not request.shape:
             self._narrowed[request] = shape

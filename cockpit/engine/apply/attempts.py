@@ -62,15 +62,17 @@ def _lost(attempt: Attempt, why: str, cause: EndCause, at: Millis) -> Attempt:
 
 @RULES.of(events.JobPlaced)
 def _(body: events.JobPlaced, state: ClusterState, record: events.EventRecord) -> None:
-    bounds = LAUNCHER.cpus, LAUNCHER.memory_mib
-    launcher = Allocation(0, NodeName(body.launcher), *bounds) if body.launcher else None
-    ranks = [each.rank for each in body.placement]
+    replicas = [Replica(rank=each.rank) for each in body.placement]
+    launcher = None
+    if body.launcher:
+        launcher = Allocation(0, NodeName(body.launcher), LAUNCHER.cpus, LAUNCHER.memory_mib)
+        replicas.insert(0, Replica(rank=0))
     attempt = Attempt(
         number=body.attempt,
         spec_index=body.spec_index,
         placement=body.placement,
         placed_at=record.at,
-        replicas=tuple([Replica(rank=rank) for rank in (ranks if launcher is None else [0, *ranks])]),
+        replicas=tuple(replicas),
         partition=body.partition,
         billing=body.billing,
         members=body.members,
@@ -110,8 +112,9 @@ def _after_checks(spec: JobSpec, earlier: Sequence[Attempt], *, fleet: bool) -> 
 
 def first_state(spec: JobSpec, earlier: Sequence[Attempt]) -> JobState:
     """Of one that is about to start, after these attempts."""
-    goes_on = (spec.resume is not None or spec.elastic is not None) and any(each.ran for each in earlier)
-    return JobState.RESUMING if goes_on else JobState.STARTING
+    if not earlier or (spec.resume is None and spec.elastic is None):
+        return JobState.STARTING
+    return JobState.RESUMING if any(each.ran for each in earlier) else JobState.STARTING
 
 
 @RULES.of(events.MemberPlaced)

@@ -94,7 +94,7 @@ class Replay:
 
     def _moment(self, arriving: Sequence[Arrival], ending: Sequence[JobId]) -> None:
         ties = self._ties
-        if ending and ties.limits_free_at_once:
+        if ties.limits_free_at_once:
             for job in ending:
                 if self._runs_ms[job] == 1000 * self.machine.state.jobs[job].spec.time_limit_seconds:
                     self._end(job)
@@ -104,22 +104,19 @@ class Replay:
             for arrival in arriving:
                 self._tell(arrival.submitted)
             self._look()
-        elif ties.submissions_first:
+            return
+        if ties.submissions_first:
             self._submit_each(arriving)
-            self._end_each(ending)
-        else:
-            self._end_each(ending)
+        for job in ending:
+            self._end(job)
+            self._look()
+        if not ties.submissions_first:
             self._submit_each(arriving)
 
     def _submit_each(self, arriving: Sequence[Arrival]) -> None:
         for arrival in arriving:
             self._tell(arrival.submitted)
             self._look(arrival.submitted.job if self._ties.only_what_fits_sets_off_a_cycle else None)
-
-    def _end_each(self, ending: Sequence[JobId]) -> None:
-        for job in ending:
-            self._end(job)
-            self._look()
 
     def _end(self, job_id: JobId) -> None:
         """Nothing when it has ended already. Its record goes at once: nobody will ask, and logs are long."""
@@ -139,19 +136,20 @@ class Replay:
             return
         if machine.state.cluster.priority.kind is PriorityKind.MULTIFACTOR:
             self._let_usage_decay()
-        room = self._room
+        plan, room = self._plan, self._room
         if room is None:
-            room = self._room = following(self._plan, machine.peek(self._now))
+            room = self._room = following(plan, machine.peek(self._now))
         if for_the_sake_of:
             if not _has_room(room, machine.state.jobs[for_the_sake_of]):
                 return
-        elif not may_start(self._plan, machine.peek(self._now), room):
+        elif not may_start(plan, machine.peek(self._now), room):
             return
-        self._plan = plan = next_plan(self._plan, machine.snapshot(self._now), self._policy, room)
-        for placed in decide.placed(machine, plan) if plan.starts else ():
-            self._tell(placed)
-            if isinstance(placed, events.JobPlaced):
-                self._start(placed)
+        self._plan = plan = next_plan(plan, machine.snapshot(self._now), self._policy, room)
+        if plan.starts:
+            for placed in decide.placed(machine, plan):
+                self._tell(placed)
+                if isinstance(placed, events.JobPlaced):
+                    self._start(placed)
         self._room = plan.round.index
         self._looked_at = machine.state.seq
 
@@ -162,7 +160,9 @@ class Replay:
         if due is not None and due <= self._now:
             period = due - state.usage_at
             at = Millis(self._now - (self._now - state.usage_at) % period)
-            self._tell(events.UsageDecayed(), at)
+            now, self._now = self._now, at
+            self._tell(events.UsageDecayed())
+            self._now = now
 
     def _start(self, placed: events.JobPlaced) -> None:
         job = placed.job
@@ -173,14 +173,15 @@ class Replay:
         self.started_at[job] = self._now
         heappush(self._ends, (Millis(self._now + self._runs_ms[job]), tie, job))
 
-    def _tell(self, body: events.EventBody, at: Millis | None = None) -> None:
-        """`at`: None for now."""
+    def _tell(self, body: events.EventBody) -> None:
         machine = self.machine
-        at, seq = self._now if at is None else at, machine.state.seq + 1
-        machine.follow(events.EventRecord(seq=seq, at=at, actor="replay", origin="replay", body=body))
+        seq = machine.state.seq + 1
+        machine.follow(events.EventRecord(seq=seq, at=self._now, actor="replay", origin="replay", body=body))
         if self.told is not None:
-            self.told(body, at)
+            self.told(body, self._now)
 
 
 def _has_room(room: Index, job: Job) -> bool:
-    return any([has_room(room, room.book.request(job, partition).shape) for partition in partitions_of(job)])
+    if not job.partitions:
+        return has_room(room, room.book.request(job, "").shape)
+    return any(has_room(room, room.book.request(job, partition).shape) for partition in partitions_of(job))

@@ -7,7 +7,7 @@ memory and order. Searching a full cluster for room therefore touches nothing at
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from heapq import merge
 
 from cockpit.sched.nodes.room import Room
@@ -87,18 +87,19 @@ class Shelves:
                 if memory >= memory_mib:
                     yield order
 
-    def tightest(self, cpus: int, memory_mib: int) -> int | None:
-        """The first of these."""
+    def tightest(self, cpus: int, memory_mib: int, avoid: Collection[int] = ()) -> int | None:
+        """The first of these that is not to be avoided."""
         shelves = self._shelves
         for _, shelf in sorted(shelves.items()) if len(shelves) > 1 else shelves.items():
             if len(shelf) == 1:
                 free, memory, order = shelf[0]
-                if free >= cpus and memory >= memory_mib:
+                if free >= cpus and memory >= memory_mib and order not in avoid:
                     return order
                 continue
             for number in range(bisect_left(shelf, (cpus,)), len(shelf)):
-                if shelf[number][1] >= memory_mib:
-                    return shelf[number][2]
+                _, memory, order = shelf[number]
+                if memory >= memory_mib and order not in avoid:
+                    return order
         return None
 
     def most_memory(self, label: int, cpus: int) -> Iterator[int]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from itertools import repeat
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -34,25 +35,26 @@ FEW = 500
 class PriorityTable:
     """Priorities as of one snapshot."""
 
+    highest: Highest = MappingProxyType({})
+    columns: Columns | None = None
+    """For the next table alone; they follow the queue."""
+    standing: Standing | None = None
+    """The queue itself, where that is the order. For the next table alone too."""
+
     def __init__(self, snapshot: Snapshot, measure: Measure | None, order: Sequence[Entry] | None = None) -> None:
         """`order`: None for that of submission."""
-        self.nodes_version = snapshot.nodes_version
-        self.usage = snapshot.usage
+        self.snapshot = snapshot
         self.measure = measure
         """None: in order of submission (`priority/basic`)."""
         if order is not None:
             self.order = order
-        self._snapshot = snapshot
-        self.highest: Highest = snapshot.highest if measure is not None and _only_increments(measure.scale) else {}
-        self.columns: Columns | None = None
-        """For the next table alone; they follow the queue."""
-        self.standing: Standing | None = None
-        """The queue itself, where that is the order. For the next table alone too."""
+        if measure is not None and _only_increments(measure.scale):
+            self.highest = snapshot.highest
 
     @cached_property
     def order(self) -> Sequence[Entry]:
         """Every entry of the queue, held jobs included, best first."""
-        return _by_submission(self._snapshot)
+        return _by_submission(self.snapshot)
 
     def breakdown(self, job: Job, partition: str = "") -> Breakdown:
         """The job's priority in a partition as of the table's moment, also for a job that is running.
@@ -122,7 +124,7 @@ def _measure(snapshot: Snapshot, table: PriorityTable | None) -> Measure:
     last = table.measure if table is not None else None
     if table is None or last is None or not _still_holds(last.scale, table, snapshot):
         scale = Scale(snapshot.cluster, snapshot.accounts, snapshot.nodes)
-    elif snapshot.usage is table.usage:
+    elif snapshot.usage is table.snapshot.usage:
         return Measure(last.scale, last.shares, snapshot.usage_at)
     else:
         scale = last.scale
@@ -132,7 +134,7 @@ def _measure(snapshot: Snapshot, table: PriorityTable | None) -> Measure:
 def _still_holds(scale: Scale, table: PriorityTable, snapshot: Snapshot) -> bool:
     """Rules are never changed, but replaced."""
     same = scale.cluster is snapshot.cluster and scale.accounts is snapshot.accounts
-    return same and table.nodes_version == snapshot.nodes_version
+    return same and table.snapshot.nodes_version == snapshot.nodes_version
 
 
 def _columns(snapshot: Snapshot, scale: Scale, table: PriorityTable | None) -> Columns | None:
