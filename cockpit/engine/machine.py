@@ -126,8 +126,6 @@ class Machine:
         self._rules_version = state.seq
         self._frame: Snapshot | None = None
         """A view with all that jobs have no part in, as it is now; None: that has changed."""
-        self._view: Snapshot | None = None
-        """The last one that was made."""
         self._others: dict[JobId, Placement] = {}
         """What a fleet's members give to jobs of their own, under names that no job has."""
         self._index_others()
@@ -222,20 +220,21 @@ class Machine:
     def snapshot(self, now: Millis) -> Snapshot:
         """A read-only view for one scheduling cycle; it says what changed since the last one was taken."""
         taken = self.peek(now)
-        self._changes, self._changes_from = [], self.state.seq
-        self._touched = {}
+        self.looked()
         return taken
+
+    def looked(self) -> None:
+        """The next view says what changes from now on."""
+        self._changes, self._touched, self._changes_from = [], {}, self.state.seq
 
     def peek(self, now: Millis) -> Snapshot:
         """The same view for explaining, which leaves the next cycle's changes alone."""
         if self._changed:
             self._catch_up()
-        state, frame, view = self.state, self._frame, self._view
-        if view is not None and (view.version, view.now, view.changes_from) == (state.seq, now, self._changes_from):
-            return view
+        state, frame = self.state, self._frame
         if frame is None:
             frame = self._frame = self._framed()
-        self._view = view = replace(
+        view = replace(
             frame,
             version=state.seq,
             now=now,
@@ -243,16 +242,16 @@ class Machine:
             changes=tuple(self._changes),
             changes_from=self._changes_from,
             touched=tuple(self._touched),
-            promised=sorted(self._promised) if self._promised else (),
-            suspended=tuple(self._suspended) if self._suspended else (),
-            elastic=sorted(self._elastic) if self._elastic else (),
             freed_at=state.freed_at,
             usage=state.usage,
             qos_usage=state.qos_usage,
             usage_at=state.usage_at,
             highest=state.highest,
         )
-        return view
+        if not (self._promised or self._suspended or self._elastic):
+            return view
+        promised, suspended, elastic = sorted(self._promised), tuple(self._suspended), sorted(self._elastic)
+        return replace(view, promised=promised, suspended=suspended, elastic=elastic)
 
     def _framed(self) -> Snapshot:
         state, occupied = self.state, self._occupied

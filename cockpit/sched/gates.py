@@ -131,10 +131,12 @@ class Gates:
         amounts = held(found.placement, self._snapshot.nodes)
         return self._rules.billed(amounts, shape.partition) | {JOBS: ONE}
 
+    def may_count(self, job: Job) -> bool:
+        """Whether there may be a limit to which the job counts."""
+        return self._rules.binding or job.array is not None
+
     def started(self, job: Job, partition: str, amounts: Amounts) -> Sequence[int]:
         """The pass starts the job: it counts from here. Numbers of requests known to be stopped by that."""
-        if not self._rules.binding and job.array is None:
-            return ()
         if self._rules.safe:
             self._commit(self._committed, job, partition, amounts, job.spec.time_limit_seconds)
         if not counts(self._rules, job, partition):

@@ -115,8 +115,19 @@ class Index:
                 self._leave(job, before)
             if placement:
                 self._come(job, placement, ends.get(job), before)
+        self._sort_in(before)
+
+    def place(self, job: JobId, placement: Placement, end: Millis) -> None:
+        """The job, which held nothing, holds this until then."""
+        before: dict[int, Room] = {}
+        self._come(job, placement, end, before)
+        self._sort_in(before)
+
+    def _sort_in(self, before: Mapping[int, Room]) -> None:
+        """Rooms that were otherwise, as they are now."""
+        rooms = self.rooms
         for order, old in before.items():
-            self._move(old, self.rooms[order])
+            self._move(old, rooms[order])
         whole = self.by_whole
         self.widest, self.most_cards = whole[0].most_free() if len(whole) == 1 else self._most_free()
 
@@ -249,6 +260,8 @@ def _count_anew(index: Index, snapshot: Snapshot) -> None:
 def count(index: Index, changes: Mapping[JobId, Placement | None], snapshot: Snapshot) -> None:
     """What each of the changed jobs adds to the limits from now on."""
     rules, tallies = index.book.rules, index.counters.tallies
+    if not (rules.binding or tallies or any(changes.values())):
+        return
     told: dict[JobId, Tally | None] = {}
     for job_id, placement in changes.items():
         if placement and (job := snapshot.jobs.get(job_id)) is not None:

@@ -99,16 +99,17 @@ class RequestBook:
 
     def request(self, job: Job, partition: str) -> Request:
         """What the job asks for in one of its partitions. Remembers nothing, so it may be asked during a pass."""
-        same = self._of_spec.get(id(job.spec)) if self._are_alike(job, partition) else None
-        if same is not None:
-            return same[1][2]
+        if not (partition or job.array is not None or self.rules.tell_apart):
+            same = self._of_spec.get(id(job.spec))
+            if same is not None:
+                return same[1][2]
         known = self._single.get(id(job)) or self._several.get((id(job), partition))
         return known.request if known is not None else self._made(job, partition)
 
     def ask(self, job: Job, partition: str) -> Ask:
         """What the job asks for in one of its partitions, with numbers; the asker remembers it."""
         spec = job.spec
-        if not self._are_alike(job, partition):
+        if partition or job.array is not None or self.rules.tell_apart:
             known = self._kin(job, partition)
         elif (same := self._of_spec.get(id(spec))) is not None:
             _, known = same
@@ -118,10 +119,6 @@ class RequestBook:
             self._held += 1
         shape, number, request, cpus, cards, free = known
         return Ask(shape, number, spec.time_limit_seconds, job, request, cpus, cards, free and not is_kept_back(job))
-
-    def _are_alike(self, job: Job, partition: str) -> bool:
-        """Whether those that ask for the same as this job are alike to the rules."""
-        return not (partition or job.array is not None or self.rules.tell_apart)
 
     def _kin(self, job: Job, partition: str) -> _Kin:
         alike = _alike(job, partition)

@@ -398,9 +398,9 @@ class Round:
         self.line.settle()
         if self.index is self.given:
             self._take_over(self.given.fork())
-        end = Millis(self.snapshot.now + 1000 * spec.time_limit_seconds)
-        self.index.apply(((job.id, found.placement),), {job.id: end})
-        self._count(job, shape.partition, amounts)
+        self.index.place(job.id, found.placement, Millis(self.snapshot.now + 1000 * spec.time_limit_seconds))
+        if self._gates.may_count(job):
+            self._count(job, shape.partition, amounts)
         if not totalled:
             self.line.started(self.index, job, found.placement)
 

@@ -65,6 +65,8 @@ class Replay:
         self._runs_ms = {arrival.submitted.job: arrival.runs_ms for arrival in arrivals}
         self._ends: list[tuple[Millis, int, JobId]] = []
         """A heap; at one moment in the order that the policy wants."""
+        self._waiting = 0
+        """How many jobs have come and not started."""
         self._plan: Plan | None = None
         self._now = Millis(0)
         self._looked_at = -1
@@ -88,7 +90,10 @@ class Replay:
                 next_at = arrivals[coming].at if coming < len(arrivals) else _NEVER
             while ends and ends[0][0] == now:
                 ending.append(heappop(ends)[2])
-            self._moment(arriving, ending)
+            if ending or self._ties.one_cycle_a_moment:
+                self._moment(arriving, ending)
+            else:
+                self._submit_each(arriving)
             ended += len(ending)
             yield ended
 
@@ -102,7 +107,7 @@ class Replay:
             for job in ending:
                 self._end(job)
             for arrival in arriving:
-                self._tell(arrival.submitted)
+                self._submit(arrival)
             self._look()
             return
         if ties.submissions_first:
@@ -115,8 +120,12 @@ class Replay:
 
     def _submit_each(self, arriving: Sequence[Arrival]) -> None:
         for arrival in arriving:
-            self._tell(arrival.submitted)
+            self._submit(arrival)
             self._look(arrival.submitted.job if self._ties.only_what_fits_sets_off_a_cycle else None)
+
+    def _submit(self, arrival: Arrival) -> None:
+        self._waiting += 1
+        self._tell(arrival.submitted)
 
     def _end(self, job_id: JobId) -> None:
         """Nothing when it has ended already. Its record goes at once: nobody will ask, and logs are long."""
@@ -132,19 +141,22 @@ class Replay:
     def _look(self, for_the_sake_of: JobId | None = None) -> None:
         """Let the scheduler decide, if anybody can start; if for one arrival only, then if there is room for it."""
         machine = self.machine
-        if self._looked_at == machine.state.seq or not machine.queue:
+        if self._looked_at == machine.state.seq or not self._waiting:
             return
         if machine.state.cluster.priority.kind is PriorityKind.MULTIFACTOR:
             self._let_usage_decay()
-        plan, room = self._plan, self._room
-        if room is None:
-            room = self._room = following(plan, machine.peek(self._now))
-        if for_the_sake_of:
-            if not _has_room(room, machine.state.jobs[for_the_sake_of]):
-                return
-        elif not may_start(plan, machine.peek(self._now), room):
+        plan, room, came = self._plan, self._room, machine.state.jobs.get(for_the_sake_of or JobId(0))
+        if room is not None and came is not None and not _has_room(room, came):
             return
-        self._plan = plan = next_plan(plan, machine.snapshot(self._now), self._policy, room)
+        snapshot = machine.peek(self._now)
+        if room is None:
+            room = self._room = following(plan, snapshot)
+            if came is not None and not _has_room(room, came):
+                return
+        if came is None and not may_start(plan, snapshot, room):
+            return
+        machine.looked()
+        self._plan = plan = next_plan(plan, snapshot, self._policy, room)
         if plan.starts:
             for placed in decide.placed(machine, plan):
                 self._tell(placed)
@@ -169,6 +181,7 @@ class Replay:
         for part in placed.placement:
             for body in decide.replica_started(self.machine, ReplicaId(job, placed.attempt, part.rank), ""):
                 self._tell(body)
+        self._waiting -= 1
         tie = len(self.started_at) if self._ties.ends_in_order_of_start else job
         self.started_at[job] = self._now
         heappush(self._ends, (Millis(self._now + self._runs_ms[job]), tie, job))

@@ -144,10 +144,12 @@ class Easy(InOrder):
     """One pass in which others may pass the head as long as its reservation holds."""
 
     def beside_head(self, index: Index, job: Job, shape: Shape, found: Found) -> Found | Reason:
-        guard, end = self.guard, self.end(job)
+        guard = self.guard if self._promised is not None else self._guard
+        end = Millis(self._now + 1000 * job.spec.time_limit_seconds)
         if guard is None or guard.head == job.id or guard.admits(job.id, end, found.placement):
             return found
-        other = find(index, shape, self._fit, avoid=guard.reserved_nodes)
+        elsewhere = len(index.rooms) > 1
+        other = find(index, shape, self._fit, avoid=guard.reserved_nodes) if elsewhere else None
         if other is not None and guard.admits(job.id, end, other.placement):
             return other
         return WouldDelay(guard.head, guard.reserved_at)

@@ -77,6 +77,8 @@ def reserve_plainly(index: Index, now: Millis, head: JobId, shape: Shape, kind: 
     """As `reservation.reserve`, of a head that has no room now, on the nodes of that kind."""
     (spec,) = shape.specs
     floor, rooms = index.floor, index.rooms
+    if len(rooms) == 1:
+        return _reserve_there(index, now, head, shape)
     freed: Free = {}
     found: Free = {}
     moment = now
@@ -92,3 +94,20 @@ def reserve_plainly(index: Index, now: Millis, head: JobId, shape: Shape, kind: 
                 if free[0] >= spec.cpus and free[1] >= spec.memory_mib:
                     found[order] = free
     return PlainGuard(head, shape, moment, found, floor) if found else None
+
+
+def _reserve_there(index: Index, now: Millis, head: JobId, shape: Shape) -> PlainGuard | None:
+    """As `reserve_plainly`, on the only node that there is: where everybody else is, too."""
+    room, (spec,) = index.rooms[0], shape.specs
+    cpus, memory_mib, wanted = room.cpus, room.memory_mib, spec.cpus
+    moment, has_room = now, False
+    for end, _, located in index.departures:
+        if end > moment:
+            if has_room:
+                break
+            moment = end
+        for _, part in located:
+            cpus += part.cpus
+            memory_mib += part.memory_mib
+        has_room = cpus >= wanted and memory_mib >= spec.memory_mib
+    return PlainGuard(head, shape, moment, {0: (cpus, memory_mib)}, index.floor) if has_room else None
