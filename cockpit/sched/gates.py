@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
 from types import MappingProxyType
 
 from msgspec.structs import replace
@@ -34,9 +33,13 @@ NO_USE: Use = MappingProxyType({})
 class Gates:
     """Asked and told in the course of one pass; `counters` grow with what it starts."""
 
+    __slots__ = ("_bars", "_book", "_own", "_rules", "_snapshot", "_that_runs", "counters", "now")
+
     def __init__(self, snapshot: Snapshot, book: RequestBook, counters: Counters, bars: Bars) -> None:
         self._snapshot, self._book, self._rules, self._bars = snapshot, book, book.rules, bars
         self.now = snapshot.now
+        self._that_runs: dict[Counter, float] | None = None
+        """What it may still use, once that has been asked for."""
         self.counters = counters
         """As of the pass's index."""
         self._own = False
@@ -196,9 +199,14 @@ class Gates:
             return usage.wall_seconds
         return usage.tres_seconds.get(resource, usage.raw if resource == BILLING else 0.0) / 60
 
-    @cached_property
+    @property
     def _committed(self) -> dict[Counter, float]:
         """Minutes that what runs may still use: from the last pass over usage, or its start, to its time limit."""
+        if self._that_runs is None:
+            self._that_runs = self._counted()
+        return self._that_runs
+
+    def _counted(self) -> dict[Counter, float]:
         snapshot, committed = self._snapshot, defaultdict[Counter, float](float)
         for job_id, placement in snapshot.occupied.items():
             job = snapshot.jobs.get(job_id)  # who runs in a fleet's cluster without it is nobody's here

@@ -52,12 +52,35 @@ MOST_RECLAIMS = 32
 class Round:
     """One pass over the queue. Its starts appear in an index of its own, made for the first of them."""
 
-    turns: tuple[Turn, ...] = ()
-    reclaim: Reclaim | None = None
-    """None where nothing is kept for any queue."""
-    _slice_ends: Millis | None = None
-    _reclaims, _put_off = 0, False
-    _begins: Millis | None = None
+    __slots__ = (
+        "_bars",
+        "_begins",
+        "_exceeded",
+        "_failed",
+        "_fit",
+        "_gates",
+        "_left",
+        "_narrowed",
+        "_put_off",
+        "_reclaims",
+        "_slice_ends",
+        "_started",
+        "_unhurried",
+        "clearing",
+        "given",
+        "growths",
+        "index",
+        "line",
+        "no_growth",
+        "policy",
+        "queued",
+        "reclaim",
+        "requests",
+        "shapes",
+        "snapshot",
+        "starts",
+        "turns",
+    )
 
     def __init__(
         self,
@@ -70,9 +93,7 @@ class Round:
     ) -> None:
         """`clearing`: None where no rule lets anybody take another's room."""
         book, backfill = index.book, policy.backfill
-        self.policy, self.clearing, self._fit = policy, clearing, fit
-        if clearing is not None and book.rules.quotas.guarantees:
-            self.reclaim = Reclaim(book.rules, snapshot, clearing)
+        self._begin(snapshot, index, policy, fit, clearing)
         self.shapes, self.requests = queue.unbounded(len(book.shapes), len(book.requests))
         self.shapes[NO_SHAPE] = 0
         self.line = LINES[backfill.kind](snapshot.now, backfill, fit)
@@ -83,13 +104,23 @@ class Round:
         self._exceeded: dict[Request, Limit] = {}
         self._left = backfill.depth - 1 if backfill.depth else OPEN
         """How many may still be looked at behind the first that waits."""
-        self._begin(snapshot, index)
+        self._begins: Millis | None = None
         self._unhurried = bool(self._bars.lasting or backfill.depth or index.floor.totalled)
         """Shapes depend on the job, or who is looked at is counted."""
         if book.stops:
             self._close(self._gates.stopped())
 
-    def _begin(self, snapshot: Snapshot, index: Index) -> None:
+    def _begin(
+        self, snapshot: Snapshot, index: Index, policy: Policy, fit: Fit | None, clearing: Clearing | None
+    ) -> None:
+        self.policy, self._fit, self.clearing = policy, fit, clearing
+        self.reclaim: Reclaim | None = None
+        """None where nothing is kept for any queue."""
+        if clearing is not None and index.book.rules.quotas.guarantees:
+            self.reclaim = Reclaim(index.book.rules, snapshot, clearing)
+        self._reclaims, self._put_off = 0, False
+        self.turns: tuple[Turn, ...] = ()
+        self._slice_ends: Millis | None = None
         self.starts: list[Start] = []
         self.growths: list[Growth] = []
         self.no_growth: dict[JobId, NoGrowth] = {}
@@ -107,8 +138,8 @@ class Round:
         """The same pass, later, to be gone on with: `index` is as this one left things. What was decided stays decided;
         this one is left as it is."""
         fresh = Round.__new__(Round)
-        fresh.__dict__ |= self.__dict__
-        fresh._begin(snapshot, index)  # noqa: SLF001 - of its own kind
+        fresh._begin(snapshot, index, self.policy, self._fit, None)  # noqa: SLF001 - of its own kind
+        fresh._left, fresh._begins, fresh._unhurried = self._left, self._begins, self._unhurried  # noqa: SLF001 - of its own kind
         fresh._failed, fresh._narrowed = self._failed.copy(), self._narrowed.copy()  # noqa: SLF001 - of its own kind
         fresh._exceeded = self._exceeded.copy()  # noqa: SLF001 - of its own kind
         fresh.line = self.line.resumed(snapshot.now)
@@ -391,7 +422,8 @@ class Round:
             self._close([ask.number])
             return
         spec_index = alternative(spec, shape, found.spec_index) if len(spec.specs) > 1 else 0
-        launcher = launcher_node(shape, found.placement, self.snapshot.nodes) if spec.has_launcher else ""
+        has_launcher = spec.elastic is not None and spec.has_launcher
+        launcher = launcher_node(shape, found.placement, self.snapshot.nodes) if has_launcher else ""
         billing = amounts[BILLING] / ONE
         self.starts.append(Start(job.id, spec_index, found.placement, shape.partition, billing, launcher))
         self._started.add(job.id)

@@ -76,12 +76,13 @@ def only_came(last: Plan, snapshot: Snapshot, index: Index, policy: Policy, queu
 
 def _beside_starts(last: Plan, snapshot: Snapshot) -> Changes | None:
     """What is otherwise than the last pass left it; None where nobody knows."""
-    if snapshot.changes_from != last.version or not last.index.is_of_rules(snapshot):
+    round_ = last.round
+    if snapshot.changes_from != last.version or not round_.given.is_of_rules(snapshot):
         return None
     changes = dict(snapshot.changes)
     if not last.starts:
         return changes
-    ends = last.round.index.ends
+    ends = round_.index.ends
     for start in last.starts:
         job, held = start.job, snapshot.occupied.get(start.job)
         if held == start.placement and snapshot.ends.get(job) == ends.get(job):

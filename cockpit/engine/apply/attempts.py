@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -28,11 +28,13 @@ PRESSURE_REST_MS = 60_000
 """So long best effort keeps off, once a node had too little memory for it."""
 
 
-def _with_replica(job: Job, rank: int, **fields: Any) -> Attempt:  # noqa: ANN401 - of Replica
-    attempt = job.attempt
-    assert attempt is not None
-    replicas = attempt.replicas
-    changed = replace(replicas[rank], **fields)
+def _replica(job: Job, rank: int) -> tuple[Attempt, Replica]:
+    assert job.attempt is not None
+    return job.attempt, job.attempt.replicas[rank]
+
+
+def _with_replica(attempt: Attempt, changed: Replica) -> Attempt:
+    replicas, rank = attempt.replicas, changed.rank
     others_too = len(replicas) > 1
     return replace(attempt, replicas=(*replicas[:rank], changed, *replicas[rank + 1 :]) if others_too else (changed,))
 
@@ -148,7 +150,8 @@ def _(body: events.BindingGivenUp, state: ClusterState, record: events.EventReco
 def _(body: events.ReplicaStaged, state: ClusterState, record: events.EventRecord) -> None:
     """They start together, once all have what they need."""
     job = state.jobs[body.job]
-    attempt = _with_replica(job, body.rank, staged_at=record.at)
+    attempt, replica = _replica(job, body.rank)
+    attempt = _with_replica(attempt, replace(replica, staged_at=record.at))
     after = first_state(job.spec, job.earlier) if all_are_staged(job.state, attempt) else job.state
     entered = since(job, after, record.at)
     state.jobs[body.job] = replace(job, version=record.seq, attempt=attempt, state=after, state_since=entered)
@@ -157,7 +160,8 @@ def _(body: events.ReplicaStaged, state: ClusterState, record: events.EventRecor
 @RULES.of(events.ReplicaStarted)
 def _(body: events.ReplicaStarted, state: ClusterState, record: events.EventRecord) -> None:
     job = state.jobs[body.job]
-    attempt = _with_replica(job, body.rank, started_at=record.at, limits=body.limits)
+    attempt, replica = _replica(job, body.rank)
+    attempt = _with_replica(attempt, replace(replica, started_at=record.at, limits=body.limits))
     after = job.state if job.state is JobState.SUSPENDED else JobState.RUNNING  # a late one of a gang that stands still
     entered = since(job, after, record.at)
     state.jobs[body.job] = replace(job, version=record.seq, attempt=attempt, state=after, state_since=entered)
@@ -166,7 +170,8 @@ def _(body: events.ReplicaStarted, state: ClusterState, record: events.EventReco
 @RULES.of(events.ReplicaEnded)
 def _(body: events.ReplicaEnded, state: ClusterState, record: events.EventRecord) -> None:
     job = state.jobs[body.job]
-    attempt = _with_replica(job, body.rank, ended_at=record.at, exit=body.exit, used=body.used)
+    attempt, replica = _replica(job, body.rank)
+    attempt = _with_replica(attempt, replace(replica, ended_at=record.at, exit=body.exit, used=body.used))
     state.jobs[body.job] = replace(job, version=record.seq, attempt=attempt)
 
 

@@ -25,17 +25,18 @@ InTheWay = Mapping[tuple[JobId, str], WouldDelay]
 class InOrder:
     """One pass in which nothing passes the first job that waits for room."""
 
-    head: JobId | None = None
-    """The first job that waits for room."""
-    guarded = False
-    """Whether some job has its reservation."""
-    _guard: AnyGuard | None = None
-    _promised: Index | None = None
-    """As things stood when a reservation became certain that nobody has asked for yet."""
-    _guarded: tuple[Job, Shape] | None = None
-    """Whose reservation it is, and what it was tried as; None: no job has one."""
+    __slots__ = ("_backfill", "_fit", "_guard", "_guarded", "_now", "_promised", "guarded", "head")
 
     def __init__(self, now: Millis, backfill: Backfill, fit: Fit | None) -> None:
+        self.head: JobId | None = None
+        """The first job that waits for room."""
+        self.guarded = False
+        """Whether some job has its reservation."""
+        self._guard: AnyGuard | None = None
+        self._promised: Index | None = None
+        """As things stood when a reservation became certain that nobody has asked for yet."""
+        self._guarded: tuple[Job, Shape] | None = None
+        """Whose reservation it is, and what it was tried as; None: no job has one."""
         self._now, self._backfill, self._fit = now, backfill, fit
 
     @property
@@ -122,9 +123,9 @@ class InOrder:
 
     def resumed(self, now: Millis) -> Self:
         """The same line at a later moment; what happens then leaves this one as it is."""
-        fresh = type(self).__new__(type(self))
-        fresh.__dict__ |= self.__dict__
-        fresh._now = now  # noqa: SLF001 - of its own kind
+        fresh = type(self)(now, self._backfill, self._fit)
+        fresh.head, fresh.guarded, fresh._guarded = self.head, self.guarded, self._guarded  # noqa: SLF001 - of its own kind
+        fresh._guard, fresh._promised = self._guard, self._promised  # noqa: SLF001 - of its own kind
         return fresh
 
     def in_the_way(self, _index: Index) -> InTheWay:
@@ -142,6 +143,8 @@ class InOrder:
 
 class Easy(InOrder):
     """One pass in which others may pass the head as long as its reservation holds."""
+
+    __slots__ = ()
 
     def beside_head(self, index: Index, job: Job, shape: Shape, found: Found) -> Found | Reason:
         guard = self.guard if self._promised is not None else self._guard

@@ -16,31 +16,30 @@ Entry = tuple[int, int, int]
 """Free CPUs, free memory, order of the node."""
 
 
-class Shelves:
+class Shelves(dict[int, list[Entry]]):
     """Shelves by label; none is empty."""
 
-    def __init__(self, shelves: dict[int, list[Entry]] | None = None) -> None:
-        self._shelves = shelves if shelves is not None else {}
+    __slots__ = ()
 
     def copy(self) -> Shelves:
-        return Shelves({label: shelf.copy() for label, shelf in self._shelves.items()})
+        return Shelves([(label, shelf.copy()) for label, shelf in self.items()])
 
     def put(self, label: int, room: Room) -> None:
         entry = room.cpus, room.memory_mib, room.order
-        if label in self._shelves:
-            insort(self._shelves[label], entry)
+        if label in self:
+            insort(self[label], entry)
         else:
-            self._shelves[label] = [entry]
+            self[label] = [entry]
 
     def take(self, label: int, room: Room) -> None:
-        shelf = self._shelves[label]
+        shelf = self[label]
         del shelf[bisect_left(shelf, (room.cpus, room.memory_mib, room.order))]
         if not shelf:
-            del self._shelves[label]
+            del self[label]
 
     def move(self, before: int, old: Room, label: int, room: Room) -> None:
         """One node: `take` and `put`."""
-        shelf = self._shelves[before]
+        shelf = self[before]
         if before != label or len(shelf) > 1:
             self.take(before, old)
             self.put(label, room)
@@ -49,30 +48,29 @@ class Shelves:
 
     def most_free(self) -> tuple[int, int]:
         """CPUs of the node that has most of them free, and the highest label."""
-        shelves = self._shelves
-        if len(shelves) == 1:
-            ((label, shelf),) = shelves.items()
+        if len(self) == 1:
+            ((label, shelf),) = self.items()
             return shelf[-1][0], label
-        return (max([shelf[-1][0] for shelf in shelves.values()]), max(shelves)) if shelves else (0, 0)
+        return (max([shelf[-1][0] for shelf in self.values()]), max(self)) if self else (0, 0)
 
     def labels(self) -> list[int]:
-        return sorted(self._shelves)
+        return sorted(self)
 
     def total(self) -> int:
         """Sum of all nodes' labels."""
-        return sum(label * len(shelf) for label, shelf in self._shelves.items())
+        return sum(label * len(shelf) for label, shelf in self.items())
 
     def orders(self) -> Iterator[int]:
-        return (entry[2] for label in self.labels() for entry in self._shelves[label])
+        return (entry[2] for label in self.labels() for entry in self[label])
 
     def with_cpus(self, label: int, cpus: int) -> list[Entry]:
         """The nodes on a shelf with at least so many CPUs, tightest first."""
-        shelf = self._shelves.get(label)
+        shelf = self.get(label)
         return shelf[bisect_left(shelf, (cpus,)) :] if shelf and shelf[-1][0] >= cpus else []
 
     def has_fewer(self, count: int, least: int, cpus: int) -> bool:
         """Whether fewer nodes than `count` are on the shelves from `least` on and have so many CPUs."""
-        for label, shelf in self._shelves.items():
+        for label, shelf in self.items():
             if label >= least and shelf[-1][0] >= cpus:
                 count -= len(shelf) if shelf[0][0] >= cpus else len(shelf) - bisect_left(shelf, (cpus,))
                 if count <= 0:
@@ -81,7 +79,7 @@ class Shelves:
 
     def wide_enough(self, cpus: int, memory_mib: int) -> Iterator[int]:
         """All nodes with at least these free, lowest label first, on a shelf the tightest."""
-        for _, shelf in sorted(self._shelves.items()):
+        for _, shelf in sorted(self.items()):
             for number in range(bisect_left(shelf, (cpus,)), len(shelf)):
                 _, memory, order = shelf[number]
                 if memory >= memory_mib:
@@ -89,8 +87,7 @@ class Shelves:
 
     def tightest(self, cpus: int, memory_mib: int, avoid: Collection[int] = ()) -> int | None:
         """The first of these that is not to be avoided."""
-        shelves = self._shelves
-        for _, shelf in sorted(shelves.items()) if len(shelves) > 1 else shelves.items():
+        for _, shelf in sorted(self.items()) if len(self) > 1 else self.items():
             if len(shelf) == 1:
                 free, memory, order = shelf[0]
                 if free >= cpus and memory >= memory_mib and order not in avoid:
@@ -109,7 +106,7 @@ class Shelves:
 
     def most_cpus(self, label: int, below: int | None = None) -> Iterator[int]:
         """Nodes on a shelf with most CPUs first (then memory, then order), of those with fewer than `below`."""
-        shelf = self._shelves.get(label, [])
+        shelf = self.get(label, [])
         end = len(shelf) if below is None else bisect_left(shelf, (below,))
         while end:
             start = bisect_left(shelf, shelf[end - 1][:2])
