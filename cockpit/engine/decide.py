@@ -20,7 +20,7 @@ from cockpit.model.attempt import BELOW_MIN_CAUSES, EndCause, ExitStatus
 from cockpit.model.events import EventBody, HoldEndCause
 from cockpit.model.fleet import member_of
 from cockpit.model.ids import Millis
-from cockpit.model.job import OCCUPYING, Job, JobState
+from cockpit.model.job import ERROR, OCCUPYING, QUEUED, SUCCEEDED, Job, JobState
 from cockpit.model.node import NodeState
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.rules.bounds import GRACE_SECONDS, LABEL_LENGTH, WINDOW_SECONDS
@@ -43,8 +43,8 @@ _END_STATES = {
     EndCause.STOP: JobState.STOPPED,
     EndCause.PREEMPTED: JobState.STOPPED,
     EndCause.TIME_LIMIT: JobState.EXPIRED,
-    EndCause.FAULT: JobState.ERROR,
-    EndCause.SLOW: JobState.ERROR,
+    EndCause.FAULT: ERROR,
+    EndCause.SLOW: ERROR,
 }
 
 Decision = list[EventBody] | Refusal
@@ -52,7 +52,7 @@ Decision = list[EventBody] | Refusal
 
 def hold(job: Job, actor: str) -> Decision:
     """A person keeps a queued job from starting."""
-    if job.state is not JobState.QUEUED:
+    if job.state is not QUEUED:
         return _conflict(f"Job {job.id} {_stands(job)}; only a queued job can be held.")
     if job.held_by:
         return _conflict(f"Job {job.id} is already held by {job.held_by}.")
@@ -61,7 +61,7 @@ def hold(job: Job, actor: str) -> Decision:
 
 def release(job: Job) -> Decision:
     """The opposite of `hold`."""
-    if job.state is not JobState.QUEUED or not job.held_by:
+    if job.state is not QUEUED or not job.held_by:
         return _conflict(f"Job {job.id} is not held; it {_stands(job)}.")
     return [events.JobReleased(job.id)]
 
@@ -82,7 +82,7 @@ def cancel(job: Job, now: Millis, grace_seconds: int | None) -> Decision:
         return _invalid(f"grace: {error}.")
     if job.ended:
         return _conflict(f"Job {job.id} has already ended ({job.state}).")
-    if job.state in {JobState.QUEUED, JobState.PRECHECKING} or given_up_at(job) is not None:  # nothing of it has begun
+    if job.state in {QUEUED, JobState.PRECHECKING} or given_up_at(job) is not None:  # nothing of it has begun
         return [events.JobEnded(job.id, JobState.STOPPED, EndCause.STOP)]
     grace = job.spec.end_grace_seconds if grace_seconds is None else grace_seconds
     kill_at = Millis(now + grace * 1000)
@@ -158,7 +158,7 @@ def placed(machine: Machine, plan: Plan) -> list[EventBody]:
     fleet, jobs = bool(machine.state.cluster.members), machine.state.jobs
     for start in plan.starts:
         job = jobs.get(start.job)
-        if job is None or job.state is not JobState.QUEUED or job.held_by or too_late(job, plan.now):
+        if job is None or job.state is not QUEUED or job.held_by or too_late(job, plan.now):
             continue
         number, placement = 1 if job.attempt is None else job.attempt.number + 1, start.placement
         members = tuple([member_of(part.node) for part in placement]) if fleet else ()
@@ -252,10 +252,10 @@ def _job_ended(job: Job, exits: Sequence[tuple[int, ExitStatus]], now: Millis, h
     decisive = _decisive(exits)
     failed = not decisive.ok
     cause = job.ending.cause if job.ending is not None else _cause_of(job, decisive)
-    state = _END_STATES.get(cause) or (JobState.ERROR if failed else JobState.SUCCEEDED)
+    state = _END_STATES.get(cause) or (ERROR if failed else SUCCEEDED)
     if state is JobState.EXPIRED and not _ever_started(job):
-        state = JobState.ERROR
-    kept = job.spec.terminal and state in {JobState.ERROR, JobState.EXPIRED} and cause is not EndCause.START_FAILED
+        state = ERROR
+    kept = job.spec.terminal and state in {ERROR, JobState.EXPIRED} and cause is not EndCause.START_FAILED
     window = job.spec.debug_hold.window_seconds or hold_seconds
     return events.JobEnded(job.id, state, cause, decisive, Millis(now + window * 1000) if kept else None)
 
@@ -327,7 +327,7 @@ def _not_kept(job: Job) -> Refusal:
 def _why_not_kept(job: Job) -> str:
     if not job.ended:
         return ""
-    if job.state in {JobState.ERROR, JobState.EXPIRED}:
+    if job.state in {ERROR, JobState.EXPIRED}:
         if not job.spec.terminal:
             return " It was submitted without `terminal: true`."
         return " Its container was not kept, or the hold is over."

@@ -23,7 +23,7 @@ from cockpit.engine.reactions import effects_of
 from cockpit.engine.timers import Timers, latest_end, next_decay, next_reservation_end
 from cockpit.model import events
 from cockpit.model.ids import JobId
-from cockpit.model.job import OCCUPYING, Job, JobState
+from cockpit.model.job import OCCUPYING, QUEUED, SUSPENDED, Job
 from cockpit.model.spec import HoldCards
 from cockpit.sched.entries import by_seniority
 from cockpit.sched.snapshot import Snapshot
@@ -69,7 +69,7 @@ def occupation(job: Job) -> Placement | None:
     """What of the nodes this job holds now: all it was given, a kept container's cards, or nothing."""
     if job.attempt is None:
         return None
-    if job.state is JobState.SUSPENDED:
+    if job.state is SUSPENDED:
         return tuple([replace(each, cpus=0) for each in job.attempt.placement])
     if job.state in OCCUPYING:
         return job.attempt.placement
@@ -88,7 +88,7 @@ def _gone_at(job: Job) -> Millis | None:
 
 def _is_reserved(job: Job) -> bool:
     """A fleet has its place kept, and it waits for it."""
-    return job.part is not None and bool(job.part.reserved) and job.state is JobState.QUEUED
+    return job.part is not None and bool(job.part.reserved) and job.state is QUEUED
 
 
 def _put(group: dict[JobId, None], job: JobId, *, belongs: bool) -> None:
@@ -300,14 +300,14 @@ class Machine:
         self._behind = {}
 
     def _index(self, job: Job) -> None:
-        if job.state is JobState.QUEUED:
+        if job.state is QUEUED:
             self._line_up(job)
         else:
             self._queue.pop(job.id, None)
         if self._promised or job.clears or job.part is not None:
             _put(self._promised, job.id, belongs=bool(job.clears) or _is_reserved(job))
-        if self._suspended or job.state is JobState.SUSPENDED:
-            _put(self._suspended, job.id, belongs=job.state is JobState.SUSPENDED)
+        if self._suspended or job.state is SUSPENDED:
+            _put(self._suspended, job.id, belongs=job.state is SUSPENDED)
         if job.spec.elastic is not None:
             _put(self._elastic, job.id, belongs=job.state in OCCUPYING)
         if job.attempt is not None:

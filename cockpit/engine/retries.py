@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from cockpit.model import events
 from cockpit.model.attempt import EndCause
 from cockpit.model.ids import Millis
-from cockpit.model.job import Job, JobState
+from cockpit.model.job import ERROR, Job
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,7 +21,7 @@ FAILURES = frozenset({EndCause.EXIT, EndCause.LOST, EndCause.START_FAILED, EndCa
 
 def instead(job: Job, ended: events.JobEnded) -> events.JobEnded | events.JobRequeued:
     """The end as it is, or, of a job that has failed and has a retry left, that it waits again."""
-    if ended.state is not JobState.ERROR or ended.cause not in FAILURES or job.retries >= job.spec.most_retries:
+    if ended.state is not ERROR or ended.cause not in FAILURES or job.retries >= job.spec.most_retries:
         return ended
     return events.JobRequeued(job.id, ended.cause, ended.exit, job.retries + 1)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from cockpit.model.cluster import PriorityKind
 from cockpit.model.ids import Millis
-from cockpit.model.job import ENDED, JobState
+from cockpit.model.job import ENDED, QUEUED, STARTING, SUSPENDED, JobState
 
 if TYPE_CHECKING:
     from cockpit.engine.state import ClusterState
@@ -24,7 +24,7 @@ _GETTING_READY = frozenset({JobState.PRECHECKING, JobState.STAGING})
 def latest_end(job: Job) -> Millis | None:
     """When its time limit ends it, if it runs. Standing still does not count; while it does, nobody knows."""
     begin = began_at(job)
-    if job.attempt is None or begin is None or job.state in ENDED or job.state is JobState.SUSPENDED:
+    if job.attempt is None or begin is None or job.state in ENDED or job.state is SUSPENDED:
         return None
     return Millis(begin + job.attempt.suspended_ms + job.spec.time_limit_seconds * 1000)
 
@@ -40,13 +40,13 @@ def began_at(job: Job) -> Millis | None:
         if each.started_at is not None and (begin is None or each.started_at < begin):
             begin = each.started_at
     if begin is None:
-        return job.state_since if job.state in {JobState.STARTING, JobState.RESUMING} else attempt.placed_at
+        return job.state_since if job.state in {STARTING, JobState.RESUMING} else attempt.placed_at
     return begin
 
 
 def next_due(job: Job) -> Millis | None:
     """The next moment at which `due.due` has something to say about this job; None: never."""
-    if job.state is JobState.QUEUED:
+    if job.state is QUEUED:
         return _next_of_queued(job)
     if job.held_until is not None:
         return job.held_until

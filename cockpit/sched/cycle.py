@@ -10,7 +10,7 @@ from cockpit.sched.fragmentation import GradientDescent, target_workload
 from cockpit.sched.index import Index, refreshed
 from cockpit.sched.lineup import LineUp, Listed, line_up
 from cockpit.sched.plan import Plan
-from cockpit.sched.policy import FractionFit, Policy
+from cockpit.sched.policy import BEST_FIT, Policy
 from cockpit.sched.priority.priorities import PriorityTable, prioritised
 from cockpit.sched.round import Round
 from cockpit.sched.rules.rulebook import Rulebook
@@ -38,7 +38,7 @@ def pass_over(
     rules = index.book.rules
     if queue is None:
         queue = line_up(priorities, snapshot, index.book)
-    descent = _descent(index, policy, queue) if policy.fraction_fit is not FractionFit.BEST else None
+    descent = _descent(index, policy, queue) if policy.fraction_fit is not BEST_FIT else None
     gives_way = rules.takes_room or snapshot.promised or snapshot.suspended
     round_ = Round(
         snapshot, index, policy, queue, descent, clearing(snapshot, rules, priorities) if gives_way else None

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, Self, cast
 
 from cockpit.model.ids import JobId
-from cockpit.model.job import JobState
+from cockpit.model.job import QUEUED
 from cockpit.sched.entries import partitions_of
 from cockpit.sched.request import OPEN, Ask, Bounds, RequestBook
 
@@ -97,7 +97,7 @@ class Standing:
         came: list[Ask] = []
         for job_id in touched:
             job = jobs.get(job_id)
-            if job is None or job.state is not JobState.QUEUED:
+            if job is None or job.state is not QUEUED:
                 if asks.pop(job_id, None) is not None or (self._several and self._leave(job_id)):
                     left += 1
             elif job.attempt is not None:

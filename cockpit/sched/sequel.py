@@ -17,7 +17,7 @@ from cockpit.sched.index import Index, refreshed
 from cockpit.sched.lineup import LineUp, Standing
 from cockpit.sched.placement import has_room
 from cockpit.sched.plan import Plan
-from cockpit.sched.policy import FractionFit, Policy
+from cockpit.sched.policy import BEST_FIT, Policy
 from cockpit.sched.request import Ask
 from cockpit.sched.snapshot import Snapshot
 
@@ -67,7 +67,7 @@ def only_came(last: Plan, snapshot: Snapshot, index: Index, policy: Policy, queu
         return None
     if policy is not round_.policy and policy != round_.policy:
         return None
-    if policy.fraction_fit is not FractionFit.BEST:
+    if policy.fraction_fit is not BEST_FIT:
         return None  # gradient descent looks at the whole queue for each of its members
     if policy.backfill.window_seconds or policy.backfill.resolution_seconds:
         return None  # what was beyond the window comes within it, and moments are rounded to the clock

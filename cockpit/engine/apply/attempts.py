@@ -11,7 +11,7 @@ from cockpit.model import events
 from cockpit.model.attempt import Attempt, EndCause, Ending, ExitStatus, Replica
 from cockpit.model.eviction import Grounds
 from cockpit.model.ids import Millis, NodeName
-from cockpit.model.job import Job, JobState
+from cockpit.model.job import QUEUED, RUNNING, STARTING, SUCCEEDED, SUSPENDED, Job, JobState
 from cockpit.model.node import Allocation
 from cockpit.model.spec import LAUNCHER
 from cockpit.model.staging import is_staged
@@ -115,8 +115,8 @@ def _after_checks(spec: JobSpec, earlier: Sequence[Attempt], *, fleet: bool) -> 
 def first_state(spec: JobSpec, earlier: Sequence[Attempt]) -> JobState:
     """Of one that is about to start, after these attempts."""
     if not earlier or (spec.resume is None and spec.elastic is None):
-        return JobState.STARTING
-    return JobState.RESUMING if any(each.ran for each in earlier) else JobState.STARTING
+        return STARTING
+    return JobState.RESUMING if any(each.ran for each in earlier) else STARTING
 
 
 @RULES.of(events.MemberPlaced)
@@ -162,7 +162,7 @@ def _(body: events.ReplicaStarted, state: ClusterState, record: events.EventReco
     job = state.jobs[body.job]
     attempt, replica = _replica(job, body.rank)
     attempt = _with_replica(attempt, replace(replica, started_at=record.at, limits=body.limits))
-    after = job.state if job.state is JobState.SUSPENDED else JobState.RUNNING  # a late one of a gang that stands still
+    after = job.state if job.state is SUSPENDED else RUNNING  # a late one of a gang that stands still
     entered = since(job, after, record.at)
     state.jobs[body.job] = replace(job, version=record.seq, attempt=attempt, state=after, state_since=entered)
 
@@ -214,8 +214,8 @@ def _(body: events.PerformanceFell, state: ClusterState, record: events.EventRec
 def _(body: events.JobSuspended, state: ClusterState, record: events.EventRecord) -> None:
     job = state.jobs[body.job]
     write_down(state, usage.ended(ledger(state), usage_rules(state), job, record.at))
-    entered = since(job, JobState.SUSPENDED, record.at)
-    change(state, record, body.job, suspension=body.suspension, state=JobState.SUSPENDED, state_since=entered)
+    entered = since(job, SUSPENDED, record.at)
+    change(state, record, body.job, suspension=body.suspension, state=SUSPENDED, state_since=entered)
 
 
 @RULES.of(events.JobResumed)
@@ -227,14 +227,14 @@ def _(body: events.JobResumed, state: ClusterState, record: events.EventRecord) 
         body.job,
         attempt=_gone_on(job, record.at),
         suspension=None,
-        state=JobState.RUNNING,
-        state_since=since(job, JobState.RUNNING, record.at),
+        state=RUNNING,
+        state_since=since(job, RUNNING, record.at),
     )
 
 
 def _gone_on(job: Job, at: Millis) -> Attempt | None:
     """The attempt of a job that stops standing still, or never did."""
-    if job.attempt is None or job.state is not JobState.SUSPENDED:
+    if job.attempt is None or job.state is not SUSPENDED:
         return job.attempt
     stood_still = job.attempt.suspended_ms + at - job.state_since
     return replace(job.attempt, resumed_at=at, suspended_ms=stood_still)
@@ -281,8 +281,8 @@ def _queue_again(
         held_until=None,
         deleted=False,
         accrues_from=accrues,
-        state=JobState.QUEUED,
-        state_since=since(job, JobState.QUEUED, record.at),
+        state=QUEUED,
+        state_since=since(job, QUEUED, record.at),
     )
 
 
@@ -301,7 +301,7 @@ def _(body: events.JobEnded, state: ClusterState, record: events.EventRecord) ->
     job = state.jobs[body.job]
     if (rules := usage_rules(state)).charge(job):
         write_down(state, usage.ended(ledger(state), rules, job, record.at))
-    if job.array is not None and body.state is not JobState.SUCCEEDED:
+    if job.array is not None and body.state is not SUCCEEDED:
         state.failed_tasks.setdefault(job.array.array, job.id)
     state.jobs[body.job] = replace(
         job,

@@ -75,6 +75,7 @@ class Replay:
         """What is free, since somebody last asked or a cycle was; None: it has changed."""
         for body in (events.NodesChanged(tuple(nodes)), *rules):
             self._tell(body)
+        self._decays = self.machine.state.cluster.priority.kind is PriorityKind.MULTIFACTOR
 
     def moments(self) -> Iterator[int]:
         """Goes through the history moment by moment; how many jobs have ended so far."""
@@ -143,7 +144,7 @@ class Replay:
         machine = self.machine
         if self._looked_at == machine.state.seq or not self._waiting:
             return
-        if machine.state.cluster.priority.kind is PriorityKind.MULTIFACTOR:
+        if self._decays:
             self._let_usage_decay()
         plan, room, came = self._plan, self._room, machine.state.jobs.get(for_the_sake_of or JobId(0))
         if room is not None and came is not None and not _has_room(room, came):

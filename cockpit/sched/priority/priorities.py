@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from itertools import repeat
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
@@ -28,6 +28,7 @@ from cockpit.sched.snapshot import Highest, Snapshot
 if TYPE_CHECKING:
     from cockpit.sched.priority.columns import Columns
 
+_BASIC: Final = PriorityKind.BASIC
 FEW = 500
 """So many entries are counted one by one before numpy is imported."""
 
@@ -70,7 +71,7 @@ class PriorityTable:
 
 def prioritised(snapshot: Snapshot, table: PriorityTable | None = None) -> PriorityTable:
     """The table of this snapshot. `table` is the last one or None: it saves work and changes nothing."""
-    if snapshot.cluster.priority.kind is PriorityKind.BASIC:
+    if snapshot.cluster.priority.kind is _BASIC:
         fresh = PriorityTable(snapshot, None)
         if not snapshot.cluster.partitions or all(each.priority_tier == 1 for each in snapshot.cluster.partitions):
             fresh.standing = table.standing if table is not None and table.standing is not None else Standing()
@@ -86,7 +87,7 @@ def prioritised(snapshot: Snapshot, table: PriorityTable | None = None) -> Prior
 def highest(snapshot: Snapshot) -> dict[JobId, dict[str, int]]:
     """Under INCREMENT_ONLY the priorities that the queue has now: whatever comes, they do not fall below them. Held
     jobs have none, and those that an administrator sets are as they are set."""
-    if snapshot.cluster.priority.kind is PriorityKind.BASIC:
+    if snapshot.cluster.priority.kind is _BASIC:
         return {}
     measure = _measure(snapshot, None)
     found: dict[JobId, dict[str, int]] = {}
