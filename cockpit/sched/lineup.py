@@ -85,7 +85,7 @@ class Standing:
             touched is None
             or self._numbers is not book.requests
             or not snapshot.changes_from <= version <= snapshot.version
-            or book.tidied(len(snapshot.queue))
+            or (book.held > 1024 and book.tidied(len(snapshot.queue)))
             or not self._amend(touched, snapshot.jobs, book)
         ):
             self._begin(snapshot, book)

@@ -116,7 +116,7 @@ class RequestBook:
         else:
             known = self._kin(job, partition)
             self._of_spec[id(spec)] = spec, known
-            self._held += 1
+            self.held += 1
         shape, number, request, cpus, cards, free = known
         return Ask(shape, number, spec.time_limit_seconds, job, request, cpus, cards, free and not is_kept_back(job))
 
@@ -129,13 +129,13 @@ class RequestBook:
 
     def tidied(self, entries: int) -> bool:
         """Whether all numbers are new, since most of the old ones were of jobs that are gone."""
-        crowded = self._held > 4 * entries + 1024
+        crowded = self.held > 4 * entries + 1024
         if crowded:
             self._forget()
         return crowded
 
     def _forget(self) -> None:
-        self._held = 0
+        self.held = 0
         """So many jobs, specs and requests are remembered."""
         self.shapes: list[Shape | None] = [None]
         """By number; the first is NO_SHAPE's."""
@@ -163,7 +163,7 @@ class RequestBook:
     def _learn(self, job: Job, partition: str) -> Ask:
         ask = self.ask(job, partition)
         self._jobs.append(job)
-        self._held += 1
+        self.held += 1
         if len(partitions_of(job)) == 1:
             self._single[id(job)] = ask
         else:
@@ -175,7 +175,7 @@ class RequestBook:
         number = self._request_numbers.setdefault(made, len(self.requests))
         if number == len(self.requests):
             self.requests.append(made)
-            self._held += 1
+            self.held += 1
         first, *others = job.spec.specs
         cpus, cards = (first.cpus, first.whole_cards) if not (others or made.claim) else (0, 0)
         return self._shape_number(made), number, self.requests[number], cpus, cards, not made.bound

@@ -260,6 +260,8 @@ class Round:
 
     def next_at(self) -> Millis | None:
         """When time alone may let something start: those that a gate did not let see their moment wait for more."""
+        if self.clearing is None and self._begins is None and self._bars is NO_BARS:
+            return None
         cleared = self.clearing.next_at() if self.clearing is not None else None
         bars = self._bars.next_at() if self._bars.lasting else None
         soon = Millis(self.snapshot.now + 1000) if self._put_off else None

@@ -98,7 +98,7 @@ def _still_so(last: Plan, snapshot: Snapshot, index: Index) -> bool:
     return (
         not snapshot.reservations
         and snapshot.quota is None  # whoever is within what is kept for them goes first
-        and (last.next_at is None or last.next_at > now)
+        and ((next_at := last.round.next_at()) is None or next_at > now)
         and (not index.departures or index.departures[0][0] > now)
         and last.round.line.is_due_after(now)
         and not last.round.line.keeps_for({start.job for start in last.starts})  # of several partitions

@@ -30,7 +30,15 @@ class PlainGuard:
 
     def admits(self, _job: JobId, end: Millis, placement: Placement) -> bool:
         """Whether the head still has its room if a job holds this placement until `end`."""
-        return end <= self.reserved_at or len(self._free) > len(self._lost(self._met(placement)))
+        if end <= self.reserved_at:
+            return True
+        position, found, (spec,) = self._floor.position, self._free, self.shape.specs
+        lost = 0
+        for part in placement:
+            free = found.get(position[part.node])
+            if free is not None and (free[0] - part.cpus < spec.cpus or free[1] - part.memory_mib < spec.memory_mib):
+                lost += 1
+        return len(found) > lost
 
     def beside(self, _job: JobId, end: Millis, placement: Placement) -> PlainGuard:
         """The guard once a job, which was admitted, has started."""

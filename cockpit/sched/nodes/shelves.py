@@ -17,25 +17,31 @@ Entry = tuple[int, int, int]
 
 
 class Shelves(dict[int, list[Entry]]):
-    """Shelves by label; none is empty."""
+    """Shelves by label; none is empty. One that has a single node is replaced, not changed: copies share it."""
 
     __slots__ = ()
 
     def copy(self) -> Shelves:
-        return Shelves([(label, shelf.copy()) for label, shelf in self.items()])
+        fresh = Shelves(self)
+        for label, shelf in self.items():
+            if len(shelf) > 1:
+                fresh[label] = shelf.copy()
+        return fresh
 
     def put(self, label: int, room: Room) -> None:
         entry = room.cpus, room.memory_mib, room.order
-        if label in self:
-            insort(self[label], entry)
+        shelf = self.get(label, ())
+        if isinstance(shelf, list) and len(shelf) > 1:
+            insort(shelf, entry)
         else:
-            self[label] = [entry]
+            self[label] = sorted((*shelf, entry))
 
     def take(self, label: int, room: Room) -> None:
         shelf = self[label]
-        del shelf[bisect_left(shelf, (room.cpus, room.memory_mib, room.order))]
-        if not shelf:
+        if len(shelf) == 1:
             del self[label]
+        else:
+            del shelf[bisect_left(shelf, (room.cpus, room.memory_mib, room.order))]
 
     def move(self, before: int, old: Room, label: int, room: Room) -> None:
         """One node: `take` and `put`."""
@@ -44,7 +50,7 @@ class Shelves(dict[int, list[Entry]]):
             self.take(before, old)
             self.put(label, room)
         else:
-            shelf[0] = room.cpus, room.memory_mib, room.order
+            self[label] = [(room.cpus, room.memory_mib, room.order)]
 
     def most_free(self) -> tuple[int, int]:
         """CPUs of the node that has most of them free, and the highest label."""
