@@ -18,7 +18,8 @@ def accrues_from(job: Job, at: Millis, cluster: Cluster) -> Millis | None:
     It counts while nothing but room and priority holds the job back, and begins anew after a hold, as in Slurm. With
     ACCRUE_ALWAYS it counts from the submission on, whatever holds the job back.
     """
-    if PriorityFlag.ACCRUE_ALWAYS in cluster.priority.flags:
+    flags = cluster.priority.flags
+    if flags and PriorityFlag.ACCRUE_ALWAYS in flags:
         return job.accrues_from or job.submitted_at
     return (job.accrues_from or at) if is_eligible(job, at) else None
 

@@ -6,7 +6,7 @@ them to `Machine.handle`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from cockpit.sched.plan import Plan
 
 DEFAULT_HOLD_SECONDS = 4 * 3600
+_BY_ITSELF: Final = EndCause.EXIT
 
 _END_STATES = {
     EndCause.STOP: JobState.STOPPED,
@@ -207,7 +208,7 @@ def replica_ended(
         if instead:
             return [*decided, *instead]
     others = _there_beside(job.attempt, replica.rank) if len(job.attempt.replicas) > 1 else []
-    exits = [(each.rank, each.exit) for each in others if each.exit is not None]
+    exits = [(each.rank, each.exit) for each in others if each.exit is not None] if others else []
     if len(exits) == len(others):
         if not left:  # a worker that was recalled ends as it likes
             exits.append((replica.rank, status))
@@ -269,15 +270,14 @@ def _job_requeued(job: Job, exits: Sequence[tuple[int, ExitStatus]]) -> events.J
 
 def _decisive(exits: Sequence[tuple[int, ExitStatus]]) -> ExitStatus:
     """That of the first replica that failed, else of rank 0."""
-    for _, status in exits:
-        if not status.ok:
-            return status
-    return min(exits)[1] if len(exits) > 1 else exits[0][1]
+    if len(exits) == 1:
+        return exits[0][1]
+    return next((status for _, status in exits if not status.ok), min(exits)[1])
 
 
 def _cause_of(job: Job, status: ExitStatus) -> EndCause:
     if not status.lost:
-        return EndCause.EXIT
+        return _BY_ITSELF
     return EndCause.LOST if _ever_started(job) else EndCause.START_FAILED
 
 

@@ -46,8 +46,11 @@ class Fit(Protocol):
 
 def find(index: Index, shape: Shape, fit: Fit | None = None, avoid: Collection[int] = frozenset()) -> Found | None:
     """Room for the shape, not on the nodes (by order) to avoid; None when no alternative has enough."""
-    if fit is None and (kind := index.floor.plain_kind[shape]) is not None:
-        return _found_plainly(index, shape.specs[0], kind, avoid)
+    floor = index.floor
+    if fit is None and (kind := floor.plain_kind[shape]) is not None:
+        cpus, memory_mib = shape.specs[0].cpus, shape.specs[0].memory_mib
+        order = index.by_whole[kind].tightest(cpus, memory_mib, avoid) if cpus <= index.widest else None
+        return Found(0, (Allocation(0, floor.nodes[order].name, cpus, memory_mib),)) if order is not None else None
     if shape.helpers:
         return _find_mixed(index, shape, fit, avoid)
     fit = None if shape.exclusive else fit  # whole nodes leave no fragments to choose between
@@ -98,13 +101,6 @@ def joined(shape: Shape, found: Mapping[Shape, Found]) -> Found:
 
 def _demand(spec: NodeSpec) -> tuple[int, int, int]:
     return spec.card_milli, spec.cpus, spec.memory_mib
-
-
-def _found_plainly(index: Index, spec: NodeSpec, kind: int, avoid: Collection[int]) -> Found | None:
-    """Of a request for CPUs and memory on one node of one kind."""
-    cpus, memory_mib = spec.cpus, spec.memory_mib
-    order = index.by_whole[kind].tightest(cpus, memory_mib, avoid) if cpus <= index.widest else None
-    return Found(0, (Allocation(0, index.floor.nodes[order].name, cpus, memory_mib),)) if order is not None else None
 
 
 def find_among(rooms: Sequence[Room], shape: Shape, spec_index: int, fit: Fit | None = None) -> Found:

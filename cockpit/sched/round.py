@@ -429,9 +429,10 @@ class Round:
         billing = amounts[BILLING] / ONE
         self.starts.append(Start(job.id, spec_index, found.placement, shape.partition, billing, launcher))
         self._started.add(job.id)
-        self.line.settle()
         if self.index is self.given:
             self._take_over(self.given.fork())
+        else:
+            self.line.settle()
         self.index.place(job.id, found.placement, Millis(self.snapshot.now + 1000 * spec.time_limit_seconds))
         if self._gates.may_count(job):
             self._count(job, shape.partition, amounts)

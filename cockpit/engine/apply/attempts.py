@@ -109,7 +109,9 @@ def _(body: events.PrecheckPassed, state: ClusterState, record: events.EventReco
 
 def _after_checks(spec: JobSpec, earlier: Sequence[Attempt], *, fleet: bool) -> JobState:
     """Of one whose nodes are in order. On a fleet its members stage."""
-    return JobState.STAGING if is_staged(spec) and not fleet else first_state(spec, earlier)
+    if is_staged(spec) and not fleet:
+        return JobState.STAGING
+    return first_state(spec, earlier) if earlier else STARTING
 
 
 def first_state(spec: JobSpec, earlier: Sequence[Attempt]) -> JobState:
@@ -308,7 +310,7 @@ def _(body: events.JobEnded, state: ClusterState, record: events.EventRecord) ->
         version=record.seq,
         state=body.state,
         state_since=since(job, body.state, record.at),
-        attempt=_gone_on(job, record.at),
+        attempt=_gone_on(job, record.at) if job.state is SUSPENDED else job.attempt,
         ending=None,
         leaving=(),
         suspension=None,

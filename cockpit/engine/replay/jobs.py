@@ -107,8 +107,9 @@ class Replay:
         if ties.one_cycle_a_moment:
             for job in ending:
                 self._end(job)
+            self._waiting += len(arriving)
             for arrival in arriving:
-                self._submit(arrival)
+                self._tell(arrival.submitted)
             self._look()
             return
         if ties.submissions_first:
@@ -121,12 +122,9 @@ class Replay:
 
     def _submit_each(self, arriving: Sequence[Arrival]) -> None:
         for arrival in arriving:
-            self._submit(arrival)
+            self._waiting += 1
+            self._tell(arrival.submitted)
             self._look(arrival.submitted.job if self._ties.only_what_fits_sets_off_a_cycle else None)
-
-    def _submit(self, arrival: Arrival) -> None:
-        self._waiting += 1
-        self._tell(arrival.submitted)
 
     def _end(self, job_id: JobId) -> None:
         """Nothing when it has ended already. Its record goes at once: nobody will ask, and logs are long."""
