@@ -14,7 +14,7 @@ from cockpit.model.ids import JobId, Millis
 from cockpit.model.node import Allocation, Placement
 from cockpit.model.spec import NodeSpec
 from cockpit.sched.nodes.floor import Floor
-from cockpit.sched.nodes.room import Room, room_of
+from cockpit.sched.nodes.room import Room, Tenant, room_of
 from cockpit.sched.nodes.shelves import Shelves
 from cockpit.sched.request import RequestBook
 from cockpit.sched.rules.counters import Counters, Tally, tally_of_placed
@@ -50,21 +50,29 @@ class Index:
         "widest",
     )
 
-    def __init__(self, floor: Floor, book: RequestBook) -> None:
+    def __init__(
+        self, floor: Floor, book: RequestBook, occupied: Mapping[JobId, Placement], ends: Mapping[JobId, Millis]
+    ) -> None:
+        """`occupied`: what each job holds; `ends`: when it is gone at the latest, where somebody knows."""
         self.version = 0
         """Of the latest state that it is known to be that of."""
         self.floor = floor
         self.book = book
         self.counters = Counters()
-        self.rooms = [
-            room_of(node, order, kind, ())
-            for order, (node, kind) in enumerate(zip(floor.nodes, floor.kind_of, strict=True))
-        ]
-        self.placed: dict[JobId, Placement] = {}
-        self.ends: dict[JobId, Millis] = {}
+        self.placed: dict[JobId, Placement] = dict(occupied)
+        self.ends = {job: ends[job] for job in occupied if job in ends}
         """When each of them is gone at the latest; absent: nobody knows."""
-        self.departures: list[Departure] = []
+        located = {job: self.located(placement) for job, placement in occupied.items()}
+        self.departures: list[Departure] = sorted([(end, job, located[job]) for job, end in self.ends.items()])
         """The same, soonest first."""
+        tenants: list[list[Tenant]] = [[] for _ in floor.nodes]
+        for job, parts in located.items():
+            for order, part in parts:
+                tenants[order].append((job, part))
+        self.rooms = [
+            room_of(node, order, kind, inside)
+            for order, (node, kind, inside) in enumerate(zip(floor.nodes, floor.kind_of, tenants, strict=True))
+        ]
         self._running: Counter[NodeSpec] | None = None
         self.by_whole = [Shelves() for _ in floor.kinds]
         """Per kind, by the number of idle cards."""
@@ -109,27 +117,17 @@ class Index:
 
     def apply(self, changes: Iterable[tuple[JobId, Placement | None]], ends: Mapping[JobId, Millis]) -> None:
         """Each job now holds what is said here until its end, and nothing else."""
-        before: dict[int, Room] = {}
         for job, placement in changes:
             if job in self.placed:
-                self._leave(job, before)
+                self._leave(job)
             if placement:
-                self._come(job, placement, ends.get(job), before)
-        self._sort_in(before)
+                self._come(job, placement, ends.get(job))
+        self.widest, self.most_cards = self._most_free()
 
     def place(self, job: JobId, placement: Placement, end: Millis) -> None:
         """The job, which held nothing, holds this until then."""
-        before: dict[int, Room] = {}
-        self._come(job, placement, end, before)
-        self._sort_in(before)
-
-    def _sort_in(self, before: Mapping[int, Room]) -> None:
-        """Rooms that were otherwise, as they are now."""
-        rooms = self.rooms
-        for order, old in before.items():
-            self._move(old, rooms[order])
-        whole = self.by_whole
-        self.widest, self.most_cards = whole[0].most_free() if len(whole) == 1 else self._most_free()
+        self._come(job, placement, end)
+        self.widest, self.most_cards = self._most_free()
 
     def too_narrow_for(self, shape: Shape) -> bool:
         """Whether no node has CPUs enough for any of the alternatives."""
@@ -165,22 +163,20 @@ class Index:
             if not self._running[asked]:
                 del self._running[asked]
 
-    def _come(self, job: JobId, placement: Placement, end: Millis | None, before: dict[int, Room]) -> None:
-        """`before`: rooms as they were, by order, to be added to."""
+    def _come(self, job: JobId, placement: Placement, end: Millis | None) -> None:
         self.placed[job] = placement
         if self._running is not None:
             self._count_running(placement, +1)
         located, rooms = self.located(placement), self.rooms
         for order, part in located:
-            room = rooms[order]
-            if order not in before:
-                before[order] = room
-            rooms[order] = room.having(job, part)
+            old = rooms[order]
+            new = rooms[order] = old.having(job, part)
+            self._move(old, new)
         if end is not None:
             self.ends[job] = end
             insort(self.departures, (end, job, located))
 
-    def _leave(self, job: JobId, before: dict[int, Room]) -> None:
+    def _leave(self, job: JobId) -> None:
         placement = self.placed.pop(job)
         if self._running is not None:
             self._count_running(placement, -1)
@@ -190,10 +186,9 @@ class Index:
         else:
             _, _, located = departures.pop(bisect_left(departures, (end, job)))
         for order, _ in located:
-            room = rooms[order]
-            if order not in before:
-                before[order] = room
-            rooms[order] = room.left_by(job)
+            old = rooms[order]
+            new = rooms[order] = old.left_by(job)
+            self._move(old, new)
 
     def _move(self, old: Room, new: Room) -> None:
         """One node from where it was on the shelves to where it belongs now."""
@@ -211,7 +206,10 @@ class Index:
                 self.by_hole[kind].put(hole, new)
 
     def _most_free(self) -> tuple[int, int]:
-        cpus, cards = zip((0, 0), *[shelves.most_free() for shelves in self.by_whole], strict=True)
+        whole = self.by_whole
+        if len(whole) == 1:
+            return whole[0].most_free()
+        cpus, cards = zip((0, 0), *[shelves.most_free() for shelves in whole], strict=True)
         return max(cpus), max(cards)
 
 
@@ -245,9 +243,8 @@ def _book(index: Index | None, snapshot: Snapshot) -> RequestBook:
 
 
 def _rebuilt(snapshot: Snapshot, book: RequestBook) -> Index:
-    index = Index(Floor(snapshot), book)
+    index = Index(Floor(snapshot), book, snapshot.occupied, snapshot.ends)
     index.version = snapshot.version
-    index.apply(snapshot.occupied.items(), snapshot.ends)
     _count_anew(index, snapshot)
     return index
 
