@@ -301,7 +301,10 @@ class Machine:
 
     def _index(self, job: Job) -> None:
         if job.state is QUEUED:
-            self._line_up(job)
+            if job.attempt is None:
+                self._queue[job.id] = job
+            else:
+                self._line_up(job)
         else:
             self._queue.pop(job.id, None)
         if self._promised or job.clears or job.part is not None:
@@ -314,10 +317,10 @@ class Machine:
             self._index_occupation(job)
 
     def _line_up(self, job: Job) -> None:
-        """In its place, also when it comes back."""
+        """In its place, though it may have come back."""
         before = self._queue.get(job.id)
         self._queue[job.id] = job
-        if job.attempt is not None and (before is None or by_seniority(before) != by_seniority(job)):
+        if before is None or by_seniority(before) != by_seniority(job):
             behind = [each for each in self._queue.values() if by_seniority(each) > by_seniority(job)]
             for each in behind:
                 self._queue[each.id] = self._queue.pop(each.id)
@@ -349,8 +352,9 @@ class Machine:
     def _forget(self, job: JobId) -> None:
         """It has left the state."""
         self._queue.pop(job, None)
-        for group in (self._promised, self._suspended, self._elastic):
-            group.pop(job, None)
+        if self._promised or self._suspended or self._elastic:
+            for group in (self._promised, self._suspended, self._elastic):
+                group.pop(job, None)
         if self._occupied.pop(job, None) is not None:
             self._ends.pop(job, None)
             self._changes.append((job, None))

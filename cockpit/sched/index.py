@@ -25,6 +25,7 @@ from cockpit.sched.snapshot import Snapshot
 Located = tuple[tuple[int, Allocation], ...]
 """A placement with its nodes' orders."""
 
+_NO_KIND: frozenset[int] = frozenset()
 Departure = tuple[Millis, JobId, Located]
 """When somebody who holds resources is gone at the latest, who, and what comes free."""
 
@@ -78,7 +79,7 @@ class Index:
         """Per kind, by the number of idle cards."""
         self.by_hole = [Shelves() for _ in floor.kinds]
         """Per kind, by the thousandths left on a card that is not idle; a node is on one shelf per distinct hole."""
-        self._own = set(range(len(floor.kinds)))
+        self._own = frozenset(range(len(floor.kinds)))
         """Kinds whose shelves no other index has too; before any other are changed, they are copied."""
         for room in self.rooms:
             self.by_whole[room.kind].put(len(room.idle), room)
@@ -96,7 +97,7 @@ class Index:
         fork.ends, fork.departures = self.ends.copy(), self.departures.copy()
         fork._running = None if self._running is None else self._running.copy()  # noqa: SLF001 - of its own kind
         fork.by_whole, fork.by_hole = self.by_whole.copy(), self.by_hole.copy()
-        fork._own = set()  # noqa: SLF001 - of its own kind
+        fork._own = _NO_KIND  # noqa: SLF001 - of its own kind
         fork.widest, fork.most_cards = self.widest, self.most_cards
         return fork
 
@@ -125,7 +126,9 @@ class Index:
         self.widest, self.most_cards = self._most_free()
 
     def place(self, job: JobId, placement: Placement, end: Millis) -> None:
-        """The job, which held nothing, holds this until then."""
+        """As `apply`, of a job that starts."""
+        if job in self.placed:
+            self._leave(job)
         self._come(job, placement, end)
         self.widest, self.most_cards = self._most_free()
 
@@ -194,7 +197,7 @@ class Index:
         """One node from where it was on the shelves to where it belongs now."""
         kind = new.kind
         if kind not in self._own:
-            self._own.add(kind)
+            self._own |= {kind}
             self.by_whole[kind] = self.by_whole[kind].copy()
             if new.holes:
                 self.by_hole[kind] = self.by_hole[kind].copy()

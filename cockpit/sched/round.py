@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 from msgspec.structs import replace
 
@@ -45,6 +46,7 @@ LINES: dict[BackfillKind, type[InOrder | Conservative]] = {
 """Who keeps whose place in line."""
 
 
+_NOBODY: Mapping[JobId, NoGrowth] = MappingProxyType({})
 MOST_RECLAIMS = 32
 """So many jobs get room back in one pass, since a search takes a while; for the others there is one a second later."""
 
@@ -73,7 +75,6 @@ class Round:
         "line",
         "no_growth",
         "policy",
-        "queued",
         "reclaim",
         "requests",
         "shapes",
@@ -122,13 +123,11 @@ class Round:
         self.turns: tuple[Turn, ...] = ()
         self._slice_ends: Millis | None = None
         self.starts: list[Start] = []
-        self.growths: list[Growth] = []
-        self.no_growth: dict[JobId, NoGrowth] = {}
+        self.growths: Sequence[Growth] = ()
+        self.no_growth: Mapping[JobId, NoGrowth] = _NOBODY
         """Why elastic jobs that run take no further worker, as far as they were looked at."""
         self._started: set[JobId] = set()
         self.snapshot = snapshot
-        self.queued = len(snapshot.queue)
-        """Those that start included."""
         self.given = self.index = index
         """As the pass found things, and as it leaves them if what it starts has started."""
         self._bars = Bars(snapshot.reservations, snapshot.now) if snapshot.reservations else NO_BARS

@@ -79,18 +79,20 @@ class Replay:
 
     def moments(self) -> Iterator[int]:
         """Goes through the history moment by moment; how many jobs have ended so far."""
-        arrivals, ends, coming = self._arrivals, self._ends, 0
+        arrivals, ends, coming, count = self._arrivals, self._ends, 0, len(self._arrivals)
         next_at = arrivals[0].at if arrivals else _NEVER
         ended = 0
         while ends or next_at != _NEVER:
-            self._now = now = ends[0][0] if ends and ends[0][0] < next_at else next_at
+            end_at = ends[0][0] if ends else _NEVER
+            self._now = now = min(next_at, end_at)
             arriving, ending = [], []
             while next_at == now:
                 arriving.append(arrivals[coming])
                 coming += 1
-                next_at = arrivals[coming].at if coming < len(arrivals) else _NEVER
-            while ends and ends[0][0] == now:
+                next_at = arrivals[coming].at if coming < count else _NEVER
+            while end_at == now:
                 ending.append(heappop(ends)[2])
+                end_at = ends[0][0] if ends else _NEVER
             if ending or self._ties.one_cycle_a_moment:
                 self._moment(arriving, ending)
             else:
