@@ -101,12 +101,12 @@ class Index:
         fork.widest, fork.most_cards = self.widest, self.most_cards
         return fork
 
-    def after(self, changes: Mapping[JobId, Placement | None], snapshot: Snapshot) -> Index:
+    def after(self, changes: Mapping[JobId, Placement | None], snapshot: Snapshot, *, in_place: bool = False) -> Index:
         """That of a later snapshot of the same rules, which differs by these changes."""
         if not changes:
             self.version = snapshot.version
             return self
-        fresh = self.fork()
+        fresh = self if in_place else self.fork()
         fresh.apply(changes.items(), snapshot.ends)
         count(fresh, changes, snapshot)
         fresh.version = snapshot.version

@@ -20,7 +20,7 @@ from cockpit.model.attempt import ExitStatus
 from cockpit.model.cluster import PriorityKind
 from cockpit.model.ids import JobId, Millis, ReplicaId
 from cockpit.model.job import Job
-from cockpit.sched.cycle import next_plan
+from cockpit.sched.cycle import cycle, next_plan
 from cockpit.sched.entries import partitions_of
 from cockpit.sched.placement import has_room
 from cockpit.sched.sequel import following, may_start
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from cockpit.sched.index import Index
     from cockpit.sched.plan import Plan
     from cockpit.sched.policy import Policy
+    from cockpit.sched.snapshot import Snapshot
 
 _WELL = ExitStatus(code=0)
 _NEVER = Millis(1 << 62)
@@ -73,6 +74,8 @@ class Replay:
         """Version of the state that the last cycle left behind."""
         self._room: Index | None = None
         """What is free, since somebody last asked or a cycle was; None: it has changed."""
+        self._ended = False
+        """Somebody has, since the last cycle: what it left has become what is free."""
         for body in (events.NodesChanged(tuple(nodes)), *rules):
             self._tell(body)
         self._decays = self.machine.state.cluster.priority.kind is PriorityKind.MULTIFACTOR
@@ -84,7 +87,7 @@ class Replay:
         ended = 0
         while ends or next_at != _NEVER:
             end_at = ends[0][0] if ends else _NEVER
-            self._now = now = min(next_at, end_at)
+            self._now = now = min(end_at, next_at)
             arriving, ending = [], []
             while next_at == now:
                 arriving.append(arrivals[coming])
@@ -146,18 +149,19 @@ class Replay:
             return
         if self._decays:
             self._let_usage_decay()
-        plan, room, came = self._plan, self._room, machine.state.jobs.get(for_the_sake_of or JobId(0))
+        plan, room = self._plan, self._room
+        came = machine.state.jobs[for_the_sake_of] if for_the_sake_of else None
         if room is not None and came is not None and not _has_room(room, came):
             return
         snapshot = machine.peek(self._now)
         if room is None:
-            room = self._room = following(plan, snapshot)
+            room = self._room = following(plan, snapshot, spent=True)
+            self._ended = True
             if came is not None and not _has_room(room, came):
                 return
         if came is None and not may_start(plan, snapshot, room):
             return
-        machine.looked()
-        self._plan = plan = next_plan(plan, snapshot, self._policy, room)
+        self._plan = plan = self._planned(snapshot, room)
         if plan.starts:
             for placed in decide.placed(machine, plan):
                 self._tell(placed)
@@ -165,6 +169,14 @@ class Replay:
                     self._start(placed)
         self._room = plan.round.index
         self._looked_at = machine.state.seq
+
+    def _planned(self, snapshot: Snapshot, room: Index) -> Plan:
+        self.machine.looked()
+        last = self._plan
+        if last is not None and not self._ended:
+            return next_plan(last, snapshot, self._policy, room)
+        room.version, self._ended = snapshot.version, False
+        return cycle(snapshot, room, self._policy, last.priorities if last is not None else None)
 
     def _let_usage_decay(self) -> None:
         """Up to the last full period, before anybody looks; periods in which nobody does pass in one."""
