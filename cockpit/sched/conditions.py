@@ -13,9 +13,9 @@ def is_conditional(spec: JobSpec) -> bool:
     return spec.begin_at is not None or spec.suspension.scheduling or bool(spec.reservation)
 
 
-def is_kept_back(job: Job) -> bool:
-    """Whether something that has happened to the job may keep it from starting, whatever it asks for."""
-    return bool(job.held_by or job.waits_for) or job.never is not None or job.rests_until is not None
+def is_unhindered(job: Job) -> bool:
+    """Whether nothing that has happened to the job keeps it from starting, whatever it asks for."""
+    return not (job.held_by or job.waits_for or job.never is not None or job.rests_until is not None)
 
 
 def unmet(job: Job, now: Millis) -> Reason | None:

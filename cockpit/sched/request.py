@@ -11,7 +11,7 @@ from cockpit.model.ids import JobId
 from cockpit.model.job import ArrayTask, Job
 from cockpit.model.reasons import NotEvaluated, Reason
 from cockpit.model.spec import JobSpec
-from cockpit.sched.conditions import is_conditional, is_kept_back
+from cockpit.sched.conditions import is_conditional, is_unhindered
 from cockpit.sched.entries import Entry, partitions_of
 from cockpit.sched.rules.limits import NOBODY, Party
 from cockpit.sched.rules.rulebook import Rulebook
@@ -118,7 +118,7 @@ class RequestBook:
             self._of_spec[id(spec)] = spec, known
             self.held += 1
         shape, number, request, cpus, cards, free = known
-        return Ask(shape, number, spec.time_limit_seconds, job, request, cpus, cards, free and not is_kept_back(job))
+        return Ask(shape, number, spec.time_limit_seconds, job, request, cpus, cards, free and is_unhindered(job))
 
     def _kin(self, job: Job, partition: str) -> _Kin:
         alike = _alike(job, partition)

@@ -385,7 +385,9 @@ class Round:
             bounds, number = self.requests, ask.number
         if shape.barred:
             seconds = max(seconds, self._bars.least_seconds(shape.barred))
-        bounds[number] = min(bounds[number], seconds)
+        is_tighter = seconds < bounds[number]
+        if is_tighter:
+            bounds[number] = seconds
 
     def _stop(self, ask: Ask) -> None:
         self._close([ask.number])

@@ -87,7 +87,8 @@ class Replay:
         ended = 0
         while ends or next_at != _NEVER:
             end_at = ends[0][0] if ends else _NEVER
-            self._now = now = min(end_at, next_at)
+            ends_first = end_at < next_at
+            self._now = now = end_at if ends_first else next_at
             arriving, ending = [], []
             while next_at == now:
                 arriving.append(arrivals[coming])
