@@ -14,12 +14,13 @@ from cockpit.model.accounts import Usage
 from cockpit.model.ids import JobId
 from cockpit.model.node import Placement
 from cockpit.sched.index import Index, refreshed
-from cockpit.sched.lineup import LineUp, Standing
+from cockpit.sched.lineup import LineUp
 from cockpit.sched.placement import has_room
 from cockpit.sched.plan import Plan
 from cockpit.sched.policy import BEST_FIT, Policy
 from cockpit.sched.request import Ask
 from cockpit.sched.snapshot import Snapshot
+from cockpit.sched.standing import Standing
 
 Changes = Mapping[JobId, Placement | None]
 """Who holds something now, or (None) nothing any more."""

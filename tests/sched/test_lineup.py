@@ -5,15 +5,19 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from cockpit.model.cluster import Backfill, BackfillKind, Cluster, Enforce, Partition, Priority, PriorityKind, Weights
 from cockpit.model.cluster import Reservation as Reserve
 from cockpit.model.ids import JobId, Millis, NodeName
-from cockpit.model.job import ArrayTask
+from cockpit.model.job import ArrayTask, Job, JobState
+from cockpit.sched.entries import by_seniority, partitions_of
 from cockpit.sched.explain import reason_of
 from cockpit.sched.lineup import Listed
 from cockpit.sched.policy import Policy
 from cockpit.sched.priority import priorities
+from cockpit.sched.request import OPEN
+from cockpit.sched.standing import Standing
 from tests.sched.lab import tree
 from tests.sched.test_properties import quick
 from tests.sched.world import World, node, spec_of, wants
@@ -83,8 +87,15 @@ def submit(world: World, drawn: dict) -> None:
     world.submit_spec(spec, qos="normal", accrues_from=world.now, array=array, **record)
 
 
-def everybody(queue, _shapes, _requests):
-    return iter(queue)
+class Unbounded(list[int]):
+    """Bounds that nobody can tighten."""
+
+    def __setitem__(self, number, seconds) -> None:
+        assert number >= 0
+
+
+def unbounded(_queue, shapes, requests):
+    return Unbounded([OPEN] * shapes), Unbounded([OPEN] * requests)
 
 
 def story(rules, batches, kind, monkeypatch) -> list:
@@ -116,7 +127,53 @@ def test_what_is_skipped_could_not_have_started(rules, batches, kind) -> None:
         patch.setattr(priorities, "FEW", -1)
         in_columns = story(rules, batches, kind, patch)
         patch.undo()
-        patch.setattr(Listed, "open", everybody)
+        patch.setattr(Listed, "unbounded", unbounded)
+        patch.setattr(Standing, "unbounded", unbounded)
         whole = story(rules, batches, kind, patch)
     assert listed == in_columns
     assert [each[:2] for each in listed] == [each[:2] for each in whole]
+
+
+happenings = st.lists(
+    st.tuples(
+        st.sampled_from(["submit", "submit", "submit", "hold", "withdraw", "come back", "cycle", "cycle"]),
+        st.sampled_from([("p",), ("q",), ("p", "q"), ("q", "p")]),
+        st.integers(0, 20),
+    ),
+    min_size=5,
+    max_size=25,
+)
+
+
+@pytest.mark.req("SC-14")
+@quick
+@given(happenings)
+def test_a_standing_queue_is_the_snapshots_whatever_has_happened_to_it(happened) -> None:
+    parts = (Partition(name="p", nodes=(NodeName("n1"),)), Partition(name="q"))
+    world = World(node("n1", 1), node("n2", 1), cluster=Cluster(partitions=parts))
+    for what, partitions, which in happened:
+        ran = [job for job in world.jobs.values() if job.attempt is not None and job.id in world.occupied]
+        match what:
+            case "submit":
+                world.submit_spec(spec_of(wants(1000), limit=which + 1), partitions=partitions)
+            case "hold" if world.queue:
+                world.hold(world.queue[which % len(world.queue)].id, "root")
+            case "withdraw" if world.queue:
+                world.withdraw(world.queue[which % len(world.queue)].id)
+            case "come back" if ran:
+                comes_back(world, ran[which % len(ran)])
+            case "cycle":
+                plan = world.cycle()
+                asks = list(plan.priorities.standing)
+                assert [(ask.job.id, ask.request.shape.partition) for ask in asks] == [
+                    (job.id, name) for job in world.queue for name in partitions_of(job)
+                ]
+                assert all(ask.job is world.jobs[ask.job.id] for ask in asks)
+                world.carry_out(plan)
+
+
+def comes_back(world: World, job: Job) -> None:
+    """To its place in the queue."""
+    world.jobs[job.id] = replace(job, state=JobState.QUEUED)
+    world.queue = sorted([*world.queue, world.jobs[job.id]], key=by_seniority)
+    world.end(job.id)

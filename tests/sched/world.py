@@ -173,11 +173,14 @@ class World:
 
     def cycle(self) -> Plan:
         """One cycle, not carried out."""
-        self.plan = next_plan(self.plan, self.snapshot(), self.policy)
-        self.index = self.plan.index
+        return self.planned(next_plan(self.plan, self.snapshot(), self.policy))
+
+    def planned(self, plan: Plan) -> Plan:
+        """It has been made of what there is now."""
+        self.plan, self.index = plan, plan.index
         self._changes, self._touched = [], []
         self._changes_from = self.version
-        return self.plan
+        return plan
 
     def run(self) -> Plan:
         """One cycle, its starts carried out."""

@@ -19,11 +19,11 @@ from cockpit.model.ids import JobId
 from cockpit.model.job import Job
 from cockpit.model.priority import Breakdown
 from cockpit.sched.entries import URGENCY, Entry, by_seniority, partitions_of
-from cockpit.sched.lineup import Standing
 from cockpit.sched.priority.factors import MOST
 from cockpit.sched.priority.measure import Measure, shares_of
 from cockpit.sched.priority.scale import Scale
 from cockpit.sched.snapshot import Highest, Snapshot
+from cockpit.sched.standing import Standing
 
 if TYPE_CHECKING:
     from cockpit.sched.priority.columns import Columns
