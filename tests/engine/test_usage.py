@@ -70,6 +70,9 @@ def test_under_increment_only_a_priority_outlasts_use_and_a_restart(
     for record in engine.journal:
         apply(restarted, record)
     assert restarted.highest == engine.machine.state.highest
+    assert bool(restarted.highest) is bool(flags)
+    engine.tell(events.ClusterConfigured(Cluster(partitions=(GPU,), priority=PRIORITY)))
+    assert not engine.machine.state.highest
 
 
 def test_a_job_is_charged_for_all_its_time_at_its_end(engine: EngineDriver):

@@ -36,16 +36,20 @@ def keeping_highest(rule: Rule) -> Rule:
     """The rule of such an event, which writes down before it what priorities have been."""
 
     def keeping(body: events.EventBody, state: ClusterState, record: events.EventRecord) -> None:
-        if state.highest or PriorityFlag.INCREMENT_ONLY in state.cluster.priority.flags:
+        if _only_increments(state):
             state.highest = _highest(state, body)
         rule(body, state, record)
+        if state.highest and not _only_increments(state):
+            state.highest = {}
 
     return keeping
 
 
+def _only_increments(state: ClusterState) -> bool:
+    return PriorityFlag.INCREMENT_ONLY in state.cluster.priority.flags
+
+
 def _highest(state: ClusterState, body: events.EventBody) -> dict[JobId, dict[str, int]]:
-    if PriorityFlag.INCREMENT_ONLY not in state.cluster.priority.flags:
-        return {}
     if isinstance(body, _OF_ONE):
         return {job: kept for job, kept in state.highest.items() if job != body.job}
     return highest(_view(state))
