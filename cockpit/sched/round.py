@@ -431,7 +431,7 @@ class Round:
         self.starts.append(Start(job.id, spec_index, found.placement, shape.partition, billing, launcher))
         self._started.add(job.id)
         if self.index is self.given:
-            self._take_over(self.given.fork())
+            self._take_over(self.given.changeable())
         else:
             self.line.settle()
         self.index.place(job.id, found.placement, Millis(self.snapshot.now + 1000 * spec.time_limit_seconds))

@@ -26,9 +26,9 @@ Changes = Mapping[JobId, Placement | None]
 """Who holds something now, or (None) nothing any more."""
 
 
-def following(last: Plan | None, snapshot: Snapshot, *, spent: bool = False) -> Index:
+def following(last: Plan | None, snapshot: Snapshot) -> Index:
     """The index of this snapshot; from what the last pass left, where its starts have come true, and the very same
-    where nothing else has happened. `spent`: nobody asks the last plan anything any more, so its index may change."""
+    where nothing else has happened."""
     if last is None:
         return refreshed(None, snapshot)
     if snapshot.version == last.version:
@@ -36,7 +36,7 @@ def following(last: Plan | None, snapshot: Snapshot, *, spent: bool = False) -> 
     rest = _beside_starts(last, snapshot)
     if rest is None or last.round.clearing is not None:  # what was promised is in what the pass left
         return refreshed(last.index, snapshot)
-    return last.round.index.after(rest, snapshot, in_place=spent)
+    return last.round.index.after(rest, snapshot)
 
 
 def may_start(last: Plan | None, snapshot: Snapshot, index: Index) -> bool:

@@ -33,17 +33,17 @@ def test_where_nobody_may_start_a_pass_starts_nobody(nodes, history, policy) -> 
 @pytest.mark.req("SC-14")
 @quick
 @given(some_nodes(), histories(), policies)
-def test_a_spent_plan_s_index_becomes_the_one_that_is_made_from_nothing(nodes, history, policy) -> None:
+def test_an_index_that_nobody_shares_goes_on_as_the_one_that_is_made_from_nothing(nodes, history, policy) -> None:
     world = World(*nodes, policy=policy)
     for step in history:
         act(world, step)
         snapshot = world.snapshot()
-        index, anew = following(world.plan, snapshot, spent=True), refreshed(None, snapshot)
+        index, anew = following(world.plan, snapshot), refreshed(None, snapshot)
         assert index.rooms == anew.rooms
         assert (index.placed, index.ends, index.departures) == (anew.placed, anew.ends, anew.departures)
         assert (index.by_whole, index.by_hole) == (anew.by_whole, anew.by_hole)
         assert (index.widest, index.most_cards) == (anew.widest, anew.most_cards)
-        index.version = snapshot.version
+        index.version, index.shared = snapshot.version, False
         world.carry_out(world.planned(cycle(snapshot, index, policy)))
 
 

@@ -156,8 +156,8 @@ class Replay:
             return
         snapshot = machine.peek(self._now)
         if room is None:
-            room = self._room = following(plan, snapshot, spent=True)
-            self._ended = True
+            room = self._room = following(plan, snapshot)
+            room.shared, self._ended = False, True  # nobody asks a plan of the past anything
             if came is not None and not _has_room(room, came):
                 return
         if came is None and not may_start(plan, snapshot, room):
