@@ -29,7 +29,7 @@ from cockpit.sched.nodes.reserved import NO_BARS, Bars
 from cockpit.sched.placement import Fit, Found, find
 from cockpit.sched.policy import Policy
 from cockpit.sched.refusals import Noted, Refusals
-from cockpit.sched.request import NO_SHAPE, OPEN, Ask, Bounds, Request
+from cockpit.sched.request import NO_SHAPE, OPEN, Ask, Request
 from cockpit.sched.rules.amounts import ONE, Amounts
 from cockpit.sched.rules.limits import NOBODY
 from cockpit.sched.rules.tres import BILLING
@@ -135,15 +135,21 @@ class Round:
 
     def resumed(self, snapshot: Snapshot, index: Index) -> Round:
         """The same pass, later, to be gone on with: `index` is as this one left things. What was decided stays decided;
-        this one is left as it is."""
-        fresh = Round.__new__(Round)
+        this one is left as it is, unless nobody looks at it any more."""
+        fresh = self._copied() if index.shared else self
         fresh._begin(snapshot, index, self.policy, self._fit, None)  # noqa: SLF001 - of its own kind
+        fresh.line = self.line.resumed(snapshot.now)
+        fresh.shapes.extend([OPEN] * (len(index.book.shapes) - len(fresh.shapes)))
+        fresh.requests.extend([OPEN] * (len(index.book.requests) - len(fresh.requests)))
+        return fresh
+
+    def _copied(self) -> Round:
+        """What it found out, to be added to."""
+        fresh = Round.__new__(Round)
         fresh._left, fresh._begins, fresh._unhurried = self._left, self._begins, self._unhurried  # noqa: SLF001 - of its own kind
         fresh._failed, fresh._narrowed = self._failed.copy(), self._narrowed.copy()  # noqa: SLF001 - of its own kind
         fresh._exceeded = self._exceeded.copy()  # noqa: SLF001 - of its own kind
-        fresh.line = self.line.resumed(snapshot.now)
-        fresh.shapes = _extended(self.shapes, len(index.book.shapes))
-        fresh.requests = _extended(self.requests, len(index.book.requests))
+        fresh.shapes, fresh.requests = [*self.shapes], [*self.requests]
         return fresh
 
     def take_turns(self, cluster: Cluster) -> None:
@@ -439,8 +445,3 @@ class Round:
             self._count(job, shape.partition, amounts)
         if not totalled:
             self.line.started(self.index, job, found.placement)
-
-
-def _extended(bounds: Bounds, count: int) -> Bounds:
-    """A copy for so many numbers; what is new in it is open."""
-    return [*bounds, *[OPEN] * (count - len(bounds))]

@@ -7,7 +7,6 @@ nothing is the same. Short queues are counted job by job; long ones in columns, 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import cached_property
 from itertools import repeat
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
@@ -28,6 +27,7 @@ from cockpit.sched.standing import Standing
 if TYPE_CHECKING:
     from cockpit.sched.priority.columns import Columns
 
+_FELL_NEVER: Highest = MappingProxyType({})
 _BASIC: Final = PriorityKind.BASIC
 FEW = 500
 """So many entries are counted one by one before numpy is imported."""
@@ -36,26 +36,28 @@ FEW = 500
 class PriorityTable:
     """Priorities as of one snapshot."""
 
-    highest: Highest = MappingProxyType({})
-    columns: Columns | None = None
-    """For the next table alone; they follow the queue."""
-    standing: Standing | None = None
-    """The queue itself, where that is the order. For the next table alone too."""
+    __slots__ = ("_order", "columns", "highest", "measure", "snapshot", "standing")
 
     def __init__(self, snapshot: Snapshot, measure: Measure | None, order: Sequence[Entry] | None = None) -> None:
         """`order`: None for that of submission."""
         self.snapshot = snapshot
         self.measure = measure
         """None: in order of submission (`priority/basic`)."""
-        if order is not None:
-            self.order = order
+        self._order = order
+        self.columns: Columns | None = None
+        """For the next table alone; they follow the queue."""
+        self.standing: Standing | None = None
+        """The queue itself, where that is the order. For the next table alone too."""
+        self.highest: Highest = _FELL_NEVER
         if measure is not None and _only_increments(measure.scale):
             self.highest = snapshot.highest
 
-    @cached_property
+    @property
     def order(self) -> Sequence[Entry]:
         """Every entry of the queue, held jobs included, best first."""
-        return _by_submission(self.snapshot)
+        if self._order is None:
+            self._order = _by_submission(self.snapshot)
+        return self._order
 
     def breakdown(self, job: Job, partition: str = "") -> Breakdown:
         """The job's priority in a partition as of the table's moment, also for a job that is running.
