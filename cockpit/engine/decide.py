@@ -163,8 +163,18 @@ def placed(machine: Machine, plan: Plan) -> list[EventBody]:
             continue
         number, placement = 1 if job.attempt is None else job.attempt.number + 1, start.placement
         members = tuple([member_of(part.node) for part in placement]) if fleet else ()
-        where = placement, start.partition, start.billing, members, start.launcher
-        decided.append(events.JobPlaced(job.id, number, start.spec_index, *where))
+        decided.append(
+            events.JobPlaced(
+                job.id,
+                number,
+                start.spec_index,
+                placement,
+                start.partition,
+                start.billing,
+                members,
+                start.launcher,
+            )
+        )
     return [*decided, *workers.grown(machine, plan)] if plan.growths else decided
 
 

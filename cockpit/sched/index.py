@@ -130,14 +130,16 @@ class Index:
                 self._leave(job)
             if placement:
                 self._come(job, placement, ends.get(job))
-        self.widest, self.most_cards = self._most_free()
+        whole = self.by_whole
+        self.widest, self.most_cards = whole[0].most_free() if len(whole) == 1 else self._most_free()
 
     def place(self, job: JobId, placement: Placement, end: Millis) -> None:
         """As `apply`, of a job that starts."""
         if job in self.placed:
             self._leave(job)
         self._come(job, placement, end)
-        self.widest, self.most_cards = self._most_free()
+        whole = self.by_whole
+        self.widest, self.most_cards = whole[0].most_free() if len(whole) == 1 else self._most_free()
 
     def too_narrow_for(self, shape: Shape) -> bool:
         """Whether no node has CPUs enough for any of the alternatives."""
@@ -216,10 +218,7 @@ class Index:
                 self.by_hole[kind].put(hole, new)
 
     def _most_free(self) -> tuple[int, int]:
-        whole = self.by_whole
-        if len(whole) == 1:
-            return whole[0].most_free()
-        cpus, cards = zip((0, 0), *[shelves.most_free() for shelves in whole], strict=True)
+        cpus, cards = zip((0, 0), *[shelves.most_free() for shelves in self.by_whole], strict=True)
         return max(cpus), max(cards)
 
 

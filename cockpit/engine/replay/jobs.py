@@ -89,19 +89,18 @@ class Replay:
             end_at = ends[0][0] if ends else _NEVER
             ends_first = end_at < next_at
             self._now = now = end_at if ends_first else next_at
-            arriving, ending = [], []
+            first = coming
             while next_at == now:
-                arriving.append(arrivals[coming])
                 coming += 1
                 next_at = arrivals[coming].at if coming < count else _NEVER
-            while end_at == now:
-                ending.append(heappop(ends)[2])
-                end_at = ends[0][0] if ends else _NEVER
-            if ending or self._ties.one_cycle_a_moment:
-                self._moment(arriving, ending)
+            if end_at != now and not self._ties.one_cycle_a_moment:
+                self._submit_each(arrivals[first:coming])
             else:
-                self._submit_each(arriving)
-            ended += len(ending)
+                ending = []
+                while ends and ends[0][0] == now:
+                    ending.append(heappop(ends)[2])
+                self._moment(arrivals[first:coming], ending)
+                ended += len(ending)
             yield ended
 
     def _moment(self, arriving: Sequence[Arrival], ending: Sequence[JobId]) -> None:
@@ -128,9 +127,10 @@ class Replay:
 
     def _submit_each(self, arriving: Sequence[Arrival]) -> None:
         for arrival in arriving:
+            submitted = arrival.submitted
             self._waiting += 1
-            self._tell(arrival.submitted)
-            self._look(arrival.submitted.job if self._ties.only_what_fits_sets_off_a_cycle else None)
+            self._tell(submitted)
+            self._look(submitted.job if self._ties.only_what_fits_sets_off_a_cycle else None)
 
     def _end(self, job_id: JobId) -> None:
         """Nothing when it has ended already. Its record goes at once: nobody will ask, and logs are long."""

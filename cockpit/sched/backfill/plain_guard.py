@@ -4,7 +4,6 @@ say all, and no room need be made up that nobody is in yet."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from cockpit.model.ids import JobId, Millis
@@ -23,10 +22,13 @@ Free = dict[int, tuple[int, int]]
 class PlainGuard:
     """As `reservation.Guard`."""
 
+    __slots__ = ("_floor", "_free", "_reserved", "head", "reserved_at", "shape")
+
     def __init__(self, head: JobId, shape: Shape, reserved_at: Millis, free: Free, floor: Floor) -> None:
         """`free`: of the nodes that hold the head at its moment, what is free on them then."""
         self.head, self.shape, self.reserved_at = head, shape, reserved_at
         self._free, self._floor = free, floor
+        self._reserved: frozenset[int] | None = None
 
     def admits(self, _job: JobId, end: Millis, placement: Placement) -> bool:
         """Whether the head still has its room if a job holds this placement until `end`."""
@@ -55,10 +57,12 @@ class PlainGuard:
         name = self._floor.nodes[self._chosen].name
         return Reserved(self.head, self.reserved_at, 0, (Allocation(0, name, spec.cpus, spec.memory_mib),))
 
-    @cached_property
+    @property
     def reserved_nodes(self) -> frozenset[int]:
         """The order of the node that the head gets as things stand."""
-        return frozenset((self._chosen,))
+        if self._reserved is None:
+            self._reserved = frozenset((self._chosen,))
+        return self._reserved
 
     @property
     def _chosen(self) -> int:
@@ -114,7 +118,8 @@ def _reserve_there(index: Index, now: Millis, head: JobId, shape: Shape) -> Plai
             if has_room:
                 break
             moment = end
-        for _, part in located:
+        if located:
+            part = located[0][1]
             cpus += part.cpus
             memory_mib += part.memory_mib
         has_room = cpus >= wanted and memory_mib >= spec.memory_mib
