@@ -135,29 +135,25 @@ class Machine:
     @property
     def queue(self) -> Mapping[JobId, Job]:
         """Queued jobs in order of submission, held ones included."""
-        if self._changed:
-            self._catch_up()
+        self._catch_up()
         return MappingProxyType(self._queue)
 
     @property
     def occupied(self) -> Mapping[JobId, Placement]:
         """Who holds what now."""
-        if self._changed:
-            self._catch_up()
+        self._catch_up()
         return MappingProxyType(self._occupied)
 
     @property
     def ends(self) -> Mapping[JobId, Millis]:
         """When each of them is gone at the latest, by time limit or end of hold; absent: nobody knows."""
-        if self._changed:
-            self._catch_up()
+        self._catch_up()
         return MappingProxyType(self._ends)
 
     @property
     def touched(self) -> set[JobId]:
         """Jobs changed since a view last looked; the view empties it."""
-        if self._changed:
-            self._catch_up()
+        self._catch_up()
         return self._unseen
 
     @property
@@ -229,8 +225,7 @@ class Machine:
 
     def peek(self, now: Millis) -> Snapshot:
         """The same view for explaining, which leaves the next cycle's changes alone."""
-        if self._changed:
-            self._catch_up()
+        self._catch_up()
         state, frame = self.state, self._frame
         if frame is None:
             frame = self._frame = self._framed()
@@ -275,28 +270,29 @@ class Machine:
 
     def _catch_up(self) -> None:
         """With every job that changed since somebody last asked."""
+        if not self._changed:
+            return
         changed, jobs = self._changed, self.state.jobs
         self._changed = {}
+        self._unseen.update(changed)
+        self._touched.update(changed)
+        self._behind.update(changed)
         for job_id in changed:
             job = jobs.get(job_id)
             if job is None:
                 self._forget(job_id)
             else:
                 self._index(job)
-        self._unseen.update(changed)
-        self._touched.update(changed)
-        self._behind.update(changed)
 
     def _catch_up_behind(self) -> None:
-        if self._changed:
-            self._catch_up()
+        self._catch_up()
         for job_id in self._behind:
             job = self.state.jobs.get(job_id)
             for each in (self._timers, self._indices):
-                if job is not None:
-                    each.update(job)
-                elif self._indices.knows(job_id):
+                if job is None:
                     each.forget(job_id)
+                else:
+                    each.update(job)
         self._behind = {}
 
     def _index(self, job: Job) -> None:
@@ -358,3 +354,5 @@ class Machine:
         if self._occupied.pop(job, None) is not None:
             self._ends.pop(job, None)
             self._changes.append((job, None))
+        if not self._indices.knows(job):
+            del self._behind[job]

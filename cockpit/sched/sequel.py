@@ -20,7 +20,7 @@ from cockpit.sched.plan import Plan
 from cockpit.sched.policy import BEST_FIT, Policy
 from cockpit.sched.request import Ask
 from cockpit.sched.snapshot import Snapshot
-from cockpit.sched.standing import Standing
+from cockpit.sched.standing_queue import StandingQueue
 
 Changes = Mapping[JobId, Placement | None]
 """Who holds something now, or (None) nothing any more."""
@@ -64,7 +64,7 @@ def only_came(last: Plan, snapshot: Snapshot, index: Index, policy: Policy, queu
     round_ = last.round
     if index is not round_.index or round_.clearing is not None or snapshot.promised:
         return None  # with a clearing, whoever came may take room from those that run, or has some kept for it
-    if not isinstance(queue, Standing) or queue.before != last.version or queue.left != len(last.starts):
+    if not isinstance(queue, StandingQueue) or queue.before != last.version or queue.left != len(last.starts):
         return None
     if policy is not round_.policy and policy != round_.policy:
         return None

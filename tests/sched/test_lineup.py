@@ -17,7 +17,7 @@ from cockpit.sched.lineup import Listed
 from cockpit.sched.policy import Policy
 from cockpit.sched.priority import priorities
 from cockpit.sched.request import OPEN
-from cockpit.sched.standing import Standing
+from cockpit.sched.standing_queue import StandingQueue
 from tests.sched.lab import tree
 from tests.sched.test_properties import quick
 from tests.sched.world import World, node, spec_of, wants
@@ -128,7 +128,7 @@ def test_what_is_skipped_could_not_have_started(rules, batches, kind) -> None:
         in_columns = story(rules, batches, kind, patch)
         patch.undo()
         patch.setattr(Listed, "unbounded", unbounded)
-        patch.setattr(Standing, "unbounded", unbounded)
+        patch.setattr(StandingQueue, "unbounded", unbounded)
         whole = story(rules, batches, kind, patch)
     assert listed == in_columns
     assert [each[:2] for each in listed] == [each[:2] for each in whole]

@@ -22,7 +22,7 @@ from cockpit.sched.priority.factors import MOST
 from cockpit.sched.priority.measure import Measure, shares_of
 from cockpit.sched.priority.scale import Scale
 from cockpit.sched.snapshot import Highest, Snapshot
-from cockpit.sched.standing import Standing
+from cockpit.sched.standing_queue import StandingQueue
 
 if TYPE_CHECKING:
     from cockpit.sched.priority.columns import Columns
@@ -46,7 +46,7 @@ class PriorityTable:
         self._order = order
         self.columns: Columns | None = None
         """For the next table alone; they follow the queue."""
-        self.standing: Standing | None = None
+        self.standing: StandingQueue | None = None
         """The queue itself, where that is the order. For the next table alone too."""
         self.highest: Highest = _FELL_NEVER
         if measure is not None and _only_increments(measure.scale):
@@ -76,7 +76,7 @@ def prioritised(snapshot: Snapshot, table: PriorityTable | None = None) -> Prior
     if snapshot.cluster.priority.kind is _BASIC:
         fresh = PriorityTable(snapshot, None)
         if not snapshot.cluster.partitions or all(each.priority_tier == 1 for each in snapshot.cluster.partitions):
-            fresh.standing = table.standing if table is not None and table.standing is not None else Standing()
+            fresh.standing = table.standing if table is not None and table.standing is not None else StandingQueue()
         return fresh
     measure = _measure(snapshot, table)
     columns = _columns(snapshot, measure.scale, table)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from cockpit.sched.snapshot import Snapshot
 
 
-class Standing:
+class StandingQueue:
     """A queue in order of submission that follows one snapshot after the other."""
 
     def __init__(self) -> None:
