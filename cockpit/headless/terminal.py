@@ -9,7 +9,7 @@ import signal
 import termios
 import tty
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import TYPE_CHECKING
 
@@ -28,8 +28,8 @@ def relay_terminal(session: ShellSession, keyboard: int, screen: int) -> int:
     master = session.terminal_fd
     assert master is not None
     try:
-        with _raw(keyboard), _following_size(screen, master), leaving_politely():
-            _relay(keyboard, screen, master, session.control_fd)
+        with _raw(keyboard), signalled() as woken, _following_size(screen, master), leaving_politely():
+            _relay(keyboard, screen, master, session.control_fd, woken)
         os.close(master)
         return session.exit_code()
     finally:
@@ -37,21 +37,22 @@ def relay_terminal(session: ShellSession, keyboard: int, screen: int) -> int:
         _close(session.control_fd)
 
 
-def _relay(keyboard: int, screen: int, master: int, control: int) -> None:
+def _relay(keyboard: int, screen: int, master: int, control: int, woken: int) -> None:
     """A shell that writes a lot while much is pasted must never wait for us while we wait for it: so keys that it does
-    not take yet are pending, and its output is read meanwhile."""
+    not take yet are pending, and its output is read meanwhile. Ends with the shell, or when the terminal is gone."""
     os.set_blocking(master, False)
     pending = b""
     while True:
-        sources = [master, control] if pending or keyboard < 0 else [master, control, keyboard]
+        sources = [master, control, woken] if pending else [master, control, woken, keyboard]
         ready, takes, _ = select.select(sources, [master] if pending else [], [])
+        if woken in ready:
+            os.read(woken, BLOCK)
         if master in ready and not _copy(master, screen):
             return
         if takes:
             pending = pending[_written(master, pending) :]
-        if keyboard in ready:
-            pending = _read(keyboard)
-            keyboard = keyboard if pending else -1
+        if keyboard in ready and not (pending := _read(keyboard)):
+            return
         if control in ready:
             _drain(master, screen)
             return
@@ -94,6 +95,21 @@ def _drain(master: int, screen: int) -> None:
 
 
 @contextmanager
+def signalled() -> Iterator[int]:
+    """Readable once a signal has come: one that comes just before a wait begins would not end it."""
+    reading, writing = os.pipe()
+    for end in (reading, writing):
+        os.set_blocking(end, False)
+    before = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+    try:
+        yield reading
+    finally:
+        signal.set_wakeup_fd(before)
+        os.close(reading)
+        os.close(writing)
+
+
+@contextmanager
 def _raw(terminal: int) -> Iterator[None]:
     """Every key goes to the container, Ctrl-C too."""
     before = termios.tcgetattr(terminal)
@@ -101,7 +117,8 @@ def _raw(terminal: int) -> Iterator[None]:
         tty.setraw(terminal, termios.TCSADRAIN)
         yield
     finally:
-        termios.tcsetattr(terminal, termios.TCSADRAIN, before)
+        with suppress(termios.error):  # it is gone
+            termios.tcsetattr(terminal, termios.TCSADRAIN, before)
 
 
 @contextmanager

@@ -23,8 +23,11 @@ def leave_politely() -> None:
 
 @contextmanager
 def leaving_politely() -> Iterator[None]:
-    """For as long as it lasts."""
+    """For as long as it lasts; what leaves politely anyway goes on doing so, and insisting."""
     before = {number: signal.getsignal(number) for number in DEADLY}
+    if all(handler is _leave for handler in before.values()):
+        yield
+        return
     leave_politely()
     try:
         yield

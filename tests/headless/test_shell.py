@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from cockpit.headless import terminal
 from cockpit.model.asking import ShellRequest
 from tests.headless.conftest import Desk
 
@@ -151,6 +152,26 @@ def test_a_killed_command_gives_the_terminal_back(screen: Screen, deadly: signal
     screen.shell.send_signal(deadly)
     assert screen.shell.wait(timeout=60) == 128 + deadly
     assert screen.modes == screen.before
+
+
+@pytest.mark.req("JT-40")
+def test_a_terminal_that_goes_without_a_signal_ends_the_shell(screen: Screen) -> None:
+    screen.until(b"40 100\r\n")
+    os.close(screen.master)
+    screen.master = os.open(os.devnull, os.O_RDONLY)
+    assert screen.shell.wait(timeout=60) in {9, 128 + signal.SIGHUP}
+
+
+@pytest.mark.req("JT-40")
+def test_a_signal_that_comes_before_the_wait_ends_it() -> None:
+    before = signal.signal(signal.SIGUSR1, lambda *_: None)
+    try:
+        with terminal.signalled() as came:
+            assert not select.select([came], [], [], 0)[0]
+            os.kill(os.getpid(), signal.SIGUSR1)
+            assert select.select([came], [], [], 60)[0]
+    finally:
+        signal.signal(signal.SIGUSR1, before)
 
 
 def test_what_is_written_last_is_seen() -> None:

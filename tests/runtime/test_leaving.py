@@ -31,6 +31,20 @@ while True:
     time.sleep(60)
 """
 
+LOST_INSIDE = """
+import os, signal, time
+from cockpit.runtime import leaving
+
+leaving.INSISTS_AFTER = 0.1
+leaving.leave_politely()
+try:
+    with leaving.leaving_politely():
+        os.kill(os.getpid(), signal.SIGTERM)
+except SystemExit:
+    while True:
+        time.sleep(60)
+"""
+
 
 @pytest.mark.req("UI-50")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
@@ -45,6 +59,12 @@ def test_an_exit_that_is_lost_comes_again() -> None:
     done = subprocess.run([sys.executable, "-c", DEAF], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 128 + signal.SIGTERM
     assert "Exception ignored" in done.stderr
+
+
+@pytest.mark.req("UI-50")
+def test_it_comes_again_also_where_it_left_a_part_that_leaves_politely_by_itself() -> None:
+    done = subprocess.run([sys.executable, "-c", LOST_INSIDE], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 128 + signal.SIGTERM
 
 
 def test_afterwards_signals_mean_what_they_did() -> None:
