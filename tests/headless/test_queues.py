@@ -66,6 +66,15 @@ def test_queues_for_programs(desk: Desk) -> None:
     assert (gpu["age"], gpu["max_jobs"], gpu["cards_borrowed"]) == (None, None, 0)
 
 
+@pytest.mark.req("FL-03", "UI-40")
+def test_without_a_tree_the_way_to_one_is_told_where_there_can_be_one(desk: Desk) -> None:
+    desk.backend.queued = QueuesShown(desk.backend.queued.rows[2:])
+    assert "cockpit quota apply FILE" in desk("quota", terminal=True).err
+    desk.backend.takes_scripts = True
+    assert "a scheduler of its own, which knows none" in desk("quota", terminal=True).err
+    assert "apply" not in desk("quota", terminal=True).err
+
+
 @pytest.mark.req("FL-01", "UI-41")
 def test_a_manifest_is_applied(desk: Desk, tmp_path: Path) -> None:
     file = tmp_path / "quota.yaml"

@@ -73,3 +73,9 @@ async def test_the_form_shows_the_script_that_will_be_run() -> None:
             .sees("New job")
             .sees("What the cluster is handed", "sbatch --parsable", "#!/bin/sh")
         )
+
+
+@pytest.mark.req("UI-06", "SL-11")
+async def test_no_quota_tree_is_offered_where_slurm_schedules() -> None:
+    async with cluster() as cockpit:
+        await cockpit.sees("timesout").press("6").sees("partition debug").misses("quota apply")

@@ -157,7 +157,7 @@ class SlurmBackend(Verbs):
             everything = await self._reading.everything(closely=False)
             everything = everything._replace(site_factors=site_factors(printed))
             return await (await self._mirror.recounted(everything)).priorities(weights)
-        return in_order(rows.values(), printed, (await self._reading.rules()).priority)
+        return in_order(rows.values(), printed, await self._reading.rules())
 
     async def _queues(self) -> view.QueuesShown:
         """The partitions, then the licences."""

@@ -11,7 +11,7 @@ from cockpit.backends.slurm.mapping.accounts import Shared
 from cockpit.backends.slurm.mapping.cluster import PLANNED_TASKS
 from cockpit.backends.slurm.mapping.jobs import Listed
 from cockpit.model.accounts import AssocKey, assoc_key
-from cockpit.model.cluster import Priority
+from cockpit.model.cluster import Cluster
 from cockpit.model.ids import task_of
 from cockpit.model.job import JobState
 from cockpit.model.jobrow import JobRow
@@ -23,12 +23,18 @@ Printed = Mapping[int, tuple[Breakdown, ...]]
 """What sprio prints, by Slurm's id of the job or array."""
 
 
-def priorities(rows: Iterable[JobRow], printed: Printed, priority: Priority) -> Priorities:
-    """Every waiting job in each of its partitions, in the order of the cluster's own priorities, held ones last. One
-    that sprio leaves out has its total alone: the reason says why."""
+def priorities(rows: Iterable[JobRow], printed: Printed, cluster: Cluster) -> Priorities:
+    """Every waiting job in each of its partitions, in the order of the partitions' tiers and the cluster's own
+    priorities, held ones last. One that sprio leaves out has its total alone: the reason says why."""
     waiting = [row for row in rows if row.state is JobState.QUEUED]
     entries = [(row, each) for row in waiting for each in _of(row, printed)]
-    entries.sort(key=lambda entry: (isinstance(entry[0].reason, Held), -entry[1].total, entry[0].submitted_at))
+    tiers = {each.name: each.priority_tier for each in cluster.partitions}
+
+    def turn(entry: tuple[JobRow, Breakdown]) -> tuple[bool, int, int, int]:
+        row, told = entry
+        return isinstance(row.reason, Held), -tiers.get(told.partition, 1), -told.total, row.submitted_at
+
+    entries.sort(key=turn)
     places: dict[int, int] = {}
     before = 0
     for row, _ in entries:
@@ -36,7 +42,7 @@ def priorities(rows: Iterable[JobRow], printed: Printed, priority: Priority) -> 
             places[row.id] = before + 1
             before += len(row.tasks) or 1
     shown = (_row(row, each, places.get(row.id)) for row, each in entries)
-    return Priorities(priority.kind, priority.weights, tuple(shown))
+    return Priorities(cluster.priority.kind, cluster.priority.weights, tuple(shown))
 
 
 def printed_of(job: int, printed: Printed) -> tuple[Breakdown, ...]:

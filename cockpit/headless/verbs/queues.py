@@ -5,6 +5,8 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from cockpit.headless.arguments import Verb, no_options
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.lists import add_list_options, list_rows
@@ -12,6 +14,7 @@ from cockpit.headless.services import Call
 from cockpit.model.quota import places
 from cockpit.model.view import QueueKind, QueueRow
 from cockpit.present.safe import safe
+from cockpit.present.tables.queues import NEVER_A_TREE
 from cockpit.present.tables.queues import QUEUES as TABLE
 from cockpit.present.tables.queues import QUOTA as TREE
 from cockpit.present.units import counted
@@ -22,7 +25,8 @@ async def run_queues(call: Call) -> int:
 
 
 async def run_quota(call: Call) -> int:
-    return await list_rows(call, TREE, lambda: _tree(call))
+    table = replace(TREE, empty=NEVER_A_TREE) if call.backend.takes_scripts else TREE
+    return await list_rows(call, table, lambda: _tree(call))
 
 
 async def _rows(call: Call) -> Sequence[QueueRow]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
+from cockpit.backends.slurm import ranking
 from cockpit.backends.slurm.backend import SlurmBackend
 from cockpit.backends.slurm.mapping.reasons import reason, with_figures
 from cockpit.backends.slurm.opening import open_recorded
@@ -139,10 +140,23 @@ async def test_priorities_are_sprios_and_who_it_leaves_out_says_why(recorded: Sl
     assert isinstance(ranked["later"].uncounted, BeginsLater)
     tried = (await recorded.priorities(WeightChanges(age=1))).rows
     assert {part.name for row in tried if row.name == "p4-frank" and row.breakdown for part in row.breakdown.parts}
-    assert [row.breakdown.total for row in rows if row.position] == sorted(
-        (row.breakdown.total for row in rows if row.position),
-        reverse=True,
-    )
+    tiers = {each.name: each.priority_tier for each in (await recorded._reading.rules()).partitions}
+    turns = [(tiers[row.partition], row.breakdown.total) for row in rows if row.position]
+    assert turns == sorted(turns, reverse=True)
+
+
+@pytest.mark.req("SL-12")
+async def test_the_tier_of_a_partition_goes_before_every_priority(recorded: SlurmBackend) -> None:
+    rules, printed = await recorded._reading.rules(), await recorded._reading.priorities()
+    tiers = {"gpu": 1, "batch": 7, "debug": 3}
+    partitions = tuple(replace(each, priority_tier=tiers.get(each.name, 1)) for each in rules.partitions)
+    rows = await recorded._all_rows()
+    found = ranking.priorities(rows.values(), printed, replace(rules, partitions=partitions)).rows
+    waiting = [row for row in found if row.position]
+    assert {row.partition for row in waiting} >= {"gpu", "batch"}
+    turns = [(-tiers.get(row.partition, 1), -row.breakdown.total) for row in waiting if row.breakdown is not None]
+    assert turns == sorted(turns)
+    assert [row.position for row in found[len(waiting) :]] == [None] * (len(found) - len(waiting))
 
 
 @pytest.mark.req("SL-12")

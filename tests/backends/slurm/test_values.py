@@ -109,6 +109,23 @@ def test_a_drained_node_says_who_and_why() -> None:
     assert [card.model for card in found.node.cards] == ["a100", "a100"]
 
 
+@pytest.mark.parametrize(
+    ("state", "told"),
+    [
+        ("UNKNOWN+NOT_RESPONDING", "not responding"),
+        ("DOWN*", "not responding"),
+        ("IDLE+DRAIN", ""),
+        ("DOWN", ""),
+        ("IDLE+MAINT+DRAIN", "maint"),
+        ("IDLE+CLOUD+POWERED_DOWN", "powered down"),
+    ],
+)
+@pytest.mark.req("SL-11")
+def test_a_node_out_of_service_says_no_more_than_its_state_does_not_say(state: str, told: str) -> None:
+    (found,) = seen(f"NodeName=n9 CPUTot=4 RealMemory=1000 State={state}")
+    assert found.node.state_reason == told
+
+
 def test_a_node_that_is_up_says_what_is_more_to_it() -> None:
     (planned,) = seen("NodeName=n9 CPUTot=4 RealMemory=1000 State=MIXED+PLANNED")
     (idle,) = seen("NodeName=n9 CPUTot=4 RealMemory=1000 State=IDLE")

@@ -14,7 +14,9 @@ from cockpit.model.node import CardSlice, Node, NodeState
 COMMAND = ("scontrol", "-o", "-d", "show", "node")
 
 _DOWN = ("DOWN", "FAIL", "ERROR", "NOT_RESPONDING", "POWERED_DOWN", "POWERING_DOWN", "POWER_DOWN", "UNKNOWN", "FUTURE")
-_BUSY = frozenset({"idle", "mixed", "allocated", "dynamic_norm", "cloud"})
+_BUSY = frozenset({"idle", "mixed", "allocated", "dynamic norm", "cloud"})
+_SAID_BY_STATE = frozenset({"down", "drain", "drained", "draining", "unknown"})
+_SILENT = "not responding"
 _DRAINED = ("DRAIN", "MAINT", "REBOOT", "RESERVED_DOWN")
 
 
@@ -67,10 +69,11 @@ def node_state(state: str) -> NodeState:
 
 
 def _reason(record: dict[str, str], state: str) -> str:
-    """`bad disk [root@2026-11-21T08:00:00]`, else the state's own words: of one that is up those that are more than how
-    busy it is (`planned`, `completing`)."""
-    reason = values.text(record.get("Reason", ""))
-    if reason or node_state(state) is not NodeState.UP:
-        return reason or state.lower()
-    words = (part.strip("*~#!%$@^-").lower() for part in state.split("+"))
-    return "+".join(word for word in words if word not in _BUSY)
+    """`bad disk [root@2026-11-21T08:00:00]`, else the state's own words, those that are more than how busy it is
+    (`planned`, `completing`) and whether it is in service (`not responding`, `maint`)."""
+    if reason := values.text(record.get("Reason", "")):
+        return reason
+    words = [part.strip("*~#!%$@^-").lower().replace("_", " ") for part in state.split("+")]
+    silent = [_SILENT] if state.endswith("*") and _SILENT not in words else []
+    told = [word for word in words if word not in _BUSY and word not in _SAID_BY_STATE]
+    return ", ".join([*told, *silent])
