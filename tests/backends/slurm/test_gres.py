@@ -9,7 +9,7 @@ from cockpit.backends.slurm.mapping.gres import cards_of
 from cockpit.backends.slurm.mapping.jobparts import node_spec
 from cockpit.backends.slurm.mapping.jobs import Listed
 from cockpit.backends.slurm.mapping.nodes import seen
-from cockpit.backends.slurm.mapping.placements import details, held_by_others, placed
+from cockpit.backends.slurm.mapping.placements import details, held_by_others, placed, unclaimed
 from cockpit.backends.slurm.mapping.rest.questions import question
 from cockpit.model.ids import JobId
 from cockpit.model.node import CardSlice
@@ -46,9 +46,42 @@ def test_shards_are_parts_of_the_cards_that_they_are_on(printed: str, held: list
 def test_cards_that_a_node_has_given_away_and_nobody_is_told_of_are_others() -> None:
     (node,) = seen("NodeName=n1 CPUTot=8 RealMemory=1000 Gres=gpu:a100:4 GresUsed=gpu:a100:3(IDX:0-1,3) State=MIXED")
     told = "JobId=7 JobName=x\n     Nodes=n1 CPU_IDs=0 Mem=1 GRES=gpu:a100:2(IDX:0-1)\n"
-    ((part,),) = held_by_others([node], details(told, {node.node.name: node.gres}))[""]
+    ((part,),) = held_by_others(unclaimed([node], details(told, {node.node.name: node.gres})))[""]
     assert (part.node, part.slices) == ("n1", (CardSlice(3, None),))
-    assert held_by_others([node], details(told.replace("0-1", "0-1,3"))) == {}
+    all_told = details(told.replace("0-1", "0-1,3"), {node.node.name: node.gres})
+    assert held_by_others(unclaimed([node], all_told)) == {}
+
+
+CARDS = "gpu:a100:4"
+INSTANCES = "gpu:a100_1g.5gb:7"
+
+
+@pytest.mark.parametrize(
+    ("has", "used", "asked", "held", "others"),
+    [
+        (CARDS, "gpu:a100:3(IDX:0-1,3)", {"tres-per-node": "gres:gpu:1"}, [CardSlice(0, None)], 2),
+        (CARDS, "gpu:a100:1(IDX:3)", {"tres-per-node": "gres:gpu:1"}, [CardSlice(3, None)], 0),
+        (CARDS, "gpu:a100:1(IDX:0)", {"tres-alloc": "gres/gpu=2"}, [CardSlice(0, None), CardSlice(1, None)], 0),
+        (CARDS, "gpu:a100:1(IDX:3)", {"tres-per-node": "gres:gpu:h100:1"}, [], 1),
+        (f"{CARDS},shard:16", "shard:3(IDX:2)", {"tres-alloc": "gres/shard=2"}, [CardSlice(2, 0, 500)], 1),
+        (f"{CARDS},shard:16", "gpu:a100:1(IDX:2)", {"tres-alloc": "gres/shard=2"}, [CardSlice(0, 0, 500)], 1),
+        (INSTANCES, "gpu:a100_1g.5gb:3(IDX:2,4,6)",
+         {"tres-alloc": "gres/gpu=2", "tres-per-node": "gres:gpu:a100_1g.5gb:2"},
+         [CardSlice(0, 2, 142), CardSlice(0, 4, 142)], 1),
+    ],
+)  # fmt: skip
+@pytest.mark.req("SL-11")
+def test_who_has_started_since_has_of_the_cards_that_nobody_else_is_told_to_have(
+    has: str, used: str, asked: dict[str, str], held: list[CardSlice], others: int
+) -> None:
+    (node,) = seen(f"NodeName=n4 CPUTot=8 RealMemory=1000 Gres={has} GresUsed={used} State=MIXED")
+    runs = {"State": "RUNNING", "NodeList": "n4", "StartTime": "2026-11-21T08:00:01", "tres-alloc": "gres/gpu=1"}
+    job = Listed(a_record(JobID="7", **runs | asked), shards_per_card=node.gres.shards_per_card).job
+    left = unclaimed([node], {})
+    (found,) = placed([job], {node.node.name: node.node}, {}, left)
+    assert found.attempt is not None
+    assert [each for part in found.attempt.placement for each in part.slices] == held
+    assert sum(map(len, left.values())) == others
 
 
 @pytest.mark.req("SL-11")

@@ -101,7 +101,7 @@ async def test_slices_of_cards_and_licences(emptied: RealCluster, root: SlurmBac
         return {row.node.name: row for row in await root.nodes()}
 
     def placed(rows: dict[str, NodeRow]) -> bool:
-        return bool(rows["n4"].slices and rows["n2"].slices)
+        return {use.name for name in ("n4", "n2") for use in rows[name].slices} == {"mig", "shard"}
 
     shown = await eventually(nodes, placed)
     assert [(use.card, use.slot, use.milli, use.name) for use in shown["n4"].slices] == [

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from cockpit.backends.slurm.mapping.accounts import Shared, usage
 from cockpit.backends.slurm.mapping.jobs import Listed
 from cockpit.backends.slurm.mapping.nodes import Seen
-from cockpit.backends.slurm.mapping.placements import held_by_others, placed
+from cockpit.backends.slurm.mapping.placements import held_by_others, placed, unclaimed
 from cockpit.engine.state import ClusterState
 from cockpit.model.accounts import Accounts, assoc_key
 from cockpit.model.cluster import Cluster, Reservation
@@ -52,7 +52,9 @@ def state(everything: Everything, *, as_ranked: bool) -> ClusterState:
         tasks = list(each.each(PLANNED_TASKS if as_ranked else None))
         listed += tasks
         ranks |= dict.fromkeys((job.id for job in tasks), each.priority if as_ranked else None)
-    jobs = placed(_with_site_factors(_bounded(listed), everything.site_factors), nodes, everything.details)
+    left = unclaimed(everything.nodes, everything.details)
+    named = _with_site_factors(_bounded(listed), everything.site_factors)
+    jobs = list(placed(named, nodes, everything.details, left))
     counted_at = everything.counted_at or everything.at
     return ClusterState(
         seq=1,
@@ -63,7 +65,7 @@ def state(everything: Everything, *, as_ranked: bool) -> ClusterState:
         cluster=everything.rules,
         accounts=everything.accounts if assoc_key("root") in everything.accounts.associations else Accounts(),
         reservations={each.name: each for each in everything.reservations},
-        others=held_by_others(everything.nodes, everything.details) if everything.details else {},
+        others=held_by_others(left) if everything.details else {},
         usage=usage(everything.shares),
         usage_at=counted_at,
         usage_reset_at=counted_at,

@@ -17,7 +17,7 @@ from cockpit.backends.slurm.mapping.values import memory_mib
 from cockpit.model.ids import JobId, NodeName
 from cockpit.model.job import OCCUPYING, Job, JobState
 from cockpit.model.node import Allocation, Card, CardSlice, Node, Placement
-from cockpit.model.spec import WHOLE_CARD
+from cockpit.model.spec import WHOLE_CARD, NodeSpec
 from cockpit.sched.nodes.cards import slot_milli
 
 _LINE = re.compile(r"^ {5}Nodes=(\S*) CPU_IDs=(\S*) Mem=(\S*) GRES=(.*)$", re.MULTILINE)
@@ -25,6 +25,10 @@ _HEAD = re.compile(r"^JobId=(\d+)(?: ArrayJobId=(\d+) ArrayTaskId=(\d+))?")
 OTHERS = ""
 """Whose cards they are that nobody is told of."""
 NO_GRES: Mapping[NodeName, Cards] = {}
+Unclaimed = dict[NodeName, list[CardSlice]]
+"""Cards in use by node, of which it is not told whose they are."""
+_Taken = dict[tuple[NodeName, int], int]
+"""Thousandths in use by node and card."""
 DETAIL = ("scontrol", "-d", "show", "job")
 
 
@@ -48,43 +52,52 @@ def _parts(line: re.Match[str], gres: Mapping[NodeName, Cards]) -> Iterator[Allo
         yield Allocation(0, node, cpus, memory_mib(line[3]) or 0, tuple(gres.get(node, NO_CARDS).held(line[4])))
 
 
-def held_by_others(
-    nodes: Iterable[Seen], known: Mapping[JobId, Mapping[NodeName, Allocation]]
-) -> dict[str, tuple[Placement, ...]]:
-    """Cards that nodes say are in use, and no job that is told of has: whose they are is not for the asker to know."""
+def unclaimed(nodes: Iterable[Seen], known: Mapping[JobId, Mapping[NodeName, Allocation]]) -> Unclaimed:
+    """Cards that nodes say are in use, and no job that is told of has."""
     told = {
         (part.node, each.card, each.slot) for parts in known.values() for part in parts.values() for each in part.slices
     }
     shared = {(part.node, each.card) for parts in known.values() for part in parts.values() for each in part.slices}
-    found = []
+    found: Unclaimed = {}
     for seen in nodes:
         name = seen.node.name
-        rest = tuple(
+        found[name] = [
             each
             for each in seen.in_use
             if (name, each.card, each.slot) not in told
             and not (seen.gres.shards_per_card and (name, each.card) in shared)
-        )
-        if rest:
-            found.append((Allocation(0, name, 0, 0, rest),))
-    return {OTHERS: tuple(found)} if found else {}
+        ]
+    return found
+
+
+def held_by_others(left: Unclaimed) -> dict[str, tuple[Placement, ...]]:
+    """Of what nobody claimed: whose it is is not for the asker to know."""
+    found = tuple([(Allocation(0, name, 0, 0, tuple(rest)),) for name, rest in left.items() if rest])
+    return {OTHERS: found} if found else {}
 
 
 def placed(
     jobs: Iterable[Job],
     nodes: Mapping[NodeName, Node],
     known: Mapping[JobId, Mapping[NodeName, Allocation]],
+    left: Unclaimed | None = None,
 ) -> Iterator[Job]:
-    """The same jobs, those that occupy something with their cards. Where nobody told which, the first free ones of the
-    right model: as many as they have, on the nodes that they are on."""
-    jobs = list(jobs)
-    taken: dict[tuple[NodeName, int], int] = {}
+    """The same jobs, those that occupy something with their cards. Who has started since that was told takes of what is
+    `left`, and nobody else has, on the nodes that it is on; where that is not enough, the first free cards of the right
+    model."""
+    jobs, left = list(jobs), left if left is not None else {}
+    taken: _Taken = {}
+    for name, pieces in left.items():
+        _take(taken, name, pieces)
     for job in jobs:
         for part in known.get(job.id, {}).values() if job.state in OCCUPYING else ():
-            _take(taken, part)
+            _take(taken, part.node, part.slices)
     slots: Counter[tuple[NodeName, int]] = Counter()
     for job in jobs:
-        yield _numbered(_placed(job, nodes, known.get(job.id), taken), nodes, slots) if job.state in OCCUPYING else job
+        if job.state in OCCUPYING:
+            yield _numbered(_placed(job, nodes, known.get(job.id), taken, left), nodes, slots)
+        else:
+            yield job
 
 
 def _numbered(job: Job, nodes: Mapping[NodeName, Node], slots: Counter[tuple[NodeName, int]]) -> Job:
@@ -102,16 +115,17 @@ def _numbered(job: Job, nodes: Mapping[NodeName, Node], slots: Counter[tuple[Nod
     return replace(job, attempt=replace(job.attempt, placement=tuple(parts)))
 
 
-def _take(taken: dict[tuple[NodeName, int], int], part: Allocation) -> None:
-    for each in part.slices:
-        taken[part.node, each.card] = taken.get((part.node, each.card), 0) + each.milli
+def _take(taken: _Taken, node: NodeName, pieces: Iterable[CardSlice]) -> None:
+    for each in pieces:
+        taken[node, each.card] = taken.get((node, each.card), 0) + each.milli
 
 
 def _placed(
     job: Job,
     nodes: Mapping[NodeName, Node],
     known: Mapping[NodeName, Allocation] | None,
-    taken: dict[tuple[NodeName, int], int],
+    taken: _Taken,
+    left: Unclaimed,
 ) -> Job:
     attempt = job.attempt
     if attempt is None:
@@ -120,8 +134,7 @@ def _placed(
     for part in attempt.placement:
         told = known.get(part.node) if known is not None else None
         if told is None:
-            told = replace(part, slices=tuple(_guessed(job, part, nodes.get(part.node), taken)))
-            _take(taken, told)
+            told = replace(part, slices=_untold(job, part.node, nodes.get(part.node), taken, left.get(part.node, [])))
         parts.append(replace(told, rank=part.rank))
     return replace(job, attempt=replace(attempt, placement=_within(tuple(parts), nodes)))
 
@@ -131,19 +144,45 @@ def _within(placement: Placement, nodes: Mapping[NodeName, Node]) -> Placement:
     return tuple(part for part in placement if part.node in nodes)
 
 
-def _guessed(
-    job: Job, part: Allocation, node: Node | None, taken: dict[tuple[NodeName, int], int]
-) -> Iterator[CardSlice]:
+def _untold(job: Job, name: NodeName, node: Node | None, taken: _Taken, left: list[CardSlice]) -> tuple[CardSlice, ...]:
+    """Which cards of a node the job is likely to have."""
     wanted = job.spec.specs[0]
-    left = wanted.card_milli
-    cards = node.cards if node is not None else ()
-    for card in cards:
-        if wanted.card_models and card.model not in wanted.card_models:
+    usable = [
+        card
+        for card in (node.cards if node is not None else ())
+        if not wanted.card_models or card.model in wanted.card_models
+    ]
+    claimed = _claimed(wanted, usable, left)
+    guessed = tuple(_guessed(wanted.card_milli - sum(each.milli for each in claimed), name, usable, taken))
+    _take(taken, name, guessed)
+    return (*claimed, *guessed)
+
+
+def _claimed(wanted: NodeSpec, usable: Iterable[Card], left: list[CardSlice]) -> list[CardSlice]:
+    """Taken out of what is left: whole cards for who has whole ones, of shards so many as it has."""
+    cut = {card.index: bool(card.slices) for card in usable}
+    claimed: list[CardSlice] = []
+    missing = wanted.card_milli
+    for piece in [*left]:
+        is_share = piece.slot is not None
+        if piece.card not in cut or not (cut[piece.card] or is_share == wanted.shares_a_card):
             continue
-        before = taken.get((part.node, card.index), 0)
-        milli = min(left, WHOLE_CARD)
-        if left > 0 and before + milli <= WHOLE_CARD:
-            left -= milli
+        milli = min(piece.milli, missing)
+        if not milli:
+            break
+        at = left.index(piece)
+        left[at : at + 1] = [replace(piece, milli=piece.milli - milli)] if milli < piece.milli else []
+        claimed.append(replace(piece, milli=milli))
+        missing -= milli
+    return claimed
+
+
+def _guessed(missing: int, name: NodeName, usable: Iterable[Card], taken: _Taken) -> Iterator[CardSlice]:
+    for card in usable:
+        before = taken.get((name, card.index), 0)
+        milli = min(missing, WHOLE_CARD)
+        if missing > 0 and before + milli <= WHOLE_CARD:
+            missing -= milli
             yield from _pieces(card, before, milli)
 
 
