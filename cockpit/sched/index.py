@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.node import Allocation, Placement
@@ -88,7 +88,7 @@ class Index:
             self.by_whole[room.kind].put(len(room.idle), room)
             for hole in _shared_holes(room):
                 self.by_hole[room.kind].put(hole, room)
-        self.widest, self.most_cards = self._most_free()
+        self._measure()
         """The most CPUs that are free on any node, and the most idle cards: whoever wants more need not search."""
 
     def fork(self) -> Index:
@@ -130,21 +130,27 @@ class Index:
                 self._leave(job)
             if placement:
                 self._come(job, placement, ends.get(job))
-        whole = self.by_whole
-        self.widest, self.most_cards = whole[0].most_free() if len(whole) == 1 else self._most_free()
+        self._measure()
 
     def place(self, job: JobId, placement: Placement, end: Millis) -> None:
         """As `apply`, of a job that starts."""
         if job in self.placed:
             self._leave(job)
         self._come(job, placement, end)
-        whole = self.by_whole
-        self.widest, self.most_cards = whole[0].most_free() if len(whole) == 1 else self._most_free()
+        self._measure()
 
     def too_narrow_for(self, shape: Shape) -> bool:
         """Whether no node has CPUs enough for any of the alternatives."""
         widest = self.widest
         return shape.specs[0].cpus > widest and all(spec.cpus > widest for spec in shape.specs[1:])
+
+    def tightest(self, kind: int, spec: NodeSpec, avoid: Collection[int] = ()) -> int | None:
+        """Order of the node of the kind, not one to avoid, that has the CPUs and memory free and least more of them."""
+        if spec.cpus > self.widest:
+            return None
+        if len(self.rooms) == 1:
+            return 0 if self.rooms[0].memory_mib >= spec.memory_mib and 0 not in avoid else None
+        return self.by_whole[kind].tightest(spec.cpus, spec.memory_mib, avoid)
 
     def rooms_at(self, orders: Iterable[int]) -> Iterator[Room]:
         return map(self.rooms.__getitem__, orders)
@@ -217,9 +223,16 @@ class Index:
             for hole in _shared_holes(new):
                 self.by_hole[kind].put(hole, new)
 
-    def _most_free(self) -> tuple[int, int]:
-        cpus, cards = zip((0, 0), *[shelves.most_free() for shelves in self.by_whole], strict=True)
-        return max(cpus), max(cards)
+    def _measure(self) -> None:
+        """How much is free on any node."""
+        rooms, whole = self.rooms, self.by_whole
+        if len(rooms) == 1:
+            self.widest, self.most_cards = rooms[0].cpus, len(rooms[0].idle)
+        elif len(whole) == 1:
+            self.widest, self.most_cards = whole[0].most_free()
+        else:
+            cpus, cards = zip((0, 0), *[shelves.most_free() for shelves in whole], strict=True)
+            self.widest, self.most_cards = max(cpus), max(cards)
 
 
 def _shared_holes(room: Room) -> frozenset[int]:

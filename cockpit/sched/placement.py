@@ -48,9 +48,11 @@ def find(index: Index, shape: Shape, fit: Fit | None = None, avoid: Collection[i
     """Room for the shape, not on the nodes (by order) to avoid; None when no alternative has enough."""
     floor = index.floor
     if fit is None and (kind := floor.plain_kind[shape]) is not None:
-        cpus, memory_mib = shape.specs[0].cpus, shape.specs[0].memory_mib
-        order = index.by_whole[kind].tightest(cpus, memory_mib, avoid) if cpus <= index.widest else None
-        return Found(0, (Allocation(0, floor.nodes[order].name, cpus, memory_mib),)) if order is not None else None
+        spec = shape.specs[0]
+        order = index.tightest(kind, spec, avoid)
+        if order is None:
+            return None
+        return Found(0, (Allocation(0, floor.nodes[order].name, spec.cpus, spec.memory_mib),))
     if shape.helpers:
         return _find_mixed(index, shape, fit, avoid)
     fit = None if shape.exclusive else fit  # whole nodes leave no fragments to choose between
@@ -115,8 +117,7 @@ def find_among(rooms: Sequence[Room], shape: Shape, spec_index: int, fit: Fit | 
 def has_room(index: Index, shape: Shape) -> bool:
     """Whether `find` would find any."""
     if (kind := index.floor.plain_kind[shape]) is not None:
-        cpus = shape.specs[0].cpus
-        return cpus <= index.widest and index.by_whole[kind].tightest(cpus, shape.specs[0].memory_mib) is not None
+        return index.tightest(kind, shape.specs[0]) is not None
     if shape.helpers:
         return find(index, shape) is not None
     if index.too_narrow_for(shape):
