@@ -12,6 +12,7 @@ from cockpit.headless.exitcodes import ExitCode
 from cockpit.model.attempt import ExitStatus
 from cockpit.model.ids import JobId
 from cockpit.model.job import JobState
+from cockpit.model.mounts import Algorithm, Dataset
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.spec import Dependency, DependencyKind, JobSpec
 from tests.doubles.samples import job
@@ -86,6 +87,36 @@ def test_submit_prints_the_id_as_the_last_word_of_a_line_each(desk: Desk, tmp_pa
     (submitted,) = desk.backend.asked
     assert [spec.output for spec in submitted[1:]] == [str(tmp_path), str(tmp_path), str(Path.cwd())]
     assert not any(spec.hold for spec in submitted[1:])
+
+
+@pytest.mark.req("JT-06", "UI-41")
+def test_submit_tells_of_folders_that_are_not_there_before_the_job_has_waited_for_them(
+    desk: Desk, tmp_path: Path
+) -> None:
+    (tmp_path / "code").mkdir()
+    (tmp_path / "data").touch()
+
+    def read(_source: str, _text: str, folder: str) -> list[JobSpec]:
+        code, lost = Algorithm(path=f"{tmp_path}/code"), Dataset(name="lost", path=f"{tmp_path}/lost\x1b[2J")
+        below = Dataset(name="below", path=f"{tmp_path}/data/below")
+        image = f"tar:{tmp_path}/none.tar"
+        return [
+            JobSpec(name="one", command="true", output=folder, algorithm=code, datasets=(lost, below), image=image)
+        ]
+
+    desk.read_jobs = read
+    done = desk("submit", "-", stdin=b"x")
+    later = "is not there now; the job fails if it is not when it starts"
+    assert done.err.splitlines() == [
+        f"stdin: datasets[0]: {tmp_path}/lost\\x1b[2J {later}",
+        f"stdin: datasets[1]: {tmp_path}/data/below {later}",
+        f"stdin: image: {tmp_path}/none.tar {later}",
+    ]
+    assert done.lines == ["submitted one as 100"]
+    desk.backend.takes_scripts = True
+    assert desk("submit", "-", stdin=b"x").err == ""
+    desk.backend.takes_scripts = False
+    assert desk("-c", "demo", "submit", "-", stdin=b"x").err == ""
 
 
 def test_submit_held(desk: Desk) -> None:

@@ -30,6 +30,16 @@ async def test_a_new_job_is_foretold_and_submitted() -> None:
         assert (job.spec.name, job.spec.command) == ("mine", "sleep 60")
 
 
+@pytest.mark.req("UI-08", "JT-06")
+async def test_a_folder_that_is_not_there_is_told_of_and_hinders_nothing(tmp_path: Path) -> None:
+    async with the_lab(pace=None) as lab:
+        await lab.cockpit.press("n").sees(READY).type("mine").press("Down").type("true").press("Down")
+        await lab.cockpit.type(f"{tmp_path}/lost").sees("algorithm:", "is not there now", "submit   Starts now.")
+        (tmp_path / "lost").mkdir()
+        await lab.cockpit.type("/").misses("is not there now").sees("submit   Starts now.")
+        await lab.cockpit.type("gone").sees("is not there now").press("Ctrl-s").sees("submitted 8")
+
+
 @pytest.mark.req("UI-08")
 async def test_what_is_wrong_stands_below_its_field_and_nothing_is_submitted() -> None:
     async with the_lab(size=(80, 24)) as lab:

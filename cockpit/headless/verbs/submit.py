@@ -9,7 +9,9 @@ from pathlib import Path
 
 import msgspec
 
+from cockpit.config.clusternames import DEMO
 from cockpit.errors import RequestRefused, SpecErrors
+from cockpit.headless.absent import absent
 from cockpit.headless.arguments import Verb, conditions
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.services import Call
@@ -48,9 +50,10 @@ async def run(call: Call) -> int:
         specs = [msgspec.structs.replace(spec, hold=True) for spec in specs]
     if more := call.args.dependency:
         specs = [msgspec.structs.replace(spec, dependencies=(*spec.dependencies, *more)) for spec in specs]
+    runs_here = not call.backend.takes_scripts and call.args.cluster != DEMO
     for spec, place in zip(specs, places, strict=True):
-        for warning in warnings(spec):
-            call.streams.say(f"{place}: {warning}")
+        for warning in (*warnings(spec), *(absent(spec) if runs_here else ())):
+            call.streams.say(f"{place}: {safe(warning)}")
     call.streams.hint(f"submitting {counted(len(specs) + len(scripts), 'job')} …")
     try:
         ids = await call.backend.submit(specs) if specs else []

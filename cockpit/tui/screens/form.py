@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -13,6 +14,7 @@ from textual.widgets import Input, Label
 
 from cockpit.errors import CockpitError, RequestRefused, SpecErrors
 from cockpit.formats.foreign.bringing import Brought, brought
+from cockpit.headless.absent import absent
 from cockpit.model.catalogue import EntryKey
 from cockpit.present.form.aside import brought_lines, start_line, why_lines
 from cockpit.present.form.fields import KIND, JobForm, Judged, about
@@ -111,6 +113,7 @@ class FormScreen(ModalScreen[None]):
         self._judged: Judged = Judged(None, {}, ())
         self._outlook: Outlook | None = None
         self._handed: Shown | RequestRefused | None = None
+        self._absent: tuple[str, ...] = ()
         self._there: Sequence[NodeRow] = ()
         self._catalogue: Sequence[EntryRow] = ()
         self._shows = Preview.RUNS
@@ -176,7 +179,7 @@ class FormScreen(ModalScreen[None]):
             self._timer = self.set_timer(ASK_AFTER_SECONDS, self._foretell)
 
     def _show(self, judged: Judged) -> None:
-        self._judged, self._outlook, self._handed = judged, None, None
+        self._judged, self._outlook, self._handed, self._absent = judged, None, None, ()
         for row in self.query(FieldRow):
             row.blame(judged.errors.get(row.path, ""))
         self._draw()
@@ -196,6 +199,8 @@ class FormScreen(ModalScreen[None]):
         spec = self._judged.spec
         if spec is not None:
             self.run_worker(self._ask_start(spec), group="start", exclusive=True)
+            if self.app.pace is None and not self.app.backend.takes_scripts:
+                self.run_worker(self._look_for_absent(spec), group="absent", exclusive=True)
 
     async def _ask_written(self, spec: JobSpec) -> None:
         handed: Shown | RequestRefused | None
@@ -205,6 +210,13 @@ class FormScreen(ModalScreen[None]):
             handed = no
         if spec is self._judged.spec:
             self._handed = handed
+            self._draw()
+
+    async def _look_for_absent(self, spec: JobSpec) -> None:
+        """Beside the screen: a file system that hangs is not to hold it up."""
+        found = await asyncio.to_thread(absent, spec)
+        if spec is self._judged.spec:
+            self._absent = found
             self._draw()
 
     async def _ask_start(self, spec: JobSpec) -> None:
@@ -397,6 +409,8 @@ class FormScreen(ModalScreen[None]):
         if spec is None:
             yield line(Span("Once every field can be read, this says when it would start and what would run.", MUTED))
             return
+        for said in self._absent:
+            yield from hung(line(Span(safe(said), "warning")), columns)
         known = self._meant(spec)
         yield from why_lines(self._outlook, self.app.context(), columns)
         if self._shows is Preview.RUNS or not self.has_class("narrow"):
