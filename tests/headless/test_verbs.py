@@ -100,9 +100,7 @@ def test_submit_tells_of_folders_that_are_not_there_before_the_job_has_waited_fo
         code, lost = Algorithm(path=f"{tmp_path}/code"), Dataset(name="lost", path=f"{tmp_path}/lost\x1b[2J")
         below = Dataset(name="below", path=f"{tmp_path}/data/below")
         image = f"tar:{tmp_path}/none.tar"
-        return [
-            JobSpec(name="one", command="true", output=folder, algorithm=code, datasets=(lost, below), image=image)
-        ]
+        return [JobSpec(name="one", command="true", output=folder, algorithm=code, datasets=(lost, below), image=image)]
 
     desk.read_jobs = read
     done = desk("submit", "-", stdin=b"x")
