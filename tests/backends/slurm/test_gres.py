@@ -63,7 +63,7 @@ INSTANCES = "gpu:a100_1g.5gb:7"
         (CARDS, "gpu:a100:1(IDX:3)", {"tres-per-node": "gres:gpu:1"}, [CardSlice(3, None)], 0),
         (CARDS, "gpu:a100:1(IDX:0)", {"tres-alloc": "gres/gpu=2"}, [CardSlice(0, None), CardSlice(1, None)], 0),
         (CARDS, "gpu:a100:1(IDX:3)", {"tres-per-node": "gres:gpu:h100:1"}, [], 1),
-        (f"{CARDS},shard:16", "shard:3(IDX:2)", {"tres-alloc": "gres/shard=2"}, [CardSlice(2, 0, 500)], 1),
+        (f"{CARDS},shard:16", "shard:1(IDX:2)", {"tres-alloc": "gres/shard=2"}, [CardSlice(2, 0, 500)], 0),
         (f"{CARDS},shard:16", "gpu:a100:1(IDX:2)", {"tres-alloc": "gres/shard=2"}, [CardSlice(0, 0, 500)], 1),
         (INSTANCES, "gpu:a100_1g.5gb:3(IDX:2,4,6)",
          {"tres-alloc": "gres/gpu=2", "tres-per-node": "gres:gpu:a100_1g.5gb:2"},

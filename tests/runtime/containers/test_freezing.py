@@ -37,6 +37,7 @@ async def counting(house, **spec):
 
 
 async def stands_still(house, job) -> None:
+    await house.run(house.job("true", output=str(house.folder / "meanwhile")))  # until it has stopped
     before, number = ticks(house, job), reached(job.spec.output)
     other = house.job("i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done", output=str(house.folder / "other"))
     await house.run(other)  # as long as another computes

@@ -152,28 +152,31 @@ def _untold(job: Job, name: NodeName, node: Node | None, taken: _Taken, left: li
         for card in (node.cards if node is not None else ())
         if not wanted.card_models or card.model in wanted.card_models
     ]
-    claimed = _claimed(wanted, usable, left)
-    guessed = tuple(_guessed(wanted.card_milli - sum(each.milli for each in claimed), name, usable, taken))
+    claimed = _claimed(wanted, name, usable, taken, left)
+    missing = wanted.card_milli - sum(each.milli for each in claimed)
+    guessed = tuple(_guessed(missing, name, usable, taken))
     _take(taken, name, guessed)
     return (*claimed, *guessed)
 
 
-def _claimed(wanted: NodeSpec, usable: Iterable[Card], left: list[CardSlice]) -> list[CardSlice]:
-    """Taken out of what is left: whole cards for who has whole ones, of shards so many as it has."""
+def _claimed(
+    wanted: NodeSpec, name: NodeName, usable: Iterable[Card], taken: _Taken, left: list[CardSlice]
+) -> list[CardSlice]:
+    """Taken out of what is left. Of shards a node says only on which card they are: Slurm miscounts them there."""
     cut = {card.index: bool(card.slices) for card in usable}
     claimed: list[CardSlice] = []
     missing = wanted.card_milli
     for piece in [*left]:
         is_share = piece.slot is not None
+        if missing <= 0:
+            break
         if piece.card not in cut or not (cut[piece.card] or is_share == wanted.shares_a_card):
             continue
-        milli = min(piece.milli, missing)
-        if not milli:
-            break
-        at = left.index(piece)
-        left[at : at + 1] = [replace(piece, milli=piece.milli - milli)] if milli < piece.milli else []
-        claimed.append(replace(piece, milli=milli))
-        missing -= milli
+        left.remove(piece)
+        its = piece if cut[piece.card] else replace(piece, milli=min(missing, WHOLE_CARD))
+        _take(taken, name, [replace(its, milli=its.milli - piece.milli)])
+        claimed.append(its)
+        missing -= its.milli
     return claimed
 
 
