@@ -14,6 +14,12 @@ from cockpit.store.faults import store_errors
 _SETTING = "set `state_folder` in config.toml (or COCKPIT_STATE_FOLDER)"
 
 
+_WITHOUT_JOURNAL = (
+    "{journal} is {what}, though beside it there is what jobs left ({left}). Nothing was accepted or changed. "
+    "Restore it from a backup; or, to begin anew without these jobs, move {folder} away."
+)
+
+
 class FolderInUse(StoreError):
     """Another engine has the folder; it may be just stopping."""
 
@@ -31,16 +37,31 @@ class StateFolder:
     @classmethod
     def acquire(cls, path: Path) -> StateFolder:
         """Make the folder (mode 0700) if need be and take it. Raises `FolderInUse` when another engine has it,
-        another `StoreError` when it is another user's or lies on a network file system."""
+        another `StoreError` when it is another user's, lies on a network file system, or has lost its journal."""
         _refuse_network(path.absolute())
         path = path.resolve()
         with store_errors(path):
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
             _make_private(path)
             folder = cls(path, _lock(path / "engine.lock"))
-            for inner in (folder.containers, folder.logs, folder.archive):
-                inner.mkdir(mode=0o700, exist_ok=True)
+            try:
+                folder._refuse_without_journal()
+                for inner in (folder.containers, folder.logs, folder.archive):
+                    inner.mkdir(mode=0o700, exist_ok=True)
+            except BaseException:
+                folder.release()
+                raise
         return folder
+
+    def _refuse_without_journal(self) -> None:
+        """An engine that knows of no job would end all that run, and give their ids to others."""
+        is_there = self.journal.exists()
+        if is_there and self.journal.stat().st_size:
+            return
+        for room in (self.containers, self.logs, self.archive):
+            if room.exists() and (left := next(room.iterdir(), None)) is not None:
+                what = "empty" if is_there else "missing"
+                raise StoreError(_WITHOUT_JOURNAL.format(journal=self.journal, what=what, left=left, folder=self.path))
 
     def release(self) -> None:
         os.close(self._lock)

@@ -42,6 +42,23 @@ def test_a_second_engine_is_refused_with_the_first_ones_pid(tmp_path: Path) -> N
     StateFolder.acquire(tmp_path).release()
 
 
+@pytest.mark.req("TR-01", "TR-03")
+@pytest.mark.parametrize("room", ["containers", "logs", "archive"])
+@pytest.mark.parametrize("journal", [None, b""])
+def test_what_jobs_left_without_its_journal_is_not_begun_anew_with(
+    tmp_path: Path, room: str, journal: bytes | None
+) -> None:
+    StateFolder.acquire(tmp_path).release()
+    (tmp_path / room / "1.1.0").mkdir()
+    if journal is not None:
+        (tmp_path / "journal.db").write_bytes(journal)
+    what = "missing" if journal is None else "empty"
+    with pytest.raises(StoreError, match=rf"journal.db is {what}.*{room}/1\.1\.0.*move {tmp_path} away"):
+        StateFolder.acquire(tmp_path)
+    (tmp_path / "journal.db").write_bytes(b"whatever the store says of it")
+    StateFolder.acquire(tmp_path).release()
+
+
 HOLD = """
 import sys
 from pathlib import Path
