@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
+from contextvars import copy_context
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
@@ -200,7 +203,7 @@ class FormScreen(ModalScreen[None]):
         if spec is not None:
             self.run_worker(self._ask_start(spec), group="start", exclusive=True)
             if self.app.pace is None and not self.app.backend.takes_scripts:
-                self.run_worker(self._look_for_absent(spec), group="absent", exclusive=True)
+                self._look_for_absent(spec)
 
     async def _ask_written(self, spec: JobSpec) -> None:
         handed: Shown | RequestRefused | None
@@ -212,9 +215,18 @@ class FormScreen(ModalScreen[None]):
             self._handed = handed
             self._draw()
 
-    async def _look_for_absent(self, spec: JobSpec) -> None:
-        """Beside the screen: a file system that hangs is not to hold it up."""
-        found = await asyncio.to_thread(absent, spec)
+    def _look_for_absent(self, spec: JobSpec) -> None:
+        """In a thread that nobody waits for, also not on leaving: a file system may hang."""
+        loop, context = asyncio.get_running_loop(), copy_context()
+
+        def look() -> None:
+            found = absent(spec)
+            with suppress(RuntimeError):  # the cockpit has been left
+                loop.call_soon_threadsafe(self._tell_absent, spec, found, context=context)
+
+        Thread(target=look, name="absent", daemon=True).start()
+
+    def _tell_absent(self, spec: JobSpec, found: tuple[str, ...]) -> None:
         if spec is self._judged.spec:
             self._absent = found
             self._draw()
