@@ -18,17 +18,17 @@ from cockpit.backends.slurm.mapping import (
     rules,
     running,
 )
-from cockpit.backends.slurm.mapping.cluster import NO_DETAILS, Everything, shards_per_card
+from cockpit.backends.slurm.mapping.cluster import Everything, shards_per_card
 from cockpit.backends.slurm.mapping.jobs import Listed
 from cockpit.backends.slurm.mapping.records import settings
+from cockpit.backends.slurm.mapping.untold import NOTHING_KNOWN, Known
 from cockpit.backends.slurm.wire.answers import Answers
 from cockpit.backends.slurm.wire.calls import Failed, Printed
 from cockpit.errors import CockpitError
 from cockpit.model.accounts import Accounts
 from cockpit.model.cluster import Cluster, PriorityFlag, Reservation
-from cockpit.model.ids import JobId, Millis, NodeName
+from cockpit.model.ids import Millis
 from cockpit.model.jobdetail import StepRow
-from cockpit.model.node import Allocation
 from cockpit.model.priority import Breakdown
 
 T = TypeVar("T")
@@ -94,7 +94,7 @@ class Reading:
         """When jobs were last listed."""
         return self._answers.given_at(listing.command(self._fields))
 
-    async def details(self) -> Mapping[JobId, Mapping[NodeName, Allocation]]:
+    async def details(self) -> Known:
         gres = {each.node.name: each.gres for each in await self.nodes(self.manners.settings)}
         printed = await self._answers.ask(placements.DETAIL, self.manners.details)
         return self._once("details", printed, lambda: placements.details(printed.stdout, gres))
@@ -231,7 +231,7 @@ class Reading:
             accounts=await self.accounts(),
             shares=await self.shares(),
             reservations=await self.reservations(),
-            details=await self.details() if closely else NO_DETAILS,
+            details=await self.details() if closely else NOTHING_KNOWN,
         )
         if PriorityFlag.NO_NORMAL_ALL not in found.rules.priority.flags:
             return found

@@ -10,19 +10,18 @@ from msgspec.structs import replace
 from cockpit.backends.slurm.mapping.accounts import Shared, usage
 from cockpit.backends.slurm.mapping.jobs import Listed
 from cockpit.backends.slurm.mapping.nodes import Seen
-from cockpit.backends.slurm.mapping.placements import held_by_others, placed, unclaimed
+from cockpit.backends.slurm.mapping.placements import placed
+from cockpit.backends.slurm.mapping.untold import NOTHING_KNOWN, Known, Untold
 from cockpit.engine.state import ClusterState
 from cockpit.model.accounts import Accounts, assoc_key
 from cockpit.model.cluster import Cluster, Reservation
-from cockpit.model.ids import JobId, Millis, NodeName, task_of
+from cockpit.model.ids import JobId, Millis, task_of
 from cockpit.model.job import Job, JobState
-from cockpit.model.node import Allocation
 
 NEVER = "a dependency that never comes true"
 """Whose job never starts is held back by it: to the core it is as if it were not there."""
 PLANNED_TASKS = 1000
 """Of the tasks of an array that wait and are alike so many are planned: more than Slurm's own backfill looks at."""
-NO_DETAILS: Mapping[JobId, Mapping[NodeName, Allocation]] = {}
 NO_FACTORS: Mapping[int, int] = {}
 
 
@@ -36,7 +35,7 @@ class Everything(NamedTuple):
     accounts: Accounts = Accounts()
     shares: tuple[Shared, ...] = ()
     reservations: tuple[Reservation, ...] = ()
-    details: Mapping[JobId, Mapping[NodeName, Allocation]] = NO_DETAILS
+    details: Known = NOTHING_KNOWN
     counted_at: Millis | None = None
     """When the cluster last counted ages and usage; None: just now."""
     site_factors: Mapping[int, int] = NO_FACTORS
@@ -52,9 +51,9 @@ def state(everything: Everything, *, as_ranked: bool) -> ClusterState:
         tasks = list(each.each(PLANNED_TASKS if as_ranked else None))
         listed += tasks
         ranks |= dict.fromkeys((job.id for job in tasks), each.priority if as_ranked else None)
-    left = unclaimed(everything.nodes, everything.details)
+    untold = Untold(everything.nodes, everything.details)
     named = _with_site_factors(_bounded(listed), everything.site_factors)
-    jobs = list(placed(named, nodes, everything.details, left))
+    jobs = placed(named, nodes, everything.details, untold)
     counted_at = everything.counted_at or everything.at
     return ClusterState(
         seq=1,
@@ -65,7 +64,7 @@ def state(everything: Everything, *, as_ranked: bool) -> ClusterState:
         cluster=everything.rules,
         accounts=everything.accounts if assoc_key("root") in everything.accounts.associations else Accounts(),
         reservations={each.name: each for each in everything.reservations},
-        others=held_by_others(left) if everything.details else {},
+        others=untold.others() if everything.details else {},
         usage=usage(everything.shares),
         usage_at=counted_at,
         usage_reset_at=counted_at,
