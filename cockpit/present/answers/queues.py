@@ -25,10 +25,10 @@ def queue_answer(
     columns: int,
     *,
     brief: bool = False,
-    hint: str = NO_TREE,
+    takes_tree: bool = True,
 ) -> Iterator[Line]:
     """Harmless lines. `rows`: all queues; `keys`: of actions by id. `brief`: three lines, of signs the last.
-    `hint`: of where there is no quota tree; empty where there cannot be one."""
+    `takes_tree`: there could be a quota tree."""
     where = "queue" if row.kind is QueueKind.QUOTA else str(row.kind)
     title = safe(row.path) if row.kind is QueueKind.QUOTA else queue_title(row)
     left = line(Span(f"{where} {title}", ACCENT), Span(f"  {_verdict(row, context)}", STRONG))
@@ -39,8 +39,8 @@ def queue_answer(
     if brief and any(each.kind is QueueKind.QUOTA for each in rows):
         yield line(Span(f"{INDENT}signs  ", MUTED), *legend_line())
     if row.kind is not QueueKind.QUOTA:
-        if hint and not any(each.kind is QueueKind.QUOTA for each in rows):
-            yield line(Span(f"{INDENT}{hint}", MUTED))
+        if takes_tree and not any(each.kind is QueueKind.QUOTA for each in rows):
+            yield line(Span(f"{INDENT}{NO_TREE}", MUTED))
         return
     if lent := ", ".join(_lent(row)):
         yield line(Span(f"{INDENT}lends     ", MUTED), f"{lent}, and gets it back as soon as its jobs ask for it")

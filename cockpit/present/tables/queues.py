@@ -193,13 +193,12 @@ QUEUES: Final = Table(
     ),
 )
 
-NO_TREE: Final = "No quota tree: nobody is bound by one. An administrator applies it with: cockpit quota apply FILE"
 NEVER_A_TREE: Final = "No quota tree: this cluster has a scheduler of its own, which knows none."
 QUOTA: Final = Table(
     name="quota",
     identity=("path",),
     help="The quota tree: what each node holds, is guaranteed, may hold at most, and borrows",
-    empty=NO_TREE,
+    empty="No quota tree: nobody is bound by one. An administrator applies it with: cockpit quota apply FILE",
     columns=(
         Column(
             "queue",

@@ -9,7 +9,7 @@ from cockpit.present.answers.accounts import first_account_lines, place_answer
 from cockpit.present.answers.cards import card_answer, legend, totals
 from cockpit.present.answers.clusters import cluster_answer
 from cockpit.present.answers.nodes import node_answer
-from cockpit.present.answers.queues import NO_TREE, legend_line, queue_answer
+from cockpit.present.answers.queues import legend_line, queue_answer
 from cockpit.present.cells.catalogue import entry_answer, no_entries_lines
 from cockpit.present.cells.spending import spending_answer
 from cockpit.present.first_sight import empty_lines, no_cards_lines
@@ -95,8 +95,8 @@ class Telling(Typing):
         row, size = self.queue_under_cursor(), self.query_one("#answer").size
         if row is not None:
             rows, brief = self.app.queue_rows.rows(), size.height <= LEAST_PANEL
-            hint = "" if self.app.announces else NO_TREE
-            yield from queue_answer(row, rows, self.app.context(), self._keys(), size.width, brief=brief, hint=hint)
+            takes, context = not self.app.backend.takes_scripts, self.app.context()
+            yield from queue_answer(row, rows, context, self._keys(), size.width, brief=brief, takes_tree=takes)
 
     def _entry_answer(self) -> Iterator[Line]:
         row = self.app.entry_under_cursor()
