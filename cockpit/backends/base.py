@@ -113,6 +113,11 @@ class Backend(Protocol):
         """It is acted on by commands of its own, so that `direct` does something."""
         ...
 
+    @property
+    def reads_this_disk(self) -> bool:
+        """Its jobs see the folders of this machine."""
+        ...
+
     async def written(self, spec: JobSpec) -> Shown | None:
         """What would submit the job; None: the cluster is cockpit's own, which starts it as `launch.plan` says. Raises
         `RequestRefused` as `submit` would."""

@@ -48,6 +48,10 @@ class Blocking(Verbs, Generic[Wrapped]):
     def takes_scripts(self) -> bool:
         return self.backend.takes_scripts
 
+    @property
+    def reads_this_disk(self) -> bool:
+        return self.backend.reads_this_disk
+
     async def written(self, spec: JobSpec) -> Shown | None:
         return self._run(self.backend.written(spec))
 

@@ -60,6 +60,10 @@ class Verbs(ABC):
     def takes_scripts(self) -> bool:
         return False
 
+    @property
+    def reads_this_disk(self) -> bool:
+        return False
+
     async def written(self, spec: JobSpec) -> Shown | None:
         del spec
         return None

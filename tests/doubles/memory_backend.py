@@ -65,6 +65,7 @@ class MemoryBackend:
         self.asked: list[tuple[object, ...]] = []
         self.closed = False
         self.takes_scripts = False
+        self.reads_this_disk = False
 
     async def snapshot(self) -> Snapshot:
         jobs = {each.job.id: each.job for each in self.details.values()}

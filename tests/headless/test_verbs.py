@@ -102,7 +102,7 @@ def test_submit_tells_of_folders_that_are_not_there_before_the_job_has_waited_fo
         image = f"tar:{tmp_path}/none.tar"
         return [JobSpec(name="one", command="true", output=folder, algorithm=code, datasets=(lost, below), image=image)]
 
-    desk.read_jobs = read
+    desk.read_jobs, desk.backend.reads_this_disk = read, True
     done = desk("submit", "-", stdin=b"x")
     later = "is not there now; the job fails if it is not when it starts"
     assert done.err.splitlines() == [
@@ -111,10 +111,8 @@ def test_submit_tells_of_folders_that_are_not_there_before_the_job_has_waited_fo
         f"stdin: image: {tmp_path}/none.tar {later}",
     ]
     assert done.lines == ["submitted one as 100"]
-    desk.backend.takes_scripts = True
+    desk.backend.reads_this_disk = False
     assert desk("submit", "-", stdin=b"x").err == ""
-    desk.backend.takes_scripts = False
-    assert desk("-c", "demo", "submit", "-", stdin=b"x").err == ""
 
 
 def test_submit_held(desk: Desk) -> None:

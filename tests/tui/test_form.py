@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from cockpit.backends.demo.backend import DemoBackend
 from cockpit.model.catalogue import DatasetEntry, EntryChange
 from cockpit.model.ids import JobId
 from cockpit.model.reasons import Held
@@ -31,8 +32,11 @@ async def test_a_new_job_is_foretold_and_submitted() -> None:
 
 
 @pytest.mark.req("UI-08", "JT-06")
-async def test_a_folder_that_is_not_there_is_told_of_and_hinders_nothing(tmp_path: Path) -> None:
-    async with the_lab(pace=None) as lab:
+async def test_a_folder_that_is_not_there_is_told_of_and_hinders_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(DemoBackend, "reads_this_disk", True)
+    async with the_lab() as lab:
         await lab.cockpit.press("n").sees(READY).type("mine").press("Down").type("true").press("Down")
         await lab.cockpit.type(f"{tmp_path}/lost").sees("algorithm:", "is not there now", "submit   Starts now.")
         (tmp_path / "lost").mkdir()

@@ -42,6 +42,10 @@ class LocalBackend(Verbs):
         self._again = again or connect
         self._channel: Channel | None = None
 
+    @property
+    def reads_this_disk(self) -> bool:
+        return True
+
     async def jobs(self, *, ended: bool = False) -> JobRows:
         return pages.rows_of_all(self._open().stream("jobs", pages.JobsArgs(ended, brief=True)))
 

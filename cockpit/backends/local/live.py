@@ -60,6 +60,10 @@ class LiveBackend(Verbs):
         self._keeper = Keeper(dialler, now, random, patience or Patience())
 
     @property
+    def reads_this_disk(self) -> bool:
+        return True
+
+    @property
     def connection(self) -> Connection:
         """As of now."""
         return self._keeper.connection

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import msgspec
 
-from cockpit.config.clusternames import DEMO
 from cockpit.errors import RequestRefused, SpecErrors
 from cockpit.headless.absent import absent
 from cockpit.headless.arguments import Verb, conditions
@@ -50,9 +49,8 @@ async def run(call: Call) -> int:
         specs = [msgspec.structs.replace(spec, hold=True) for spec in specs]
     if more := call.args.dependency:
         specs = [msgspec.structs.replace(spec, dependencies=(*spec.dependencies, *more)) for spec in specs]
-    runs_here = not call.backend.takes_scripts and call.args.cluster != DEMO
     for spec, place in zip(specs, places, strict=True):
-        for warning in (*warnings(spec), *(absent(spec) if runs_here else ())):
+        for warning in (*warnings(spec), *(absent(spec) if call.backend.reads_this_disk else ())):
             call.streams.say(f"{place}: {safe(warning)}")
     call.streams.hint(f"submitting {counted(len(specs) + len(scripts), 'job')} …")
     try:

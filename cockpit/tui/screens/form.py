@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from contextlib import suppress
-from contextvars import copy_context
 from pathlib import Path
-from threading import Thread
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
@@ -30,6 +26,7 @@ from cockpit.present.safe import safe
 from cockpit.present.spans import ACCENT, MUTED, Line, Span, hung, line
 from cockpit.present.tables.catalogue import means_text
 from cockpit.present.units import counted
+from cockpit.tui.beside import beside
 from cockpit.tui.bringing import job_of, jobs_in
 from cockpit.tui.face import Face
 from cockpit.tui.screens.confirm import Confirm
@@ -202,8 +199,8 @@ class FormScreen(ModalScreen[None]):
         spec = self._judged.spec
         if spec is not None:
             self.run_worker(self._ask_start(spec), group="start", exclusive=True)
-            if self.app.pace is None and not self.app.backend.takes_scripts:
-                self._look_for_absent(spec)
+            if self.app.backend.reads_this_disk:
+                beside(lambda: absent(spec), lambda found: self._tell_absent(spec, found))
 
     async def _ask_written(self, spec: JobSpec) -> None:
         handed: Shown | RequestRefused | None
@@ -214,17 +211,6 @@ class FormScreen(ModalScreen[None]):
         if spec is self._judged.spec:
             self._handed = handed
             self._draw()
-
-    def _look_for_absent(self, spec: JobSpec) -> None:
-        """In a thread that nobody waits for, also not on leaving: a file system may hang."""
-        loop, context = asyncio.get_running_loop(), copy_context()
-
-        def look() -> None:
-            found = absent(spec)
-            with suppress(RuntimeError):  # the cockpit has been left
-                loop.call_soon_threadsafe(self._tell_absent, spec, found, context=context)
-
-        Thread(target=look, name="absent", daemon=True).start()
 
     def _tell_absent(self, spec: JobSpec, found: tuple[str, ...]) -> None:
         if spec is self._judged.spec:
