@@ -77,3 +77,13 @@ def test_tensorboard_shows_a_run_for_each_task_until_it_is_stopped(user: Cockpit
     assert user.ok("tensorboard", f"{batch}_1").strip() == address
     assert b"TensorBoard is stopped" in user.run("tensorboard", batch, "--stop").stderr
     assert b"no TensorBoard of it runs" in user.run("tensorboard", batch, "--stop").stderr
+
+
+@pytest.mark.req("JT-06")
+def test_a_folder_that_is_not_there_is_told_of_by_the_engine_of_this_machine_and_by_no_demo(user: CockpitUser) -> None:
+    told = "algorithm: {} is not there now; the job fails if it is not when it starts"
+    file = user.job("true", algorithm={"path": "./lost"}, hold=True)
+    asked = user.run("submit", str(file))
+    assert (asked.returncode, told.format(user.work / "lost") in asked.stderr.decode()) == (0, True)
+    assert user.run("demo", "--headless", "submit", str(file)).stderr == b""
+    assert user.run("-c", "demo", "submit", str(file)).stderr == b""
