@@ -139,8 +139,7 @@ class Replay:
             return
         self._room = None
         for part in job.attempt.placement:
-            for body in decide.replica_ended(self.machine, ReplicaId(job_id, 1, part.rank), _WELL, self._now):
-                self._tell(body)
+            self._tell(*decide.replica_ended(self.machine, ReplicaId(job_id, 1, part.rank), _WELL, self._now))
         self._tell(events.JobArchived(job_id))
 
     def _look(self, for_the_sake_of: JobId | None = None) -> None:
@@ -165,9 +164,10 @@ class Replay:
         self._plan = plan = self._planned(snapshot, room)
         if plan.starts:
             for placed in decide.placed(machine, plan):
-                self._tell(placed)
                 if isinstance(placed, events.JobPlaced):
                     self._start(placed)
+                else:
+                    self._tell(placed)
         self._room = plan.round.index
         self._looked_at = machine.state.seq
 
@@ -191,21 +191,21 @@ class Replay:
             self._now = now
 
     def _start(self, placed: events.JobPlaced) -> None:
-        job = placed.job
-        for part in placed.placement:
-            for body in decide.replica_started(self.machine, ReplicaId(job, placed.attempt, part.rank), ""):
-                self._tell(body)
+        job, number = placed.job, placed.attempt
+        self._tell(placed, *[events.ReplicaStarted(job, number, part.rank) for part in placed.placement])
         self._waiting -= 1
         tie = len(self.started_at) if self._ties.ends_in_order_of_start else job
         self.started_at[job] = self._now
         heappush(self._ends, (Millis(self._now + self._runs_ms[job]), tie, job))
 
-    def _tell(self, body: events.EventBody) -> None:
-        machine = self.machine
-        seq = machine.state.seq + 1
-        machine.follow(events.EventRecord(seq=seq, at=self._now, actor="replay", origin="replay", body=body))
-        if self.told is not None:
-            self.told(body, self._now)
+    def _tell(self, *bodies: events.EventBody) -> None:
+        machine, now, told = self.machine, self._now, self.told
+        seq = machine.state.seq
+        for body in bodies:
+            seq += 1
+            machine.follow(events.EventRecord(seq=seq, at=now, actor="replay", origin="replay", body=body))
+            if told is not None:
+                told(body, now)
 
 
 def _has_room(room: Index, job: Job) -> bool:
