@@ -20,7 +20,7 @@ from cockpit.model.attempt import BELOW_MIN_CAUSES, EndCause, ExitStatus
 from cockpit.model.events import EventBody, HoldEndCause
 from cockpit.model.fleet import member_of
 from cockpit.model.ids import Millis
-from cockpit.model.job import ERROR, OCCUPYING, QUEUED, SUCCEEDED, Job, JobState
+from cockpit.model.job import ERROR, EXPIRED, OCCUPYING, QUEUED, SUCCEEDED, Job, JobState
 from cockpit.model.node import NodeState
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.rules.bounds import GRACE_SECONDS, LABEL_LENGTH, WINDOW_SECONDS
@@ -43,7 +43,7 @@ _BY_ITSELF: Final = EndCause.EXIT
 _END_STATES = {
     EndCause.STOP: JobState.STOPPED,
     EndCause.PREEMPTED: JobState.STOPPED,
-    EndCause.TIME_LIMIT: JobState.EXPIRED,
+    EndCause.TIME_LIMIT: EXPIRED,
     EndCause.FAULT: ERROR,
     EndCause.SLOW: ERROR,
 }
@@ -264,9 +264,9 @@ def _job_ended(job: Job, exits: Sequence[tuple[int, ExitStatus]], now: Millis, h
     failed = not decisive.ok
     cause = job.ending.cause if job.ending is not None else _cause_of(job, decisive)
     state = _END_STATES.get(cause) or (ERROR if failed else SUCCEEDED)
-    if state is JobState.EXPIRED and not _ever_started(job):
+    if state is EXPIRED and not _ever_started(job):
         state = ERROR
-    kept = job.spec.terminal and state in {ERROR, JobState.EXPIRED} and cause is not EndCause.START_FAILED
+    kept = job.spec.terminal and state in (ERROR, EXPIRED) and cause is not EndCause.START_FAILED
     window = job.spec.debug_hold.window_seconds or hold_seconds
     return events.JobEnded(job.id, state, cause, decisive, Millis(now + window * 1000) if kept else None)
 
@@ -337,7 +337,7 @@ def _not_kept(job: Job) -> Refusal:
 def _why_not_kept(job: Job) -> str:
     if not job.ended:
         return ""
-    if job.state in {ERROR, JobState.EXPIRED}:
+    if job.state in {ERROR, EXPIRED}:
         if not job.spec.terminal:
             return " It was submitted without `terminal: true`."
         return " Its container was not kept, or the hold is over."

@@ -37,6 +37,7 @@ RUNNING: Final = JobState.RUNNING
 SUSPENDED: Final = JobState.SUSPENDED
 SUCCEEDED: Final = JobState.SUCCEEDED
 ERROR: Final = JobState.ERROR
+EXPIRED: Final = JobState.EXPIRED
 """For what is done for every event: to look up an enumeration's member takes Python 3.11 ten times as long."""
 
 ENDED = frozenset({JobState.SUCCEEDED, JobState.ERROR, JobState.EXPIRED, JobState.STOPPED})

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.node import Allocation, Placement
@@ -19,7 +19,6 @@ from cockpit.sched.nodes.shelves import Shelves
 from cockpit.sched.request import RequestBook
 from cockpit.sched.rules.counters import Counters, Tally, tally_of_placed
 from cockpit.sched.rules.rulebook import Rulebook
-from cockpit.sched.shape import Shape
 from cockpit.sched.snapshot import Snapshot
 
 Located = tuple[tuple[int, Allocation], ...]
@@ -138,10 +137,10 @@ class Index:
         self._come(job, placement, end)
         self._measure()
 
-    def too_narrow_for(self, shape: Shape) -> bool:
-        """Whether no node has CPUs enough for any of the alternatives."""
+    def too_narrow_for(self, alternatives: Sequence[NodeSpec]) -> bool:
+        """Whether no node has CPUs enough for any of them."""
         widest = self.widest
-        return shape.specs[0].cpus > widest and all(spec.cpus > widest for spec in shape.specs[1:])
+        return alternatives[0].cpus > widest and all(spec.cpus > widest for spec in alternatives[1:])
 
     def tightest(self, kind: int, spec: NodeSpec, avoid: Collection[int] = ()) -> int | None:
         """Order of the node of the kind, not one to avoid, that has the CPUs and memory free and least more of them."""

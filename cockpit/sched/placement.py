@@ -120,7 +120,7 @@ def has_room(index: Index, shape: Shape) -> bool:
         return index.tightest(kind, shape.specs[0]) is not None
     if shape.helpers:
         return find(index, shape) is not None
-    if index.too_narrow_for(shape):
+    if index.too_narrow_for(shape.specs):
         return False
     return any(len(_choose(index, shape, spec, None, ())) == shape.nodes for spec in shape.specs)
 

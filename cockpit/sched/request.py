@@ -20,8 +20,8 @@ from cockpit.sched.shape import Shape, shape_of
 
 Bounds = MutableSequence[int]
 """By the number of a shape or request: the time limit, in seconds, from which on nothing of it is tried any more."""
-OPEN = 1 << 62
-"""Longer than any time limit."""
+OPEN = (1 << 30) - 1
+"""Longer than any time limit, and of those the largest that Python compares at once."""
 NO_SHAPE = 0
 _UNJUDGED = NotEvaluated()
 _Kin = tuple[int, int, "Request", int, int, bool]
@@ -80,6 +80,8 @@ class RequestBook:
     def __init__(self, rules: Rulebook) -> None:
         self.rules = rules
         self._judged: dict[object, Reason | None] = {}
+        self._shapes: dict[Shape, Shape] = {}
+        """One object each, by which they are quick to look up."""
         self._forget()
 
     def asks(self, entries: Sequence[Entry]) -> list[Ask]:
@@ -190,6 +192,7 @@ class RequestBook:
 
     def _made(self, job: Job, partition: str) -> Request:
         shape = shape_of(job.spec, partition)
+        shape = self._shapes.setdefault(shape, shape)
         refused = self._judgement(job, shape)
         if refused is not None:
             return Request(shape, refused=refused)

@@ -64,6 +64,9 @@ class Replay:
         self._policy, self._ties = policy, policy.ties
         self._arrivals = arrivals
         self._runs_ms = {arrival.submitted.job: arrival.runs_ms for arrival in arrivals}
+        limited = [each.submitted for each in arrivals if each.runs_ms == 1000 * each.submitted.spec.time_limit_seconds]
+        self._at_limit = {submitted.job for submitted in limited}
+        """Jobs that their time limit ends."""
         self._ends: list[tuple[Millis, int, JobId]] = []
         """A heap; at one moment in the order that the policy wants."""
         self._waiting = 0
@@ -82,10 +85,10 @@ class Replay:
 
     def moments(self) -> Iterator[int]:
         """Goes through the history moment by moment; how many jobs have ended so far."""
-        arrivals, ends, coming, count = self._arrivals, self._ends, 0, len(self._arrivals)
+        arrivals, ends, together = self._arrivals, self._ends, self._ties.one_cycle_a_moment
         next_at = arrivals[0].at if arrivals else _NEVER
-        ended = 0
-        while ends or next_at != _NEVER:
+        coming, count, ended = 0, len(arrivals), 0
+        while ends or coming < count:
             end_at = ends[0][0] if ends else _NEVER
             ends_first = end_at < next_at
             self._now = now = end_at if ends_first else next_at
@@ -93,21 +96,21 @@ class Replay:
             while next_at == now:
                 coming += 1
                 next_at = arrivals[coming].at if coming < count else _NEVER
-            if end_at != now and not self._ties.one_cycle_a_moment:
-                self._submit_each(arrivals[first:coming])
-            else:
+            if end_at == now or together:
                 ending = []
                 while ends and ends[0][0] == now:
                     ending.append(heappop(ends)[2])
                 self._moment(arrivals[first:coming], ending)
                 ended += len(ending)
+            else:
+                self._submit_each(arrivals[first:coming])
             yield ended
 
     def _moment(self, arriving: Sequence[Arrival], ending: Sequence[JobId]) -> None:
         ties = self._ties
         if ties.limits_free_at_once:
             for job in ending:
-                if self._runs_ms[job] == 1000 * self.machine.state.jobs[job].spec.time_limit_seconds:
+                if job in self._at_limit:
                     self._end(job)
         if ties.one_cycle_a_moment:
             for job in ending:
@@ -126,11 +129,12 @@ class Replay:
             self._submit_each(arriving)
 
     def _submit_each(self, arriving: Sequence[Arrival]) -> None:
+        only_what_fits = self._ties.only_what_fits_sets_off_a_cycle
         for arrival in arriving:
             submitted = arrival.submitted
             self._waiting += 1
             self._tell(submitted)
-            self._look(submitted.job if self._ties.only_what_fits_sets_off_a_cycle else None)
+            self._look(submitted.job if only_what_fits else None)
 
     def _end(self, job_id: JobId) -> None:
         """Nothing when it has ended already. Its record goes at once: nobody will ask, and logs are long."""
@@ -139,13 +143,14 @@ class Replay:
             return
         self._room = None
         for part in job.attempt.placement:
-            self._tell(*decide.replica_ended(self.machine, ReplicaId(job_id, 1, part.rank), _WELL, self._now))
+            for body in decide.replica_ended(self.machine, ReplicaId(job_id, 1, part.rank), _WELL, self._now):
+                self._tell(body)
         self._tell(events.JobArchived(job_id))
 
     def _look(self, for_the_sake_of: JobId | None = None) -> None:
         """Let the scheduler decide, if anybody can start; if for one arrival only, then if there is room for it."""
         machine = self.machine
-        if self._looked_at == machine.state.seq or not self._waiting:
+        if not self._waiting or self._looked_at == machine.state.seq:
             return
         if self._decays:
             self._let_usage_decay()
@@ -192,23 +197,25 @@ class Replay:
 
     def _start(self, placed: events.JobPlaced) -> None:
         job, number = placed.job, placed.attempt
-        self._tell(placed, *[events.ReplicaStarted(job, number, part.rank) for part in placed.placement])
+        self._tell(placed)
+        for part in placed.placement:
+            self._tell(events.ReplicaStarted(job, number, part.rank))
         self._waiting -= 1
         tie = len(self.started_at) if self._ties.ends_in_order_of_start else job
         self.started_at[job] = self._now
         heappush(self._ends, (Millis(self._now + self._runs_ms[job]), tie, job))
 
-    def _tell(self, *bodies: events.EventBody) -> None:
-        machine, now, told = self.machine, self._now, self.told
-        seq = machine.state.seq
-        for body in bodies:
-            seq += 1
-            machine.follow(events.EventRecord(seq=seq, at=now, actor="replay", origin="replay", body=body))
-            if told is not None:
-                told(body, now)
+    def _tell(self, body: events.EventBody) -> None:
+        machine = self.machine
+        seq = machine.state.seq + 1
+        machine.follow(events.EventRecord(seq=seq, at=self._now, actor="replay", origin="replay", body=body))
+        if self.told is not None:
+            self.told(body, self._now)
 
 
 def _has_room(room: Index, job: Job) -> bool:
+    if room.too_narrow_for(job.spec.specs):
+        return False
     if not job.partitions:
         return has_room(room, room.book.request(job, "").shape)
     return any(has_room(room, room.book.request(job, partition).shape) for partition in partitions_of(job))

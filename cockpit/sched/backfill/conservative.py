@@ -69,7 +69,7 @@ class Conservative:
 
     def place(self, index: Index, job: Job, shape: Shape) -> Found | Reason | None:
         """Room for the job now and for as long as it asks; else why not (None: no room), and its hole is reserved."""
-        if index.too_narrow_for(shape) and self._is_certain(index) and not shape.helpers:
+        if index.too_narrow_for(shape.specs) and self._is_certain(index) and not shape.helpers:
             self._put_off.append((index, job, shape))
             self.head = self.head or job.id
             return None

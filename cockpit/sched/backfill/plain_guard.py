@@ -111,16 +111,21 @@ def reserve_plainly(index: Index, now: Millis, head: JobId, shape: Shape, kind: 
 def _reserve_there(index: Index, now: Millis, head: JobId, shape: Shape) -> PlainGuard | None:
     """As `reserve_plainly`, on the only node that there is: where everybody else is, too."""
     room, (spec,) = index.rooms[0], shape.specs
-    cpus, memory_mib, wanted = room.cpus, room.memory_mib, spec.cpus
-    moment, has_room = now, False
-    for end, _, located in index.departures:
-        if end > moment:
-            if has_room:
-                break
-            moment = end
-        if located:
-            part = located[0][1]
+    cpus, memory_mib, wanted, least_memory = room.cpus, room.memory_mib, spec.cpus, spec.memory_mib
+    leaving = iter(index.departures)
+    for end, _, located in leaving:
+        for _, part in located:
             cpus += part.cpus
             memory_mib += part.memory_mib
-        has_room = cpus >= wanted and memory_mib >= spec.memory_mib
-    return PlainGuard(head, shape, moment, {0: (cpus, memory_mib)}, index.floor) if has_room else None
+        if cpus >= wanted and memory_mib >= least_memory:
+            moment = max(end, now)
+            break
+    else:
+        return None
+    for end, _, located in leaving:
+        if end > moment:
+            break
+        for _, part in located:
+            cpus += part.cpus
+            memory_mib += part.memory_mib
+    return PlainGuard(head, shape, moment, {0: (cpus, memory_mib)}, index.floor)
