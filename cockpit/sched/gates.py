@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
+import msgspec
 from msgspec.structs import replace
 
 from cockpit.model.accounts import AssocKey, Usage
@@ -30,20 +31,26 @@ Use = Mapping[Counter, int]
 NO_USE: Use = MappingProxyType({})
 
 
-class Gates:
+class Gates(msgspec.Struct):
     """Asked and told in the course of one pass; `counters` grow with what it starts."""
 
-    __slots__ = ("_bars", "_book", "_own", "_rules", "_snapshot", "_that_runs", "counters", "now")
+    _snapshot: Snapshot
+    _book: RequestBook
+    counters: Counters
+    """As of the pass's index."""
+    _bars: Bars
+    _own: bool = False
+    """Whether the counters are this pass's alone."""
+    _that_runs: dict[Counter, float] | None = None
+    """What it may still use, once that has been asked for."""
 
-    def __init__(self, snapshot: Snapshot, book: RequestBook, counters: Counters, bars: Bars) -> None:
-        self._snapshot, self._book, self._rules, self._bars = snapshot, book, book.rules, bars
-        self.now = snapshot.now
-        self._that_runs: dict[Counter, float] | None = None
-        """What it may still use, once that has been asked for."""
-        self.counters = counters
-        """As of the pass's index."""
-        self._own = False
-        """Whether the counters are this pass's alone."""
+    @property
+    def now(self) -> Millis:
+        return self._snapshot.now
+
+    @property
+    def _rules(self) -> Rulebook:
+        return self._book.rules
 
     def refusal(self, job: Job, partition: str) -> Reason | None:
         """The first rule that stops the job in that partition; None: only room can."""
@@ -80,7 +87,7 @@ class Gates:
         if not (request.party.running or request.party.budgets):
             return None
         limits = []
-        for amounts in self._rules.asked[request.shape]:
+        for amounts in self._book.rules.asked[request.shape]:
             limit = self.exceeded(request, amounts, free)
             if limit is None:
                 return None
@@ -92,13 +99,13 @@ class Gates:
         shape = request.shape
         if len(shape.specs) == 1 or not (request.party.running or request.party.budgets):
             return shape
-        each = zip(shape.specs, self._rules.asked[request.shape], strict=True)
+        each = zip(shape.specs, self._book.rules.asked[request.shape], strict=True)
         specs = tuple(spec for spec, amounts in each if self.exceeded(request, amounts, free) is None)
         return replace(shape, specs=specs)
 
     def alternatives(self, request: Request) -> Iterator[tuple[Shape, Amounts]]:
         """Each node spec by itself, with what a job of the request would hold by it."""
-        for spec, amounts in zip(request.shape.specs, self._rules.asked[request.shape], strict=True):
+        for spec, amounts in zip(request.shape.specs, self._book.rules.asked[request.shape], strict=True):
             yield replace(request.shape, specs=(spec,)), amounts
 
     def beside_quota(self, request: Request) -> Request:
@@ -117,7 +124,7 @@ class Gates:
 
     def stop(self, request: Request) -> Stop | None:
         """Of a request that did not pass: what keeps it from passing later, where that is one limit on what runs."""
-        asked = self._rules.asked[request.shape]
+        asked = self._book.rules.asked[request.shape]
         bound = self._beyond(request.party.running, asked[0]) if len(asked) == 1 else None
         if bound is None or bound.limit == QUOTA:  # what others have borrowed they may have to give back
             return None
@@ -130,13 +137,13 @@ class Gates:
     def amounts(self, found: Found, shape: Shape) -> Amounts:
         """What a job would hold by the placement found for it, running and billed."""
         if not (shape.exclusive or shape.specs[found.spec_index].card_milli):
-            return self._rules.asked[shape][found.spec_index]
+            return self._book.rules.asked[shape][found.spec_index]
         amounts = held(found.placement, self._snapshot.nodes)
         return self._rules.billed(amounts, shape.partition) | {JOBS: ONE}
 
     def may_count(self, job: Job) -> bool:
         """Whether there may be a limit to which the job counts."""
-        return self._rules.binding or job.array is not None
+        return self._book.rules.binding or job.array is not None
 
     def started(self, job: Job, partition: str, amounts: Amounts) -> Sequence[int]:
         """The pass starts the job: it counts from here. Numbers of requests known to be stopped by that."""

@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.node import Allocation, Placement
 from cockpit.sched.decisions import Reserved
@@ -19,16 +21,16 @@ Free = dict[int, tuple[int, int]]
 """CPUs and memory by order of node."""
 
 
-class PlainGuard:
+class PlainGuard(msgspec.Struct):
     """As `reservation.Guard`."""
 
-    __slots__ = ("_floor", "_free", "_reserved", "head", "reserved_at", "shape")
-
-    def __init__(self, head: JobId, shape: Shape, reserved_at: Millis, free: Free, floor: Floor) -> None:
-        """`free`: of the nodes that hold the head at its moment, what is free on them then."""
-        self.head, self.shape, self.reserved_at = head, shape, reserved_at
-        self._free, self._floor = free, floor
-        self._reserved: frozenset[int] | None = None
+    head: JobId
+    shape: Shape
+    reserved_at: Millis
+    _free: Free
+    """Of the nodes that hold the head at its moment, what is free on them then."""
+    _floor: Floor
+    _reserved: frozenset[int] | None = None
 
     def admits(self, _job: JobId, end: Millis, placement: Placement) -> bool:
         """Whether the head still has its room if a job holds this placement until `end`."""

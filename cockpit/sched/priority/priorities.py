@@ -11,6 +11,7 @@ from itertools import repeat
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+import msgspec
 from msgspec.structs import replace
 
 from cockpit.model.cluster import PriorityFlag, PriorityKind
@@ -33,24 +34,24 @@ FEW = 500
 """So many entries are counted one by one before numpy is imported."""
 
 
-class PriorityTable:
+class PriorityTable(msgspec.Struct):
     """Priorities as of one snapshot."""
 
-    __slots__ = ("_order", "columns", "highest", "measure", "snapshot", "standing")
+    snapshot: Snapshot
+    measure: Measure | None
+    """None: in order of submission (`priority/basic`)."""
+    _order: Sequence[Entry] | None = None
+    """None: that of submission, and nobody has asked for it."""
+    columns: Columns | None = None
+    """For the next table alone; they follow the queue."""
+    standing: StandingQueue | None = None
+    """The queue itself, where that is the order. For the next table alone too."""
 
-    def __init__(self, snapshot: Snapshot, measure: Measure | None, order: Sequence[Entry] | None = None) -> None:
-        """`order`: None for that of submission."""
-        self.snapshot = snapshot
-        self.measure = measure
-        """None: in order of submission (`priority/basic`)."""
-        self._order = order
-        self.columns: Columns | None = None
-        """For the next table alone; they follow the queue."""
-        self.standing: StandingQueue | None = None
-        """The queue itself, where that is the order. For the next table alone too."""
-        self.highest: Highest = _FELL_NEVER
-        if measure is not None and _only_increments(measure.scale):
-            self.highest = snapshot.highest
+    @property
+    def highest(self) -> Highest:
+        """Below which no priority falls."""
+        only_increments = self.measure is not None and _only_increments(self.measure.scale)
+        return self.snapshot.highest if only_increments else _FELL_NEVER
 
     @property
     def order(self) -> Sequence[Entry]:
@@ -74,16 +75,16 @@ class PriorityTable:
 def prioritised(snapshot: Snapshot, table: PriorityTable | None = None) -> PriorityTable:
     """The table of this snapshot. `table` is the last one or None: it saves work and changes nothing."""
     if snapshot.cluster.priority.kind is _BASIC:
-        fresh = PriorityTable(snapshot, None)
-        if not snapshot.cluster.partitions or all(each.priority_tier == 1 for each in snapshot.cluster.partitions):
-            fresh.standing = table.standing if table is not None and table.standing is not None else StandingQueue()
-        return fresh
+        standing = table.standing if table is not None else None
+        if snapshot.cluster.partitions and any(each.priority_tier != 1 for each in snapshot.cluster.partitions):
+            standing = None
+        elif standing is None:
+            standing = StandingQueue()
+        return PriorityTable(snapshot, None, standing=standing)
     measure = _measure(snapshot, table)
     columns = _columns(snapshot, measure.scale, table)
     order, _ = _ranked(snapshot, measure, columns)
-    fresh = PriorityTable(snapshot, measure, order)
-    fresh.columns = columns
-    return fresh
+    return PriorityTable(snapshot, measure, order, columns)
 
 
 def highest(snapshot: Snapshot) -> dict[JobId, dict[str, int]]:
