@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Self
 
+import msgspec
 from msgspec.structs import replace
 
 from cockpit.model.cluster import Backfill
@@ -22,22 +23,21 @@ InTheWay = Mapping[tuple[JobId, str], WouldDelay]
 """By job and partition."""
 
 
-class InOrder:
+class InOrder(msgspec.Struct):
     """One pass in which nothing passes the first job that waits for room."""
 
-    __slots__ = ("_backfill", "_fit", "_guard", "_guarded", "_now", "_promised", "guarded", "head")
-
-    def __init__(self, now: Millis, backfill: Backfill, fit: Fit | None) -> None:
-        self.head: JobId | None = None
-        """The first job that waits for room."""
-        self.guarded = False
-        """Whether some job has its reservation."""
-        self._guard: AnyGuard | None = None
-        self._promised: Index | None = None
-        """As things stood when a reservation became certain that nobody has asked for yet."""
-        self._guarded: tuple[Job, Shape] | None = None
-        """Whose reservation it is, and what it was tried as; None: no job has one."""
-        self._now, self._backfill, self._fit = now, backfill, fit
+    _now: Millis
+    _backfill: Backfill
+    _fit: Fit | None
+    head: JobId | None = None
+    """The first job that waits for room."""
+    guarded: bool = False
+    """Whether some job has its reservation."""
+    _guard: AnyGuard | None = None
+    _promised: Index | None = None
+    """As things stood when a reservation became certain that nobody has asked for yet."""
+    _guarded: tuple[Job, Shape] | None = None
+    """Whose reservation it is, and what it was tried as; None: no job has one."""
 
     @property
     def guard(self) -> AnyGuard | None:
@@ -123,10 +123,7 @@ class InOrder:
 
     def resumed(self, now: Millis) -> Self:
         """The same line at a later moment; what happens then leaves this one as it is."""
-        fresh = type(self)(now, self._backfill, self._fit)
-        fresh.head, fresh.guarded, fresh._guarded = self.head, self.guarded, self._guarded  # noqa: SLF001 - of its own kind
-        fresh._guard, fresh._promised = self._guard, self._promised  # noqa: SLF001 - of its own kind
-        return fresh
+        return replace(self, _now=now)
 
     def in_the_way(self, _index: Index) -> InTheWay:
         """Whom a job would delay, where that is not the same for all of its shape."""
@@ -143,8 +140,6 @@ class InOrder:
 
 class Easy(InOrder):
     """One pass in which others may pass the head as long as its reservation holds."""
-
-    __slots__ = ()
 
     def beside_head(self, index: Index, job: Job, shape: Shape, found: Found) -> Found | Reason:
         guard = self.guard if self._promised is not None else self._guard
