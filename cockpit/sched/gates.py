@@ -10,6 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from cockpit.model.accounts import AssocKey, Usage
+from cockpit.model.ids import Millis
 from cockpit.model.job import OCCUPYING, Job
 from cockpit.model.reasons import ArrayFull, Limit, LimitReached, NoQueue, QuotaFull, QuotaMaxJobs, Reason
 from cockpit.sched.alternatives import none_of
@@ -21,6 +22,7 @@ from cockpit.sched.rules.amounts import ONE, Amounts, held, thousandths
 from cockpit.sched.rules.counters import Counters, Tally, counts, of_array, tally
 from cockpit.sched.rules.limits import JOBS, WALL, Budget, Counter, Running
 from cockpit.sched.rules.quotas import NO_LEAF, QUOTA
+from cockpit.sched.rules.rulebook import Rulebook
 from cockpit.sched.rules.stops import Stop
 from cockpit.sched.rules.tres import BILLING
 from cockpit.sched.shape import Shape
