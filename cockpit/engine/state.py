@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import msgspec
+from dataclasses import dataclass, field
 
 from cockpit.model.accounts import Accounts, AssocKey, Usage
 from cockpit.model.catalogue import AnyEntry, EntryKey
@@ -17,38 +17,42 @@ STATE_VERSION = 2
 than it did: 2, since when jobs count their age."""
 
 
-class ClusterState(msgspec.Struct, kw_only=True):
+_BEFORE_ALL = Millis(0)
+
+
+@dataclass(slots=True, kw_only=True)  # every event writes to it, which takes a Struct five times as long
+class ClusterState:
     """Plain data: a snapshot is its encoding, and nothing in it is derived from something else in it."""
 
     version: int = STATE_VERSION
     seq: int = 0
     """Sequence number of the last event applied."""
-    at: Millis = Millis(0)
+    at: Millis = _BEFORE_ALL
     """When that was: the engine's clock never begins before it."""
     last_job_id: int = 0
-    nodes: dict[NodeName, Node] = {}
-    jobs: dict[JobId, Job] = {}
+    nodes: dict[NodeName, Node] = field(default_factory=dict)
+    jobs: dict[JobId, Job] = field(default_factory=dict)
     """Live, held and just ended jobs, in order of submission."""
-    cluster: Cluster = Cluster()
-    accounts: Accounts = Accounts()
-    catalogue: dict[EntryKey, AnyEntry] = {}
+    cluster: Cluster = field(default_factory=Cluster)
+    accounts: Accounts = field(default_factory=Accounts)
+    catalogue: dict[EntryKey, AnyEntry] = field(default_factory=dict)
     """Replaced, never changed in place."""
-    reservations: dict[str, Reservation] = {}
+    reservations: dict[str, Reservation] = field(default_factory=dict)
     quota: QuotaTree | None = None
-    queues_since: dict[str, Millis] = {}
+    queues_since: dict[str, Millis] = field(default_factory=dict)
     """Since when each node of the quota tree is there, by path."""
-    usage: dict[AssocKey, Usage] = {}
+    usage: dict[AssocKey, Usage] = field(default_factory=dict)
     """By association, accounts included: what is below them is in it. Replaced, never changed in place."""
-    qos_usage: dict[str, Usage] = {}
-    usage_at: Millis = Millis(0)
+    qos_usage: dict[str, Usage] = field(default_factory=dict)
+    usage_at: Millis = _BEFORE_ALL
     """The last pass over usage: ages count to this moment."""
-    usage_reset_at: Millis = Millis(0)
+    usage_reset_at: Millis = _BEFORE_ALL
     """When usage last fell to nothing, or its first period began; 0: before the first pass."""
-    highest: dict[JobId, dict[str, int]] = {}
+    highest: dict[JobId, dict[str, int]] = field(default_factory=dict)
     """Under INCREMENT_ONLY: by queued job and partition, the priority that it had. Replaced, never changed in place."""
-    others: dict[str, tuple[Placement, ...]] = {}
+    others: dict[str, tuple[Placement, ...]] = field(default_factory=dict)
     """On a fleet, by member: what jobs hold that it has not from here. Replaced, never changed in place."""
-    freed_at: dict[str, Millis] = {}
+    freed_at: dict[str, Millis] = field(default_factory=dict)
     """On a fleet, by member: when something last came free there. Replaced, never changed in place."""
-    failed_tasks: dict[JobId, JobId] = {}
+    failed_tasks: dict[JobId, JobId] = field(default_factory=dict)
     """By array, while any task of it is here: a task that did not succeed. It may have left the live state already."""

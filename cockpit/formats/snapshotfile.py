@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 
 import msgspec
@@ -50,7 +51,7 @@ class _Version(msgspec.Struct):
 def without_secrets(state: ClusterState) -> ClusterState:
     """The same cluster; values of jobs' environments whose names say that they are secret are gone."""
     jobs = {job.id: replace(job, spec=_without_secrets(job.spec)) for job in state.jobs.values()}
-    return replace(state, jobs=jobs)
+    return dataclasses.replace(state, jobs=jobs)
 
 
 def _without_secrets(spec: JobSpec) -> JobSpec:
