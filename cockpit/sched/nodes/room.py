@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 
 import msgspec
 
@@ -35,7 +35,8 @@ class Room(msgspec.Struct, frozen=True, gc=False):
     """Position of the node in the cluster; breaks ties."""
     kind: int
     """Number of the node's kind in the index."""
-    tenants: Mapping[JobId, Allocation]
+    tenants: dict[JobId, Allocation]
+    """Never changed."""
     cpus: int
     memory_mib: int
     idle: tuple[int, ...]
@@ -45,7 +46,8 @@ class Room(msgspec.Struct, frozen=True, gc=False):
 
     def having(self, job: JobId, part: Allocation) -> Room:
         """With one more tenant."""
-        tenants = {**self.tenants, job: part}
+        tenants = self.tenants.copy()
+        tenants[job] = part
         idle, holes = self.idle, self.holes
         if part.slices:
             taken = {piece.card for piece in part.slices if piece.slot is None}
@@ -58,7 +60,7 @@ class Room(msgspec.Struct, frozen=True, gc=False):
 
     def left_by(self, job: JobId) -> Room:
         """Without one of its tenants."""
-        tenants = {**self.tenants}
+        tenants = self.tenants.copy()
         part = tenants.pop(job)
         idle, holes = self.idle, self.holes
         if part.slices:
