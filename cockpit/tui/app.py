@@ -27,6 +27,7 @@ from cockpit.tui.face import HelpEntry
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from textual.driver import Driver
     from textual.screen import Screen
 
     from cockpit.backends.base import Backend
@@ -60,6 +61,14 @@ class CockpitApp(Acting, inherit_bindings=False):
         super().__init__(backend, outside)
         for key in {key for action in self.actions for key in action.keys}:
             self.bind(key, f"press('{key}')", show=False)
+
+    def get_driver_class(self) -> type[Driver]:
+        from textual.drivers.linux_driver import LinuxDriver
+
+        from cockpit.tui.driver import LastingDriver
+
+        found = super().get_driver_class()
+        return LastingDriver if found is LinuxDriver else found
 
     def get_default_screen(self) -> Screen[Any]:
         return self.main_screen

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from time import perf_counter
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ import pytest
 from cockpit.tui.widgets.table import CURSOR_SIGN
 from tests.doubles.feeder import Wish
 from tests.doubles.fence import FencedTerminal
-from tests.doubles.terminal import SECONDS
+from tests.doubles.terminal import SECONDS, Terminal
 from tests.e2e.cockpit_user import ROOT
 
 if TYPE_CHECKING:
@@ -83,5 +84,16 @@ def test_painting_can_be_left_to_textual():
 def test_a_terminal_that_is_gone_ends_the_app():
     with feeder(Wish(rows=200)) as terminal:
         terminal.paint_after(0, CURSOR_SIGN)
+        terminal.hang_up()
+        terminal.process.wait(timeout=60)
+
+
+@pytest.mark.real
+@pytest.mark.req("UI-50", "UI-12")
+def test_a_terminal_that_is_gone_while_one_is_in_a_shell_ends_the_demo():
+    with Terminal([sys.executable, "-m", "cockpit.cli", "demo"], {**os.environ, "PYTHONPATH": str(ROOT)}) as terminal:
+        terminal.until(lambda screen: "? help" in screen)
+        terminal.press("s")
+        terminal.until(lambda screen: "exit or Ctrl-D returns" in screen)
         terminal.hang_up()
         terminal.process.wait(timeout=60)
