@@ -5,10 +5,12 @@ from __future__ import annotations
 import fcntl
 import os
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 
 from cockpit.errors import StoreError
 from cockpit.formats.mountinfo import network_filesystem
+from cockpit.model.ids import replica_id_from_folder
 from cockpit.store.faults import store_errors
 
 _SETTING = "set `state_folder` in config.toml (or COCKPIT_STATE_FOLDER)"
@@ -58,10 +60,16 @@ class StateFolder:
         is_there = self.journal.exists()
         if is_there and self.journal.stat().st_size:
             return
+        for left in self._left_by_jobs():
+            what = "empty" if is_there else "missing"
+            raise StoreError(_WITHOUT_JOURNAL.format(journal=self.journal, what=what, left=left, folder=self.path))
+
+    def _left_by_jobs(self) -> Iterator[Path]:
+        """An engine that was killed may have left a container that it only tried containers with."""
         for room in (self.containers, self.logs, self.archive):
-            if room.exists() and (left := next(room.iterdir(), None)) is not None:
-                what = "empty" if is_there else "missing"
-                raise StoreError(_WITHOUT_JOURNAL.format(journal=self.journal, what=what, left=left, folder=self.path))
+            for left in room.iterdir() if room.exists() else ():
+                if room != self.containers or replica_id_from_folder(left.name) is not None:
+                    yield left
 
     def release(self) -> None:
         os.close(self._lock)

@@ -59,6 +59,13 @@ def test_what_jobs_left_without_its_journal_is_not_begun_anew_with(
     StateFolder.acquire(tmp_path).release()
 
 
+@pytest.mark.req("TR-01")
+def test_a_container_of_no_job_is_nothing_that_jobs_left(tmp_path: Path) -> None:
+    StateFolder.acquire(tmp_path).release()
+    (tmp_path / "containers" / "probe-abc").mkdir()
+    StateFolder.acquire(tmp_path).release()
+
+
 HOLD = """
 import sys
 from pathlib import Path
