@@ -103,8 +103,9 @@ class RequestBook:
         """What the job asks for in one of its partitions. Remembers nothing, so it may be asked during a pass."""
         if not (partition or job.array is not None or self.rules.tell_apart):
             same = self._of_spec.get(id(job.spec))
-            if same is not None:
-                return same[1][2]
+            kin = same[1] if same is not None else self._of_kin.get(shape_of(job.spec))
+            if kin is not None:
+                return kin[2]
         known = self._single.get(id(job)) or self._several.get((id(job), partition))
         return known.request if known is not None else self._made(job, partition)
 
@@ -112,18 +113,17 @@ class RequestBook:
         """What the job asks for in one of its partitions, with numbers; the asker remembers it."""
         spec = job.spec
         if partition or job.array is not None or self.rules.tell_apart:
-            known = self._kin(job, partition)
+            known = self._kin(job, partition, _alike(job, partition))
         elif (same := self._of_spec.get(id(spec))) is not None:
             _, known = same
         else:
-            known = self._kin(job, partition)
+            known = self._kin(job, partition, shape_of(spec))
             self._of_spec[id(spec)] = spec, known
             self.held += 1
         shape, number, request, cpus, cards, free = known
         return Ask(shape, number, spec.time_limit_seconds, job, request, cpus, cards, free and is_unhindered(job))
 
-    def _kin(self, job: Job, partition: str) -> _Kin:
-        alike = _alike(job, partition)
+    def _kin(self, job: Job, partition: str, alike: object) -> _Kin:
         known = self._of_kin.get(alike)
         if known is None:
             known = self._of_kin[alike] = self._numbered(job, partition)
@@ -148,7 +148,7 @@ class RequestBook:
         """With the claim: of two jobs of a shape one may find room by making it."""
         self._request_numbers: dict[Request, int] = {}
         self._of_kin: dict[object, _Kin] = {}
-        """What asks have in common."""
+        """What asks have in common, by all that decides it: where it does not matter whose a job is, by shape."""
         self._of_spec: dict[int, tuple[JobSpec, _Kin]] = {}
         """The same by identity of what jobs ask for, where it does not matter whose they are."""
         self._single: dict[int, Ask] = {}
