@@ -275,8 +275,11 @@ class Machine:
         changed, jobs = self._changed, self.state.jobs
         self._changed = {}
         self._unseen.update(changed)
-        self._touched.update(changed)
         self._behind.update(changed)
+        if self._touched:
+            self._touched.update(changed)
+        else:
+            self._touched = changed
         for job_id in changed:
             job = jobs.get(job_id)
             if job is None:
