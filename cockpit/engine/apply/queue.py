@@ -34,9 +34,10 @@ def _(body: events.JobSubmitted, state: ClusterState, record: events.EventRecord
         array=body.array,
         part=body.part,
         waits_for=body.spec.dependencies,
+        accrues_from=record.at,
     )
-    begins = accrues_from(job, record.at, state.cluster)
-    state.jobs[body.job] = job if begins is None else replace(job, accrues_from=begins)
+    accrues = accrues_from(job, record.at, state.cluster) is not None
+    state.jobs[body.job] = job if accrues else replace(job, accrues_from=None)
 
 
 @RULES.of(events.JobHeld)
