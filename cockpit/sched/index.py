@@ -34,11 +34,12 @@ class Index:
     handed it out, except to the holder of the fork."""
 
     __slots__ = (
+        "_by_hole",
+        "_by_whole",
         "_own",
         "_running",
+        "_shelved",
         "book",
-        "by_hole",
-        "by_whole",
         "counters",
         "departures",
         "ends",
@@ -77,16 +78,9 @@ class Index:
             for order, (node, kind, inside) in enumerate(zip(floor.nodes, floor.kind_of, tenants, strict=True))
         ]
         self._running: Counter[NodeSpec] | None = None
-        self.by_whole = [Shelves() for _ in floor.kinds]
-        """Per kind, by the number of idle cards."""
-        self.by_hole = [Shelves() for _ in floor.kinds]
-        """Per kind, by the thousandths left on a card that is not idle; a node is on one shelf per distinct hole."""
         self._own = frozenset(range(len(floor.kinds)))
         """Kinds whose shelves no other index has too; before any other are changed, they are copied."""
-        for room in self.rooms:
-            self.by_whole[room.kind].put(len(room.idle), room)
-            for hole in _shared_holes(room):
-                self.by_hole[room.kind].put(hole, room)
+        self._shelve()
         self._measure()
 
     def fork(self) -> Index:
@@ -97,10 +91,34 @@ class Index:
         fork.rooms, fork.placed = self.rooms.copy(), self.placed.copy()
         fork.ends, fork.departures = self.ends.copy(), self.departures.copy()
         fork._running = None if self._running is None else self._running.copy()  # noqa: SLF001 - of its own kind
-        fork.by_whole, fork.by_hole = self.by_whole.copy(), self.by_hole.copy()
-        fork._own = _NO_KIND  # noqa: SLF001 - of its own kind
+        fork._by_whole, fork._by_hole = self._by_whole.copy(), self._by_hole.copy()  # noqa: SLF001 - of its own kind
+        fork._own, fork._shelved = _NO_KIND, self._shelved  # noqa: SLF001 - of its own kind
         fork.widest, fork.most_cards = self.widest, self.most_cards
         return fork
+
+    @property
+    def by_whole(self) -> list[Shelves]:
+        """Per kind, by the number of idle cards."""
+        if not self._shelved:
+            self._shelve()
+        return self._by_whole
+
+    @property
+    def by_hole(self) -> list[Shelves]:
+        """Per kind, by the thousandths left on a card that is not idle; a node is on one shelf per distinct hole."""
+        if not self._shelved:
+            self._shelve()
+        return self._by_hole
+
+    def _shelve(self) -> None:
+        by_whole, by_hole = [Shelves() for _ in self.floor.kinds], [Shelves() for _ in self.floor.kinds]
+        for room in self.rooms:
+            by_whole[room.kind].put(len(room.idle), room)
+            for hole in _shared_holes(room):
+                by_hole[room.kind].put(hole, room)
+        self._by_whole, self._by_hole = by_whole, by_hole
+        self._shelved = True  # last: another thread may be looking
+        """False only of a cluster with one node: its shelves are made when asked for, as quickly as they are kept up."""
 
     def changeable(self) -> Index:
         """Itself where nobody else looks at it, else a copy."""
@@ -148,7 +166,7 @@ class Index:
             return None
         if len(self.rooms) == 1:
             return 0 if self.rooms[0].memory_mib >= spec.memory_mib and 0 not in avoid else None
-        return self.by_whole[kind].tightest(spec.cpus, spec.memory_mib, avoid)
+        return self._by_whole[kind].tightest(spec.cpus, spec.memory_mib, avoid)
 
     def rooms_at(self, orders: Iterable[int]) -> Iterator[Room]:
         return map(self.rooms.__getitem__, orders)
@@ -187,7 +205,8 @@ class Index:
         for order, part in located:
             old = rooms[order]
             new = rooms[order] = old.having(job, part)
-            self._move(old, new)
+            if len(rooms) > 1:
+                self._move(old, new)
         if end is not None:
             self.ends[job] = end
             insort(self.departures, (end, job, located))
@@ -204,28 +223,30 @@ class Index:
         for order, _ in located:
             old = rooms[order]
             new = rooms[order] = old.left_by(job)
-            self._move(old, new)
+            if len(rooms) > 1:
+                self._move(old, new)
 
     def _move(self, old: Room, new: Room) -> None:
         """One node from where it was on the shelves to where it belongs now."""
         kind = new.kind
         if kind not in self._own:
             self._own |= {kind}
-            self.by_whole[kind] = self.by_whole[kind].copy()
+            self._by_whole[kind] = self._by_whole[kind].copy()
             if new.holes:
-                self.by_hole[kind] = self.by_hole[kind].copy()
-        self.by_whole[kind].move(len(old.idle), old, len(new.idle), new)
+                self._by_hole[kind] = self._by_hole[kind].copy()
+        self._by_whole[kind].move(len(old.idle), old, len(new.idle), new)
         if new.holes:
             for hole in _shared_holes(old):
-                self.by_hole[kind].take(hole, old)
+                self._by_hole[kind].take(hole, old)
             for hole in _shared_holes(new):
-                self.by_hole[kind].put(hole, new)
+                self._by_hole[kind].put(hole, new)
 
     def _measure(self) -> None:
         """`widest` and `most_cards`: the most CPUs that are free on any node, and the most idle cards. Whoever wants
         more need not search."""
-        rooms, whole = self.rooms, self.by_whole
+        rooms, whole = self.rooms, self._by_whole
         if len(rooms) == 1:
+            self._shelved = False
             self.widest, self.most_cards = rooms[0].cpus, len(rooms[0].idle)
         elif len(whole) == 1:
             self.widest, self.most_cards = whole[0].most_free()
