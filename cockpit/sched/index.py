@@ -118,7 +118,7 @@ class Index:
                 by_hole[room.kind].put(hole, room)
         self._by_whole, self._by_hole = by_whole, by_hole
         self._shelved = True  # last: another thread may be looking
-        """False only of a cluster with one node: its shelves are made when asked for, as quickly as they are kept up."""
+        """False only of a cluster with one node: its shelves are made anew when asked for, as quickly as kept up."""
 
     def changeable(self) -> Index:
         """Itself where nobody else looks at it, else a copy."""
