@@ -7,25 +7,21 @@ import sys
 from pathlib import Path
 from time import perf_counter
 
-collections.Mapping = collections.abc.Mapping  # where it still looks for it
 
-from accasim.base.allocator_class import FirstFit  # noqa: E402 - only behind that
-from accasim.base.scheduler_class import EASYBackfilling  # noqa: E402
-from accasim.base.simulator_class import Simulator  # noqa: E402
+def main(log: str, nodes: str, folder: str) -> None:
+    collections.Mapping = collections.abc.Mapping  # where it still looks for it
+    from accasim.base.allocator_class import FirstFit
+    from accasim.base.scheduler_class import EASYBackfilling
+    from accasim.base.simulator_class import Simulator
 
-log, nodes, folder = sys.argv[1:]
-system = Path(folder) / "system.json"
-groups = {"groups": {"node": {"core": 1}}, "resources": {"node": int(nodes)}}
-system.write_text(json.dumps({**groups, "equivalence": {"processor": {"core": 1}}, "start_time": 0}))
-simulator = Simulator(
-    log,
-    str(system),
-    EASYBackfilling(FirstFit()),
-    scheduling_output=False,
-    statistics_output=False,
-    show_statistics=False,
-    RESULTS_FOLDER_PATH=folder,
-)
-before = perf_counter()
-simulator.start_simulation()
-sys.stdout.write(f"{simulator.dispatched_jobs} {simulator.dispatched_jobs / (perf_counter() - before)}\n")
+    system = Path(folder) / "system.json"
+    groups = {"groups": {"node": {"core": 1}}, "resources": {"node": int(nodes)}}
+    system.write_text(json.dumps({**groups, "equivalence": {"processor": {"core": 1}}, "start_time": 0}))
+    quiet = {"scheduling_output": False, "statistics_output": False, "show_statistics": False}
+    simulator = Simulator(log, str(system), EASYBackfilling(FirstFit()), RESULTS_FOLDER_PATH=folder, **quiet)
+    before = perf_counter()
+    simulator.start_simulation()
+    sys.stdout.write(f"{simulator.dispatched_jobs} {simulator.dispatched_jobs / (perf_counter() - before)}\n")
+
+
+main(*sys.argv[1:])
