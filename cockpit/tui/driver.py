@@ -13,10 +13,21 @@ if TYPE_CHECKING:
     from textual.app import App
 
 
+_AT_WORK: set[LastingDriver] = set()
+
+
+def give_back() -> None:
+    """The terminal, where an application has ended without doing so: an exit that a signal asks for may come while it
+    leaves. Its thread that reads the keys would keep the process, too."""
+    for driver in tuple(_AT_WORK):
+        driver.stop_application_mode()
+        driver.close()
+
+
 class LastingDriver(LinuxDriver):
-    """Textual's own, but that what is written to a terminal that has gone is lost. Its thread that writes ends with the
-    first error, or is not begun anew behind a shell; then its queue fills, and the application would wait for ever
-    until there is room in it."""
+    """Textual's own, but that what is written to a terminal that has gone is lost, and that it does without its thread
+    that writes. That ends with the first error, or is not begun anew behind a shell; then its queue fills, and the
+    application would wait for ever until there is room in it."""
 
     def __init__(
         self, app: App[Any], *, debug: bool = False, mouse: bool = True, size: tuple[int, int] | None = None
@@ -25,9 +36,20 @@ class LastingDriver(LinuxDriver):
         if self._file is not None:
             self._file = cast("TextIOWrapper", _Lossy(self._file))
 
+    def start_application_mode(self) -> None:
+        _AT_WORK.add(self)
+        super().start_application_mode()  # type: ignore[no-untyped-call] # of Textual
+
+    def stop_application_mode(self) -> None:
+        super().stop_application_mode()
+        _AT_WORK.discard(self)
+
     def write(self, data: str) -> None:
         if self._writer_thread is not None and self._writer_thread.is_alive():
             super().write(data)
+        elif self._file is not None:
+            self._file.write(data)
+            self._file.flush()
 
 
 class _Lossy:

@@ -14,6 +14,7 @@ from cockpit.present.nearest import nearest
 from cockpit.runtime.leaving import leave_politely
 from cockpit.tui import theme as themes
 from cockpit.tui.app import CockpitApp
+from cockpit.tui.driver import give_back
 from cockpit.tui.outside import NoOthers, Outside, Several
 
 if TYPE_CHECKING:
@@ -73,7 +74,10 @@ def run_cockpit(
     gc.freeze()  # what is loaded stays
     gc.set_threshold(*SELDOM)
     gc.enable()
-    code, next_cluster = asyncio.run(_run(open_session, env, look))
+    try:
+        code, next_cluster = asyncio.run(_run(open_session, env, look))
+    finally:
+        give_back()
     return go_on(next_cluster) if next_cluster and go_on is not None else code
 
 

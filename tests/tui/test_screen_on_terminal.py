@@ -97,3 +97,27 @@ def test_a_terminal_that_is_gone_while_one_is_in_a_shell_ends_the_demo():
         terminal.until(lambda screen: "exit or Ctrl-D returns" in screen)
         terminal.hang_up()
         terminal.process.wait(timeout=60)
+
+
+CUT_SHORT = """
+import sys
+from textual.drivers.linux_driver import LinuxDriver
+from cockpit.cli import command
+
+def exit_comes_here(self):
+    LinuxDriver.stop_application_mode = whole
+    raise SystemExit(143)
+
+whole, LinuxDriver.stop_application_mode = LinuxDriver.stop_application_mode, exit_comes_here
+sys.argv = ["cockpit", "demo"]
+command()
+"""
+
+
+@pytest.mark.req("UI-50")
+def test_an_exit_that_comes_while_the_cockpit_leaves_gives_the_terminal_back():
+    with Terminal([sys.executable, "-c", CUT_SHORT], {**os.environ, "PYTHONPATH": str(ROOT)}) as terminal:
+        terminal.until(lambda screen: "? help" in screen)
+        at = terminal.press("q")
+        terminal.paint_after(at, "\x1b[?1049l")
+        assert terminal.process.wait(timeout=60) == 143
