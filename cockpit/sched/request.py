@@ -20,8 +20,8 @@ from cockpit.sched.shape import Shape, shape_of
 
 Bounds = MutableSequence[int]
 """By the number of a shape or request: the time limit, in seconds, from which on nothing of it is tried any more."""
-OPEN = (1 << 30) - 1
-"""Longer than any time limit, and of those the largest that Python compares at once."""
+OPEN = 1 << 62
+"""Longer than any time limit, also those of other systems that mean none."""
 NO_SHAPE = 0
 _UNJUDGED = NotEvaluated()
 _Kin = tuple[int, int, "Request", int, int, bool]

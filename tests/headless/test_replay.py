@@ -54,6 +54,17 @@ def test_json_is_one_object_with_exact_figures(desk, log) -> None:
     assert done.err == "Not replayed: 1 line (more processors than there are).\n"
 
 
+@pytest.mark.req("SC-20")
+@pytest.mark.parametrize("policy", ["easy", "conservative", "multifactor"])
+def test_a_limit_beyond_all_others_is_one_like_others(desk, tmp_path, policy: str) -> None:
+    """Logs say so that there was none."""
+    fields = "-1 10 4 -1 -1 4 4294967295 -1 1 1 1 -1 -1 -1 -1 -1"
+    file = tmp_path / "endless.swf"
+    file.write_text(f"1 0 {fields}\n2 5 {fields}\n")
+    told = json.loads(desk("replay", str(file), "--procs", "4", "--policy", policy, "-o", "json").out)
+    assert (told["jobs"], told["mean_wait"]) == (2, 2.5)
+
+
 def test_a_page_for_people(desk, log) -> None:
     done = desk("replay", str(log), "--procs", "4", "--check")
     assert done.lines[:4] == [
