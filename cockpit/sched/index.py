@@ -205,7 +205,9 @@ class Index:
         for order, part in located:
             old = rooms[order]
             new = rooms[order] = old.having(job, part)
-            if len(rooms) > 1:
+            if len(rooms) == 1:
+                self._shelved = False
+            else:
                 self._move(old, new)
         if end is not None:
             self.ends[job] = end
@@ -223,7 +225,9 @@ class Index:
         for order, _ in located:
             old = rooms[order]
             new = rooms[order] = old.left_by(job)
-            if len(rooms) > 1:
+            if len(rooms) == 1:
+                self._shelved = False
+            else:
                 self._move(old, new)
 
     def _move(self, old: Room, new: Room) -> None:
@@ -246,7 +250,6 @@ class Index:
         more need not search."""
         rooms, whole = self.rooms, self._by_whole
         if len(rooms) == 1:
-            self._shelved = False
             self.widest, self.most_cards = rooms[0].cpus, len(rooms[0].idle)
         elif len(whole) == 1:
             self.widest, self.most_cards = whole[0].most_free()
