@@ -22,7 +22,6 @@ from cockpit.sched.rules.amounts import ONE, Amounts, held, thousandths
 from cockpit.sched.rules.counters import Counters, Tally, counts, of_array, tally
 from cockpit.sched.rules.limits import JOBS, WALL, Budget, Counter, Running
 from cockpit.sched.rules.quotas import NO_LEAF, QUOTA
-from cockpit.sched.rules.rulebook import Rulebook
 from cockpit.sched.rules.stops import Stop
 from cockpit.sched.rules.tres import BILLING
 from cockpit.sched.shape import Shape
@@ -50,10 +49,6 @@ class Gates(msgspec.Struct):
     def now(self) -> Millis:
         return self._snapshot.now
 
-    @property
-    def _rules(self) -> Rulebook:
-        return self._book.rules
-
     def refusal(self, job: Job, partition: str) -> Reason | None:
         """The first rule that stops the job in that partition; None: only room can."""
         return self.own(job) or self.shared(self.request(job, partition))
@@ -66,7 +61,7 @@ class Gates(msgspec.Struct):
         """Whether the same is in use under the same rules at a moment that lets the same through."""
         ours, theirs = self._snapshot, other._snapshot
         return (
-            self._rules.version == other._rules.version
+            self._book.rules.version == other._book.rules.version
             and self.counters.used == other.counters.used
             and (ours.usage, ours.qos_usage, ours.now) == (theirs.usage, theirs.qos_usage, theirs.now)
         )
@@ -77,7 +72,7 @@ class Gates(msgspec.Struct):
         return told if told is not None or not job.spec.reservation else self._bars.refusal(job)
 
     def _no_queue(self, job: Job) -> NoQueue | None:
-        waits = job.spec.suspension.scheduling and self._rules.quotas.leaf(job.project) == NO_LEAF
+        waits = job.spec.suspension.scheduling and self._book.rules.quotas.leaf(job.project) == NO_LEAF
         return NoQueue(job.project) if waits else None
 
     def shared(self, request: Request, free: Use = NO_USE) -> Reason | None:
@@ -141,7 +136,7 @@ class Gates(msgspec.Struct):
         if not (shape.exclusive or shape.specs[found.spec_index].card_milli):
             return self._book.rules.asked[shape][found.spec_index]
         amounts = held(found.placement, self._snapshot.nodes)
-        return self._rules.billed(amounts, shape.partition) | {JOBS: ONE}
+        return self._book.rules.billed(amounts, shape.partition) | {JOBS: ONE}
 
     def may_count(self, job: Job) -> bool:
         """Whether there may be a limit to which the job counts."""
@@ -149,9 +144,9 @@ class Gates(msgspec.Struct):
 
     def started(self, job: Job, partition: str, amounts: Amounts) -> Sequence[int]:
         """The pass starts the job: it counts from here. Numbers of requests known to be stopped by that."""
-        if self._rules.safe:
+        if self._book.rules.safe:
             self._commit(self._committed, job, partition, amounts, job.spec.time_limit_seconds)
-        if not counts(self._rules, job, partition):
+        if not counts(self._book.rules, job, partition):
             return ()
         added = self.adds(job, partition, amounts)
         of, stops = self.counters.of, self._book.stops
@@ -165,7 +160,7 @@ class Gates(msgspec.Struct):
         """The job counts by these amounts, and nothing else, from here."""
         if not self._own:
             self.counters, self._own = self.counters.fork(), True
-        added = tally(self._rules, job, partition, amounts)
+        added = tally(self._book.rules, job, partition, amounts)
         self.counters.set(job.id, added)
         return added
 
@@ -189,7 +184,7 @@ class Gates(msgspec.Struct):
     def _spent(self, budget: Budget, request: Request, amounts: Amounts) -> LimitReached | None:
         """Without `safe` a budget stops only once it is used up; with it, what runs and the job must fit in whole."""
         used, wanted = self._used(budget.counter), 0.0
-        if self._rules.safe:
+        if self._book.rules.safe:
             seconds = request.seconds * request.party.factor
             wanted = seconds if budget.resource == WALL else amounts.get(budget.resource, 0) / ONE * seconds / 60
             used += self._committed[budget.counter]
@@ -229,6 +224,6 @@ class Gates(msgspec.Struct):
     def _commit(
         self, committed: dict[Counter, float], job: Job, partition: str, amounts: Amounts, seconds: float
     ) -> None:
-        party = self._rules.party(job, partition)
+        party = self._book.rules.party(job, partition)
         for counter in party.charged:
             committed[counter] += amounts.get(counter[-1], 0) / ONE * seconds * party.factor / 60
