@@ -22,6 +22,7 @@ from cockpit.present.tables.queues import QUEUES as queue_table  # noqa: N811 - 
 from cockpit.tui import commands, offers
 from cockpit.tui.acting import Acting
 from cockpit.tui.action import ACCOUNTS, CARDS, CATALOGUE, CLUSTERS, JOBS, NODES, PRIORITY, QOS, QUEUES, SPENDING
+from cockpit.tui.driver import lasting
 from cockpit.tui.face import HelpEntry
 
 if TYPE_CHECKING:
@@ -63,12 +64,7 @@ class CockpitApp(Acting, inherit_bindings=False):
             self.bind(key, f"press('{key}')", show=False)
 
     def get_driver_class(self) -> type[Driver]:
-        from textual.drivers.linux_driver import LinuxDriver
-
-        from cockpit.tui.driver import LastingDriver
-
-        found = super().get_driver_class()
-        return LastingDriver if found is LinuxDriver else found
+        return lasting(super().get_driver_class())
 
     def get_default_screen(self) -> Screen[Any]:
         return self.main_screen

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from io import TextIOWrapper
 
     from textual.app import App
-
+    from textual.driver import Driver
 
 _AT_WORK: set[LastingDriver] = set()
 
@@ -22,6 +22,11 @@ def give_back() -> None:
     for driver in tuple(_AT_WORK):
         driver.stop_application_mode()
         driver.close()
+
+
+def lasting(driver: type[Driver]) -> type[Driver]:
+    """What takes the place of the driver that Textual would choose."""
+    return LastingDriver if driver is LinuxDriver else driver
 
 
 class LastingDriver(LinuxDriver):
