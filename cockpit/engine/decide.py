@@ -337,7 +337,7 @@ def _not_kept(job: Job) -> Refusal:
 def _why_not_kept(job: Job) -> str:
     if not job.ended:
         return ""
-    if job.state in {ERROR, EXPIRED}:
+    if job.state in (ERROR, EXPIRED):
         if not job.spec.terminal:
             return " It was submitted without `terminal: true`."
         return " Its container was not kept, or the hold is over."

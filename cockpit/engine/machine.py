@@ -279,7 +279,7 @@ class Machine:
         if self._touched:
             self._touched.update(changed)
         else:
-            self._touched = changed
+            self._touched = changed  # nobody else keeps it
         for job_id in changed:
             job = jobs.get(job_id)
             if job is None:

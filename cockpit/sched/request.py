@@ -81,7 +81,7 @@ class RequestBook:
         self.rules = rules
         self._judged: dict[object, Reason | None] = {}
         self._shapes: dict[Shape, Shape] = {}
-        """One object each, by which they are quick to look up."""
+        """Each that was ever asked for, as the one object by which it is looked up quickly."""
         self._forget()
 
     def asks(self, entries: Sequence[Entry]) -> list[Ask]:
@@ -100,7 +100,7 @@ class RequestBook:
         return self.more((jobs[job], name) for job in queued for name in partitions_of(jobs[job]))
 
     def request(self, job: Job, partition: str) -> Request:
-        """What the job asks for in one of its partitions. Remembers nothing, so it may be asked during a pass."""
+        """What the job asks for in one of its partitions. Gives no numbers, so it may be asked during a pass."""
         if not (partition or job.array is not None or self.rules.tell_apart):
             same = self._of_spec.get(id(job.spec))
             kin = same[1] if same is not None else self._of_kin.get(shape_of(job.spec))

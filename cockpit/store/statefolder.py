@@ -60,12 +60,13 @@ class StateFolder:
         is_there = self.journal.exists()
         if is_there and self.journal.stat().st_size:
             return
-        for left in self._left_by_jobs():
+        left = next(self._left_by_jobs(), None)
+        if left is not None:
             what = "empty" if is_there else "missing"
             raise StoreError(_WITHOUT_JOURNAL.format(journal=self.journal, what=what, left=left, folder=self.path))
 
     def _left_by_jobs(self) -> Iterator[Path]:
-        """An engine that was killed may have left a container that it only tried containers with."""
+        """What there is of jobs. A container that an engine only tried containers with, and was killed, is of none."""
         for room in (self.containers, self.logs, self.archive):
             for left in room.iterdir() if room.exists() else ():
                 if room != self.containers or replica_id_from_folder(left.name) is not None:
