@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from cockpit.headless.progress import Progress
+from cockpit.formats.traces.swf import MOST
 from cockpit.headless.streams import Streams
 from cockpit.model.ids import Millis
 
@@ -56,9 +57,10 @@ def test_json_is_one_object_with_exact_figures(desk, log) -> None:
 
 @pytest.mark.req("SC-20")
 @pytest.mark.parametrize("policy", ["easy", "conservative", "multifactor"])
-def test_a_limit_beyond_all_others_is_one_like_others(desk, tmp_path, policy: str) -> None:
+@pytest.mark.parametrize("limit", [4294967295, MOST])
+def test_a_limit_beyond_all_others_is_one_like_others(desk, tmp_path, policy: str, limit: int) -> None:
     """Logs say so that there was none."""
-    fields = "-1 10 4 -1 -1 4 4294967295 -1 1 1 1 -1 -1 -1 -1 -1"
+    fields = f"-1 10 4 -1 -1 4 {limit} -1 1 1 1 -1 -1 -1 -1 -1"
     file = tmp_path / "endless.swf"
     file.write_text(f"1 0 {fields}\n2 5 {fields}\n")
     told = json.loads(desk("replay", str(file), "--procs", "4", "--policy", policy, "-o", "json").out)

@@ -17,6 +17,8 @@ from cockpit.formats.packed import unpacked
 
 FIELDS = 18
 UNKNOWN = -1
+MOST = 1 << 50
+"""Of any number; as seconds 35 million years. A replay counts in milliseconds, and its sums stay below its ends."""
 
 _MOST_ERRORS = 20
 _SAID = re.compile(r"^;\s*(MaxProcs|MaxNodes):\s*([1-9][0-9]*)\s*$", re.MULTILINE)
@@ -114,6 +116,10 @@ def _job(fields: list[str], line: str) -> SwfJob:
         values = [_number(fields[index], index) for index in _READ]
     if values[0] < 0 or values[1] < 0:
         msg = "a job needs a number (field 1) and a moment of submission (field 2), neither negative."
+        raise ValueError(msg)
+    if max(values) > MOST:
+        index = next(index for index, value in zip(_READ, values, strict=True) if value > MOST)
+        msg = f"field {index + 1} is {fields[index][:40]!r}, and may be {MOST} at most; -1 stands for unknown."
         raise ValueError(msg)
     return SwfJob(line, *values)
 

@@ -5,7 +5,7 @@ import gzip
 import pytest
 
 from cockpit.errors import SpecErrors
-from cockpit.formats.traces.swf import read_swf, swf_lines
+from cockpit.formats.traces.swf import MOST, read_swf, swf_lines
 from cockpit.formats.traces.swf_history import Skipped, history
 
 LINE = "{number} {submit} 7 {run} {procs} -1 -1 {asks} {limit} -1 {status} {user} -1 -1 -1 -1 -1 -1"
@@ -72,6 +72,9 @@ def test_a_damaged_archive_is_an_error(data: bytes) -> None:
 
 def test_a_huge_number_is_an_error_not_a_crash() -> None:
     assert "field 4" in errors(log(line(run="1e999")))[0]
+    assert errors(log(line(limit=MOST), line(limit=MOST + 1))) == (
+        f"log.swf:2: field 9 is '{MOST + 1}', and may be {MOST} at most; -1 stands for unknown.",
+    )
 
 
 def test_bytes_that_are_no_text_are_told_as_the_fields_they_are() -> None:
