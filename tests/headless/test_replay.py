@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from cockpit.headless.progress import Progress
 from cockpit.formats.traces.swf import MOST
+from cockpit.headless.progress import Progress
 from cockpit.headless.streams import Streams
 from cockpit.model.ids import Millis
 
