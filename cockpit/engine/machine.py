@@ -110,9 +110,9 @@ class Machine:
         self._changed: dict[JobId, None] = {}
         """Jobs of which nothing here knows the last version."""
         self._behind: dict[JobId, None] = {}
-        """Jobs of which the timers and groups do not know it."""
+        """Jobs of which the timers, groups and views do not know it."""
         self._unseen: set[JobId] = set()
-        """Jobs changed since a view last looked."""
+        """Jobs changed since a view last looked, as far as the timers know."""
         self._promised: dict[JobId, None] = {}
         """Queued jobs for which others are made to go, or for which a fleet has room kept."""
         self._suspended: dict[JobId, None] = {}
@@ -153,7 +153,7 @@ class Machine:
     @property
     def touched(self) -> set[JobId]:
         """Jobs changed since a view last looked; the view empties it."""
-        self._catch_up()
+        self._catch_up_behind()
         return self._unseen
 
     @property
@@ -274,7 +274,6 @@ class Machine:
             return
         changed, jobs = self._changed, self.state.jobs
         self._changed = {}
-        self._unseen.update(changed)
         self._behind.update(changed)
         if self._touched:
             self._touched.update(changed)
@@ -289,6 +288,7 @@ class Machine:
 
     def _catch_up_behind(self) -> None:
         self._catch_up()
+        self._unseen.update(self._behind)
         for job_id in self._behind:
             job = self.state.jobs.get(job_id)
             for each in (self._timers, self._indices):

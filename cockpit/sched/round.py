@@ -247,7 +247,7 @@ class Round:
         if ask.request.claim and self._made_room(ask, shape):
             return
         found = self.place(ask.job, shape)
-        if isinstance(found, Found):
+        if found is not None and isinstance(found, Found):  # to ask of None whether it is a Struct takes a while
             self._start(ask, shape, found)
         else:
             self._fail(ask, shape, found, line.fails_from(found))

@@ -28,11 +28,6 @@ PRESSURE_REST_MS = 60_000
 """So long best effort keeps off, once a node had too little memory for it."""
 
 
-def _replica(job: Job, rank: int) -> tuple[Attempt, Replica]:
-    assert job.attempt is not None
-    return job.attempt, job.attempt.replicas[rank]
-
-
 def _with_replica(attempt: Attempt, changed: Replica) -> Attempt:
     replicas, rank = attempt.replicas, changed.rank
     others_too = len(replicas) > 1
@@ -152,8 +147,8 @@ def _(body: events.BindingGivenUp, state: ClusterState, record: events.EventReco
 def _(body: events.ReplicaStaged, state: ClusterState, record: events.EventRecord) -> None:
     """They start together, once all have what they need."""
     job = state.jobs[body.job]
-    attempt, replica = _replica(job, body.rank)
-    attempt = _with_replica(attempt, replace(replica, staged_at=record.at))
+    assert job.attempt is not None
+    attempt = _with_replica(job.attempt, replace(job.attempt.replicas[body.rank], staged_at=record.at))
     after = first_state(job.spec, job.earlier) if all_are_staged(job.state, attempt) else job.state
     entered = since(job, after, record.at)
     state.jobs[body.job] = replace(job, version=record.seq, attempt=attempt, state=after, state_since=entered)
@@ -162,8 +157,9 @@ def _(body: events.ReplicaStaged, state: ClusterState, record: events.EventRecor
 @RULES.of(events.ReplicaStarted)
 def _(body: events.ReplicaStarted, state: ClusterState, record: events.EventRecord) -> None:
     job = state.jobs[body.job]
-    attempt, replica = _replica(job, body.rank)
-    attempt = _with_replica(attempt, replace(replica, started_at=record.at, limits=body.limits))
+    assert job.attempt is not None
+    replica = replace(job.attempt.replicas[body.rank], started_at=record.at, limits=body.limits)
+    attempt = _with_replica(job.attempt, replica)
     after = job.state if job.state is SUSPENDED else RUNNING  # a late one of a gang that stands still
     entered = since(job, after, record.at)
     state.jobs[body.job] = replace(job, version=record.seq, attempt=attempt, state=after, state_since=entered)
@@ -172,9 +168,9 @@ def _(body: events.ReplicaStarted, state: ClusterState, record: events.EventReco
 @RULES.of(events.ReplicaEnded)
 def _(body: events.ReplicaEnded, state: ClusterState, record: events.EventRecord) -> None:
     job = state.jobs[body.job]
-    attempt, replica = _replica(job, body.rank)
-    attempt = _with_replica(attempt, replace(replica, ended_at=record.at, exit=body.exit, used=body.used))
-    state.jobs[body.job] = replace(job, version=record.seq, attempt=attempt)
+    assert job.attempt is not None
+    replica = replace(job.attempt.replicas[body.rank], ended_at=record.at, exit=body.exit, used=body.used)
+    state.jobs[body.job] = replace(job, version=record.seq, attempt=_with_replica(job.attempt, replica))
 
 
 @RULES.of(events.TimeLimitSet)

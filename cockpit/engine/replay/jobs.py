@@ -120,12 +120,12 @@ class Replay:
                 self._tell(arrival.submitted)
             self._look()
             return
-        if ties.submissions_first:
+        if arriving and ties.submissions_first:
             self._submit_each(arriving)
         for job in ending:
             self._end(job)
             self._look()
-        if not ties.submissions_first:
+        if arriving and not ties.submissions_first:
             self._submit_each(arriving)
 
     def _submit_each(self, arriving: Sequence[Arrival]) -> None:

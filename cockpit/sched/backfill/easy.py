@@ -146,8 +146,7 @@ class Easy(InOrder):
         end = Millis(self._now + 1000 * job.spec.time_limit_seconds)
         if guard is None or guard.head == job.id or guard.admits(job.id, end, found.placement):
             return found
-        elsewhere = len(index.rooms) > 1
-        other = find(index, shape, self._fit, avoid=guard.reserved_nodes) if elsewhere else None
+        other = None if index.lone else find(index, shape, self._fit, avoid=guard.reserved_nodes)
         if other is not None and guard.admits(job.id, end, other.placement):
             return other
         return WouldDelay(guard.head, guard.reserved_at)
@@ -166,4 +165,6 @@ class Easy(InOrder):
 
     def fails_from(self, reason: Reason | None) -> int:
         """Delaying the head is a matter of the time limit."""
-        return (reason.reserved_at - self._now) // 1000 + 1 if isinstance(reason, WouldDelay) else 0
+        if reason is None or not isinstance(reason, WouldDelay):
+            return 0
+        return (reason.reserved_at - self._now) // 1000 + 1

@@ -91,7 +91,7 @@ def reserve_plainly(index: Index, now: Millis, head: JobId, shape: Shape, kind: 
     """As `reservation.reserve`, of a head that has no room now, on the nodes of that kind."""
     (spec,) = shape.specs
     floor, rooms = index.floor, index.rooms
-    if len(rooms) == 1:
+    if index.lone:
         return _reserve_there(index, now, head, shape)
     freed: Free = {}
     found: Free = {}
