@@ -104,6 +104,8 @@ class Machine:
     def __init__(self, state: ClusterState) -> None:
         self.state = state
         self._queue: dict[JobId, Job] = {}
+        self._lined_up: tuple[Job, ...] | None = None
+        """The same for views; None: it has changed."""
         self._occupied: dict[JobId, Placement] = {}
         self._ends: dict[JobId, Millis] = {}
         self._timers, self._indices = Timers(), Indices()
@@ -226,14 +228,16 @@ class Machine:
     def peek(self, now: Millis) -> Snapshot:
         """The same view for explaining, which leaves the next cycle's changes alone."""
         self._catch_up()
-        state, frame = self.state, self._frame
+        state, frame, queue = self.state, self._frame, self._lined_up
         if frame is None:
             frame = self._frame = self._framed()
+        if queue is None:
+            queue = self._lined_up = tuple(self._queue.values())
         view = replace(
             frame,
             version=state.seq,
             now=now,
-            queue=tuple(self._queue.values()),
+            queue=queue,
             changes=tuple(self._changes),
             changes_from=self._changes_from,
             touched=tuple(self._touched),
@@ -300,12 +304,13 @@ class Machine:
 
     def _index(self, job: Job) -> None:
         if job.state is QUEUED:
+            self._lined_up = None
             if job.attempt is None:
                 self._queue[job.id] = job
             else:
                 self._line_up(job)
-        else:
-            self._queue.pop(job.id, None)
+        elif self._queue.pop(job.id, None) is not None:
+            self._lined_up = None
         if self._promised or job.clears or job.part is not None:
             _put(self._promised, job.id, belongs=bool(job.clears) or _is_reserved(job))
         if self._suspended or job.state is SUSPENDED:
@@ -350,7 +355,8 @@ class Machine:
 
     def _forget(self, job: JobId) -> None:
         """It has left the state."""
-        self._queue.pop(job, None)
+        if self._queue.pop(job, None) is not None:
+            self._lined_up = None
         if self._promised or self._suspended or self._elastic:
             for group in (self._promised, self._suspended, self._elastic):
                 group.pop(job, None)
