@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from itertools import count
 
+from msgspec.structs import replace
+
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.node import Allocation, Card, CardSlice, Node, NodeState, Placement
 from cockpit.model.spec import JobSpec, NodeSpec
@@ -244,7 +246,16 @@ class Reference:
             return found
         reserved = frozenset(part.node for part in place(head, self.nodes, then)[1])
         other = place(job.spec, self.nodes, self.occupied, reserved)
-        return other if other and place(head, self.nodes, {**then, job.id: other[1]}) else None
+        if other and place(head, self.nodes, {**then, job.id: other[1]}):
+            return other
+        return self.by_another(job, found[0] + 1)
+
+    def by_another(self, job, first):
+        """By the alternatives from that one on."""
+        rest = replace(job, spec=replace(job.spec, specs=job.spec.specs[first:]))
+        found = place(rest.spec, self.nodes, self.occupied) if rest.spec.specs else None
+        found = found and self.beside_head(rest, found)
+        return found and (first + found[0], found[1])
 
     def _reservation(self):
         job, spec, moment = self.head

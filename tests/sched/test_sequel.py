@@ -65,3 +65,29 @@ def test_a_job_that_came_and_went_since_has_left_its_room() -> None:
     world.end(job)
     assert following(last, world.snapshot()).rooms[0].cpus == 4
     assert not following(last, world.snapshot()).departures
+
+
+@pytest.mark.req("JT-09", "SC-04")
+def test_an_alternative_that_delays_nobody_starts_where_the_one_before_it_would() -> None:
+    world = World(node("n1", cpus=8))
+    runs = world.submit(wants(cpus=4), limit=100)
+    head = world.submit(wants(cpus=6))
+    job = world.submit(wants(cpus=3), wants(cpus=1))
+    plan = world.cycle()
+    assert [(start.job, start.spec_index) for start in plan.starts] == [(runs, 0), (job, 1)]
+    assert plan.reservation is not None
+    assert plan.reservation.job == head
+
+
+@pytest.mark.req("SC-14", "SC-06")
+def test_a_gang_that_was_in_the_heads_way_is_tried_again_once_its_nodes_are_taken() -> None:
+    world = World(node("n1", cpus=4), node("n2", cpus=4), node("n3", cpus=8))
+    for name in ("n1", "n2"):
+        world.submit(wants(cpus=1), limit=100, pins=(name,))
+    world.submit(wants(cpus=4), nodes=2)  # the head: two of the three, once those have gone
+    gang = world.submit(wants(cpus=2), nodes=2)  # n1 and n2 are the tightest, and would leave the head one node
+    world.run()
+    world.submit(wants(cpus=2), limit=50, pins=("n2",))
+    assert len(world.run().starts) == 1
+    last = world.submit(wants(cpus=1), pins=("n3",))
+    assert [start.job for start in world.cycle().starts] == [gang, last]

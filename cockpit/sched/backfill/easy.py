@@ -149,7 +149,19 @@ class Easy(InOrder):
         other = None if index.lone else find(index, shape, self._fit, avoid=guard.reserved_nodes)
         if other is not None and guard.admits(job.id, end, other.placement):
             return other
+        if found.spec_index + 1 < len(shape.specs):
+            return self._by_another(index, job, shape, found.spec_index + 1)
         return WouldDelay(guard.head, guard.reserved_at)
+
+    def _by_another(self, index: Index, job: Job, shape: Shape, first: int) -> Found | Reason:
+        """The same by the alternatives from that one on: the first that can start wins."""
+        assert self._guard is not None
+        rest = replace(shape, specs=shape.specs[first:])
+        found = find(index, rest, self._fit)
+        there = self.beside_head(index, job, rest, found) if found is not None else None
+        if isinstance(there, Found):
+            return Found(first + there.spec_index, there.placement)
+        return WouldDelay(self._guard.head, self._guard.reserved_at)
 
     def started(self, _index: Index, job: Job, placement: Placement) -> None:
         if self._guard is not None and self._guard.head != job.id:
