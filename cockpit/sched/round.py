@@ -11,7 +11,7 @@ from cockpit.model.cluster import BackfillKind, Cluster
 from cockpit.model.growth import NoGrowth
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import Job
-from cockpit.model.reasons import BeginsLater, BehindHead, Limit, Reason, WouldDelay
+from cockpit.model.reasons import BeginsLater, BehindHead, Limit, Reason
 from cockpit.sched.backfill.conservative import Conservative
 from cockpit.sched.backfill.easy import Easy, InOrder
 from cockpit.sched.decisions import Growth, Start, Turn
@@ -69,7 +69,6 @@ class Round:
         "_started",
         "_unhurried",
         "clearing",
-        "fickle",
         "given",
         "growths",
         "index",
@@ -107,9 +106,6 @@ class Round:
         self._left = backfill.depth - 1 if backfill.depth else OPEN
         """How many may still be looked at behind the first that waits."""
         self._begins: Millis | None = None
-        self.fickle = False
-        """Somebody would delay the head on the nodes that are tightest now; on others, once these are taken, perhaps
-        not."""
         self._unhurried = bool(self._bars.lasting or backfill.depth or index.floor.totalled)
         """Shapes depend on the job, or who is looked at is counted."""
         if book.stops:
@@ -151,7 +147,6 @@ class Round:
         """What it found out, to be added to."""
         fresh = Round.__new__(Round)
         fresh._left, fresh._begins, fresh._unhurried = self._left, self._begins, self._unhurried  # noqa: SLF001 - of its own kind
-        fresh.fickle = self.fickle
         fresh._failed, fresh._narrowed = self._failed.copy(), self._narrowed.copy()  # noqa: SLF001 - of its own kind
         fresh._exceeded = self._exceeded.copy()  # noqa: SLF001 - of its own kind
         fresh.shapes, fresh.requests = [*self.shapes], [*self.requests]
@@ -391,8 +386,6 @@ class Round:
     def _fail(self, ask: Ask, shape: Shape, reason: Reason | None, seconds: int) -> None:
         """Jobs that ask for as long or longer, and at least for `seconds`, are not tried again."""
         self._failed[shape] = reason
-        if reason is not None and (shape.nodes > 1 or shape.helpers) and isinstance(reason, WouldDelay):
-            self.fickle = True
         bounds, number = self.shapes, ask.shape
         if self._narrowed and ask.request in self._narrowed:
             bounds, number = self.requests, ask.number

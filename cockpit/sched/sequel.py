@@ -2,8 +2,8 @@
 
 Most passes follow a submission, and nothing else has happened but what the last pass started. Then all that it found
 holds still: no room has come free, nobody has moved up, and a job that would have delayed another would do so later the
-more. (Not a gang, where somebody has started: once some nodes are taken, others are the tightest.) So the pass goes on
-with those that came. Where anything else has happened, the whole queue is gone through.
+more. (Not where the head is a gang and somebody has started: once some nodes are taken, others are the tightest.) So the
+pass goes on with those that came. Where anything else has happened, the whole queue is gone through.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def _still_so(last: Plan, snapshot: Snapshot, index: Index) -> bool:
         and ((next_at := last.round.next_at()) is None or next_at > now)
         and (not index.departures or index.departures[0][0] > now)
         and last.round.line.is_due_after(now)
-        and not (last.starts and last.round.fickle)
+        and not (last.starts and last.round.line.fickle)
         and not last.round.line.keeps_for({start.job for start in last.starts})  # of several partitions
         and _same(snapshot.usage, last.round.snapshot.usage)
         and _same(snapshot.qos_usage, last.round.snapshot.qos_usage)

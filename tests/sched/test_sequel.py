@@ -80,7 +80,7 @@ def test_an_alternative_that_delays_nobody_starts_where_the_one_before_it_would(
 
 
 @pytest.mark.req("SC-14", "SC-06")
-def test_a_gang_that_was_in_the_heads_way_is_tried_again_once_its_nodes_are_taken() -> None:
+def test_who_was_in_the_way_of_a_gang_is_tried_again_once_its_nodes_are_taken() -> None:
     world = World(node("n1", cpus=4), node("n2", cpus=4), node("n3", cpus=8))
     for name in ("n1", "n2"):
         world.submit(wants(cpus=1), limit=100, pins=(name,))

@@ -35,6 +35,8 @@ class Conservative:
 
     guarded = False
     """Nobody is guarded more than others."""
+    fickle = False
+    """Whoever waits has a hole, and keeps it."""
 
     def __init__(self, now: Millis, backfill: Backfill, fit: Fit | None) -> None:
         self.head: JobId | None = None

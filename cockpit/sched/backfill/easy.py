@@ -33,6 +33,8 @@ class InOrder(msgspec.Struct):
     """The first job that waits for room."""
     guarded: bool = False
     """Whether some job has its reservation."""
+    fickle: bool = False
+    """Somebody would delay the head on the nodes that are tightest now, perhaps not on others once these are taken."""
     _guard: AnyGuard | None = None
     _promised: Index | None = None
     """As things stood when a reservation became certain that nobody has asked for yet."""
@@ -149,6 +151,8 @@ class Easy(InOrder):
         other = None if index.lone else find(index, shape, self._fit, avoid=guard.reserved_nodes)
         if other is not None and guard.admits(job.id, end, other.placement):
             return other
+        if not index.lone and len(guard.reserved_nodes) > 1:  # of a head on one node, nothing but that node matters
+            self.fickle = True
         if found.spec_index + 1 < len(shape.specs):
             return self._by_another(index, job, shape, found.spec_index + 1)
         return WouldDelay(guard.head, guard.reserved_at)
