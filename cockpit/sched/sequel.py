@@ -2,8 +2,8 @@
 
 Most passes follow a submission, and nothing else has happened but what the last pass started. Then all that it found
 holds still: no room has come free, nobody has moved up, and a job that would have delayed another would do so later the
-more. (Not where the head is a gang and somebody has started: once some nodes are taken, others are the tightest.) So the
-pass goes on with those that came. Where anything else has happened, the whole queue is gone through.
+more. (Not where the head is a gang and somebody has started: once some nodes are taken, others are the tightest.) So
+the pass goes on with those that came. Where anything else has happened, the whole queue is gone through.
 """
 
 from __future__ import annotations
