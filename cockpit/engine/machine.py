@@ -114,7 +114,7 @@ class Machine:
         self._behind: dict[JobId, None] = {}
         """Jobs of which the timers, groups and views do not know it."""
         self._unseen: set[JobId] = set()
-        """Jobs changed since a view last looked, as far as the timers know."""
+        """Jobs changed since a view last looked, but for those behind."""
         self._promised: dict[JobId, None] = {}
         """Queued jobs for which others are made to go, or for which a fleet has room kept."""
         self._suspended: dict[JobId, None] = {}

@@ -148,11 +148,12 @@ class Easy(InOrder):
         end = Millis(self._now + 1000 * job.spec.time_limit_seconds)
         if guard is None or guard.head == job.id or guard.admits(job.id, end, found.placement):
             return found
-        other = None if index.lone else find(index, shape, self._fit, avoid=guard.reserved_nodes)
-        if other is not None and guard.admits(job.id, end, other.placement):
-            return other
-        if not index.lone and len(guard.reserved_nodes) > 1:  # of a head on one node, nothing but that node matters
-            self.fickle = True
+        if not index.lone:
+            reserved = guard.reserved_nodes
+            other = find(index, shape, self._fit, avoid=reserved)
+            if other is not None and guard.admits(job.id, end, other.placement):
+                return other
+            self.fickle |= len(reserved) > 1  # of a head on one node, nothing but that node matters
         if found.spec_index + 1 < len(shape.specs):
             return self._by_another(index, job, shape, found.spec_index + 1)
         return WouldDelay(guard.head, guard.reserved_at)
@@ -181,6 +182,6 @@ class Easy(InOrder):
 
     def fails_from(self, reason: Reason | None) -> int:
         """Delaying the head is a matter of the time limit."""
-        if reason is None or not isinstance(reason, WouldDelay):
+        if reason is None or not isinstance(reason, WouldDelay):  # of None it takes a while, and most are None
             return 0
         return (reason.reserved_at - self._now) // 1000 + 1
