@@ -7,6 +7,9 @@ import pytest
 from cockpit.engine import decide
 from cockpit.engine.access import Actor
 from cockpit.engine.submission.submit import edit, submit
+from cockpit.model import events
+from cockpit.model.attempt import EndCause
+from cockpit.model.events import EventRecord
 from cockpit.model.ids import NodeName
 from cockpit.model.job import JobState
 from cockpit.model.reasons import Held, NeverFits, NotEnoughFree
@@ -104,3 +107,13 @@ def test_a_job_held_after_the_plan_does_not_start(engine: EngineDriver) -> None:
     assert plan.starts
     engine.act(decide.hold(engine.job(job), "ann"))
     assert decide.placed(engine.machine, plan) == []
+
+
+@pytest.mark.req("SC-14")
+def test_a_job_that_ended_and_left_unseen_is_in_no_view_of_the_queue(engine: EngineDriver) -> None:
+    (stays, goes) = engine.submit(a_spec("stays"), a_spec("goes"))
+    machine = engine.machine
+    assert [job.id for job in machine.peek(engine.now).queue] == [stays, goes]
+    for body in (events.JobEnded(goes, JobState.STOPPED, EndCause.STOP), events.JobArchived(goes)):
+        machine.follow(EventRecord(seq=machine.state.seq + 1, at=engine.now, actor="test", origin="test", body=body))
+    assert [job.id for job in machine.peek(engine.now).queue] == [stays]
