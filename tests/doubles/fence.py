@@ -47,7 +47,8 @@ class FencedTerminal(Terminal):
         while self._done < self._asked:
             answer = self.read_in_time(self._answers)
             if not answer:
-                raise EOFError(f"the program ended at {keys!r}")
+                last = b"".join(chunk.data for chunk in self.chunks)[-3000:]
+                raise EOFError(f"the program ended at {keys!r}; the last that it wrote: {last!r}")
             self._done = int(answer.split()[-1])
 
 
