@@ -1,11 +1,11 @@
-# `make help` lists what there is. Everything is installed into .venv; nothing else of this machine changes, except
-# that root gets Debian's bubblewrap (and python3-venv) where they are missing.
+# `make help` lists the targets. Python packages are installed into .venv. As root, Debian packages that are missing are
+# installed too: bubblewrap and python3-venv by tools/setup, those of the tests by tools/setup-tests.
 
 SHELL := /bin/bash
 PYTHON_IN_VENV := .venv/bin/python
 SOURCES := $(shell find cockpit tests themes fixtures -type f -not -name '*.pyc')
 
-.PHONY: help setup run test real-slurm check format-check lint types imports architecture bench pictures requirements sizes format clean
+.PHONY: help setup setup-tests run test real-slurm check format-check lint types imports architecture bench pictures requirements sizes format clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | column -t -s "$$(printf '\t')"
@@ -19,12 +19,15 @@ ARGS ?= $(wordlist 2,$(words $(MAKECMDGOALS)),$(MAKECMDGOALS))
 .DEFAULT: ; @:
 endif
 
+setup-tests: # what only the tests use: Slurm, podman, MPI ...
+	@tools/setup-tests
+
 run: setup ## open the cockpit on this machine
 	@.venv/bin/cockpit $(ARGS)
 
 # Four workers for two cores: tests of the real machine wait for it half of their time, those of a real Slurm for nearly
 # all of it. What one process has compiled the others read, also where the environment forbids to keep it.
-test: setup ## all tests; one file: make test TESTS=tests/sched
+test: setup setup-tests ## all tests; one file: make test TESTS=tests/sched
 	@PYTHONDONTWRITEBYTECODE= $(PYTHON_IN_VENV) -m pytest -n 4 --dist loadgroup --requirements=.requirements.json $(TESTS)
 
 real-slurm: ## the tests of a real Slurm of another Debian (RELEASE=trixie, forky, bullseye) in a chroot; as root
