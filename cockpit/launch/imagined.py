@@ -2,28 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from cockpit.model.ids import NodeName
 from cockpit.model.image import Mpi
-from cockpit.model.node import Allocation, Card, CardSlice, Node, Placement
+from cockpit.model.node import Allocation, Card, CardSlice, CardVendor, Node, Placement
 from cockpit.model.spec import LAUNCHER, WHOLE_CARD, JobSpec, NodeSpec
 
 
 def imagined_placement(spec: JobSpec, names: tuple[str, ...] = ()) -> Placement:
     """Of its first node spec, on nodes of these names by turns; without any on `node-1`, `node-2` …"""
-    kinds = [*[LAUNCHER] * spec.first_worker, *[spec.specs[0]] * spec.nodes, *spec.helpers]
-    nodes = names or tuple(f"node-{rank + 1}" for rank in range(len(kinds)))
+    asked_by_rank = _asked_by_rank(spec)
+    nodes = names or tuple(f"node-{rank + 1}" for rank in range(len(asked_by_rank)))
     return tuple(
         Allocation(rank, NodeName(nodes[rank % len(nodes)]), asked.cpus, asked.memory_mib, _slices(asked))
-        for rank, asked in enumerate(kinds)
+        for rank, asked in enumerate(asked_by_rank)
     )
 
 
-def imagined_node(spec: JobSpec, name: NodeName, mpi: Mpi | None = None) -> Node:
-    """With the cards that one replica takes."""
-    asked = spec.specs[0]
-    model = asked.card_models[0] if asked.card_models else "card"
-    cards = tuple(Card(index=part.card, model=model) for part in _slices(asked))
-    return Node(name=name, cpus=asked.cpus, memory_mib=asked.memory_mib, cards=cards, mpi=mpi)
+def imagined_node(spec: JobSpec, part: Allocation, known: Sequence[Node], mpi: Mpi | None = None) -> Node:
+    """A node that is just what one replica of `imagined_placement` takes; `known` are the cluster's nodes."""
+    cards = imagined_cards(spec, part, known)
+    return Node(name=part.node, cpus=part.cpus, memory_mib=part.memory_mib, cards=cards, mpi=mpi)
+
+
+def imagined_cards(spec: JobSpec, part: Allocation, known: Sequence[Node]) -> tuple[Card, ...]:
+    """One card for each that a replica of `imagined_placement` has a part of, without a UUID: only real cards have one.
+
+    The vendor is that of the first card of the cluster's nodes (`known`) with a model that the replica asks for. Where
+    there is none it is NVIDIA, the default of cards that cluster.toml declares.
+    """
+    models = _asked_by_rank(spec)[part.rank].card_models
+    fitting = (card for node in known for card in node.cards if not models or card.model in models)
+    like = next(fitting, None)
+    model, vendor = (like.model, like.vendor) if like is not None else ((*models, "card")[0], CardVendor.NVIDIA)
+    return tuple(Card(index=each.card, model=model, vendor=vendor) for each in part.slices)
+
+
+def _asked_by_rank(spec: JobSpec) -> list[NodeSpec]:
+    """What each replica asks for: the launcher, the workers, then parameter servers and further pools."""
+    return [*[LAUNCHER] * spec.first_worker, *[spec.specs[0]] * spec.nodes, *spec.helpers]
 
 
 def _slices(asked: NodeSpec) -> tuple[CardSlice, ...]:

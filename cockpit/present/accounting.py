@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -38,7 +38,10 @@ class JobSum(NamedTuple):
 
     name: str
     jobs: int
+    """All that have ended: what succeeded besides `failed`, `stopped` and `expired`."""
     failed: int
+    stopped: int
+    expired: int
     elapsed_ms: int
     cpu_ms: int | None
     cpu_held_ms: int
@@ -110,10 +113,13 @@ def _name(each: Spent, by: By) -> str:
 
 def _sum(name: str, jobs: Sequence[EndedJob]) -> JobSum:
     cpu = [each.cpu_ms for each in jobs if each.cpu_ms is not None]
+    ended_as = Counter(each.row.state for each in jobs)
     return JobSum(
         name=name,
         jobs=len(jobs),
-        failed=sum(each.row.state is not JobState.SUCCEEDED for each in jobs),
+        failed=ended_as[JobState.ERROR],
+        stopped=ended_as[JobState.STOPPED],
+        expired=ended_as[JobState.EXPIRED],
         elapsed_ms=sum(each.elapsed_ms for each in jobs),
         cpu_ms=sum(cpu) if cpu else None,
         cpu_held_ms=sum(each.cpu_held_ms for each in jobs),

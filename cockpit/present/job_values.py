@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from operator import attrgetter
 from typing import Final
@@ -95,7 +96,16 @@ is_kept: Final = attrgetter("held_until")
 
 
 def cards(row: JobRow, _: Context) -> int | float:
-    return units.cards(row.card_milli)
+    return 0 if row.waits_until is not None else units.cards(row.card_milli)
+
+
+def amount(field: str) -> Callable[[JobRow, Context], int]:
+    """The value of a column of `nodes`, `cpus` or `memory_mib`: what the job has, or asks for while it is queued.
+
+    An elastic job that is suspended below its minimum (`waits_until`) gave up its workers: it has nothing.
+    """
+    value = attrgetter(field)
+    return lambda row, _: 0 if row.waits_until is not None else value(row)
 
 
 def node_spec(row: JobRow, _: Context) -> str:

@@ -71,7 +71,8 @@ def cards(milli: int) -> int | float:
 
 def decimal(amount: int, unit: int, *, digits: int) -> str:
     """An amount in units, without trailing zeros."""
-    return f"{amount / unit:.{digits}f}".rstrip("0").rstrip(".")
+    text = f"{amount / unit:.{digits}f}"
+    return text.rstrip("0").rstrip(".") if digits else text
 
 
 def grouped(number: float) -> str:

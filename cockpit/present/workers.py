@@ -33,8 +33,15 @@ LEFT_OVER: Final = "what is left over (best effort)"
 
 
 def workers_now(row: JobRow) -> str:
-    """`3 (1–8)`: how many it has, or asks for, and between which bounds; a dash: it is not elastic."""
-    return f"{row.nodes} ({row.workers[0]}–{row.workers[2]})" if row.workers is not None else "–"
+    """`3 (1–8)`: how many it has, or asks for while it is queued, and its bounds; a dash: it is not elastic."""
+    if row.workers is None:
+        return "–"
+    return f"{_held(row)} ({row.workers[0]}–{row.workers[2]})"
+
+
+def _held(row: JobRow) -> int:
+    """Its nodes; a job that is suspended below its minimum has none."""
+    return 0 if row.waits_until is not None else row.nodes
 
 
 def short_of_workers(row: JobRow) -> str | None:
@@ -57,7 +64,8 @@ def workers_fact(detail: JobDetail) -> str:
     elastic, row = detail.job.spec.elastic, detail.row
     if elastic is None:
         return ""
-    has = f"{row.nodes}, asked for {elastic.workers}" if row.nodes != elastic.workers else str(row.nodes)
+    held = _held(row)
+    has = f"{held}, asked for {elastic.workers}" if held != elastic.workers else str(held)
     bounds = f"may have {elastic.min_workers} to {elastic.max_workers}"
     why = f"; {_NO_GROWTH[detail.growth]}" if detail.growth is not None else ""
     return f"{has}, {bounds}{why}"

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
+from msgspec.structs import replace
 
+from cockpit.model.job import JobState
 from tests.doubles.samples import HOUR, NOW
 from tests.headless.conftest import Desk
 
@@ -54,11 +56,20 @@ def test_jobs_are_chosen_by_options_and_by_the_filter(desk: Desk, words: tuple[s
 @pytest.mark.req("UI-09")
 def test_sums_are_of_the_chosen_jobs(desk: Desk) -> None:
     assert [line.split() for line in desk("accounting", "--by", "account").lines[1:]] == [
-        ["nlp", "2", "2", "3:00:00", "7:00:00", "12.00", "1.00"],
-        ["vision", "1", "0", "1:00:00", "1:00:00", "4.00", "1.00"],
+        ["nlp", "2", "2", "0", "0", "3:00:00", "7:00:00", "12.00", "1.00"],
+        ["vision", "1", "0", "0", "0", "1:00:00", "1:00:00", "4.00", "1.00"],
     ]
     rows = json.loads(desk("accounting", "--by", "user", "--account", "vision", "-o", "json").out)["rows"]
     assert [(row["name"], row["jobs"]) for row in rows] == [("ann", 1)]
+
+
+@pytest.mark.req("UI-09")
+def test_sums_tell_failed_stopped_and_expired_jobs_apart(desk: Desk) -> None:
+    states = (JobState.ERROR, JobState.STOPPED, JobState.STOPPED, JobState.EXPIRED, JobState.SUCCEEDED)
+    first = desk.backend.ended_jobs[0]
+    desk.backend.ended_jobs = [replace(first, row=replace(first.row, state=state)) for state in states]
+    (row,) = json.loads(desk("accounting", "--by", "user", "-o", "json").out)["rows"]
+    assert (row["jobs"], row["failed"], row["stopped"], row["expired"]) == (5, 1, 2, 1)
 
 
 @pytest.mark.req("UI-09")

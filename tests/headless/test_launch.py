@@ -3,8 +3,10 @@ from __future__ import annotations
 import json
 
 import pytest
+from msgspec.structs import replace
 
 from cockpit.formats.job.file import Defaults, read_jobs
+from cockpit.model.node import Card, CardVendor
 from tests.headless.conftest import Desk
 
 JOB = b"""\
@@ -85,3 +87,37 @@ def test_a_batchs_tasks_are_told_apart_and_each_is_started_under_the_batchs_name
         ("tune-1", ["b"], "tune-0"),
     ]
     assert {row["env"]["COCKPIT_JOB_NAME"] for row in rows} == {"tune"}
+
+
+@pytest.mark.req("LA-01", "JT-47")
+@pytest.mark.parametrize(
+    ("vendor", "variable"),
+    [(CardVendor.NVIDIA, "CUDA_VISIBLE_DEVICES"), (CardVendor.MLU, "MLU_VISIBLE_DEVICES")],
+)
+def test_whole_declared_cards_are_named_as_the_job_will_find_them(
+    reading: Desk, vendor: CardVendor, variable: str
+) -> None:
+    cards = tuple(Card(index=index, model="X9", vendor=vendor, declared=True) for index in range(4))
+    first = reading.backend.node_rows[0]
+    reading.backend.node_rows = [replace(first, node=replace(first.node, cards=cards))]
+    job = JOB.replace(b"cards: 4", b"cards: 2, card_models: [X9]")
+    for row in json.loads(reading("launch", "--dry-run", "-", "-o", "json", stdin=job).out)["rows"]:
+        assert row["env"][variable] == "0,1"
+
+
+@pytest.mark.req("LA-60", "JT-47")
+def test_each_worker_pool_has_its_own_cards(reading: Desk) -> None:
+    job = b"""\
+name: pools
+command: python t.py
+output: /data/out
+mode: worker-pools
+worker_pools:
+- {spec: {cpus: 1, memory: 1G, cards: 1}, command: python a.py}
+- {replicas: 1, spec: {cpus: 1, memory: 1G, cards: 3}, command: python b.py}
+"""
+    reading.backend.node_rows = []
+    done = reading("launch", "--dry-run", "-", "-o", "json", stdin=job)
+    assert done.err == ""
+    rows = json.loads(done.out)["rows"]
+    assert [row["env"]["CUDA_VISIBLE_DEVICES"] for row in rows] == ["0", "0,1,2"]

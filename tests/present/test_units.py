@@ -35,6 +35,22 @@ def test_memory(mib: int, shown: str) -> None:
     assert units.memory(mib) == shown
 
 
+@pytest.mark.req("UI-32")
+@pytest.mark.parametrize(
+    ("amount", "unit", "digits", "shown"),
+    [
+        (480, 1, 0, "480"),
+        (1000, 1, 0, "1000"),
+        (0, 1, 0, "0"),
+        (1500, 1000, 1, "1.5"),
+        (2000, 1000, 2, "2"),
+        (10, 1, 1, "10"),
+    ],
+)
+def test_only_zeros_behind_the_decimal_point_are_cut(amount: int, unit: int, digits: int, shown: str) -> None:
+    assert units.decimal(amount, unit, digits=digits) == shown
+
+
 @pytest.mark.parametrize(("milli", "number"), [(0, 0), (500, 0.5), (1000, 1), (2000, 2), (5500, 5.5), (333, 0.333)])
 def test_cards(milli: int, number: float) -> None:
     assert units.cards(milli) == number

@@ -56,6 +56,20 @@ def test_a_list_says_until_when_it_is_suspended_for_want_of_workers() -> None:
     assert sentence.endswith("; nothing passes job 3, which is first and waits")
 
 
+@pytest.mark.req("EL-04", "UI-32")
+def test_a_job_that_is_suspended_below_its_minimum_shows_nothing_that_it_does_not_have() -> None:
+    suspended = replace(row(2), placed_on=(), state=JobState.SUSPENDED, waits_until=Millis(NOW + 600_000), cpus=8)
+    suspended = replace(suspended, card_milli=4000, memory_mib=2048)
+    cells = {each.id: plain(each.cell(suspended, CONTEXT)) for each in COLUMNS}
+    assert (cells["nodes"], cells["cards"]) == ("0/8", "–")
+    columns = {each.id: each for each in JOBS.columns}
+    shown = {name: columns[name].derive(suspended, CONTEXT) for name in ("nodes", "cpus", "memory_mib", "cards")}
+    assert shown == {"nodes": 0, "cpus": 0, "memory_mib": 0, "cards": 0}
+    assert workers_now(suspended) == "0 (1–8)"
+    queued = replace(suspended, state=JobState.QUEUED, waits_until=None)
+    assert {each.id: plain(each.cell(queued, CONTEXT)) for each in COLUMNS}["cards"] == "4"
+
+
 @pytest.mark.req("EL-01")
 def test_a_list_shows_how_many_there_are_and_may_be() -> None:
     (nodes,) = [each for each in COLUMNS if each.id == "nodes"]

@@ -16,6 +16,7 @@ from cockpit.headless.verbs.submit import placed, read_files
 if TYPE_CHECKING:
     from cockpit.model.image import Mpi
     from cockpit.model.job import Submitter
+    from cockpit.model.node import Node
     from cockpit.model.spec import JobSpec
     from cockpit.present.tables.launch import Launch
 
@@ -35,7 +36,9 @@ async def run(call: Call) -> int:
     if call.backend.takes_scripts:
         return await _scripts(call, specs, places)
     who = _submitter()
-    launches = [each for spec in specs for name, task in _tasks(spec).items() for each in _launches(name, task, who)]
+    nodes = [row.node for row in await call.backend.nodes()]
+    tasks = [each for spec in specs for each in _tasks(spec).items()]
+    launches = [each for name, task in tasks for each in _launches(name, task, who, nodes)]
     if not is_page(call.args):
         write_rows(TABLE, launches, call.args, call.context(), call.streams)
         return ExitCode.OK
@@ -75,7 +78,7 @@ def _tasks(spec: JobSpec) -> dict[str, JobSpec]:
     return {f"{spec.name}-{index}": task_spec(spec, index) for index in range(len(spec.tasks))} or {spec.name: spec}
 
 
-def _launches(name: str, spec: JobSpec, who: Submitter) -> Iterator[Launch]:
+def _launches(name: str, spec: JobSpec, who: Submitter, nodes: Sequence[Node]) -> Iterator[Launch]:
     from cockpit.launch.imagined import imagined_node, imagined_placement
     from cockpit.launch.plan import launch_plan
     from cockpit.model.ids import JobId, ReplicaId
@@ -85,7 +88,7 @@ def _launches(name: str, spec: JobSpec, who: Submitter) -> Iterator[Launch]:
     mpi = _mpi_of(spec)
     for part in placement:
         replica = ReplicaId(JobId(0), 1, part.rank)
-        node = imagined_node(spec, part.node, mpi)
+        node = imagined_node(spec, part, nodes, mpi)
         plan = launch_plan(spec, who, node, part, placement, replica)
         yield Launch(name, part.rank, part.node, spec.command, plan)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from cockpit.model.job import ENDED
 from cockpit.model.jobrow import JobRow
@@ -14,7 +14,7 @@ from cockpit.present.bars import bar
 from cockpit.present.columns import NOTHING, Context
 from cockpit.present.copying import percent
 from cockpit.present.folding import FoldedRow, id_text, progress, task_count
-from cockpit.present.job_values import elapsed_seconds, why
+from cockpit.present.job_values import amount, cards, elapsed_seconds, why
 from cockpit.present.layout import GAP, fitting
 from cockpit.present.moments import brief_clock
 from cockpit.present.reasons import reason_clauses
@@ -78,14 +78,18 @@ def _priority(row: JobRow, _: Context) -> Line:
     return line(Span(NOTHING if row.priority is None else units.grouped(row.priority), MUTED))
 
 
-def _nodes(row: JobRow, _: Context) -> Line:
+_NODES_OF: Final = amount("nodes")
+
+
+def _nodes(row: JobRow, context: Context) -> Line:
     """`3/8`: an elastic job has 3 and may have 8."""
     most = f"/{row.workers[2]}" if row.workers is not None else ""
-    return line(Span(f"{row.nodes}{most}", MUTED))
+    return line(Span(f"{_NODES_OF(row, context)}{most}", MUTED))
 
 
-def _cards(row: JobRow, _: Context) -> Line:
-    return line(str(units.cards(row.card_milli))) if row.card_milli else line(Span(NOTHING, MUTED))
+def _cards(row: JobRow, context: Context) -> Line:
+    held = cards(row, context)
+    return line(str(held)) if held else line(Span(NOTHING, MUTED))
 
 
 def _time(row: JobRow, context: Context) -> Line:

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from cockpit.errors import SpecErrors
 from cockpit.formats.foreign.bringing import JOB_FILE, Brought
 from cockpit.launch.batch import task_spec
-from cockpit.launch.imagined import imagined_placement
+from cockpit.launch.imagined import imagined_cards, imagined_placement
 from cockpit.launch.plan import LaunchPlan, launch_plan
 from cockpit.model.ids import JobId, ReplicaId
 from cockpit.model.node import NodeState
@@ -71,7 +71,7 @@ def run_lines(spec: JobSpec, submitter: Submitter, nodes: Sequence[NodeRow], col
         return
     placement = imagined_placement(spec, tuple(node.name for node in places))
     for part in placement[:MOST_RANKS]:
-        node = places[part.rank % len(places)]
+        node = replace(places[part.rank % len(places)], cards=imagined_cards(spec, part, places))
         try:
             plan = launch_plan(spec, submitter, node, part, placement, ReplicaId(JobId(0), 1, part.rank))
         except SpecErrors as wrong:

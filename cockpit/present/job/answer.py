@@ -33,7 +33,7 @@ from cockpit.present.reasons import reason_clauses
 from cockpit.present.safe import safe
 from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, hung, line, line_width, spread
 from cockpit.present.states import seconds_left
-from cockpit.present.workers import LEFT_OVER, below_min, workers_now
+from cockpit.present.workers import LEFT_OVER, below_min
 
 PROGRESS_COLUMNS = 30
 MOST_TAIL = 8
@@ -223,7 +223,7 @@ def _other(job: JobId, around: Around) -> str:
 def _asks(row: JobRow) -> Line:
     models = listed(row.card_models, "or")
     cards = f", {units.cards(row.card_milli)} {models or 'cards'}" if row.card_milli else ""
-    nodes = units.counted(row.nodes, "node") if row.workers is None else f"{workers_now(row)} workers"
+    nodes = units.counted(row.nodes, "node") if row.workers is None else units.counted(row.nodes, "worker")
     each = f"{units.counted(row.cpus, 'CPU')}, {units.memory(row.memory_mib)}" if row.cpus else LEFT_OVER
     limit = Span(f" for {units.spoken(row.time_limit_seconds)} at most", MUTED)
     return line(Span(f"{INDENT}asks for ", MUTED), f"{nodes}, {each}{cards}", limit)

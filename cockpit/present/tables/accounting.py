@@ -143,7 +143,9 @@ SUMS: Final = Table(
     columns=(
         Column("name", "NAME", Kind.TEXT, "The user, account, project or QOS", field="name"),
         Column("jobs", "JOBS", Kind.INTEGER, "How many jobs", field="jobs"),
-        Column("failed", "FAILED", Kind.INTEGER, "How many of them did not succeed", field="failed"),
+        Column("failed", "FAILED", Kind.INTEGER, "How many of them failed (error)", field="failed"),
+        Column("stopped", "STOPPED", Kind.INTEGER, "How many of them were stopped", field="stopped"),
+        Column("expired", "EXPIRED", Kind.INTEGER, "How many of them reached their time limit", field="expired"),
         Column("elapsed_seconds", "ELAPSED", Kind.SECONDS, "How long they ran", derive=_seconds("elapsed_ms")),
         _CPU_TIME,
         _hours_column("cpu_hours", _row_cpu_hours),
