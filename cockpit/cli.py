@@ -140,7 +140,7 @@ async def _session_on(name: str) -> Session:
         backend, now = await opened(name)
     else:
         backend, now = live(name), SystemClock().now
-    others = beside(backend, now)
+    others = beside(backend, now, settled(name))
 
     async def close() -> None:
         await others.close()
@@ -190,21 +190,15 @@ async def _demo_session(fixture: str, seed: int, *, speed: float, going: bool = 
     from cockpit.tui.opening import Session
 
     demo = await open_demo(fixture, seed, speed=speed, going=going)
-    others = beside(demo.backend, demo.now)
-
-    async def close() -> None:
-        await others.close()
-        await demo.close()
-
     return Session(
         backend=demo.backend,
         now=demo.now,
         user=demo.person,
         read_jobs=read_jobs,
-        close=close,
+        close=demo.close,
         clusters=openable(),
         cluster=DEMO,
-        every=others,
+        every=demo,
         pace=demo.pace,
         elapse=asyncio.sleep if going else demo.elapse,
     )

@@ -129,16 +129,29 @@ async def _member(name: str) -> Opened:
     return Opened(found, SystemClock().now, found.close)
 
 
-def beside(backend: object, now: Callable[[], Millis]) -> Watching:
-    """All clusters that this person uses, for who looks at one of them in its time, or at all."""
+def beside(backend: LiveBackend, now: Callable[[], Millis], name: str) -> Watching:
+    """All clusters that this user uses, for the view of clusters beside the open one (`name`, in the time of `now`).
+
+    No engine is started for it: where the user names no clusters and none runs here, the open one is listed alone.
+    """
     from cockpit.backends.fleet.backend import FleetBackend
+    from cockpit.backends.fleet.member import Opened
     from cockpit.backends.fleet.watching import Watching
     from cockpit.clusters.several import every_cluster
     from cockpit.runtime.clock import SystemClock
 
     theirs = SystemClock().now
     fleet = backend if isinstance(backend, FleetBackend) else None
-    return Watching(lambda: fleet or every_cluster(_member), lambda: now() - theirs())
+    still = address_of(name).startswith((RECORDED, SNAPSHOT))
+
+    async def as_it_is_open() -> Opened:
+        return Opened(backend, now, _stays_open, still)
+
+    return Watching(lambda: fleet or every_cluster(_member, {name: as_it_is_open}), lambda: now() - theirs())
+
+
+async def _stays_open() -> None:
+    """Only the session that opened a cluster closes it."""
 
 
 def opened_for_commands(name: str) -> tuple[Backend, Callable[[], Millis]]:

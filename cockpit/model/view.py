@@ -175,6 +175,8 @@ class ClusterRow(msgspec.Struct, frozen=True, kw_only=True):
     """How fresh is what is known of it; None: nothing is."""
     overview: Overview | None = None
     """As last heard."""
+    fleet: str = ""
+    """The fleet that it is a member of, where it cannot be opened by itself; empty: it is opened by its name."""
 
 
 class AccountRow(msgspec.Struct, frozen=True):

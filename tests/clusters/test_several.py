@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +13,7 @@ import pytest
 from cockpit import cli
 from cockpit.clusters import choosing, several
 
+ROOT = Path(__file__).parents[2]
 CONFIG = (
     '[clusters]\nold = "recorded:22.05"\nnew = "recorded:24.11"\nlab = "slurmrestd+unix:///nonexistent/rest.sock"\n'
 )
@@ -65,3 +69,31 @@ def test_a_job_is_named_with_its_cluster(capfd: pytest.CaptureFixture[str]) -> N
 def test_without_any_there_is_this_machines_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(several, "members", dict)
     assert list(several._ways()) == [(choosing.OWN, choosing.CLUSTERS[choosing.OWN])]
+    assert list(several._ways(may_be_empty=True)) == []
+
+
+@pytest.mark.req("UI-10", "UI-50")
+@pytest.mark.parametrize(
+    ("cluster", "listed"),
+    [
+        ("demo campus", ["demo", "demo campus"]),
+        ("demo fleet", ["demo", "member of fleet"]),
+        ("recorded:22.05", ["recorded:22.05", "stands still"]),
+    ],
+)
+def test_the_view_of_clusters_starts_no_engine_and_writes_nothing(
+    tmp_path: Path, cluster: str, listed: list[str]
+) -> None:
+    script = tmp_path / "clusters.play"
+    waits = "".join(f'wait "{words}"\n' for words in listed)
+    script.write_text(f"cluster {cluster}\nsize 140x30\npress 8\n{waits}")
+    folders = {name: tmp_path / name for name in ("HOME", "XDG_RUNTIME_DIR", "XDG_STATE_HOME", "XDG_CONFIG_HOME")}
+    for folder in folders.values():
+        folder.mkdir(mode=0o700)
+    env = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", "SLURM_CONF": ""}
+    env |= {name: str(folder) for name, folder in folders.items()}
+    words = (sys.executable, "-m", "cockpit.cli", "play", str(script), "--out", str(tmp_path / "out"))
+    done = subprocess.run(words, env=env, cwd=ROOT, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [str(path) for folder in folders.values() for path in folder.rglob("*") if path.is_socket()] == []
+    assert list(folders["XDG_STATE_HOME"].rglob("journal*")) == []

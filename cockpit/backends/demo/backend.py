@@ -22,11 +22,15 @@ from cockpit.backends.demo.past import past
 from cockpit.backends.demo.rooms import Rooms
 from cockpit.backends.demo.scripts import HOUR_MS, Scripts
 from cockpit.backends.inprocess import InProcessBackend
+from cockpit.config.clusternames import DEMO
 from cockpit.engine import configure, decide
 from cockpit.engine.machine import Machine
 from cockpit.engine.state import ClusterState
+from cockpit.engine.views.rows import overview
 from cockpit.model import events
 from cockpit.model.ids import JobId, Millis
+from cockpit.model.view import ClusterRow
+from cockpit.model.view import ClusterState as Standing
 from cockpit.runtime.clock import VirtualClock
 from cockpit.runtime.engine import Engine
 from cockpit.runtime.host import Host, Settings
@@ -43,7 +47,7 @@ if TYPE_CHECKING:
     from cockpit.model.asking import LogChunk, LogRequest
     from cockpit.model.events import EventBody
     from cockpit.model.jobdetail import JobDetail
-    from cockpit.model.view import EngineStatus, NodeRow
+    from cockpit.model.view import EngineStatus, NodeRow, Overview
     from cockpit.runtime.host import ContainerRuntime
 
 DEFAULT_FIXTURE = "campus"
@@ -126,6 +130,20 @@ class DemoCluster:
     def members(self) -> list[Host]:
         """The hosts of a fleet's clusters, in its order."""
         return self._members.hosts if self._members is not None else []
+
+    async def clusters(self) -> list[ClusterRow]:
+        """The demo itself and its fleet's members, as they stand: a demo shows and opens no real cluster."""
+        fixture = self._fixture.name
+        return [
+            self._cluster_row(DEMO, f"demo {fixture}", await self.backend.overview()),
+            *(
+                self._cluster_row(name, f"member of {fixture}", overview(machine, name), fleet=DEMO)
+                for name, machine in (self._members.machines if self._members is not None else {}).items()
+            ),
+        ]
+
+    def _cluster_row(self, name: str, way: str, seen: Overview, fleet: str = "") -> ClusterRow:
+        return ClusterRow(name=name, way=way, state=Standing.LIVE, heard_at=self.now(), overview=seen, fleet=fleet)
 
     async def begin(self, *, going: bool = True) -> None:
         """Live through the first hours at once; then, if `going`, at the demo's pace."""

@@ -18,7 +18,10 @@ INDENT = "  "
 def cluster_answer(row: ClusterRow, context: Context, keys: Mapping[str, str], columns: int) -> Iterator[Line]:
     """Harmless lines. `keys`: of actions by id."""
     left = line(Span(f"{safe(row.name)}  ", ACCENT), Span(_standing(row, context), _role(row)))
-    hints = [(keys.get("open_cluster", "Enter"), " opens it   "), (keys.get("every_job", ":every-job"), " all jobs")]
+    hints = [
+        (keys.get("open_cluster", "Enter"), " its jobs   " if row.fleet else " opens it   "),
+        (keys.get("every_job", ":every-job"), " all jobs"),
+    ]
     right = tuple(span for key, words in hints for span in (Span(key, ACCENT), Span(words, MUTED)))
     yield spread(left, right, columns)
     if row.overview is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cockpit.config.clusternames import EVERY_CLUSTER
+from cockpit.config.clusternames import DEMO, EVERY_CLUSTER
 from cockpit.tui.action import CLUSTERS, JOBS
 
 if TYPE_CHECKING:
@@ -23,15 +23,17 @@ def open_cluster(app: Face) -> None:
     row = app.main_view.cluster_under_cursor()
     if row is None:
         return
-    if row.name == app.cluster:
+    if row.fleet:
+        app.main_view.show_jobs_of_member(row.name)
+    elif row.name == app.cluster:
         app.main_view.show_view(JOBS)
     else:
         app.go_to_cluster(row.name)
 
 
 def every_job(app: Face) -> None:
-    """One table over all of them."""
-    if app.cluster == EVERY_CLUSTER:
+    """One table over all of them; a demo's clusters are its own."""
+    if app.cluster in {EVERY_CLUSTER, DEMO}:
         app.main_view.show_view(JOBS)
     else:
         app.go_to_cluster(EVERY_CLUSTER)

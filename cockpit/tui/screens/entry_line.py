@@ -188,6 +188,12 @@ class Typing(Arranging):
         self._came_from = self.jobs.cursor_id
         self.filter(text)
 
+    def show_jobs_of_member(self, name: str) -> None:
+        """Those that a fleet has bound to this cluster."""
+        self.show_view(JOBS)
+        self._came_from = self.jobs.cursor_id
+        self.filter(f"cluster:{quoted(name)}")
+
     def show_jobs_of_user(self, user: str) -> None:
         """All of them, in whichever account."""
         self.show_view(JOBS)

@@ -18,6 +18,7 @@ from cockpit.model.fleet import BindingMode, member_of
 from cockpit.model.ids import JobId
 from cockpit.model.job import ENDED, OCCUPYING, JobState
 from cockpit.model.spec import JobSpec, NodeSpec
+from cockpit.model.view import ClusterState as Standing
 from cockpit.present.events.sentences import event_sentence
 from tests.backends.demo.conftest import Open, history, pass_hours, until
 from tests.backends.demo.test_demo import finished
@@ -130,3 +131,15 @@ def parts(demo: DemoCluster, job: JobId) -> list[object]:
     """What the clusters have of it."""
     every = (each for host in demo.members for each in host.machine.state.jobs.values())
     return [each for each in every if each.part is not None and each.part.job == job]
+
+
+@pytest.mark.req("UI-10", "UI-50")
+async def test_the_view_of_clusters_lists_the_demo_and_its_members_and_no_real_cluster(opened: Open) -> None:
+    demo = await opened(PAIR)
+    fleet, *members = await demo.clusters()
+    assert (fleet.name, fleet.fleet, fleet.state) == ("demo", "", Standing.LIVE)
+    assert [(row.name, row.fleet) for row in members] == [("new", "demo"), ("old", "demo")]
+    seen = [row.overview for row in (fleet, *members)]
+    assert seen[0].nodes == seen[1].nodes + seen[2].nodes
+    assert all(each.used_card_milli > 0 for each in seen)
+    assert {row.heard_at for row in members} == {demo.now()}
