@@ -125,11 +125,7 @@ def shown_outlook(actor: Actor, found: Outlook, jobs: Mapping[JobId, Job]) -> Ou
 def unavailable(nodes: Mapping[NodeName, Node], reason: Reason | None) -> tuple[tuple[NodeName, str], ...]:
     """The nodes out of service that the reason names, and why they are."""
     named = reason.out_of_service if isinstance(reason, NoEligibleNode) else ()
-    return tuple(why_out(nodes[name]) for name in named if name in nodes)
-
-
-def why_out(node: Node) -> tuple[NodeName, str]:
-    return node.name, f"{node.state}: {node.state_reason}" if node.state_reason else str(node.state)
+    return tuple((name, nodes[name].why_out) for name in named if name in nodes)
 
 
 def condition_of(job: Job) -> Condition:

@@ -12,7 +12,7 @@ from cockpit.model.job import Job
 from cockpit.model.node import Node, Placement
 from cockpit.model.quota import QuotaTree
 
-STATE_VERSION = 2
+STATE_VERSION = 3
 """Snapshots of other versions are left alone and the events applied anew. It is raised when an event comes to mean more
 than it did: 2, since when jobs count their age."""
 

@@ -201,6 +201,8 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
     """By what right that one takes it."""
     requeue: bool = False
     """It waits again afterwards."""
+    by: str = ""
+    """The user who stopped it; empty: no user did."""
 
 
 class Leaving(msgspec.Struct, frozen=True, kw_only=True):

@@ -24,6 +24,8 @@ from cockpit.model.spec import Dependency, JobSpec
 from cockpit.model.usage import Used
 
 EVENT_VERSION = 1
+FROM_USER = "socket"
+"""The origin of what a user asked for."""
 RECORDED = "recorded"
 """The origin of what a cockpit saw of another scheduler's cluster: it is in no journal."""
 

@@ -148,6 +148,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Of best effort that a node had too little for: it does not start again before."""
     revoked_at: Millis | None = None
     """When it went back to its queue: its place there is that of a job that came then."""
+    ended_by: str = ""
+    """The user who stopped it; empty: no user did."""
 
     def is_meant(self, condition: Dependency) -> bool:
         """Whether the condition is on this job, by itself or as a task of the array."""

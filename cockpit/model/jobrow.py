@@ -97,6 +97,10 @@ class JobRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """While it is suspended for want of room for its fewest workers: for how long at most."""
     slow: tuple[float, float] | None = None
     """Of its iterations that were slow: what part of their time their hardware took, and the job's threshold for it."""
+    ended_by: str = ""
+    """The user who stops or stopped it; empty: no user did."""
+    failed: tuple[int, int] | None = None
+    """Rank and exit code of the replica that failed first; None: none has, or the job has only one."""
 
     @property
     def queued(self) -> bool:

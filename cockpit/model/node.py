@@ -73,6 +73,11 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
     overcommitted: bool = False
     """The virtual nodes' sums exceed the machine."""
 
+    @property
+    def why_out(self) -> str:
+        """Its state with the reason: `drained: fan broken`; `down` where none is known."""
+        return f"{self.state}: {self.state_reason}" if self.state_reason else str(self.state)
+
 
 class CardSlice(msgspec.Struct, frozen=True, order=True, gc=False):
     """A part of a card that one replica holds."""

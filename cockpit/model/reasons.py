@@ -95,6 +95,8 @@ class NoEligibleNode(msgspec.Struct, frozen=True, cache_hash=True, tag="no_eligi
     """Pools of nodes that match, which are for jobs that name them."""
     launcher: bool = False
     """It is the launcher of the job that may be on none."""
+    why_out: tuple[str, ...] = ()
+    """State and its reason of each node that is out of service: `drained: fan broken`, `down`."""
 
 
 class WouldDelay(msgspec.Struct, frozen=True, cache_hash=True, tag="would_delay"):

@@ -19,7 +19,7 @@ from cockpit.present.moments import iso
 from cockpit.present.phrases import listed
 from cockpit.present.reasons import REASON_TYPES, reason_sentence
 from cockpit.present.safe import safe
-from cockpit.present.states import end_sentence, ending_sentence, retry_words, state_words
+from cockpit.present.states import end_sentence, ending_sentence, failed_replica, retry_words, state_words
 from cockpit.present.workers import below_min, short_of_workers
 
 
@@ -37,12 +37,13 @@ def _own_why(row: JobRow, context: Context) -> str | None:
         suspended = below_min(row, context.now, context.zone)
         return f"{suspended}; {sentence}" if suspended else sentence
     if row.ending is not None:
-        return ending_sentence(row.ending)
+        return "; ".join(filter(None, (ending_sentence(row, row.ending), failed_replica(row))))
     if row.end_cause is not None:
         return end_sentence(row, row.end_cause) or None
     if row.state is _STAGING:
         return copying_sentence(row.staged)
-    return short_of_workers(row) if row.workers is not None else None
+    short = short_of_workers(row) if row.workers is not None else None
+    return "; ".join(filter(None, (short, failed_replica(row)))) or None
 
 
 def copied_json(progress: Progress | None) -> dict[str, int | None] | None:

@@ -34,6 +34,8 @@ REASON_TYPES: Final = tuple(str(kind.__struct_config__.tag) for kind in get_args
 """Every reason's type, as JSON names it."""
 
 
+MOST_CAUSES: Final = 2
+"""Of nodes that are out of service: so many different reasons are in the sentence, the rest on the node's page."""
 _NOT_EVALUATED = ("waits for the scheduler to look at it",)
 
 
@@ -157,11 +159,20 @@ def _kept(reason: NeverFits | NoEligibleNode, which: str) -> Iterator[str]:
 def _no_eligible_node(reason: NoEligibleNode) -> tuple[str, ...]:
     asked = _asked_of_nodes(reason) + (" for its launcher" if reason.launcher else "")
     if reason.out_of_service:
-        down = listed(reason.out_of_service)
-        return f"asks for {asked}", f"{down} {_is(len(reason.out_of_service))} out of service"
+        return f"asks for {asked}", _out_of_service(reason)
     if kept := tuple(_kept(reason, "such nodes")):
         return f"asks for {asked}", *kept
     return f"asks for {asked}", "the cluster has no such node"
+
+
+def _out_of_service(reason: NoEligibleNode) -> str:
+    """`n1 is drained: fan broken`; `n1 and n2 are out of service (drained: fan broken; down)`."""
+    names, are = listed(reason.out_of_service), _is(len(reason.out_of_service))
+    causes = [safe(each) for each in dict.fromkeys(reason.why_out)]
+    if len(causes) == 1:
+        return f"{names} {are} {causes[0]}"
+    shown = "; ".join([*causes[:MOST_CAUSES], *(["…"] if len(causes) > MOST_CAUSES else [])])
+    return f"{names} {are} out of service" + (f" ({shown})" if shown else "")
 
 
 def _asked_of_nodes(reason: NoEligibleNode) -> str:

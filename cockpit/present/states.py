@@ -64,7 +64,7 @@ _ENDING = {
     EndCause.SLOW: "its iterations are slow, and it is to go on elsewhere",
 }
 _ENDED = {
-    EndCause.STOP: "stopped by a person",
+    EndCause.STOP: "was stopped",
     EndCause.START_FAILED: "its container could not be made",
     EndCause.LOST: "its container was lost",
     EndCause.DEADLINE: "could no longer end by its deadline",
@@ -84,9 +84,13 @@ def retry_words(retries: tuple[int, int]) -> str:
     return f"retry {used} of {most}"
 
 
-def ending_sentence(cause: EndCause) -> str:
+def ending_sentence(row: JobRow, cause: EndCause) -> str:
     """Why a job that still runs is being ended."""
-    return _ENDING[cause]
+    return _ENDING[cause] + _by(row, cause)
+
+
+def _by(row: JobRow, cause: EndCause) -> str:
+    return f" by {safe(row.ended_by)}" if cause is EndCause.STOP and row.ended_by else ""
 
 
 def ended_words(cause: EndCause) -> str:
@@ -98,13 +102,22 @@ def end_sentence(row: JobRow, cause: EndCause) -> str:
     """How a job ended; empty when it simply succeeded."""
     match cause:
         case EndCause.EXIT:
-            return of_hook(row.hook) + exit_words(row.exit_code, oom=row.oom) if row.exit_code else ""
+            exit_code = of_hook(row.hook) + exit_words(row.exit_code, oom=row.oom) if row.exit_code else ""
+            return "; ".join(filter(None, (exit_code, failed_replica(row))))
         case EndCause.TIME_LIMIT:
             return f"reached its time limit of {units.spoken(row.time_limit_seconds)}"
         case EndCause.START_FAILED | EndCause.LOST:
             return safe(row.lost) or _ENDED[cause]
         case _:
-            return _ENDED[cause]
+            return _ENDED[cause] + _by(row, cause)
+
+
+def failed_replica(row: JobRow) -> str:
+    """`replica 2 failed: exit 1`, of a job with several; empty where none has failed."""
+    if row.failed is None:
+        return ""
+    rank, code = row.failed
+    return f"replica {rank} failed" if code == row.exit_code else f"replica {rank} failed: {exit_words(code)}"
 
 
 def exit_words(code: int | None, *, oom: bool = False) -> str:

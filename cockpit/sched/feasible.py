@@ -81,7 +81,7 @@ def _no_launcher(shape: Shape, nodes: Iterable[Node], *, in_service: bool) -> No
     some = [node for node in nodes if may_launch(node, shape, in_service=False)]
     if any(not in_service or node.state is NodeState.UP for node in some):
         return None
-    return replace(_no_eligible(labelled, [node.name for node in some]), launcher=True)
+    return replace(_no_eligible(labelled, some), launcher=True)
 
 
 def _kept_away(shape: Shape, floor: Floor) -> Reason | None:
@@ -172,7 +172,7 @@ def _alternative(shape: Shape, spec: NodeSpec, matching: Sequence[Group], in_ser
     count = sum(map(len, big))
     if count < shape.nodes:
         return NeverFits(None, shape.nodes, count, spec.card_models)
-    out = [node.name for nodes in big if nodes[0].state is not NodeState.UP for node in nodes]
+    out = [node for nodes in big if nodes[0].state is not NodeState.UP for node in nodes]
     if in_service and count - len(out) < shape.nodes:
         return _no_eligible(shape, out)
     return None
@@ -183,9 +183,16 @@ def _too_small(spec: NodeSpec, lacking: Sequence[tuple[Resource, int]]) -> Never
     return NeverFits(resource, wanted(spec, resource), most, spec.card_models)
 
 
-def _no_eligible(shape: Shape, out_of_service: Iterable[NodeName]) -> NoEligibleNode:
+def _no_eligible(shape: Shape, out_of_service: Sequence[Node]) -> NoEligibleNode:
     pins = tuple(NodeName(name) for name in shape.node_names)
     labels = tuple(pair_text(*pair) for pair in shape.selector)
     if shape.max_price_milli is not None:
         labels = (*labels, f"{PRICE}<={shape.max_price_milli / 1000:g}")
-    return NoEligibleNode(pins, shape.pool or "", shape.driver_version or "", tuple(out_of_service), labels)
+    return NoEligibleNode(
+        pins,
+        shape.pool or "",
+        shape.driver_version or "",
+        tuple(node.name for node in out_of_service),
+        labels,
+        why_out=tuple(node.why_out for node in out_of_service),
+    )

@@ -43,11 +43,14 @@ class EngineDriver:
         self.journal: list[EventRecord] = []
         self.effects: list[Effect] = []
         self.plan = None
+        self.asked_by = ("test", "test")
+        """Actor and origin of the events to come."""
         self.tell(events.NodesChanged(nodes or (a_node(),)))
 
     def tell(self, *bodies: EventBody) -> None:
         for body in bodies:
-            record = EventRecord(seq=len(self.journal) + 1, at=self.now, actor="test", origin="test", body=body)
+            actor, origin = self.asked_by
+            record = EventRecord(seq=len(self.journal) + 1, at=self.now, actor=actor, origin=origin, body=body)
             self.journal.append(record)
             self.effects += self.machine.handle(record)
             assert violations(self.machine, body) == []

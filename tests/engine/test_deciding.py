@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from cockpit.engine import decide
+from cockpit.engine.deciding import first_failure
 from cockpit.engine.effects import Force, SignalReplica
+from cockpit.engine.views.rows import job_row
 from cockpit.model.attempt import EndCause
 from cockpit.model.ids import Millis
 from cockpit.model.job import JobState
-from cockpit.model.spec import Mode
+from cockpit.model.spec import Mode, WorkerPool
 from tests.builders import a_node, a_spec
 from tests.engine.driver import EngineDriver
 
@@ -53,3 +56,46 @@ def test_where_each_runs_the_command_all_have_to_end(engine: EngineDriver) -> No
     assert engine.job(job).ending is None
     engine.ended(job, 1, code=0)
     assert engine.job(job).state is JobState.SUCCEEDED
+
+
+POOLS = (WorkerPool(replicas=1), WorkerPool(replicas=2))
+
+
+@pytest.mark.req("LA-60", "UI-01")
+def test_a_pool_worker_that_fails_is_in_the_row_while_the_job_runs_and_after_it_succeeded(engine: EngineDriver) -> None:
+    (job,) = engine.run(a_spec(mode=Mode.WORKER_POOLS, worker_pools=POOLS))
+    assert job_row(engine.job(job), None).failed is None
+    engine.ended(job, 2, code=7)
+    assert engine.job(job).state is JobState.RUNNING
+    assert job_row(engine.job(job), None).failed == (2, 7)
+    engine.now = Millis(engine.now + 1)
+    engine.ended(job, 0, code=0)
+    engine.ended(job, 1, signal=15)
+    row = job_row(engine.job(job), None)
+    assert (row.state, row.failed) == (JobState.SUCCEEDED, (2, 7))
+
+
+@pytest.mark.req("LA-60", "UI-01")
+def test_who_is_stopped_with_the_primary_has_not_failed(engine: EngineDriver) -> None:
+    (job,) = engine.run(a_spec(mode=Mode.WORKER_POOLS, worker_pools=POOLS))
+    engine.ended(job, 0, code=0)
+    engine.now = Millis(engine.now + 1)
+    engine.ended(job, 1, signal=15)
+    engine.ended(job, 2, signal=9)
+    assert engine.job(job).state is JobState.SUCCEEDED
+    assert first_failure(engine.job(job)) is None
+
+
+@pytest.mark.req("LA-30", "UI-01")
+def test_the_first_replica_that_failed_is_named_and_none_of_a_job_that_was_stopped(engine: EngineDriver) -> None:
+    failed, stopped = engine.run(
+        a_spec("failed", nodes=2, mode=Mode.PYTORCH), a_spec("stopped", nodes=2, mode=Mode.PYTORCH)
+    )
+    engine.ended(failed, 1, code=3)
+    engine.now = Millis(engine.now + 1)
+    engine.ended(failed, 0, signal=9)
+    assert first_failure(engine.job(failed)) == (1, 3)
+    engine.act(decide.cancel(engine.job(stopped), engine.now, 0))
+    engine.ended(stopped, 0, signal=9)
+    engine.ended(stopped, 1, signal=9)
+    assert (engine.job(stopped).state, first_failure(engine.job(stopped))) == (JobState.STOPPED, None)

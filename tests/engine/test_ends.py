@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from cockpit.engine import decide
+from cockpit.engine import decide, evictions
 from cockpit.engine.effects import Force, KeepContainer, RecordEnded, RemoveContainer, SignalReplica
+from cockpit.engine.views.rows import job_row
+from cockpit.model import events
 from cockpit.model.attempt import EndCause
 from cockpit.model.ids import NodeName
 from cockpit.model.job import JobState
@@ -193,3 +195,27 @@ def test_an_ended_job_leaves_the_live_state_for_accounting(engine: EngineDriver)
     engine.ended(job, code=0)
     engine.pass_time(HOUR)
     assert job not in engine.machine.state.jobs
+
+
+@pytest.mark.req("JT-36", "UI-01")
+@pytest.mark.parametrize("running", [True, False])
+def test_a_stopped_job_says_who_stopped_it(engine: EngineDriver, running: bool) -> None:
+    (job,) = engine.run(a_spec()) if running else engine.submit(a_spec())
+    engine.asked_by = ("bob", events.FROM_USER)
+    engine.act(decide.cancel(engine.job(job), engine.now, None))
+    engine.asked_by = ("engine", "runtime")
+    assert job_row(engine.job(job), None).ended_by == "bob"
+    if running:
+        engine.ended(job, signal=15)
+    row = job_row(engine.job(job), None)
+    assert (row.state, row.ended_by) == (JobState.STOPPED, "bob")
+    engine.act(evictions.requeue(engine.machine, engine.job(job), engine.now))
+    assert job_row(engine.job(job), None).ended_by == ""
+
+
+@pytest.mark.req("JT-36")
+def test_no_user_is_named_where_the_engine_stops_a_job(engine: EngineDriver) -> None:
+    (job,) = engine.submit(a_spec())
+    engine.asked_by = ("engine", "engine")
+    engine.act(decide.cancel(engine.job(job), engine.now, None))
+    assert job_row(engine.job(job), None).ended_by == ""

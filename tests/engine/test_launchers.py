@@ -98,7 +98,8 @@ def test_it_goes_where_its_selector_says_or_the_job_waits_and_says_so() -> None:
     (waits,) = driver.submit(replace(selected, name="next"))
     driver.schedule()
     reason = reason_of(driver.plan, driver.job(waits))
-    assert reason == NoEligibleNode(out_of_service=("n2",), labels=("instance_type=spot-launcher",), launcher=True)
+    labels, why_out = ("instance_type=spot-launcher",), ("drained: broken",)
+    assert reason == NoEligibleNode(out_of_service=("n2",), labels=labels, launcher=True, why_out=why_out)
 
 
 @pytest.mark.req("JT-26")

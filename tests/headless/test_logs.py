@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
+from tests.doubles.samples import detail, failed_row
 from tests.headless.conftest import Desk
 
 LOG = b"".join(b"line %d\n" % number for number in range(30_000))
@@ -14,7 +16,7 @@ LOG = b"".join(b"line %d\n" % number for number in range(30_000))
 )
 def test_the_last_lines_of_a_log_that_is_longer_than_a_block(desk: Desk, tail: str, first: int) -> None:
     desk.backend.log = LOG
-    done = desk("logs", "4711", "--tail", tail)
+    done = desk("logs", "4715", "--tail", tail)
     assert done.lines[0] == f"line {first}"
     assert done.lines[-1] == "line 29999"
 
@@ -24,7 +26,7 @@ def test_the_last_lines_of_a_log_that_is_longer_than_a_block(desk: Desk, tail: s
 )
 def test_the_last_lines_of_a_short_log(desk: Desk, log: bytes, tail: str, shown: bytes) -> None:
     desk.backend.log = log
-    assert desk("logs", "4711", "--tail", tail).out == shown
+    assert desk("logs", "4715", "--tail", tail).out == shown
 
 
 def test_a_log_of_a_replica_attempt_and_stream(desk: Desk) -> None:
@@ -37,12 +39,25 @@ def test_a_log_of_a_replica_attempt_and_stream(desk: Desk) -> None:
 
 def test_a_person_who_reads_the_output_hears_of_errors_beside_it(desk: Desk) -> None:
     desk.backend.log = b"loading\n"
-    assert desk("logs", "4711", terminal=True).err == ""
+    assert desk("logs", "4715", terminal=True).err == ""
     desk.backend.errors = b"Traceback\n"
     assert desk("logs", "4711/2#1", terminal=True) == (
         0,
         b"loading\n",
         "There are errors, too: cockpit logs 4711/2#1 --stderr\n",
     )
-    assert desk("logs", "4711", "--stderr", terminal=True) == (0, b"Traceback\n", "")
-    assert desk("logs", "4711").err == "", "a script asked for the output"
+    assert desk("logs", "4715", "--stderr", terminal=True) == (0, b"Traceback\n", "")
+    assert desk("logs", "4715").err == "", "a script asked for the output"
+
+
+@pytest.mark.req("JT-48", "UI-14")
+def test_without_a_replica_it_is_the_log_of_the_one_that_failed(desk: Desk) -> None:
+    desk.backend.details[4715] = replace(detail(), row=failed_row(4715, failed=(1, 3)))
+    done = desk("logs", "4715")
+    ((_, request),) = [each for each in desk.backend.asked if each[0] == "logs"]
+    assert request.rank == 1
+    assert done.err == "Replica 1 failed first (exit 3): this is its output. Others: --replica N\n"
+    desk.backend.asked.clear()
+    for words in (("logs", "4715/0"), ("logs", "4715", "--replica", "0"), ("logs", "4715#1")):
+        assert desk(*words).err == ""
+    assert [request.rank for _, request in desk.backend.asked] == [0, 0, 0]

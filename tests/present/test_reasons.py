@@ -91,6 +91,18 @@ SENTENCES: list[tuple[Reason, str]] = [
         NoEligibleNode(pool="gpu", driver_version="550"),
         "asks for pool gpu and driver version 550; the cluster has no such node",
     ),
+    (
+        NoEligibleNode(out_of_service=(N07,), why_out=("drained: fan broken",)),
+        "asks for a node in service; n07 is drained: fan broken",
+    ),
+    (
+        NoEligibleNode(out_of_service=(N07, N12), why_out=("drained: fan broken",) * 2),
+        "asks for a node in service; n07 and n12 are drained: fan broken",
+    ),
+    (
+        NoEligibleNode(out_of_service=(N07, N12), why_out=("drained: fan broken", "down")),
+        "asks for a node in service; n07 and n12 are out of service (drained: fan broken; down)",
+    ),
     (NoEligibleNode(), "asks for a node in service; the cluster has no such node"),
     (
         NoEligibleNode(labels=("disk=ssd", "zone=a"), taints=("gpu=yes", "spot")),

@@ -55,12 +55,16 @@ def test_the_cycle_says_the_same_of_a_queued_job_and_looks_only_once_per_shape()
 
 @pytest.mark.req("SC-13")
 def test_nodes_out_of_service_do_not_refuse_a_submission_but_are_named_as_what_a_job_waits_for() -> None:
-    world = World(node("n1", 2), node("n2", 8, state=NodeState.DRAINED), node("n3", 8, state=NodeState.DOWN))
+    world = World(
+        node("n1", 2),
+        node("n2", 8, state=NodeState.DRAINED, state_reason="fan broken"),
+        node("n3", 8, state=NodeState.DOWN),
+    )
     assert never_fits(spec_of(wants(4000)), world.nodes) is None
     job, two = world.submit(wants(4000)), world.submit(wants(1000), nodes=2)
     world.run()
-    assert world.reason(job) == NoEligibleNode(out_of_service=("n2", "n3"))
-    assert world.reason(two) == NoEligibleNode(out_of_service=("n2", "n3"))
+    expected = NoEligibleNode(out_of_service=("n2", "n3"), why_out=("drained: fan broken", "down"))
+    assert (world.reason(job), world.reason(two)) == (expected, expected)
 
 
 @pytest.mark.req("JT-25", "SC-13")

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from cockpit.backends.slurm.mapping.cluster import Everything
 from cockpit.backends.slurm.mapping.hostlist import hosts
-from cockpit.engine.foresight import why_out
 from cockpit.model.ids import NodeName
 from cockpit.model.job import Job
 from cockpit.model.node import NodeState
@@ -26,4 +25,4 @@ def told_unavailable(reason: Reason, job: Job, everything: Everything) -> Iterat
     )
     for seen in everything.nodes:
         if seen.node.name in meant and seen.node.state is not NodeState.UP:
-            yield why_out(seen.node)
+            yield seen.node.name, seen.node.why_out

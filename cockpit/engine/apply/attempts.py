@@ -190,8 +190,14 @@ def _(body: events.EndingBegan, state: ClusterState, record: events.EventRecord)
         for_job=body.for_job,
         grounds=body.grounds,
         requeue=body.requeue,
+        by=_stopped_by(body.cause, record),
     )
     change(state, record, body.job, ending=ending)
+
+
+def _stopped_by(cause: EndCause, record: events.EventRecord) -> str:
+    """The user whose request stops the job. The engine itself stops jobs, too: its own are from another origin."""
+    return record.actor if cause is EndCause.STOP and record.origin == events.FROM_USER else ""
 
 
 @RULES.of(events.FaultFound)
@@ -278,6 +284,7 @@ def _queue_again(
         ended_at=None,
         held_until=None,
         deleted=False,
+        ended_by="",
         accrues_from=accrues,
         state=QUEUED,
         state_since=since(job, QUEUED, record.at),
@@ -317,6 +324,7 @@ def _(body: events.JobEnded, state: ClusterState, record: events.EventRecord) ->
         held_until=body.held_until,
         below_min_at=None,
         rests_until=None,
+        ended_by=job.ending.by if job.ending is not None else _stopped_by(body.cause, record),
     )
     if job.attempt is not None and job.attempt.members:
         free(state, job.attempt.members, record.at)

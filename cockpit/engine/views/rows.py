@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from cockpit.engine.deciding import first_failure
 from cockpit.model.fleet import member_of
 from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.job import JobState
@@ -83,6 +84,8 @@ def job_row(job: Job, reason: Reason | None, priority: int | None = None, starts
         spec_name=spec.name,
         waits_until=job.waits_until,
         slow=_slow(job) if attempt is not None and attempt.slow is not None else None,
+        ended_by=job.ended_by if job.ending is None else job.ending.by,
+        failed=first_failure(job) if attempt is not None and len(attempt.replicas) > 1 else None,
     )
 
 

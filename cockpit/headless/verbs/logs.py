@@ -11,7 +11,9 @@ from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.services import Call
 from cockpit.headless.streams import Streams
 from cockpit.model.asking import LogRequest, LogStream
+from cockpit.model.ids import JobId
 from cockpit.present.safe import LogText
+from cockpit.present.states import exit_words
 
 BLOCK = 1 << 16
 """Bytes read at a time when looking for the last lines."""
@@ -30,9 +32,10 @@ def arguments(parser: ArgumentParser) -> None:
 
 async def run(call: Call) -> int:
     args, ref = call.args, call.args.job
+    job = await call.job_id(ref)
     request = LogRequest(
-        job=await call.job_id(ref),
-        rank=args.replica if args.replica is not None else ref.rank or 0,
+        job=job,
+        rank=args.replica if args.replica is not None else ref.rank if ref.rank is not None else await _rank(call, job),
         attempt=args.attempt if args.attempt is not None else ref.attempt,
         stream=LogStream.STDERR if args.stderr else LogStream.STDOUT,
     )
@@ -41,6 +44,18 @@ async def run(call: Call) -> int:
     if request.stream is LogStream.STDOUT and call.streams.stderr.isatty():
         await point_to_errors(call, request)
     return ExitCode.OK
+
+
+async def _rank(call: Call, job: JobId) -> int:
+    """The replica that failed first, where the user names none; else the first one."""
+    if call.args.attempt is not None or call.args.job.attempt is not None:
+        return 0
+    failed = (await call.backend.job(job)).row.failed
+    if failed is None:
+        return 0
+    rank, code = failed
+    call.streams.say(f"Replica {rank} failed first ({exit_words(code)}): this is its output. Others: --replica N")
+    return rank
 
 
 async def point_to_errors(call: Call, request: LogRequest) -> None:

@@ -193,7 +193,7 @@ NODES: Final = Table(
             Kind.TEXT,
             "Why it is drained or down",
             field="node.state_reason",
-            wide=True,
+            rare=True,
             aliases=("reason",),
         ),
     ),

@@ -46,7 +46,9 @@ def test_after_a_failed_prolog_the_job_waits_again_in_its_place_and_the_node_is_
     assert list(engine.machine.queue) == [first, behind]
     assert state_of(engine, N1) == (NodeState.DRAINED, "prolog 1 ended with 1 on n1", "engine")
     engine.schedule()
-    assert engine.plan.refusals.reason(engine.job(first), "") == NoEligibleNode(("n1",), out_of_service=("n1",))
+    assert engine.plan.refusals.reason(engine.job(first), "") == NoEligibleNode(
+        ("n1",), out_of_service=("n1",), why_out=("drained: prolog 1 ended with 1 on n1",)
+    )
     engine.act(service.resume(engine.machine, "n1", "root"))
     engine.schedule()
     assert engine.job(first).attempt.number == 2
