@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from rich.text import Text
 from textual.app import SystemCommand
 from textual.binding import BindingType
 
@@ -22,8 +24,10 @@ from cockpit.present.tables.queues import QUEUES as queue_table  # noqa: N811 - 
 from cockpit.tui import commands, offers
 from cockpit.tui.acting import Acting
 from cockpit.tui.action import ACCOUNTS, CARDS, CATALOGUE, CLUSTERS, JOBS, NODES, PRIORITY, QOS, QUEUES, SPENDING
+from cockpit.tui.defects import defect_text
 from cockpit.tui.driver import lasting
 from cockpit.tui.face import HelpEntry
+from cockpit.tui.screens.dialog import Palette
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -65,6 +69,21 @@ class CockpitApp(Acting, inherit_bindings=False):
 
     def get_driver_class(self) -> type[Driver]:
         return lasting(super().get_driver_class())
+
+    def action_command_palette(self) -> None:
+        if not isinstance(self.screen, Palette):
+            self.push_screen(Palette(id="--command-palette"))
+
+    @property
+    def failed(self) -> bool:
+        """Whether a defect has ended it."""
+        return self._exception is not None
+
+    def _fatal_error(self) -> None:
+        """End it and leave the traceback on the terminal: Textual's shows local variables, which may hold secrets."""
+        self.bell()
+        self._exit_renderables.append(Text(defect_text(sys.exception())))
+        self._close_messages_no_wait()
 
     def get_default_screen(self) -> Screen[Any]:
         return self.main_screen

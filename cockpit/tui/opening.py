@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from cockpit.config.filters import SavedFilters
 from cockpit.config.loading import load_settings
 from cockpit.errors import SpecErrors
+from cockpit.headless.exitcodes import ExitCode
 from cockpit.present.nearest import nearest
 from cockpit.runtime.leaving import leave_politely
 from cockpit.tui import theme as themes
@@ -89,6 +90,8 @@ async def _run(
         app = app_for(session, env, look)
         try:
             code = await app.run_async()
+            if app.failed:
+                code = ExitCode.INTERNAL
         finally:
             for board in app.boards:
                 board.stop()

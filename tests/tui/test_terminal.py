@@ -163,3 +163,34 @@ def test_a_polite_kill_gives_the_terminal_back(terminal: Tmux) -> None:
     os.kill(int(cockpit_in(terminal).name), signal.SIGTERM)
     terminal.sees(PROMPT).misses("DEMO")
     is_given_back(terminal)
+
+
+PLANTED = """
+import sys
+from cockpit import cli
+from cockpit.tui.app import CockpitApp
+
+def fail(app, action, run=None):
+    secret = "geh" + "eim"
+    raise RuntimeError(f"planted, of {len(secret)} letters")
+
+CockpitApp.perform = fail
+sys.exit(cli.main(["demo", "--seed", "1"]))
+"""
+
+
+@pytest.mark.req("TR-10", "UI-29")
+def test_a_defect_ends_it_with_its_own_exit_code_and_shows_no_values(terminal: Tmux, tmp_path: Path) -> None:
+    program = tmp_path / "planted.py"
+    program.write_text(PLANTED)
+    terminal.type(f"{shlex.quote(sys.executable)} {program}; echo exit=$?").press("Enter")
+    terminal.sees("DEMO", "? help").press("?").sees("RuntimeError: planted, of 6 letters", "exit=70")
+    assert "geheim" not in terminal.screen()
+    is_given_back(terminal)
+
+
+@pytest.mark.req("UI-26")
+def test_two_clicks_beside_the_palette_leave_the_cockpit_as_it_was(terminal: Tmux) -> None:
+    terminal.type(DEMO).press("Enter").sees("1 Jobs").press("C-p").sees("Search for commands")
+    terminal.click(2, 2).click(2, 2).misses("Search for commands").sees("1 Jobs")
+    terminal.press("q").sees(PROMPT)

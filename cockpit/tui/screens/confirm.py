@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
-from textual.screen import ModalScreen
 from textual.widgets import Button, Label
 
 from cockpit.present.safe import safe, safe_lines
+from cockpit.tui.screens.dialog import Dialog
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
 
 
-class Confirm(ModalScreen[bool]):
+class Confirm(Dialog[bool]):
     """True only when Yes was chosen on purpose."""
 
     asks: ClassVar[bool] = True

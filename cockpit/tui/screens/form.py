@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, ClassVar
 from textual import on
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, VerticalScroll
-from textual.screen import ModalScreen
 from textual.widgets import Input, Label
 
 from cockpit.errors import CockpitError, RequestRefused, SpecErrors
@@ -30,6 +29,7 @@ from cockpit.tui.beside import beside
 from cockpit.tui.bringing import job_of, jobs_in
 from cockpit.tui.face import Face
 from cockpit.tui.screens.confirm import Confirm
+from cockpit.tui.screens.dialog import Dialog
 from cockpit.tui.screens.pick import Choice, Pick
 from cockpit.tui.screens.specs import SpecsScreen
 from cockpit.tui.widgets.field_row import Field, FieldRow
@@ -73,7 +73,7 @@ KEYS = line(
 )
 
 
-class FormScreen(ModalScreen[None]):
+class FormScreen(Dialog[None]):
     """Ends when the job is accepted, or the person leaves."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
-from textual.screen import ModalScreen
 
 from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line
 from cockpit.present.width import pad
+from cockpit.tui.screens.dialog import Dialog
 from cockpit.tui.widgets.lines import LineView
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ TITLES = {
 KEYS_ROOM, LABEL_ROOM = 18, 14
 
 
-class Help(ModalScreen[None]):
+class Help(Dialog[None]):
     """Closes on any of the keys that mean going back."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,question_mark,f1,q", "dismiss", show=False)]

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 from textual import on
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
-from textual.screen import ModalScreen
 
 from cockpit.present.safe import safe
 from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line, line_width
 from cockpit.present.width import widest
+from cockpit.tui.screens.dialog import Dialog
 from cockpit.tui.widgets.lines import Lines
 from cockpit.tui.widgets.table import GAP, MARGIN, Table, TableColumn
 
@@ -42,7 +42,7 @@ class Picked(NamedTuple):
     """It is not wanted any more, rather than wanted."""
 
 
-class Pick(ModalScreen[Picked | None]):
+class Pick(Dialog[Picked | None]):
     """None: nothing was chosen."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

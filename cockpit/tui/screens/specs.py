@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, ClassVar
 from textual import on
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
-from textual.screen import ModalScreen
 
 from cockpit.present.form.spec_offers import Model, Offer, models_line, offer_cells, with_models
 from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line
+from cockpit.tui.screens.dialog import Dialog
 from cockpit.tui.widgets.lines import Lines
 from cockpit.tui.widgets.table import Table, TableColumn
 
@@ -31,7 +31,7 @@ KEYS = line(
 )
 
 
-class SpecsScreen(ModalScreen["list[Offer]"]):
+class SpecsScreen(Dialog["list[Offer]"]):
     """Those that were chosen, in the order of the list; none: it was left."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

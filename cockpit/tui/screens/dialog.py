@@ -1,0 +1,40 @@
+"""Dialogs that close themselves and no other screen.
+
+Textual's `dismiss` closes the top screen, whichever that is, each time that it is called. A second click that was
+queued behind the first then closed the screen below, and ended the application where that was the last one.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from textual.await_complete import AwaitComplete
+from textual.command import CommandPalette
+from textual.screen import ModalScreen, Screen
+
+Result = TypeVar("Result")
+
+
+class Dialog(ModalScreen[Result]):
+    """The base of every dialog."""
+
+    def dismiss(self, result: Result | None = None) -> AwaitComplete:
+        """Close this dialog with its result. Does nothing once it is closed."""
+        return super().dismiss(result) if _can_close(self) else AwaitComplete()
+
+
+class Palette(CommandPalette):
+    """Textual's command palette."""
+
+    def dismiss(self, result: None = None) -> AwaitComplete:
+        """Close the palette. Does nothing once it is closed."""
+        return super().dismiss(result) if _can_close(self) else AwaitComplete()
+
+
+def _can_close(screen: Screen[Any]) -> bool:
+    """Whether the screen is still open. Screens above it are closed, without a result, so that it is on top."""
+    if screen not in screen.app.screen_stack:
+        return False
+    while screen.app.screen is not screen:
+        screen.app.screen.dismiss(None)
+    return True

@@ -1,0 +1,73 @@
+"""Dialogs close once, and close nothing else."""
+
+from __future__ import annotations
+
+import pytest
+from textual import events
+
+from cockpit.tui.defects import defect_text
+from cockpit.tui.opening import CockpitApp
+from cockpit.tui.screens.main import MainScreen
+from tests.tui.lab import the_lab
+
+
+def mouse(kind: type[events.MouseEvent], x: int, y: int) -> events.MouseEvent:
+    return kind(None, x, y, 0, 0, 1, shift=False, meta=False, ctrl=False, screen_x=x, screen_y=y)
+
+
+def click(app: CockpitApp, x: int, y: int) -> None:
+    """As the terminal's driver reports it: nothing waits until it has been dealt with."""
+    for kind in (events.MouseDown, events.MouseUp):
+        app.post_message(mouse(kind, x, y))
+
+
+@pytest.mark.req("UI-26", "UI-30")
+async def test_two_clicks_beside_the_palette_close_the_palette_alone() -> None:
+    async with the_lab() as lab:
+        await lab.cockpit.press("ctrl+p").sees("Search for commands")
+        for _ in range(3):
+            click(lab.cockpit.app, 2, 2)
+        await lab.cockpit.misses("Search for commands").sees("train")
+        assert isinstance(lab.cockpit.app.screen, MainScreen)
+        await lab.cockpit.press("ctrl+p").sees("Search for commands").press("Esc").misses("Search for commands")
+
+
+@pytest.mark.req("UI-20", "UI-26")
+@pytest.mark.parametrize(("keys", "title"), [("x", "Stop job 1"), ("?", "Keys"), ("n", "New job")])
+async def test_a_dialog_that_is_closed_twice_closes_no_other_screen(keys: str, title: str) -> None:
+    async with the_lab() as lab:
+        await lab.cockpit.press("Enter").sees("Why")
+        page = lab.cockpit.app.screen
+        await lab.cockpit.press(keys).sees(title)
+        dialog = lab.cockpit.app.screen
+        for _ in range(2):
+            dialog.dismiss(None)
+        await lab.cockpit.misses(title)
+        assert lab.cockpit.app.screen is page
+
+
+@pytest.mark.req("UI-20")
+async def test_a_dialog_that_closes_below_others_closes_them_too() -> None:
+    async with the_lab() as lab:
+        await lab.cockpit.press("n").sees("New job")
+        form = lab.cockpit.app.screen
+        await lab.cockpit.press("ctrl+p").sees("Search for commands")
+        form.dismiss(None)
+        await lab.cockpit.misses("New job", "Search for commands")
+        assert isinstance(lab.cockpit.app.screen, MainScreen)
+
+
+@pytest.mark.req("TR-05", "TR-10")
+def test_a_defect_is_told_without_values_and_harmless() -> None:
+    token = "t0ken-of-somebody"
+
+    def failing(secret: str) -> None:
+        raise ValueError(f"no \x1b]52;c;aGk=\x07 of {len(secret)} letters")
+
+    with pytest.raises(ValueError, match="letters") as raised:
+        failing(token)
+    text = defect_text(raised.value)
+    assert "ValueError: no \\x1b]52" in text
+    assert "Jobs are not affected" in text
+    assert token not in text
+    assert "\x1b" not in text
