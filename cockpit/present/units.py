@@ -64,6 +64,13 @@ def memory(mib: int) -> str:
     return f"{mib}M"
 
 
+def size(amount: int) -> str:
+    """Bytes as `120 B`, `3.5K`, `12M`, `1.2G`: binary units with at most one decimal."""
+    if amount >= 1 << 20:
+        return memory(amount >> 20)
+    return f"{decimal(amount, 1024, digits=1)}K" if amount >= 1024 else f"{amount} B"
+
+
 def cards(milli: int) -> int | float:
     """Thousandths as a number of cards: `2`, `0.5`."""
     return milli // WHOLE_CARD if milli % WHOLE_CARD == 0 else milli / WHOLE_CARD

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from rich.style import Style
@@ -12,6 +13,7 @@ from textual.theme import Theme as TextualTheme
 from cockpit.errors import SpecErrors
 from cockpit.present.nearest import nearest
 from cockpit.present.safe import safe
+from cockpit.present.sgr import ROLE
 from cockpit.resources import theme_files
 
 if TYPE_CHECKING:
@@ -53,12 +55,16 @@ class RoleTheme:
 
     def style(self, role: str) -> Style:
         """How a span of this role is drawn; an unknown role is plain text."""
+        if role.startswith(ROLE):
+            return _style_of_log(role)
         return self._styles.get(role) or self._styles["text"]
 
     def on(self, surface: str, role: str) -> Style:
         """A span of this role on a surface. Where the terminal's own colours are all there is, the cursor's row is
         reversed: no other ground can be read on every terminal.
         """
+        if role.startswith(ROLE):
+            return _style_of_log(role) + self.background(surface)
         drawn = self._drawn.get((surface, role))
         if drawn is None:
             style = self.style(role)
@@ -109,6 +115,12 @@ class RoleTheme:
             dark=self.dark,
             variables=self.variables(),
         )
+
+
+@lru_cache(maxsize=1024)
+def _style_of_log(role: str) -> Style:
+    """A log may ask for any number of colours: few are remembered."""
+    return Style.parse(role.removeprefix(ROLE))
 
 
 def load_themes(user_folder: Path | None = None) -> dict[str, RoleTheme]:

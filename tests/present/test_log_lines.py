@@ -3,10 +3,17 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.style import Style
 
 from cockpit.present.log_lines import LogLines, log_lines
 from cockpit.present.safe import is_harmful
+from cockpit.present.spans import Line, Span
 from tests.hostile import HOSTILE
+
+
+def texts(lines: list[Line]) -> list[str]:
+    return ["".join(span.text for span in line) for line in lines]
+
 
 BAR = "".join(f"\rEpoch 1: {share:3}%|{'█' * (share // 10)}" for share in range(101))
 
@@ -20,7 +27,8 @@ BAR = "".join(f"\rEpoch 1: {share:3}%|{'█' * (share // 10)}" for share in rang
         ("10%\r20%\r30%\ndone", ["30%", "done"]),
         ("10%\r20%\r", ["20%"]),
         ("a\tb\tlast", ["a       b       last"]),
-        ("good\rEVIL\x1b[31m", ["EVIL\\x1b[31m"]),
+        ("good\rEVIL\x1b[31m!", ["EVIL!"]),
+        ("\x1b]0;title\x07 \x1b[2J\x1b[1;1H", ["\\x1b]0;title\\x07 \\x1b[2J\\x1b[1;1H"]),
     ],
 )
 def test_a_log_reads_as_on_a_terminal(text: str, lines: list[str]) -> None:
@@ -32,7 +40,7 @@ def test_a_progress_bar_is_one_line_that_moves() -> None:
     log = LogLines()
     shown = [log.feed(piece.encode()) for piece in BAR.split("\r")[1:] for piece in ("\r", piece)]
     assert all(len(lines) == 1 for lines in shown)
-    assert shown[-1] == ["Epoch 1: 100%|██████████"]
+    assert texts(shown[-1]) == ["Epoch 1: 100%|██████████"]
     assert len(log._open) < 30
 
 
@@ -40,15 +48,45 @@ def test_a_progress_bar_is_one_line_that_moves() -> None:
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=list(HOSTILE))
 def test_no_character_of_a_log_is_obeyed(text: str) -> None:
     data = text.encode("utf-8", "surrogatepass") + b"\xff\x9b\n"
-    assert not any(is_harmful(char) for line in LogLines().feed(data) for char in line if char != "\u200d")
+    shown = "".join(texts(LogLines().feed(data)))
+    assert not any(is_harmful(char) for char in shown if char != "\u200d")
 
 
-@given(st.text(alphabet="ab\r\n\té训"), st.data())
+COLOURED = st.lists(
+    st.sampled_from(["a", "b", "\r", "\n", "\t", "é训", "\x1b[31m", "\x1b[1;44m", "\x1b[0m", "\x1b[38;5;9m", "\x1b["])
+).map("".join)
+
+
+@given(COLOURED, st.data())
 def test_pieces_make_the_same_lines_as_the_whole(text: str, data: st.DataObject) -> None:
-    log, lines, rest = LogLines(), [""], text.encode()
+    log, lines, rest = LogLines(), [()], text.encode()
     while rest:
         size = data.draw(st.integers(1, len(rest)))
         lines[-1:] = log.feed(rest[:size])
         rest = rest[size:]
     lines[-1:] = log.feed(b"")
     assert lines == LogLines().feed(text.encode())
+
+
+@pytest.mark.req("UI-14")
+@pytest.mark.parametrize(
+    ("data", "line"),
+    [
+        (b"a \x1b[1;31mred\x1b[0m b", (Span("a "), Span("red", "sgr:bold red"), Span(" b"))),
+        (b"\x1b[31ma\n\x1b[4mb\n", (Span("b", "sgr:underline red"),)),
+        (b"\x1b[38;5;208ma\x1b[39mb", (Span("a", "sgr:color(208)"), Span("b"))),
+        (b"\x1b[48;2;1;2;255ma", (Span("a", "sgr:on #0102ff"),)),
+        (b"\x1b[38:2::1:2:3ma\x1b[4:3mb", (Span("a", "sgr:#010203"), Span("b", "sgr:underline #010203"))),
+        (b"\x1b[97;100;2;3;7;9ma", (Span("a", "sgr:dim italic reverse strike bright_white on bright_black"),)),
+        (b"\x1b[1;2;3;4;7;9m\x1b[22;23;24;27;29ma", (Span("a"),)),
+        (b"\x1b[8;5mhidden, blinking", (Span("hidden, blinking"),)),
+        (b"\x1b[32m10%\r\x1b[1m20%", (Span("20%", "sgr:bold green"),)),
+        (b"\x1b[31ma\tb", (Span("a       b", "sgr:red"),)),
+        (b"a\x1b[31m\tb", (Span("a"), Span("       b", "sgr:red"))),
+        (b"\x1b[38;5ma\x1b[38;9mb\x1b[" + b"9" * 400 + b"mc", (Span("a"), Span("b"), Span("c"))),
+    ],
+)
+def test_colours_are_shown_as_colours(data: bytes, line: Line) -> None:
+    lines = LogLines().feed(data)
+    assert next(each for each in reversed(lines) if each) == line
+    assert all(Style.parse(span.role.removeprefix("sgr:")) for each in lines for span in each if span.role != "text")

@@ -18,7 +18,7 @@ async def test_a_filter_typed_ahead_is_all_of_it_a_filter() -> None:
 
 async def test_each_key_meets_what_the_one_before_it_has_done() -> None:
     async with the_lab() as lab:
-        await lab.cockpit.type("jjj").stands_on("tune").type("gjl").sees("2 broken", "stdout")
+        await lab.cockpit.type("jjj").stands_on("tune").type("gjl").sees("2 broken", "stderr")
 
 
 @pytest.mark.req("UI-20")

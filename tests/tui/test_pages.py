@@ -29,7 +29,12 @@ async def test_every_tab_of_a_jobs_page_and_back_to_the_same_row() -> None:
         cockpit = lab.cockpit
         await cockpit.press("j").stands_on("broken").press("Enter").sees("2 broken", "exit 3", "look inside")
         await cockpit.press("]").sees("waits no longer").press("]").sees("command", "bash -c")
-        await cockpit.press("]").sees("n01", "COCKPIT_JOB_ID", "runs  bash -c 'exit 3'").press("]").sees("stdout")
+        await (
+            cockpit.press("]")
+            .sees("n01", "COCKPIT_JOB_ID", "runs  bash -c 'exit 3'")
+            .press("]")
+            .sees("stderr at its error")
+        )
         await cockpit.press("]").sees("submitted", "alice").press("]").sees("CPU-HOURS", "CARD-HOURS")
         await cockpit.press("]").sees("opens a shell in its container").press("]").sees('"id": 2,')
         await cockpit.press("]").sees("look inside").press("[").sees('"id": 2,')

@@ -122,6 +122,7 @@ LOOKING: Final = (
         _JOB,
     ),
     Action("times", "times", ("t",), "When each line of the log came", pages.times, LOOK, _JOB),
+    Action("replica", "next replica", ("i",), "The log of the next replica", pages.other_replica, LOOK, _JOB),
     Action("stream", "other stream", ("o",), "stdout or stderr in the logs", pages.other_stream, LOOK, _JOB),
     Action("filter", "filter", ("slash",), "Show only what matches", lists.ask_filter, LOOK, ON_TABLES, in_row=True),
     Action("filters", "saved", ("F",), "Filters that you saved", lists.saved_filters, LOOK, ON_TABLES),

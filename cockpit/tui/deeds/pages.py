@@ -69,6 +69,12 @@ def previous_tab(app: Face) -> None:
     app.turn_tab(-1)
 
 
+def other_replica(app: Face) -> None:
+    """The log of the job's next replica."""
+    if page := app.job_page:
+        page.other_replica()
+
+
 def other_stream(app: Face) -> None:
     """stdout or stderr."""
     if page := app.job_page:

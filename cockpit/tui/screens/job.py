@@ -51,6 +51,8 @@ class JobPage(Screen[None]):
         self.tab = tab
         self._detail: JobDetail | None = None
         self._log = JobLog(job)
+        self._log_is_chosen = False
+        """Its replica and stream are: by the first look at it, or by the user."""
 
     def compose(self) -> ComposeResult:
         theme = self.app.role_theme
@@ -110,7 +112,19 @@ class JobPage(Screen[None]):
 
     def other_stream(self) -> None:
         """stdout or stderr."""
+        self._log_is_chosen, self._log.at_error = True, False
         self._log.stream = LogStream.STDERR if self._log.stream is LogStream.STDOUT else LogStream.STDOUT
+        self.show_tab(LOGS)
+
+    def other_replica(self) -> None:
+        """The log of the next replica; behind the last one comes the first."""
+        attempt = self._detail.job.attempt if self._detail is not None else None
+        ranks = [each.rank for each in attempt.replicas] if attempt is not None else []
+        if len(ranks) < 2:
+            self.app.notify("The job has only one replica.")
+            return
+        self._log_is_chosen, self._log.at_error = True, False
+        self._log.rank = next((rank for rank in ranks if rank > self._log.rank), ranks[0])
         self.show_tab(LOGS)
 
     def earlier_attempt(self) -> None:
@@ -126,6 +140,7 @@ class JobPage(Screen[None]):
             return
         shown = self._log.attempt or attempt.number
         self._log.attempt = shown - 1 if shown > 1 else None
+        self._log_is_chosen, self._log.at_error = True, False
         self.show_tab(LOGS)
 
     def wrap(self) -> None:
@@ -141,18 +156,33 @@ class JobPage(Screen[None]):
             self.show_tab(LOGS)
 
     async def _follow_log(self) -> None:
-        self._log.begin()
-        self._show_log()
-        while True:
-            try:
-                chunk = await self.app.backend.logs(self._log.request(wait=True))
-            except CockpitError as error:
-                self.app.notify(str(error), severity="warning")
-                return
-            self._log.take(chunk, self.app.now())
+        try:
+            if not self._log_is_chosen:
+                await self._choose_log()
+            self._log.begin()
             self._show_log()
-            if chunk.ended:
-                return
+            ended = False
+            while not ended:
+                chunk = await self.app.backend.logs(self._log.request(wait=True))
+                self._log.take(chunk, self.app.now())
+                self._show_log()
+                ended = chunk.ended
+        except CockpitError as error:
+            self.app.notify(str(error), severity="warning")
+            return
+        place = self._log.error_place() if self._log.at_error else None
+        if place is not None:
+            self.call_after_refresh(self._body.go_to, place)  # the page's size is known by then
+
+    async def _choose_log(self) -> None:
+        """At first, that of the replica that failed, and its stderr if it wrote any."""
+        self._log_is_chosen = True
+        if self._detail is None:
+            self._detail = await self.app.backend.job(self.job)
+        self._log.open_for(self._detail.row)
+        if self._log.at_error and (await self.app.backend.logs(self._log.errors_request())).data:
+            self._log.stream = LogStream.STDERR
+        self.draw()
 
     def _show_log(self) -> None:
         self._body.show(self._log.lines(self.app.context()))
@@ -216,7 +246,12 @@ class JobPage(Screen[None]):
         key = self.app.around(self.size.width).keys.get("stream")
         if self._log.attempt is not None:
             yield Span(f"attempt {self._log.attempt} · ", "warning")
+        attempt = self._detail.job.attempt if self._detail is not None else None
+        if attempt is not None and len(attempt.replicas) > 1:
+            yield Span(f"replica {self._log.rank} · ")
         yield Span(str(self._log.stream))
+        if self._log.at_error:
+            yield Span(" at its error", "error")
         if key:
             yield from line(Span(f"   {key}", ACCENT), Span(" the other", MUTED))
 

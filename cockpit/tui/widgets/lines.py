@@ -141,6 +141,14 @@ class LineView(ScrollView, can_focus=True):
         self.scroll_to(y=max(0, top - self.size.height // 3), animate=False, force=True)
         self.refresh()
 
+    def go_to(self, number: int) -> None:
+        """Show this given line a third below the top, unless it is in sight at the end of the text already."""
+        top = self._starts[number] if self._starts else number
+        if top >= len(self._lines) - self.size.height:
+            return
+        self.follow = False
+        self.scroll_to(y=max(0, top - self.size.height // 3), animate=False, force=True)
+
     def matches(self) -> list[int]:
         """Numbers of the given lines that have what is looked for."""
         wanted = self.searched.casefold()
