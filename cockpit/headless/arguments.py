@@ -147,7 +147,7 @@ def reference(text: str) -> JobRef:
 
     found = parse_reference(text)
     if found is None:
-        raise ArgumentTypeError(f"{safe(text)} is not a job id such as 4711")
+        raise ArgumentTypeError(f"{safe(text)} is no job: write its id, such as 4711, or its name")
     return found
 
 

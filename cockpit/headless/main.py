@@ -67,6 +67,10 @@ def _act(argv: Sequence[str], services: Services, streams: Streams) -> int:
 
 async def _run(verb: Verb, call: Call) -> int:
     try:
+        if "job" in call.args or "jobs" in call.args:
+            from cockpit.headless.naming import resolve_jobs
+
+            await resolve_jobs(call)
         return await verb.run(call)
     finally:
         await call.close()

@@ -120,6 +120,10 @@ class JobRef(msgspec.Struct, frozen=True):
     rank: int | None = None
     attempt: int | None = None
     cluster: str = ""
+    tasks: tuple[int, ...] = ()
+    """Several tasks, as one row of a list names them: `34_[0-1]`."""
+    name: str = ""
+    """The job's name, where no id was typed; `job` is 0 until somebody has looked it up."""
 
 
 def replica_id_from_folder(name: str) -> ReplicaId | None:

@@ -33,6 +33,7 @@ TERM: Final = re.compile(
 )
 NONE_WORD: Final = "none"
 ME: Final = "me"
+HELD: Final = "held"
 
 
 class FilterError(CockpitError):
@@ -138,15 +139,29 @@ def _keyed(key: str, op: str, value: str, table: Table) -> Mask:
     return _compared(column, op, value)
 
 
+def _check_value(column: Column, value: str) -> None:
+    """Raises `FilterError` where the column has few values and this is none of them."""
+    known = [str(each) for each in (column.schema or {}).get("enum", ()) if each is not None]
+    aliases = [*STATE_ALIASES, HELD] if column.id == "state" else []
+    if known and value.casefold() not in {each.casefold() for each in (*known, *aliases)}:
+        hint = nearest(value, [*known, *aliases])
+        raise FilterError(
+            f"filter: {column.id} is never {safe(value)}"
+            + (f"; did you mean {hint}?" if hint else ".")
+            + f" Values: {', '.join(known)}."
+        )
+
+
 def _equal(column: Column, table: Table, value: str) -> Mask:
     if value.casefold() == NONE_WORD:
         return fact_is(column, lambda fact, _: fact in {None, "", ()})
-    if column.id == "state" and value.casefold() == "held" and (kept := table.find("held_until")) is not None:
+    if column.id == "state" and value.casefold() == HELD and (kept := table.find("held_until")) is not None:
         return fact_is(kept, lambda fact, _: fact is not None)
     if column.kind is Kind.RECORD:
         wanted = value.casefold()
         return lambda rows, context: [wanted in text.casefold().split(", ") for text in column.texts(rows, context)]
     if column.kind in {Kind.TEXT, Kind.WORDS}:
+        _check_value(column, value)
         return _same_word(column, value)
     if column.id == "id" and TASK.fullmatch(value):
         return lambda rows, context: [value == text for text in column.texts(rows, context)]

@@ -1,16 +1,23 @@
-"""What a person types for a job: `123`, `123_4` (task), `123/2` (replica), `123#2` (attempt), `lab:123` (cluster)."""
+"""What a user types for a job: `123`, `123_4` (task), `34_[0-1]` (tasks, as a list shows them), `123/2` (replica),
+`123#2` (attempt), `lab:123` (cluster), or its name.
+"""
 
 from __future__ import annotations
 
 import re
 
 from cockpit.model.ids import JobId, JobRef, job_words
+from cockpit.model.names import name_error
 from cockpit.present.columns import NOTHING
 
 REFERENCE = re.compile(
-    r"(?:(?P<cluster>[^:\s/#]+):)?(?P<job>\d{1,18})(?:_(?P<task>\d{1,9}))?(?:/(?P<rank>\d{1,9}))?(?:#(?P<attempt>\d{1,9}))?",
+    r"(?:(?P<cluster>[^:\s/#]+):)?(?P<job>\d{1,18})(?:_(?P<task>\d{1,9}|\[[^\]]*\]))?(?:/(?P<rank>\d{1,9}))?(?:#(?P<attempt>\d{1,9}))?",
     re.ASCII,
 )
+
+_RANGE = re.compile(r"(?P<first>\d{1,9})(?:-(?P<last>\d{1,9})(?::(?P<step>\d{1,9}))?)?", re.ASCII)
+MOST_TASKS = 10_000
+"""That one reference may name."""
 
 
 def job_text(ref: JobRef) -> str:
@@ -19,12 +26,39 @@ def job_text(ref: JobRef) -> str:
 
 
 def parse_reference(text: str) -> JobRef | None:
-    """None when it is not one."""
+    """An id of any form, or a name with an optional replica (`train/2`); None when it can be neither."""
     found = REFERENCE.fullmatch(text)
     if found is None:
+        return _named(text)
+    tasks: tuple[int, ...] = ()
+    if (task := found["task"]) and task.startswith("["):
+        if not (tasks := _indices(task[1:-1])):
+            return None
+        task = None
+    rank, attempt = (int(part) if part else None for part in found.group("rank", "attempt"))
+    return JobRef(
+        JobId(int(found["job"])), int(task) if task else None, rank, attempt, found["cluster"] or "", tasks=tasks
+    )
+
+
+def _named(text: str) -> JobRef | None:
+    name, slash, rank = text.partition("/")
+    if name_error(name) is not None or (slash and not (rank.isascii() and rank.isdigit() and len(rank) < 10)):
         return None
-    task, rank, attempt = (int(part) if part else None for part in found.group("task", "rank", "attempt"))
-    return JobRef(JobId(int(found["job"])), task, rank, attempt, found["cluster"] or "")
+    return JobRef(JobId(0), rank=int(rank) if slash else None, name=name)
+
+
+def _indices(text: str) -> tuple[int, ...]:
+    """Of `0-3,7,10-20:5%2`, as Slurm writes tasks, in order; empty where it is not that, or more than `MOST_TASKS`."""
+    found: set[int] = set()
+    for part in text.partition("%")[0].split(","):
+        if (matched := _RANGE.fullmatch(part)) is None:
+            return ()
+        first, last = int(matched["first"]), int(matched["last"] or matched["first"])
+        if last - first >= MOST_TASKS:
+            return ()
+        found.update(range(first, last + 1, int(matched["step"] or 1) or 1))
+    return tuple(sorted(found)) if len(found) <= MOST_TASKS else ()
 
 
 def job_cell(job: int | None) -> str:

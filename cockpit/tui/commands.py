@@ -12,6 +12,7 @@ from cockpit.formats.weighttext import read_weights
 from cockpit.headless import account_words, catalogue_words
 from cockpit.model.spec import PriorityWord
 from cockpit.present.filters import compile_filter
+from cockpit.present.folding import group_of
 from cockpit.present.nearest import nearest
 from cockpit.present.safe import safe
 from cockpit.present.saved import SAVED
@@ -72,10 +73,20 @@ def run_command(app: Face, text: str) -> None:
         _WITH_WORDS[name](app, rest.strip())
     elif words.isdigit():
         app.go_to(int(words))
+    elif (job := _named(app, words)) is not None:
+        app.go_to(job)
     elif (action := called(words)) is not None:
         app.perform(action.id)
     elif words:
         _unknown(app, words, [command_name(each.id) for each in ACTIONS], "action")
+
+
+def _named(app: Face, words: str) -> int | None:
+    """The one job on the list that has this name. An action of the same name goes before it."""
+    if called(words) is not None:
+        return None
+    named = {group_of(row) or row.id for row in app.job_rows.list.rows() if row.name == words}
+    return next(iter(named)) if len(named) == 1 else None
 
 
 def _filter(app: Face, text: str) -> None:

@@ -35,6 +35,7 @@ async def write_new(app: Face) -> None:
     from cockpit.formats.job.template import REGULAR, template
 
     values = job_values(SOURCE, template(REGULAR, str(Path.cwd())))
+    values = {**values, "name": free_name(str(values["name"]), _names(app))}
     await _fill_in(app, "New job", values, _submitting(app))
 
 
@@ -50,7 +51,7 @@ async def write_clone(app: Face, spec: JobSpec) -> None:
     """The same under a free name."""
     from cockpit.formats.job.specfile import spec_as_table
 
-    copy = cloned(spec, {each.name for each in app.job_rows.list.rows()})
+    copy = cloned(spec, _names(app))
     await _fill_in(app, f"A copy of {safe(spec.name)}", spec_as_table(copy), _submitting(app))
 
 
@@ -63,6 +64,7 @@ async def write_session(app: Face, spec: JobSpec) -> JobId | None:
 
     async def submit(asked: JobSpec) -> str:
         begun.extend(await app.backend.submit([asked]))
+        app.follow_to(begun[0])
         return f"submitted {begun[0]}"
 
     values = spec_as_table(_named_freely(app, development(spec)))
@@ -80,7 +82,12 @@ async def write_training(app: Face, spec: JobSpec) -> None:
 
 
 def _named_freely(app: Face, spec: JobSpec) -> JobSpec:
-    return replace(spec, name=free_name(spec.name, {each.name for each in app.job_rows.list.rows()}))
+    return replace(spec, name=free_name(spec.name, _names(app)))
+
+
+def _names(app: Face) -> set[str]:
+    """That jobs on the list have."""
+    return {each.name for each in app.job_rows.list.rows()}
 
 
 async def write_again(app: Face, detail: JobDetail) -> None:
@@ -99,6 +106,7 @@ async def write_again(app: Face, detail: JobDetail) -> None:
 def _submitting(app: Face) -> Callable[[JobSpec], Awaitable[str]]:
     async def submit(spec: JobSpec) -> str:
         (job,) = await app.backend.submit([spec])
+        app.follow_to(job)
         return f"submitted {job_words(job)}"
 
     return submit

@@ -310,6 +310,10 @@ class Face(KeysInTurn):
         """Draw everything anew in this theme's colours."""
 
     @abstractmethod
+    def follow_to(self, job: JobId) -> None:
+        """Put the cursor on this job, as soon as the list has it."""
+
+    @abstractmethod
     def go_to(self, number: int) -> None:
         """Put the cursor on the job of this number."""
 

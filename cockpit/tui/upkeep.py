@@ -52,6 +52,8 @@ class Upkeep(Knowing):
         self._priority_feed = PriorityFeed(backend.priorities, self.priority_rows, self._priorities_taken)
         self._arrivals = Arrivals()
         self._columns_for = self.job_rows.folds.used
+        self._awaited: JobId | None = None
+        """The cursor goes to this job once it is on the list."""
         self.announces = backend.announce(self._may_run)
         self.all_came = False
         self._began = self.now()
@@ -159,8 +161,25 @@ class Upkeep(Knowing):
             self._columns_for = self.job_rows.folds.used
             table.redraw()
             self.main_screen.query_one(Titles).refresh()
+        self._go_to_awaited()
         self.main_screen.draw()
         self.wake()
+
+    def follow_to(self, job: JobId) -> None:
+        """Put the cursor on this job, as soon as the list has it."""
+        self._awaited = job
+        self._go_to_awaited()
+
+    def _go_to_awaited(self) -> None:
+        job = self._awaited
+        if job is None or self.job_rows.row(job) is None:
+            return
+        self._awaited = None
+        shown_as = self.job_rows.folds.shown_as(job)
+        if self.job_rows.place(shown_as) is not None:
+            self.main_screen.jobs.move_to(shown_as)
+        else:
+            self.notify(f"Job {job_words(job)} is filtered out; Esc shows all jobs.")
 
     async def _ask_regularly(self) -> None:
         """The header's figures every second; nodes and the job under the cursor when they are looked at."""

@@ -77,7 +77,7 @@ def test_each_error_has_its_exit_code(error: CockpitError, code: ExitCode) -> No
         (["jobs", "--out", "json"], "unrecognized arguments"),
         (["jobs", "-o", "xml"], "invalid choice"),
         (["job"], "ID"),
-        (["job", "x"], "x is not a job id such as 4711"),
+        (["job", "../x"], "../x is no job: write its id, such as 4711, or its name"),
         (["holds", "extend", "1", "--by", "soon"], "no time"),
         (["wait", "1", "--timeout", "nan"], "is not a number of seconds"),
         (["-c"], "wants the name of a cluster"),

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from datetime import UTC
 
 import pytest
@@ -8,8 +9,8 @@ from msgspec.structs import replace
 from cockpit.errors import CockpitError
 from cockpit.model.ids import JobId
 from cockpit.model.job import ArrayTask
-from cockpit.present.columns import Context
-from cockpit.present.filters import compile_filter, quoted
+from cockpit.present.columns import Context, Table
+from cockpit.present.filters import FilterError, compile_filter, quoted
 from cockpit.present.sorting import sorted_rows
 from cockpit.present.tables.holds import HOLDS
 from cockpit.present.tables.jobs import JOBS
@@ -169,3 +170,24 @@ def test_any_text_can_be_a_quoted_value(name: str) -> None:
     matches = compile_filter(f"name~{quoted(name)}", JOBS)
     assert matches(job_row(1, name=f"<{name}>"), CONTEXT)
     assert not matches(job_row(1, name="other"), CONTEXT)
+
+
+@pytest.mark.req("UI-30", "UI-22")
+@pytest.mark.parametrize(
+    ("text", "table", "hint"),
+    [
+        ("state:faild", JOBS, "state is never faild; did you mean failed?"),
+        ("!state:queued,runing", JOBS, "state is never runing; did you mean running?"),
+        ("kind=sesion", JOBS, "kind is never sesion"),
+        ("status:idel", NODES, "status is never idel; did you mean idle?"),
+    ],
+)
+def test_a_value_that_a_column_never_has_is_refused_with_what_it_may_be(text: str, table: Table, hint: str) -> None:
+    with pytest.raises(FilterError, match=re.escape(hint)):
+        compile_filter(text, table)
+
+
+@pytest.mark.req("UI-22")
+@pytest.mark.parametrize("text", ["state:FAILED", "state:held", "state:none", "state:Queued,timeout", "kind:batch"])
+def test_values_are_taken_in_capitals_and_by_their_other_words(text: str) -> None:
+    compile_filter(text, JOBS)

@@ -96,13 +96,20 @@ def test_moments_are_read_with_their_zone() -> None:
         ("123/0", JobRef(JobId(123), rank=0)),
         ("123#2", JobRef(JobId(123), attempt=2)),
         ("lab:123/1#2", JobRef(JobId(123), rank=1, attempt=2, cluster="lab")),
+        ("34_[0-1]", JobRef(JobId(34), tasks=(0, 1))),
+        ("34_[0-6:3,9%2]", JobRef(JobId(34), tasks=(0, 3, 6, 9))),
+        ("train", JobRef(JobId(0), name="train")),
+        ("vit sweep_2/1", JobRef(JobId(0), rank=1, name="vit sweep_2")),
+        ("1;rm", JobRef(JobId(0), name="1;rm")),
     ],
 )
 def test_job_references(text: str, reference: JobRef) -> None:
     assert parse_reference(text) == reference
 
 
-@pytest.mark.parametrize("text", ["", "x", "-1", "1.5", "１２", "1/", ":1", "1;rm", "1\n"])
+@pytest.mark.parametrize(
+    "text", ["", "-1", ".x", "1/", "a/b", "a/1/2", "1\n", "x\x1b", "x" * 64, "34_[]", "34_[1-]", "34_[0-999999]"]
+)
 def test_what_is_no_reference(text: str) -> None:
     assert parse_reference(text) is None
 

@@ -20,6 +20,25 @@ READY = "Give a name"
 """What the form says of its first field, once that has the keys."""
 
 
+@pytest.mark.req("UI-31", "UI-08")
+async def test_after_submitting_the_cursor_is_on_the_new_job_and_the_next_form_has_a_free_name() -> None:
+    async with the_lab() as lab:
+        cockpit = lab.cockpit
+        for name in ("my-job", "my-job-2"):
+            await (
+                cockpit.press("n").sees("New job", READY, name).press("Ctrl-s").sees("submitted").stands_on(f"{name} ")
+            )
+            await cockpit.press("g").stands_on("train")
+        await cockpit.press("n").sees("New job", READY, "my-job-3").press("Esc")
+
+
+@pytest.mark.req("UI-31", "UI-21")
+async def test_a_new_job_that_the_filter_hides_is_said_to_be_hidden() -> None:
+    async with the_lab() as lab:
+        await lab.cockpit.press("/").type("name:train").press("Enter").sees("train").press("n").sees(READY)
+        await lab.cockpit.press("Ctrl-s").sees("filtered out; Esc shows all jobs").stands_on("train")
+
+
 @pytest.mark.req("UI-08", "JT-32")
 async def test_a_new_job_is_foretold_and_submitted() -> None:
     async with the_lab() as lab:

@@ -204,3 +204,27 @@ async def test_no_sentence_of_the_page_is_cut() -> None:
     async with a_lab(job("waits", "true", hold=True), size=(44, 24)) as lab:
         await lab.cockpit.press("Enter").sees("Why").press("[", "[")
         await lab.cockpit.sees("one can enter", "\n   once it runs.")
+
+
+@pytest.mark.req("UI-30")
+async def test_tab_goes_through_all_that_a_command_may_become() -> None:
+    async with the_lab() as lab:
+        cockpit, themes = lab.cockpit, list(lab.cockpit.app.themes)
+        await cockpit.press(":").type("theme ").press("Tab").sees(f"theme {themes[0]}")
+        for name in (*themes[1:], themes[0]):
+            await cockpit.press("Tab").sees(f"theme {name}")
+        await cockpit.press("shift+tab").sees(f"theme {themes[-1]}").press("Enter").sees("train")
+        assert lab.cockpit.app.theme == themes[-1]
+
+
+@pytest.mark.req("UI-30", "UI-22")
+async def test_a_value_that_a_column_never_has_is_told_with_the_nearest_one() -> None:
+    async with the_lab() as lab:
+        await lab.cockpit.press("/").type("state:faild").sees("state is never faild; did you mean failed?")
+        await lab.cockpit.press("Ctrl-u").type("state:failed").press("Enter").sees("broken").misses("never")
+
+
+@pytest.mark.req("UI-30")
+async def test_a_job_is_found_by_its_name() -> None:
+    async with the_lab() as lab:
+        await lab.cockpit.press(":").type("wide").press("Enter").stands_on("wide")

@@ -92,7 +92,10 @@ async def submit_file(app: Face, name: str) -> None:
         found = taken_over(name, text)
         specs = app.read_jobs(name, found.text if found is not None else text, folder)
         done = [*await app.backend.submit(specs)]
-    app.notify(f"submitted {', '.join(job_words(job) for job in done if job is not None)}")
+    submitted = [job for job in done if job is not None]
+    if submitted:
+        app.follow_to(submitted[0])
+    app.notify(f"submitted {', '.join(map(job_words, submitted))}")
 
 
 def _read(name: str) -> tuple[str, str]:
