@@ -47,6 +47,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     scratch_mib: int = 1024
     plain_processes: bool = True
     podman_containers: bool = True
+    unfiltered_images: str = ""
     patrol_seconds: int = 30
     alert_mail: str = "/usr/sbin/sendmail -t"
     alert_command: str = ""
@@ -139,6 +140,13 @@ SETTINGS = Table(
             kind=Flag(),
             about="Let podman make the containers of images that it has, where your engine is root's; `false`: such "
             "images are copied once, and cockpit makes their containers too.",
+        ),
+        Field(
+            name="unfiltered_images",
+            attribute="unfiltered_images",
+            kind=Checked(Text(), _command_line_error),
+            about="Images, separated by spaces, whose jobs may make [every system call](machine.md#system-calls): the "
+            "names or `dir:` and `tar:` paths that jobs have, `host` for jobs without an image, `*` for all jobs.",
         ),
         Field(
             name="patrol_period",

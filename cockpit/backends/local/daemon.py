@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -140,7 +141,12 @@ def _engine(
             effect.spec, effect.submitter, node, effect.allocation, job.attempt.everybody, effect.replica, job.array
         )
         home = machine.state.cluster.home
-        bounds = Bounds(pids=settings.pids_limit, scratch_mib=settings.scratch_mib, shared_home=home)
+        bounds = Bounds(
+            pids=settings.pids_limit,
+            scratch_mib=settings.scratch_mib,
+            shared_home=home,
+            unfiltered_images=tuple(shlex.split(settings.unfiltered_images)),
+        )
         hidden = EngineFolders(folder, places.socket.parent)
         may_be_plain = _may_be_plain(settings, system=system)
         return container_plan(effect, launch, hidden, bounds, rootless=os.geteuid() != 0, may_be_plain=may_be_plain)

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from cockpit.model.spec import JobSpec
 
 
+_EVERY_IMAGE = "*"
+
+
 class Mount(msgspec.Struct, frozen=True):
     """A folder of the machine, opened with the submitter's credentials, shown in the container."""
 
@@ -92,6 +95,8 @@ class ContainerPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Made by an ordinary user's engine, in a user namespace."""
     may_be_plain: bool
     """To run as plain processes where this machine refuses its engine the namespaces of a container."""
+    filtered: bool = True
+    """Whether its programs are refused the system calls of `shim.syscalls`."""
     state: str
     """The engine's state folder: never shown, whatever is."""
     socket: str
@@ -116,6 +121,12 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     """Size of its own /tmp, which is held in memory."""
     shared_home: str = ""
     """The folder of this machine that is /home in every container; empty: none."""
+    unfiltered_images: tuple[str, ...] = ()
+    """Images, as `model.image` writes them, whose jobs may make every system call; `*`: all."""
+
+    def filters(self, image: str) -> bool:
+        """Whether jobs with this image are refused system calls."""
+        return not {image, _EVERY_IMAGE} & set(self.unfiltered_images)
 
 
 def container_plan(
@@ -162,6 +173,7 @@ def container_plan(
         cgroup=cgroup_name(state, replica),
         rootless=rootless,
         may_be_plain=may_be_plain and not needs_container(effect.spec),
+        filtered=bounds.filters(spec.root_image),
         state=str(state),
         socket=str(engine.socket),
         stdout=str(log_file(state, replica, "stdout")),

@@ -79,6 +79,7 @@ if TYPE_CHECKING:
         cgroup: str
         rootless: bool
         may_be_plain: bool
+        filtered: bool
         state: str
         socket: str
         stdout: str

@@ -55,6 +55,12 @@ def _check(result: int, what: str) -> int:
     return result
 
 
+def call(number: int, name: str, *arguments: int | bytes) -> int:
+    """A system call by its number, for one that C libraries do not offer."""
+    words = (ctypes.c_ulong(each) if isinstance(each, int) else each for each in arguments)
+    return _check(_libc.syscall(number, *words), name)
+
+
 def unshare(flags: int) -> None:
     _check(_libc.unshare(flags), "unshare")
 
