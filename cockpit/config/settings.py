@@ -43,6 +43,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     grace_seconds: int = DEFAULT_GRACE_SECONDS
     keep_history_seconds: int = 90 * DAY_SECONDS
     keep_logs_seconds: int = 365 * DAY_SECONDS
+    log_limit_mib: int = 1024
     pids_limit: int = 4096
     scratch_mib: int = 1024
     plain_processes: bool = True
@@ -114,6 +115,13 @@ SETTINGS = Table(
             kind=duration(LOGS_SECONDS),
             about="How long the logs of an ended job stay after they were last written to; `cockpit delete` removes "
             "them at once.",
+        ),
+        Field(
+            name="log_limit",
+            attribute="log_limit_mib",
+            kind=memory(),
+            about="What each log of a replica may take of the disk, its output and its errors apart: of a longer one "
+            "the [head and the tail](life.md#logs) are kept.",
         ),
         Field(
             name="pids_limit",

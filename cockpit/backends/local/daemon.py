@@ -145,6 +145,7 @@ def _engine(
             pids=settings.pids_limit,
             scratch_mib=settings.scratch_mib,
             shared_home=home,
+            log_limit_mib=settings.log_limit_mib,
             unfiltered_images=tuple(shlex.split(settings.unfiltered_images)),
         )
         hidden = EngineFolders(folder, places.socket.parent)

@@ -80,6 +80,7 @@ if TYPE_CHECKING:
         rootless: bool
         may_be_plain: bool
         filtered: bool
+        log_limit_mib: int
         state: str
         socket: str
         stdout: str
