@@ -161,7 +161,8 @@ def _engine(
     clock = SystemClock(machine.state.at)
 
     def executor_for(observer: Observer) -> ContainerExecutor:
-        scripts = NodeScripts(folder, lambda: machine.state.cluster, facts)
+        most_bytes = settings.log_limit_mib << 20
+        scripts = NodeScripts(folder, lambda: machine.state.cluster, facts, most_bytes=most_bytes)
         fetcher = Fetcher(rootless=os.geteuid() != 0, podman=settings.podman_containers)
         executor = ContainerExecutor(
             folder,
