@@ -115,12 +115,13 @@ def _to_open(words: list[str]) -> Options | None:
 
 def _open_the_cockpit(options: Options) -> int:
     from cockpit.errors import CockpitError
+    from cockpit.present.safe import safe_lines
 
     try:
         name = DEMO if options.demo else chosen(str(options.flags.get("cluster") or ""))
         return _open(name, options)
     except CockpitError as error:
-        print(f"cockpit: {error}", file=sys.stderr)  # noqa: T201 - the one place above all faces
+        print(f"cockpit: {safe_lines(str(error))}", file=sys.stderr)  # noqa: T201 - the one place above all faces
         return 1
 
 

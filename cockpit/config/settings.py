@@ -43,10 +43,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     grace_seconds: int = DEFAULT_GRACE_SECONDS
     keep_history_seconds: int = 90 * DAY_SECONDS
     keep_logs_seconds: int = 365 * DAY_SECONDS
+    log_limit_mib: int = 1024
     pids_limit: int = 4096
     scratch_mib: int = 1024
     plain_processes: bool = True
     podman_containers: bool = True
+    unfiltered_images: str = ""
     patrol_seconds: int = 30
     alert_mail: str = "/usr/sbin/sendmail -t"
     alert_command: str = ""
@@ -115,6 +117,13 @@ SETTINGS = Table(
             "them at once.",
         ),
         Field(
+            name="log_limit",
+            attribute="log_limit_mib",
+            kind=memory(),
+            about="What each log of a replica may take of the disk, its output and its errors apart: of a longer one "
+            "the [head and the tail](life.md#logs) are kept.",
+        ),
+        Field(
             name="pids_limit",
             attribute="pids_limit",
             kind=whole(PIDS),
@@ -139,6 +148,13 @@ SETTINGS = Table(
             kind=Flag(),
             about="Let podman make the containers of images that it has, where your engine is root's; `false`: such "
             "images are copied once, and cockpit makes their containers too.",
+        ),
+        Field(
+            name="unfiltered_images",
+            attribute="unfiltered_images",
+            kind=Checked(Text(), _command_line_error),
+            about="Images, separated by spaces, whose jobs may make [every system call](machine.md#system-calls): the "
+            "names or `dir:` and `tar:` paths that jobs have, `host` for jobs without an image, `*` for all jobs.",
         ),
         Field(
             name="patrol_period",

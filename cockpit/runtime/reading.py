@@ -31,7 +31,7 @@ from cockpit.protocol import messages
 from cockpit.protocol.frames import MAJOR, MINOR, raw
 from cockpit.protocol.pages import LIST_ROWS, AllLoaded, JobsArgs, SubscribeArgs, fits, pieces, start_over
 from cockpit.runtime.asked import Asked, asked_job, moved
-from cockpit.runtime.logs import first_address, log_path, log_tail, read_log
+from cockpit.runtime.logs import first_address, left_out, log_path, log_tail, mib_of, read_log
 from cockpit.runtime.timeline import timeline
 from cockpit.sched.explain import explain
 from cockpit.sched.growth import why_not
@@ -148,6 +148,7 @@ async def job(engine: Engine, asked: Asked, args: messages.JobArgs) -> JobDetail
         explanation=explanation,
         events=tuple(await timeline(host, asked.actor, messages.EventsArgs(found.id, -1, DETAIL_EVENTS))),
         log_tail=_tail(engine, found),
+        log_left_out_mib=_left_out_mib(engine, found),
         priority=priority,
         waited=tuple(_waited(engine, asked.actor, found)),
         use=tuple([use async for use in _use(engine, found)]),
@@ -302,6 +303,16 @@ def _address(engine: Engine, found: Job) -> str:
         return ""
     replica = ReplicaId(found.id, found.attempt.number, 0)
     return first_address(log_path(engine.logs, replica, stream) for stream in asking.LogStream)
+
+
+def _left_out_mib(engine: Engine, found: Job) -> int:
+    """Of all logs of the last attempt together."""
+    if found.attempt is None:
+        return 0
+    begun = [each.rank for each in found.attempt.replicas if each.started_at is not None]
+    replicas = [ReplicaId(found.id, found.attempt.number, rank) for rank in begun]
+    sizes = [left_out(log_path(engine.logs, each, stream)) for each in replicas for stream in asking.LogStream]
+    return mib_of(sum(sizes))
 
 
 def _tail(engine: Engine, found: Job) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -140,7 +141,13 @@ def _engine(
             effect.spec, effect.submitter, node, effect.allocation, job.attempt.everybody, effect.replica, job.array
         )
         home = machine.state.cluster.home
-        bounds = Bounds(pids=settings.pids_limit, scratch_mib=settings.scratch_mib, shared_home=home)
+        bounds = Bounds(
+            pids=settings.pids_limit,
+            scratch_mib=settings.scratch_mib,
+            shared_home=home,
+            log_limit_mib=settings.log_limit_mib,
+            unfiltered_images=tuple(shlex.split(settings.unfiltered_images)),
+        )
         hidden = EngineFolders(folder, places.socket.parent)
         may_be_plain = _may_be_plain(settings, system=system)
         return container_plan(effect, launch, hidden, bounds, rootless=os.geteuid() != 0, may_be_plain=may_be_plain)
@@ -154,7 +161,8 @@ def _engine(
     clock = SystemClock(machine.state.at)
 
     def executor_for(observer: Observer) -> ContainerExecutor:
-        scripts = NodeScripts(folder, lambda: machine.state.cluster, facts)
+        most_bytes = settings.log_limit_mib << 20
+        scripts = NodeScripts(folder, lambda: machine.state.cluster, facts, most_bytes=most_bytes)
         fetcher = Fetcher(rootless=os.geteuid() != 0, podman=settings.podman_containers)
         executor = ContainerExecutor(
             folder,

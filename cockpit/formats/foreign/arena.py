@@ -170,7 +170,9 @@ def write_arena(values: Mapping[str, Any]) -> str:
         *(("toleration", "all" if each == "*" else each) for each in values.get("tolerations", [])),
     ]
     lines = [f"--{name}={shlex.quote(str(value))}" for name, value in options if value is not None]
-    return " \\\n  ".join([f"arena submit {kind}", *lines, shlex.quote(str(values["command"]))]) + "\n"
+    command = str(values["command"])
+    options_end = ["--"] if command.startswith("-") else []
+    return " \\\n  ".join([f"arena submit {kind}", *lines, *options_end, shlex.quote(command)]) + "\n"
 
 
 def _flag_text(value: object) -> object:

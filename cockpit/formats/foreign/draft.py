@@ -129,7 +129,7 @@ def command_line(text: str) -> tuple[list[str], str]:
 
 
 def _split(text: str) -> tuple[list[str], str]:
-    lines = text.splitlines()
+    lines = text.split("\n")
     while lines and (not lines[0].strip() or lines[0].lstrip().startswith("#")):
         lines.pop(0)
     line = "\n".join(lines).strip().removeprefix("$ ")

@@ -33,6 +33,8 @@ _PYTORCH_JOB: Final = re.compile(r"""["']?kind["']?\s*:\s*["']?PyTorchJob\b""")
 _POOLS: Final = re.compile(r"""["']?(?:workerPoolSpecs|worker_pool_specs)["']?\s*:""")
 STDIN: Final = "stdin"
 """How a text without a file is called."""
+_NOT_YAML: Final = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
+"""Stands in JSON as it is, but not in YAML, which JSON is read as too."""
 _COMMENT: Final = re.compile(r"^\s*//.*$", re.MULTILINE)
 
 
@@ -184,7 +186,8 @@ _READERS: Final[Mapping[Form, Callable[[str, str, Beside], Draft]]] = {
 
 
 def _json(value: object) -> str:
-    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n"
+    text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+    return _NOT_YAML.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n"
 
 
 def _yaml(value: Mapping[str, object]) -> str:

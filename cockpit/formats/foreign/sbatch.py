@@ -6,26 +6,29 @@ import math
 import re
 import shlex
 from collections.abc import Callable, Mapping
+from itertools import takewhile
 from pathlib import PurePosixPath
 from typing import Any, Final
 
+from cockpit.errors import SpecErrors
 from cockpit.formats.foreign.draft import Draft, runnable
-from cockpit.formats.foreign.sbatch_options import directives
+from cockpit.formats.foreign.sbatch_options import DIRECTIVE, as_directive, directives, script_lines
 
 _SHELLS: Final = frozenset({"bash", "sh", "dash", "zsh", "ksh"})
 _SRUN: Final = re.compile(r"^\s*(?:exec\s+|time\s+)?srun\b", re.MULTILINE)
 _MEMORY: Final = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]+)?)(?P<unit>[KMGTkmgt]?)[Bb]?")
 _MIB_OF: Final = {"K": 1 / 1024, "": 1, "M": 1, "G": 1024, "T": 1024 * 1024}
+_RANGES: Final = re.compile(r"\d{1,9}(?:-\d{1,9})?(?:,\d{1,9}(?:-\d{1,9})?)*", re.ASCII)
 _LIST: Final = re.compile(r"(?P<head>[^\[,]*)\[(?P<ranges>[^\]]*)\](?P<tail>[^,]*)")
 
 
 def is_sbatch(text: str) -> bool:
-    return text.startswith("#!") and any(line.startswith("#SBATCH") for line in text.splitlines())
+    return text.startswith("#!") and any(line.startswith(DIRECTIVE) for line in script_lines(text))
 
 
 def read_sbatch(text: str) -> Draft:
     draft = Draft()
-    lines = text.splitlines()
+    lines = script_lines(text)
     _take(directives(lines, draft), draft)
     _script(lines, draft)
     return draft
@@ -138,7 +141,7 @@ def _split_list(value: str) -> list[list[str]]:
 
 def _expanded(part: str) -> list[str]:
     found = _LIST.fullmatch(part)
-    if found is None:
+    if found is None or _RANGES.fullmatch(found["ranges"]) is None:
         return [part]
     names: list[str] = []
     for each in found["ranges"].split(","):
@@ -173,6 +176,15 @@ _SIZES: Final = frozenset(
 )
 
 
+_ENV_HEAD: Final = "# Variables of the job\n"
+_EXPORT: Final = re.compile(
+    r"""export (?P<name>[A-Za-z_][A-Za-z0-9_]*)=(?P<value>(?:[\w@%+=:,./-]|'[^']*'|"'")*)\n""", re.ASCII
+)
+"""A line as `shlex.quote` leaves it, where nothing is expanded."""
+_OPTION_VALUE: Final = re.compile(r"[\w@%+=:./-]*", re.ASCII)
+"""What `--export` carries: it splits at commas and takes quotes away."""
+_NO_OPTIONS: Final = "true # no options of sbatch follow"
+"""Slurm stops looking for options at the first command."""
 _TASKS: Final = {
     "cpus-per-task": "SLURM_CPUS_PER_TASK",
     "ntasks": "SLURM_NTASKS",
@@ -237,7 +249,7 @@ def _memory(options: Mapping[str, str], cpus: int, cards: int, draft: Draft) -> 
 
 def _script(lines: list[str], draft: Draft) -> None:
     interpreter = PurePosixPath(lines[0].removeprefix("#!").split()[-1]).name if lines[0][2:].split() else "sh"
-    body = "\n".join(line for line in lines[1:] if not line.startswith("#SBATCH")).strip("\n")
+    body = _taken_env("\n".join(_without_directives(lines[1:])).strip("\n"), draft)
     if interpreter not in _SHELLS:
         draft.values["command"] = f"{interpreter} -c {shlex.quote(body)}"
     else:
@@ -248,6 +260,25 @@ def _script(lines: list[str], draft: Draft) -> None:
         draft.lacks("srun", "is there in jobs of several nodes alone; write the command without it")
 
 
+def _without_directives(lines: list[str]) -> list[str]:
+    """Behind the first command Slurm takes them for comments, and so does the shell."""
+    first = next((number for number, line in enumerate(lines) if line.strip() and line[0] != "#"), len(lines))
+    head = [line for line in lines[:first] if not line.startswith(DIRECTIVE)]
+    behind = lines[first + 1 :] if lines[first : first + 1] == [_NO_OPTIONS] else lines[first:]
+    return [*head, *behind]
+
+
+def _taken_env(body: str, draft: Draft) -> str:
+    """What is left of a body once the variables that `write_sbatch` sets in it are taken from it."""
+    if not body.startswith(_ENV_HEAD):
+        return body
+    rest = body.removeprefix(_ENV_HEAD)
+    while found := _EXPORT.match(rest):
+        draft.env(found["name"], "".join(shlex.split(found["value"])))
+        rest = rest[found.end() :]
+    return rest.strip("\n")
+
+
 def _without_comments(body: str) -> str:
     """A script of one command, whatever is said above it; any other as it is."""
     lines = body.splitlines()
@@ -256,14 +287,29 @@ def _without_comments(body: str) -> str:
     return lines[0] if len(lines) == 1 else body
 
 
+_FIELDS: Final = {
+    "job-name": "name",
+    "chdir": "output",
+    "partition": "partitions",
+    "nodelist": "node_names",
+    "dependency": "dependencies",
+    "gres": "specs",
+    "begin": "begin_at",
+}
+"""Options that are called otherwise in a job file."""
+
+
 def write_sbatch(values: Mapping[str, Any]) -> str:
-    """`values`: of a job file. What has no counterpart is not there; who reads it again misses it."""
+    """`values`: of a job file. What has no counterpart is not there; who reads it again misses it. Variables that
+    `--export` cannot carry are set by the script. Raises SpecErrors, with the field, for a value that no option can be
+    given."""
     spec = (values.get("specs") or [{}])[0]
     env = dict(values.get("env", {}))
     each, tasks, per_node = (env.pop(variable, None) for variable in _TASKS.values())
     per_node = per_node or (_tasks_per_node(spec.get("cpus", 1), each) if tasks is None else None)
     models = spec.get("card_models", [])
     gres = f"gpu:{models[0]}:{spec['cards']}" if models else f"gpu:{spec['cards']}" if spec.get("cards") else None
+    told = {name: value for name, value in env.items() if _OPTION_VALUE.fullmatch(str(value))}
     options: dict[str, object] = {
         "job-name": values["name"],
         "chdir": values["output"],
@@ -278,13 +324,33 @@ def write_sbatch(values: Mapping[str, Any]) -> str:
         "partition": ",".join(values.get("partitions", [])) or None,
         "nodelist": ",".join(values.get("node_names", [])) or None,
         "dependency": ",".join(values.get("dependencies", [])) or None,
-        "export": ",".join(["NONE", *(f"{name}={value}" for name, value in env.items())]) if env else None,
+        "export": ",".join(["NONE", *(f"{name}={value}" for name, value in told.items())]) if env else None,
         **{name: values.get(name) for name in ("account", "array", "qos", "reservation", "deadline", "nice")},
         "begin": values.get("begin_at"),
     }
-    lines = [f"#SBATCH --{name}={shlex.quote(str(value))}" for name, value in options.items() if value is not None]
-    lines += [f"#SBATCH --{name}" for name in ("hold", "exclusive") if values.get(name)]
-    return "\n".join(["#!/bin/bash", *lines, "", _body(str(values["command"])), ""])
+    lines = [_directive(name, str(value)) for name, value in options.items() if value is not None]
+    lines += [f"{DIRECTIVE} --{name}" for name in ("hold", "exclusive") if values.get(name)]
+    exports = [f"export {name}={shlex.quote(str(value))}\n" for name, value in env.items() if name not in told]
+    body = _body(str(values["command"]))
+    if exports:
+        body = f"{_ENV_HEAD}{''.join(exports)}\n{body}"
+    elif _begins_with_options(body):
+        body = f"{_NO_OPTIONS}\n{body}"
+    return "\n".join(["#!/bin/bash", *lines, "", body, ""])
+
+
+def _directive(name: str, value: str) -> str:
+    try:
+        return as_directive(name, value)
+    except ValueError as error:
+        raise SpecErrors([f"{_FIELDS.get(name, name)}: {error}; change it, or take another form"]) from None
+
+
+def _begins_with_options(body: str) -> bool:
+    """Whether Slurm would take lines of the command for options of the job."""
+    lines = body.split("\n")
+    head = takewhile(lambda line: not line.strip() or line.startswith("#"), lines)
+    return any(line.startswith(DIRECTIVE) for line in head)
 
 
 def _tasks_per_node(cpus: int, each: str | None) -> int | None:

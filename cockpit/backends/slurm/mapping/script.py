@@ -36,7 +36,7 @@ def options(spec: JobSpec) -> Iterator[str]:
     """What a job asks for. Not in the script: no line break of a name can end a line of it there."""
     (first, *others) = groups(spec)
     yield f"--job-name={spec.name}"
-    yield f"--output={spec.output}/slurm-{'%A_%a' if array_text(spec) else '%j'}.out"
+    yield f"--output={_pattern(spec.output)}/slurm-{'%A_%a' if array_text(spec) else '%j'}.out"
     yield f"--chdir={spec.algorithm.path if spec.algorithm is not None else spec.output}"
     yield from _size(spec, first)
     for name, value in _wishes(spec):
@@ -48,6 +48,11 @@ def options(spec: JobSpec) -> Iterator[str]:
     for each in others:
         yield ":"
         yield from _size(spec, each)
+
+
+def _pattern(folder: str) -> str:
+    """A folder in one of sbatch's file patterns."""
+    return folder.replace("%", "%%")
 
 
 def _size(spec: JobSpec, group: Group) -> Iterator[str]:

@@ -79,6 +79,8 @@ if TYPE_CHECKING:
         cgroup: str
         rootless: bool
         may_be_plain: bool
+        filtered: bool
+        log_limit_mib: int
         state: str
         socket: str
         stdout: str

@@ -20,7 +20,18 @@ import signal
 import sys
 import time
 
-from cockpit.runtime.containers.shim import agentserver, inmates, leaving, limits, linux, network, program, relay, view
+from cockpit.runtime.containers.shim import (
+    agentserver,
+    inmates,
+    leaving,
+    limits,
+    linux,
+    network,
+    program,
+    relay,
+    syscalls,
+    view,
+)
 from cockpit.runtime.containers.shim.attempt import Attempt
 from cockpit.runtime.containers.shim.holder import Holder
 from cockpit.runtime.containers.shim.identity import identity_of
@@ -182,8 +193,11 @@ def _limits_text(plan: PlanDict, bounds: limits.Limits, read_only: list[str]) ->
     of_cards = plan.get("card_limits")
     of_network = network.said(plan)
     of_podman = "container of podman's" if plan.get("podman") else ""
+    of_calls = "" if plan.get("filtered", True) and syscalls.is_known() else syscalls.UNFILTERED
     of_folders = f"{limits.READ_ONLY}{', '.join(read_only)}" if read_only else ""
-    return bounds.text + "".join(f"; {each}" for each in (of_podman, of_cards, of_network) if each) + of_folders
+    return (
+        bounds.text + "".join(f"; {each}" for each in (of_podman, of_cards, of_network, of_calls) if each) + of_folders
+    )
 
 
 def _entry(plan: PlanDict, bounds: limits.Limits, seen: str) -> program.Entry:

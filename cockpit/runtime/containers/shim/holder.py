@@ -48,6 +48,7 @@ class Holder:
         self._inmates = inmates
         self._limits = limits
         self._programs = programs
+        self._logs = programs.log_bounds() if programs is not None else None
         self._running = running
         self._which = programs.first if programs is not None else COMMAND
         self._asked_to_end = self._killed = False
@@ -66,9 +67,12 @@ class Holder:
     def _wait(self) -> signal.struct_siginfo | None:
         if self._untold is not None:
             return signal.sigtimedwait(self.SIGNALS, _RETRY_SECONDS)
+        if self._running is None or self._logs is None:
+            return signal.sigwaitinfo(self.SIGNALS)
+        seconds = self._logs.look()
         if self._is_after and not self._killed:
-            return signal.sigtimedwait(self.SIGNALS, max(0.0, self._after_until - time.monotonic()))
-        return signal.sigwaitinfo(self.SIGNALS)
+            seconds = min(seconds, max(0.0, self._after_until - time.monotonic()))
+        return signal.sigtimedwait(self.SIGNALS, seconds)
 
     def _take(self, received: signal.struct_siginfo | None) -> None:
         if received is None:
@@ -154,6 +158,8 @@ class Holder:
         either they see that it is gone, or they are killed here."""
         self._attempt.forget("running")
         self._kill_everything()
+        if self._logs is not None:
+            self._logs.look()
         ended_at = time.time_ns() // 1_000_000  # noqa: TID251 - outlives the engine and its clock
         self._untold = {**self._how, "ended_at": ended_at, **_used()}
         self._tell()

@@ -6,12 +6,13 @@ from __future__ import annotations
 
 import os
 
-from cockpit.runtime.containers.shim import program
+from cockpit.runtime.containers.shim import logbounds, program
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from cockpit.runtime.containers.shim.attempt import PlanDict
     from cockpit.runtime.containers.shim.limits import Limits
+    from cockpit.runtime.containers.shim.logbounds import LogBounds
 
 BEFORE, COMMAND, AFTER = "before_start", "command", "after_end"
 
@@ -50,6 +51,11 @@ class Programs:
         finally:
             for fd in streams:
                 os.close(fd)
+
+    def log_bounds(self) -> LogBounds:
+        """What bounds the logs that all of them write into."""
+        limit = self._plan.get("log_limit_mib", logbounds.USUAL_MIB) << 20
+        return logbounds.LogBounds((self._plan["stdout"], self._plan["stderr"]), limit)
 
     def complain(self, sentence: str) -> None:
         """Into the job's own log of errors, for whoever reads it."""
