@@ -149,6 +149,11 @@ class ApplyQuotaArgs(msgspec.Struct, frozen=True):
     tree: QuotaTree
 
 
+class RequestArgs(msgspec.Struct, frozen=True):
+    request: Annotated[str, msgspec.Meta(min_length=1, max_length=128)]
+    """An id that the asker gave to an acting request."""
+
+
 class Submitted(msgspec.Struct, frozen=True):
     ids: tuple[int, ...]
 

@@ -26,7 +26,6 @@ from cockpit.model.ids import JobId
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.protocol import messages
 from cockpit.runtime.asked import Asked
-from cockpit.runtime.host import Act
 from cockpit.runtime.logs import forget_logs
 
 if TYPE_CHECKING:
@@ -260,8 +259,7 @@ async def _act(
     durable: bool = False,
 ) -> bytes:
     """Let the host act, once per request id; raises `RequestRefused`."""
-    act = Act(actor=asked.actor.name, origin="socket", request=asked.request, durable=durable)
-    outcome = await engine.host.act(decision, act, answer)
+    outcome = await engine.host.act(decision, asked.act(durable=durable), answer)
     if isinstance(outcome, Refusal):
         raise RequestRefused(outcome)
     return outcome

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from cockpit.engine.ports import Clock, Journal
     from cockpit.model.events import EventRecord
     from cockpit.model.ids import JobId
+    from cockpit.model.requests import KeptAnswer
 
 SNAPSHOT_EVERY = 10_000
 """Events: what a start reads at most, beside the snapshot."""
@@ -73,14 +74,14 @@ class Ledger:
                 self._trouble = str(error)
                 raise
 
-    async def answer(self, request: str) -> bytes | None:
+    async def answer(self, request: str) -> KeptAnswer | None:
         """What this request was answered before."""
         return await self._journal.answer(request) if request else None
 
-    async def append(self, records: Sequence[EventRecord], *, durable: bool, answer: tuple[str, bytes] | None) -> None:
+    async def append(self, records: Sequence[EventRecord], *, durable: bool, answer: KeptAnswer | None) -> None:
         """Within a turn."""
         await self._journal.append(records, durable=durable, answer=answer)
-        faults.point("appended", type(records[-1].body).__name__)
+        faults.point("appended", type(records[-1].body).__name__ if records else "")
 
     def ended(self, job: JobId) -> None:
         """To be written into the accounting tables at the next `keep`."""

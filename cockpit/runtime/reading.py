@@ -25,12 +25,13 @@ from cockpit.model.job import OCCUPYING, Job, JobState
 from cockpit.model.jobdetail import JobDetail, ReplicaUse, in_the_end
 from cockpit.model.reasons import Waited
 from cockpit.model.refusal import Refusal, RefusalKind
+from cockpit.model.requests import RequestOutcome
 from cockpit.model.spec import JobKind
 from cockpit.model.view import AccountsShown, EngineStatus, HoldRow, NodeRow, Overview, QueuesShown
 from cockpit.protocol import messages
 from cockpit.protocol.frames import MAJOR, MINOR, raw
 from cockpit.protocol.pages import LIST_ROWS, AllLoaded, JobsArgs, SubscribeArgs, fits, pieces, start_over
-from cockpit.runtime.asked import Asked, asked_job, moved
+from cockpit.runtime.asked import Asked, asked_job, moved, request_key
 from cockpit.runtime.logs import first_address, log_path, log_tail, read_log
 from cockpit.runtime.timeline import timeline
 from cockpit.sched.explain import explain
@@ -265,6 +266,11 @@ async def wait(engine: Engine, asked: Asked, args: messages.WaitArgs) -> Job | N
             return shown_job(shown, found, own=is_owner(asked.actor, found))
     except TimeoutError:
         return None
+
+
+async def request(engine: Engine, asked: Asked, args: messages.RequestArgs) -> RequestOutcome:
+    """What became of a request of the asker's own, by its id."""
+    return await engine.requests.outcome(request_key(asked.actor, args.request))
 
 
 async def logs(engine: Engine, asked: Asked, request: asking.LogRequest) -> asking.LogChunk:
