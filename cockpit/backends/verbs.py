@@ -57,6 +57,11 @@ class Verbs(ABC):
         del look
         return False
 
+    def identify(self, ids: requests.RequestIds) -> bool:
+        """Refused here: what has no journal remembers no request."""
+        del ids
+        return False
+
     @property
     def takes_scripts(self) -> bool:
         return False

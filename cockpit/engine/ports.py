@@ -54,6 +54,10 @@ class Journal(Protocol):
         """Keep an answer that came with no event. Does nothing where the request id has one already."""
         ...
 
+    async def forget_refusal(self, request: str) -> None:
+        """Let this id, whose request was refused, be another request's."""
+        ...
+
     async def submitted_by(self, request: str) -> list[JobId]:
         """The jobs that this request id submitted, as far back as events are kept."""
         ...

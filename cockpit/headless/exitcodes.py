@@ -6,6 +6,7 @@ from enum import IntEnum
 
 from cockpit.errors import (
     CockpitError,
+    MayBeAccepted,
     NotRun,
     ProtocolMismatch,
     RequestRefused,
@@ -37,6 +38,8 @@ class ExitCode(IntEnum):
     """The person answered No; nothing was done."""
     MISSING = 72
     """This machine lacks something that was needed."""
+    UNCERTAIN = 73
+    """The engine was sent an act and did not answer: it may have been accepted."""
     STORE = 74
     """The journal cannot be read or written."""
     UNAVAILABLE = 75
@@ -68,6 +71,7 @@ OF_ERROR: tuple[tuple[type[CockpitError], ExitCode], ...] = (
     (NotRun, ExitCode.DECLINED),
     (ProtocolMismatch, ExitCode.PROTOCOL),
     (Unreachable, ExitCode.UNREACHABLE),
+    (MayBeAccepted, ExitCode.UNCERTAIN),
     (StoreError, ExitCode.STORE),
     (RuntimeMissing, ExitCode.MISSING),
 )

@@ -59,7 +59,21 @@ class Call:
         if self._backend is None:
             self._backend = self.services.connect(self.args.cluster)
             self._backend.announce(self._tell)
+            self._identify(self._backend)
         return self._backend
+
+    def _identify(self, backend: Backend) -> None:
+        """Give the command's acts the ids that its user wants. Raises `RequestRefused` where none are remembered."""
+        request = getattr(self.args, "request_id", None)
+        if request is None:
+            return
+        from cockpit.model.requests import NO_REQUEST_IDS, RequestIds
+
+        if not backend.identify(RequestIds(request)):
+            from cockpit.errors import RequestRefused
+            from cockpit.model.refusal import Refusal, RefusalKind
+
+            raise RequestRefused(Refusal(RefusalKind.INVALID, NO_REQUEST_IDS))
 
     async def _tell(self, commands: Sequence[Shown]) -> bool:
         """As a shell does that is asked to show what it runs; what they read only where nothing is run."""

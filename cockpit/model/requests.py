@@ -15,6 +15,11 @@ LONGEST_REQUEST_ID = 100
 PART = "#"
 """Separates a command's own request id from the number of a further act of the same command."""
 
+NO_REQUEST_IDS = (
+    "This cluster remembers no request ids, so it cannot tell a repeat from a new request; leave --request-id out. "
+    "Nothing was done."
+)
+
 _PATTERN = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._:/@+=-]{{0,{LONGEST_REQUEST_ID - 1}}}")
 
 
@@ -45,11 +50,28 @@ class RequestOutcome(msgspec.Struct, frozen=True, omit_defaults=True):
     """The answer, where it was refused."""
 
 
+class RequestIds:
+    """The ids of one command's acts: its own request id for the first, numbered ones for further acts.
+
+    Repeating the same command gives the same ids to the same acts.
+    """
+
+    def __init__(self, request: str) -> None:
+        self._request = request
+        self._given = 0
+
+    def next(self) -> str:
+        """The id of the command's next act."""
+        self._given += 1
+        return f"{self._request}{PART}{self._given}" if self._given > 1 else self._request
+
+
 def is_request_id(text: str) -> bool:
     """Whether a person may use the text as a request id."""
     return _PATTERN.fullmatch(text) is not None
 
 
-def part_of(request: str, number: int) -> str:
-    """The id of a command's act: the command's own id for the first one (0), numbered ids for the others."""
-    return f"{request}{PART}{number}" if number else request
+def names_request(text: str) -> bool:
+    """Whether the text may name a request: an id, also that of a command's further act."""
+    whole, _, number = text.partition(PART)
+    return is_request_id(whole) and (text == whole or (number.isascii() and number.isdigit()))

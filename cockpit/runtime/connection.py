@@ -26,6 +26,7 @@ from cockpit.protocol.frames import (
     frame,
     raw,
 )
+from cockpit.runtime import faults
 from cockpit.runtime.allowing import allow
 from cockpit.runtime.asked import Asked, request_key
 from cockpit.runtime.operations import ONCE, OPERATIONS, SHELL, WAITING
@@ -36,7 +37,7 @@ from cockpit.runtime.tasks import report_defect
 from cockpit.runtime.troubles import unavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from cockpit.engine.access import Actor
     from cockpit.runtime.engine import Engine
@@ -192,7 +193,9 @@ class Connection:
         args_type, function = operation
         args = _decoded(request.args, args_type, request.op)
         if request.op in ONCE:
+            faults.point("read", request.op)
             answer = await self._engine.requests.once(asked, partial(self._allowed, asked, request.op, args, function))
+            faults.point("answering", request.op)
             await self._send(Answer(request.id, _encoded(answer)))
             return
         await allow(self._engine, asked, request.op, args)
@@ -202,11 +205,10 @@ class Connection:
         else:
             await self._send(Answer(request.id, _encoded(await outcome)))
 
-    async def _allowed(
-        self, asked: Asked, op: str, args: msgspec.Struct, function: Callable[..., Coroutine[Any, Any, bytes]]
-    ) -> bytes:
+    async def _allowed(self, asked: Asked, op: str, args: msgspec.Struct, function: Callable[..., Any]) -> bytes:
         await allow(self._engine, asked, op, args)
-        return await function(self._engine, asked, args)
+        answer: bytes = await function(self._engine, asked, args)
+        return answer
 
     def _asked(self, request: Request) -> Asked:
         """A request id is its user's own: the same id of another user is another request."""

@@ -86,6 +86,11 @@ class MemoryJournal:
         self._answers.setdefault(answer.request, answer)
         _forget_first(self._answers, self._answers_kept)
 
+    async def forget_refusal(self, request: str) -> None:
+        known = self._answers.get(request)
+        if known is not None and known.refused:
+            del self._answers[request]
+
     async def submitted_by(self, request: str) -> list[JobId]:
         bodies = (each.body for each in self._events if each.request == request)
         return [body.job for body in bodies if isinstance(body, JobSubmitted)]

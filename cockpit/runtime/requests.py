@@ -69,6 +69,9 @@ class Requests:
             return await perform()
         async with self._turn(asked.request):
             known = await self._known(asked.request)
+            if known is not None and known.refused and known.digest not in {b"", asked.digest}:
+                await self._journal.forget_refusal(asked.request)  # nothing was done: a corrected request is a new one
+                known = None
             if known is not None:
                 return _raised(repeated(known, asked.digest))
             try:

@@ -115,6 +115,10 @@ class SqliteJournal:
             if self._refusals % _REFUSALS_BETWEEN == 0:
                 await self._forget_refusals()
 
+    async def forget_refusal(self, request: str) -> None:
+        async with self._database.transaction(durable=False) as connection:
+            await connection.execute("DELETE FROM answers WHERE refused AND request = ?", (request,))
+
     async def submitted_by(self, request: str) -> list[JobId]:
         rows = await self._database.fetch(_SUBMITTED_BY, (request,))
         return [JobId(job) for (job,) in rows]

@@ -71,6 +71,9 @@ class MemoryBackend:
         jobs = {each.job.id: each.job for each in self.details.values()}
         return Snapshot(cluster=(await self.overview()).cluster, at=Millis(0), state=ClusterState(jobs=jobs))
 
+    def identify(self, ids: object) -> bool:
+        return False
+
     def announce(self, look: object) -> bool:
         return False
 

@@ -128,6 +128,17 @@ def test_another_request_under_the_same_id_is_refused(client: RawClient) -> None
     assert jobs(client) == 1
 
 
+def test_a_corrected_request_may_have_the_id_of_a_refused_one(client: RawClient) -> None:
+    wrong = client.ask("submit", {"specs": [{**SPEC, "nodes": 99}]}, "nightly").no
+    assert wrong is not None
+    accepted = ids(client.ask("submit", HELD, "nightly"))
+    assert ids(client.ask("submit", HELD, "nightly")) == accepted
+    late = client.ask("submit", {"specs": [{**SPEC, "nodes": 99}]}, "nightly").no
+    assert late is not None
+    assert late.kind == "conflict"
+    assert jobs(client) == 1
+
+
 def test_a_request_that_comes_in_many_times_at_once_is_done_once(engine: ServedEngine) -> None:
     clients = [engine.client() for _ in range(12)]
     body = msgspec.msgpack.encode({"id": 1, "op": "submit", "args": HELD, "request": "at once"})

@@ -10,6 +10,7 @@ from cockpit.engine.state import ClusterState
 from cockpit.errors import StoreError
 from cockpit.model.ids import JobId
 from cockpit.model.requests import KeptAnswer
+from cockpit.store.codec import COLUMNS
 from tests.store.samples import DAY, answered, event, open_journal, opened, shells, submitted, toy_apply
 
 if TYPE_CHECKING:
@@ -99,8 +100,8 @@ async def test_an_event_out_of_line_is_refused_and_nothing_of_its_batch_kept(
         ("UPDATE events SET actor = 'nobody' WHERE seq = 2", "never edited"),
         ("DELETE FROM events WHERE seq = 2", "never deleted before they are archived"),
         ("DELETE FROM events", "never deleted before they are archived"),
-        ("INSERT INTO events SELECT seq + 7, at, actor, origin, request, type, version, job, body, checksum FROM events", "gaps"),
-        ("REPLACE INTO events SELECT seq, at, 'x', origin, request, type, version, job, body, checksum FROM events", "gaps"),
+        (f"INSERT INTO events SELECT seq + 7, {', '.join(COLUMNS[1:])} FROM events", "gaps"),
+        (f"REPLACE INTO events SELECT seq, at, 'x', {', '.join(COLUMNS[3:])} FROM events", "gaps"),
     ],
 )
 async def test_the_file_itself_refuses_to_be_edited(
