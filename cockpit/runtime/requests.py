@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
@@ -22,7 +22,22 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
 
     from cockpit.engine.ports import Journal
-    from cockpit.runtime.asked import Asked
+
+
+class Identified(Protocol):
+    """A request that may carry an id (`runtime.asked.Asked`)."""
+
+    @property
+    def request(self) -> str:
+        """The id behind the asker's uid and a colon; empty without an id."""
+        ...
+
+    @property
+    def op(self) -> str: ...
+
+    @property
+    def digest(self) -> bytes: ...
+
 
 _decode_refusal = msgspec.msgpack.Decoder(Refusal).decode
 _DIGEST_BYTES = 16
@@ -63,7 +78,7 @@ class Requests:
         self._journal = journal
         self._under_way: dict[str, _Turn] = {}
 
-    async def once(self, asked: Asked, perform: Callable[[], Awaitable[bytes]]) -> bytes:
+    async def once(self, asked: Identified, perform: Callable[[], Awaitable[bytes]]) -> bytes:
         """The first answer to this request, or what `perform` answers now. Raises `RequestRefused`, `StoreError`."""
         if not asked.request:
             return await perform()
@@ -80,7 +95,7 @@ class Requests:
                 await self._remember_refusal(asked, refused.refusal)
                 raise
 
-    async def remember(self, asked: Asked, answer: bytes) -> None:
+    async def remember(self, asked: Identified, answer: bytes) -> None:
         """Keep the answer of an act whose answer is known only after its event. Raises `StoreError`."""
         if asked.request:
             await self._journal.remember(KeptAnswer(asked.request, answer, asked.op, asked.digest))
@@ -102,7 +117,7 @@ class Requests:
             said = str(error).replace(" Nothing was accepted.", "")
             raise RequestRefused(Refusal(RefusalKind.UNAVAILABLE, _UNREADABLE.format(error=said))) from error
 
-    async def _remember_refusal(self, asked: Asked, refusal: Refusal) -> None:
+    async def _remember_refusal(self, asked: Identified, refusal: Refusal) -> None:
         """A refusal that cannot be kept stays true all the same: nothing was done."""
         if refusal.kind is not RefusalKind.UNAVAILABLE:
             encoded = msgspec.msgpack.encode(refusal)

@@ -172,7 +172,7 @@ def test_the_outcome_of_a_request_that_is_being_decided_is_waited_for(engine: Se
     async def is_writing() -> None:
         await writing.wait()
 
-    journal.append = slow  # type: ignore[method-assign]
+    journal.append = slow  # type: ignore[method-assign] # a slow disk
     try:
         with engine.client() as first, engine.client() as second:
             first.say(msgspec.msgpack.encode({"id": 1, "op": "submit", "args": HELD, "request": "slow"}))
@@ -182,7 +182,7 @@ def test_the_outcome_of_a_request_that_is_being_decided_is_waited_for(engine: Se
             accepted = ids(first.answer())
             assert msgspec.msgpack.decode(second.answer().ok, type=RequestOutcome).jobs == accepted
     finally:
-        journal.append = append  # type: ignore[method-assign]
+        journal.append = append  # type: ignore[method-assign] # a slow disk
 
 
 def test_of_an_unknown_request_nothing_is_known(client: RawClient) -> None:
