@@ -22,7 +22,7 @@ from cockpit.clusters.choosing import (
     system_meant,
 )
 from cockpit.clusters.opening import beside, connect, live, opened, opened_for_commands, running, user_name
-from cockpit.config.clusternames import DEMO
+from cockpit.config.clusternames import DEMO, SYSTEM
 from cockpit.late import Late
 
 if TYPE_CHECKING:
@@ -99,6 +99,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         play=play,
         reach=reach,
         clusters=openable,
+        journal=journal,
         saved=lambda cluster: lambda table: saved_filters(cluster).of(table),
     )
     return run(words, services, streams)
@@ -273,6 +274,15 @@ def findings() -> Sequence[Finding]:
     system = system_meant()
     places = configured(system_paths() if system else own_places())
     return look(socket=places.socket, state_folder=places.state_folder, env=os.environ, system=system)
+
+
+def journal(cluster: str | None) -> Sequence[Finding]:
+    """What `cockpit doctor --journal` finds in the store of that engine, else of the one that commands talk to."""
+    from cockpit.backends.local.journal_check import journal_findings
+    from cockpit.config.places import system_paths
+
+    system = settled(chosen(cluster)) == SYSTEM
+    return journal_findings(configured(system_paths() if system else own_places()).state_folder)
 
 
 class Engines:

@@ -83,6 +83,11 @@ class NotRun(CockpitError):
 class StoreError(CockpitError):
     """The journal cannot be read or written; nothing was accepted."""
 
+    def __init__(self, text: str, *, passing: bool = False) -> None:
+        """`passing`: it goes on by itself once there is room, or another process lets go."""
+        self.passing = passing
+        super().__init__(text)
+
 
 class RuntimeMissing(CockpitError):
     """This machine lacks something that contained jobs need."""

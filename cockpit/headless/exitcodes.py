@@ -41,7 +41,7 @@ class ExitCode(IntEnum):
     UNCERTAIN = 73
     """The engine was sent an act and did not answer: it may have been accepted."""
     STORE = 74
-    """The journal cannot be read or written."""
+    """The journal is damaged or cannot be written."""
     UNAVAILABLE = 75
     """Not just now: disk full, the engine is stopping."""
     PROTOCOL = 76
@@ -81,5 +81,5 @@ OF_ERROR: tuple[tuple[type[CockpitError], ExitCode], ...] = (
 def exit_code_of(error: CockpitError) -> ExitCode:
     """What the command exits with after this error."""
     if isinstance(error, RequestRefused):
-        return OF_REFUSAL[error.refusal.kind]
+        return ExitCode.STORE if error.refusal.store else OF_REFUSAL[error.refusal.kind]
     return next((code for kind, code in OF_ERROR if isinstance(error, kind)), ExitCode.INVALID)

@@ -42,6 +42,8 @@ class Services(msgspec.Struct, frozen=True):
     """The same as `connect`, within a moment or not at all: None where that would start an engine."""
     clusters: Callable[[], Mapping[str, str]] = dict
     """The names that `-c` knows, with a word about each."""
+    journal: Callable[[str | None], Sequence[Finding]] = lambda _: ()
+    """What `doctor --journal` finds, of that cluster's engine. Raises `StoreError` where there is no journal."""
     saved: Callable[[str | None], Saved] = lambda _: none_saved
     """The filters that were saved for the cluster of that name; it is asked for only when one is wanted."""
 

@@ -33,6 +33,8 @@ class Ledger:
         self, journal: Journal, machine: Machine, clock: Clock, keep_history_ms: int, on_trouble: Callable[[], None]
     ) -> None:
         self._trouble = ""
+        self._passing = False
+        """It ends by itself."""
         self._archive_trouble = ""
         self._journal = journal
         self._machine = machine
@@ -64,14 +66,14 @@ class Ledger:
         refusals = self._refusals
         async with self._writer:
             if refusals != self._refusals:
-                raise StoreError(self._trouble)
+                raise StoreError(self._trouble, passing=self._passing)
             try:
                 yield
             except StoreError as error:
                 self._refusals += 1
                 if not self._trouble:
                     self._on_trouble()
-                self._trouble = str(error)
+                self._trouble, self._passing = str(error), error.passing
                 raise
 
     async def answer(self, request: str) -> KeptAnswer | None:

@@ -82,7 +82,10 @@ class SqliteJournal:
         async for record in self._history(seq):
             if record.seq != seq + 1:
                 raise StoreError(f"{self._database.file} is damaged: event {record.seq} follows event {seq}.")
-            self._apply(state, record)
+            try:
+                self._apply(state, record)
+            except Exception as error:  # whatever it meets: events of one engine never contradict each other
+                raise self._contradicts(record, error) from error
             seq = record.seq
         return state, seq
 
@@ -185,6 +188,13 @@ class SqliteJournal:
             await connection.execute(
                 "INSERT OR REPLACE INTO probe VALUES (1, ?, zeroblob(?))", (self._clock.now(), _PROBE_BYTES)
             )
+
+    def _contradicts(self, record: EventRecord, error: Exception) -> StoreError:
+        return StoreError(
+            f"{self._database.file} is damaged: event {record.seq} contradicts what went before it ({error}). "
+            "Nothing was accepted. Keep a copy of the state folder, then restore it from a backup; "
+            "`cockpit doctor --journal` lists the damage."
+        )
 
     async def _history(self, seq: int) -> AsyncIterator[EventRecord]:
         """Every event after `seq`, from the archive where it has gone there."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import os
 import signal
+import sqlite3
 import threading
-from contextlib import suppress
+from contextlib import closing, suppress
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -183,6 +184,17 @@ def test_a_refusal_is_the_same_through_a_connection_that_breaks(engine: OwnEngin
     with pytest.raises(RequestRefused) as refused:
         drive(through(proxy).submit([msgspec.structs.replace(SPEC, nodes=99)]))
     assert refused.value.refusal.kind is RefusalKind.INVALID
+    assert names(engine) == []
+
+
+def test_what_the_engine_refuses_for_the_moment_is_refused_at_once(engine: OwnEngine) -> None:
+    drive(directly(engine).status())
+    with closing(sqlite3.connect(engine.places.state_folder / "journal.db", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(RequestRefused, match="locked by another process") as refused:
+            drive(LocalBackend(engine.way.reach, patience=lambda: 1e9).submit([SPEC]))
+        other.execute("ROLLBACK")
+    assert refused.value.refusal.kind is RefusalKind.UNAVAILABLE
     assert names(engine) == []
 
 

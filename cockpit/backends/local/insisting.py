@@ -11,7 +11,7 @@ import time
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from cockpit.backends.local.channel import Unsent
-from cockpit.errors import CockpitError, MayBeAccepted, RequestRefused, Unreachable
+from cockpit.errors import CockpitError, MayBeAccepted, RequestRefused, StoreError, Unreachable
 from cockpit.model.refusal import RefusalKind
 
 if TYPE_CHECKING:
@@ -67,18 +67,19 @@ class Insistent:
     def _ask(self, op: str, args: msgspec.Struct, answer: type[T]) -> T:
         lost = 0
         while True:
+            sent_before = bool(self._folder)
             try:
                 return self._try(op, args, answer)
             except RequestRefused as no:
-                if not self._folder or no.refusal.kind is not RefusalKind.UNAVAILABLE:
+                if not sent_before or no.refusal.kind is not RefusalKind.UNAVAILABLE:
                     raise
                 error: CockpitError = no
-            except Unreachable as unreachable:
-                lost += isinstance(unreachable, Unsent)
-                if not self._folder and not (isinstance(unreachable, Unsent) and lost == 1):
+            except (Unreachable, StoreError) as failed:
+                lost += isinstance(failed, Unsent)
+                if not self._folder and not (isinstance(failed, Unsent) and lost == 1):
                     raise
                 self._lines.drop()
-                error = unreachable
+                error = failed
             if self._left() <= 0:
                 raise MayBeAccepted(str(error), self._request) from error
             time.sleep(PAUSE_SECONDS)
