@@ -215,9 +215,12 @@ def known_request(text: str) -> str:
 
 def count(text: str) -> int:
     """An argument that is a number of things."""
-    if not (text.isascii() and text.isdigit()):
-        raise ArgumentTypeError(f"{safe(text)} is not a whole number")
-    return int(text)
+    from cockpit.model.numerals import MOST_DIGITS, whole
+
+    number = whole(text)
+    if number is None:
+        raise ArgumentTypeError(f"{safe(text[:40])} is not a whole number of at most {MOST_DIGITS} digits")
+    return number
 
 
 def _take_cluster(words: list[str]) -> str | None:

@@ -22,6 +22,7 @@ from cockpit.model.jobrow import JobRow
 from cockpit.model.priority import WeightChanges
 from cockpit.model.quota import QuotaTree
 from cockpit.model.refusal import Refusal, RefusalKind
+from cockpit.model.requests import RequestOutcome
 from cockpit.model.spec import JobSpec
 from cockpit.model.staging import StagedCopy
 from cockpit.model.view import (
@@ -73,6 +74,9 @@ class MemoryBackend:
 
     def identify(self, ids: object) -> bool:
         return False
+
+    async def request(self, request: str) -> RequestOutcome:
+        return RequestOutcome(known=False)
 
     def announce(self, look: object) -> bool:
         return False
