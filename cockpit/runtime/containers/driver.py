@@ -294,7 +294,8 @@ class ContainerExecutor:
                 await asyncio.to_thread(spawning.spawn, attempt, self._planned(effect), self._shims)
             except (spawning.SpawnError, SpecErrors, OSError) as error:
                 sentence = f"the container could not be made: {error}"
-                self._observer.replica_ended(effect.replica, ExitStatus(lost=sentence))
+                died = isinstance(error, spawning.ShimDied)
+                self._observer.replica_ended(effect.replica, ExitStatus(lost=sentence, unstarted=died))
                 return
             faults.point("spawned", attempt.name)
         self._watch(effect.replica, attempt)

@@ -12,10 +12,14 @@ from cockpit.runtime.containers.shim.identity import boot_id
 if TYPE_CHECKING:
     from cockpit.runtime.containers.shim.attempt import Attempt, Record
 
+NEVER_BEGAN = "the holder of its container was killed from outside before the command began"
+
 
 def exit_status(attempt: Attempt, record: Record | None) -> ExitStatus:
     """How it ended, by its exit record; None: there is none, and its holder is gone."""
     if record is None:
+        if not may_have_begun(attempt):
+            return ExitStatus(lost=NEVER_BEGAN, unstarted=True)
         return ExitStatus(lost=_how_lost(attempt))
     return ExitStatus(
         code=record.get("code"),
@@ -24,6 +28,14 @@ def exit_status(attempt: Attempt, record: Record | None) -> ExitStatus:
         lost=record.get("lost", ""),
         hook=record.get("hook", ""),
     )
+
+
+def may_have_begun(attempt: Attempt) -> bool:
+    """Whether the command may have run. Marks of another boot may never have reached the disk."""
+    identity = attempt.read("shim.json")
+    if identity is not None and identity["boot_id"] != boot_id():
+        return True
+    return any(attempt.read(name) is not None for name in ("beginning.json", "started.json", "exit.json"))
 
 
 def entry_facts(attempt: Attempt) -> EntryFacts:

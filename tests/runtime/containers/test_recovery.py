@@ -225,3 +225,49 @@ async def test_a_holder_that_does_not_listen_is_ended(house, monkeypatch):
     os.kill(holder_pid(house, job), signal.SIGSTOP)
     await house.executor.remove(RemoveContainer(job.replica))
     assert not house.folder_of(job.replica).exists()
+
+
+def dies_first(house, what: str) -> str:
+    """A Python in whose place the first shim only does this."""
+    wrapper = house.folder / "python"
+    mark = house.folder / "died"
+    wrapper.write_text(
+        f'#!/bin/sh\nif mkdir {shlex.quote(str(mark))} 2>/dev/null; then {what}; fi\nexec {sys.executable} "$@"\n'
+    )
+    wrapper.chmod(0o755)
+    return str(wrapper)
+
+
+@pytest.mark.req("TR-01")
+@pytest.mark.parametrize("what", ["kill -9 $$", "kill -TERM $$", "exit 1"])
+async def test_a_shim_that_dies_before_the_command_began_is_a_start_that_failed(house, what):
+    house.executor._shims = Shims(dies_first(house, what))
+    job = house.job("echo ran >>/workspace/outputs/times")
+    await house.executor.start(job)
+    status = await house.ended(job.replica)
+    assert status.unstarted
+    assert "died before the command began" in status.lost
+    assert not os.path.exists(f"{job.spec.output}/times")
+
+
+@pytest.mark.req("TR-01")
+async def test_a_holder_that_was_killed_before_it_let_the_command_in_has_started_nothing(house):
+    job = await runs(house, "exit 0")
+    folder = house.folder_of(job.replica)
+    assert (folder / "beginning.json").exists()
+    house.executor.close()
+    os.kill(holder_pid(house, job), signal.SIGKILL)
+    await asyncio.to_thread(Attempt(str(folder)).wait_unlocked)
+    for name in ("beginning.json", "started.json"):
+        (folder / name).unlink()
+    house.move_in()
+    await house.executor.adopt([job], [])
+    status = await house.ended(job.replica)
+    assert (status.unstarted, "before the command began" in status.lost) == (True, True)
+
+
+async def test_a_holder_that_was_killed_after_it_let_the_command_in_is_a_lost_job(house):
+    job = await runs(house, "exit 0")
+    (house.folder_of(job.replica) / "started.json").unlink()
+    os.kill(holder_pid(house, job), signal.SIGKILL)
+    assert not (await house.ended(job.replica)).unstarted

@@ -4,6 +4,7 @@
     lock          held (open file description lock) by the one shim of this attempt
     shim.json     durable claim: who the holder is, and whether of plain processes. Where it exists, the command may
                   have run and is never started again
+    beginning.json  the command may begin at any moment; without it, it has not
     started.json  the command runs: how its limits are enforced
     running       there while the command runs: its removal needs no room on a full disk
     exit.json     durable: the command has ended and every process of the container is dead
