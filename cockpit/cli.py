@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from cockpit.config.site import Site
     from cockpit.headless.play_script import Script
     from cockpit.model.spec import JobSpec
-    from cockpit.model.view import EngineStatus
+    from cockpit.model.view import EngineStatus, HoldRow
     from cockpit.runtime.findings import Finding
     from cockpit.tui.opening import Look, Session
     from cockpit.tui.options import Options
@@ -296,9 +296,13 @@ class Engines:
         """Start it unless it runs."""
         return _control(system=system).start()
 
-    def stop(self, *, jobs: bool) -> None:
+    def holds(self) -> list[HoldRow]:
+        """The held containers of the engine that commands talk to; never starts one."""
+        return _control(system=system_meant()).holds()
+
+    def stop(self, *, jobs: bool, holds: bool) -> None:
         """Stop the engine that commands talk to."""
-        _control(system=system_meant()).stop(jobs=jobs)
+        _control(system=system_meant()).stop(jobs=jobs, holds=holds)
 
     def restart(self) -> EngineStatus:
         """Stop and start it; no job ends."""

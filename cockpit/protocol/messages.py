@@ -134,6 +134,8 @@ class WaitArgs(msgspec.Struct, frozen=True, omit_defaults=True):
 class StopArgs(msgspec.Struct, frozen=True, omit_defaults=True):
     jobs: bool = False
     """Stop every job first."""
+    holds: bool = False
+    """End every hold first."""
 
 
 class ChangeAccountsArgs(msgspec.Struct, frozen=True):

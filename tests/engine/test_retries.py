@@ -57,7 +57,7 @@ def test_its_container_is_kept_after_the_last_failure_only(engine: EngineDriver)
     assert engine.job(job).held_until is None
     begins_again(engine, job)
     engine.ended(job, code=1)
-    assert KeepContainer(engine.replicas(job)[0], HoldCards.FREE) in engine.effects
+    assert KeepContainer(engine.replicas(job)[0], HoldCards.FREE, engine.job(job).held_until) in engine.effects
 
 
 @pytest.mark.req("JT-18", "JT-31")

@@ -100,9 +100,9 @@ class LocalBackend(Verbs):
         opened, fds = self.open().ask_for_fds("shell", request, asking.ShellOpened, request_id())
         return OpenShell(opened, fds)
 
-    async def stop(self, *, jobs: bool) -> None:
-        """End the engine; with `jobs`, once all of them have been stopped."""
-        self.open().ask("stop", messages.StopArgs(jobs), type(None), patient=jobs)
+    async def stop(self, *, jobs: bool, holds: bool = False) -> None:
+        """End the engine; with `jobs` and `holds`, once all of these have been ended."""
+        self.open().ask("stop", messages.StopArgs(jobs, holds), type(None), patient=jobs or holds)
 
     async def close(self) -> None:
         self.drop()

@@ -228,7 +228,7 @@ class ContainerExecutor:
             await self._tidy_up(effect.replica)
         attempt = self._attempt(effect.replica)
         if attempt.read("plan.json") is not None:
-            await asyncio.to_thread(telling.mark_kept, attempt, effect.cards)
+            await asyncio.to_thread(telling.mark_kept, attempt, effect.cards, effect.until)
         if telling.is_of_podman(attempt):
             await self._keep_in_podman(effect.replica, attempt)
 

@@ -10,6 +10,7 @@ from cockpit.runtime.containers.entering import EntryFacts
 from cockpit.runtime.containers.shim.identity import boot_id
 
 if TYPE_CHECKING:
+    from cockpit.model.ids import Millis
     from cockpit.runtime.containers.shim.attempt import Attempt, Record
 
 NEVER_BEGAN = "the holder of its container was killed from outside before the command began"
@@ -60,9 +61,9 @@ def was_made_again(attempt: Attempt) -> bool:
     return bool((attempt.read("shim.json") or {}).get("remounted"))
 
 
-def mark_kept(attempt: Attempt, cards: HoldCards) -> None:
+def mark_kept(attempt: Attempt, cards: HoldCards, until: Millis | None = None) -> None:
     """A holder that was killed left no word of the end, and its container is to be entered all the same."""
-    attempt.write("kept.json", {"cards": cards.value})
+    attempt.write("kept.json", {"cards": cards.value, "until": until})
     if attempt.read("exit.json") is None:
         attempt.forget("running")
         attempt.write_exit({"lost": _how_lost(attempt)})

@@ -15,6 +15,7 @@ import pytest
 
 from cockpit.engine.effects import Force, KeepContainer, RemoveContainer, SignalReplica
 from cockpit.errors import RequestRefused
+from cockpit.model.ids import Millis
 from cockpit.model.spec import Algorithm, HoldCards
 from cockpit.runtime.containers.plan import log_file
 from cockpit.runtime.containers.shim.attempt import Attempt
@@ -271,3 +272,23 @@ async def test_a_holder_that_was_killed_after_it_let_the_command_in_is_a_lost_jo
     (house.folder_of(job.replica) / "started.json").unlink()
     os.kill(holder_pid(house, job), signal.SIGKILL)
     assert not (await house.ended(job.replica)).unstarted
+
+
+@pytest.mark.req("TR-01")
+async def test_a_held_container_ends_with_its_window_also_where_no_engine_runs(house):
+    """One whose window is not over goes on, and so does one whose engine runs."""
+    over, going_on = await runs(house, "exit 3"), await runs(house, "exit 3")
+    let_finish(over)
+    let_finish(going_on)
+    await house.ended(over.replica)
+    await house.ended(going_on.replica)
+    await house.executor.keep(KeepContainer(over.replica, HoldCards.FREE, Millis(1)))
+    await house.executor.keep(KeepContainer(going_on.replica, HoldCards.FREE, Millis(2**50)))
+    attempts = [Attempt(str(house.folder_of(each.replica))) for each in (over, going_on)]
+    assert [(bool(each.holder_pid()), each.is_served()) for each in attempts] == [(True, True)] * 2
+    house.executor.close()
+    await until(lambda: not attempts[0].holder_pid())
+    assert attempts[1].holder_pid()
+    house.move_in()
+    kept = [KeepContainer(each.replica, HoldCards.FREE) for each in (over, going_on)]
+    await house.executor.adopt([], kept)
