@@ -118,11 +118,11 @@ async def subscribe(engine: Engine, asked: Asked, args: SubscribeArgs) -> AsyncI
     """All rows in pages, the first one small; then what changes, until the client goes."""
     subscription = engine.feed.subscribe(asked.actor, anything=args.anything)
     try:
-        for page in engine.feed.pages(list(subscription.sent.values()), max(1, args.first), brief=args.brief):
+        for page in engine.feed.first_load(subscription, max(1, args.first), brief=args.brief):
             yield page
         yield raw(AllLoaded())
         async for change in engine.feed.changes(subscription):
-            encoded = raw(change)
+            encoded = engine.feed.encoded(change)
             yield encoded if fits(encoded) else raw(start_over(change.version))
             if change.resync or not fits(encoded):
                 return
