@@ -59,6 +59,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     read_only: bool = False
     ask_every_seconds: int = 10
     patience_seconds: int = 30
+    act_patience_seconds: int = 60
     keys: Mapping[str, tuple[str, ...]] = {}
     clusters: Mapping[str, Member] = {}
 
@@ -220,6 +221,13 @@ SETTINGS = Table(
             attribute="patience_seconds",
             kind=duration(PATIENCE_SECONDS),
             about="How long one answer of a Slurm cluster is waited for.",
+        ),
+        Field(
+            name="act_patience",
+            attribute="act_patience_seconds",
+            kind=duration(PATIENCE_SECONDS),
+            about="How long the engine's answer to a change (`submit`, `cancel` …) is waited for; the request is sent "
+            "again meanwhile, and happens once.",
         ),
         Field(
             name="keys",

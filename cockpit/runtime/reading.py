@@ -25,12 +25,13 @@ from cockpit.model.job import OCCUPYING, Job, JobState
 from cockpit.model.jobdetail import JobDetail, ReplicaUse, in_the_end
 from cockpit.model.reasons import Waited
 from cockpit.model.refusal import Refusal, RefusalKind
+from cockpit.model.requests import RequestOutcome
 from cockpit.model.spec import JobKind
 from cockpit.model.view import AccountsShown, EngineStatus, HoldRow, NodeRow, Overview, QueuesShown
 from cockpit.protocol import messages
 from cockpit.protocol.frames import MAJOR, MINOR, raw
 from cockpit.protocol.pages import LIST_ROWS, AllLoaded, JobsArgs, SubscribeArgs, fits, pieces, start_over
-from cockpit.runtime.asked import Asked, asked_job, moved
+from cockpit.runtime.asked import Asked, asked_job, moved, request_key
 from cockpit.runtime.logs import first_address, left_out, log_path, log_tail, mib_of, read_log
 from cockpit.runtime.timeline import timeline
 from cockpit.sched.explain import explain
@@ -117,11 +118,11 @@ async def subscribe(engine: Engine, asked: Asked, args: SubscribeArgs) -> AsyncI
     """All rows in pages, the first one small; then what changes, until the client goes."""
     subscription = engine.feed.subscribe(asked.actor, anything=args.anything)
     try:
-        for page in engine.feed.pages(list(subscription.sent.values()), max(1, args.first), brief=args.brief):
+        for page in engine.feed.first_load(subscription, max(1, args.first), brief=args.brief):
             yield page
         yield raw(AllLoaded())
         async for change in engine.feed.changes(subscription):
-            encoded = raw(change)
+            encoded = engine.feed.encoded(change)
             yield encoded if fits(encoded) else raw(start_over(change.version))
             if change.resync or not fits(encoded):
                 return
@@ -266,6 +267,11 @@ async def wait(engine: Engine, asked: Asked, args: messages.WaitArgs) -> Job | N
             return shown_job(shown, found, own=is_owner(asked.actor, found))
     except TimeoutError:
         return None
+
+
+async def request(engine: Engine, asked: Asked, args: messages.RequestArgs) -> RequestOutcome:
+    """What became of a request of the asker's own, by its id."""
+    return await engine.requests.outcome(request_key(asked.actor, args.request))
 
 
 async def logs(engine: Engine, asked: Asked, request: asking.LogRequest) -> asking.LogChunk:

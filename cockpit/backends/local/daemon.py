@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from cockpit.backends.local.start import STORE_FAILED
 from cockpit.config.loading import load_settings
 from cockpit.config.places import paths, system_paths
 from cockpit.engine.apply.events import apply
 from cockpit.engine.machine import Machine
-from cockpit.errors import CockpitError, SpecErrors, unread
+from cockpit.errors import CockpitError, SpecErrors, StoreError, unread
 from cockpit.formats.catalogue.file import read_catalogue
 from cockpit.formats.cluster.file import ClusterSetup, read_cluster
 from cockpit.launch.nodescripts import script_facts
@@ -63,7 +64,7 @@ LOCK_SECONDS = 5.0
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run until stopped; 0, or 1 after a sentence on stderr."""
+    """Run until stopped; 0, or after a sentence on stderr 1, `STORE_FAILED` where the state folder is to blame."""
     system = "--system" in arguments
     os.chdir("/")
     try:
@@ -72,7 +73,7 @@ def main(arguments: Sequence[str]) -> int:
         asyncio.run(_run(places.with_state_folder(settings.state_folder), settings, system=system))
     except CockpitError as error:
         print(f"cockpit engine: {error}", file=sys.stderr)  # noqa: T201 - stderr is the engine's log
-        return 1
+        return STORE_FAILED if isinstance(error, StoreError) and not isinstance(error, FolderInUse) else 1
     return 0
 
 

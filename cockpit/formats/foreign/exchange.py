@@ -3,6 +3,7 @@ out, and written with a word on whatever does not come back."""
 
 from __future__ import annotations
 
+import json
 import posixpath
 import re
 from collections.abc import Callable, Mapping
@@ -70,6 +71,9 @@ Beside = Callable[[str], str]
 """The text of a file that another one names. Raises `OSError`, `UnicodeDecodeError`."""
 
 
+_TOO_LONG = "it holds a number with thousands of digits"
+
+
 def alone(name: str) -> str:
     """The `Beside` of a text that stands nowhere."""
     raise FileNotFoundError(ENOENT, "names a file, which cannot be read from here", name)
@@ -82,12 +86,13 @@ def taken_over(source: str, text: str, beside: Beside = alone) -> TakenOver | No
         return None
     try:
         draft = _READERS[form](source, text, beside)
-        values = draft.finished()
+        values = json.dumps(draft.finished(), ensure_ascii=False, separators=(",", ":"))
     except OSError as failed:
         raise SpecErrors([f"{source}: {visible(str(failed.filename), 200)}: {failed.strerror}"]) from None
-    except (ValueError, TypeError, AttributeError, KeyError) as error:
-        raise SpecErrors([f"{source}: looks like {form} and cannot be read as that: {error}"]) from None
-    return TakenOver(form, msgspec.json.encode(values).decode(), tuple(draft.notes))
+    except (ValueError, OverflowError, TypeError, AttributeError, KeyError) as error:
+        why = _TOO_LONG if "int_max_str_digits" in str(error) else error
+        raise SpecErrors([f"{source}: looks like {form} and cannot be read as that: {why}"]) from None
+    return TakenOver(form, values, tuple(draft.notes))
 
 
 def form_of(text: str) -> Form | None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cockpit.formats.foreign.customjob import camel, read_custom_job
 from cockpit.formats.foreign.draft import ENTRYPOINT, Draft, command_line
 from cockpit.formats.foreign.options import read_line
+from cockpit.model.numerals import is_whole
 
 if TYPE_CHECKING:
     from cockpit.model.spec import JobSpec
@@ -116,7 +117,7 @@ def _pool(text: str, index: int, draft: Draft) -> dict[str, Any]:
             continue
         part, key = _KEYS[name]
         place = pool.setdefault(part, {}) if part else pool
-        place[key] = int(value) if name in _COUNTS and value.isdigit() else value
+        place[key] = int(value) if name in _COUNTS and is_whole(value) else value
     script = pool.pop("script", None)
     if script is not None:
         image = pool.pop("pythonPackageSpec", {}).get("executorImageUri")

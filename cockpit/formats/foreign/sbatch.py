@@ -11,8 +11,9 @@ from pathlib import PurePosixPath
 from typing import Any, Final
 
 from cockpit.errors import SpecErrors
-from cockpit.formats.foreign.draft import Draft, runnable
+from cockpit.formats.foreign.draft import Draft, runnable, upwards
 from cockpit.formats.foreign.sbatch_options import DIRECTIVE, as_directive, directives, script_lines
+from cockpit.model.numerals import is_whole
 
 _SHELLS: Final = frozenset({"bash", "sh", "dash", "zsh", "ksh"})
 _SRUN: Final = re.compile(r"^\s*(?:exec\s+|time\s+)?srun\b", re.MULTILINE)
@@ -95,7 +96,7 @@ def _time(value: str, draft: Draft) -> None:
 def _seconds(value: str) -> int | None:
     days, dash, clock = value.rpartition("-")
     parts = clock.split(":")
-    if not all(part.isdigit() for part in (*parts, *([days] if dash else []))) or len(parts) > 3:
+    if not all(is_whole(part) for part in (*parts, *([days] if dash else []))) or len(parts) > 3:
         return None
     figures = [int(part) for part in parts]
     if dash:
@@ -107,7 +108,7 @@ def _seconds(value: str) -> int | None:
 
 
 def _nice(value: str, draft: Draft) -> None:
-    draft.values["nice"] = int(value) if value.lstrip("-").isdigit() else 100
+    draft.values["nice"] = int(value) if is_whole(value.lstrip("-")) else 100
 
 
 def _output(value: str, draft: Draft) -> None:
@@ -195,7 +196,7 @@ _TASKS: Final = {
 
 def _whole(options: Mapping[str, str], name: str) -> int | None:
     value = options.get(name, "")
-    return int(value) if value.isdigit() and int(value) else None
+    return int(value) if is_whole(value) and int(value) else None
 
 
 def _size(options: Mapping[str, str], draft: Draft) -> None:
@@ -204,7 +205,7 @@ def _size(options: Mapping[str, str], draft: Draft) -> None:
     least, dash, _ = wanted.partition("-")
     if dash:
         draft.lacks(f"--nodes={wanted}", "the smaller number is taken")
-    nodes = int(least) if least.isdigit() and int(least) else 1
+    nodes = int(least) if is_whole(least) and int(least) else 1
     if "nodes" in options:
         draft.values["nodes"] = nodes
     per_node = _whole(options, "ntasks-per-node") or math.ceil((_whole(options, "ntasks") or nodes) / nodes)
@@ -226,11 +227,11 @@ def _cards(options: Mapping[str, str], nodes: int, tasks: int) -> tuple[int, str
     for name, share in (("gpus-per-node", 1.0), ("gpus-per-task", float(tasks)), ("gpus", 1 / nodes)):
         if value := options.get(name):
             model, _, count = value.rpartition(":")
-            return math.ceil((int(count) if count.isdigit() else 1) * share), model
+            return math.ceil((int(count) if is_whole(count) else 1) * share), model
     for kind, *rest in (each.split(":") for each in options.get("gres", "").split(",")):
         if kind == "gpu":
-            count = rest[-1] if rest and rest[-1].isdigit() else "1"
-            model = rest[0] if rest and not rest[0].isdigit() else ""
+            count = rest[-1] if rest and is_whole(rest[-1]) else "1"
+            model = rest[0] if rest and not is_whole(rest[0]) else ""
             return int(count), model
     return 0, ""
 
@@ -240,7 +241,7 @@ def _memory(options: Mapping[str, str], cpus: int, cards: int, draft: Draft) -> 
         found = _MEMORY.fullmatch(options.get(name, ""))
         if found is None:
             continue
-        mib = math.ceil(float(found["number"]) * _MIB_OF[found["unit"].upper()]) * times
+        mib = upwards(float(found["number"]) * _MIB_OF[found["unit"].upper()]) * times
         if mib:
             return f"{mib}M"
         draft.lacks("--mem=0", "all memory of a node has no counterpart here; write --exclusive")
@@ -355,7 +356,7 @@ def _begins_with_options(body: str) -> bool:
 
 def _tasks_per_node(cpus: int, each: str | None) -> int | None:
     """Where a node has the CPUs of several tasks."""
-    share = int(each) if each is not None and each.isdigit() else 0
+    share = int(each) if each is not None and is_whole(each) else 0
     return cpus // share if share and cpus > share and cpus % share == 0 else None
 
 

@@ -156,5 +156,6 @@ SUBMIT = Verb(
         "cockpit submit --hold sweep.jsonl",
         "cockpit submit --dependency afterok:4711_3 next.yaml",
         "generate-jobs | cockpit submit -",
+        "cockpit submit --request-id nightly-2026-11-24 nightly.yaml",
     ),
 )

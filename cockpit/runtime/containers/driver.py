@@ -232,7 +232,7 @@ class ContainerExecutor:
             await self._tidy_up(effect.replica)
         attempt = self._attempt(effect.replica)
         if attempt.read("plan.json") is not None:
-            await asyncio.to_thread(telling.mark_kept, attempt, effect.cards)
+            await asyncio.to_thread(telling.mark_kept, attempt, effect.cards, effect.until)
         if telling.is_of_podman(attempt):
             await self._keep_in_podman(effect.replica, attempt)
 
@@ -298,7 +298,8 @@ class ContainerExecutor:
                 await asyncio.to_thread(spawning.spawn, attempt, self._planned(effect), self._shims)
             except (spawning.SpawnError, SpecErrors, OSError) as error:
                 sentence = f"the container could not be made: {error}"
-                self._observer.replica_ended(effect.replica, ExitStatus(lost=sentence))
+                died = isinstance(error, spawning.ShimDied)
+                self._observer.replica_ended(effect.replica, ExitStatus(lost=sentence, unstarted=died))
                 return
             faults.point("spawned", attempt.name)
         self._watch(effect.replica, attempt)

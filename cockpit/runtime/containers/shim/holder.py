@@ -31,6 +31,8 @@ LEAVE = signal.SIGRTMIN + 3
 
 Real-time signals are queued: one that a job sends cannot swallow the engine's."""
 
+LOOK_SECONDS = 5.0
+"""How often the holder of a kept container looks whether its window is over."""
 _RETRY_SECONDS = 0.5
 _KIB_PER_MIB = 1024
 
@@ -67,7 +69,9 @@ class Holder:
     def _wait(self) -> signal.struct_siginfo | None:
         if self._untold is not None:
             return signal.sigtimedwait(self.SIGNALS, _RETRY_SECONDS)
-        if self._running is None or self._logs is None:
+        if self._running is None:
+            return signal.sigtimedwait(self.SIGNALS, LOOK_SECONDS)
+        if self._logs is None:
             return signal.sigwaitinfo(self.SIGNALS)
         seconds = self._logs.look()
         if self._is_after and not self._killed:
@@ -78,17 +82,30 @@ class Holder:
         if received is None:
             if self._is_after and not self._killed and time.monotonic() >= self._after_until:
                 self._kill()
+            if self._running is None and self._is_over():
+                self._leave()
             return
         if received.si_signo == signal.SIGCHLD or self._inmates.sent(received):
             return
         if received.si_signo == LEAVE:
-            self._inmates.leave()
-            os._exit(0)
+            self._leave()
         self._asked_to_end = True
         if received.si_signo == KILL:
             self._kill()
         elif self._running is not None and not self._is_after:
             _signal_group(self._running)
+
+    def _leave(self) -> NoReturn:
+        self._inmates.leave()
+        os._exit(0)
+
+    def _is_over(self) -> bool:
+        """Kept for longer than its window, and no engine runs that would end it. Files wait for the next engine."""
+        kept = self._attempt.read("kept.json")
+        until = None if kept is None else kept.get("until")
+        if until is None or time.time_ns() // 1_000_000 < until:  # noqa: TID251 - outlives the engine and its clock
+            return False
+        return not self._attempt.is_served()
 
     @property
     def _is_after(self) -> bool:
