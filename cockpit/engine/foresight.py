@@ -17,7 +17,7 @@ from cockpit.model.events import EventRecord, JobEnded, JobSubmitted
 from cockpit.model.forecast import Condition, Forecast, Holding, Outlook, WhatIf
 from cockpit.model.ids import Millis
 from cockpit.model.job import OCCUPYING
-from cockpit.model.reasons import DependencyNever, NoEligibleNode, WaitsForJob
+from cockpit.model.reasons import DependencyNever, Explanation, NoEligibleNode, NotEvaluated, WaitsForJob
 from cockpit.model.refusal import Refusal
 from cockpit.sched.forecast.whatif import candidates
 from cockpit.sched.rules.holders import holders
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from cockpit.model.ids import JobId, NodeName
     from cockpit.model.job import Job
     from cockpit.model.node import Node
-    from cockpit.model.reasons import Explanation, Reason
+    from cockpit.model.reasons import Reason
     from cockpit.model.spec import JobSpec
     from cockpit.sched.forecast.history import History
     from cockpit.sched.forecast.predict import Foresight
@@ -80,7 +80,23 @@ def changes(machine: Machine, job: Job, actor: Actor, foresight: Foresight) -> l
 
 
 def outlook(foresight: Foresight, job: Job, changed: Iterable[Changed]) -> Outlook:
-    """All that can be said of one job of the foresight's snapshot."""
+    """All that can be said of one job of the foresight's snapshot. A defect met on the way is told in its stead."""
+    try:
+        return _outlook(foresight, job, changed)
+    except Exception as error:  # noqa: BLE001 - of several jobs asked about, the others have their answers
+        foresight.faults.setdefault(job.id, error)
+        failure = foresight.failure(job.id)
+        return Outlook(
+            job=job.id,
+            name=job.spec.name,
+            position=1,
+            explanation=Explanation(job=job.id, reason=NotEvaluated(failure), position=1, ahead=()),
+            forecast=Forecast(),
+            failure=failure,
+        )
+
+
+def _outlook(foresight: Foresight, job: Job, changed: Iterable[Changed]) -> Outlook:
     explanation = foresight.explanation(job.id)
     forecast = foresight.forecast(job.id)
     tried = (
@@ -99,6 +115,7 @@ def outlook(foresight: Foresight, job: Job, changed: Iterable[Changed]) -> Outlo
         explanation=explanation,
         forecast=forecast,
         what_ifs=tuple(_worth_saying(tried)),
+        failure=foresight.failure(job.id),
     )
 
 

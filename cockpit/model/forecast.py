@@ -64,7 +64,10 @@ class Expected(msgspec.Struct, frozen=True):
     """When a queued job likely starts, and no word on why."""
 
     job: JobId
-    at: Millis
+    at: Millis | None
+    """None: only where there is a failure."""
+    failure: str = ""
+    """The exception that a defect raised while the job was foretold; empty: none."""
 
 
 class Holding(msgspec.Struct, frozen=True):
@@ -118,6 +121,9 @@ class Outlook(msgspec.Struct, frozen=True, kw_only=True):
     """When the cluster's own scheduler, if it is not this one, expects the start."""
     told_by: str = ""
     """Whose that scheduler is: `Slurm`; empty: cockpit's own, and the forecast is all there is."""
+    failure: str = ""
+    """The exception that a defect raised while the job was judged, for which some of the answer is missing; empty:
+    none."""
 
     @property
     def place(self) -> int | None:

@@ -41,7 +41,10 @@ class Held(msgspec.Struct, frozen=True, cache_hash=True, tag="held"):
 
 
 class NotEvaluated(msgspec.Struct, frozen=True, cache_hash=True, tag="not_evaluated"):
-    """No scheduling cycle has looked at it yet."""
+    """No scheduling cycle has looked at it yet, or judging it failed."""
+
+    failure: str = ""
+    """The exception that a defect raised while the job was judged; empty: its turn has not come yet."""
 
 
 class NotEnoughFree(msgspec.Struct, frozen=True, cache_hash=True, tag="not_enough_free"):

@@ -8,11 +8,12 @@ from typing import Final
 from cockpit.model.forecast import Awaited, Change, Forecast, Holding, Outlook, WhatIf
 from cockpit.model.ids import JobId, Millis, job_words
 from cockpit.model.job import ENDED, JobState
+from cockpit.model.reasons import NotEvaluated
 from cockpit.present import units
 from cockpit.present.columns import Context
 from cockpit.present.moments import clock
 from cockpit.present.phrases import listed
-from cockpit.present.reasons import reason_sentence
+from cockpit.present.reasons import UNFORETOLD, reason_sentence
 from cockpit.present.safe import safe
 from cockpit.present.spans import MUTED, STRONG, Line, Span, line
 
@@ -59,11 +60,20 @@ def outlook_lines(outlook: Outlook, context: Context) -> Iterator[Line]:
     if outlook.explanation is not None:
         sentence = reason_sentence(outlook.explanation.reason, context.now, context.zone)
         yield line(f"{INDENT}{sentence[0].upper()}{sentence[1:]}.")
+    yield from failure_lines(outlook)
     yield from behind_reason(outlook, context)
     yield from told_lines(outlook, context)
     yield from after_lines(outlook, context)
     yield from _ahead(outlook)
     yield from what_if_lines(outlook, context)
+
+
+def failure_lines(outlook: Outlook) -> Iterator[Line]:
+    """The defect for which the start is not known, where the reason does not name it already."""
+    reason = outlook.explanation.reason if outlook.explanation is not None else None
+    told = reason.failure if isinstance(reason, NotEvaluated) else ""
+    if outlook.failure and not told:
+        yield line(Span(f"{INDENT}{UNFORETOLD}: ", "warning"), safe(outlook.failure))
 
 
 def told_lines(outlook: Outlook, context: Context) -> Iterator[Line]:

@@ -16,6 +16,7 @@ from cockpit.model.reasons import (
 )
 from cockpit.sched.alternatives import is_of_room
 from cockpit.sched.entries import partitions_of
+from cockpit.sched.faults import described
 from cockpit.sched.plan import Plan
 from cockpit.sched.snapshot import Snapshot
 
@@ -24,7 +25,18 @@ _OF_OTHERS = (WouldDelay, NodesReserved, BehindHead)
 
 
 def reason_of(plan: Plan, job: Job) -> Reason:
-    """Some lookups, for rows of many jobs. A job that came since the cycle is judged as the others of its request."""
+    """Some lookups, for rows of many jobs. A job that came since the cycle is judged as the others of its request. A
+    defect met here is noted in the plan and told of this job alone."""
+    faults = plan.round.faults
+    try:
+        reason = _reason_of(plan, job)
+    except Exception as error:  # noqa: BLE001 - the rows of all other jobs are made all the same
+        faults.setdefault(job.id, error)
+        return NotEvaluated(described(error))
+    return NotEvaluated(described(faults[job.id])) if job.id in faults else reason
+
+
+def _reason_of(plan: Plan, job: Job) -> Reason:
     told = (plan.refusals.reason(job, partition) for partition in partitions_of(job))
     reasons = [reason for reason in told if reason is not None]
     return next((each for each in reasons if _passes(each)), next(iter(reasons), NotEvaluated()))

@@ -17,6 +17,7 @@ from cockpit.sched.backfill.easy import Easy, InOrder
 from cockpit.sched.decisions import Growth, Start, Turn
 from cockpit.sched.eviction.clearing import Clearing
 from cockpit.sched.eviction.reclaim import Claim, Reclaim
+from cockpit.sched.faults import Faults
 from cockpit.sched.feasible import infeasible
 from cockpit.sched.fleet.reserved import reserved_room
 from cockpit.sched.fleet.totals import by_totals
@@ -69,6 +70,7 @@ class Round:
         "_started",
         "_unhurried",
         "clearing",
+        "faults",
         "given",
         "growths",
         "index",
@@ -95,6 +97,8 @@ class Round:
         """`clearing`: None where no rule lets anybody take another's room."""
         book, backfill = index.book, policy.backfill
         self._begin(snapshot, index, policy, fit, clearing)
+        self.faults: Faults = {}
+        """Jobs that a defect kept from being judged: they wait, and all others are judged."""
         self.shapes, self.requests = queue.unbounded(len(book.shapes), len(book.requests))
         self.shapes[NO_SHAPE] = 0
         self.line = LINES[backfill.kind](snapshot.now, backfill, fit)
@@ -138,6 +142,7 @@ class Round:
         this one is left as it is, unless nobody looks at it any more."""
         fresh = self._copied() if index.shared else self
         fresh._begin(snapshot, index, self.policy, self._fit, None)  # noqa: SLF001 - of its own kind
+        fresh.faults = self.faults.copy()
         fresh.line = self.line.resumed(snapshot.now)
         fresh.shapes.extend([OPEN] * (len(index.book.shapes) - len(fresh.shapes)))
         fresh.requests.extend([OPEN] * (len(index.book.requests) - len(fresh.requests)))
@@ -164,12 +169,18 @@ class Round:
         assert self.clearing is not None
         free = self.clearing.coming_free(self._gates.counters)
         for ask in asks:
-            if ask.job.id in self._started or self._gates.own(ask.job) is not None:
-                continue
-            if self._gates.shared(ask.request, free) is None:
-                shape = self._shape(ask, free)
-                if not infeasible(shape, self.index.floor):
-                    self._keep_promise(ask, shape)
+            try:
+                self._try_promise(ask, free)
+            except Exception as error:  # noqa: BLE001 - one job's defect costs no other its turn
+                self._contain(ask, error)
+
+    def _try_promise(self, ask: Ask, free: Use) -> None:
+        if ask.job.id in self._started or self._gates.own(ask.job) is not None:
+            return
+        if self._gates.shared(ask.request, free) is None:
+            shape = self._shape(ask, free)
+            if not infeasible(shape, self.index.floor):
+                self._keep_promise(ask, shape)
 
     def serve_guaranteed(self, queue: LineUp) -> None:
         """Best first: they start, or what others have borrowed is taken back for them. Who cannot be served is left to
@@ -180,8 +191,11 @@ class Round:
                 continue
             if ask.number in vain or not ask.request.party.queue or ask.job.id in self._started:
                 continue
-            if self._gates.own(ask.job) is None and not self._served(ask):
-                vain.add(ask.number)
+            try:
+                if self._gates.own(ask.job) is None and not self._served(ask):
+                    vain.add(ask.number)
+            except Exception as error:  # noqa: BLE001 - one job's defect costs no other its turn
+                self._contain(ask, error)
 
     def go_through(self, queue: LineUp) -> None:
         """Best first."""
@@ -192,15 +206,22 @@ class Round:
                 if shapes[ask.shape]:
                     self._failed[ask.request.shape] = None
                     shapes[ask.shape] = 0
-            elif (
-                ask.seconds < shapes[ask.shape]
-                and ask.seconds < requests[ask.number]
-                and ((ask.free and not self._started) or self.passes(ask))
-            ):
-                # 4. place, or make room, or reserve: who waits, and who may pass them, is the line's to say
-                self.consider(ask)
-                if self.line.guarded and not self._unhurried:
-                    most_cpus, most_cards = self.index.widest, self.index.most_cards
+            elif ask.seconds < shapes[ask.shape] and ask.seconds < requests[ask.number]:
+                try:
+                    if (ask.free and not self._started) or self.passes(ask):
+                        # 4. place, or make room, or reserve: who waits, and who may pass them, is the line's to say
+                        self.consider(ask)
+                        if self.line.guarded and not self._unhurried:
+                            most_cpus, most_cards = self.index.widest, self.index.most_cards
+                except Exception as error:  # noqa: BLE001 - one job's defect costs no other its turn
+                    self._contain(ask, error)
+
+    def _contain(self, ask: Ask, error: Exception) -> None:
+        """Let the job wait. Raises the error again where part of the job's start is in the plan already: such a plan
+        may not be carried out."""
+        if ask.job.id in self._started:
+            raise error
+        self.faults.setdefault(ask.job.id, error)
 
     def grow(self) -> None:
         """6. Elastic jobs that run take what is left, unless somebody who waits has not even been looked at."""
@@ -434,8 +455,8 @@ class Round:
         has_launcher = spec.elastic is not None and spec.has_launcher
         launcher = launcher_node(shape, found.placement, self.snapshot.nodes) if has_launcher else ""
         billing = amounts[BILLING] / ONE
-        self.starts.append(Start(job.id, spec_index, found.placement, shape.partition, billing, launcher))
         self._started.add(job.id)
+        self.starts.append(Start(job.id, spec_index, found.placement, shape.partition, billing, launcher))
         if self.index is self.given:
             self._take_over(self.given.changeable())
         else:
