@@ -19,6 +19,8 @@ from cockpit.model.ids import Millis
 from cockpit.model.job import OCCUPYING
 from cockpit.model.reasons import DependencyNever, Explanation, NoEligibleNode, NotEvaluated, WaitsForJob
 from cockpit.model.refusal import Refusal
+from cockpit.sched.explain import NEVER, reasons_of
+from cockpit.sched.forecast.bounds import named_bounds
 from cockpit.sched.forecast.whatif import candidates
 from cockpit.sched.rules.holders import holders
 
@@ -67,7 +69,12 @@ def changes(machine: Machine, job: Job, actor: Actor, foresight: Foresight) -> l
     now, reserved = foresight.snapshot.now, foresight.plan.reservation
     reserved_at = reserved.reserved_at if reserved is not None and reserved.job != job.id else None
     found = []
-    for each in candidates(foresight.snapshot, job, reserved_at):
+    named = [*named_bounds(job.spec, reasons_of(foresight.plan, job), now)]
+    known = {(each.change, each.after) for each in named}
+    others = [
+        each for each in candidates(foresight.snapshot, job, reserved_at) if (each.change, each.after) not in known
+    ]
+    for each in (*named, *others):
         if job.id in machine.queue:
             bodies = edit(machine, job, each.spec, actor=actor, now=now)
         else:
@@ -100,7 +107,11 @@ def _outlook(foresight: Foresight, job: Job, changed: Iterable[Changed]) -> Outl
     explanation = foresight.explanation(job.id)
     forecast = foresight.forecast(job.id)
     tried = (
-        WhatIf(each.change, each.before, each.after, each.spec, foresight.if_instead(other, forecast.likely_at))
+        WhatIf(
+            *(each.change, each.before, each.after, each.spec),
+            foresight.if_instead(other, None if each.named else forecast.likely_at),
+            each.named,
+        )
         for each, other in ([] if forecast.now else changed)
     )
     held = holders(foresight.snapshot, job, explanation.reason) if explanation is not None else ()
@@ -164,13 +175,24 @@ def _shown_forecast(shown: Shown, forecast: Forecast) -> Forecast:
 
 
 def _worth_saying(tried: Iterable[WhatIf]) -> Iterator[WhatIf]:
-    """Of each kind the one that starts soonest, of equally soon ones the least change; the soonest kind first."""
+    """Every bound that the reason names; and of each kind the one that starts soonest, of equally soon ones the least
+    change. The soonest first, of equally soon ones those that the reason names."""
     best: dict[str, WhatIf] = {}
+    told: list[WhatIf] = []
     for each in tried:
-        at = each.forecast.likely_at
-        if at is not None and (each.change not in best or at < (best[each.change].forecast.likely_at or 0)):
+        if each.named:
+            told.append(each)
+        if each.forecast.likely_at is not None and (
+            each.change not in best or _starts(each) < _starts(best[each.change])
+        ):
             best[each.change] = each
-    yield from sorted(best.values(), key=lambda each: each.forecast.likely_at or 0)
+    told += (each for each in best.values() if not each.named)
+    yield from sorted(told, key=_starts)
+
+
+def _starts(each: WhatIf) -> int:
+    at = each.forecast.likely_at
+    return at if at is not None else NEVER
 
 
 def _holding(job: Job) -> Holding:

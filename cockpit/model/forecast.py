@@ -46,6 +46,15 @@ class Change(StrEnum):
     POOL = "pool"
     LIMIT = "limit"
     PRIORITY = "priority"
+    CPUS = "cpus"
+    """On each node, as memory, cards and a share of one."""
+    MEMORY = "memory"
+    SHARE = "share"
+    """In thousandths of a card."""
+    BEGIN = "begin"
+    """Without a moment to begin at; it is given in milliseconds."""
+    EXCLUSIVE = "exclusive"
+    """Beside other jobs."""
 
 
 class WhatIf(msgspec.Struct, frozen=True):
@@ -58,6 +67,8 @@ class WhatIf(msgspec.Struct, frozen=True):
     spec: JobSpec
     """What to edit the job to."""
     forecast: Forecast
+    named: bool = False
+    """It keeps the very bound that the reason names, and is told whenever it starts."""
 
 
 class Expected(msgspec.Struct, frozen=True):
@@ -106,7 +117,7 @@ class Outlook(msgspec.Struct, frozen=True, kw_only=True):
     """None: it starts now."""
     forecast: Forecast
     what_ifs: tuple[WhatIf, ...] = ()
-    """Those by which it starts sooner, the soonest first."""
+    """Those by which it starts sooner, and those within the bounds that its reason names; the soonest first."""
     named: tuple[Holding, ...] = ()
     """The jobs ahead, the ends awaited and the holders, those that the asker may see."""
     holders: tuple[JobId, ...] = ()

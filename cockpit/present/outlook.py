@@ -8,7 +8,7 @@ from typing import Final
 from cockpit.model.forecast import Awaited, Change, Forecast, Holding, Outlook, WhatIf
 from cockpit.model.ids import JobId, Millis, job_words
 from cockpit.model.job import ENDED, JobState
-from cockpit.model.reasons import NotEvaluated
+from cockpit.model.reasons import NotEvaluated, never_starts
 from cockpit.present import units
 from cockpit.present.columns import Context
 from cockpit.present.moments import clock
@@ -20,6 +20,7 @@ from cockpit.present.spans import MUTED, STRONG, Line, Span, line
 INDENT: Final = "  "
 HIDDEN: Final = "job -"
 NOW: Final = "now"
+NEVER: Final = "never starts as it is"
 UNKNOWN: Final = "nobody can say when"
 MOST_NAMED: Final = 3
 MINUTE_MS: Final = 60_000
@@ -29,6 +30,8 @@ def prediction(outlook: Outlook, context: Context) -> str:
     """`starts now`, or `queued behind 3, starts about 14:20 (in 25 min), no later than 16:05`."""
     if outlook.forecast.now:
         return "starts now"
+    if outlook.explanation is not None and never_starts(outlook.explanation.reason):
+        return NEVER
     when = starts(outlook.forecast, context)
     if outlook.place is None:
         return when
@@ -132,6 +135,17 @@ _CHANGES: Final[dict[Change, Callable[[str, str], str]]] = {
     Change.LIMIT: lambda before, after: (
         f"with a limit of {units.spoken(int(after))} instead of {units.spoken(int(before))}"
     ),
+    Change.CPUS: lambda before, after: (
+        f"with {units.counted(int(after), 'CPU')} on each node instead of {safe(before)}"
+    ),
+    Change.MEMORY: lambda before, after: (
+        f"with {units.memory(int(after))} of memory on each node instead of {units.memory(int(before))}"
+    ),
+    Change.SHARE: lambda before, after: (
+        f"with {units.cards(int(after))} of a card instead of {units.cards(int(before))}"
+    ),
+    Change.BEGIN: lambda _before, _after: "without a time to begin at",
+    Change.EXCLUSIVE: lambda _before, _after: "beside other jobs",
     Change.PRIORITY: lambda before, after: f"as {safe(after)} instead of {safe(before)}",
 }
 

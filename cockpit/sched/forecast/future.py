@@ -15,11 +15,13 @@ from msgspec.structs import replace
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import Job
 from cockpit.model.node import Placement
+from cockpit.model.reasons import never_starts
 from cockpit.model.spec import Dependency, DependencyKind
 from cockpit.sched.cycle import pass_over
 from cockpit.sched.decisions import Start
 from cockpit.sched.entries import Entry, partitions_of
 from cockpit.sched.faults import Faults
+from cockpit.sched.feasible import infeasible
 from cockpit.sched.forecast.far import Far, Passed
 from cockpit.sched.forecast.habits import ContainedLengths, Lengths
 from cockpit.sched.forecast.stage import Stage
@@ -130,11 +132,19 @@ class Future:
         return [*self._known(self.begun), *(ask.job for ask in self._once() if not ask.job.held_by)]
 
     def _once(self) -> Iterable[Ask]:
-        """The line, whoever stands in it for several partitions only in the first place."""
+        """The line without the jobs that never start; a job of several partitions stands only in its first place."""
         first: dict[JobId, Ask] = {}
         for ask in self._line:
-            first.setdefault(ask.job.id, ask)
+            if not self._never_starts(ask):
+                first.setdefault(ask.job.id, ask)
         return first.values()
+
+    def _never_starts(self, ask: Ask) -> bool:
+        """Whether the job is ahead of nobody in that partition, whatever is free."""
+        if ask.job.never is not None or ask.request.refused is not None:
+            return True
+        never = infeasible(ask.request.shape, self._index.floor)
+        return never is not None and never_starts(never)
 
     def awaited(self, begun: Begun) -> list[Ended]:
         """The ends on a start's nodes before it, soonest first."""
