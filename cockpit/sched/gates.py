@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from cockpit.model.accounts import AssocKey, Usage
 from cockpit.model.ids import Millis
 from cockpit.model.job import OCCUPYING, Job
+from cockpit.model.node import Placement
 from cockpit.model.reasons import ArrayFull, Limit, LimitReached, NoQueue, QuotaFull, QuotaMaxJobs, Reason, never_starts
 from cockpit.sched.alternatives import none_of
 from cockpit.sched.conditions import unmet
@@ -137,8 +138,8 @@ class Gates(msgspec.Struct):
         return next((told for told in spent if told is not None and told.never), None)
 
     def open_at(self, request: Request, index: Index) -> Millis | None:
-        """When no limit on what runs stops a job of the request any more, if all others use their whole time; None: that
-        is not known."""
+        """When no limit on what runs stops a job of the request any more, if all others use their whole time; None:
+        that is not known."""
         if request.array:
             bounds = [(of_array(request.array), ONE * (request.at_once - 1))]
             if (array_at := self._below(bounds, index)) is None:
@@ -191,6 +192,15 @@ class Gates(msgspec.Struct):
             return self._book.rules.asked[shape][found.spec_index]
         amounts = held(found.placement, self._snapshot.nodes)
         return self._book.rules.billed(amounts, shape.partition) | {JOBS: ONE}
+
+    @property
+    def rules_version(self) -> int:
+        """Of the rules that are asked."""
+        return self._book.rules.version
+
+    def held_by(self, placement: Placement, partition: str) -> Amounts:
+        """What part of a job holds by a placement, with what that is billed."""
+        return self._book.rules.billed(held(placement, self._snapshot.nodes), partition)
 
     def may_count(self, job: Job) -> bool:
         """Whether there may be a limit to which the job counts."""

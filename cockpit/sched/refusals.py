@@ -32,6 +32,7 @@ from cockpit.sched.eviction.clearing import Clearing
 from cockpit.sched.feasible import infeasible
 from cockpit.sched.gates import Gates
 from cockpit.sched.index import Index
+from cockpit.sched.lawful import limit_of_all
 from cockpit.sched.nodes.reserved import Bars
 from cockpit.sched.placement import has_room
 from cockpit.sched.request import Request
@@ -176,7 +177,7 @@ class Refusals:
         for shape, amounts in self.gates.alternatives(request):
             never = infeasible(shape, self._floor)
             fits = never is None or not never_starts(never)
-            told = self.gates.never(request, amounts) if fits else never
+            told = limit_of_all(self.gates, request, shape, amounts, self._floor) if fits else never
             if not isinstance(told, OfOne):
                 return None
             each.append(told)

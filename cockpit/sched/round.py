@@ -11,7 +11,7 @@ from cockpit.model.cluster import BackfillKind, Cluster
 from cockpit.model.growth import NoGrowth
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import Job
-from cockpit.model.reasons import BeginsLater, BehindHead, Limit, Reason
+from cockpit.model.reasons import BeginsLater, BehindHead, Limit, LimitReached, QuotaFull, Reason
 from cockpit.sched.backfill.conservative import Conservative
 from cockpit.sched.backfill.easy import Easy, InOrder
 from cockpit.sched.decisions import Growth, Start, Turn
@@ -25,6 +25,7 @@ from cockpit.sched.gates import NO_USE, Gates, Use
 from cockpit.sched.growth import Wanted, further_workers, growing, grown
 from cockpit.sched.index import Index
 from cockpit.sched.launchers import launcher_node
+from cockpit.sched.lawful import limit_now, limit_of_all, within_limits
 from cockpit.sched.lineup import LineUp
 from cockpit.sched.nodes.reserved import NO_BARS, Bars
 from cockpit.sched.placement import Fit, Found, find
@@ -177,7 +178,7 @@ class Round:
     def _try_promise(self, ask: Ask, free: Use) -> None:
         if ask.job.id in self._started or self._gates.own(ask.job) is not None:
             return
-        if self._gates.shared(ask.request, free) is None:
+        if self._gates.shared(ask.request, free) is None and self._limit(ask.request, free) is None:
             shape = self._shape(ask, free)
             if not infeasible(shape, self.index.floor):
                 self._keep_promise(ask, shape)
@@ -246,6 +247,11 @@ class Round:
             return True
         if self._gates.shared(ask.request) is not None:
             self._stop(ask)
+            return False
+        limit = self._limit(ask.request)
+        if limit is not None:
+            self._exceeded[ask.request] = limit
+            self._close([ask.number])
             return False
         own = self._gates.own(ask.job)
         if isinstance(own, BeginsLater):
@@ -321,6 +327,8 @@ class Round:
             for shape, amounts in gates.alternatives(request)
             if (claim := self.reclaim.claim(request.party.queue, amounts, gates.counters)) is not None
             and gates.exceeded(beside, amounts) is None
+            and limit_of_all(gates, request, shape, amounts, self.index.floor) is None
+            and limit_now(gates, beside, shape, self.index.floor) is None
         ]
         for shape, amounts, _ in kept:
             if gates.exceeded(request, amounts) is None and find(self.index, shape, self._fit) is not None:
@@ -396,6 +404,7 @@ class Round:
         """As it may be placed now: within the limits, and off what is reserved. `free`: does not count."""
         request = ask.request
         shape = self._gates.open_shape(request, free)
+        shape = within_limits(self._gates, request, shape, self.index, free)
         if shape is not request.shape:
             self._narrowed[request] = shape
         return self._off_reserved(ask.job, shape)
@@ -438,6 +447,18 @@ class Round:
         ranked = tuple([replace(part, rank=rank) for rank, part in enumerate(in_order, job.spec.first_worker)])
         return replace(shape, nodes=len(ranked)), Found(found.spec_index, ranked)
 
+    def _limit(self, request: Request, free: Use = NO_USE) -> Limit | None:
+        """The limit for which the job would hold too much, whichever nodes it were given."""
+        return limit_now(self._gates, request, self._gates.open_shape(request, free), self.index.floor, free)
+
+    def _passing(self, request: Request, limit: Limit) -> Limit:
+        """The limit as one that passes, where only the nodes that are free just now make it look as if it did not."""
+        if not isinstance(limit, LimitReached | QuotaFull) or not limit.never:
+            return limit
+        each = self._gates.alternatives(request)
+        for_good = all(limit_of_all(self._gates, request, shape, asked, self.index.floor) for shape, asked in each)
+        return limit if for_good else replace(limit, asked=limit.allowed)
+
     def _sizes(self) -> Sizes:
         return Sizes(self.index.book.rules, self._gates, self.snapshot.nodes)
 
@@ -448,7 +469,7 @@ class Round:
             shape, found = self._widened(job, shape, found)
         amounts = self._gates.amounts(found, shape)
         if request.party is not NOBODY and (exceeded := self._gates.exceeded(request, amounts)) is not None:
-            self._exceeded[request] = exceeded  # it takes more than it asked for
+            self._exceeded[request] = self._passing(request, exceeded)  # it takes more than it asked for
             self._close([ask.number])
             return
         spec_index = alternative(spec, shape, found.spec_index) if len(spec.specs) > 1 else 0

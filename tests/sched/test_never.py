@@ -69,7 +69,7 @@ def test_never_is_said_of_a_job_where_and_only_where_no_free_state_could_start_i
             continue  # only totals are known of a fleet
         for job in world.queue:
             told = world.reason(job.id)
-            if isinstance(told, Held | NotEvaluated) or job.spec.exclusive:
+            if isinstance(told, Held | NotEvaluated):
                 continue
             never = never_starts(told)
             met[f"{type(told).__name__} {never}"] += 1
@@ -81,7 +81,7 @@ def test_never_is_said_of_a_job_where_and_only_where_no_free_state_could_start_i
 def test_nobody_who_never_starts_is_ahead_of_anybody_or_has_a_place(seed: int) -> None:
     world = every_rule_world(seed)
     plan, snapshot = world.cycle(), world.snapshot()
-    never = {job.id for job in world.queue if never_starts(reason_of(plan, job)) and not job.spec.exclusive}
+    never = {job.id for job in world.queue if never_starts(reason_of(plan, job))}
     for job in world.queue:
         told = explain(snapshot, plan, job.id)
         if told is not None:
@@ -204,3 +204,78 @@ def test_jobs_that_never_start_are_not_counted() -> None:
     assert isinstance(told.reason, NotEnoughFree)
     assert (told.place, told.ahead) == (1, ())
     assert isinstance(explain(snapshot, plan, JobId(3)).reason, DependencyNever)
+
+
+def of_sizes(limit: dict, *nodes, **rules) -> World:
+    """Ann's jobs together may hold so much."""
+    cluster = Cluster(enforce=(Enforce.LIMITS,))
+    return World(*nodes, cluster=cluster, accounts=tree(user={"grp_tres": limit}), **rules)
+
+
+def of_ann(world: World, *specs, **fields) -> JobId:
+    return world.submit(*specs, record={"account": "nlp"}, **fields)
+
+
+@pytest.mark.req("SC-03", "SC-04")
+def test_a_whole_node_is_judged_by_the_nodes_that_there_are_not_by_the_one_that_is_free() -> None:
+    world = of_sizes({"cpu": 2.0}, node("small", cpus=2), node("big", cpus=4))
+    taken = world.submit(wants(cpus=2), pins=("small",), record={"account": "other"}, limit=50)
+    world.run()
+    job = of_ann(world, exclusive=True)
+    behind = world.submit(wants(cpus=2), pins=("big",), record={"account": "other"}, limit=9999)
+    plan = world.run()
+    told = world.reason(job)
+    assert isinstance(told, NotEnoughFree)
+    assert [each.node for each in told.nearest] == ["small"]
+    assert (plan.reservation.job, plan.reservation.reserved_at) == (job, 50_000)
+    assert behind in {start.job for start in plan.starts}
+    world.withdraw(behind)
+    world.end(behind)
+    world.end(taken)
+    assert [(each.job, each.placement[0].node) for each in world.run().starts] == [(job, "small")]
+
+
+@pytest.mark.req("SC-03", "SC-04")
+def test_of_the_free_nodes_it_gets_one_that_the_limit_leaves_though_another_fits_better() -> None:
+    world = of_sizes({"gres/gpu": 2.0}, node("tight", 4, cpus=2), node("wide", 2, cpus=8))
+    world.submit(wants(cpus=1), pins=("wide",), record={"account": "other"}, limit=5)
+    world.run()
+    job = of_ann(world, exclusive=True)
+    world.run()
+    assert not never_starts(world.reason(job))
+    world.end(JobId(1))
+    assert [each.placement[0].node for each in world.run().starts] == ["wide"]
+
+
+@pytest.mark.req("SC-03", "SC-04")
+def test_where_every_node_is_too_large_the_least_of_them_says_never_and_nobody_waits_behind() -> None:
+    world = of_sizes({"cpu": 2.0}, node("n1", cpus=3), node("n2", cpus=4))
+    world.submit(wants(cpus=1), pins=("n1",), record={"account": "other"})
+    world.submit(wants(cpus=1), pins=("n2",), record={"account": "other"})
+    world.run()
+    job = of_ann(world, exclusive=True)
+    plan = world.run()
+    told = world.reason(job)
+    assert (told.limit, told.resource, told.asked, told.never) == ("GrpTRES", "cpu", 3.0, True)
+    assert plan.reservation is None
+
+
+@pytest.mark.req("SC-03", "SC-04")
+def test_a_gang_gets_nodes_that_the_limit_leaves_together() -> None:
+    world = of_sizes({"cpu": 6.0}, node("a", cpus=2), node("b", cpus=4), node("c", cpus=4))
+    job = of_ann(world, nodes=2, exclusive=True)
+    (start,) = world.run().starts
+    assert (start.job, sorted(part.cpus for part in start.placement)) == (job, [2, 4])
+    third = of_ann(world, nodes=2, exclusive=True)
+    world.run()
+    assert not never_starts(world.reason(third))
+
+
+@pytest.mark.req("SC-03", "SC-05")
+def test_a_share_and_a_card_of_any_model_go_where_the_limit_leaves_them_room() -> None:
+    world = of_sizes({"gres/gpu": 0.4}, node("halves", cards(1, slices=2)), node("whole", cards(1)))
+    of_ann(world, wants(300))
+    assert [each.placement[0].node for each in world.run().starts] == ["whole"]
+    world = of_sizes({"gres/gpu:h100": 0.0}, node("h", cards(1, "H100"), cpus=2), node("a", cards(1, "A100"), cpus=9))
+    of_ann(world, wants(1000))
+    assert [each.placement[0].node for each in world.run().starts] == ["a"]

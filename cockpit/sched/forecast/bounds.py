@@ -115,7 +115,7 @@ def _(reason: ClusterShort, asked: _Asked) -> Iterator[Candidate]:
 @_bounds.register
 def _(reason: QuotaFull, asked: _Asked) -> Iterator[Candidate]:
     for amount in _left(reason):
-        yield from _in_all(asked.spec, reason.resource, amount)
+        yield from _in_all(asked.spec, reason, amount)
 
 
 @_bounds.register
@@ -125,12 +125,12 @@ def _(reason: LimitReached, asked: _Asked) -> Iterator[Candidate]:
         for amount in _left(reason) if reason.asked else ():
             yield from _limit(asked.spec, int(amount * seconds / reason.asked))
     elif reason.limit == "MaxTRESPerNode":
-        yield from _in_all(asked.spec, reason.resource, reason.allowed * asked.spec.least_nodes)
+        yield from _in_all(asked.spec, reason, reason.allowed * asked.spec.least_nodes)
     elif reason.limit.startswith("Min"):
         yield from _more(asked.spec, reason.resource, reason.allowed)
     elif reason.resource:
         for amount in _left(reason):
-            yield from _in_all(asked.spec, reason.resource, amount)
+            yield from _in_all(asked.spec, reason, amount)
 
 
 def _left(reason: LimitReached | QuotaFull) -> Iterator[float]:
@@ -152,9 +152,9 @@ def _nodes(spec: JobSpec, nodes: int) -> Iterator[Candidate]:
         yield Candidate(Change.NODES, str(spec.nodes), str(nodes), replace(spec, nodes=nodes), named=True)
 
 
-def _in_all(spec: JobSpec, resource: str, amount: float) -> Iterator[Candidate]:
+def _in_all(spec: JobSpec, reason: LimitReached | QuotaFull, amount: float) -> Iterator[Candidate]:
     """So much of a TRES by the whole job: by fewer nodes, or by less on each."""
-    count = spec.least_nodes
+    count, resource = spec.least_nodes, reason.resource
     if resource == "node":
         yield from _nodes(spec, int(amount))
         return
@@ -163,6 +163,10 @@ def _in_all(spec: JobSpec, resource: str, amount: float) -> Iterator[Candidate]:
         return
     used = max(_amount(known, each) for each in spec.specs)
     unit = WHOLE_CARD if known is Resource.CARDS else 1
+    of_each_job = isinstance(reason, LimitReached) and reason.limit.startswith("MaxTRESPer") and not reason.used
+    if spec.exclusive and (not of_each_job or reason.asked * unit > used * count):  # all of its nodes counts
+        yield from _each(spec, Resource.NODE, 0) if used * count <= amount * unit else ()
+        return
     if used and count > 1:
         yield from _nodes(spec, min(count, int(amount * unit / used)))
     if known is Resource.CARDS and any(each.shares_a_card for each in spec.specs):
