@@ -17,8 +17,10 @@ from cockpit.model.events import EventRecord, JobEnded, JobSubmitted
 from cockpit.model.forecast import Condition, Forecast, Holding, Outlook, WhatIf
 from cockpit.model.ids import Millis
 from cockpit.model.job import OCCUPYING
-from cockpit.model.reasons import DependencyNever, NoEligibleNode, WaitsForJob
+from cockpit.model.reasons import DependencyNever, Explanation, NoEligibleNode, NotEvaluated, WaitsForJob
 from cockpit.model.refusal import Refusal
+from cockpit.sched.explain import NEVER, reasons_of
+from cockpit.sched.forecast.bounds import named_bounds
 from cockpit.sched.forecast.whatif import candidates
 from cockpit.sched.rules.holders import holders
 
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
     from cockpit.model.ids import JobId, NodeName
     from cockpit.model.job import Job
     from cockpit.model.node import Node
-    from cockpit.model.reasons import Explanation, Reason
+    from cockpit.model.reasons import Reason
     from cockpit.model.spec import JobSpec
     from cockpit.sched.forecast.history import History
     from cockpit.sched.forecast.predict import Foresight
@@ -67,7 +69,12 @@ def changes(machine: Machine, job: Job, actor: Actor, foresight: Foresight) -> l
     now, reserved = foresight.snapshot.now, foresight.plan.reservation
     reserved_at = reserved.reserved_at if reserved is not None and reserved.job != job.id else None
     found = []
-    for each in candidates(foresight.snapshot, job, reserved_at):
+    named = [*named_bounds(job.spec, reasons_of(foresight.plan, job), now)]
+    known = {(each.change, each.after) for each in named}
+    others = [
+        each for each in candidates(foresight.snapshot, job, reserved_at) if (each.change, each.after) not in known
+    ]
+    for each in (*named, *others):
         if job.id in machine.queue:
             bodies = edit(machine, job, each.spec, actor=actor, now=now)
         else:
@@ -80,11 +87,31 @@ def changes(machine: Machine, job: Job, actor: Actor, foresight: Foresight) -> l
 
 
 def outlook(foresight: Foresight, job: Job, changed: Iterable[Changed]) -> Outlook:
-    """All that can be said of one job of the foresight's snapshot."""
+    """All that can be said of one job of the foresight's snapshot. A defect met on the way is told in its stead."""
+    try:
+        return _outlook(foresight, job, changed)
+    except Exception as error:  # noqa: BLE001 - of several jobs asked about, the others have their answers
+        foresight.faults.setdefault(job.id, error)
+        failure = foresight.failure(job.id)
+        return Outlook(
+            job=job.id,
+            name=job.spec.name,
+            position=1,
+            explanation=Explanation(job=job.id, reason=NotEvaluated(failure), position=1, ahead=()),
+            forecast=Forecast(),
+            failure=failure,
+        )
+
+
+def _outlook(foresight: Foresight, job: Job, changed: Iterable[Changed]) -> Outlook:
     explanation = foresight.explanation(job.id)
     forecast = foresight.forecast(job.id)
     tried = (
-        WhatIf(each.change, each.before, each.after, each.spec, foresight.if_instead(other, forecast.likely_at))
+        WhatIf(
+            *(each.change, each.before, each.after, each.spec),
+            foresight.if_instead(other, None if each.named else forecast.likely_at),
+            each.named,
+        )
         for each, other in ([] if forecast.now else changed)
     )
     held = holders(foresight.snapshot, job, explanation.reason) if explanation is not None else ()
@@ -99,6 +126,7 @@ def outlook(foresight: Foresight, job: Job, changed: Iterable[Changed]) -> Outlo
         explanation=explanation,
         forecast=forecast,
         what_ifs=tuple(_worth_saying(tried)),
+        failure=foresight.failure(job.id),
     )
 
 
@@ -147,13 +175,24 @@ def _shown_forecast(shown: Shown, forecast: Forecast) -> Forecast:
 
 
 def _worth_saying(tried: Iterable[WhatIf]) -> Iterator[WhatIf]:
-    """Of each kind the one that starts soonest, of equally soon ones the least change; the soonest kind first."""
+    """Every bound that the reason names; and of each kind the one that starts soonest, of equally soon ones the least
+    change. The soonest first, of equally soon ones those that the reason names."""
     best: dict[str, WhatIf] = {}
+    told: list[WhatIf] = []
     for each in tried:
-        at = each.forecast.likely_at
-        if at is not None and (each.change not in best or at < (best[each.change].forecast.likely_at or 0)):
+        if each.named:
+            told.append(each)
+        if each.forecast.likely_at is not None and (
+            each.change not in best or _starts(each) < _starts(best[each.change])
+        ):
             best[each.change] = each
-    yield from sorted(best.values(), key=lambda each: each.forecast.likely_at or 0)
+    told += (each for each in best.values() if not each.named)
+    yield from sorted(told, key=_starts)
+
+
+def _starts(each: WhatIf) -> int:
+    at = each.forecast.likely_at
+    return at if at is not None else NEVER
 
 
 def _holding(job: Job) -> Holding:

@@ -46,6 +46,15 @@ class Change(StrEnum):
     POOL = "pool"
     LIMIT = "limit"
     PRIORITY = "priority"
+    CPUS = "cpus"
+    """On each node, as memory, cards and a share of one."""
+    MEMORY = "memory"
+    SHARE = "share"
+    """In thousandths of a card."""
+    BEGIN = "begin"
+    """Without a moment to begin at; it is given in milliseconds."""
+    EXCLUSIVE = "exclusive"
+    """Beside other jobs."""
 
 
 class WhatIf(msgspec.Struct, frozen=True):
@@ -58,13 +67,18 @@ class WhatIf(msgspec.Struct, frozen=True):
     spec: JobSpec
     """What to edit the job to."""
     forecast: Forecast
+    named: bool = False
+    """It keeps the very bound that the reason names, and is told whenever it starts."""
 
 
 class Expected(msgspec.Struct, frozen=True):
     """When a queued job likely starts, and no word on why."""
 
     job: JobId
-    at: Millis
+    at: Millis | None
+    """None: only where there is a failure."""
+    failure: str = ""
+    """The exception that a defect raised while the job was foretold; empty: none."""
 
 
 class Holding(msgspec.Struct, frozen=True):
@@ -103,7 +117,7 @@ class Outlook(msgspec.Struct, frozen=True, kw_only=True):
     """None: it starts now."""
     forecast: Forecast
     what_ifs: tuple[WhatIf, ...] = ()
-    """Those by which it starts sooner, the soonest first."""
+    """Those by which it starts sooner, and those within the bounds that its reason names; the soonest first."""
     named: tuple[Holding, ...] = ()
     """The jobs ahead, the ends awaited and the holders, those that the asker may see."""
     holders: tuple[JobId, ...] = ()
@@ -118,6 +132,9 @@ class Outlook(msgspec.Struct, frozen=True, kw_only=True):
     """When the cluster's own scheduler, if it is not this one, expects the start."""
     told_by: str = ""
     """Whose that scheduler is: `Slurm`; empty: cockpit's own, and the forecast is all there is."""
+    failure: str = ""
+    """The exception that a defect raised while the job was judged, for which some of the answer is missing; empty:
+    none."""
 
     @property
     def place(self) -> int | None:

@@ -76,6 +76,8 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     """The node spec that nodes are judged against."""
     starts: Mapping[JobId, Millis] = {}
     """When queued jobs likely start, as far as it is known."""
+    failures: Mapping[JobId, str] = {}
+    """The defects for which it is not known, by job."""
 
 
 class Column(msgspec.Struct, frozen=True):

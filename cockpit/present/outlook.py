@@ -8,17 +8,19 @@ from typing import Final
 from cockpit.model.forecast import Awaited, Change, Forecast, Holding, Outlook, WhatIf
 from cockpit.model.ids import JobId, Millis, job_words
 from cockpit.model.job import ENDED, JobState
+from cockpit.model.reasons import NotEvaluated, never_starts
 from cockpit.present import units
 from cockpit.present.columns import Context
 from cockpit.present.moments import clock
 from cockpit.present.phrases import listed
-from cockpit.present.reasons import reason_sentence
+from cockpit.present.reasons import UNFORETOLD, reason_sentence
 from cockpit.present.safe import safe
 from cockpit.present.spans import MUTED, STRONG, Line, Span, line
 
 INDENT: Final = "  "
 HIDDEN: Final = "job -"
 NOW: Final = "now"
+NEVER: Final = "never starts as it is"
 UNKNOWN: Final = "nobody can say when"
 MOST_NAMED: Final = 3
 MINUTE_MS: Final = 60_000
@@ -28,6 +30,8 @@ def prediction(outlook: Outlook, context: Context) -> str:
     """`starts now`, or `queued behind 3, starts about 14:20 (in 25 min), no later than 16:05`."""
     if outlook.forecast.now:
         return "starts now"
+    if outlook.explanation is not None and never_starts(outlook.explanation.reason):
+        return NEVER
     when = starts(outlook.forecast, context)
     if outlook.place is None:
         return when
@@ -59,11 +63,20 @@ def outlook_lines(outlook: Outlook, context: Context) -> Iterator[Line]:
     if outlook.explanation is not None:
         sentence = reason_sentence(outlook.explanation.reason, context.now, context.zone)
         yield line(f"{INDENT}{sentence[0].upper()}{sentence[1:]}.")
+    yield from failure_lines(outlook)
     yield from behind_reason(outlook, context)
     yield from told_lines(outlook, context)
     yield from after_lines(outlook, context)
     yield from _ahead(outlook)
     yield from what_if_lines(outlook, context)
+
+
+def failure_lines(outlook: Outlook) -> Iterator[Line]:
+    """The defect for which the start is not known, where the reason does not name it already."""
+    reason = outlook.explanation.reason if outlook.explanation is not None else None
+    told = reason.failure if isinstance(reason, NotEvaluated) else ""
+    if outlook.failure and not told:
+        yield line(Span(f"{INDENT}{UNFORETOLD}: ", "warning"), safe(outlook.failure))
 
 
 def told_lines(outlook: Outlook, context: Context) -> Iterator[Line]:
@@ -122,6 +135,17 @@ _CHANGES: Final[dict[Change, Callable[[str, str], str]]] = {
     Change.LIMIT: lambda before, after: (
         f"with a limit of {units.spoken(int(after))} instead of {units.spoken(int(before))}"
     ),
+    Change.CPUS: lambda before, after: (
+        f"with {units.counted(int(after), 'CPU')} on each node instead of {safe(before)}"
+    ),
+    Change.MEMORY: lambda before, after: (
+        f"with {units.memory(int(after))} of memory on each node instead of {units.memory(int(before))}"
+    ),
+    Change.SHARE: lambda before, after: (
+        f"with {units.cards(int(after))} of a card instead of {units.cards(int(before))}"
+    ),
+    Change.BEGIN: lambda _before, _after: "without a time to begin at",
+    Change.EXCLUSIVE: lambda _before, _after: "beside other jobs",
     Change.PRIORITY: lambda before, after: f"as {safe(after)} instead of {safe(before)}",
 }
 

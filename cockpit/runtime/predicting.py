@@ -67,7 +67,9 @@ async def starts(engine: Engine, asked: Asked, args: messages.StartsArgs) -> lis
     async with engine.foretelling:
         foresight = await _foresight(engine)
         moments = await _in_turn(engine, lambda: [foresight.likely(job) for job in jobs])
-    return [Expected(job, at) for job, at in zip(jobs, moments, strict=True) if at is not None]
+        engine.host.note_faults(foresight.faults)
+    found = [Expected(job, at, foresight.failure(job)) for job, at in zip(jobs, moments, strict=True)]
+    return [each for each in found if each.at is not None or each.failure]
 
 
 async def predict(engine: Engine, asked: Asked, args: messages.PredictArgs) -> list[Outlook]:
@@ -133,6 +135,7 @@ async def _told(engine: Engine, actor: Actor, foresight: Foresight, jobs: Sequen
     if len(jobs) == 1 and not found[0].forecast.now:
         changed: list[Changed] = telling.changes(machine, jobs[0], actor, foresight)
         found = await _in_turn(engine, lambda: [outlook(foresight, jobs[0], changed)])
+    engine.host.note_faults(foresight.faults)
     return [shown_outlook(actor, each, foresight.snapshot.jobs) for each in found]
 
 

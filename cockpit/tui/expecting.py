@@ -46,5 +46,5 @@ class Expecting:
             return
         finally:
             self._asking = False
-        before, self.starts = self.starts, {each.job: each.at for each in found}
+        before, self.starts = self.starts, {each.job: each.at for each in found if each.at is not None}
         self._changed({job for job, _ in before.items() ^ self.starts.items()})

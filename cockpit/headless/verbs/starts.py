@@ -29,11 +29,13 @@ async def run(call: Call) -> int:
     queued = [row for row in await call.backend.jobs() if row.queued]
     ids = [row.id for row in queued]
     starts: dict[JobId, Millis] = {}
+    failures: dict[JobId, str] = {}
     for first in range(0, len(ids), AT_ONCE):
         found = await call.backend.starts(ids[first : first + AT_ONCE])
-        starts |= {each.job: each.at for each in found}
+        starts |= {each.job: each.at for each in found if each.at is not None}
+        failures |= {each.job: each.failure for each in found if each.failure}
     soonest = sorted(queued, key=lambda row: (row.id not in starts, starts.get(row.id, 0)))
-    write_rows(TABLE, soonest, call.args, call.context(user=user, starts=starts), call.streams)
+    write_rows(TABLE, soonest, call.args, call.context(user=user, starts=starts, failures=failures), call.streams)
     return ExitCode.OK
 
 

@@ -26,7 +26,7 @@ from cockpit.present.job.sessions import command_words
 from cockpit.present.job_values import elapsed_seconds, wait_seconds, why
 from cockpit.present.log_lines import log_lines
 from cockpit.present.moments import clock
-from cockpit.present.outlook import after_lines, behind_reason, told_lines, until, what_if
+from cockpit.present.outlook import after_lines, behind_reason, failure_lines, told_lines, until, what_if
 from cockpit.present.phrases import listed
 from cockpit.present.priority import GAP, WIDE, in_a_line, says_something
 from cockpit.present.reasons import reason_clauses
@@ -113,6 +113,7 @@ def _waiting(row: JobRow, detail: JobDetail | None, around: Around) -> Iterator[
     if detail is not None and explanation is not None and explanation.place is not None:
         yield from _place(detail, explanation, around)
     if (outlook := _foretold(row, around)) is not None:
+        yield from failure_lines(outlook)
         yield from behind_reason(outlook, context)
         yield from told_lines(outlook, context)
         yield from after_lines(outlook, context)

@@ -264,6 +264,14 @@ _COLUMNS: Final = (
         schema=RECORDS,
         wide=True,
     ),
+    Column(
+        "failure",
+        "FAILURE",
+        Kind.TEXT,
+        "The defect in cockpit for which some of the answer is missing; empty: none",
+        field="failure",
+        wide=True,
+    ),
 )
 
 EXPLAIN: Final = Table(

@@ -24,6 +24,10 @@ def starts_in_seconds(row: JobRow, context: Context) -> int | None:
     return None if at is None else max(0, at - context.now) // 1000
 
 
+def failure(row: JobRow, context: Context) -> str:
+    return context.failures.get(row.id, row.failure)
+
+
 STARTS: Final = Table(
     name="starts",
     identity=("id",),
@@ -50,5 +54,13 @@ STARTS: Final = Table(
             aliases=("in",),
         ),
         _OF_JOBS["why"],
+        Column(
+            "failure",
+            "FAILURE",
+            Kind.TEXT,
+            "The defect in cockpit for which no start is known; empty: none",
+            derive=failure,
+            rare=True,
+        ),
     ),
 )

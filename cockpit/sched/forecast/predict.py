@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
+from typing import TypeVar
 
 from msgspec.structs import replace
 
@@ -14,6 +15,7 @@ from cockpit.model.reasons import Explanation
 from cockpit.sched.cycle import pass_over
 from cockpit.sched.entries import Entry
 from cockpit.sched.explain import explain
+from cockpit.sched.faults import Faults, described
 from cockpit.sched.forecast.future import Begun, Future, foreseeing
 from cockpit.sched.forecast.habits import Habits, Lengths, Limits, Margins
 from cockpit.sched.forecast.history import History, coming
@@ -25,6 +27,8 @@ from cockpit.sched.policy import Policy
 from cockpit.sched.priority.priorities import PriorityTable, prioritised
 from cockpit.sched.request import RequestBook
 from cockpit.sched.snapshot import Snapshot
+
+T = TypeVar("T")
 
 MOST_AWAITED = 5
 CAREFUL, DOUBTFUL, HARD = 1.1, 1.5, 0.5
@@ -49,6 +53,8 @@ class Foresight:
         self._index = refreshed(plan.index if plan is not None else None, snapshot)
         self._measure = plan.priorities.measure if plan is not None else None
         self._habits = Habits(history)
+        self.faults: Faults = {}
+        """Jobs of whose answers a defect has cost a part; the answers of all others are whole."""
 
     @cached_property
     def plan(self) -> Plan:
@@ -61,16 +67,41 @@ class Foresight:
 
     def explanation(self, job: JobId) -> Explanation | None:
         """Of a queued job; None: it starts now."""
-        return explain(self.snapshot, self.plan, job)
+        found = explain(self.snapshot, self.plan, job)
+        for each, error in self.plan.round.faults.items():
+            self.faults.setdefault(each, error)
+        return found
+
+    def failure(self, job: JobId) -> str:
+        """Return what went wrong while the job was judged, in a line; empty where nothing did."""
+        error = self.faults.get(job)
+        return described(error) if error is not None else ""
 
     def likely(self, job: JobId) -> Millis | None:
         """When a queued job starts if all goes as usual; None: nobody can say."""
-        begun = self._usual.about(job)
+        begun = self._contained(job, lambda: self._about(job), None)
         return begun.at if begun is not None else None
 
     def forecast(self, job: JobId) -> Forecast:
-        """Of a queued job."""
+        """Of a queued job; empty where a defect keeps it from being foretold."""
+        return self._contained(job, lambda: self._forecast(job), Forecast())
+
+    def _contained(self, job: JobId, work: Callable[[], T], otherwise: T) -> T:
+        """Do what concerns this job alone: a defect in it is noted, and all other answers are given."""
+        try:
+            return work()
+        except Exception as error:  # noqa: BLE001 - one job's defect costs no other its forecast
+            self.faults.setdefault(job, error)
+            return otherwise
+
+    def _about(self, job: JobId) -> Begun | None:
         likely = self._usual.about(job)
+        for each, error in self._usual.faults.items():
+            self.faults.setdefault(each, error)
+        return likely
+
+    def _forecast(self, job: JobId) -> Forecast:
+        likely = self._about(job)
         if likely is None:
             return Forecast()
         return Forecast(
@@ -83,6 +114,9 @@ class Foresight:
     def if_instead(self, job: Job, before: Millis | None) -> Forecast:
         """The likely start if the job of this id asked for this instead; empty unless sooner than `before`, and near
         enough to be seen."""
+        return self._contained(job.id, lambda: self._instead(job, before), Forecast())
+
+    def _instead(self, job: Job, before: Millis | None) -> Forecast:
         queue = tuple(job if each.id == job.id else each for each in self.snapshot.queue)
         changed = replace(self.snapshot, queue=queue, jobs={**self.snapshot.jobs, job.id: job})
         future = self._future(changed, self._order(changed), self._habits)
