@@ -10,6 +10,7 @@ from cockpit import __version__
 from cockpit.engine.sharing import catalogued_projects
 from cockpit.runtime.feed import JobFeed
 from cockpit.runtime.peers import Site
+from cockpit.sched.forecast.moves import BoundHistory
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -55,6 +56,8 @@ class Engine:
         self.started_at = host.clock.now()
         self.foresight: Foresight | None = None
         """What the last question about starts was answered from."""
+        self.bounds = BoundHistory()
+        """How the latest starts have moved from one such answer to the next."""
         self.foretelling = asyncio.Lock()
         """One such question at a time."""
         self.one_future = threading.Lock()

@@ -37,6 +37,19 @@ def test_predictions(figure: Figures, log: str, processors: int) -> None:
     figure("SC-12", f"no later than, {log}, bound ÷ wait beside limits", ratio)
 
 
+@pytest.mark.parametrize("policy", ["easy", "conservative", "multifactor"])
+def test_ranges_and_bounds(figure: Figures, policy: str) -> None:
+    """What is shown: under each policy the range of likely starts, and the bound where the policy promises one."""
+    log, processors = "KTH-SP2", 100
+    past = history(read_swf(log, trace(f"{log}.easy-oracle.swf.gz").read_bytes()), processors)
+    chosen = drawn(past, replayed(past, processors, policy, lambda _: None), JOBS, SEED)
+    found = predicted(past, processors, policy, chosen, lambda _: None)
+    figure("SC-12", f"likely range, {log} {policy}, holds", 100 * found.range_coverage)
+    figure("SC-12", f"likely range, {log} {policy}, width ÷ wait", found.range_width)
+    if found.bound_coverage is not None:
+        figure("SC-12", f"promised latest start, {log} {policy}, holds", 100 * found.bound_coverage)
+
+
 def test_one_prediction(figure: Figures) -> None:
     """Of the last of a thousand queued jobs, likely and latest; then of another one at the same moment."""
     world = busy_world(1_000)

@@ -19,6 +19,7 @@ from cockpit.model.spec import Dependency, DependencyKind
 from cockpit.sched.cycle import pass_over
 from cockpit.sched.decisions import Start
 from cockpit.sched.entries import Entry, partitions_of
+from cockpit.sched.feasible import infeasible
 from cockpit.sched.forecast.far import Far, Passed
 from cockpit.sched.forecast.habits import Lengths
 from cockpit.sched.forecast.stage import Stage
@@ -143,7 +144,10 @@ class Future:
             stage, first = self._stage, self._leaving_at_first
             shares = Shares(self._snapshot.nodes)
             there = [stage.jobs[each] for each in stage.leaves_at if each in stage.jobs]
-            begun, waiting = self._known(self.begun), [*self._once()]
+            floor = self._index.floor
+            # Those that no free state of the cluster lets start have no time, and delay nobody behind them.
+            waiting = [ask for ask in self._once() if infeasible(ask.request.shape, floor) is None]
+            begun = self._known(self.begun)
             passed = Passed(
                 self.began_at,
                 self._now,
