@@ -81,9 +81,7 @@ def changes(machine: Machine, job: Job, actor: Actor, foresight: Foresight) -> l
     return found
 
 
-def outlook(
-    foresight: Foresight, job: Job, changed: Iterable[Changed], moves: tuple[BoundMove, ...] = ()
-) -> Outlook:
+def outlook(foresight: Foresight, job: Job, changed: Iterable[Changed], moves: tuple[BoundMove, ...] = ()) -> Outlook:
     """All that can be said of one job of the foresight's snapshot. `moves`: of its latest start."""
     explanation = foresight.explanation(job.id)
     forecast = replace(foresight.forecast(job.id), moves=moves)
@@ -162,7 +160,9 @@ def _shown_forecast(shown: Shown, forecast: Forecast) -> Forecast:
     return replace(
         forecast,
         after=tuple(replace(each, job=shown(each.job)) for each in forecast.after),
-        moves=tuple(replace(each, causes=tuple(_shown_cause(shown, one) for one in each.causes)) for each in forecast.moves),
+        moves=tuple(
+            replace(each, causes=tuple(_shown_cause(shown, one) for one in each.causes)) for each in forecast.moves
+        ),
     )
 
 

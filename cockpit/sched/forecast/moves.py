@@ -208,7 +208,9 @@ def _ranks(plan: Plan) -> dict[JobId, int]:
 def _before(job: JobId, ranks: Mapping[JobId, int], queued: Mapping[JobId, Job]) -> dict[JobId, None]:
     """The jobs ahead of this one that nobody holds, in order."""
     own = ranks.get(job, len(ranks))
-    return {other: None for other, rank in ranks.items() if rank < own and other in queued and not queued[other].held_by}
+    return {
+        other: None for other, rank in ranks.items() if rank < own and other in queued and not queued[other].held_by
+    }
 
 
 def _in_service(snapshot: Snapshot) -> set[NodeName]:

@@ -1,4 +1,4 @@
-"""Predict when a job starts: its likely start, the range around it, and the latest start where the policy promises one."""
+"""Predict when a job starts: its likely start, the range around it, and the latest start if the policy promises one."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import pairwise
 from random import Random
 
 import pytest
@@ -186,7 +187,7 @@ def test_few_moves_are_kept_and_none_of_jobs_that_have_left_the_queue() -> None:
         watched.ask()
     moves = watched.history.of(waits)
     assert len(moves) == MOST_MOVES
-    assert all(first.after == then.before for first, then in zip(moves, moves[1:], strict=False))
+    assert all(first.after == then.before for first, then in pairwise(moves))
     watched.world.withdraw(waits)
     watched.ask()
     assert watched.history.of(waits) == ()
@@ -203,7 +204,7 @@ def test_a_shown_bound_is_never_exceeded_unless_a_cause_is_named(seed: int, kind
     world, shown = watched.world, dict[JobId, Millis]()
     for _ in range(120):
         happens(world, random)
-        before = dict(watched.history._moves)  # noqa: SLF001 - what was noted until now
+        before = dict(watched.history._moves)
         bounds = watched.ask()
         for job, bound in shown.items():
             if job in world.started_at:
