@@ -18,7 +18,7 @@ from cockpit.model.cluster import (
 from cockpit.model.fleet import Member
 from cockpit.model.forecast import NoBound
 from cockpit.model.ids import JobId, Millis, NodeName
-from cockpit.sched.forecast.bounds import LONGEST_REORDERED, SOONEST, likely_range
+from cockpit.sched.forecast.bounds import LONGEST_REORDERED, SOONEST, SOONEST_REORDERED, likely_range
 from cockpit.sched.forecast.history import History
 from cockpit.sched.forecast.predict import Foresight
 from cockpit.sched.policy import Policy
@@ -121,5 +121,6 @@ def test_a_job_that_is_not_queued_has_no_forecast() -> None:
 def test_the_range_is_wider_where_later_jobs_may_come_ahead() -> None:
     now, likely, end = Millis(1000), Millis(10_000), Millis(12_000)
     assert likely_range(now, likely, end, None) == (1000 + 9000 * SOONEST, end)
-    assert likely_range(now, likely, end, NoBound.PRIORITIES_CHANGE)[1] == 1000 + 9000 * LONGEST_REORDERED
+    wider = 1000 + 9000 * SOONEST_REORDERED, 1000 + 9000 * LONGEST_REORDERED
+    assert likely_range(now, likely, end, NoBound.PRIORITIES_CHANGE) == wider
     assert likely_range(now, likely, None, None)[1] == likely
