@@ -150,9 +150,9 @@ def expected(actor: Actor, foresight: Foresight, jobs: Iterable[JobId], history:
     """The starts of these queued jobs as the actor may see them, of those of which one is known."""
     shown = shown_to(actor, foresight.snapshot.jobs)
     for job in jobs:
-        found = foresight.forecast(job)
+        found = foresight.start(job)
         if found.likely_at is not None:
-            whole = _shown_forecast(shown, replace(found, after=(), moves=history.of(job)))
+            whole = _shown_forecast(shown, replace(found, moves=history.of(job)))
             yield Expected(job, found.likely_at, whole)
 
 
@@ -167,8 +167,10 @@ def _shown_forecast(shown: Shown, forecast: Forecast) -> Forecast:
 
 
 def _shown_cause(shown: Shown, cause: MoveCause) -> MoveCause:
-    job = getattr(cause, "job", None)
-    return cause if job is None else replace(cause, job=shown(job))
+    job: JobId | None = getattr(cause, "job", None)
+    if job is None:
+        return cause
+    return replace(cause, job=shown(job) if job > 0 else HIDDEN_JOB)  # below 0: what another cluster's jobs hold here
 
 
 def _worth_saying(tried: Iterable[WhatIf]) -> Iterator[WhatIf]:

@@ -11,17 +11,20 @@ released. `moves` finds which of these it was.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
 
 from cockpit.model.cluster import BackfillKind, Cluster, PriorityKind
 from cockpit.model.forecast import NoBound
-from cockpit.model.ids import Millis
-from cockpit.model.job import Job
-from cockpit.model.node import Node
+from cockpit.model.ids import Millis, NodeName
+from cockpit.model.job import OCCUPYING, Job
+from cockpit.model.node import Node, Placement
+from cockpit.sched.decisions import Reserved
 from cockpit.sched.entries import partitions_of
 from cockpit.sched.policy import Policy
 from cockpit.sched.rules.partitions import nodes_of
 from cockpit.sched.rules.rulebook import Rulebook
+from cockpit.sched.snapshot import Snapshot
 
 SOONEST, SOONEST_REORDERED = 1 / 3, 1 / 4
 """The range of likely starts begins after this part of the likely wait, the second where the order may change. On the
@@ -58,6 +61,36 @@ def likely_range(
     soonest, longest = (SOONEST, 1.0) if unstable is None else (SOONEST_REORDERED, LONGEST_REORDERED)
     last = max(end_at or likely_at, Millis(now + int(longest * wait)))
     return Millis(now + int(soonest * wait)), last
+
+
+class Ends:
+    """When jobs have really given back their nodes if they use their whole limits: after their grace to end."""
+
+    def __init__(self, snapshot: Snapshot, reservations: Iterable[Reserved]) -> None:
+        self._by_node: dict[NodeName, list[tuple[Millis, Millis]]] = defaultdict(list)
+        jobs = snapshot.jobs
+        for job_id, placement in snapshot.occupied.items():
+            job, end = jobs.get(job_id), snapshot.ends.get(job_id)
+            if job is not None and end is not None and job.state in OCCUPYING:
+                gone = job.ending.kill_at if job.ending is not None else _with_grace(job, end)
+                self._note(placement, end, gone)
+        for each in reservations:
+            if (job := jobs.get(each.job)) is not None:
+                end = Millis(each.reserved_at + 1000 * job.spec.time_limit_seconds)
+                self._note(each.placement, end, _with_grace(job, end))
+
+    def after(self, moment: Millis, placement: Placement) -> Millis:
+        """The moment at which the nodes are free that the plan takes to be free then: it counts on no grace."""
+        ends = (each for node in {part.node for part in placement} for each in self._by_node[node])
+        return max((gone for end, gone in ends if end <= moment < gone), default=moment)
+
+    def _note(self, placement: Placement, end: Millis, gone: Millis) -> None:
+        for node in {part.node for part in placement}:
+            self._by_node[node].append((end, gone))
+
+
+def _with_grace(job: Job, end: Millis) -> Millis:
+    return Millis(end + 1000 * job.spec.end_grace_seconds)
 
 
 def _is_below_a_tier(job: Job, cluster: Cluster, nodes: Iterable[Node]) -> bool:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import chain, islice
 
 import msgspec
 
@@ -36,6 +38,7 @@ MOST_CAUSES = 3
 """Causes that are kept of one move: more explain no more."""
 MOST_MOVES = 5
 """Moves that are kept of one job; then the oldest goes."""
+NEVER = 1 << 62
 _WAITS_ITS_TURN = (WouldDelay, BehindHead, NodesReserved, NotEvaluated)
 
 
@@ -79,7 +82,11 @@ def _later(before: Millis, after: Millis | None) -> bool:
 
 
 class _Difference:
-    """What happened between two plans, as far as it moves a bound."""
+    """What happened between two plans, as far as it moves a bound.
+
+    What happened is found once for all jobs, as short lists; a job's causes are those that concern jobs ahead of it.
+    Gone through for each of a thousand jobs that conservative backfill has planned, the queue would take a second.
+    """
 
     def __init__(self, before: Basis, after: Basis) -> None:
         self._before, self._after = before, after
@@ -89,108 +96,122 @@ class _Difference:
 
     def causes(self, job: JobId, *, later: bool) -> tuple[MoveCause, ...]:
         """The first that apply; `Replanned` where none does."""
-        found: dict[MoveCause, None] = {}
-        delays, gains = self._delays(job), self._gains(job)
         # A change of the job itself or of the rules may have any effect. Where nothing explains the direction of the
         # move, something that helped others, or hindered those ahead, does: a node that returns serves a job ahead.
-        ordered = (delays, self._moved_up(job), gains) if later else (gains, delays, self._moved_up(job))
-        changed = list(self._changed(job))
-        for causes in ordered:
-            for cause in (*changed, *causes):
-                found[cause] = None
-                if len(found) == MOST_CAUSES:
-                    break
-            if found:
-                break
-        return tuple(found) or (Replanned(),)
+        sources = (self._delays, self._moved_up, self._gains) if later else (self._gains, self._delays, self._moved_up)
+        changed = [*([Edited()] if self._is_edited(job) else []), *self._rules]
+        for source in sources:
+            if found := tuple(islice(dict.fromkeys(chain(changed, source(job))), MOST_CAUSES)):
+                return found
+        return (Replanned(),)
 
     def _delays(self, job: JobId) -> Iterator[MoveCause]:
-        yield from self._lost()
-        yield from self._overran()
-        yield from self._came(job)
-        yield from self._freed(job)
+        yield from map(NodeLost, self._lost)
+        yield from self._overran
+        yield from map(CameAhead, (other for other in self._came if self._is_ahead_now(other, job)))
+        yield from map(LimitFreed, (other for other in self._freed if self._was_ahead(other, job)))
 
     def _gains(self, job: JobId) -> Iterator[MoveCause]:
-        nodes, nodes_now = _in_service(self._before.snapshot), _in_service(self._after.snapshot)
-        yield from (NodeReturned(name) for name in sorted(nodes_now - nodes))
-        yield from (EndedEarly(other) for other in self._ended_early())
-        ahead, ahead_now = self._ahead(job), self._ahead_now(job)
-        gone = [other for other in ahead if not self._is_there(other)]
-        behind = [other for other in ahead if other in self._queued_now and other not in ahead_now]
-        yield from (LeftQueue(other) for other in (*gone, *behind))
-
-    def _changed(self, job: JobId) -> Iterator[MoveCause]:
-        if _asked(self._queued[job]) != _asked(self._queued_now[job]):
-            yield Edited()
-        before, after = self._before.snapshot, self._after.snapshot
-        if before.rules_version != after.rules_version:
-            taken = [name for name in after.reservations if name not in before.reservations]
-            yield from map(NodesTaken, taken)
-            if not taken:
-                yield RulesChanged()
-
-    def _lost(self) -> Iterator[MoveCause]:
-        lost = _in_service(self._before.snapshot) - _in_service(self._after.snapshot)
-        yield from (NodeLost(name) for name in sorted(lost))
-
-    def _overran(self) -> Iterator[MoveCause]:
-        """Those that hold resources for longer than the first plan assumed, the longest overrun first."""
-        ends, ends_now, now = self._before.snapshot.ends, self._after.snapshot.ends, self._after.snapshot.now
-        found = []
-        for job in self._after.snapshot.occupied:
-            if job not in self._before.snapshot.occupied or job not in ends:
-                continue
-            until = ends_now.get(job)
-            if until is None or until > ends[job] or ends[job] <= now:
-                found.append((until is not None, -(until or 0), job, until))
-        yield from (RanLonger(job, until) for _, _, job, until in sorted(found))
-
-    def _ended_early(self) -> Iterator[JobId]:
-        before, now = self._before.snapshot, self._after.snapshot.now
-        gone = (job for job in before.occupied if job not in self._after.snapshot.occupied)
-        yield from (job for job in gone if before.ends.get(job, now + 1) > now)
-
-    def _came(self, job: JobId) -> Iterator[MoveCause]:
-        """Those ahead now, or started since, that were not ahead of it and not running."""
-        before = {*self._ahead(job), *self._before.snapshot.occupied}
-        waiting = (other for other in self._ahead_now(job) if other not in before)
-        started = (other for other in self._started() if other not in before and not self._was_behind(other, job))
-        yield from (CameAhead(other) for other in (*waiting, *started))
-
-    def _freed(self, job: JobId) -> Iterator[MoveCause]:
-        for other in self._ahead(job):
-            if waits_its_turn(self._before.plan, self._queued[other]):
-                continue
-            now = self._queued_now.get(other)
-            if waits_its_turn(self._after.plan, now) if now is not None else self._is_there(other):
-                yield LimitFreed(other)
+        yield from map(NodeReturned, self._returned)
+        yield from map(EndedEarly, self._ended_early)
+        yield from map(LeftQueue, (other for other in self._left if self._was_ahead(other, job)))
 
     def _moved_up(self, job: JobId) -> Iterator[MoveCause]:
-        bounds, bounds_now = self._before.bounds, self._after.bounds
-        ahead = self._ahead(job)
-        started = [other for other in self._started() if other in ahead or self._was_behind(other, job)]
-        sooner = [other for other in ahead if other in bounds and bounds_now.get(other, bounds[other]) < bounds[other]]
-        yield from map(MovedUp, (*sorted(started, key=lambda other: other not in ahead), *sooner))
+        """Those ahead first: they have the right to it. Behind them, conservative backfill may have used a gap."""
+        started = [other for other in self._started if other in self._ranks]
+        yield from map(MovedUp, sorted(started, key=lambda other: not self._was_ahead(other, job)))
+        yield from map(MovedUp, (other for other in self._sooner if self._was_ahead(other, job)))
 
-    def _started(self) -> list[JobId]:
-        return [other for other in self._after.snapshot.occupied if other not in self._before.snapshot.occupied]
+    def _is_edited(self, job: JobId) -> bool:
+        return _asked(self._queued[job]) != _asked(self._queued_now[job])
 
-    def _is_there(self, job: JobId) -> bool:
-        """It waits or holds resources."""
-        return job in self._queued_now or job in self._after.snapshot.occupied
+    @cached_property
+    def _rules(self) -> Sequence[MoveCause]:
+        before, after = self._before.snapshot, self._after.snapshot
+        if before.rules_version == after.rules_version:
+            return ()
+        return [NodesTaken(each) for each in after.reservations if each not in before.reservations] or (RulesChanged(),)
 
-    def _was_behind(self, other: JobId, job: JobId) -> bool:
-        """It stood in the queue after the job, or came later: the plan lets it start only where that delays nobody."""
-        if other in self._ranks:
-            return self._ranks[other] > self._ranks[job]
+    @cached_property
+    def _lost(self) -> Sequence[NodeName]:
+        return sorted(_in_service(self._before.snapshot) - _in_service(self._after.snapshot))
+
+    @cached_property
+    def _returned(self) -> Sequence[NodeName]:
+        return sorted(_in_service(self._after.snapshot) - _in_service(self._before.snapshot))
+
+    @cached_property
+    def _overran(self) -> Sequence[MoveCause]:
+        """Those that hold resources for longer than the first plan assumed, the longest first."""
+        ends, ends_now, now = self._before.snapshot.ends, self._after.snapshot.ends, self._after.snapshot.now
+        held = (job for job in self._after.snapshot.occupied if job in self._before.snapshot.occupied and job in ends)
+        until = ((ends_now.get(job), job) for job in held)
+        found = [(end, job) for end, job in until if end is None or end > ends[job] or ends[job] <= now]
+        return [RanLonger(job, end) for end, job in sorted(found, key=lambda each: (-(each[0] or NEVER), each[1]))]
+
+    @cached_property
+    def _ended_early(self) -> Sequence[JobId]:
+        """Those that are gone, before their limits and the grace that bounds reckon with were over."""
+        before, now = self._before.snapshot, self._after.snapshot.now
+        gone = (job for job in before.occupied if job not in self._after.snapshot.occupied)
+        return [job for job in gone if before.ends.get(job, NEVER) + _grace_ms(before.jobs.get(job)) > now]
+
+    @cached_property
+    def _started(self) -> Sequence[JobId]:
+        return [job for job in self._after.snapshot.occupied if job not in self._before.snapshot.occupied]
+
+    @cached_property
+    def _came(self) -> Sequence[JobId]:
+        """Those that wait, or have started since, and had no place in the queue, or a later one."""
+        waiting = [job for job, each in self._queued_now.items() if not each.held_by]
+        return [job for job in (*waiting, *self._started) if self._is_new(job)]
+
+    def _is_new(self, job: JobId) -> bool:
+        before, now = self._queued.get(job), self._after.snapshot.jobs.get(job)
+        if before is None or before.held_by or now is None:
+            return True
+        return by_seniority(now) < by_seniority(before)
+
+    @cached_property
+    def _freed(self) -> Sequence[JobId]:
+        """Those that a rule stopped before, and none does now."""
+        stopped = [job for job, each in self._queued.items() if not each.held_by and not self._waited_its_turn(each)]
+        return [job for job in stopped if self._is_free_now(job)]
+
+    def _waited_its_turn(self, job: Job) -> bool:
+        return waits_its_turn(self._before.plan, job)
+
+    def _is_free_now(self, job: JobId) -> bool:
+        now = self._queued_now.get(job)
+        if now is None:
+            return job in self._after.snapshot.occupied
+        return not now.held_by and waits_its_turn(self._after.plan, now)
+
+    @cached_property
+    def _left(self) -> Sequence[JobId]:
+        """Those that were in the queue and neither wait nor run, or are held now, or have a later place."""
+        return [job for job, each in self._queued.items() if not each.held_by and self._has_left(job)]
+
+    def _has_left(self, job: JobId) -> bool:
+        now = self._queued_now.get(job)
+        if now is None:
+            return job not in self._after.snapshot.occupied
+        return bool(now.held_by) or by_seniority(now) > by_seniority(self._queued[job])
+
+    @cached_property
+    def _sooner(self) -> Sequence[JobId]:
+        bounds = self._after.bounds
+        return [job for job, bound in self._before.bounds.items() if job in bounds and bounds[job] < bound]
+
+    def _was_ahead(self, other: JobId, job: JobId) -> bool:
+        return other != job and self._ranks[other] < self._ranks[job]
+
+    def _is_ahead_now(self, other: JobId, job: JobId) -> bool:
+        """One that started since may have been behind: then the plan let it start only where that delays nobody."""
+        if other in self._ranks_now:
+            return self._ranks_now[other] < self._ranks_now[job]
         known = self._after.snapshot.jobs.get(other)
-        return known is not None and by_seniority(known) > by_seniority(self._queued_now[job])
-
-    def _ahead(self, job: JobId) -> dict[JobId, None]:
-        return _before(job, self._ranks, self._queued)
-
-    def _ahead_now(self, job: JobId) -> dict[JobId, None]:
-        return _before(job, self._ranks_now, self._queued_now)
+        return known is None or by_seniority(known) < by_seniority(self._queued_now[job])
 
 
 def waits_its_turn(plan: Plan, job: Job) -> bool:
@@ -205,16 +226,12 @@ def _ranks(plan: Plan) -> dict[JobId, int]:
     return {job: rank for rank, job in enumerate(plan.order)}
 
 
-def _before(job: JobId, ranks: Mapping[JobId, int], queued: Mapping[JobId, Job]) -> dict[JobId, None]:
-    """The jobs ahead of this one that nobody holds, in order."""
-    own = ranks.get(job, len(ranks))
-    return {
-        other: None for other, rank in ranks.items() if rank < own and other in queued and not queued[other].held_by
-    }
-
-
 def _in_service(snapshot: Snapshot) -> set[NodeName]:
     return {name for name, node in snapshot.nodes.items() if node.state is NodeState.UP}
+
+
+def _grace_ms(job: Job | None) -> int:
+    return 1000 * job.spec.end_grace_seconds if job is not None else 0
 
 
 def _asked(job: Job) -> object:

@@ -14,7 +14,7 @@ from cockpit.model.reasons import Explanation
 from cockpit.sched.cycle import pass_over
 from cockpit.sched.entries import Entry
 from cockpit.sched.explain import explain
-from cockpit.sched.forecast.bounds import is_strict, likely_range, unstable_order
+from cockpit.sched.forecast.bounds import Ends, is_strict, likely_range, unstable_order
 from cockpit.sched.forecast.future import Begun, Future, foreseeing
 from cockpit.sched.forecast.habits import Habits, Lengths, Limits, Margins
 from cockpit.sched.forecast.history import History, coming
@@ -68,6 +68,11 @@ class Foresight:
         return explain(self.snapshot, self.plan, job)
 
     def forecast(self, job: JobId) -> Forecast:
+        """Predict the start of a queued job, with the ends that it waits for."""
+        found, likely = self.start(job), self._usual.begun.get(job)
+        return found if likely is None or found.now else replace(found, after=_awaited(self._usual, likely))
+
+    def start(self, job: JobId) -> Forecast:
         """Predict the start of a queued job: the same figures for every reader of this snapshot."""
         likely = self._usual.about(job) if job in self._queued else None
         if likely is None:
@@ -76,28 +81,31 @@ class Foresight:
         if likely.at == now:
             return Forecast(now=True, likely_at=now, latest_at=now, likely_from=now, likely_to=now)
         unstable = self._unstable(self._queued[job])
+        if bound is None:
+            first, last = likely_range(now, likely.at, self._latest_likely(job, likely.at), unstable)
+            why = unstable or NoBound.NO_RESERVATION
+            return Forecast(likely_at=likely.at, likely_from=first, likely_to=last, no_bound=why)
         # Planned anew after each early end, conservative backfill may delay a job beyond its reservation of now. What
-        # is promised is the reservation, and the likely start never contradicts it.
-        likely_at = likely.at if bound is None else min(likely.at, bound)
-        first, last = likely_range(now, likely_at, self._latest_likely(job, likely.at), unstable)
-        return Forecast(
-            likely_at=likely_at,
-            latest_at=bound,
-            after=_awaited(self._usual, likely),
-            likely_from=first,
-            likely_to=last if bound is None else min(last, bound),
-            no_bound=None if bound is not None else unstable or NoBound.NO_RESERVATION,
-        )
+        # is promised is the reservation, and the likely start never contradicts it. Nor does the range go on beyond
+        # it, so the careful course, which takes seconds under conservative backfill, need not be gone through.
+        likely_at = min(likely.at, bound)
+        first, _ = likely_range(now, likely_at, None, unstable)
+        return Forecast(likely_at=likely_at, latest_at=bound, likely_from=first, likely_to=bound)
 
     @cached_property
     def bounds(self) -> Mapping[JobId, Millis]:
         """The latest starts that the policy promises, of all jobs for which it does."""
-        plan, now = self.plan, self.snapshot.now
-        queued = self._queued
-        moments = {each.job: each.reserved_at for each in plan.reservations} | {each.job: now for each in plan.starts}
-        found = {job: at for job, at in moments.items() if job in queued and self._unstable(queued[job]) is None}
+        plan, now, queued = self.plan, self.snapshot.now, self._queued
+        promised = [
+            each for each in plan.reservations if each.job in queued and self._unstable(queued[each.job]) is None
+        ]
+        ends = Ends(self.snapshot, promised)
+        found = {each.job: ends.after(max(now, each.reserved_at), each.placement) for each in promised}
+        starting = [start.job for start in plan.starts if start.job in queued]
+        found |= {job: now for job in starting if self._unstable(queued[job]) is None}
         if is_strict(self._policy, self._index.book.rules):
-            found |= self._strict_bounds([queued[job] for job in plan.order if job not in found][:NEAR])
+            behind = [queued[job] for job in plan.order if job not in found]
+            found |= self._strict_bounds(behind[:NEAR], ends)
         return found
 
     @property
@@ -105,11 +113,11 @@ class Foresight:
         """What the bounds follow from."""
         return Basis(self.snapshot, self.plan, self.bounds)
 
-    def _strict_bounds(self, jobs: Iterable[Job]) -> dict[JobId, Millis]:
+    def _strict_bounds(self, jobs: Iterable[Job], ends: Ends) -> dict[JobId, Millis]:
         """Of jobs that only wait their turn behind others: when they start if every job uses its whole limit."""
         waiting = (job for job in jobs if waits_its_turn(self.plan, job) and self._unstable(job) is None)
         starts = ((job.id, self._hard.start_of(job.id)) for job in waiting)
-        return {job: begun.at for job, begun in starts if begun is not None}
+        return {job: ends.after(begun.at, begun.placement) for job, begun in starts if begun is not None}
 
     def _unstable(self, job: Job) -> NoBound | None:
         """Why the order may change ahead of the job; asked once for all jobs of the same partitions."""

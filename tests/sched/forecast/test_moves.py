@@ -27,7 +27,7 @@ from cockpit.model.forecast import (
 from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.job import JobState
 from cockpit.model.node import NodeState
-from cockpit.model.spec import Dependency, DependencyKind
+from cockpit.model.spec import Dependency, DependencyKind, NodeSpec
 from cockpit.sched.forecast.history import History
 from cockpit.sched.forecast.moves import MOST_MOVES, BoundHistory
 from cockpit.sched.forecast.predict import Foresight
@@ -44,6 +44,10 @@ class Watched:
     def __init__(self, *nodes, policy: Policy = CONSERVATIVE, **rules) -> None:
         self.world = World(*nodes, policy=policy, **rules)
         self.history = BoundHistory()
+
+    def submit(self, *specs: NodeSpec, **fields) -> JobId:
+        """A job that ends at once when it is asked to, unless it says otherwise."""
+        return self.world.submit(*specs, **{"grace_seconds": 0, **fields})
 
     def ask(self) -> dict[JobId, Millis]:
         """Run a pass, then ask: the latest starts that are promised now."""
@@ -71,9 +75,9 @@ class Watched:
 def two_in_line(**more) -> tuple[Watched, JobId, JobId]:
     """A node with one card, whose job ends in an hour, and one job that waits for it."""
     watched = Watched(node("n1", 1), **more)
-    runs = watched.world.submit(wants(1000), limit=HOUR)
+    runs = watched.submit(wants(1000), limit=HOUR)
     watched.ask()
-    waits = watched.world.submit(wants(1000), limit=HOUR)
+    waits = watched.submit(wants(1000), limit=HOUR)
     assert watched.ask() == {waits: 1000 * HOUR}
     return watched, runs, waits
 
@@ -99,10 +103,10 @@ def test_a_job_that_outlives_its_limit_is_named() -> None:
 @pytest.mark.req("SC-12")
 def test_a_job_that_comes_ahead_is_named() -> None:
     watched = Watched(node("n1", 1))
-    watched.world.submit(wants(1000), limit=HOUR)
+    watched.submit(wants(1000), limit=HOUR)
     watched.ask()
-    held = watched.world.submit(wants(1000), limit=HOUR, held_by="ann")
-    waits = watched.world.submit(wants(1000), limit=HOUR)
+    held = watched.submit(wants(1000), limit=HOUR, held_by="ann")
+    waits = watched.submit(wants(1000), limit=HOUR)
     watched.ask()
     watched.world.hold(held, "")
     assert watched.ask()[waits] == 2000 * HOUR
@@ -115,11 +119,11 @@ def test_a_job_that_comes_ahead_is_named() -> None:
 @pytest.mark.req("SC-12")
 def test_a_rule_that_no_longer_stops_a_job_ahead_is_named() -> None:
     watched = Watched(node("n1", 2))
-    short, long = (watched.world.submit(wants(1000), limit=limit) for limit in (HOUR, 10 * HOUR))
+    short, long = (watched.submit(wants(1000), limit=limit) for limit in (HOUR, 10 * HOUR))
     watched.ask()
     condition = Dependency(DependencyKind.AFTER_ANY, short)
-    freed = watched.world.submit(wants(1000), limit=5 * HOUR, record={"waits_for": (condition,)})
-    waits = watched.world.submit(wants(1000), limit=HOUR)
+    freed = watched.submit(wants(1000), limit=5 * HOUR, record={"waits_for": (condition,)})
+    waits = watched.submit(wants(1000), limit=HOUR)
     assert watched.ask() == {waits: 1000 * HOUR}
     watched.wait(60)
     watched.world.change(freed, waits_for=())
@@ -132,9 +136,9 @@ def test_a_rule_that_no_longer_stops_a_job_ahead_is_named() -> None:
 def test_nodes_that_go_and_come_are_named() -> None:
     watched = Watched(node("n1", 1), node("n2", 1))
     for limit in (HOUR, 2 * HOUR):
-        watched.world.submit(wants(1000), limit=limit)
+        watched.submit(wants(1000), limit=limit)
     watched.ask()
-    waits = watched.world.submit(wants(1000), limit=HOUR)
+    waits = watched.submit(wants(1000), limit=HOUR)
     watched.ask()
     watched.world.set_state("n1", NodeState.DRAINED)
     watched.ask()
@@ -154,7 +158,7 @@ def test_an_advance_reservation_an_edit_and_new_rules_are_named() -> None:
     watched.world.change_rules(reservations={})
     watched.ask()
     assert watched.history.of(waits)[-1].causes == (RulesChanged(),)
-    first = watched.world.submit(wants(1000), limit=HOUR)
+    first = watched.submit(wants(1000), limit=HOUR)
     watched.ask()
     job = watched.world.jobs[waits]
     watched.world.change(waits, spec=replace(job.spec, time_limit_seconds=2 * HOUR), held_by="ann")
@@ -168,10 +172,10 @@ def test_an_advance_reservation_an_edit_and_new_rules_are_named() -> None:
 @pytest.mark.req("SC-12")
 def test_an_early_end_moves_it_forward_and_is_named() -> None:
     watched = Watched(node("n1", 2))
-    short = watched.world.submit(wants(1000), limit=HOUR)
-    watched.world.submit(wants(1000), limit=HOUR // 2)
+    short = watched.submit(wants(1000), limit=HOUR)
+    watched.submit(wants(1000), limit=HOUR // 2)
     watched.ask()
-    waits = watched.world.submit(wants(2000), limit=HOUR)
+    waits = watched.submit(wants(2000), limit=HOUR)
     watched.ask()
     watched.wait(60)
     watched.world.end(short)
@@ -191,6 +195,22 @@ def test_few_moves_are_kept_and_none_of_jobs_that_have_left_the_queue() -> None:
     watched.world.withdraw(waits)
     watched.ask()
     assert watched.history.of(waits) == ()
+
+
+@pytest.mark.req("SC-12")
+def test_the_grace_of_a_job_that_may_use_its_whole_limit_is_part_of_the_bound() -> None:
+    watched = Watched(node("n1", 2))
+    runs = watched.submit(wants(1000), limit=HOUR, grace_seconds=90)
+    watched.submit(wants(1000), limit=2 * HOUR, grace_seconds=600)
+    watched.ask()
+    first = watched.submit(wants(1000), limit=HOUR, grace_seconds=40)
+    both = watched.submit(wants(2000), limit=HOUR)
+    assert watched.ask() == {first: 1000 * (HOUR + 90), both: 1000 * (2 * HOUR + 600)}
+    watched.wait(HOUR + 60)  # it has been asked to end
+    assert watched.ask() == {first: 1000 * (HOUR + 90), both: 1000 * (2 * HOUR + 600)}
+    watched.world.end(runs)
+    assert watched.ask()[both] == 1000 * (2 * HOUR + 600)
+    assert watched.world.started_at[first] <= 1000 * (HOUR + 90)
 
 
 @pytest.mark.req("SC-12")
@@ -259,7 +279,7 @@ def test_limits_make_the_order_unsure_where_nothing_passes_the_first() -> None:
         watched = Watched(node("n1", 1), policy=off, cluster=Cluster(enforce=enforce))
         if enforce:
             watched.world.change_rules(cluster=Cluster(enforce=enforce))
-        jobs = [watched.world.submit(wants(1000), limit=HOUR) for _ in range(4)]
+        jobs = [watched.submit(wants(1000), limit=HOUR) for _ in range(4)]
         promised.append([job in watched.ask() for job in jobs])
     assert promised[0] == [False, True, True, True]
     assert sum(promised[1]) <= 1
