@@ -11,14 +11,15 @@ released. `moves` finds which of these it was.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from bisect import bisect_right
 from collections.abc import Iterable
+from itertools import accumulate
 
 from cockpit.model.cluster import BackfillKind, Cluster, PriorityKind
 from cockpit.model.forecast import NoBound
-from cockpit.model.ids import Millis, NodeName
+from cockpit.model.ids import Millis
 from cockpit.model.job import OCCUPYING, Job
-from cockpit.model.node import Node, Placement
+from cockpit.model.node import Node
 from cockpit.sched.decisions import Reserved
 from cockpit.sched.entries import partitions_of
 from cockpit.sched.policy import Policy
@@ -67,26 +68,24 @@ class Ends:
     """When jobs have really given back their nodes if they use their whole limits: after their grace to end."""
 
     def __init__(self, snapshot: Snapshot, reservations: Iterable[Reserved]) -> None:
-        self._by_node: dict[NodeName, list[tuple[Millis, Millis]]] = defaultdict(list)
-        jobs = snapshot.jobs
-        for job_id, placement in snapshot.occupied.items():
+        jobs, found = snapshot.jobs, list[tuple[Millis, Millis]]()
+        for job_id in snapshot.occupied:
             job, end = jobs.get(job_id), snapshot.ends.get(job_id)
             if job is not None and end is not None and job.state in OCCUPYING:
-                gone = job.ending.kill_at if job.ending is not None else _with_grace(job, end)
-                self._note(placement, end, gone)
+                found.append((end, job.ending.kill_at if job.ending is not None else _with_grace(job, end)))
         for each in reservations:
             if (job := jobs.get(each.job)) is not None:
                 end = Millis(each.reserved_at + 1000 * job.spec.time_limit_seconds)
-                self._note(each.placement, end, _with_grace(job, end))
+                found.append((end, _with_grace(job, end)))
+        found.sort()
+        self._ends = [end for end, _ in found]
+        # A job may start on other nodes than the plan says, so the grace of any job that ends by then may delay it.
+        self._gone = list(accumulate((gone for _, gone in found), max))
 
-    def after(self, moment: Millis, placement: Placement) -> Millis:
-        """The moment at which the nodes are free that the plan takes to be free then: it counts on no grace."""
-        ends = (each for node in {part.node for part in placement} for each in self._by_node[node])
-        return max((gone for end, gone in ends if end <= moment < gone), default=moment)
-
-    def _note(self, placement: Placement, end: Millis, gone: Millis) -> None:
-        for node in {part.node for part in placement}:
-            self._by_node[node].append((end, gone))
+    def after(self, moment: Millis) -> Millis:
+        """The moment at which the resources are free that the plan takes to be free then: it counts on no grace."""
+        before = bisect_right(self._ends, moment)
+        return max(moment, self._gone[before - 1]) if before else moment
 
 
 def _with_grace(job: Job, end: Millis) -> Millis:

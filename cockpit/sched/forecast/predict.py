@@ -100,7 +100,7 @@ class Foresight:
             each for each in plan.reservations if each.job in queued and self._unstable(queued[each.job]) is None
         ]
         ends = Ends(self.snapshot, promised)
-        found = {each.job: ends.after(max(now, each.reserved_at), each.placement) for each in promised}
+        found = {each.job: ends.after(max(now, each.reserved_at)) for each in promised}
         starting = [start.job for start in plan.starts if start.job in queued]
         found |= {job: now for job in starting if self._unstable(queued[job]) is None}
         if is_strict(self._policy, self._index.book.rules):
@@ -117,7 +117,7 @@ class Foresight:
         """Of jobs that only wait their turn behind others: when they start if every job uses its whole limit."""
         waiting = (job for job in jobs if waits_its_turn(self.plan, job) and self._unstable(job) is None)
         starts = ((job.id, self._hard.start_of(job.id)) for job in waiting)
-        return {job: ends.after(begun.at, begun.placement) for job, begun in starts if begun is not None}
+        return {job: ends.after(begun.at) for job, begun in starts if begun is not None}
 
     def _unstable(self, job: Job) -> NoBound | None:
         """Why the order may change ahead of the job; asked once for all jobs of the same partitions."""
