@@ -16,6 +16,7 @@ from cockpit.present.phrases import listed
 from cockpit.present.reasons import UNFORETOLD, reason_sentence
 from cockpit.present.safe import safe
 from cockpit.present.spans import MUTED, STRONG, Line, Span, line
+from cockpit.present.start_words import MINUTE_MS, bound_lines, likely_words, no_bound_lines, spread_words
 
 INDENT: Final = "  "
 HIDDEN: Final = "job -"
@@ -23,11 +24,11 @@ NOW: Final = "now"
 NEVER: Final = "never starts as it is"
 UNKNOWN: Final = "nobody can say when"
 MOST_NAMED: Final = 3
-MINUTE_MS: Final = 60_000
 
 
 def prediction(outlook: Outlook, context: Context) -> str:
-    """`starts now`, or `queued behind 3, starts about 14:20 (in 25 min), no later than 16:05`."""
+    """`starts now`, or `queued behind 3, starts about 14:20 (in 25 min), no later than 16:05`, or `likely 13:50–15:40`
+    where the policy promises no latest start."""
     if outlook.forecast.now:
         return "starts now"
     if outlook.explanation is not None and never_starts(outlook.explanation.reason):
@@ -40,13 +41,12 @@ def prediction(outlook: Outlook, context: Context) -> str:
 
 
 def starts(forecast: Forecast, context: Context) -> str:
-    """The second half of it."""
+    """The second half of it: the likely start, then the promised latest one or the range of likely ones."""
     if forecast.likely_at is None:
         return f"{UNKNOWN} it starts"
-    about = f"starts about {clock(forecast.likely_at, context.now, context.zone)} ({until(forecast, context)})"
-    if forecast.latest_at is None:
-        return about
-    return f"{about}, no later than {clock(forecast.latest_at, context.now, context.zone)}"
+    about = f"starts about {likely_words(forecast, context)} ({until(forecast, context)})"
+    spread = spread_words(forecast, context)
+    return about if spread is None else f"{about}, {' '.join(spread)}"
 
 
 def until(forecast: Forecast, context: Context) -> str:
@@ -67,8 +67,19 @@ def outlook_lines(outlook: Outlook, context: Context) -> Iterator[Line]:
     yield from behind_reason(outlook, context)
     yield from told_lines(outlook, context)
     yield from after_lines(outlook, context)
+    yield from moved_lines(outlook, context)
     yield from _ahead(outlook)
     yield from what_if_lines(outlook, context)
+    yield from no_bound_lines(outlook.forecast)
+
+
+def moved_lines(outlook: Outlook, context: Context, forecast: Forecast | None = None) -> Iterator[Line]:
+    """Why the latest start has moved, with what the jobs that moved it hold. `forecast`: a newer one than its own."""
+    return bound_lines(
+        forecast or outlook.forecast,
+        context,
+        lambda job: f"job {holding(job, outlook.holding(job))}" if job else HIDDEN,
+    )
 
 
 def failure_lines(outlook: Outlook) -> Iterator[Line]:

@@ -27,10 +27,12 @@ from cockpit.present.job.trial_lines import trial_lines
 from cockpit.present.job_values import elapsed_seconds, state_text, why
 from cockpit.present.log_lines import log_lines
 from cockpit.present.moments import clock
+from cockpit.present.outlook import starts
 from cockpit.present.phrases import listed
 from cockpit.present.priority import priority_lines
 from cockpit.present.safe import safe
-from cockpit.present.spans import plain
+from cockpit.present.spans import Line, plain
+from cockpit.present.start_words import bound_lines, no_bound_lines
 from cockpit.present.states import GLYPHS, exit_sentence, seconds_left
 from cockpit.present.steps import step_lines
 from cockpit.present.workers import LEFT_OVER, replica_count, replica_name, workers_fact
@@ -81,8 +83,15 @@ def head(detail: JobDetail, context: Context) -> Iterator[str]:
         yield f"{sentence[0].upper()}{sentence[1:]}."
     if detail.explanation is not None and detail.explanation.place is not None:
         yield f"Place {detail.explanation.place} in the queue" + _ahead(detail) + "."
-        if detail.explanation.reserved_at is not None:
-            yield f"Starts by {clock(detail.explanation.reserved_at, context.now, context.zone)} at the latest."
+    if row.queued and (forecast := context.forecasts.get(row.id)) is not None:
+        said = starts(forecast, context)
+        yield f"{said[0].upper()}{said[1:]}."
+        yield from map(_as_sentence, (*bound_lines(forecast, context), *no_bound_lines(forecast)))
+
+
+def _as_sentence(words: Line) -> str:
+    text = plain(words).strip()
+    return f"{text[0].upper()}{text[1:]}."
 
 
 def priority(detail: JobDetail) -> Iterator[str]:

@@ -5,18 +5,26 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from cockpit.present.columns import Column, Context, Kind, Table
+from cockpit.present.tables.forecast import spread_column, spread_columns
 from cockpit.present.tables.jobs import JOBS
 
 if TYPE_CHECKING:
+    from cockpit.model.forecast import Forecast
     from cockpit.model.ids import Millis
     from cockpit.model.jobrow import JobRow
 
 _OF_JOBS: Final = {column.id: column for column in JOBS.columns}
 
 
+def forecast(row: JobRow, context: Context) -> Forecast | None:
+    """What the context knows of the job's start."""
+    return context.forecasts.get(row.id)
+
+
 def starts_at(row: JobRow, context: Context) -> Millis | None:
-    """None: nobody can say."""
-    return context.starts.get(row.id)
+    """The likely start; None: unknown."""
+    found = forecast(row, context)
+    return found.likely_at if found is not None else None
 
 
 def starts_in_seconds(row: JobRow, context: Context) -> int | None:
@@ -53,6 +61,8 @@ STARTS: Final = Table(
             nullable=True,
             aliases=("in",),
         ),
+        spread_column(forecast),
+        *spread_columns(forecast),
         _OF_JOBS["why"],
         Column(
             "failure",

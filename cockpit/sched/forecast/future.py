@@ -7,7 +7,6 @@ Priorities stay what they are now: who comes later is put in by submission, behi
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import takewhile
 
 import msgspec
 from msgspec.structs import replace
@@ -89,6 +88,8 @@ class Future:
         self._stage = stage = Stage(snapshot, lengths)
         self._lengths, self._jobs, self._leaving_at_first = lengths, snapshot.jobs, dict(stage.leaves_at)
         self._seen_far: tuple[Millis, Far] | None = None
+        self._places: dict[JobId, int] = {}
+        """How many have begun before each of those that have."""
         self._snapshot = replace(
             snapshot, queue=(), jobs=stage.jobs, occupied=stage.occupied, ends=stage.ends, changes=(), touched=None
         )
@@ -125,7 +126,9 @@ class Future:
 
     def starts_before(self, job: JobId) -> int:
         """How many do, as far as it was gone through."""
-        return sum(1 for _ in takewhile(lambda other: other != job, self.begun))
+        if len(self._places) != len(self.begun):
+            self._places = {each: place for place, each in enumerate(self.begun)}
+        return self._places.get(job, len(self.begun))
 
     def order(self) -> list[Job]:
         """Who has started so far, in that order, and behind them who stands in line."""
@@ -158,7 +161,10 @@ class Future:
             stage, first = self._stage, self._leaving_at_first
             shares = Shares(self._snapshot.nodes)
             there = [stage.jobs[each] for each in stage.leaves_at if each in stage.jobs]
-            begun, waiting = self._known(self.begun), [*self._once()]
+            floor = self._index.floor
+            # Those that no free state of the cluster lets start have no time, and delay nobody behind them.
+            waiting = [ask for ask in self._once() if infeasible(ask.request.shape, floor) is None]
+            begun = self._known(self.begun)
             passed = Passed(
                 self.began_at,
                 self._now,

@@ -1,230 +1,126 @@
-"""The what-ifs contain the bound that a reason names, and a job that keeps it starts or waits for something else."""
+"""Where the policy promises a latest start, and where there is only a range of likely ones."""
 
 from __future__ import annotations
 
-from collections import Counter
-
 import pytest
-from msgspec.structs import replace
 
-from cockpit.engine.foresight import outlook
-from cockpit.model.accounts import Limits
-from cockpit.model.cluster import Cluster, Enforce, Partition, Reservation
-from cockpit.model.forecast import Change, Forecast, WhatIf
-from cockpit.model.ids import Millis, NodeName
-from cockpit.model.quota import QuotaNode, QuotaTree
-from cockpit.model.reasons import (
-    BeginsLater,
-    InReservation,
-    LimitReached,
-    NeverFits,
-    NoAlternative,
-    NodesReserved,
-    NotEnoughFree,
-    PartitionRefuses,
-    QuotaFull,
-    WouldDelay,
+from cockpit.model.cluster import (
+    Backfill,
+    BackfillKind,
+    Cluster,
+    Partition,
+    Preemption,
+    PreemptType,
+    Priority,
+    PriorityKind,
+    Weights,
 )
-from cockpit.present.columns import Context
-from cockpit.present.outlook import prediction, what_if
-from cockpit.sched.explain import reasons_of
-from cockpit.sched.forecast.bounds import named_bounds
+from cockpit.model.fleet import Member
+from cockpit.model.forecast import NoBound
+from cockpit.model.ids import JobId, Millis, NodeName
+from cockpit.sched.forecast.bounds import LONGEST_REORDERED, SOONEST, SOONEST_REORDERED, likely_range
 from cockpit.sched.forecast.history import History
 from cockpit.sched.forecast.predict import Foresight
-from cockpit.sched.forecast.whatif import candidates
-from tests.sched.counterfactual import copied, ended, still_so
-from tests.sched.every_rule import every_rule_world
-from tests.sched.lab import NODE, submit, tree
-from tests.sched.lab import world as lab_world
-from tests.sched.world import World, node, spec_of, wants
+from cockpit.sched.policy import Policy
+from tests.sched.world import World, node, wants
 
-pytestmark = pytest.mark.req("SC-13")
-
-
-def named(world: World, job: int) -> set[tuple[Change, str]]:
-    """By the plan of a new cycle."""
-    plan = world.cycle()
-    found = named_bounds(world.jobs[job].spec, reasons_of(plan, world.jobs[job]), world.now)
-    return {(each.change, each.after) for each in found}
+HOUR = 3600
+EASY, OFF, CONSERVATIVE = (
+    Policy(backfill=Backfill(kind=kind)) for kind in (BackfillKind.EASY, BackfillKind.OFF, BackfillKind.CONSERVATIVE)
+)
+BASIC = Priority(kind=PriorityKind.BASIC)
 
 
-def test_the_limit_of_each_partition_though_another_ones_reason_is_told() -> None:
-    places = (Partition(name="short", max_time_seconds=300), Partition(name="main"))
-    world = lab_world(tree(user={"max_jobs": 1}), partitions=places)
-    submit(world, partitions=("main",))
+def multifactor(**weights: int) -> Cluster:
+    return Cluster(priority=Priority(kind=PriorityKind.MULTIFACTOR, weights=Weights(**weights)))
+
+
+def line(policy: Policy, cluster: Cluster | None = None, **record) -> list[tuple[Millis | None, NoBound | None]]:
+    """The latest starts of three jobs that wait, one behind the other, for a node that is in use for an hour."""
+    world = World(node("n1", 1), policy=policy, cluster=cluster or Cluster())
+    world.submit(wants(1000), limit=HOUR, record=record)
     world.run()
-    job = submit(world, limit=600, partitions=("short", "main"))
-    assert world.cycle().starts == ()
-    assert world.reason(job).limit == "MaxJobs"
-    assert (Change.LIMIT, "300") in named(world, job)
+    jobs = [world.submit(wants(1000), limit=HOUR, record=record) for _ in range(3)]
+    seer = Foresight(world.snapshot(), None, policy, History())
+    found = [seer.forecast(job) for job in jobs]
+    assert all(each.likely_from <= each.likely_at <= each.likely_to for each in found)
+    assert all(each.latest_at is None or each.likely_at <= each.likely_to <= each.latest_at for each in found)
+    return [(each.latest_at and each.latest_at // (1000 * HOUR), each.no_bound) for each in found]
 
 
-def test_the_number_of_nodes_of_a_partition() -> None:
-    few = World(node("n1"), node("n2"), cluster=Cluster(partitions=(Partition(name="p", max_nodes=1),)))
-    assert (Change.NODES, "1") in named(few, few.submit(nodes=2, record={"partitions": ("p",)}))
-    many = World(node("n1"), node("n2"), cluster=Cluster(partitions=(Partition(name="p", min_nodes=2),)))
-    assert (Change.NODES, "2") in named(many, many.submit(record={"partitions": ("p",)}))
+@pytest.mark.req("SC-12")
+def test_in_order_of_submission_the_reservation_is_the_bound() -> None:
+    each = [(1, None), (2, None), (3, None)]
+    assert line(CONSERVATIVE) == each
+    assert line(OFF) == each
+    assert line(EASY) == [each[0], *[(None, NoBound.NO_RESERVATION)] * 2]
 
 
+@pytest.mark.req("SC-12")
+@pytest.mark.parametrize("policy", [EASY, OFF, CONSERVATIVE])
 @pytest.mark.parametrize(
-    ("limits", "asked", "bound"),
+    ("cluster", "why"),
     [
-        ({"max_wall_seconds": 250}, {"limit": 600}, (Change.LIMIT, "250")),
-        ({"max_tres_per_job": {"cpu": 3.0}}, {"cpus": 5}, (Change.CPUS, "3")),
-        ({"max_tres_per_job": {"mem": 700.0}}, {}, (Change.MEMORY, "700")),
-        ({"max_tres_per_job": {"gres/gpu": 3.0}}, {"card": 4}, (Change.CARDS, "3")),
-        ({"max_tres_per_job": {"gres/gpu": 0.4}}, {"card": 0.5}, (Change.SHARE, "400")),
-        ({"max_tres_per_node": {"cpu": 3.0}}, {"cpus": 5}, (Change.CPUS, "3")),
-        ({"min_tres_per_job": {"cpu": 3.0}}, {"cpus": 2}, (Change.CPUS, "3")),
-        ({"grp_tres": {"cpu": 7.0}}, {"cpus": 9}, (Change.CPUS, "7")),
-        ({"grp_tres": {"gres/gpu": 3.0}}, {"card": 4}, (Change.CARDS, "3")),
+        (multifactor(age=1000), NoBound.PRIORITIES_CHANGE),
+        (multifactor(fairshare=1000, qos=10), NoBound.PRIORITIES_CHANGE),
+        (multifactor(qos=1000), NoBound.LATER_SUBMISSIONS),
+        (Cluster(preemption=Preemption(kind=PreemptType.QOS, mode=("REQUEUE",))), NoBound.PREEMPTION),
+        (Cluster(members=(Member(name="east", kubernetes="1.28", scheduler="6.8.0"),)), NoBound.OTHER_CLUSTERS),
     ],
 )
-@pytest.mark.parametrize("holder", ["user", "nlp", "normal"])
-def test_the_amount_of_a_limit_of_user_account_and_qos(holder, limits, asked, bound) -> None:
-    of_holder = {"limits": Limits(**limits)} if holder == "normal" else limits
-    world = lab_world(tree(**{holder: of_holder}))
-    job = submit(world, **asked)
-    assert world.cycle().starts == ()
-    assert isinstance(world.reason(job), LimitReached)
-    assert bound in named(world, job)
+def test_no_bound_where_the_order_may_change_or_resources_may_be_taken(
+    policy: Policy, cluster: Cluster, why: NoBound
+) -> None:
+    assert {found for _, found in line(policy, cluster)} == {why}
+    assert {at for at, _ in line(policy, cluster)} == {None}
 
 
-def test_of_a_limit_that_is_partly_used_what_is_left_and_where_it_is_too_little_all_of_it() -> None:
-    world = lab_world(tree(nlp={"grp_tres": {"cpu": 8.0}}))
-    submit(world, cpus=3)
-    world.run()
-    assert {(Change.CPUS, "5")} <= named(world, submit(world, cpus=6))
-    assert {(Change.CPUS, "5"), (Change.CPUS, "8")} <= named(world, submit(world, cpus=9))
-
-
-def test_the_end_of_a_budget() -> None:
-    world = lab_world(tree(nlp={"grp_tres_minutes": {"cpu": 20.0}}), Enforce.SAFE)
-    job = submit(world, cpus=2, limit=1200)
-    assert (Change.LIMIT, "600") in named(world, job)
-
-
-def test_what_a_node_has_in_all_and_what_it_has_free() -> None:
-    world = World(node("n1", 4), node("n2", 4))
-    assert (Change.CARDS, "4") in named(world, world.submit(wants(5000)))
-    assert (Change.NODES, "2") in named(world, world.submit(nodes=3))
-    world = World(node("n1", 4), node("n2", 4))
-    world.submit(wants(1000), pins=("n1",))
-    world.submit(wants(3000), pins=("n2",))
-    world.run()
-    assert (Change.CARDS, "3") in named(world, world.submit(wants(4000)))
-    assert {(Change.NODES, "1"), (Change.CARDS, "1")} <= named(world, world.submit(wants(3000), nodes=2))
-
-
-def test_the_moment_of_a_reservation_and_of_the_job_ahead() -> None:
-    kept = Reservation(name="upkeep", nodes=(NodeName("n1"),), start_at=400_000, end_at=900_000, maintenance=True)
-    world = World(node("n1"), reservations={"upkeep": kept})
-    assert (Change.LIMIT, "400") in named(world, world.submit(limit=600))
-    world = World(node("n1", 4))
-    world.submit(wants(2000), limit=130)
-    world.run()
-    world.submit(wants(4000))
-    assert (Change.LIMIT, "130") in named(world, world.submit(wants(1000), limit=600))
-
-
-def test_the_quota_of_a_queue() -> None:
-    most = {"gres/gpu": 3000}
-    leaf = QuotaNode(name="nlp", namespaces=("nlp",), max=most)
-    world = World(NODE, quota=QuotaTree("t", QuotaNode(name="root", min={"gres/gpu": 8000}, children=(leaf,))))
-    assert (Change.CARDS, "3") in named(world, world.submit(wants(4000), record={"project": "nlp"}))
-
-
-def test_a_moment_to_begin_at_and_other_jobs_on_the_node() -> None:
-    world = World(node("n1"))
-    assert (Change.BEGIN, "") in named(world, world.submit(begin_at=Millis(5000)))
-    world.submit()
-    world.run()
-    assert (Change.EXCLUSIVE, "") in named(world, world.submit(exclusive=True))
-
-
-BOUNDED = (
-    BeginsLater
-    | InReservation
-    | LimitReached
-    | NeverFits
-    | NodesReserved
-    | NotEnoughFree
-    | PartitionRefuses
-    | QuotaFull
+@pytest.mark.req("SC-12")
+@pytest.mark.parametrize(
+    ("above", "why"),
+    [
+        (Partition(name="urgent", priority_tier=2), NoBound.LATER_SUBMISSIONS),
+        (Partition(name="urgent", priority_tier=2, nodes=(NodeName("n2"),)), None),
+        (Partition(name="lesser", priority_tier=0), None),
+    ],
 )
+def test_a_higher_tier_takes_the_bound_away_where_it_shares_nodes(above: Partition, why: NoBound | None) -> None:
+    cluster = Cluster(partitions=(Partition(name="work", nodes=(NodeName("n1"),)), above))
+    assert {found for _, found in line(CONSERVATIVE, cluster, partitions=("work",))} == {why}
 
 
-@pytest.mark.parametrize("first", range(0, 600, 200))
-def test_a_job_that_keeps_a_bound_starts_or_waits_for_something_else(first: int) -> None:
-    """Of those who take what is left free before it, as in the proof of the reasons."""
-    met: Counter[str] = Counter()
-    for seed in range(first, first + 200):
-        world = every_rule_world(seed)
-        for job in world.queue:
-            reason = world.reason(job.id)
-            if isinstance(reason, NoAlternative) or not isinstance(reason, BOUNDED | WouldDelay):
-                continue
-            for each in named_bounds(job.spec, [reason], world.now):
-                met[f"{type(reason).__name__} {each.change}"] += 1
-                assert another(world, job.id, reason, each.spec), (seed, job.id, reason, each)
-    assert len(met) > 12, met
-
-
-def another(world: World, job: int, reason, spec) -> bool:
-    fresh = copied(world)
-    if isinstance(reason, WouldDelay):
-        fresh.policy = replace(fresh.policy, backfill=replace(fresh.policy.backfill, resolution_seconds=0))
-    fresh.change(job, spec=spec)
-    while True:
-        plan = fresh.cycle()
-        if job in {start.job for start in plan.starts} or not still_so(reason, fresh.reason(job)):
-            return True
-        takers = {start.job for start in plan.starts} | {*plan.refusals.promised} - {job}
-        if not takers:
-            return False
-        for other in takers:
-            ended(fresh, other) if other in fresh.occupied else fresh.withdraw(other)
-
-
-def test_an_answer_tells_every_named_bound_with_its_start_and_of_the_rest_the_best() -> None:
-    """`[short, main]`, 10 min: short allows 5, and main is full."""
-    places = (Partition(name="short", max_time_seconds=300), Partition(name="main", nodes=(NodeName("n2"),)))
-    world = World(node("n1", 4), node("n2", 2), cluster=Cluster(partitions=places))
-    world.submit(wants(2000), limit=900, record={"partitions": ("main",)})
+@pytest.mark.req("SC-12")
+def test_a_job_that_a_rule_or_a_condition_stops_has_no_reservation() -> None:
+    world = World(node("n1", 1), policy=CONSERVATIVE)
+    world.submit(wants(1000), limit=HOUR)
     world.run()
-    job = world.jobs[world.submit(wants(2000), limit=600, record={"partitions": ("short", "main")})]
-    seer = Foresight(world.snapshot(), world.cycle(), world.policy, History())
-    found = named_bounds(job.spec, reasons_of(seer.plan, job), world.now)
-    tried = [*found, *candidates(world.snapshot(), job, None)]
-    answer = outlook(seer, job, [(each, replace(job, spec=each.spec)) for each in tried])
-    limits = [each for each in answer.what_ifs if each.change is Change.LIMIT]
-    assert [(each.after, each.named, each.forecast.now) for each in limits] == [("300", True, True)]
-    assert what_if(limits[0]) == "with a limit of 5 min instead of 10 min"
-    assert answer.what_ifs[0] is limits[0]
-    assert isinstance(answer.explanation.reason, NotEnoughFree)
+    later = world.submit(wants(1000), limit=HOUR, begin_at=Millis(5000 * HOUR))
+    found = Foresight(world.snapshot(), None, world.policy, History()).forecast(later)
+    assert (found.likely_at, found.latest_at, found.no_bound) == (5000 * HOUR, None, NoBound.NO_RESERVATION)
 
 
-def test_a_named_bound_is_told_though_the_job_starts_no_sooner_with_it() -> None:
-    places = (Partition(name="short", max_time_seconds=300, nodes=(NodeName("n1"),)),)
-    world = World(node("n1", 4), cluster=Cluster(partitions=places))
-    world.submit(wants(4000), limit=200, record={"partitions": ("short",)})
+@pytest.mark.req("SC-12")
+def test_a_job_that_starts_now_needs_no_range() -> None:
+    world = World(node("n1", 1), cluster=multifactor(age=1))
+    free = world.submit(wants(1000))
+    found = Foresight(world.snapshot(), None, world.policy, History()).forecast(free)
+    assert found.now
+    assert {found.likely_from, found.likely_at, found.likely_to, found.latest_at} == {world.now}
+
+
+@pytest.mark.req("SC-12")
+def test_a_job_that_is_not_queued_has_no_forecast() -> None:
+    world = World(node("n1", 1))
+    runs = world.submit(wants(1000))
     world.run()
-    job = world.jobs[world.submit(wants(4000), limit=600, record={"partitions": ("short",)})]
-    seer = Foresight(world.snapshot(), world.cycle(), world.policy, History())
-    (bound,) = named_bounds(job.spec, reasons_of(seer.plan, job), world.now)
-    answer = outlook(seer, job, [(bound, replace(job, spec=bound.spec))])
-    (told,) = answer.what_ifs
-    assert (told.after, told.forecast.likely_at) == ("300", 200_000)
-    assert prediction(answer, Context(now=world.now)) == "never starts as it is"
+    seer = Foresight(world.snapshot(), None, world.policy, History())
+    assert seer.forecast(runs).likely_at is seer.forecast(JobId(99)).likely_at is None
 
 
-def test_every_change_has_its_words() -> None:
-    words = {
-        Change.CPUS: ("4", "2", "with 2 CPUs on each node instead of 4"),
-        Change.MEMORY: ("2048", "1024", "with 1G of memory on each node instead of 2G"),
-        Change.SHARE: ("500", "400", "with 0.4 of a card instead of 0.5"),
-        Change.BEGIN: ("5000", "", "without a time to begin at"),
-        Change.EXCLUSIVE: ("", "", "beside other jobs"),
-    }
-    for change, (before, after, sentence) in words.items():
-        assert what_if(WhatIf(change, before, after, spec_of(), Forecast())) == sentence
+@pytest.mark.req("SC-12")
+def test_the_range_is_wider_where_later_jobs_may_come_ahead() -> None:
+    now, likely, end = Millis(1000), Millis(10_000), Millis(12_000)
+    assert likely_range(now, likely, end, None) == (1000 + 9000 * SOONEST, end)
+    wider = 1000 + 9000 * SOONEST_REORDERED, 1000 + 9000 * LONGEST_REORDERED
+    assert likely_range(now, likely, end, NoBound.PRIORITIES_CHANGE) == wider
+    assert likely_range(now, likely, None, None)[1] == likely

@@ -31,7 +31,7 @@ def answers(world: World, without: JobId) -> dict[JobId, object]:
     """All that is said of each queued job but one."""
     seer = foresight(world)
     return {
-        job.id: (world.reason(job.id), seer.forecast(job.id), seer.explanation(job.id), seer.likely(job.id))
+        job.id: (world.reason(job.id), seer.forecast(job.id), seer.explanation(job.id), seer.start(job.id))
         for job in world.queue
         if job.id != without
     }
@@ -46,7 +46,7 @@ def test_a_condition_that_can_never_come_true_stays_so_in_the_future(kind: Depen
     never = world.submit(wants(1000), record={"waits_for": (Dependency(kind, GONE),), "never": GONE})
     other = world.submit(wants(4000), limit=100)
     seer = foresight(world)
-    assert seer.likely(other) == seer.forecast(other).likely_at == 100_000
+    assert seer.start(other).likely_at == seer.forecast(other).likely_at == 100_000
     assert seer.forecast(never).likely_at is None
     assert seer.explanation(never).reason == DependencyNever(kind, GONE)
     assert not seer.faults
