@@ -20,6 +20,7 @@ from cockpit.engine.machine import Machine
 from cockpit.errors import CockpitError, SpecErrors, unread
 from cockpit.formats.catalogue.file import read_catalogue
 from cockpit.formats.cluster.file import ClusterSetup, read_cluster
+from cockpit.launch.batchscript import job_facts
 from cockpit.launch.nodescripts import script_facts
 from cockpit.launch.plan import launch_plan
 from cockpit.launch.world import world_files
@@ -137,7 +138,14 @@ def _engine(
         assert job.attempt is not None
         node = machine.state.nodes[effect.allocation.node]
         launch = launch_plan(
-            effect.spec, effect.submitter, node, effect.allocation, job.attempt.everybody, effect.replica, job.array
+            effect.spec,
+            effect.submitter,
+            node,
+            effect.allocation,
+            job.attempt.everybody,
+            effect.replica,
+            job.array,
+            job_facts(job, os.uname().nodename),
         )
         home = machine.state.cluster.home
         bounds = Bounds(pids=settings.pids_limit, scratch_mib=settings.scratch_mib, shared_home=home)

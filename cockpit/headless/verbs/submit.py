@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import re
 from argparse import ArgumentParser
 from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from cockpit.errors import RequestRefused, SpecErrors
 from cockpit.headless.absent import absent
-from cockpit.headless.arguments import Verb, conditions
+from cockpit.headless.arguments import UsageError, Verb, conditions
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.services import Call
+from cockpit.launch.batchscript import output_of
 from cockpit.launch.checks import warnings
 from cockpit.model.directives import SubmitScript
 from cockpit.model.refusal import Refusal, RefusalKind
@@ -21,10 +25,13 @@ from cockpit.model.spec import JobSpec
 from cockpit.present.safe import safe
 from cockpit.present.units import counted
 
+if TYPE_CHECKING:
+    from cockpit.formats.foreign.submission import Submission
+
 STDIN = "-"
 FIELD_OF_REQUEST = re.compile(r"(?:jobs\[(?P<job>\d+)\]\.)?(?P<field>[a-z_]+(?:\[[\d*]+\])?(?:\.[a-z_]+)*)(?:: |$)")
 """The path that leads an error; it names the job where the request holds several."""
-_FOREIGN = re.compile(r"^#SBATCH|\barena\s+submit\b|\bgcloud\b|\bPyTorchJob\b|worker_?[pP]ool_?[sS]pecs", re.MULTILINE)
+_FOREIGN = re.compile(r"\A#!|\barena\s+submit\b|\bgcloud\b|\bPyTorchJob\b|worker_?[pP]ool_?[sS]pecs", re.MULTILINE)
 """A cheap look; `formats.foreign.exchange` looks closely."""
 
 
@@ -57,12 +64,24 @@ async def run(call: Call) -> int:
         ids = await call.backend.submit(specs) if specs else []
     except RequestRefused as no:
         raise RequestRefused(placed(no.refusal, places)) from no
-    for spec, job in zip(specs, ids, strict=True):
+    for spec, job, place in zip(specs, ids, places, strict=True):
         call.streams.line(f"submitted {safe(spec.name)} as {job}")
+        if spec.script is not None:
+            call.streams.say(f"{place}: output goes to {safe(output_of(spec, job, _user()))}")
     for source, text in scripts:
         submitted = await call.backend.direct(SubmitScript(text, _script_options(call)))
         call.streams.line(f"submitted {safe(source)} as {submitted}")
     return ExitCode.OK
+
+
+def _user() -> str:
+    """The name that `%u` stands for."""
+    import pwd
+
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return str(os.geteuid())
 
 
 def _script_options(call: Call) -> tuple[str, ...]:
@@ -72,9 +91,12 @@ def _script_options(call: Call) -> tuple[str, ...]:
     return (*hold, *((f"--dependency={conditions}",) if conditions else ()))
 
 
-def read_files(call: Call, scripts: list[tuple[str, str]] | None = None) -> tuple[list[JobSpec], list[str]]:
+def read_files(
+    call: Call, scripts: list[tuple[str, str]] | None = None, *, exports: bool = True
+) -> tuple[list[JobSpec], list[str]]:
     """Every job of every file, and for each the place to name it by. Batch scripts that the cluster takes as they are
-    go into `scripts` instead, with their source. Raises `SpecErrors` with all files' errors."""
+    go into `scripts` instead, with their source. `exports`: batch scripts take over this shell's variables. Raises
+    `SpecErrors` with all files' errors."""
     specs: list[JobSpec] = []
     places: list[str] = []
     errors: list[str] = []
@@ -84,7 +106,8 @@ def read_files(call: Call, scripts: list[tuple[str, str]] | None = None) -> tupl
             if scripts is not None and _is_taken_as_it_is(text, call):
                 scripts.append((source, text))
                 continue
-            found = call.services.read_jobs(*_as_job_file(source, text, folder, call))
+            as_job_file = _as_job_file(source, text, folder, call, exports=exports)
+            found = _given_arguments(call.services.read_jobs(*as_job_file), call)
         except SpecErrors as wrong:
             errors += wrong.errors
         else:
@@ -96,25 +119,43 @@ def read_files(call: Call, scripts: list[tuple[str, str]] | None = None) -> tupl
 
 
 def _is_taken_as_it_is(text: str, call: Call) -> bool:
-    if "#SBATCH" not in text:
-        return False
-    from cockpit.formats.foreign.sbatch import is_sbatch
-
-    return is_sbatch(text) and call.backend.takes_scripts
+    return text.startswith("#!") and call.backend.takes_scripts
 
 
-def _as_job_file(source: str, text: str, folder: str, call: Call) -> tuple[str, str, str]:
+def _as_job_file(source: str, text: str, folder: str, call: Call, *, exports: bool) -> tuple[str, str, str]:
     """What another system wrote, taken over; whatever of it means nothing here is told."""
     if not _FOREIGN.search(text):
         return source, text, folder
-    from cockpit.formats.foreign.exchange import taken_over
+    from cockpit.formats.foreign.exchange import Form, taken_over
 
-    found = taken_over(source, text, lambda name: Path(folder, name).read_text())
+    found = taken_over(source, text, lambda name: Path(folder, name).read_text(), _submission(call, exports=exports))
     if found is None:
         return source, text, folder
     for note in found.notes:
         call.streams.say(f"{source}: {note}")
-    return f"{source} as a job", found.text, folder
+    begins = str(Path.cwd()) if found.form is Form.SBATCH else folder  # as under sbatch, wherever the script lies
+    return f"{source} as a job", found.text, begins
+
+
+def _submission(call: Call, *, exports: bool) -> Submission:
+    from cockpit.formats.foreign.submission import Submission
+    from cockpit.headless.localzone import local_zone
+
+    now = datetime.fromtimestamp(call.streams.now() / 1000, call.streams.zone or local_zone())
+    return Submission(now=now, variables=dict(os.environ) if exports else None)
+
+
+def _given_arguments(specs: list[JobSpec], call: Call) -> list[JobSpec]:
+    """With the words that stand behind `--`, which are for batch scripts. Raises `UsageError` where there is none."""
+    words = call.args.command_words
+    if not words:
+        return specs
+    if any(spec.script is None for spec in specs):
+        raise UsageError(
+            "only a batch script takes words behind --; write the arguments of a job file into its command"
+        )
+    replace = msgspec.structs.replace
+    return [replace(each, script=replace(each.script, arguments=words)) for each in specs if each.script is not None]
 
 
 def placed(refusal: Refusal, places: Sequence[str]) -> Refusal:
@@ -156,5 +197,6 @@ SUBMIT = Verb(
         "cockpit submit --hold sweep.jsonl",
         "cockpit submit --dependency afterok:4711_3 next.yaml",
         "generate-jobs | cockpit submit -",
+        "cockpit submit train.sbatch -- --lr 0.1",
     ),
 )

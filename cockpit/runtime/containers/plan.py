@@ -3,24 +3,37 @@
 from __future__ import annotations
 
 import hashlib
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from cockpit.launch.batchscript import LIBRARY, TOOLS, ScriptFiles
 from cockpit.launch.network import GATEWAY, PREFIX
 from cockpit.launch.plain import needs_container
 from cockpit.launch.pools import replica_spec
 from cockpit.launch.workspace import shown
 from cockpit.model.ids import ReplicaId
 from cockpit.model.image import ImageKind, image_of
-from cockpit.model.spec import HomeAccess, Hooks
+from cockpit.model.spec import HomeAccess, Hooks, Mode
+from cockpit.runtime.containers import slurmtools
 from cockpit.runtime.containers.networks import folder_of
 
 if TYPE_CHECKING:
     from cockpit.engine.effects import StartReplica
     from cockpit.launch.plan import LaunchPlan
     from cockpit.model.spec import JobSpec
+
+
+_PROGRAMS = ("srun", "scontrol")
+_PROGRAM = """#!/usr/bin/env python3
+import os, sys
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(__file__))), "lib"))
+sys.dont_write_bytecode = True
+from cockpit.runtime.containers.slurmtools.{name} import main
+sys.exit(main(sys.argv[1:]))
+"""
 
 
 class Mount(msgspec.Struct, frozen=True):
@@ -77,6 +90,8 @@ class ContainerPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Ports of its own `localhost` that are another replica's, and that one's address."""
     files: dict[str, str] = {}
     """Text that it is given, by path in it."""
+    script_files: ScriptFiles | None = None
+    """Of a batch script: files of the machine that are its standard streams, see `shim.scriptfiles`."""
     card_limits: str = ""
     """Said behind how its other limits are enforced."""
     cards: tuple[str, ...] = ()
@@ -152,7 +167,8 @@ def container_plan(
         address=launch.hosts.get(launch.hostname, ""),
         hosts=launch.hosts,
         relays=launch.relays,
-        files=launch.files,
+        files={**launch.files, **(_slurm_tools() if spec.mode is Mode.SLURM else {})},
+        script_files=launch.script_files,
         card_limits=launch.card_limits,
         cards=launch.measured_cards,
         cpus=effect.allocation.cpus,
@@ -167,6 +183,17 @@ def container_plan(
         stdout=str(log_file(state, replica, "stdout")),
         stderr=str(log_file(state, replica, "stderr")),
     )
+
+
+@cache
+def _slurm_tools() -> dict[str, str]:
+    """The programs that stand beside a batch script, by their paths in the container."""
+    folder = Path(slurmtools.__file__).parent
+    package = f"{LIBRARY}/{'/'.join(slurmtools.__name__.split('.'))}"
+    parents = slurmtools.__name__.split(".")[:-1]
+    found = {f"{LIBRARY}/{'/'.join(parents[: number + 1])}/__init__.py": "" for number in range(len(parents))}
+    found |= {f"{package}/{path.name}": path.read_text() for path in sorted(folder.glob("*.py"))}
+    return found | {f"{TOOLS}/{name}": _PROGRAM.format(name=name) for name in _PROGRAMS}
 
 
 def cgroup_name(state: Path, replica: ReplicaId) -> str:

@@ -150,9 +150,11 @@ def test_a_batch_script() -> None:
     assert shlex.split(spec.command)[:2] == ["bash", "-c"]
     assert "srun python train.py --lr 0.1" in spec.command
     assert [each.target for each in spec.dependencies] == ["11", "12"]
-    assert spec.output == "/home/ann/logs"
+    assert spec.output == "/home/ann"
     assert spec.account is None
-    assert notes == ["#SBATCH", "--output", "--mail-type"]
+    assert notes == ["#SBATCH", "--mail-type"]
+    assert spec.script is not None
+    assert (spec.script.text, spec.script.output, spec.script.work_dir) == (SCRIPT, "logs/%x-%j.out", "/home/ann")
     assert (spec.mode, spec.env["SLURM_NTASKS_PER_NODE"]) == (Mode.SLURM, "4")
 
 
@@ -199,11 +201,11 @@ def test_a_script_of_one_command_is_that_command(body: str, command: str) -> Non
 
 
 @pytest.mark.req("LA-70")
-def test_a_script_for_several_nodes_begins_on_the_first_and_one_for_one_node_has_no_srun() -> None:
+def test_a_script_begins_on_the_first_node_and_finds_srun_on_one_node_too() -> None:
     script = "#!/bin/bash\n#SBATCH -J x -N 2\nmodule load mpi\nsrun ./a.out\n"
-    assert (taken(script)[0].mode, taken(script)[1]) == (Mode.SLURM, ["output"])
+    assert (taken(script)[0].mode, taken(script)[1]) == (Mode.SLURM, [])
     alone, notes = taken(script.replace("-N 2", ""))
-    assert (alone.mode, notes) == (None, ["srun", "output"])
+    assert (alone.mode, notes) == (Mode.SLURM, [])
 
 
 @pytest.mark.req("LA-70")
@@ -212,7 +214,7 @@ def test_a_script_for_several_nodes_begins_on_the_first_and_one_for_one_node_has
     [
         ("--tasks-per-node=4 --cpus-per-t=1", 4, None),
         ("--ntasks-per-n 4", 4, None),
-        ("--nodes=1 --constrain=a100", 1, "--constraint"),
+        ("--nodes=1 --constrain=a100", 1, "--constraint=a100"),
         ("--cpus=3", 1, "--cpus"),
         ("--gres=shard:2,gpu:1", 1, "--gres=shard"),
         ("-n 2\n#SBATCH hetjob\n#SBATCH -n 16", 2, "#SBATCH hetjob"),
@@ -221,12 +223,7 @@ def test_a_script_for_several_nodes_begins_on_the_first_and_one_for_one_node_has
 def test_options_are_called_as_sbatch_calls_them_and_none_is_dropped(lines: str, cpus: int, note: str | None) -> None:
     spec, notes = taken(f"#!/bin/bash\n#SBATCH -J x {lines}\npython t.py\n")
     assert spec.specs[0].cpus == cpus
-    assert notes == [*([note] if note else []), "output"]
-
-
-@pytest.mark.req("LA-70")
-def test_srun_on_one_node_is_told_since_it_is_not_here() -> None:
-    assert "srun" in taken("#!/bin/bash\n#SBATCH -J x\nsrun python t.py\n")[1]
+    assert notes == [*([note] if note else [])]
 
 
 @pytest.mark.req("LA-70")
@@ -324,7 +321,7 @@ def test_a_script_without_a_name_is_called_like_its_file() -> None:
     assert named is not None
     assert unnamed is not None
     assert '"name":"train.sh"' in named.text
-    assert unnamed.notes[0].startswith("name: nothing gives one")
+    assert '"name":"sbatch"' in unnamed.text
 
 
 QOS, WATCHED = "alibabacloud.com/compute-qos", "job-supervisor.kube-ai.io/managed-by-job-supervisor"

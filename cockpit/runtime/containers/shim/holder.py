@@ -61,6 +61,7 @@ class Holder:
         while True:
             self._take(self._wait())
             self._reap()
+            self._copy_output()
             self._tell()
 
     def _wait(self) -> signal.struct_siginfo | None:
@@ -68,6 +69,8 @@ class Holder:
             return signal.sigtimedwait(self.SIGNALS, _RETRY_SECONDS)
         if self._is_after and not self._killed:
             return signal.sigtimedwait(self.SIGNALS, max(0.0, self._after_until - time.monotonic()))
+        if self._programs is not None and self._programs.mirrors and self._running is not None:
+            return signal.sigtimedwait(self.SIGNALS, self._programs.mirrors.seconds)
         return signal.sigwaitinfo(self.SIGNALS)
 
     def _take(self, received: signal.struct_siginfo | None) -> None:
@@ -154,9 +157,16 @@ class Holder:
         either they see that it is gone, or they are killed here."""
         self._attempt.forget("running")
         self._kill_everything()
+        if self._programs is not None:
+            self._programs.mirrors.step()
         ended_at = time.time_ns() // 1_000_000  # noqa: TID251 - outlives the engine and its clock
         self._untold = {**self._how, "ended_at": ended_at, **_used()}
         self._tell()
+
+    def _copy_output(self) -> None:
+        """Of a batch script that runs: what it wrote into its own files goes into the logs."""
+        if self._programs is not None and self._running is not None:
+            self._programs.mirrors.step()
 
     def _kill_everything(self) -> None:
         """Returns when none of them lives. One that the kernel cannot end yet keeps its devices: wait for it."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import os
 
-from cockpit.runtime.containers.shim import program
+from cockpit.runtime.containers.shim import program, scriptfiles
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,6 +24,8 @@ class Programs:
         self._limits = limits
         self._seen = seen
         self._hooks = plan.get("hooks") or {}
+        self.mirrors = scriptfiles.Mirrors()
+        """Copies of a batch script's own files into the logs."""
 
     @property
     def first(self) -> str:
@@ -36,7 +38,7 @@ class Programs:
 
     def start(self, which: str, told: dict[str, str] | None = None) -> program.Start:
         """`told`: further variables. Raises OSError or `program.StartError`."""
-        streams = [os.open("/dev/null", os.O_RDONLY), *(self._log(name) for name in ("stdout", "stderr"))]
+        streams = self._streams(which)
 
         def choose() -> list[str]:
             for number, fd in enumerate(streams):
@@ -50,6 +52,11 @@ class Programs:
         finally:
             for fd in streams:
                 os.close(fd)
+
+    def _streams(self, which: str) -> list[int]:
+        if which == COMMAND and self._plan.get("script_files"):
+            return scriptfiles.opened(self._plan, self._log, self.mirrors)
+        return [os.open("/dev/null", os.O_RDONLY), *(self._log(name) for name in ("stdout", "stderr"))]
 
     def complain(self, sentence: str) -> None:
         """Into the job's own log of errors, for whoever reads it."""
