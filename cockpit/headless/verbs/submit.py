@@ -17,6 +17,7 @@ from cockpit.headless.absent import absent
 from cockpit.headless.arguments import UsageError, Verb, conditions
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.services import Call
+from cockpit.headless.surroundings import own_name
 from cockpit.launch.batchscript import output_of
 from cockpit.launch.checks import warnings
 from cockpit.model.directives import SubmitScript
@@ -67,21 +68,11 @@ async def run(call: Call) -> int:
     for spec, job, place in zip(specs, ids, places, strict=True):
         call.streams.line(f"submitted {safe(spec.name)} as {job}")
         if spec.script is not None:
-            call.streams.say(f"{place}: output goes to {safe(output_of(spec, job, _user()))}")
+            call.streams.say(f"{place}: output goes to {safe(output_of(spec, int(job), own_name()))}")
     for source, text in scripts:
         submitted = await call.backend.direct(SubmitScript(text, _script_options(call)))
         call.streams.line(f"submitted {safe(source)} as {submitted}")
     return ExitCode.OK
-
-
-def _user() -> str:
-    """The name that `%u` stands for."""
-    import pwd
-
-    try:
-        return pwd.getpwuid(os.geteuid()).pw_name
-    except KeyError:
-        return str(os.geteuid())
 
 
 def _script_options(call: Call) -> tuple[str, ...]:
