@@ -17,6 +17,17 @@ class OpenMode(StrEnum):
     APPEND = "append"
 
 
+class EarlySignal(msgspec.Struct, frozen=True, kw_only=True):
+    """A signal that a script gets before its time limit ends it."""
+
+    name: str
+    """Without SIG."""
+    seconds: int = 60
+    """So long before the end."""
+    shell: bool = False
+    """For the script's own process alone; else for the tasks of its steps."""
+
+
 class BatchScript(msgspec.Struct, frozen=True, kw_only=True):
     """One batch script. Folders are absolute paths; file names are patterns as for sbatch, relative to `work_dir`."""
 
@@ -37,6 +48,7 @@ class BatchScript(msgspec.Struct, frozen=True, kw_only=True):
     input: str = ""
     """Pattern of the file that is standard input; empty: nothing is read."""
     open_mode: OpenMode = OpenMode.TRUNCATE
+    early_signal: EarlySignal | None = None
 
     @property
     def submitted_from(self) -> str:

@@ -310,3 +310,29 @@ def test_a_job_that_is_stopped_is_told_by_its_trap(lab: CockpitUser) -> None:
     lab.ok("cancel", job)
     lab.wait(job, SECONDS)
     assert [line for line in output(lab, "out.txt") if line != "Terminated"] == ["up", "saved"]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "said"),
+    [
+        ("B:USR1@57", ["shell saved", "after"]),
+        ("USR1@57", ["task saved", "after"]),
+        ("B:10@57", ["shell saved", "after"]),
+    ],
+)
+def test_a_script_gets_its_signal_before_its_time_limit(lab: CockpitUser, wanted: str, said: list[str]) -> None:
+    script = f"""#!/bin/bash
+#SBATCH --signal={wanted} --time=00:01:00 --mem=200M -o out.txt -e /dev/null
+trap 'echo shell saved; touch done' USR1
+srun bash -c 'trap "echo task saved; touch done" USR1; until [ -e done ]; do sleep 0.1; done' &
+until [ -e done ]; do wait; done
+wait; echo after
+"""
+    job = ran(lab, script)
+    assert output(lab, "out.txt") == said
+    assert "gets its signal before the time limit" in lab.ok("job", job)
+
+
+def test_a_signal_that_there_is_not_is_refused(lab: CockpitUser) -> None:
+    lab.write("job.sh", "#!/bin/bash\n#SBATCH --signal=B:NONE@60\ntrue\n")
+    assert b"--signal=B:NONE@60 is no signal; write --signal=B:USR1@60" in lab.run("submit", "job.sh").stderr

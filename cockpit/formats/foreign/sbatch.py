@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import shlex
+import signal
 from collections.abc import Callable, Mapping
 from pathlib import PurePosixPath
 from typing import Any, Final
@@ -15,6 +16,7 @@ from cockpit.formats.foreign.draft import Draft, runnable
 from cockpit.formats.foreign.sbatch_options import directives
 from cockpit.formats.foreign.submission import UNKNOWN, Submission
 from cockpit.formats.slurm.begin import begin_moment
+from cockpit.model.rules.batchscript import SIGNAL_PATTERN
 from cockpit.model.rules.bounds import VARIABLE_PATTERN
 from cockpit.model.spec import HomeAccess, JobSpec, Mode
 from cockpit.model.text import is_visible
@@ -23,6 +25,7 @@ _SHELLS: Final = frozenset({"bash", "sh", "dash", "zsh", "ksh"})
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_./+-]+")
 _FEATURE: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?(?:=[A-Za-z0-9._-]*)?")
 _WITH_ZONE: Final = re.compile(r"(?:Z|[+-]\d\d:\d\d)$")
+_SIGNAL: Final = re.compile(r"(?:(?P<to>[RBrb]{1,2}):)?(?P<name>[A-Za-z0-9]+)(?:@(?P<seconds>\d{1,5}))?")
 _VARIABLE: Final = re.compile(VARIABLE_PATTERN)
 _OF_SESSION: Final = frozenset(
     [
@@ -209,6 +212,28 @@ def _container_image(value: str, draft: Draft) -> None:
     draft.values["image"] = name.replace("#", "/", 1)
 
 
+def _early_signal(value: str, draft: Draft) -> None:
+    """`[{R|B}:]SIGNAL[@SECONDS]`."""
+    found = _SIGNAL.fullmatch(value)
+    name = _signal_name(found["name"]) if found is not None else ""
+    if found is None or not name:
+        raise ValueError(f"--signal={value} is no signal; write --signal=B:USR1@60")
+    early: dict[str, object] = {"name": name, "seconds": int(found["seconds"] or 60)}
+    if "B" in (found["to"] or "").upper():
+        early["shell"] = True
+    draft.values["script"]["early_signal"] = early
+
+
+def _signal_name(given: str) -> str:
+    """Empty: there is none of that name or number."""
+    try:
+        found = signal.Signals(int(given)).name if given.isdigit() else given.upper()
+    except ValueError:
+        return ""
+    name = found.removeprefix("SIG")
+    return name if re.fullmatch(SIGNAL_PATTERN, name) else ""
+
+
 def _requeue(value: str, draft: Draft) -> None:
     del value
     draft.lacks(
@@ -255,6 +280,7 @@ _TAKERS: Final[Mapping[str, Callable[[str, Draft], None]]] = {
     "constraint": _constraint,
     "container-image": _container_image,
     "requeue": _requeue,
+    "signal": _early_signal,
 }
 _OF_SCRIPT: Final = frozenset({"output", "error", "input", "open-mode", "chdir", "export"})
 """What is read elsewhere: of the script's files, folders and variables."""
@@ -441,6 +467,8 @@ def write_sbatch(values: Mapping[str, Any]) -> str:
 def _script_options(script: Mapping[str, Any]) -> dict[str, object]:
     given = {"chdir": script.get("work_dir"), "open-mode": script.get("open_mode")}
     given |= {name: script.get(name) for name in ("output", "error", "input")}
+    if early := script.get("early_signal"):
+        given["signal"] = f"{'B:' if early.get('shell') else ''}{early['name']}@{early.get('seconds', 60)}"
     return {name: value for name, value in given.items() if value is not None}
 
 

@@ -2,12 +2,36 @@
 
 from __future__ import annotations
 
-from cockpit.formats.kinds import Choice, ListOf, Path, Text
+from cockpit.formats.kinds import Choice, Flag, ListOf, Path, Text, Whole
 from cockpit.formats.tables import Field, Table
-from cockpit.model.batchscript import BatchScript, OpenMode
-from cockpit.model.rules.batchscript import MOST_ARGUMENTS
+from cockpit.model.batchscript import BatchScript, EarlySignal, OpenMode
+from cockpit.model.rules.batchscript import MOST_ARGUMENTS, SIGNAL_PATTERN, SIGNAL_SECONDS
 from cockpit.model.rules.text import COMMAND_BYTES, PATH_BYTES
 
+EARLY_SIGNAL = Table(
+    EarlySignal,
+    [
+        Field(
+            name="name",
+            attribute="name",
+            kind=Text(pattern=SIGNAL_PATTERN),
+            required=True,
+            about="Give the signal's name without SIG: USR1.",
+        ),
+        Field(
+            name="seconds",
+            attribute="seconds",
+            kind=Whole(SIGNAL_SECONDS),
+            about="So many seconds before the time limit.",
+        ),
+        Field(
+            name="shell",
+            attribute="shell",
+            kind=Flag(),
+            about="For the script's own process alone; else for the tasks of srun.",
+        ),
+    ],
+)
 BATCH_SCRIPT = Table(
     BatchScript,
     [
@@ -61,6 +85,12 @@ BATCH_SCRIPT = Table(
             attribute="open_mode",
             kind=Choice(OpenMode),
             about="Whether files that are there already are emptied (truncate) or written on (append).",
+        ),
+        Field(
+            name="early_signal",
+            attribute="early_signal",
+            kind=EARLY_SIGNAL,
+            about="A signal before the time limit ends it.",
         ),
     ],
 )

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
+from cockpit.model.rules.bounds import Bounds
 from cockpit.model.rules.text import COMMAND_BYTES, PATH_BYTES, count_error, path_error, text_error, utf8_size
 from cockpit.model.spec import HomeAccess, JobKind, Mode
+from cockpit.model.text import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -14,6 +17,10 @@ if TYPE_CHECKING:
     from cockpit.model.spec import JobSpec
 
 MOST_ARGUMENTS = 4096
+SIGNAL_SECONDS = Bounds(0, 65_535, " s")
+"""As sbatch's."""
+SIGNAL_PATTERN = r"^(?:HUP|INT|QUIT|ABRT|KILL|USR1|USR2|ALRM|TERM|CONT|STOP|TSTP|TTIN|TTOU|URG|WINCH)$"
+"""Those that a program may be told something by."""
 
 
 def script_checks(script: BatchScript) -> Iterator[tuple[str, str | None]]:
@@ -26,6 +33,10 @@ def script_checks(script: BatchScript) -> Iterator[tuple[str, str | None]]:
     for field, path in (("submit_dir", script.submit_dir), ("file", script.file)):
         if path:
             yield f"script.{field}", path_error(path)
+    if (early := script.early_signal) is not None:
+        known = re.fullmatch(SIGNAL_PATTERN, early.name)
+        yield "script.early_signal.name", None if known else f"{visible(early.name)} is no name of a signal; write USR1"
+        yield "script.early_signal.seconds", SIGNAL_SECONDS.error(early.seconds)
     for name in ("output", "error", "input"):
         yield f"script.{name}", text_error(getattr(script, name), PATH_BYTES, least=0)
 

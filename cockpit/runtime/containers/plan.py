@@ -14,6 +14,7 @@ from cockpit.launch.network import GATEWAY, PREFIX
 from cockpit.launch.plain import needs_container
 from cockpit.launch.pools import replica_spec
 from cockpit.launch.workspace import shown
+from cockpit.model.batchscript import EarlySignal
 from cockpit.model.ids import ReplicaId
 from cockpit.model.image import ImageKind, image_of
 from cockpit.model.spec import HomeAccess, Hooks, Mode
@@ -92,6 +93,8 @@ class ContainerPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Text that it is given, by path in it."""
     script_files: ScriptFiles | None = None
     """Of a batch script: files of the machine that are its standard streams, see `shim.scriptfiles`."""
+    early_signal: EarlySignal | None = None
+    """That a batch script gets before its time limit."""
     card_limits: str = ""
     """Said behind how its other limits are enforced."""
     cards: tuple[str, ...] = ()
@@ -169,6 +172,7 @@ def container_plan(
         relays=launch.relays,
         files={**launch.files, **(_slurm_tools() if spec.mode is Mode.SLURM else {})},
         script_files=launch.script_files,
+        early_signal=spec.script.early_signal if spec.script is not None else None,
         card_limits=launch.card_limits,
         cards=launch.measured_cards,
         cpus=effect.allocation.cpus,

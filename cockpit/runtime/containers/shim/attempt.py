@@ -79,6 +79,7 @@ if TYPE_CHECKING:
         relays: dict[str, str]
         files: dict[str, str]
         script_files: ScriptFilesDict | None
+        early_signal: dict[str, Any] | None
         card_limits: str
         cards: list[str]
         cpus: int

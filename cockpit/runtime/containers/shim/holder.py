@@ -26,6 +26,8 @@ TERMINATE = signal.SIGRTMIN + 1
 """From the engine: ask the command to end."""
 KILL = signal.SIGRTMIN + 2
 """From the engine: kill everything in the container, now."""
+EARLY = signal.SIGRTMIN + 4
+"""From the engine: give the batch script the signal that it wants before its time limit."""
 LEAVE = signal.SIGRTMIN + 3
 """From the engine: kill everything and end, the container is no longer kept.
 
@@ -38,7 +40,7 @@ _KIB_PER_MIB = 1024
 class Holder:
     """`running` is the pid of the first of the programs; None for both where the last had ended before this holder."""
 
-    SIGNALS = frozenset({signal.SIGCHLD, TERMINATE, KILL, LEAVE})
+    SIGNALS = frozenset({signal.SIGCHLD, TERMINATE, KILL, EARLY, LEAVE})
     """Blocked since before the holder was forked, so that none is missed."""
 
     def __init__(
@@ -83,6 +85,10 @@ class Holder:
         if received.si_signo == LEAVE:
             self._inmates.leave()
             os._exit(0)
+        if received.si_signo == EARLY:
+            if self._programs is not None and self._running is not None and self._which == COMMAND:
+                self._programs.send_early_signal(self._running)
+            return
         self._asked_to_end = True
         if received.si_signo == KILL:
             self._kill()

@@ -4,7 +4,9 @@ after it. All of them write into the job's logs and have its rights, folders and
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 
 from cockpit.runtime.containers.shim import program, scriptfiles
 
@@ -58,6 +60,17 @@ class Programs:
             return scriptfiles.opened(self._plan, self._log, self.mirrors)
         return [os.open("/dev/null", os.O_RDONLY), *(self._log(name) for name in ("stdout", "stderr"))]
 
+    def send_early_signal(self, command: int) -> None:
+        """Before the time limit ends a batch script: to its own process, or to its steps, which hand it on to their
+        tasks. `command`: the pid of the script."""
+        early = self._plan.get("early_signal")
+        if early is None:
+            return
+        number = getattr(signal, f"SIG{early['name']}")
+        for pid in [command] if early["shell"] else _steps_of(command):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+
     def complain(self, sentence: str) -> None:
         """Into the job's own log of errors, for whoever reads it."""
         fd = self._log("stderr")
@@ -80,3 +93,19 @@ class Programs:
         if not self._plan["rootless"]:
             os.fchown(fd, self._plan["uid"], self._plan["gid"])
         return fd
+
+
+def _steps_of(command: int) -> list[int]:
+    """The `srun` processes of a batch script, which stay in its session."""
+    return [pid for name in os.listdir("/proc") if name.isdigit() and _is_step(pid := int(name), command)]
+
+
+def _is_step(pid: int, command: int) -> bool:
+    try:
+        if os.getsid(pid) != command:
+            return False
+        with open(f"/proc/{pid}/cmdline", "rb") as stream:
+            words = stream.read().split(b"\0")
+    except OSError:
+        return False
+    return any(os.path.basename(word) == b"srun" for word in words[:3]) and pid != command
