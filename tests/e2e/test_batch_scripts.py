@@ -336,3 +336,14 @@ wait; echo after
 def test_a_signal_that_there_is_not_is_refused(lab: CockpitUser) -> None:
     lab.write("job.sh", "#!/bin/bash\n#SBATCH --signal=B:NONE@60\ntrue\n")
     assert b"--signal=B:NONE@60 is no signal; write --signal=B:USR1@60" in lab.run("submit", "job.sh").stderr
+
+
+def test_the_same_script_may_be_submitted_again_while_its_job_lives(lab: CockpitUser) -> None:
+    lab.write("job.sh", "#!/bin/bash\n#SBATCH -J same --mem=200M\necho $SLURM_JOB_ID\n")
+    first = lab.ok("submit", "--hold", "job.sh").split()[-1]
+    done = lab.run("submit", "job.sh", "job.sh")
+    second, third = (line.split()[-1] for line in done.stdout.decode().splitlines())
+    assert b"a job called same is there already" in done.stderr
+    assert len({first, second, third}) == 3
+    assert (lab.wait(second, SECONDS), lab.wait(third, SECONDS)) == (0, 0)
+    assert output(lab, f"slurm-{second}.out") == [second]

@@ -21,6 +21,7 @@ from cockpit.headless.surroundings import own_name
 from cockpit.launch.batchscript import output_of
 from cockpit.launch.checks import warnings
 from cockpit.model.directives import SubmitScript
+from cockpit.model.names import free_name
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.spec import JobSpec
 from cockpit.present.safe import safe
@@ -28,6 +29,7 @@ from cockpit.present.units import counted
 
 if TYPE_CHECKING:
     from cockpit.formats.foreign.submission import Submission
+    from cockpit.model.ids import JobId
 
 STDIN = "-"
 FIELD_OF_REQUEST = re.compile(r"(?:jobs\[(?P<job>\d+)\]\.)?(?P<field>[a-z_]+(?:\[[\d*]+\])?(?:\.[a-z_]+)*)(?:: |$)")
@@ -61,10 +63,7 @@ async def run(call: Call) -> int:
         for warning in (*warnings(spec), *(absent(spec) if call.backend.reads_this_disk else ())):
             call.streams.say(f"{place}: {safe(warning)}")
     call.streams.hint(f"submitting {counted(len(specs) + len(scripts), 'job')} …")
-    try:
-        ids = await call.backend.submit(specs) if specs else []
-    except RequestRefused as no:
-        raise RequestRefused(placed(no.refusal, places)) from no
+    specs, ids = await _submitted(call, specs, places) if specs else (specs, [])
     for spec, job, place in zip(specs, ids, places, strict=True):
         call.streams.line(f"submitted {safe(spec.name)} as {job}")
         if spec.script is not None:
@@ -73,6 +72,40 @@ async def run(call: Call) -> int:
         submitted = await call.backend.direct(SubmitScript(text, _script_options(call)))
         call.streams.line(f"submitted {safe(source)} as {submitted}")
     return ExitCode.OK
+
+
+async def _submitted(call: Call, specs: list[JobSpec], places: Sequence[str]) -> tuple[list[JobSpec], list[JobId]]:
+    """The jobs as they were accepted, and their ids. Under sbatch a script may be submitted again while its job lives:
+    where that is what is wrong, it gets a free name."""
+    try:
+        return specs, await call.backend.submit(specs)
+    except RequestRefused as no:
+        again = await _named_freely(call, specs) if no.refusal.kind is RefusalKind.INVALID else specs
+        if again == specs:
+            raise RequestRefused(placed(no.refusal, places)) from no
+    try:
+        ids = await call.backend.submit(again)
+    except RequestRefused as no:
+        raise RequestRefused(placed(no.refusal, places)) from no
+    for before, after, place in zip(specs, again, places, strict=True):
+        if before.name != after.name:
+            call.streams.say(
+                f"{place}: a job called {safe(before.name)} is there already; this one is {safe(after.name)}"
+            )
+    return again, ids
+
+
+async def _named_freely(call: Call, specs: Sequence[JobSpec]) -> list[JobSpec]:
+    """Batch scripts whose names are taken under others."""
+    if all(spec.script is None for spec in specs):
+        return list(specs)
+    taken = {row.name for row in await call.backend.jobs()}
+    found = []
+    for spec in specs:
+        name = free_name(spec.name, taken) if spec.script is not None else spec.name
+        found.append(msgspec.structs.replace(spec, name=name))
+        taken.add(name)
+    return found
 
 
 def _script_options(call: Call) -> tuple[str, ...]:
