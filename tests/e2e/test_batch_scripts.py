@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import yaml
 
 from tests.e2e.cockpit_user import CockpitUser, eventually
+from tests.runtime.containers.roots import make_root
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -336,6 +338,42 @@ wait; echo after
 def test_a_signal_that_there_is_not_is_refused(lab: CockpitUser) -> None:
     lab.write("job.sh", "#!/bin/bash\n#SBATCH --signal=B:NONE@60\ntrue\n")
     assert b"--signal=B:NONE@60 is no signal; write --signal=B:USR1@60" in lab.run("submit", "job.sh").stderr
+
+
+def test_the_page_of_a_job_names_the_files_of_its_script(lab: CockpitUser) -> None:
+    job = submitted(lab, "#!/bin/bash\n#SBATCH -o %x.out -e %j.err --mem=200M\ntrue\n")
+    page = lab.ok("job", job)
+    assert [word for word in (f"{lab.work}/job.sh.out", f"{lab.work}/{job}.err") if word not in page] == []
+
+
+def test_a_script_runs_in_an_image_where_its_folder_is_too(lab: CockpitUser) -> None:
+    make_root(lab.folder / "root")
+    lab.write("data.txt", "mine\n")
+    script = (
+        "#!/bin/sh\n#SBATCH -o out.txt --mem=200M\npwd; cat data.txt /etc/release; echo $SLURM_NTASKS_PER_NODE > made\n"
+    )
+    (lab.work / "job.sh").write_text(script)
+    spec = yaml.safe_load(lab.ok("convert", "job.sh", "--to", "yaml"))
+    lab.write("job.yaml", yaml.safe_dump({**spec, "image": f"dir:{lab.folder / 'root'}"}))
+    job = lab.ok("submit", "job.yaml").split()[-1]
+    assert lab.wait(job, SECONDS) == 0, lab.ok("job", job)
+    assert output(lab, "out.txt") == [str(lab.work), "mine", "a root of its own"]
+    assert (lab.work / "made").exists()
+
+
+def test_a_failed_script_keeps_its_container_with_its_folder(lab: CockpitUser) -> None:
+    spec_of = yaml.safe_load
+    lab.write("job.sh", "#!/bin/bash\n#SBATCH -o out.txt --mem=200M\necho before; exit 3\n")
+    spec = spec_of(lab.ok("convert", "job.sh", "--to", "yaml"))
+    lab.write("job.yaml", yaml.safe_dump({**spec, "terminal": True}))
+    job = lab.ok("submit", "job.yaml").split()[-1]
+    assert lab.wait(job, SECONDS) == 3
+    assert lab.ok("shell", job, "--", "sh", "-c", "pwd; cat out.txt; which srun").splitlines() == [
+        str(lab.work),
+        "before",
+        "/run/cockpit-slurm/bin/srun",
+    ]
+    lab.ok("holds", "end", job, "--yes")
 
 
 def test_the_same_script_may_be_submitted_again_while_its_job_lives(lab: CockpitUser) -> None:
