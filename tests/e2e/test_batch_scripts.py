@@ -376,6 +376,19 @@ def test_a_failed_script_keeps_its_container_with_its_folder(lab: CockpitUser) -
     lab.ok("holds", "end", job, "--yes")
 
 
+def test_a_command_is_wrapped_into_a_script(lab: CockpitUser) -> None:
+    job = lab.ok("submit", "--wrap", "echo one; hostname | cut -c1-4; echo $0").split()[-1]
+    assert lab.wait(job, SECONDS) == 0
+    assert output(lab, f"slurm-{job}.out") == ["one", "wrap", "/run/cockpit-slurm/slurm_script"]
+    assert lab.run("submit").returncode == 64
+
+
+def test_dos_line_breaks_are_refused_as_sbatch_does(lab: CockpitUser) -> None:
+    lab.write("job.sh", "#!/bin/bash\r\n#SBATCH --mem=200M\r\ntrue\r\n")
+    (lab.work / "job.sh").write_bytes(b"#!/bin/bash\r\n#SBATCH --mem=200M\r\ntrue\r\n")
+    assert b"has DOS line breaks" in lab.run("submit", "job.sh").stderr
+
+
 def test_the_same_script_may_be_submitted_again_while_its_job_lives(lab: CockpitUser) -> None:
     lab.write("job.sh", "#!/bin/bash\n#SBATCH -J same --mem=200M\necho $SLURM_JOB_ID\n")
     first = lab.ok("submit", "--hold", "job.sh").split()[-1]

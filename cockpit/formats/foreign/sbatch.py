@@ -17,7 +17,7 @@ from cockpit.formats.foreign.sbatch_options import directives
 from cockpit.formats.foreign.submission import UNKNOWN, Submission
 from cockpit.formats.slurm.begin import begin_moment
 from cockpit.model.rules.batchscript import SIGNAL_PATTERN
-from cockpit.model.rules.bounds import VARIABLE_PATTERN
+from cockpit.model.rules.bounds import RESTARTS, VARIABLE_PATTERN
 from cockpit.model.spec import HomeAccess, JobSpec, Mode
 from cockpit.model.text import is_visible
 
@@ -235,11 +235,9 @@ def _signal_name(given: str) -> str:
 
 
 def _requeue(value: str, draft: Draft) -> None:
+    """Again where its node fails, however often; a job that gives way to another waits again anyway."""
     del value
-    draft.lacks(
-        "--requeue",
-        "a job that gives way to another waits again by itself; to begin again after a failure, add restart",
-    )
+    draft.values["restart"] = {"max_restarts": RESTARTS.high, "lost_only": True}
 
 
 def _nodelist(value: str, draft: Draft) -> None:
@@ -458,6 +456,8 @@ def write_sbatch(values: Mapping[str, Any]) -> str:
     }
     lines = [f"#SBATCH --{name}={shlex.quote(str(value))}" for name, value in options.items() if value is not None]
     lines += [f"#SBATCH --{name}" for name in ("hold", "exclusive") if values.get(name)]
+    if (values.get("restart") or {}).get("lost_only"):
+        lines.append("#SBATCH --requeue")
     if script := values.get("script"):
         first, *rest = script["text"].splitlines()
         return "\n".join([first, *lines, *(line for line in rest if not line.startswith("#SBATCH")), ""])

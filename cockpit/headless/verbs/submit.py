@@ -8,7 +8,7 @@ from argparse import ArgumentParser
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -40,8 +40,12 @@ _FOREIGN = re.compile(r"\A#!|\barena\s+submit\b|\bgcloud\b|\bPyTorchJob\b|worker
 
 def arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "files", nargs="+", metavar="FILE", help="YAML, JSON, or JSON Lines with one job a line; - is stdin"
+        "files",
+        nargs="*",
+        metavar="FILE",
+        help="YAML, JSON, or JSON Lines with one job a line, or a batch script; - is stdin",
     )
+    parser.add_argument("--wrap", metavar="COMMAND", help="a batch script of this one command, as for sbatch")
     parser.add_argument("--hold", action="store_true", help="submit held: queued, but not to start until released")
     parser.add_argument(
         "--dependency",
@@ -53,6 +57,10 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 async def run(call: Call) -> int:
+    if not call.args.files and call.args.wrap is None:
+        raise UsageError(
+            "give the FILE of a job, - for standard input, or --wrap COMMAND\nHow it goes: cockpit submit --help"
+        )
     scripts: list[tuple[str, str]] = []
     specs, places = read_files(call, scripts)
     if call.args.hold:
@@ -124,9 +132,10 @@ def read_files(
     specs: list[JobSpec] = []
     places: list[str] = []
     errors: list[str] = []
-    for file in call.args.files:
+    wrapped = [] if getattr(call.args, "wrap", None) is None else [_wrapped(call.args.wrap)]
+    for file in (*call.args.files, *wrapped):
         try:
-            source, text, folder = read_text(file, call)
+            source, text, folder = file if isinstance(file, Wrapped) else read_text(file, call)
             if scripts is not None and _is_taken_as_it_is(text, call):
                 scripts.append((source, text))
                 continue
@@ -140,6 +149,21 @@ def read_files(
     if errors:
         raise SpecErrors(errors)
     return specs, places
+
+
+class Wrapped(NamedTuple):
+    """A batch script without a file."""
+
+    source: str
+    text: str
+    folder: str
+
+
+def _wrapped(command: str) -> Wrapped:
+    """As sbatch makes it of `--wrap`."""
+    return Wrapped(
+        "wrap", f"#!/bin/sh\n# This script was created by wrapping a command.\n\n{command}\n", str(Path.cwd())
+    )
 
 
 def _is_taken_as_it_is(text: str, call: Call) -> bool:
@@ -222,5 +246,6 @@ SUBMIT = Verb(
         "cockpit submit --dependency afterok:4711_3 next.yaml",
         "generate-jobs | cockpit submit -",
         "cockpit submit train.sbatch -- --lr 0.1",
+        "cockpit submit --wrap 'nvidia-smi; hostname'",
     ),
 )
