@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.e2e.cockpit_user import CockpitUser
 from tests.e2e.people import ANN
 from tests.e2e.system_engine import SystemEngine
 
@@ -109,3 +110,24 @@ def test_a_link_in_the_home_mounts_nothing_elsewhere(engine: SystemEngine) -> No
     assert code != 0 or "etc" in page
     assert not (engine.machine.root / "etc/cockpit-note").exists()
     assert not Path("/etc/cockpit-note").exists()
+
+
+@pytest.fixture
+def ann(folder: Path, everybodys_python: str, people: None) -> Iterator[CockpitUser]:
+    """An ordinary user with an engine of their own."""
+    somebody = CockpitUser(folder, python=everybodys_python, user=ANN)
+    yield somebody
+    somebody.leave()
+
+
+def test_an_ordinary_users_own_engine_runs_scripts_too(ann: CockpitUser) -> None:
+    ann.write("job.sh", "#!/bin/bash -l\n#SBATCH --mem=100M -n 2 -o %x.out\npwd; srun -l id -un | sort; touch made\n")
+    job = ann.ok("submit", "job.sh").split()[-1]
+    assert ann.wait(job) == 0, ann.ok("job", job)
+    said = (ann.work / "job.sh.out").read_text()
+    assert said.splitlines() == [str(ann.work), f"0: {ANN}", f"1: {ANN}"]
+    assert ann.ok("logs", job) == said
+    ann.write("closed.sh", "#!/bin/bash\n#SBATCH --mem=100M -o /etc/cockpit-note\necho x\n")
+    job = ann.ok("submit", "closed.sh").split()[-1]
+    assert ann.wait(job) != 0
+    assert f"/etc/cockpit-note: permission denied for user {ANN}" in ann.ok("job", job)

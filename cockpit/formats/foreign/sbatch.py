@@ -435,6 +435,7 @@ def write_sbatch(values: Mapping[str, Any]) -> str:
     per_node = per_node or (_tasks_per_node(spec.get("cpus", 1), each) if tasks is None else None)
     models = spec.get("card_models", [])
     gres = f"gpu:{models[0]}:{spec['cards']}" if models else f"gpu:{spec['cards']}" if spec.get("cards") else None
+    shell = "ALL" if values.get("script") else "NONE"
     options: dict[str, object] = {
         "job-name": values["name"],
         "chdir": values["output"],
@@ -449,7 +450,7 @@ def write_sbatch(values: Mapping[str, Any]) -> str:
         "partition": ",".join(values.get("partitions", [])) or None,
         "nodelist": ",".join(values.get("node_names", [])) or None,
         "dependency": ",".join(values.get("dependencies", [])) or None,
-        "export": ",".join(["NONE", *(f"{name}={value}" for name, value in env.items())]) if env else None,
+        "export": ",".join([shell, *(f"{name}={value}" for name, value in env.items())]) if env else None,
         **{name: values.get(name) for name in ("account", "array", "qos", "reservation", "deadline", "nice")},
         "begin": values.get("begin_at"),
         **_script_options(values.get("script") or {}),
