@@ -22,7 +22,7 @@ from cockpit.clusters.choosing import (
     system_meant,
 )
 from cockpit.clusters.opening import beside, connect, live, opened, opened_for_commands, running, user_name
-from cockpit.config.clusternames import DEMO
+from cockpit.config.clusternames import DEMO, SYSTEM
 from cockpit.late import Late
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from cockpit.config.site import Site
     from cockpit.headless.play_script import Script
     from cockpit.model.spec import JobSpec
-    from cockpit.model.view import EngineStatus
+    from cockpit.model.view import EngineStatus, HoldRow
     from cockpit.runtime.findings import Finding
     from cockpit.tui.opening import Look, Session
     from cockpit.tui.options import Options
@@ -99,6 +99,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         play=play,
         reach=reach,
         clusters=openable,
+        journal=journal,
         saved=lambda cluster: lambda table: saved_filters(cluster).of(table),
     )
     return run(words, services, streams)
@@ -115,12 +116,13 @@ def _to_open(words: list[str]) -> Options | None:
 
 def _open_the_cockpit(options: Options) -> int:
     from cockpit.errors import CockpitError
+    from cockpit.present.safe import safe_lines
 
     try:
         name = DEMO if options.demo else chosen(str(options.flags.get("cluster") or ""))
         return _open(name, options)
     except CockpitError as error:
-        print(f"cockpit: {error}", file=sys.stderr)  # noqa: T201 - the one place above all faces
+        print(f"cockpit: {safe_lines(str(error))}", file=sys.stderr)  # noqa: T201 - the one place above all faces
         return 1
 
 
@@ -269,6 +271,15 @@ def findings() -> Sequence[Finding]:
     return look(socket=places.socket, state_folder=places.state_folder, env=os.environ, system=system)
 
 
+def journal(cluster: str | None) -> Sequence[Finding]:
+    """What `cockpit doctor --journal` finds in the store of that engine, else of the one that commands talk to."""
+    from cockpit.backends.local.journal_check import journal_findings
+    from cockpit.config.places import system_paths
+
+    system = settled(chosen(cluster)) == SYSTEM
+    return journal_findings(configured(system_paths() if system else own_places()).state_folder)
+
+
 class Engines:
     """`cockpit engine …`: the machine-wide engine where it runs or `--system` asks for it, else this user's own."""
 
@@ -280,9 +291,13 @@ class Engines:
         """Start it unless it runs."""
         return _control(system=system).start()
 
-    def stop(self, *, jobs: bool) -> None:
+    def holds(self) -> list[HoldRow]:
+        """The held containers of the engine that commands talk to; never starts one."""
+        return _control(system=system_meant()).holds()
+
+    def stop(self, *, jobs: bool, holds: bool) -> None:
         """Stop the engine that commands talk to."""
-        _control(system=system_meant()).stop(jobs=jobs)
+        _control(system=system_meant()).stop(jobs=jobs, holds=holds)
 
     def restart(self) -> EngineStatus:
         """Stop and start it; no job ends."""

@@ -4,6 +4,7 @@
     ├── SpecErrors               a job or cluster file is wrong: all errors with their paths
     ├── Unreachable              the engine or cluster does not answer
     │   └── ProtocolMismatch     it answers, in another protocol
+    ├── MayBeAccepted            an act was sent, and whether it was accepted is not known
     ├── RequestRefused           the engine understood and said no (carries the Refusal)
     ├── NotRun                   a person saw the command of an act, and it was not run
     ├── StoreError               the journal cannot be read or written
@@ -48,6 +49,22 @@ class ProtocolMismatch(Unreachable):
     """The engine speaks another major protocol version."""
 
 
+class MayBeAccepted(CockpitError):
+    """An act was sent to the cluster and its answer never came."""
+
+    def __init__(self, why: str, request: str = "", advice: str = "") -> None:
+        """`advice`: what to do where the cluster remembers no request ids."""
+        self.request = request
+        super().__init__(
+            f"{why}\nThe request may have been accepted. "
+            + (
+                advice
+                or f"See what became of it: `cockpit jobs --request {request}`. "
+                f"Repeating the command is safe with `--request-id {request}`."
+            )
+        )
+
+
 class RequestRefused(CockpitError):
     """The engine said no."""
 
@@ -65,6 +82,11 @@ class NotRun(CockpitError):
 
 class StoreError(CockpitError):
     """The journal cannot be read or written; nothing was accepted."""
+
+    def __init__(self, text: str, *, passing: bool = False) -> None:
+        """`passing`: it goes on by itself once there is room, or another process lets go."""
+        self.passing = passing
+        super().__init__(text)
 
 
 class RuntimeMissing(CockpitError):

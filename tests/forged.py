@@ -39,6 +39,7 @@ READING = (
     "explain",
     "starts",
     "predict",
+    "request",
 )
 """Operations that change nothing; every other one must leave an event."""
 
@@ -85,6 +86,7 @@ def arguments_for(operation: str, job: int) -> dict[str, Any]:
         "set_time_limit": {"job": job, "limit": {"seconds": 60}},
         "set_weights": {"weights": {"age": 1}},
         "queues": {},
+        "request": {"request": "9f86d081"},
         "snapshot": {},
         "apply_quota": {"tree": {"name": "forged", "root": {"name": "root", "max": {"jobs": 1000}}}},
         "remove_quota": {},

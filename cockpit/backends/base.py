@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from cockpit.model.jobrow import JobRow
     from cockpit.model.priority import WeightChanges
     from cockpit.model.quota import QuotaTree
+    from cockpit.model.requests import RequestIds, RequestOutcome
     from cockpit.model.spec import JobSpec
     from cockpit.model.staging import StagedCopy
     from cockpit.model.view import (
@@ -106,6 +107,15 @@ class Backend(Protocol):
     def announce(self, look: Announced) -> bool:
         """Have `look` see every command before it is run on the cluster. False: no act runs one, the cluster is
         cockpit's own."""
+        ...
+
+    def identify(self, ids: RequestIds) -> bool:
+        """Take the ids of the acts that follow from here, so that a repeated command happens once. False: this cluster
+        remembers none."""
+        ...
+
+    async def request(self, request: str) -> RequestOutcome:
+        """What became of a request of the asker's own, by its id."""
         ...
 
     @property

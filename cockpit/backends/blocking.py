@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from cockpit.model.jobdetail import JobDetail
     from cockpit.model.jobrow import JobRow
     from cockpit.model.priority import WeightChanges
+    from cockpit.model.requests import RequestIds
     from cockpit.model.spec import JobSpec
     from cockpit.model.view import AccountsShown, ClusterRow, EngineStatus, HoldRow, NodeRow, Overview, Priorities
 
@@ -43,6 +44,9 @@ class Blocking(Verbs, Generic[Wrapped]):
 
     def announce(self, look: Announced) -> bool:
         return self.backend.announce(look)
+
+    def identify(self, ids: RequestIds) -> bool:
+        return self.backend.identify(ids)
 
     @property
     def takes_scripts(self) -> bool:

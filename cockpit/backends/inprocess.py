@@ -41,7 +41,6 @@ if TYPE_CHECKING:
         Priorities,
     )
     from cockpit.runtime.engine import Engine
-    from cockpit.runtime.feed import Subscription
     from cockpit.runtime.host import Host
 
 T = TypeVar("T")
@@ -82,12 +81,16 @@ class InProcessBackend(Verbs):
         while True:
             subscription = feed.subscribe(self._asked.actor, anything=anything)
             try:
-                yield self._everything(subscription, known)
+                everything = self._everything(known)
+                known = {row.id for row in everything.changed}
+                yield everything
                 async for change in feed.changes(subscription):
                     if not change.resync:
-                        changed = (subscription.sent[JobId(job)] for job, _, _ in change.changed)
-                        yield JobsDelta((*rows_of(change.new), *changed), _ids(change.removed), change.version)
-                known = set(subscription.sent)
+                        new = rows_of(change.new)
+                        changed = [feed.row_told(subscription, JobId(job)) for job, _, _ in change.changed]
+                        known.update([row.id for row in new])
+                        known.difference_update(_ids(change.removed))
+                        yield JobsDelta((*new, *changed), _ids(change.removed), change.version)
             finally:
                 feed.unsubscribe(subscription)
 
@@ -138,9 +141,11 @@ class InProcessBackend(Verbs):
     async def close(self) -> None:
         """The engine is not this backend's to end."""
 
-    def _everything(self, subscription: Subscription, known: set[JobId]) -> JobsDelta:
-        gone = tuple(sorted(known - subscription.sent.keys()))
-        return JobsDelta(tuple(subscription.sent.values()), gone, self._engine.host.machine.state.seq)
+    def _everything(self, known: set[JobId]) -> JobsDelta:
+        """As a subscription that begins in the same moment is taken to know it."""
+        rows = self._engine.feed.rows(self._asked.actor)
+        gone = tuple(sorted(known - {row.id for row in rows}))
+        return JobsDelta(tuple(rows), gone, self._engine.host.machine.state.seq)
 
 
 def _has_moved_on(host: Host, seen: int) -> bool:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import msgspec
 
     from cockpit.backends.base import Announced, Shown
-    from cockpit.model import accounting, asking, cluster, forecast, jobdetail, staging, view
+    from cockpit.model import accounting, asking, cluster, forecast, jobdetail, requests, staging, view
     from cockpit.model import catalogue as catalogues
     from cockpit.model import job as jobs
     from cockpit.model.accountchange import AccountChange
@@ -29,6 +29,7 @@ else:
     asking, jobs, messages = map(Late, ("cockpit.model.asking", "cockpit.model.job", "cockpit.protocol.messages"))
     accounting, catalogues = Late("cockpit.model.accounting"), Late("cockpit.model.catalogue")
     staging, jobdetail = Late("cockpit.model.staging"), Late("cockpit.model.jobdetail")
+    requests = Late("cockpit.model.requests")
 
 T = TypeVar("T")
 
@@ -54,6 +55,11 @@ class Verbs(ABC):
     def announce(self, look: Announced) -> bool:
         """An engine is told what to do; nobody runs a command."""
         del look
+        return False
+
+    def identify(self, ids: requests.RequestIds) -> bool:
+        """Refused here: what has no journal remembers no request."""
+        del ids
         return False
 
     @property
@@ -167,6 +173,9 @@ class Verbs(ABC):
     async def submit(self, specs: Sequence[JobSpec]) -> list[JobId]:
         answer = await self.act("submit", messages.SubmitArgs(tuple(specs)), messages.Submitted)
         return [JobId(job) for job in answer.ids]
+
+    async def request(self, request: str) -> requests.RequestOutcome:
+        return await self.read("request", messages.RequestArgs(request), requests.RequestOutcome)
 
     async def cancel(self, job: JobId, *, task: int | None = None, grace_seconds: int | None = None) -> None:
         await self.act("cancel", messages.CancelArgs(job, grace_seconds, task), _DONE)

@@ -39,7 +39,12 @@ def connect(cluster: str | None) -> Backend:
     from cockpit.backends.local.backend import LocalBackend
 
     name = address_of(chosen(cluster))
-    return LocalBackend({OWN: _to_own, SYSTEM: _to_system, "": _to_any}[name], lambda: _again(name))
+    way = {OWN: _to_own, SYSTEM: _to_system, "": _to_any}[name]
+    return LocalBackend(way, lambda: _again(name), _act_patience)
+
+
+def _act_patience() -> float:
+    return float(settings_of(own_places()).act_patience_seconds)
 
 
 def running(cluster: str | None) -> Backend | None:
@@ -55,6 +60,7 @@ def live(cluster: str | None) -> LiveBackend:
     """The same cluster for a face that stays open; it connects with the first question."""
     from random import Random
 
+    from cockpit.backends.local.keeping import Patience
     from cockpit.backends.local.live import LiveBackend as LiveEngine
     from cockpit.backends.local.way import Way
     from cockpit.config.places import system_paths
@@ -65,7 +71,8 @@ def live(cluster: str | None) -> LiveBackend:
         way = Way(system_paths(), system=True)
     else:
         way = Way(configured(own_places()))
-    return LiveEngine(way, SystemClock().now, Random())  # noqa: S311 - spreads retries over time
+    patience = Patience(act=_act_patience())
+    return LiveEngine(way, SystemClock().now, Random(), patience)  # noqa: S311 - spreads retries over time
 
 
 async def opened(name: str) -> tuple[LiveBackend, Callable[[], Millis]]:

@@ -10,6 +10,7 @@ from cockpit.config.settings import SETTINGS, Settings, variable
 from cockpit.errors import SpecErrors, unread
 from cockpit.formats.kinds import Reading
 from cockpit.formats.tomltext import parse_toml
+from cockpit.model.numerals import is_whole
 
 TRUTHS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
 
@@ -77,7 +78,7 @@ def _typed(name: str, text: str) -> object:
     default = getattr(SETTINGS.stand_in, _ATTRIBUTES.get(name, ""), text)
     if isinstance(default, bool):
         return TRUTHS.get(text.lower(), text)
-    return int(text) if isinstance(default, int) and text.isascii() and text.isdigit() else text
+    return int(text) if isinstance(default, int) and is_whole(text) else text
 
 
 _ATTRIBUTES = {setting.name: setting.attribute for setting in SETTINGS.fields}

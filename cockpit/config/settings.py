@@ -43,10 +43,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     grace_seconds: int = DEFAULT_GRACE_SECONDS
     keep_history_seconds: int = 90 * DAY_SECONDS
     keep_logs_seconds: int = 365 * DAY_SECONDS
+    log_limit_mib: int = 1024
     pids_limit: int = 4096
     scratch_mib: int = 1024
     plain_processes: bool = True
     podman_containers: bool = True
+    unfiltered_images: str = ""
     patrol_seconds: int = 30
     alert_mail: str = "/usr/sbin/sendmail -t"
     alert_command: str = ""
@@ -57,6 +59,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     read_only: bool = False
     ask_every_seconds: int = 10
     patience_seconds: int = 30
+    act_patience_seconds: int = 60
     keys: Mapping[str, tuple[str, ...]] = {}
     clusters: Mapping[str, Member] = {}
 
@@ -115,6 +118,13 @@ SETTINGS = Table(
             "them at once.",
         ),
         Field(
+            name="log_limit",
+            attribute="log_limit_mib",
+            kind=memory(),
+            about="What each log of a replica may take of the disk, its output and its errors apart: of a longer one "
+            "the [head and the tail](life.md#logs) are kept.",
+        ),
+        Field(
             name="pids_limit",
             attribute="pids_limit",
             kind=whole(PIDS),
@@ -139,6 +149,13 @@ SETTINGS = Table(
             kind=Flag(),
             about="Let podman make the containers of images that it has, where your engine is root's; `false`: such "
             "images are copied once, and cockpit makes their containers too.",
+        ),
+        Field(
+            name="unfiltered_images",
+            attribute="unfiltered_images",
+            kind=Checked(Text(), _command_line_error),
+            about="Images, separated by spaces, whose jobs may make [every system call](machine.md#system-calls): the "
+            "names or `dir:` and `tar:` paths that jobs have, `host` for jobs without an image, `*` for all jobs.",
         ),
         Field(
             name="patrol_period",
@@ -204,6 +221,13 @@ SETTINGS = Table(
             attribute="patience_seconds",
             kind=duration(PATIENCE_SECONDS),
             about="How long one answer of a Slurm cluster is waited for.",
+        ),
+        Field(
+            name="act_patience",
+            attribute="act_patience_seconds",
+            kind=duration(PATIENCE_SECONDS),
+            about="How long the engine's answer to a change (`submit`, `cancel` …) is waited for; the request is sent "
+            "again meanwhile, and happens once.",
         ),
         Field(
             name="keys",

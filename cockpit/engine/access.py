@@ -68,6 +68,7 @@ RIGHTS: Mapping[str, Right] = MappingProxyType(
         "accounting": Right.ASK,
         "spending": Right.ASK,
         "queues": Right.ASK,
+        "request": Right.ASK,
         "snapshot": Right.ADMINISTER,
         "starts": Right.ASK,
         "predict": Right.ASK,

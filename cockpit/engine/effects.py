@@ -6,7 +6,7 @@ from enum import StrEnum
 
 import msgspec
 
-from cockpit.model.ids import JobId, ReplicaId
+from cockpit.model.ids import JobId, Millis, ReplicaId
 from cockpit.model.job import Submitter
 from cockpit.model.node import Allocation, Placement
 from cockpit.model.spec import HoldCards, JobSpec
@@ -74,6 +74,8 @@ class KeepContainer(msgspec.Struct, frozen=True):
 
     replica: ReplicaId
     cards: HoldCards
+    until: Millis | None = None
+    """When its holder ends by itself if no engine does it; None: never."""
 
 
 class RemoveContainer(msgspec.Struct, frozen=True):

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from cockpit.model.events import EventRecord
     from cockpit.model.ids import JobId, Millis, NodeName, ReplicaId
     from cockpit.model.job import Job
+    from cockpit.model.requests import KeptAnswer
     from cockpit.model.usage import Used
 
 
@@ -40,14 +41,25 @@ class Journal(Protocol):
         """The state as of the newest valid snapshot plus the tail after it, and the last sequence number."""
         ...
 
-    async def append(
-        self, records: Sequence[EventRecord], *, durable: bool, answer: tuple[str, bytes] | None = None
-    ) -> None:
-        """One transaction. `durable`: on the disk before this returns. `answer`: request id and its encoded answer."""
+    async def append(self, records: Sequence[EventRecord], *, durable: bool, answer: KeptAnswer | None = None) -> None:
+        """One transaction. `durable`: on the disk before this returns. `answer`: what a repeat is to be answered; its
+        time is the journal's own."""
         ...
 
-    async def answer(self, request: str) -> bytes | None:
+    async def answer(self, request: str) -> KeptAnswer | None:
         """The answer first given to this request id; None when it is new."""
+        ...
+
+    async def remember(self, answer: KeptAnswer) -> None:
+        """Keep an answer that came with no event. Does nothing where the request id has one already."""
+        ...
+
+    async def forget_refusal(self, request: str) -> None:
+        """Let this id, whose request was refused, be another request's."""
+        ...
+
+    async def submitted_by(self, request: str) -> list[JobId]:
+        """The jobs that this request id submitted, as far back as events are kept."""
         ...
 
     async def snapshot(self, state: ClusterState, seq: int) -> None: ...

@@ -74,7 +74,7 @@ def containers_after_end(job: Job) -> list[Effect]:
     """Keep an ended job's containers while they are held, else remove them."""
     replicas = job.attempt.replica_ids(job.id) if job.attempt is not None else ()
     if job.kept:
-        return [KeepContainer(each, job.spec.debug_hold.cards) for each in replicas]
+        return [KeepContainer(each, job.spec.debug_hold.cards, job.held_until) for each in replicas]
     return [RemoveContainer(each) for each in replicas]
 
 
@@ -200,6 +200,6 @@ _REACTIONS: dict[type, Callable[[Job], Iterable[Effect]]] = {
     events.JobRequeued: containers_after_end,
     events.JobEnded: _ended,
     events.HoldEnded: _ended,
-    events.HoldExtended: lambda job: (RecordEnded(job.id),),
+    events.HoldExtended: _ended,
 }
 """What follows an event of a job; nothing follows any other."""

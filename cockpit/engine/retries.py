@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from cockpit.model import events
@@ -12,9 +13,12 @@ from cockpit.model.job import ERROR, Job
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from cockpit.model.attempt import Attempt
     from cockpit.model.cluster import Cluster
     from cockpit.model.spec import JobSpec
 
+MOST_STARTS = 4
+"""A start that fails by no fault of the job is tried so often in a row."""
 FAILURES = frozenset({EndCause.EXIT, EndCause.LOST, EndCause.START_FAILED, EndCause.FAULT, EndCause.SLOW})
 """Ends that nobody wanted. A time limit or a deadline that is passed would be passed again."""
 _LOSSES = frozenset({EndCause.LOST, EndCause.FAULT})
@@ -22,7 +26,10 @@ _LOSSES = frozenset({EndCause.LOST, EndCause.FAULT})
 
 
 def instead(job: Job, ended: events.JobEnded) -> events.JobEnded | events.JobRequeued:
-    """The end as it is, or, of a job that has failed and has a retry left, that it waits again."""
+    """The end as it is, or, of a job that has failed and has a retry left, that it waits again. A start that failed
+    although nothing is wrong with the job is no failure of the job, and counts as no retry."""
+    if _may_start_again(job, ended):
+        return events.JobRequeued(job.id, EndCause.START_FAILED, ended.exit)
     if ended.state is not ERROR or ended.cause not in _retried(job.spec) or job.retries >= job.spec.most_retries:
         return ended
     return events.JobRequeued(job.id, ended.cause, ended.exit, job.retries + 1)
@@ -31,6 +38,19 @@ def instead(job: Job, ended: events.JobEnded) -> events.JobEnded | events.JobReq
 def _retried(spec: JobSpec) -> frozenset[EndCause]:
     """The ends after which it begins again by itself."""
     return _LOSSES if spec.restart is not None and spec.restart.lost_only else FAILURES
+
+
+def _may_start_again(job: Job, ended: events.JobEnded) -> bool:
+    """Nothing of it ran, by no fault of its own, and not for the last of its times in a row."""
+    if ended.cause is not EndCause.START_FAILED or ended.exit is None or not ended.exit.unstarted:
+        return False
+    failed = takewhile(_never_began, reversed(job.earlier))
+    return 1 + sum(1 for _ in failed) < MOST_STARTS
+
+
+def _never_began(attempt: Attempt) -> bool:
+    exits = (each.exit for each in attempt.replicas)
+    return attempt.cause is EndCause.START_FAILED and any(each is not None and each.unstarted for each in exits)
 
 
 def others_end_by(job: Job, now: Millis) -> Millis:

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from cockpit.engine.state import ClusterState
 from cockpit.errors import SpecErrors
+from cockpit.formats.snapshotchecks import snapshot_errors
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.priority import Breakdown
 from cockpit.model.reasons import Reason
@@ -80,6 +81,9 @@ def read_snapshot(text: str, source: str) -> Snapshot:
             raise SpecErrors(
                 [f"{source}: is of version {version}; this cockpit reads up to {VERSION}. Update cockpit."]
             )
-        return msgspec.json.decode(text, type=Snapshot)
-    except msgspec.MsgspecError as error:
+        snapshot = msgspec.json.decode(text, type=Snapshot)
+    except (msgspec.MsgspecError, RecursionError) as error:
         raise SpecErrors([f"{source}: is no snapshot of a cluster: {error}"]) from None
+    if errors := snapshot_errors(snapshot.state):
+        raise SpecErrors([f"{source}: {error}" for error in errors])
+    return snapshot

@@ -8,6 +8,7 @@ from cockpit.errors import SpecErrors
 from cockpit.model.text import is_visible
 
 _DEEPEST_HEADING = 2
+_BOUND = 1 << 63
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -16,9 +17,27 @@ def parse_toml(text: str, source: str) -> dict[str, object]:
     import tomllib
 
     try:
-        return tomllib.loads(text)
+        found = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise SpecErrors([f"{source}: is no TOML: {error}"]) from None
+    except RecursionError:
+        raise SpecErrors([f"{source}: is no TOML: it nests too deep"]) from None
+    except ValueError:
+        raise SpecErrors([f"{source}: holds a number with thousands of digits, or a date that is none"]) from None
+    _refuse_huge(found, "", source)
+    return found
+
+
+def _refuse_huge(value: object, at: str, source: str) -> None:
+    """TOML has integers of 64 bits; Python's reader takes any, and such as it cannot even print."""
+    if isinstance(value, dict):
+        for name, item in value.items():
+            _refuse_huge(item, f"{at}.{toml_key(name)}" if at else toml_key(name), source)
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            _refuse_huge(item, f"{at}[{index}]", source)
+    elif isinstance(value, int) and not -_BOUND <= value < _BOUND:
+        raise SpecErrors([f"{source}: {at}: is a number of more than 64 bits, which TOML does not have"])
 
 
 def toml_text(value: object) -> str:

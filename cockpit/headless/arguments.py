@@ -14,7 +14,7 @@ import msgspec
 
 from cockpit import __version__
 from cockpit.errors import CockpitError
-from cockpit.headless.registry import VERBS
+from cockpit.headless.registry import ACTING, VERBS
 from cockpit.present.nearest import nearest
 from cockpit.present.safe import safe
 
@@ -101,6 +101,7 @@ def load(name: str) -> Verb:
     return verb
 
 
+REQUEST_ID = "your own id for this change: repeating the command with it gives the first answer, and changes nothing"
 SHOW_COMMANDS = "on a Slurm cluster: say which commands an act would run, and run none"
 
 
@@ -117,6 +118,8 @@ def verb_parser(name: str, verb: Verb) -> ArgumentParser:
     verb.arguments(parser)
     parser.add_argument("-c", "--cluster", metavar="CLUSTER", help="the cluster to look at")
     parser.add_argument("--show-commands", action="store_true", help=SHOW_COMMANDS)
+    if name in ACTING:
+        parser.add_argument("--request-id", type=request_id, metavar="ID", help=REQUEST_ID)
     parser.add_argument("-h", "--help", action="store_true", help="show this")
     return parser
 
@@ -191,11 +194,33 @@ def _number(found: int | str) -> int:
     return found
 
 
+def request_id(text: str) -> str:
+    """An argument that is a request id."""
+    from cockpit.model.requests import LONGEST_REQUEST_ID, is_request_id
+
+    if not is_request_id(text):
+        raise ArgumentTypeError(
+            f"{safe(text[:LONGEST_REQUEST_ID])} is no request id: 1 to {LONGEST_REQUEST_ID} ASCII letters, digits and "
+            "._:/@+=-, the first a letter or a digit"
+        )
+    return text
+
+
+def known_request(text: str) -> str:
+    """An argument that names a request, or the further act `ID#2` of one command."""
+    from cockpit.model.requests import names_request
+
+    return text if names_request(text) else request_id(text)
+
+
 def count(text: str) -> int:
     """An argument that is a number of things."""
-    if not (text.isascii() and text.isdigit()):
-        raise ArgumentTypeError(f"{safe(text)} is not a whole number")
-    return int(text)
+    from cockpit.model.numerals import MOST_DIGITS, whole
+
+    number = whole(text)
+    if number is None:
+        raise ArgumentTypeError(f"{safe(text[:40])} is not a whole number of at most {MOST_DIGITS} digits")
+    return number
 
 
 def _take_cluster(words: list[str]) -> str | None:

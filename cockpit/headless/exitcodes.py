@@ -6,6 +6,7 @@ from enum import IntEnum
 
 from cockpit.errors import (
     CockpitError,
+    MayBeAccepted,
     NotRun,
     ProtocolMismatch,
     RequestRefused,
@@ -37,8 +38,10 @@ class ExitCode(IntEnum):
     """The person answered No; nothing was done."""
     MISSING = 72
     """This machine lacks something that was needed."""
+    UNCERTAIN = 73
+    """The engine was sent an act and did not answer: it may have been accepted."""
     STORE = 74
-    """The journal cannot be read or written."""
+    """The journal is damaged or cannot be written."""
     UNAVAILABLE = 75
     """Not just now: disk full, the engine is stopping."""
     PROTOCOL = 76
@@ -68,6 +71,7 @@ OF_ERROR: tuple[tuple[type[CockpitError], ExitCode], ...] = (
     (NotRun, ExitCode.DECLINED),
     (ProtocolMismatch, ExitCode.PROTOCOL),
     (Unreachable, ExitCode.UNREACHABLE),
+    (MayBeAccepted, ExitCode.UNCERTAIN),
     (StoreError, ExitCode.STORE),
     (RuntimeMissing, ExitCode.MISSING),
 )
@@ -77,5 +81,5 @@ OF_ERROR: tuple[tuple[type[CockpitError], ExitCode], ...] = (
 def exit_code_of(error: CockpitError) -> ExitCode:
     """What the command exits with after this error."""
     if isinstance(error, RequestRefused):
-        return OF_REFUSAL[error.refusal.kind]
+        return ExitCode.STORE if error.refusal.store else OF_REFUSAL[error.refusal.kind]
     return next((code for kind, code in OF_ERROR if isinstance(error, kind)), ExitCode.INVALID)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from cockpit.errors import CockpitError, SpecErrors
+from cockpit.model.numerals import is_whole
 from cockpit.model.quantity import parse_duration
 from cockpit.present.safe import safe
 
@@ -132,7 +133,7 @@ def _act(words: Sequence[str]) -> Act | Cluster:
 
 def _size(words: Sequence[str]) -> Size:
     columns, _, rows = _one(words, "size 120x40").partition("x")
-    if not (columns.isdecimal() and rows.isdecimal()):
+    if not (is_whole(columns) and is_whole(rows)):
         raise ValueError("size wants columns and rows, as in: size 120x40")
     size = Size(int(columns), int(rows))
     if not all(least <= given <= most for least, given, most in zip(LEAST, size, MOST, strict=True)):
@@ -146,7 +147,7 @@ def _cluster(words: Sequence[str]) -> Cluster:
     seed = str(DEFAULT_SEED)
     if more[-2:-1] == ["--seed"]:
         *more, _, seed = more
-    if not name or (more and name != "demo") or len(more) > 1 or not seed.isdecimal():
+    if not name or (more and name != "demo") or len(more) > 1 or not is_whole(seed):
         raise ValueError("cluster wants a name, as in: cluster demo campus --seed 3")
     return Cluster(name, more[0] if more else DEFAULT_FIXTURE, int(seed))
 
@@ -187,7 +188,7 @@ def _pause(words: Sequence[str]) -> Pause:
 
 def _speed(words: Sequence[str]) -> Speed:
     text = _one(words, "speed 600")
-    times = float(text) if text.replace(".", "", 1).isdecimal() else 0.0
+    times = float(text) if is_whole(text.replace(".", "", 1)) else 0.0
     if not 0 < times <= 100_000:
         raise ValueError("speed wants a number between 0 and 100000, as in: speed 600")
     return Speed(times)

@@ -102,3 +102,17 @@ VERBS: Final[dict[str, tuple[str, str, str]]] = {
     "doctor": ("doctor", "DOCTOR", "Say what this machine has, lacks, and what to do about it"),
 }
 """Two words where a noun has verbs of its own."""
+
+ACTING: Final = frozenset(
+    {
+        *("submit", "edit", "clone", "cancel", "hold", "release", "suspend", "resume", "requeue", "delete"),
+        *("set-priority", "set-time-limit", "update", "top", "session", "train", "priority"),
+        *("nodes drain", "nodes resume", "quota apply", "quota remove", "holds extend", "holds end"),
+        *("reservations create", "reservations end", "staged remove"),
+        *("accounts add", "accounts modify", "accounts remove", "accounts add-user", "accounts modify-user"),
+        *("accounts remove-user", "accounts add-qos", "accounts modify-qos", "accounts remove-qos"),
+        *("accounts add-coordinator", "accounts remove-coordinator"),
+        *("catalogue add", "catalogue set", "catalogue remove", "catalogue apply"),
+    }
+)
+"""Verbs that change a cluster: a repeat of one is safe with `--request-id`."""

@@ -42,6 +42,8 @@ class Services(msgspec.Struct, frozen=True):
     """The same as `connect`, within a moment or not at all: None where that would start an engine."""
     clusters: Callable[[], Mapping[str, str]] = dict
     """The names that `-c` knows, with a word about each."""
+    journal: Callable[[str | None], Sequence[Finding]] = lambda _: ()
+    """What `doctor --journal` finds, of that cluster's engine. Raises `StoreError` where there is no journal."""
     saved: Callable[[str | None], Saved] = lambda _: none_saved
     """The filters that were saved for the cluster of that name; it is asked for only when one is wanted."""
 
@@ -59,7 +61,21 @@ class Call:
         if self._backend is None:
             self._backend = self.services.connect(self.args.cluster)
             self._backend.announce(self._tell)
+            self._identify(self._backend)
         return self._backend
+
+    def _identify(self, backend: Backend) -> None:
+        """Give the command's acts the ids that its user wants. Raises `RequestRefused` where none are remembered."""
+        request = getattr(self.args, "request_id", None)
+        if request is None:
+            return
+        from cockpit.model.requests import NO_REQUEST_IDS, RequestIds
+
+        if not backend.identify(RequestIds(request)):
+            from cockpit.errors import RequestRefused
+            from cockpit.model.refusal import Refusal, RefusalKind
+
+            raise RequestRefused(Refusal(RefusalKind.INVALID, NO_REQUEST_IDS))
 
     async def _tell(self, commands: Sequence[Shown]) -> bool:
         """As a shell does that is asked to show what it runs; what they read only where nothing is run."""

@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable
 from datetime import tzinfo
+from functools import cached_property
 from typing import BinaryIO, Literal
 
 from cockpit.model.ids import Millis
@@ -44,6 +45,10 @@ class Streams:
             encoding=sys.stdout.encoding if sys.stdout else "utf-8",
         )
 
+    @cached_property
+    def _is_terminal(self) -> bool:
+        return self.stdout.isatty()
+
     @property
     def columns(self) -> int:
         """Width of the terminal that stdout is."""
@@ -55,18 +60,27 @@ class Streams:
             return 80
 
     def write(self, data: bytes) -> None:
-        self.stdout.write(data)
+        """Whole lines in UTF-8: exactly these bytes to a file or pipe, harmless on a terminal."""
+        if self._is_terminal:
+            self.text(data.decode(errors="backslashreplace"))
+        else:
+            self.stdout.write(data)
 
     def write_all(self, pieces: Iterable[bytes]) -> None:
-        self.stdout.writelines(pieces)
+        """Pieces that are whole lines each."""
+        if self._is_terminal:
+            for piece in pieces:
+                self.write(piece)
+        else:
+            self.stdout.writelines(pieces)
 
     def line(self, text: str = "") -> None:
-        """One line of output; the text is harmless already."""
-        self.write(self._encoded(text + "\n"))
+        """One line of output, made harmless for a terminal."""
+        self.text(text + "\n")
 
     def text(self, text: str) -> None:
-        """Harmless text that brings its own line ends."""
-        self.write(self._encoded(text))
+        """Text that brings its own line ends: as it is to a file or pipe, harmless on a terminal."""
+        self.stdout.write(self._encoded(safe_lines(text) if self._is_terminal else text))
 
     def say(self, message: str) -> None:
         """Tell the person; made harmless here."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from cockpit.model.node import Node
-    from cockpit.model.view import EngineStatus
+    from cockpit.model.view import EngineStatus, HoldRow
 
 
 def own_name() -> str:
@@ -33,8 +34,12 @@ class EngineControl(Protocol):
         """Start it unless it runs; `system`: one for the whole machine."""
         ...
 
-    def stop(self, *, jobs: bool) -> None:
-        """Stop it; `jobs`: end the running jobs first, else they go on."""
+    def holds(self) -> Sequence[HoldRow]:
+        """The held containers, where it runs and answers; never starts it."""
+        ...
+
+    def stop(self, *, jobs: bool, holds: bool) -> None:
+        """Stop it; `jobs`, `holds`: end the running jobs, the held containers first, else they stay."""
         ...
 
     def restart(self) -> EngineStatus:

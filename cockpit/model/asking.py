@@ -53,6 +53,8 @@ class LogChunk(msgspec.Struct, frozen=True):
     """Of the first byte of `data`."""
     ended: bool
     """Nothing will be added after `data`."""
+    left_out: int = 0
+    """So many bytes before `offset` are not kept; `data` begins with a line that says so."""
 
 
 TerminalSize = Annotated[int, msgspec.Meta(ge=0, le=65_535)]

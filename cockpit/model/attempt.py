@@ -23,6 +23,8 @@ class ExitStatus(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Why nothing is known: a sentence; empty when something is."""
     hook: str = ""
     """It is not its command but the script of this name that ended so, before the command was run."""
+    unstarted: bool = False
+    """Its container's holder died before the command began: nothing of the job has run."""
 
     @property
     def ok(self) -> bool:

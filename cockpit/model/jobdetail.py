@@ -107,6 +107,8 @@ class JobDetail(msgspec.Struct, frozen=True):
     """On another scheduler's cluster: what ran within it, in its order."""
     address: str = ""
     """Of a session whose command has printed where it can be reached: that, as it was printed."""
+    log_left_out_mib: int = 0
+    """Of the logs of the last attempt, where they are longer than their limit."""
 
     def named_by(self, ref: JobRef) -> JobSpec:
         """The spec that is meant by what this was asked for with: the id of a batch means all its tasks."""

@@ -31,3 +31,5 @@ class Refusal(msgspec.Struct, frozen=True):
     """What, why, and what to do next. May have several lines: one error each."""
     reasons: tuple[tuple[str, Reason], ...] = ()
     """Scheduling reasons, each behind the path of the field it is about."""
+    store: bool = False
+    """The engine's journal is damaged or cannot be written, until a person mends it."""

@@ -30,3 +30,5 @@ class Used(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The most that was seen."""
     peak_card_memory_mib: int | None = None
     """Of all its cards together, the most that was seen."""
+    log_left_out_mib: int | None = None
+    """Of its logs, where they were longer than their limit."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from cockpit.present import units
 from cockpit.present.spans import Line, Span
 
@@ -15,3 +17,35 @@ def bar(part: float, columns: int, role: str) -> Line:
     shown = min(max(part, least), 1 - least) if 0 < part < 1 else part
     filled = units.bar(shown, columns).rstrip()
     return Span(filled, role), Span(TRACK * (columns - len(filled)), TRACK_ROLE)
+
+
+def apportioned(amounts: Sequence[float], cells: int, *, least: int = 0) -> list[int]:
+    """How many of the cells each amount gets, in proportion: the largest remainder method (Hamilton's).
+
+    A larger amount never gets fewer cells than a smaller one. They add up to `cells`, unless all amounts are 0. Each
+    that is more than 0 gets at least `least`, where there are cells enough for that.
+    """
+    places = [place for place, amount in enumerate(amounts) if amount > 0]
+    given = [0] * len(amounts)
+    if least * len(places) > cells:
+        least = 0
+    while small := _below(amounts, places, cells, least):
+        for place in small:
+            given[place] = least
+        cells -= least * len(small)
+        places = [place for place in places if place not in small]
+    total = sum(amounts[place] for place in places)
+    quotas = {place: amounts[place] / total * cells for place in places}
+    for place, quota in quotas.items():
+        given[place] = int(quota)
+    rest = cells - sum(map(int, quotas.values()))
+    by_remainder = sorted(places, key=lambda place: (int(quotas[place]) - quotas[place], -amounts[place], place))
+    for place in by_remainder[: max(rest, 0)]:
+        given[place] += 1
+    return given
+
+
+def _below(amounts: Sequence[float], places: Sequence[int], cells: int, least: int) -> set[int]:
+    """Those whose share of the cells is less than the least."""
+    total = sum(amounts[place] for place in places)
+    return {place for place in places if amounts[place] * cells < least * total}

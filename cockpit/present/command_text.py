@@ -1,21 +1,50 @@
-"""A command of a cluster as one would type it into a shell, with what it reads behind it."""
+"""A command as one would type it into a shell, with what it reads: to be looked at, and to be copied and run."""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Sequence
 
-from cockpit.present.safe import safe
+from cockpit.present.safe import safe, safe_lines
+
+
+def shell_text(argv: Sequence[str]) -> str:
+    """One harmless line that Bash takes apart into exactly these words."""
+    return " ".join(map(_word, argv))
 
 
 def command_lines(argv: Sequence[str], stdin: str = "") -> Iterator[str]:
-    """Harmless lines."""
+    """Harmless lines. A here document says what the command reads, unless something in it cannot be seen, or it does
+    not end with a line break."""
     if not stdin:
-        yield safe(shlex.join(argv))
+        yield shell_text(argv)
         return
-    text, end = stdin.splitlines(), "END_OF_SCRIPT"
-    while end in text:
+    if not stdin.endswith("\n") or safe_lines(stdin) != stdin:
+        yield f"printf %s {_word(stdin)} | {shell_text(argv)}"
+        return
+    end = "END_OF_SCRIPT"
+    while end in stdin:
         end += "_"
-    yield f"{safe(shlex.join(argv))} <<'{end}'"
-    yield from map(safe, text)
+    yield f"{shell_text(argv)} <<'{end}'"
+    yield from stdin.removesuffix("\n").split("\n")
     yield end
+
+
+def _word(text: str) -> str:
+    """In quotes where a shell needs them; what cannot be seen by its bytes, as `$'…'` takes them."""
+    if safe(text) == text:
+        return shlex.quote(text)
+    return f"$'{''.join(map(_escaped, text))}'"
+
+
+def _escaped(char: str) -> str:
+    if char in "\\'":
+        return f"\\{char}"
+    if char in _NAMED:
+        return _NAMED[char]
+    if safe(char) == char:
+        return char
+    return "".join(f"\\x{byte:02x}" for byte in char.encode("utf-8", "surrogateescape"))
+
+
+_NAMED = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}

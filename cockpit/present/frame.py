@@ -122,35 +122,55 @@ def _used(overview: Overview, bar_columns: int) -> Line:
 
 
 ROOMY = 100
-"""Columns from which on names stand apart."""
+"""Columns from which on names stand apart, where there is room."""
+WIDE, CLOSE = "  ", " "
+"""Between views."""
 
 
 def view_row(views: Sequence[tuple[str, str]], current: str, note: Line, columns: int) -> Line:
-    """` 1 Jobs   2 Nodes` with the current one in the accent; at the right what filters or sorts it."""
-    left = tuple(span for each in _beside(views, current, note, columns) for span in _view(each, current, columns))
-    room = columns - line_width(left) - 2
-    shown = fitted(note, room) if line_width(note) > room else note
-    return spread(left, (*shown, Span(" ")) if note else (), columns)
+    """` 1 Jobs   2 Nodes` with the current one in the accent; at the right the note, where `note_fits`."""
+    gap, shown = _beside(views, current, note, columns)
+    left = tuple(span for each in shown for span in _view(each, current, gap))
+    return spread(left, (*note, Span(" ")) if note else (), columns)
 
 
-def _beside(views: Sequence[tuple[str, str]], current: str, note: Line, columns: int) -> Sequence[tuple[str, str]]:
-    """Where a short note would not fit beside them, the last views are their keys alone."""
-    shown, wanted = list(views), min(line_width(note), columns // 3) + 2
+def note_fits(views: Sequence[tuple[str, str]], current: str, note: Line, columns: int) -> bool:
+    """Whether a note (what filters or sorts the view) has room beside the names of the views, which it never cuts."""
+    gap, shown = _beside(views, current, note, columns)
+    return _width(shown, current, gap) + line_width(note) + 1 < columns
+
+
+def _beside(
+    views: Sequence[tuple[str, str]], current: str, note: Line, columns: int
+) -> tuple[str, Sequence[tuple[str, str]]]:
+    """The gap between the views, and the views: closer to each other where there is no room for them and the note, and
+    the last ones their keys alone where there is none for all names."""
+    wanted = line_width(note) + 2 if note else 0
+    gaps = (WIDE, CLOSE) if columns >= ROOMY else (CLOSE,)
+    for more in (wanted, 0):
+        for gap in gaps:
+            if _width(views, current, gap) + more <= columns:
+                return gap, views
+    shown = list(views)
     for place in reversed(range(len(shown))):
-        if sum(line_width(_view(each, current, columns)) for each in shown) + wanted <= columns:
-            break
         key, name = shown[place]
         if key and name != current:
             shown[place] = (key, "")
-    return shown
+        if _width(shown, current, CLOSE) <= columns:
+            break
+    return CLOSE, shown
 
 
-def _view(view: tuple[str, str], current: str, columns: int) -> Line:
-    """A view's key, if it has one, and its name; closer to each other where the screen is narrow."""
+def _width(views: Sequence[tuple[str, str]], current: str, gap: str) -> int:
+    return sum(line_width(_view(each, current, gap)) for each in views)
+
+
+def _view(view: tuple[str, str], current: str, gap: str) -> Line:
+    """A view's key, if it has one, and its name."""
     key, name = view
     chosen = name == current
     sign = Span(f" {key} " if key else " ", ACCENT if chosen else MUTED)
-    return sign, Span(name, STRONG if chosen else MUTED), Span("  " if columns >= ROOMY else " " if name else "")
+    return sign, Span(name, STRONG if chosen else MUTED), Span(gap if name or gap == WIDE else "")
 
 
 def view_at(
@@ -158,8 +178,9 @@ def view_at(
 ) -> str:
     """The name of the view that stands there in such a row; empty where none does."""
     end = 0
-    for view, shown in zip(views, _beside(views, current, note, columns), strict=True):
-        end += line_width(_view(shown, current, columns))
+    gap, shown = _beside(views, current, note, columns)
+    for view, each in zip(views, shown, strict=True):
+        end += line_width(_view(each, current, gap))
         if column < end:
             return view[1]
     return ""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from cockpit.present.command_text import shell_text
 from cockpit.present.safe import safe
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def _replica(launch: Launch, common: dict[str, str]) -> Iterator[str]:
         yield from (f"    {safe(each)}" for each in text.splitlines())
     yield from _said("given", launch.given)
     yield from _said("command", plan.command)
-    yield f"  runs     {safe(shlex.join(plan.argv))}"
+    yield f"  runs     {shell_text(plan.argv)}"
     yield from (f"  hint     {safe(hint)}" for hint in plan.hints)
 
 

@@ -7,8 +7,14 @@ from __future__ import annotations
 from cockpit.present.safe import safe
 from cockpit.present.sgr import PLAIN, Rendition, pieces, without_colours
 from cockpit.present.spans import Line, Span
+from cockpit.present.units import size
 
 TAB = 8
+
+
+def left_out_line(amount: int) -> str:
+    """Stands in a log where so many bytes are not kept."""
+    return f"… {size(amount)} left out (log_limit) …"
 
 
 def log_lines(text: str) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate, pairwise
 from typing import Final, NamedTuple
 
 from msgspec.structs import replace
@@ -12,6 +13,7 @@ from cockpit.model.cluster import Weights
 from cockpit.model.ids import JobId
 from cockpit.model.priority import Breakdown, FactorName, Part
 from cockpit.model.view import PriorityRow
+from cockpit.present.bars import apportioned
 from cockpit.present.spans import Line, Span
 
 BETWEEN: Final = ", "
@@ -132,15 +134,16 @@ def _of_site(parts: Sequence[Part]) -> bool:
 def stacked(breakdown: Breakdown, whole: float, columns: int, *, letters: bool) -> Line:
     """The parts side by side, in so many columns for `whole`; what nice takes off is hatched at the end. `letters`
     instead of blocks, where colours are not seen."""
-    spans: list[Span] = []
-    drawn, reached, left = 0, 0.0, added(breakdown) - max(breakdown.nice, 0)
-    for sign, amount in _pieces(breakdown):
-        reached += max(amount, 0.0)
-        end = _column(min(reached, max(left, 0.0)), whole, columns)
-        spans.append(Span((sign[0] if letters else BLOCK) * (end - drawn), sign[1]))
-        drawn = max(drawn, end)
-    hatched = _column(reached, whole, columns) - drawn
-    return (*(span for span in spans if span.text), Span(("-" if letters else "░") * hatched, NICE))
+    pieces = [(sign, max(amount, 0.0)) for sign, amount in _pieces(breakdown)]
+    reached = sum(amount for _, amount in pieces)
+    left = min(max(added(breakdown) - max(breakdown.nice, 0), 0.0), reached)
+    filled = _column(left, whole, columns)
+    ends = [min(end, left) for end in accumulate((amount for _, amount in pieces), initial=0.0)]
+    cells = apportioned([after - before for before, after in pairwise(ends)], filled)
+    signs = [(letter if letters else BLOCK, role) for (letter, role), _ in pieces]
+    spans = [Span(sign * count, role) for (sign, role), count in zip(signs, cells, strict=True) if count]
+    hatched = _column(reached, whole, columns) - filled
+    return (*spans, Span(("-" if letters else "░") * hatched, NICE))
 
 
 def _pieces(breakdown: Breakdown) -> Sequence[tuple[tuple[str, str], float]]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cockpit.model.spec import WHOLE_CARD
 from cockpit.present.accounting import HOUR_MS, Held
+from cockpit.present.bars import apportioned
 from cockpit.present.spans import MUTED, Line, Span, line
 from cockpit.present.sparkline import LEVELS
 from cockpit.present.units import grouped
@@ -85,15 +86,16 @@ def _stacks(series: Sequence[Sequence[float]]) -> list[list[float]]:
 
 
 def _column(stack: Sequence[float], top: float, height: int, *, letters: bool) -> Iterator[tuple[str, str]]:
-    """Its cells from the bottom up: signs and roles. A cell is whose most of it is; the topmost is as full as it is."""
+    """Its cells from the bottom up: signs and roles. Each amount has as many as its part; the topmost is as full as it
+    is."""
     filled = sum(stack) / top * height if top else 0.0
-    ends = [sum(stack[: place + 1]) / top * height if top else 0.0 for place in range(len(stack))]
+    cells = min(height, ceil(filled - 1 / 16))
+    owners = [place for place, count in enumerate(apportioned(stack, max(cells, 0))) for _ in range(count)]
     for level in range(height):
-        if filled - level <= 1 / 16:
+        if level >= len(owners):
             yield " ", MUTED
             continue
-        middle = level + min(1.0, filled - level) / 2
-        sign = sign_of(next((place for place, end in enumerate(ends) if end >= middle), len(stack) - 1))
+        sign = sign_of(owners[level])
         part = LEVELS[min(len(LEVELS), max(1, round((filled - level) * len(LEVELS)))) - 1]
         yield (sign.letter if letters else part), sign.role
 

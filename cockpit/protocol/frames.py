@@ -14,12 +14,12 @@ import msgspec
 from cockpit.errors import ProtocolMismatch
 from cockpit.model.refusal import Refusal
 
-MAJOR, MINOR = 1, 0
+MAJOR, MINOR = 1, 1
 MAX_FRAME = 16 << 20
 """Bytes of one frame's body; a longer one ends the connection."""
 HEADER = struct.Struct(">I")
 
-CAPABILITIES = ("jobs", "subscribe", "shell", "holds", "logs")
+CAPABILITIES = ("jobs", "subscribe", "shell", "holds", "logs", "requests")
 
 
 class Hello(msgspec.Struct, frozen=True, kw_only=True):

@@ -134,6 +134,8 @@ class WaitArgs(msgspec.Struct, frozen=True, omit_defaults=True):
 class StopArgs(msgspec.Struct, frozen=True, omit_defaults=True):
     jobs: bool = False
     """Stop every job first."""
+    holds: bool = False
+    """End every hold first."""
 
 
 class ChangeAccountsArgs(msgspec.Struct, frozen=True):
@@ -147,6 +149,11 @@ class ChangeCatalogueArgs(msgspec.Struct, frozen=True):
 
 class ApplyQuotaArgs(msgspec.Struct, frozen=True):
     tree: QuotaTree
+
+
+class RequestArgs(msgspec.Struct, frozen=True):
+    request: Annotated[str, msgspec.Meta(min_length=1, max_length=128)]
+    """An id that the asker gave to an acting request."""
 
 
 class Submitted(msgspec.Struct, frozen=True):

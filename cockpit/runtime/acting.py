@@ -26,7 +26,6 @@ from cockpit.model.ids import JobId
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.protocol import messages
 from cockpit.runtime.asked import Asked
-from cockpit.runtime.host import Act
 from cockpit.runtime.logs import forget_logs
 
 if TYPE_CHECKING:
@@ -39,6 +38,8 @@ if TYPE_CHECKING:
     from cockpit.model.spec import JobSpec
     from cockpit.runtime.engine import Engine
 
+HOLD_SECONDS = 10.0
+"""How long the removal of one held container is waited for."""
 STOP_DELAY_SECONDS = 0.05
 """Between the answer to `stop` and the stop, so that the answer gets out."""
 
@@ -223,6 +224,8 @@ async def stop(engine: Engine, asked: Asked, args: messages.StopArgs) -> None:
     await _act(engine, asked, lambda _machine, _now: [events.EngineStopAsked(args.jobs)])
     if args.jobs:
         await _stop_all_jobs(engine, asked)
+    if args.holds:
+        await _end_all_holds(engine, asked)
     asyncio.get_running_loop().call_later(STOP_DELAY_SECONDS, engine.stopping.set)
 
 
@@ -232,6 +235,15 @@ async def _stop_all_jobs(engine: Engine, asked: Asked) -> None:
     jobs = engine.host.machine.state.jobs
     async with engine.host.changed:
         await engine.host.changed.wait_for(lambda: all(found.ended for found in jobs.values()))
+
+
+async def _end_all_holds(engine: Engine, asked: Asked) -> None:
+    """Answered once the containers are gone: they do not outlive the engine."""
+    held = [found for found in engine.host.machine.state.jobs.values() if found.kept]
+    await _act(engine, Asked(asked.actor), lambda _machine, _now: on_each(held, decide.end_hold) if held else [])
+    for found in held:
+        for replica in found.attempt.replica_ids(found.id) if found.attempt is not None else ():
+            await engine.host.settled(replica, HOLD_SECONDS)
 
 
 def _submitted(records: Sequence[EventRecord]) -> bytes:
@@ -260,8 +272,7 @@ async def _act(
     durable: bool = False,
 ) -> bytes:
     """Let the host act, once per request id; raises `RequestRefused`."""
-    act = Act(actor=asked.actor.name, origin="socket", request=asked.request, durable=durable)
-    outcome = await engine.host.act(decision, act, answer)
+    outcome = await engine.host.act(decision, asked.act(durable=durable), answer)
     if isinstance(outcome, Refusal):
         raise RequestRefused(outcome)
     return outcome

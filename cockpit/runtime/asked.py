@@ -13,6 +13,7 @@ from cockpit.engine.arrays import task
 from cockpit.errors import RequestRefused
 from cockpit.model.ids import JobId
 from cockpit.model.refusal import Refusal, RefusalKind
+from cockpit.runtime.host import Act
 
 if TYPE_CHECKING:
     from cockpit.model.job import Job
@@ -24,6 +25,26 @@ class Asked(msgspec.Struct, frozen=True):
 
     actor: Actor
     request: str = ""
+    """The id behind the asker's uid and a colon; empty without an id."""
+    op: str = ""
+    digest: bytes = b""
+    """What is asked, for `KeptAnswer`."""
+
+    def act(self, *, durable: bool = False) -> Act:
+        """As the cause of events."""
+        return Act(
+            actor=self.actor.name,
+            origin="socket",
+            request=self.request,
+            op=self.op,
+            digest=self.digest,
+            durable=durable,
+        )
+
+
+def request_key(actor: Actor, request: str) -> str:
+    """A client's request id as the journal knows it: behind the uid, so that two users' ids never meet."""
+    return f"{actor.who.uid}:{request}"
 
 
 async def asked_job(engine: Engine, actor: Actor, job_id: int, index: int | None = None) -> Job:

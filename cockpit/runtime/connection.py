@@ -26,16 +26,18 @@ from cockpit.protocol.frames import (
     frame,
     raw,
 )
+from cockpit.runtime import faults
 from cockpit.runtime.allowing import allow
-from cockpit.runtime.asked import Asked
-from cockpit.runtime.operations import OPERATIONS, SHELL, WAITING
+from cockpit.runtime.asked import Asked, request_key
+from cockpit.runtime.operations import ONCE, OPERATIONS, SHELL, WAITING
 from cockpit.runtime.peers import peer_actor
+from cockpit.runtime.requests import digest_of
 from cockpit.runtime.shells import SHELL_ARGS, open_shell
 from cockpit.runtime.tasks import report_defect
 from cockpit.runtime.troubles import unavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from cockpit.engine.access import Actor
     from cockpit.runtime.engine import Engine
@@ -175,7 +177,7 @@ class Connection:
             await self._refuse(request.id, _defect(error))
 
     async def _perform(self, request: Request) -> None:
-        asked = Asked(self._asker(), f"{self._actor.who.uid}:{request.request}" if request.request else "")
+        asked = self._asked(request)
         if request.op == SHELL:
             wanted = _decoded(request.args, SHELL_ARGS, SHELL)
             await allow(self._engine, asked, SHELL, wanted)
@@ -190,12 +192,31 @@ class Connection:
             )
         args_type, function = operation
         args = _decoded(request.args, args_type, request.op)
+        if request.op in ONCE:
+            faults.point("read", request.op)
+            answer = await self._engine.requests.once(asked, partial(self._allowed, asked, request.op, args, function))
+            faults.point("answering", request.op)
+            await self._send(Answer(request.id, _encoded(answer)))
+            return
         await allow(self._engine, asked, request.op, args)
         outcome = function(self._engine, asked, args)
         if hasattr(outcome, "__aiter__"):
             await self._stream(request.id, outcome)
         else:
             await self._send(Answer(request.id, _encoded(await outcome)))
+
+    async def _allowed(self, asked: Asked, op: str, args: msgspec.Struct, function: Callable[..., Any]) -> bytes:
+        await allow(self._engine, asked, op, args)
+        answer: bytes = await function(self._engine, asked, args)
+        return answer
+
+    def _asked(self, request: Request) -> Asked:
+        """A request id is its user's own: the same id of another user is another request."""
+        actor = self._asker()
+        if not request.request:
+            return Asked(actor)
+        own = request_key(actor, request.request)
+        return Asked(actor, own, request.op, digest_of(request.op, request.args))
 
     def _asker(self) -> Actor:
         """Whom the kernel named, with the projects that they are in by now."""

@@ -10,6 +10,7 @@ from cockpit import __version__
 from cockpit.engine.sharing import catalogued_projects
 from cockpit.runtime.feed import JobFeed
 from cockpit.runtime.peers import Site
+from cockpit.runtime.requests import Requests
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -52,6 +53,7 @@ class Engine:
         """What was wrong when it began, a sentence each."""
         self.version = __version__
         self.feed = JobFeed(host)
+        self.requests = Requests(host.journal)
         self.started_at = host.clock.now()
         self.foresight: Foresight | None = None
         """What the last question about starts was answered from."""

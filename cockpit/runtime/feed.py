@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import weakref
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,10 @@ from cockpit.engine.views.rows import job_row, slowest
 from cockpit.engine.views.shown import shown_reason, shown_to
 from cockpit.model.job import JobState
 from cockpit.model.reasons import NotEvaluated
+from cockpit.protocol.frames import raw
 from cockpit.protocol.pages import LIST_ROWS, PAGE_ROWS, JobsChange, changed_columns, encoded_pages, page_of, start_over
+from cockpit.runtime.memory import Trimmer
+from cockpit.runtime.rowlog import RowLog, SharedPages
 from cockpit.sched.explain import reason_of
 
 if TYPE_CHECKING:
@@ -53,6 +57,15 @@ class JobFeed:
         self._outdated: list[JobId] = []
         """Rows whose reason was another before `_plan`, and that still say so."""
         self._subscribers: list[Subscription] = []
+        self._log = RowLog()
+        """For the subscribers who see everything: they share what changes."""
+        self._changes: dict[int, JobsChange | None] = {}
+        """By the batch that a subscriber was told of last: what it misses now."""
+        self._encoded: tuple[JobsChange, msgspec.Raw] | None = None
+        self._first_load: dict[tuple[int, bool], weakref.ref[SharedPages]] = {}
+        self._reasons_at = 0.0
+        """When rows were last made anew for their reasons alone, by the loop's clock."""
+        self._trimmer = Trimmer()
 
     def rows(self, actor: Actor) -> list[JobRow]:
         """The rows that the actor may see, in order of submission."""
@@ -87,13 +100,38 @@ class JobFeed:
         """A subscription that has been given everything as of now."""
         seen = self._host.machine.state.seq if anything else None
         state = self._host.machine.state
-        sent = {row.id: row for row in self.rows(actor)}
+        rows = self.rows(actor)
+        sent = None if actor.admin else {row.id: row for row in rows}
         subscription = Subscription(actor, sent, seen, state.catalogue, catalogued_projects(state))
+        subscription.told = self._log.last
         self._subscribers.append(subscription)
         return subscription
 
+    def first_load(self, subscription: Subscription, first: int, *, brief: bool = False) -> Iterable[msgspec.Raw]:
+        """The pages of a subscription that has just begun; those who see everything share them."""
+        if subscription.sent is not None:
+            return self.pages(list(subscription.sent.values()), first, brief=brief)
+        known = self._first_load.get((first, brief))
+        pages = known() if known is not None else None
+        if pages is None:
+            pages = SharedPages(self.pages(list(self._rows.values()), first, brief=brief))
+            self._first_load[first, brief] = weakref.ref(pages)
+        return pages
+
     def unsubscribe(self, subscription: Subscription) -> None:
         self._subscribers.remove(subscription)
+        self._forget_told()
+        self._trimmer.ask()
+
+    def row_told(self, subscription: Subscription, job: JobId) -> JobRow:
+        """A row as the subscription was told of it last, which is now."""
+        return self._rows[job] if subscription.sent is None else subscription.sent[job]
+
+    def encoded(self, change: JobsChange) -> msgspec.Raw:
+        """Encoded once for all who are told the same."""
+        if self._encoded is None or self._encoded[0] is not change:
+            self._encoded = change, raw(change)
+        return self._encoded[1]
 
     async def changes(self, subscription: Subscription) -> AsyncIterator[JobsChange]:
         """What the subscriber's rows miss, whenever something does, coalesced to ten times a second; nothing, where it
@@ -102,13 +140,15 @@ class JobFeed:
             async with self._host.changed:
                 await self._host.changed.wait_for(lambda: self._pending(subscription))
             await asyncio.sleep(TICK_SECONDS)
-            self._refresh(REASONS_AT_ONCE)
+            self._refresh(self._reasons_due())
             if self._regrouped(subscription) or len(subscription.dirty) > RESYNC_ROWS:
                 yield start_over(self._host.machine.state.seq)
                 return
-            change = self._change_for(subscription)
+            change = self._change_for(subscription) if subscription.sent is not None else self._change_of(subscription)
             if change is not None:
                 yield change
+                if change.resync:
+                    return
 
     @property
     def told(self) -> bool:
@@ -117,7 +157,8 @@ class JobFeed:
 
     def _pending(self, subscription: Subscription) -> bool:
         plan_is_new = self._host.plan is not self._plan
-        rows_change = subscription.dirty or self._host.machine.touched or self._outdated or plan_is_new
+        is_behind = subscription.dirty or (subscription.sent is None and subscription.told != self._log.last)
+        rows_change = is_behind or self._host.machine.touched or self._outdated or plan_is_new
         others = self._host.machine.state.catalogue is not subscription.catalogue
         return bool(rows_change) or others or self._unheard(subscription)
 
@@ -142,11 +183,58 @@ class JobFeed:
             self._plan = self._host.plan
         stale.update(self._outdated[:reasons])
         del self._outdated[:reasons]
-        if stale:
-            self._live.clear()
+        if not stale:
+            return
+        self._live.clear()
+        self._first_load.clear()
+        before = {job: self._rows.get(job) for job in stale}
         self._make_rows(stale)
         for subscription in self._subscribers:
-            subscription.dirty |= stale
+            if subscription.sent is not None:
+                subscription.dirty |= stale
+        if any(subscription.sent is None for subscription in self._subscribers):
+            self._log.add(before)
+            self._changes.clear()
+
+    def _reasons_due(self) -> int:
+        """However many subscribe, so many rows a tick."""
+        now = asyncio.get_running_loop().time()
+        if now - self._reasons_at < TICK_SECONDS / 2:
+            return 0
+        self._reasons_at = now
+        return REASONS_AT_ONCE
+
+    def _change_of(self, subscription: Subscription) -> JobsChange | None:
+        """What one who sees everything misses; worked out once for all who miss the same."""
+        told, subscription.told = subscription.told, self._log.last
+        if told not in self._changes:
+            self._changes[told] = self._change_since(told)
+        self._forget_told()
+        change = self._changes[told]
+        if change is None and self._unheard(subscription):
+            change = JobsChange(self._host.machine.state.seq, page_of([]))
+        if change is not None and subscription.seen is not None:
+            subscription.seen = self._host.machine.state.seq
+        return change
+
+    def _change_since(self, told: int) -> JobsChange | None:
+        seq, before = self._host.machine.state.seq, self._log.since(told)
+        if before is None or len(before) > RESYNC_ROWS:
+            return start_over(seq)
+        new, changed, removed = [], [], []
+        for job_id in sorted(before):
+            row, sent = self._rows.get(job_id), before[job_id]
+            if row is None:
+                removed += [job_id] if sent is not None else []
+            elif sent is None:
+                new.append(row)
+            elif columns := changed_columns(sent, row):
+                changed.append((job_id, row.version, columns))
+        return JobsChange(seq, page_of(new), tuple(changed), tuple(removed)) if new or changed or removed else None
+
+    def _forget_told(self) -> None:
+        told = [each.told for each in self._subscribers if each.sent is None]
+        self._log.forget(min(told, default=self._log.last))
 
     def _with_new_reason(self, plan: Plan | None) -> list[JobId]:
         """Rows that tell another reason than the plan gives, or a priority of an earlier count. One that is held is
@@ -190,6 +278,8 @@ class JobFeed:
         return replace(job_row(job, None), staged=slowest(filter(None, parts)))
 
     def _change_for(self, subscription: Subscription) -> JobsChange | None:
+        """What one misses who sees some of the rows."""
+        assert subscription.sent is not None
         new, changed, removed = [], [], []
         for job_id in sorted(subscription.dirty):
             row, sent = self._row_for(subscription.actor, job_id), subscription.sent.get(job_id)
@@ -245,13 +335,16 @@ class Subscription:
     def __init__(
         self,
         actor: Actor,
-        sent: dict[JobId, JobRow],
+        sent: dict[JobId, JobRow] | None,
         seen: int | None,
         catalogue: Mapping[EntryKey, AnyEntry],
         projects: tuple[Project, ...],
     ) -> None:
         self.actor = actor
         self.sent = sent
+        """The rows as they were told; None: it sees everything, and `told` says the same."""
+        self.told = 0
+        """The last batch of the feed's `RowLog` that it was told of, where it sees everything."""
         self.seen = seen
         """The last event that it was told of, for who wants to know of anything; else None."""
         self.dirty: set[JobId] = set()

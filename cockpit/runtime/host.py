@@ -27,11 +27,13 @@ from cockpit.model import events
 from cockpit.model.events import EventBody, EventRecord
 from cockpit.model.ids import Millis
 from cockpit.model.refusal import Refusal
+from cockpit.model.requests import KeptAnswer
 from cockpit.runtime.consequential import MOVES_CONTAINERS, RECONSIDERED_AFTER
 from cockpit.runtime.effects import EffectRunner
 from cockpit.runtime.ledger import RETRY_MS, Ledger
 from cockpit.runtime.passing import planned
 from cockpit.runtime.reason_history import ReasonHistory
+from cockpit.runtime.requests import repeated
 from cockpit.runtime.tasks import Tasks
 from cockpit.runtime.troubles import clock_trouble, given_up
 from cockpit.sched.policy import Policy
@@ -75,6 +77,9 @@ class Act(msgspec.Struct, frozen=True, kw_only=True):
     actor: str
     origin: str
     request: str = ""
+    op: str = ""
+    digest: bytes = b""
+    """What the request asked, for `KeptAnswer`."""
     durable: bool = False
     """On the disk before anybody is told."""
 
@@ -189,7 +194,7 @@ class Host:
         async with self._ledger.turn():
             known = await self._ledger.answer(act.request) if answer is not None else None
             if known is not None:
-                return known
+                return repeated(known, act.digest)
             if self.given_up is not None:
                 return self.given_up
             now = self.clock.now()
@@ -201,9 +206,10 @@ class Host:
             decided = [*decided, *consequences(self.machine, decided)]
             records = self._records(decided, act, now)
             answered = answer(records) if answer is not None else b""
-            if not records:
+            to_remember = bool(act.request) and answer is not None
+            if not records and not to_remember:
                 return answered
-            remembered = (act.request, answered) if act.request and answer is not None else None
+            remembered = KeptAnswer(act.request, answered, act.op, act.digest) if to_remember else None
             durable = act.durable or any(isinstance(body, MOVES_CONTAINERS) for body in decided)
             await self._ledger.append(records, durable=durable, answer=remembered)
             self._apply_or_give_up(records)

@@ -15,7 +15,7 @@ from cockpit.model.attempt import Slow
 from cockpit.model.events import PerformanceFell
 from cockpit.model.ids import Millis, ReplicaId
 from cockpit.runtime.faultpatrol import BY
-from cockpit.runtime.logs import log_path
+from cockpit.runtime.logs import log_path, skip_left_out
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
@@ -47,7 +47,7 @@ class Iterations:
         Blocks."""
         try:
             with self._path.open("rb") as file:
-                file.seek(self._at)
+                self._at = file.seek(skip_left_out(file.fileno(), self._at))
                 data = file.read(PIECE)
         except OSError:  # nothing has been printed yet, or it has been forgotten
             return

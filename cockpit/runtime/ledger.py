@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from cockpit.engine.ports import Clock, Journal
     from cockpit.model.events import EventRecord
     from cockpit.model.ids import JobId
+    from cockpit.model.requests import KeptAnswer
 
 SNAPSHOT_EVERY = 10_000
 """Events: what a start reads at most, beside the snapshot."""
@@ -32,6 +33,8 @@ class Ledger:
         self, journal: Journal, machine: Machine, clock: Clock, keep_history_ms: int, on_trouble: Callable[[], None]
     ) -> None:
         self._trouble = ""
+        self._passing = False
+        """It ends by itself."""
         self._archive_trouble = ""
         self._journal = journal
         self._machine = machine
@@ -63,24 +66,24 @@ class Ledger:
         refusals = self._refusals
         async with self._writer:
             if refusals != self._refusals:
-                raise StoreError(self._trouble)
+                raise StoreError(self._trouble, passing=self._passing)
             try:
                 yield
             except StoreError as error:
                 self._refusals += 1
                 if not self._trouble:
                     self._on_trouble()
-                self._trouble = str(error)
+                self._trouble, self._passing = str(error), error.passing
                 raise
 
-    async def answer(self, request: str) -> bytes | None:
+    async def answer(self, request: str) -> KeptAnswer | None:
         """What this request was answered before."""
         return await self._journal.answer(request) if request else None
 
-    async def append(self, records: Sequence[EventRecord], *, durable: bool, answer: tuple[str, bytes] | None) -> None:
+    async def append(self, records: Sequence[EventRecord], *, durable: bool, answer: KeptAnswer | None) -> None:
         """Within a turn."""
         await self._journal.append(records, durable=durable, answer=answer)
-        faults.point("appended", type(records[-1].body).__name__)
+        faults.point("appended", type(records[-1].body).__name__ if records else "")
 
     def ended(self, job: JobId) -> None:
         """To be written into the accounting tables at the next `keep`."""

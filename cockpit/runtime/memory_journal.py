@@ -11,6 +11,7 @@ import msgspec
 from cockpit.engine.apply.events import apply
 from cockpit.engine.state import ClusterState
 from cockpit.engine.views.spending import divided, spans
+from cockpit.model.events import JobSubmitted
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from cockpit.model.events import EventRecord
     from cockpit.model.ids import JobId, Millis
     from cockpit.model.job import Job
+    from cockpit.model.requests import KeptAnswer
 
 EVENTS_KEPT = 30_000
 """More than a host writes between two snapshots."""
@@ -43,7 +45,7 @@ class MemoryJournal:
         self._events_kept = events_kept
         self._ended: dict[JobId, Job] = {}
         self._ended_kept = ended_kept
-        self._answers: dict[str, bytes] = {}
+        self._answers: dict[str, KeptAnswer] = {}
         self._answers_kept = answers_kept
         self._snapshot = msgspec.msgpack.encode(ClusterState())
         self._snapshot_seq = 0
@@ -54,15 +56,13 @@ class MemoryJournal:
             apply(state, record)
         return state, state.seq
 
-    async def append(
-        self, records: Sequence[EventRecord], *, durable: bool, answer: tuple[str, bytes] | None = None
-    ) -> None:
+    async def append(self, records: Sequence[EventRecord], *, durable: bool, answer: KeptAnswer | None = None) -> None:
         """`durable` asks for more than memory can give; whoever chose this journal knows."""
         del durable
         self._events.extend(records)
         self._forget_events()
         if answer is not None:
-            self._answers[answer[0]] = answer[1]
+            self._answers[answer.request] = answer
             _forget_first(self._answers, self._answers_kept)
 
     async def archive(self, before: Millis) -> int:
@@ -79,8 +79,21 @@ class MemoryJournal:
     async def probe(self) -> None:
         """Memory takes what it is given."""
 
-    async def answer(self, request: str) -> bytes | None:
+    async def answer(self, request: str) -> KeptAnswer | None:
         return self._answers.get(request)
+
+    async def remember(self, answer: KeptAnswer) -> None:
+        self._answers.setdefault(answer.request, answer)
+        _forget_first(self._answers, self._answers_kept)
+
+    async def forget_refusal(self, request: str) -> None:
+        known = self._answers.get(request)
+        if known is not None and known.refused:
+            del self._answers[request]
+
+    async def submitted_by(self, request: str) -> list[JobId]:
+        bodies = (each.body for each in self._events if each.request == request)
+        return [body.job for body in bodies if isinstance(body, JobSubmitted)]
 
     async def snapshot(self, state: ClusterState, seq: int) -> None:
         self._snapshot, self._snapshot_seq = msgspec.msgpack.encode(state), seq
@@ -132,7 +145,7 @@ def _concerns(record: EventRecord, job: JobId | None) -> bool:
     return job is None or getattr(record.body, "job", None) == job
 
 
-def _forget_first(kept: dict[str, bytes] | dict[JobId, Job], most: int) -> None:
+def _forget_first(kept: dict[str, KeptAnswer] | dict[JobId, Job], most: int) -> None:
     """The oldest entries, until so many are left."""
     for key in list(islice(kept, max(0, len(kept) - most))):
         del kept[key]  # type: ignore[arg-type] # its own key, whichever of the two it is

@@ -66,9 +66,19 @@ OPERATIONS: dict[str, Operation] = {
     "apply_quota": (messages.ApplyQuotaArgs, acting.apply_quota),
     "remove_quota": (messages.NoArgs, acting.remove_quota),
     "stop": (messages.StopArgs, acting.stop),
+    "request": (messages.RequestArgs, reading.request),
 }
 """`shell` is the connection's own: its answer carries file descriptors."""
 
 SHELL = "shell"
+ONCE = frozenset(
+    {
+        *("submit", "cancel", "hold", "release", "suspend", "resume", "requeue", "edit", "delete"),
+        *("set_time_limit", "set_priority", "set_weights", "make_reservation", "end_reservation"),
+        *("drain_node", "resume_node", "unstage", "extend_hold", "end_hold", "change_accounts", "change_catalogue"),
+        *("apply_quota", "remove_quota"),
+    }
+)
+"""Acts that happen once for each request id. What only reads has no use for one; `shell` and `stop` are done again."""
 WAITING = frozenset({SHELL, "stop", "subscribe", "wait", "logs", "explain", "starts", "predict"})
 """Operations that may take long and answer little: they are answered beside everything else of their connection."""

@@ -25,13 +25,14 @@ from cockpit.model.job import OCCUPYING, Job, JobState
 from cockpit.model.jobdetail import JobDetail, ReplicaUse, in_the_end
 from cockpit.model.reasons import Waited
 from cockpit.model.refusal import Refusal, RefusalKind
+from cockpit.model.requests import RequestOutcome
 from cockpit.model.spec import JobKind
 from cockpit.model.view import AccountsShown, EngineStatus, HoldRow, NodeRow, Overview, QueuesShown
 from cockpit.protocol import messages
 from cockpit.protocol.frames import MAJOR, MINOR, raw
 from cockpit.protocol.pages import LIST_ROWS, AllLoaded, JobsArgs, SubscribeArgs, fits, pieces, start_over
-from cockpit.runtime.asked import Asked, asked_job, moved
-from cockpit.runtime.logs import first_address, log_path, log_tail, read_log
+from cockpit.runtime.asked import Asked, asked_job, moved, request_key
+from cockpit.runtime.logs import first_address, left_out, log_path, log_tail, mib_of, read_log
 from cockpit.runtime.timeline import timeline
 from cockpit.sched.explain import explain
 from cockpit.sched.growth import why_not
@@ -117,11 +118,11 @@ async def subscribe(engine: Engine, asked: Asked, args: SubscribeArgs) -> AsyncI
     """All rows in pages, the first one small; then what changes, until the client goes."""
     subscription = engine.feed.subscribe(asked.actor, anything=args.anything)
     try:
-        for page in engine.feed.pages(list(subscription.sent.values()), max(1, args.first), brief=args.brief):
+        for page in engine.feed.first_load(subscription, max(1, args.first), brief=args.brief):
             yield page
         yield raw(AllLoaded())
         async for change in engine.feed.changes(subscription):
-            encoded = raw(change)
+            encoded = engine.feed.encoded(change)
             yield encoded if fits(encoded) else raw(start_over(change.version))
             if change.resync or not fits(encoded):
                 return
@@ -148,6 +149,7 @@ async def job(engine: Engine, asked: Asked, args: messages.JobArgs) -> JobDetail
         explanation=explanation,
         events=tuple(await timeline(host, asked.actor, messages.EventsArgs(found.id, -1, DETAIL_EVENTS))),
         log_tail=_tail(engine, found),
+        log_left_out_mib=_left_out_mib(engine, found),
         priority=priority,
         waited=tuple(_waited(engine, asked.actor, found)),
         use=tuple([use async for use in _use(engine, found)]),
@@ -267,6 +269,11 @@ async def wait(engine: Engine, asked: Asked, args: messages.WaitArgs) -> Job | N
         return None
 
 
+async def request(engine: Engine, asked: Asked, args: messages.RequestArgs) -> RequestOutcome:
+    """What became of a request of the asker's own, by its id."""
+    return await engine.requests.outcome(request_key(asked.actor, args.request))
+
+
 async def logs(engine: Engine, asked: Asked, request: asking.LogRequest) -> asking.LogChunk:
     """A piece of a replica's log."""
     found = await asked_job(engine, asked.actor, request.job)
@@ -302,6 +309,16 @@ def _address(engine: Engine, found: Job) -> str:
         return ""
     replica = ReplicaId(found.id, found.attempt.number, 0)
     return first_address(log_path(engine.logs, replica, stream) for stream in asking.LogStream)
+
+
+def _left_out_mib(engine: Engine, found: Job) -> int:
+    """Of all logs of the last attempt together."""
+    if found.attempt is None:
+        return 0
+    begun = [each.rank for each in found.attempt.replicas if each.started_at is not None]
+    replicas = [ReplicaId(found.id, found.attempt.number, rank) for rank in begun]
+    sizes = [left_out(log_path(engine.logs, each, stream)) for each in replicas for stream in asking.LogStream]
+    return mib_of(sum(sizes))
 
 
 def _tail(engine: Engine, found: Job) -> str:

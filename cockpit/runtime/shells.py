@@ -17,7 +17,6 @@ from cockpit.model.ids import JobId, ReplicaId
 from cockpit.model.job import BEGINNING, JobState
 from cockpit.model.refusal import Refusal
 from cockpit.runtime.containers.entering import Terminal
-from cockpit.runtime.host import Act
 
 if TYPE_CHECKING:
     from cockpit.engine.machine import Machine
@@ -48,7 +47,7 @@ async def open_shell(engine: Engine, asked: Asked, request: ShellRequest) -> Ope
         return decide.open_shell(job, request.rank, request.command, request.term if request.terminal else "")
 
     await _started(engine, JobId(request.job))
-    outcome = await engine.host.act(decision, Act(actor=asked.actor.name, origin="socket", request=asked.request))
+    outcome = await engine.host.act(decision, asked.act())
     if isinstance(outcome, Refusal):
         raise RequestRefused(outcome)
     job = engine.host.machine.state.jobs[JobId(request.job)]

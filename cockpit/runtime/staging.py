@@ -10,7 +10,6 @@ from cockpit.errors import RequestRefused
 from cockpit.model import events
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.text import visible
-from cockpit.runtime.host import Act
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -45,9 +44,7 @@ async def unstage(engine: Engine, asked: Asked, args: messages.NameArgs) -> byte
             return Refusal(RefusalKind.CONFLICT, f"Copy {found[0].key[:12]} is in use; it goes after its last job.")
         return [events.CopyRemoved(found[0].what, found[0].source, found[0].key)]
 
-    outcome = await engine.host.act(
-        decision, Act(actor=asked.actor.name, origin="socket", request=asked.request), lambda _: _DONE
-    )
+    outcome = await engine.host.act(decision, asked.act(), lambda _: _DONE)
     if isinstance(outcome, Refusal):
         raise RequestRefused(outcome)
     return outcome

@@ -16,7 +16,7 @@ CLOCK_JUMP_MS = 10_000
 
 def unavailable(error: StoreError) -> Refusal:
     """The refusal that a request meets while the journal cannot be written."""
-    return Refusal(RefusalKind.UNAVAILABLE, str(error))
+    return Refusal(RefusalKind.UNAVAILABLE, str(error), store=not error.passing)
 
 
 def given_up(error: Exception) -> Refusal:

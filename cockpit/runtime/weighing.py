@@ -13,7 +13,6 @@ from cockpit.errors import CockpitError, RequestRefused
 from cockpit.formats.cluster.weights import with_weights
 from cockpit.model.refusal import Refusal
 from cockpit.model.view import WeightsSet
-from cockpit.runtime.host import Act
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 async def set_weights(engine: Engine, asked: Asked, args: messages.SetWeightsArgs) -> bytes:
     """Answered when they are in force; what cannot be written into the file is told with the answer, and by the engine
     for as long as it runs."""
-    act = Act(actor=asked.actor.name, origin="socket", request=asked.request, durable=True)
+    act = asked.act(durable=True)
     outcome = await engine.host.act(lambda machine, _: reweighed(machine.state, args.weights), act)
     if isinstance(outcome, Refusal):
         raise RequestRefused(outcome)
@@ -36,7 +35,9 @@ async def set_weights(engine: Engine, asked: Asked, args: messages.SetWeightsArg
     if trouble:
         engine.troubles = (*(each for each in engine.troubles if each != trouble), trouble)
     file = str(engine.cluster_file) if engine.cluster_file is not None and not trouble else ""
-    return msgspec.msgpack.encode(WeightsSet(priority.weights, file, trouble))
+    answer = msgspec.msgpack.encode(WeightsSet(priority.weights, file, trouble))
+    await engine.requests.remember(asked, answer)
+    return answer
 
 
 def _write_back(file: Path | None, priority: Priority) -> str:

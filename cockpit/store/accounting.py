@@ -66,13 +66,13 @@ async def find(database: Database, job: JobId) -> Job | None:
     if not 0 < job <= LARGEST_ID:
         return None
     rows = await database.fetch("SELECT job FROM ended_jobs WHERE id = ?", (job,))
-    return _job(rows[0][0]) if rows else None
+    return read(rows[0][0]) if rows else None
 
 
 async def among(database: Database, first: JobId, last: JobId) -> list[Job]:
     """Those with these ids or between them."""
     rows = await database.fetch("SELECT job FROM ended_jobs WHERE id BETWEEN ? AND ? ORDER BY id", (first, last))
-    return [_job(text) for (text,) in rows]
+    return [read(text) for (text,) in rows]
 
 
 async def newest(
@@ -83,7 +83,7 @@ async def newest(
         rows = await database.fetch(_NEWEST, within)
     else:
         rows = await database.fetch(_NEWEST_OF_USER, (user, *within))
-    return [_job(text) for (text,) in rows]
+    return [read(text) for (text,) in rows]
 
 
 async def spent(database: Database, edges: Sequence[Millis], besides: Collection[JobId]) -> list[list[Spent]]:
@@ -136,8 +136,9 @@ def _resources(job: Job) -> tuple[int, int, int, int]:
     return nodes, nodes * asked.cpus, nodes * asked.memory_mib, nodes * asked.card_milli
 
 
-def _job(text: str) -> Job:
+def read(text: str) -> Job:
+    """The record of an ended job. Raises `StoreError`."""
     try:
         return _decoder.decode(text)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeEncodeError, TypeError) as error:
         raise StoreError(f"The record of an ended job cannot be read: {error}. A newer cockpit wrote it.") from error

@@ -56,10 +56,14 @@ async def events_after(database: Database, folder: Path, seq: int) -> list[Path]
 
 def read(file: Path) -> Iterator[EventRecord]:
     """Every event of an archive file, in order. Raises `StoreError` when it is missing or damaged."""
+    return map(codec.from_line, lines(file))
+
+
+def lines(file: Path) -> Iterator[bytes]:
+    """The lines of an archive file, one for each event. Raises `StoreError` when it is missing or damaged."""
     try:
-        with gzip.open(file) as lines:
-            for line in lines:
-                yield codec.from_line(line)
+        with gzip.open(file) as unpacked:
+            yield from unpacked
     except (OSError, EOFError, zlib.error) as error:
         raise StoreError(f"{file} holds archived events that are needed, but cannot be read: {error}.") from error
 

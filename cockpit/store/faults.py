@@ -31,13 +31,16 @@ _READ_ONLY = (
 )
 _DAMAGED = (
     "{file} is damaged ({error}). Nothing was accepted. Stop the engine and keep a copy of the folder, "
-    "then restore it from a backup. `sqlite3 {file} .dump` shows what can still be read."
+    "then restore it from a backup. `cockpit doctor --journal` lists the damage."
 )
 _REFUSED = (
     "{file} refused a change ({error}). Nothing was accepted. "
     "If another program writes to this file, end it; then restart the engine."
 )
 _OTHER = "{file} cannot be read or written ({error}, {name}). Nothing was accepted. Check the disk: `dmesg | tail`."
+
+_PASSING = frozenset({_FULL, _LOCKED})
+"""What ends without anybody mending the store."""
 
 _SENTENCES = {
     sqlite3.SQLITE_FULL: _FULL,
@@ -69,9 +72,11 @@ def store_errors(file: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        raise StoreError(_sqlite_sentence(error, file)) from error
+        raise _of_sqlite(error, file) from error
     except OSError as error:
-        raise StoreError(_system_sentence(error, file)) from error
+        raise _of_system(error, file) from error
+    except UnicodeDecodeError as error:  # from what SQLite says about a damaged schema, which it quotes
+        raise StoreError(_DAMAGED.format(file=file, error="text that is not UTF-8")) from error
 
 
 def check_room(file: Path) -> None:
@@ -81,18 +86,20 @@ def check_room(file: Path) -> None:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-def _sqlite_sentence(error: sqlite3.Error, file: Path) -> str:
+def _of_sqlite(error: sqlite3.Error, file: Path) -> StoreError:
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
     if code in _PERHAPS_FULL and _free_bytes(file) < _NEARLY_NOTHING:
         code = sqlite3.SQLITE_FULL
     name = getattr(error, "sqlite_errorname", type(error).__name__)
-    return _SENTENCES.get(code, _OTHER).format(file=file, error=error, name=name)
+    sentence = _SENTENCES.get(code, _OTHER)
+    return StoreError(sentence.format(file=file, error=error, name=name), passing=sentence in _PASSING)
 
 
-def _system_sentence(error: OSError, file: Path) -> str:
+def _of_system(error: OSError, file: Path) -> StoreError:
     where = file if error.filename is None else error.filename
     sentence = _SYSTEM_SENTENCES.get(error.errno or 0, _OTHER)
-    return sentence.format(file=where, error=error.strerror or error, name=type(error).__name__)
+    text = sentence.format(file=where, error=error.strerror or error, name=type(error).__name__)
+    return StoreError(text, passing=sentence in _PASSING)
 
 
 def _free_bytes(file: Path) -> int:

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from cockpit.errors import StoreError
 from cockpit.model.events import JobSubmitted
+from cockpit.model.ids import JobId
+from cockpit.model.requests import KeptAnswer
 from cockpit.store import accounting, archive, codec, snapshots
 from cockpit.store.database import Database
 from cockpit.store.faults import check_room
@@ -13,18 +15,22 @@ from cockpit.store.faults import check_room
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Collection, Sequence
     from pathlib import Path
+    from typing import Any
 
     from cockpit.engine.ports import Clock
     from cockpit.engine.state import ClusterState
     from cockpit.model.accounting import Spent
     from cockpit.model.events import EventRecord
-    from cockpit.model.ids import JobId, Millis
+    from cockpit.model.ids import Millis
     from cockpit.model.job import Job
 
     Apply = Callable[[ClusterState, EventRecord], None]
     """Changes the state as the event says."""
 
 ANSWERS_KEPT_MILLIS = 24 * 3600 * 1000
+REFUSALS_KEPT = 10_000
+"""Remembered refusals of all users together: more than a day of honest ones, and little of a flood."""
+_REFUSALS_BETWEEN = 1_000
 BUSY_SECONDS = 2.0
 """Nobody else has reason to write here; who asks waits this long to be told."""
 _PAGE = 5_000
@@ -32,6 +38,13 @@ _PROBE_BYTES = 64 * 1024
 
 _COLUMNS = ", ".join(codec.COLUMNS)
 _INSERT = f"INSERT INTO events ({_COLUMNS}) VALUES ({', '.join('?' * len(codec.COLUMNS))})"  # noqa: S608 - constants
+_INSERT_ANSWER = "INSERT INTO answers (request, at, answer, op, digest, refused) VALUES (?, ?, ?, ?, ?, ?)"
+_FORGET_REFUSALS = """
+DELETE FROM answers WHERE refused AND at <= (SELECT at FROM answers WHERE refused ORDER BY at DESC LIMIT 1 OFFSET ?)
+"""
+_SUBMITTED_BY = """
+SELECT job FROM events WHERE type = 'job_submitted' AND request != '' AND request = ? ORDER BY seq
+"""
 _LAST_SEQ = """
 SELECT coalesce((SELECT max(seq) FROM events), (SELECT max(last_seq) FROM archives), 0)
 """
@@ -49,6 +62,8 @@ class SqliteJournal:
         self._archive_folder = archive_folder
         self._clock = clock
         self._apply = apply
+        self._refusals = 0
+        """Remembered by this process."""
 
     @classmethod
     async def open(
@@ -67,13 +82,14 @@ class SqliteJournal:
         async for record in self._history(seq):
             if record.seq != seq + 1:
                 raise StoreError(f"{self._database.file} is damaged: event {record.seq} follows event {seq}.")
-            self._apply(state, record)
+            try:
+                self._apply(state, record)
+            except Exception as error:  # whatever it meets: events of one engine never contradict each other
+                raise self._contradicts(record, error) from error
             seq = record.seq
         return state, seq
 
-    async def append(
-        self, records: Sequence[EventRecord], *, durable: bool, answer: tuple[str, bytes] | None = None
-    ) -> None:
+    async def append(self, records: Sequence[EventRecord], *, durable: bool, answer: KeptAnswer | None = None) -> None:
         """The first record's number must follow the last one in the journal, and a request is answered only once:
         otherwise nothing is written. On a full disk the spare room is for what goes on, not for more jobs."""
         if any(isinstance(record.body, JobSubmitted) for record in records):
@@ -82,12 +98,40 @@ class SqliteJournal:
         async with self._database.transaction(durable=durable) as connection:
             await connection.executemany(_INSERT, rows)
             if answer is not None:
-                request, encoded = answer
-                await connection.execute("INSERT INTO answers VALUES (?, ?, ?)", (request, self._clock.now(), encoded))
+                await connection.execute(_INSERT_ANSWER, self._answer_row(answer))
 
-    async def answer(self, request: str) -> bytes | None:
-        rows = await self._database.fetch("SELECT answer FROM answers WHERE request = ?", (request,))
-        return rows[0][0] if rows else None
+    async def answer(self, request: str) -> KeptAnswer | None:
+        rows = await self._database.fetch(
+            "SELECT request, answer, op, digest, refused, at FROM answers WHERE request = ?", (request,)
+        )
+        if not rows:
+            return None
+        name, encoded, op, digest, refused, at = rows[0]
+        return KeptAnswer(name, encoded, op, digest, refused=bool(refused), at=at)
+
+    async def remember(self, answer: KeptAnswer) -> None:
+        """Refusals cost whoever asks nothing, so only the latest of them are kept."""
+        async with self._database.transaction(durable=False) as connection:
+            await connection.execute(_INSERT_ANSWER.replace("INSERT", "INSERT OR IGNORE"), self._answer_row(answer))
+        if answer.refused:
+            self._refusals += 1
+            if self._refusals % _REFUSALS_BETWEEN == 0:
+                await self._forget_refusals()
+
+    async def forget_refusal(self, request: str) -> None:
+        async with self._database.transaction(durable=False) as connection:
+            await connection.execute("DELETE FROM answers WHERE refused AND request = ?", (request,))
+
+    async def submitted_by(self, request: str) -> list[JobId]:
+        rows = await self._database.fetch(_SUBMITTED_BY, (request,))
+        return [JobId(job) for (job,) in rows]
+
+    def _answer_row(self, answer: KeptAnswer) -> tuple[Any, ...]:
+        return (answer.request, self._clock.now(), answer.answer, answer.op, answer.digest, answer.refused)
+
+    async def _forget_refusals(self) -> None:
+        async with self._database.transaction(durable=False) as connection:
+            await connection.execute(_FORGET_REFUSALS, (REFUSALS_KEPT,))
 
     async def snapshot(self, state: ClusterState, seq: int) -> None:
         """Keep the state and the one before; forget answers older than a day."""
@@ -144,6 +188,13 @@ class SqliteJournal:
             await connection.execute(
                 "INSERT OR REPLACE INTO probe VALUES (1, ?, zeroblob(?))", (self._clock.now(), _PROBE_BYTES)
             )
+
+    def _contradicts(self, record: EventRecord, error: Exception) -> StoreError:
+        return StoreError(
+            f"{self._database.file} is damaged: event {record.seq} contradicts what went before it ({error}). "
+            "Nothing was accepted. Keep a copy of the state folder, then restore it from a backup; "
+            "`cockpit doctor --journal` lists the damage."
+        )
 
     async def _history(self, seq: int) -> AsyncIterator[EventRecord]:
         """Every event after `seq`, from the archive where it has gone there."""

@@ -124,7 +124,18 @@ FROM ended_jobs AS old, json_each(old.job, '$.earlier') AS one;
 """
 """What each attempt of an ended job held, for sums over time: of earlier days' jobs too."""
 
-MIGRATIONS: tuple[str, ...] = (_FIRST, _SPANS)
+_CHECKED = """
+ALTER TABLE events ADD COLUMN checksum BLOB;
+
+ALTER TABLE answers ADD COLUMN op TEXT NOT NULL DEFAULT '';
+ALTER TABLE answers ADD COLUMN digest BLOB NOT NULL DEFAULT x'';
+ALTER TABLE answers ADD COLUMN refused INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX answers_refused ON answers (at) WHERE refused;
+CREATE INDEX submissions_by_request ON events (request) WHERE type = 'job_submitted' AND request != '';
+"""
+"""Events carry a checksum (NULL in older ones); refusals are remembered, and which request an answer was for."""
+
+MIGRATIONS: tuple[str, ...] = (_FIRST, _SPANS, _CHECKED)
 """`MIGRATIONS[n]` takes a store of version n to version n + 1."""
 
 SCHEMA_VERSION = len(MIGRATIONS)

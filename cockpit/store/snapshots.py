@@ -41,7 +41,7 @@ async def newest(database: Database, last_seq: int) -> tuple[ClusterState, int]:
     )
     for (seq,) in candidates:
         ((checksum, blob),) = await database.fetch("SELECT checksum, state FROM snapshots WHERE seq = ?", (seq,))
-        state = _decode(checksum, blob)
+        state = _decode(checksum, blob) if isinstance(blob, bytes) else None
         if state is not None:
             return state, seq
     return ClusterState(), 0
@@ -51,6 +51,11 @@ async def oldest_seq(database: Database) -> int:
     """Everything up to here is in every snapshot that is kept; 0 without snapshots."""
     ((seq,),) = await database.fetch("SELECT coalesce(min(seq), 0) FROM snapshots")
     return int(seq)
+
+
+def is_whole(checksum: object, blob: object) -> bool:
+    """Whether a start could begin with this snapshot."""
+    return isinstance(checksum, bytes) and isinstance(blob, bytes) and _decode(checksum, blob) is not None
 
 
 def _checksum(blob: bytes) -> bytes:

@@ -10,6 +10,7 @@ from cockpit.formats.limittext import read_limit
 from cockpit.formats.prioritytext import read_priority
 from cockpit.formats.weighttext import read_weights
 from cockpit.headless import account_words, catalogue_words
+from cockpit.model.numerals import is_whole
 from cockpit.model.spec import PriorityWord
 from cockpit.present.filters import compile_filter
 from cockpit.present.folding import group_of
@@ -71,7 +72,7 @@ def run_command(app: Face, text: str) -> None:
     name, _, rest = words.partition(" ")
     if rest.strip() and name in _WITH_WORDS:
         _WITH_WORDS[name](app, rest.strip())
-    elif words.isdigit():
+    elif is_whole(words):
         app.go_to(int(words))
     elif (job := _named(app, words)) is not None:
         app.go_to(job)

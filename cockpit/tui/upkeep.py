@@ -6,12 +6,12 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import shlex
 from typing import TYPE_CHECKING, Any
 
 from cockpit.config.clusternames import EVERY_CLUSTER
 from cockpit.errors import CockpitError, RequestRefused, Unreachable
 from cockpit.model.ids import job_words
+from cockpit.present.command_text import shell_text
 from cockpit.present.events.patrol import slow_sentence
 from cockpit.present.safe import safe
 from cockpit.tui.action import CARDS, CATALOGUE, CLUSTERS, JOBS, ON_ACCOUNTS, PRIORITY, QUEUES
@@ -73,7 +73,7 @@ class Upkeep(Knowing):
 
     async def _may_run(self, commands: Sequence[Shown]) -> bool:
         """Whether the person wants these run on the cluster."""
-        line = "; ".join(shlex.join(each.argv) for each in commands)
+        line = "; ".join(shell_text(each.argv) for each in commands)
         scripts = [each.stdin for each in commands if each.stdin]
         return await self.push_screen_wait(Confirm("Run this on the cluster?", line, "\n".join(scripts)))
 

@@ -17,8 +17,9 @@ from cockpit.backends.local.channel import Channel
 from cockpit.backends.local.keeping import Keeper, Patience
 from cockpit.backends.local.live import LiveBackend
 from cockpit.backends.local.threads import beside
-from cockpit.errors import Unreachable
-from cockpit.model.ids import Millis
+from cockpit.errors import MayBeAccepted, Unreachable
+from cockpit.model.ids import JobId, Millis
+from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.view import Overview
 from cockpit.protocol.frames import HEADER, MAJOR, MINOR, Answer, Hello, Request, body_length, frame, raw
 from cockpit.protocol.pages import AllLoaded, page_of
@@ -89,19 +90,62 @@ async def live(listener: Listener) -> AsyncIterator[LiveBackend]:
     await backend.close()
 
 
-async def test_an_act_whose_connection_breaks_is_repeated_once_with_the_same_id(
-    live: LiveBackend, listener: Listener
-) -> None:
-    async def breaks_on_holds(request: Request) -> list[Answer] | None:
-        return await answered(request) if request.op != "hold" else None
+@pytest.mark.req("TR-01")
+async def test_an_act_is_sent_with_one_id_until_it_is_answered(live: LiveBackend, listener: Listener) -> None:
+    async def breaks_three_times(request: Request) -> list[Answer] | None:
+        if request.op == "hold" and len(listener.of("hold")) < 4:
+            return None
+        return [Answer(request.id, raw(GLANCE if request.op == "overview" else None))]
 
-    listener.answering = breaks_on_holds
-    with pytest.raises(Unreachable, match="closed the connection"):
-        await live.hold(5)
+    listener.answering = breaks_three_times
+    await live.hold(5)
     ids = [request.request for request in listener.of("hold")]
-    assert len(ids) == 2
+    assert len(ids) == 4
     assert len(set(ids)) == 1
     assert ids[0]
+
+
+@pytest.mark.req("TR-01")
+async def test_an_act_that_is_never_answered_may_have_been_accepted_and_keeps_its_id(listener: Listener) -> None:
+    live = LiveBackend(listener, lambda: Millis(7), Random(1), msgspec.structs.replace(HASTE, act=0.3, attempt=0.05))
+
+    async def silent_on_holds(request: Request) -> list[Answer]:
+        return [] if request.op == "hold" else await answered(request)
+
+    listener.answering = silent_on_holds
+    with pytest.raises(MayBeAccepted, match="may have been accepted") as uncertain:
+        await live.hold(JobId(5))
+    (first,) = {request.request for request in listener.of("hold")}
+    assert f"`cockpit jobs --request {first}`" in str(uncertain.value)
+    listener.answering = done
+    await live.hold(JobId(6))
+    await live.hold(JobId(5))
+    await live.hold(JobId(5))
+    *_, other, again, anew = [request.request for request in listener.of("hold")]
+    assert again == first, "the same act once more, whose answer never came"
+    assert len({first, other, anew}) == 3
+    await live.close()
+
+
+@pytest.mark.req("TR-01")
+async def test_a_refusal_for_the_moment_is_no_answer_to_an_act_that_was_sent_before(
+    live: LiveBackend, listener: Listener
+) -> None:
+    full = Refusal(RefusalKind.UNAVAILABLE, "The disk is full. Nothing was accepted.")
+
+    async def full_the_second_time(request: Request) -> list[Answer] | None:
+        if request.op != "hold":
+            return await answered(request)
+        tries = len(listener.of("hold"))
+        return None if tries == 1 else [Answer(request.id, no=full) if tries == 2 else Answer(request.id, raw(None))]
+
+    listener.answering = full_the_second_time
+    await live.hold(JobId(5))
+    assert len(listener.of("hold")) == 3
+
+
+async def done(request: Request) -> list[Answer]:
+    return [Answer(request.id, raw(GLANCE if request.op == "overview" else None))]
 
 
 async def test_a_read_is_asked_again_as_often_as_it_takes(live: LiveBackend, listener: Listener) -> None:

@@ -22,6 +22,7 @@ from cockpit.model.jobrow import JobRow
 from cockpit.model.priority import WeightChanges
 from cockpit.model.quota import QuotaTree
 from cockpit.model.refusal import Refusal, RefusalKind
+from cockpit.model.requests import RequestOutcome
 from cockpit.model.spec import JobSpec
 from cockpit.model.staging import StagedCopy
 from cockpit.model.view import (
@@ -70,6 +71,12 @@ class MemoryBackend:
     async def snapshot(self) -> Snapshot:
         jobs = {each.job.id: each.job for each in self.details.values()}
         return Snapshot(cluster=(await self.overview()).cluster, at=Millis(0), state=ClusterState(jobs=jobs))
+
+    def identify(self, ids: object) -> bool:
+        return False
+
+    async def request(self, request: str) -> RequestOutcome:
+        return RequestOutcome(known=False)
 
     def announce(self, look: object) -> bool:
         return False

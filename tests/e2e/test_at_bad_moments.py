@@ -65,3 +65,19 @@ def test_who_watches_goes_on_over_a_killed_engine_and_stops_with_one_that_is_sto
     _, said = watching.communicate(timeout=COMMAND_SECONDS)
     assert (watching.returncode, said.decode()) == (69, f"{STOPPED}\n")
     assert user.run("engine", "status").returncode == 69, "nobody has started it again"
+
+
+@pytest.mark.req("JT-36")
+def test_stopping_the_engine_says_which_held_containers_stay_and_ends_them_if_asked(user: CockpitUser) -> None:
+    job = user.submit("exit 3", name="broken", terminal=True)
+    assert user.wait(job) == 3
+    containers = user.folder / "state/cockpit-cluster/containers"
+    done = user.run("engine", "stop", "--jobs", "--yes")
+    assert done.returncode == 0
+    assert f"1 held container stays until its window ends: {job} (broken) until " in done.stderr.decode()
+    assert f"`cockpit holds end {job}`" in done.stderr.decode()
+    assert list(containers.iterdir())
+    assert [row["id"] for row in user.rows("holds")] == [int(job)]
+    done = user.run("engine", "stop", "--holds", "--yes")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert not list(containers.iterdir())

@@ -38,7 +38,7 @@ def test_a_failure_is_kept_and_its_cards_are_free(engine: EngineDriver) -> None:
     engine.ended(job, code=3)
     assert engine.job(job).state is JobState.ERROR
     assert engine.job(job).held_until == engine.now + 4 * HOUR
-    assert KeepContainer(engine.replicas(job)[0], HoldCards.FREE) in engine.effects
+    assert KeepContainer(engine.replicas(job)[0], HoldCards.FREE, engine.job(job).held_until) in engine.effects
     assert not engine.machine.occupied
 
 

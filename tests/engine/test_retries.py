@@ -7,6 +7,7 @@ import pytest
 from cockpit.engine import decide, evictions
 from cockpit.engine.effects import Force, KeepContainer, RemoveContainer, SignalReplica, StartReplica
 from cockpit.engine.machine import Machine
+from cockpit.engine.retries import MOST_STARTS
 from cockpit.engine.state import ClusterState
 from cockpit.model import events
 from cockpit.model.attempt import EndCause, ExitStatus
@@ -56,7 +57,7 @@ def test_its_container_is_kept_after_the_last_failure_only(engine: EngineDriver)
     assert engine.job(job).held_until is None
     begins_again(engine, job)
     engine.ended(job, code=1)
-    assert KeepContainer(engine.replicas(job)[0], HoldCards.FREE) in engine.effects
+    assert KeepContainer(engine.replicas(job)[0], HoldCards.FREE, engine.job(job).held_until) in engine.effects
 
 
 @pytest.mark.req("JT-18", "JT-31")
@@ -189,4 +190,54 @@ def test_one_that_begins_again_only_when_it_is_lost_does_not_where_its_command_f
     assert (engine.job(job).state, engine.job(job).retries) == (JobState.QUEUED, 1)
     begins_again(engine, job)
     engine.ended(job, code=3)
+    assert engine.job(job).state is JobState.ERROR
+
+
+def placed(engine: EngineDriver, spec: JobSpec) -> list[JobId]:
+    jobs = engine.submit(spec)
+    engine.schedule()
+    return jobs
+
+
+@pytest.mark.req("TR-01")
+def test_a_start_that_fails_by_no_fault_of_the_job_is_tried_again_and_counts_as_no_retry(engine: EngineDriver) -> None:
+    (job,) = placed(engine, a_spec(terminal=True))
+    for attempt in range(1, MOST_STARTS):
+        engine.ended(job, lost="its holder was killed", unstarted=True)
+        waiting = engine.job(job)
+        assert (waiting.state, waiting.retries, waiting.attempt.number) == (JobState.QUEUED, 0, attempt)
+        engine.schedule()
+    engine.ended(job, lost="its holder was killed", unstarted=True)
+    over = engine.job(job)
+    assert (over.state, over.end_cause, over.held_until) == (JobState.ERROR, EndCause.START_FAILED, None)
+    assert over.exit.lost == "its holder was killed"
+
+
+@pytest.mark.req("TR-01")
+def test_a_start_that_succeeds_begins_the_count_anew(engine: EngineDriver) -> None:
+    (job,) = placed(engine, restarting(most=1))
+    for _ in range(2):
+        engine.ended(job, lost="its holder was killed", unstarted=True)
+        engine.schedule()
+    engine.started(job)
+    engine.ended(job, code=1)
+    engine.schedule()
+    for _ in range(MOST_STARTS - 1):
+        engine.ended(job, lost="its holder was killed", unstarted=True)
+        assert engine.job(job).state is JobState.QUEUED
+        engine.schedule()
+
+
+@pytest.mark.req("TR-01")
+def test_a_job_that_a_person_stops_is_not_started_again(engine: EngineDriver) -> None:
+    (job,) = placed(engine, a_spec())
+    engine.act(decide.cancel(engine.job(job), engine.now, None))
+    engine.ended(job, lost="its holder was killed", unstarted=True)
+    assert engine.job(job).state is JobState.STOPPED
+
+
+@pytest.mark.req("TR-01")
+def test_a_container_that_cannot_be_made_is_not_tried_again(engine: EngineDriver) -> None:
+    (job,) = placed(engine, a_spec())
+    engine.ended(job, lost="the image is not there")
     assert engine.job(job).state is JobState.ERROR

@@ -17,7 +17,7 @@ from cockpit.headless.streams import Streams
 from cockpit.model.ids import Millis, NodeName
 from cockpit.model.node import Node
 from cockpit.model.spec import JobSpec
-from cockpit.model.view import EngineStatus
+from cockpit.model.view import EngineStatus, HoldRow
 from tests.doubles.memory_backend import MemoryBackend
 from tests.doubles.samples import NOW, small_cluster
 
@@ -49,6 +49,7 @@ class EngineDouble:
     def __init__(self) -> None:
         self.asked: list[tuple[object, ...]] = []
         self.running = True
+        self.held: Sequence[HoldRow] = ()
 
     def status(self) -> EngineStatus:
         return EngineStatus(
@@ -68,8 +69,11 @@ class EngineDouble:
         self.asked.append(("start", system))
         return self.status()
 
-    def stop(self, *, jobs: bool) -> None:
-        self.asked.append(("stop", jobs))
+    def holds(self) -> Sequence[HoldRow]:
+        return self.held
+
+    def stop(self, *, jobs: bool, holds: bool) -> None:
+        self.asked.append(("stop", jobs, holds))
 
     def restart(self) -> EngineStatus:
         self.asked.append(("restart",))

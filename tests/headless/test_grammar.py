@@ -12,7 +12,7 @@ from cockpit.backends.drive import drive
 from cockpit.errors import CockpitError, ProtocolMismatch, RuntimeMissing, SpecErrors, StoreError, Unreachable
 from cockpit.headless.arguments import load, parse, usage, verb_parser
 from cockpit.headless.exitcodes import ExitCode, exit_code_of
-from cockpit.headless.registry import VERBS
+from cockpit.headless.registry import ACTING, VERBS
 from tests.headless.conftest import Desk
 
 ROOT = Path(__file__).parents[2]
@@ -207,3 +207,18 @@ def test_what_a_command_does_not_need_it_does_not_load(modules: str, not_needed:
     )
     loaded = loaded_by(program)
     assert loaded.isdisjoint(PATHS | not_needed), loaded & (PATHS | not_needed)
+
+
+@pytest.mark.req("TR-01")
+@pytest.mark.parametrize("name", VERBS)
+def test_every_verb_that_changes_a_cluster_takes_a_request_id(name: str) -> None:
+    options = {option for action in verb_parser(name, load(name))._actions for option in action.option_strings}
+    assert ("--request-id" in options) == (name in ACTING)
+
+
+@pytest.mark.req("TR-01")
+def test_a_cluster_that_remembers_no_request_ids_refuses_one_and_does_nothing(desk: Desk) -> None:
+    done = desk("hold", "4720", "--request-id", "mine")
+    assert done.code == ExitCode.INVALID
+    assert "remembers no request ids" in done.err
+    assert desk.backend.asked == []

@@ -15,7 +15,7 @@ from cockpit.model.job import JobState
 from cockpit.model.mounts import Algorithm, Dataset
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.spec import Dependency, DependencyKind, JobSpec
-from tests.doubles.samples import job
+from tests.doubles.samples import hold_row, job
 from tests.headless.conftest import Desk
 
 JOB_PAGE = """\
@@ -309,7 +309,7 @@ def test_the_engine_is_started_stopped_and_restarted(desk: Desk) -> None:
     assert desk("engine", "stop", "--jobs", terminal=True, stdin=b"\n").code == 71
     desk("engine", "stop", "--jobs", "--yes", terminal=True)
     assert desk("engine", "restart").lines == ["the engine runs as process 77"]
-    assert desk.engine.asked == [("start", True), ("stop", False), ("stop", True), ("restart",)]
+    assert desk.engine.asked == [("start", True), ("stop", False, False), ("stop", True, False), ("restart",)]
 
 
 @pytest.mark.req("TR-14")
@@ -336,3 +336,13 @@ def test_doctor_fails_only_when_something_is_missing(desk: Desk) -> None:
     done = desk("doctor", "--filter", "!level:ok", "-o", "json")
     assert done.code == 72
     assert [row["subject"] for row in json.loads(done.out)["rows"]] == ["tmux", "bubblewrap"]
+
+
+@pytest.mark.req("JT-36")
+def test_stopping_the_engine_says_what_stays(desk: Desk) -> None:
+    desk.engine.held = [hold_row()]
+    done = desk("engine", "stop", "--jobs", "--yes")
+    assert "stay" in done.err
+    assert "--holds" in done.err
+    assert desk("engine", "stop", "--jobs", "--holds", "--yes").err == ""
+    assert desk.engine.asked == [("stop", True, False), ("stop", True, True)]

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from cockpit.present.frame import Key, Standing, key_at, key_row, top_bar, view_at, view_row
+from cockpit.present.frame import Key, Standing, key_at, key_row, note_fits, top_bar, view_at, view_row
 from cockpit.present.spans import Line, Span, line_width
 from tests.doubles.samples import overview
 
@@ -77,20 +77,27 @@ def test_hostile_names_are_harmless() -> None:
     assert "\x1b" not in text(top_bar(STANDING._replace(cluster="a\x1b[31m"), None, 120))
 
 
-def test_the_view_of_now_stands_out_and_the_note_is_cut_to_its_room() -> None:
+def test_the_view_of_now_stands_out_and_the_note_is_at_the_right_where_it_fits() -> None:
     row = view_row(VIEWS, "Nodes", (Span("/ name~bert"),), 60)
     assert Span("Nodes", "strong") in row
     assert text(row).endswith("/ name~bert ")
-    narrow = view_row(VIEWS, "Jobs", (Span("/ " + "x" * 90),), 60)
-    assert line_width(narrow) == 60
-    assert "…" in text(narrow)
+    long = (Span("/ " + "x" * 90),)
+    assert text(view_row(VIEWS, "Jobs", long, 60)).split() == ["1", "Jobs", "2", "Nodes"]
+    assert not note_fits(VIEWS, "Jobs", long, 60)
 
 
-def test_views_give_a_short_note_room_and_are_still_found() -> None:
-    views, note = [("1", "Jobs"), ("2", "Nodes"), ("3", "Queues")], (Span("3 of 9 given"),)
-    row = text(view_row(views, "Nodes", note, 36))
-    assert row.split() == ["1", "Jobs", "2", "Nodes", "3", *["3", "of", "9", "given"]]
-    assert view_at(views, row.index(" 3 "), 36, "Nodes", note) == "Queues"
+@pytest.mark.req("UI-24")
+def test_views_come_closer_for_a_note_and_never_give_up_their_names_for_it() -> None:
+    views, note = [("1", "Jobs"), ("2", "Nodes"), ("3", "Queues")], (Span("/ " + "x" * 67),)
+    for columns in range(30, 140):
+        row = text(view_row(views, "Nodes", note, columns))
+        assert all(name in row for _, name in views)
+        assert ("/ xxx" in row) == note_fits(views, "Nodes", note, columns)
+        assert view_at(views, row.index(" 3 "), columns, "Nodes", note) == "Queues"
+    assert not note_fits(views, "Nodes", note, 90)
+    assert note_fits(views, "Nodes", note, 100)
+    narrow = text(view_row(views, "Nodes", note, 20))
+    assert narrow.split() == ["1", "Jobs", "2", "Nodes", "3"]
 
 
 def test_keys_that_do_not_fit_are_left_out_whole() -> None:

@@ -24,6 +24,7 @@ from cockpit.model.node import Allocation, CardSlice
 from cockpit.model.priority import Breakdown, FactorName, Part
 from cockpit.model.reasons import Explanation, NotEnoughFree, Resource
 from cockpit.model.refusal import Refusal, RefusalKind
+from cockpit.model.requests import RequestOutcome
 from cockpit.model.spec import Access, NodeSpec
 from cockpit.model.staging import Progress, StagedCopy
 from cockpit.protocol import messages
@@ -170,6 +171,7 @@ ANSWERS: dict[str, Any] = {
     "wait": _JOB,
     "logs": asking.LogChunk(b"\x00\xff line\n", 4, ended=True),
     "submit": messages.Submitted((12, 13)),
+    "request": RequestOutcome(known=True, op="submit", at=NOON, jobs=(12, 13)),
     "rules": Cluster(partitions=(Partition(name="a4", pools=("a4",), billing_weights={"cpu": 1.0}),), mutable=False),
     "accounts": view.AccountsShown(
         (

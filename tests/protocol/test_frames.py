@@ -20,6 +20,7 @@ from cockpit.model.events import EventRecord
 from cockpit.model.forecast import Expected, Outlook
 from cockpit.model.job import Job
 from cockpit.model.jobdetail import JobDetail
+from cockpit.model.requests import RequestOutcome
 from cockpit.model.staging import StagedCopy
 from cockpit.model.view import (
     AccountsShown,
@@ -81,6 +82,7 @@ ANSWERS: dict[str, Any] = {
     "events": list[EventRecord],
     "wait": Job | None,
     "logs": asking.LogChunk,
+    "request": RequestOutcome,
     "submit": messages.Submitted,
     "set_weights": WeightsSet,
     "extend_hold": messages.HeldUntil,

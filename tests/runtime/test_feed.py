@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 
@@ -14,9 +15,9 @@ from cockpit.model import events
 from cockpit.model.ids import JobId, NodeName
 from cockpit.model.node import Allocation
 from cockpit.model.reasons import Held, NotEnoughFree
-from cockpit.protocol.pages import JobsPage, rows_of
+from cockpit.protocol.pages import JobsChange, JobsPage, rows_of, with_changes
 from cockpit.runtime import feed
-from cockpit.runtime.feed import JobFeed
+from cockpit.runtime.feed import JobFeed, Subscription
 from cockpit.sched.cycle import cycle
 from cockpit.sched.policy import Policy
 from tests.builders import ANN, NOON, a_node, a_spec
@@ -75,15 +76,76 @@ async def test_a_reason_that_changes_for_many_comes_in_pieces(host: PlanningHost
     jobs = JobFeed(host)  # type: ignore[arg-type] # it looks at no more of a host
     await host.happens(*(submitted(job, cpus=8) for job in range(2, 12)))
     subscription = jobs.subscribe(ADMIN)
-    assert {free_cpus(row) for row in subscription.sent.values() if row.id > 1} == {2}
+    told = {row.id: row for row in jobs.rows(ADMIN)}
+    assert {free_cpus(row) for row in told.values() if row.id > 1} == {2}
     async with asyncio.timeout(60), aclosing(jobs.changes(subscription)) as changes:  # type: ignore[type-var] # a generator
         await host.happens(submitted(12, cpus=1), placed(12, 1))
         sizes = []
-        while {free_cpus(row) for row in subscription.sent.values() if 1 < row.id < 12} != {1}:
+        while {free_cpus(row) for row in told.values() if 1 < row.id < 12} != {1}:
             change = await anext(changes)
             sizes.append(len(change.changed))
-            assert 12 in subscription.sent
+            _take(told, change)
+            assert 12 in told
     assert sizes == [3, 3, 3, 1]
+
+
+async def _follow(jobs: JobFeed, subscription: Subscription, told: dict[JobId, JobRow]) -> None:
+    async for change in jobs.changes(subscription):
+        _take(told, change)
+
+
+def _take(told: dict[JobId, JobRow], change: JobsChange) -> None:
+    """As a client does."""
+    told.update((row.id, row) for row in rows_of(change.new))
+    for job, _, columns in change.changed:
+        told[JobId(job)] = with_changes(told[JobId(job)], columns)
+    for job in change.removed:
+        del told[JobId(job)]
+
+
+@pytest.mark.req("TR-13")
+async def test_those_who_see_everything_share_what_changes(host: PlanningHost) -> None:
+    """They hold no rows of their own, and whatever they miss is worked out and encoded once."""
+    jobs = JobFeed(host)  # type: ignore[arg-type] # it looks at no more of a host
+    await host.happens(*(submitted(job, cpus=8) for job in range(2, 12)))
+    both = [jobs.subscribe(ADMIN), jobs.subscribe(ADMIN)]
+    assert [each.sent for each in both] == [None, None]
+    pages = [jobs.first_load(each, 5) for each in both]
+    assert pages[0] is pages[1]
+    assert list(pages[0]) == list(pages[1])
+    await host.happens(events.JobHeld(JobId(2), "ann"))
+    async with asyncio.timeout(60):
+        changes = [await anext(jobs.changes(each)) for each in both]  # type: ignore[type-var] # generators
+    assert changes[0] is changes[1]
+    assert jobs.encoded(changes[0]) is jobs.encoded(changes[1])
+
+
+@pytest.mark.req("TR-13")
+@pytest.mark.parametrize("seed", range(20))
+async def test_however_late_one_looks_the_rows_are_as_they_are(host: PlanningHost, seed: int) -> None:
+    chance = random.Random(seed)
+    jobs = JobFeed(host)  # type: ignore[arg-type] # it looks at no more of a host
+    await host.happens(*(submitted(job, cpus=8) for job in range(2, 12)))
+    watching = [(jobs.subscribe(ADMIN), {row.id: row for row in jobs.rows(ADMIN)}) for _ in range(3)]
+    last, held = 11, set[int]()
+    async with asyncio.timeout(60):
+        for _ in range(12):
+            last += 1
+            job = chance.randrange(2, last)
+            change = events.JobReleased(JobId(job)) if job in held else events.JobHeld(JobId(job), "ann")
+            held ^= {job}
+            await host.happens(submitted(last, cpus=chance.choice([1, 8])), change)
+            for subscription, told in chance.sample(watching, chance.randrange(4)):
+                _take(told, await anext(jobs.changes(subscription)))  # type: ignore[type-var] # a generator
+        async with asyncio.TaskGroup() as group:
+            following = [group.create_task(_follow(jobs, *each)) for each in watching]
+            while any(told != {row.id: row for row in jobs.rows(ADMIN)} for _, told in watching):  # noqa: ASYNC110 - turns
+                await asyncio.sleep(0)
+            for task in following:
+                task.cancel()
+    for subscription, _ in watching:
+        jobs.unsubscribe(subscription)
+    assert jobs._log.since(jobs._log.last - 1) is None, "nobody needs what has been"
 
 
 async def test_a_list_is_exact_at_once(host: PlanningHost) -> None:

@@ -9,6 +9,7 @@ from cockpit.model.attempt import EndCause
 from cockpit.model.events import EventRecord
 from cockpit.model.ids import JobId
 from cockpit.model.job import Job, JobState
+from cockpit.model.requests import KeptAnswer
 from cockpit.runtime.memory_journal import MemoryJournal
 from tests.builders import ANN, BOB, NOON, a_node, a_spec
 
@@ -89,5 +90,6 @@ async def test_remembers_ended_jobs_newest_first_and_by_user_up_to_its_bound() -
 async def test_gives_a_request_its_first_answer_until_too_many_followed() -> None:
     journal = MemoryJournal(answers_kept=2)
     for number in (1, 2, 3):
-        await journal.append([], durable=True, answer=(f"r{number}", b"%d" % number))
-    assert [await journal.answer(f"r{number}") for number in (1, 2, 3)] == [None, b"2", b"3"]
+        await journal.append([], durable=True, answer=KeptAnswer(f"r{number}", b"%d" % number))
+    kept = [await journal.answer(f"r{number}") for number in (1, 2, 3)]
+    assert [each and each.answer for each in kept] == [None, b"2", b"3"]

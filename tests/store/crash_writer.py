@@ -14,6 +14,7 @@ import traceback
 from pathlib import Path
 
 from cockpit.model.ids import Millis
+from cockpit.model.requests import KeptAnswer
 from tests.store.samples import DAY, T0, open_journal, submitted
 
 
@@ -30,7 +31,7 @@ async def write_forever(folder: Path) -> None:
         seq += size
         request = f"{first}+{size}"
         batch = [submitted(number, at=T0, request=request) for number in range(first, seq + 1)]
-        await journal.append(batch, durable=True, answer=(request, str(seq).encode()))
+        await journal.append(batch, durable=True, answer=KeptAnswer(request, str(seq).encode()))
         tell("ack", seq)
         if turn % 4 == 3:
             state.seq = seq

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cockpit.errors import StoreError
+from cockpit.model.requests import KeptAnswer
 from tests.store.samples import open_journal, opened, shells
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ async def refusals(journal: SqliteJournal, disk: Path) -> list[str]:
     """What each way of writing says."""
     told = []
     for action in (
-        lambda: journal.append(shells(4, 1003), durable=True, answer=("r", b"a")),
+        lambda: journal.append(shells(4, 1003), durable=True, answer=KeptAnswer("r", b"a")),
         journal.probe,
         lambda: open_journal(disk / "second"),
     ):
@@ -55,8 +56,9 @@ async def story(disk: Path) -> dict[str, object]:
         when_full = [record.seq for record in await journal.events(job=None, after=0, limit=5000)]
         filler.unlink()
         await journal.probe()
-        await journal.append(shells(4, 503), durable=True, answer=("r", b"b"))
-        answer = await journal.answer("r") or b""
+        await journal.append(shells(4, 503), durable=True, answer=KeptAnswer("r", b"b"))
+        known = await journal.answer("r")
+        answer = known.answer if known is not None else b""
         return {"told": told, "when_full": when_full, "answer": answer.decode(), "last": (await journal.load())[1]}
 
 

@@ -112,3 +112,10 @@ async def open_journal(folder: Path, clock: StillClock | None = None, *, busy_se
         apply=toy_apply,
         busy_seconds=busy_seconds,
     )
+
+
+async def answered(journal: SqliteJournal, request: str) -> bytes:
+    """What the request was first answered."""
+    known = await journal.answer(request)
+    assert known is not None
+    return known.answer

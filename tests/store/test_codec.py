@@ -55,7 +55,7 @@ def test_a_field_of_the_future_is_ignored() -> None:
 
 def test_an_event_type_of_the_future_is_refused_by_number() -> None:
     row = list(codec.to_row(submitted(7)))
-    row[8] = '{"type": "job_teleported", "job": 7}'
+    row[8:] = '{"type": "job_teleported", "job": 7}', None
     with pytest.raises(StoreError, match=r"event 7 cannot be read: .*job_teleported.*newer"):
         codec.from_row(row)
 
@@ -84,3 +84,44 @@ def test_hostile_text_comes_back_as_it_was(text: str) -> None:
     assert codec.from_row(row) == record
     assert codec.from_line(codec.to_line(row)) == record
     assert codec.to_line(row).count(b"\n") == 1
+
+
+CHANGES = {
+    "seq": 8,
+    "at": 1,
+    "actor": "mallory",
+    "origin": "timer",
+    "request": "1000:other",
+    "type": "job_held",
+    "version": 0,
+    "job": 8,
+    "body": '{"type":"job_held","job":7,"by":"anna"}',
+    "checksum": b"12345678",
+}
+
+
+@pytest.mark.req("TR-11")
+@pytest.mark.parametrize("column", codec.COLUMNS)
+def test_a_row_that_was_changed_in_any_column_is_damaged(column: str) -> None:
+    row = dict(zip(codec.COLUMNS, codec.to_row(submitted(7)), strict=True))
+    changed = {**row, column: CHANGES[column]}
+    with pytest.raises(codec.Damaged, match=f"event {changed['seq']} is damaged: .* checksum.* restore it"):
+        codec.from_row(tuple(changed.values()))
+
+
+@pytest.mark.req("TR-11")
+@pytest.mark.parametrize("part", [b"/home/anna", b'"at":', b"submitted", b"output"])
+def test_an_archived_line_that_was_changed_is_damaged(part: bytes) -> None:
+    line = codec.to_line(codec.to_row(submitted(7)))
+    assert codec.from_line(line) == submitted(7)
+    assert part in line
+    changed = line.replace(b'"at":', b'"at":1', 1) if part == b'"at":' else line.replace(part, part[::-1], 1)
+    with pytest.raises(StoreError):
+        codec.from_line(changed)
+
+
+@pytest.mark.req("TR-12")
+def test_an_event_from_before_there_were_checksums_is_read() -> None:
+    row = (*codec.to_row(submitted(7))[:-1], None)
+    assert codec.from_row(row) == submitted(7)
+    assert codec.from_line(codec.to_line(row)) == submitted(7)

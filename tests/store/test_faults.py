@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cockpit.errors import StoreError
+from cockpit.model.requests import KeptAnswer
 from cockpit.store import faults
 from cockpit.store.faults import store_errors
 from tests.store.samples import open_journal, opened, shells, submitted
@@ -60,13 +61,13 @@ async def test_a_file_that_may_not_grow_keeps_what_it_has(journal: SqliteJournal
     ((pages,),) = await journal._database.fetch("PRAGMA page_count")
     await journal._database.fetch(f"PRAGMA max_page_count = {pages}")
     with pytest.raises(StoreError, match="full"):
-        await journal.append([submitted(seq) for seq in range(2, 200)], durable=True, answer=("r", b"a"))
+        await journal.append([submitted(seq) for seq in range(2, 200)], durable=True, answer=KeptAnswer("r", b"a"))
     with pytest.raises(StoreError, match="full"):
         await journal.probe()
     assert await seqs(journal) == [1]
     await journal._database.fetch("PRAGMA max_page_count = 100000")
     await journal.probe()
-    await journal.append([submitted(seq) for seq in range(2, 200)], durable=True, answer=("r", b"a"))
+    await journal.append([submitted(seq) for seq in range(2, 200)], durable=True, answer=KeptAnswer("r", b"a"))
     assert len(await seqs(journal)) == 199
 
 
@@ -121,7 +122,7 @@ def locker(journal: SqliteJournal, tmp_path: Path) -> Iterator[subprocess.Popen[
 @pytest.mark.req("TR-03")
 async def test_a_lock_is_waited_for_then_told(journal: SqliteJournal, locker: subprocess.Popen[str]) -> None:
     with pytest.raises(StoreError, match=r"journal.db is locked by another process.*fuser -v .*journal.db"):
-        await journal.append([submitted(1)], durable=True, answer=("r", b"a"))
+        await journal.append([submitted(1)], durable=True, answer=KeptAnswer("r", b"a"))
     assert await seqs(journal) == [], "reading goes on"
     locker.kill()
     locker.wait()

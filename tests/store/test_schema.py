@@ -10,7 +10,7 @@ import pytest
 from cockpit.errors import StoreError
 from cockpit.model.ids import JobId
 from cockpit.store.schema import MIGRATIONS, SCHEMA_VERSION
-from tests.store.samples import ended_job, open_journal, opened, submitted
+from tests.store.samples import answered, ended_job, open_journal, opened, submitted
 
 DATA = Path(__file__).parent / "data"
 """`schema1` is a state folder as the first schema wrote it: events 1..4 archived, 5..19 kept, a snapshot after 19, then
@@ -43,7 +43,7 @@ async def test_a_store_of_schema_1_opens_and_goes_on(schema_1: Path) -> None:
         state, seq = await journal.load()
         assert (seq, state.seq, list(state.jobs)) == (20, 20, [8])
         assert [record.seq for record in await journal.events(job=None, after=0, limit=99)] == list(range(5, 21))
-        assert await journal.answer("anna:1") == b"job 7"
+        assert await answered(journal, "anna:1") == b"job 7"
         assert await journal.ended_job(JobId(7)) == ended_job(7)
         await journal.append([submitted(21)], durable=True)
     assert version(schema_1 / "journal.db") == SCHEMA_VERSION

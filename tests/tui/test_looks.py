@@ -11,7 +11,9 @@ from cockpit.errors import SpecErrors
 from cockpit.model.ids import JobId
 from cockpit.tui.opening import Look, app_for
 from cockpit.tui.options import Options, face_options
+from cockpit.tui.screens.pick import Choice, Pick
 from cockpit.tui.widgets.lines import LineView
+from tests.tui.driver import column
 from tests.tui.lab import a_lab, session_of, the_lab
 
 
@@ -202,3 +204,36 @@ async def test_the_bar_beside_a_followed_log_stands_at_its_end() -> None:
         await cockpit.press("Enter").sees("Spec").press("l").sees("stdout", "step")
         view = cockpit.app.screen.query_one(LineView)
         assert view.vertical_scrollbar.position == view.scroll_offset.y
+
+
+@pytest.mark.req("UI-26")
+async def test_a_click_on_a_title_sorts_by_its_column_and_another_the_other_way_round() -> None:
+    async with the_lab(size=(120, 40)) as lab:
+        pilot = lab.cockpit.player._pilot
+        screen = await lab.cockpit.sees("train")
+        titles = next(each for each in screen.splitlines() if "NAME" in each)
+        await pilot.click("#titles", offset=(titles.index("NAME"), 0))
+        names = column(await lab.cockpit.sees("by name ▲"), "NAME")[:7]
+        assert names == sorted(names)
+        await pilot.click("#titles", offset=(titles.index("NAME"), 0))
+        assert column(await lab.cockpit.sees("by name ▼"), "NAME")[:7] == sorted(names, reverse=True)
+        await lab.cockpit.press("2").sees("n01")
+        await pilot.click("#titles", offset=(3, 0))
+        await lab.cockpit.sees("always in the same order")
+
+
+@pytest.mark.req("UI-24", "UI-21")
+async def test_what_filters_is_said_at_the_bottom_where_the_views_leave_no_room() -> None:
+    async with the_lab(size=(100, 30)) as lab:
+        screen = await lab.cockpit.press("/").type("state:running user:alice").press("Enter").sees("train")
+        assert "8 Clusters" in screen.splitlines()[1]
+        assert screen.splitlines()[-1].startswith(" / state:running user:alice   ? help")
+
+
+@pytest.mark.req("UI-02", "UI-24")
+async def test_a_choice_is_cut_only_where_the_screen_is_too_narrow() -> None:
+    name, about = "with 4 cards instead of 8 on each of 2 nodes", "starts about 13:40"
+    async with the_lab(size=(120, 30)) as lab:
+        pick = Pick("What if", [Choice("1", name, about)], lab.cockpit.app.role_theme, verb="asks for it")
+        lab.cockpit.app.push_screen(pick)
+        await lab.cockpit.sees(name, about).resize(60, 24).sees("with 4 cards instead", "starts about…")

@@ -19,6 +19,7 @@ from cockpit.model import forecast, jobdetail, view
 from cockpit.model.directives import SendSignal, UpdateJob
 from cockpit.model.ids import JobId, Millis, member_of
 from cockpit.model.refusal import Refusal, RefusalKind
+from cockpit.model.requests import NO_REQUEST_IDS
 from cockpit.runtime.frozen import refuse
 from cockpit.runtime.tasks import Tasks
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from cockpit.model.job import Job
     from cockpit.model.jobrow import JobRow
     from cockpit.model.priority import WeightChanges
+    from cockpit.model.requests import RequestIds
 
 T = TypeVar("T")
 Question = Callable[[], Awaitable[T]]
@@ -58,6 +60,7 @@ class FleetBackend(Verbs):
         self._tasks = Tasks()
         self._listeners: set[asyncio.Queue[JobsDelta]] = set()
         self._look: Announced | None = None
+        self._ids: RequestIds | None = None
 
     def begin(self) -> None:
         """Watch them all from now on, in the running event loop."""
@@ -157,6 +160,11 @@ class FleetBackend(Verbs):
     async def snapshot(self) -> Snapshot:
         refuse(ONE_CLUSTERS)
 
+    def identify(self, ids: RequestIds) -> bool:
+        """Each act is one member's; a member that remembers no ids refuses."""
+        self._ids = ids
+        return True
+
     def announce(self, look: Announced) -> bool:
         """Each of them that runs commands shows them."""
         self._look = look
@@ -238,6 +246,8 @@ class FleetBackend(Verbs):
         backend = await member.backend()
         if self._look is not None:
             backend.announce(self._look)
+        if self._ids is not None and not backend.identify(self._ids):
+            refuse(NO_REQUEST_IDS)
         return backend
 
     @property

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from cockpit.model.ids import JobId, Millis
     from cockpit.model.jobrow import JobRows
     from cockpit.model.priority import WeightChanges
+    from cockpit.model.requests import RequestIds
     from cockpit.protocol import messages, pages
 else:
     asking, view = Late("cockpit.model.asking"), Late("cockpit.model.view")
@@ -33,30 +34,38 @@ T = TypeVar("T")
 
 class LocalBackend(Verbs):
     """Asks through a channel that `connect` makes. A question whose connection breaks is asked once more, through a new
-    one; an acting request with the same id, so that it happens once whatever became of the first try.
+    one; an act is sent until it is answered (see `insisting`), so that it happens once whatever becomes of a try.
     """
 
-    def __init__(self, connect: Callable[[], Channel], again: Callable[[], Channel] | None = None) -> None:
-        """`again`: for who follows the cluster, once the connection is lost; it starts no engine that was stopped."""
+    def __init__(
+        self,
+        connect: Callable[[], Channel],
+        again: Callable[[], Channel] | None = None,
+        patience: Callable[[], float] | None = None,
+    ) -> None:
+        """`again`: for who follows the cluster, once the connection is lost; it starts no engine that was stopped.
+        `patience`: seconds that an act is waited for."""
         self._connect = connect
         self._again = again or connect
+        self._patience = patience
         self._channel: Channel | None = None
+        self._ids: RequestIds | None = None
 
     @property
     def reads_this_disk(self) -> bool:
         return True
 
     async def jobs(self, *, ended: bool = False) -> JobRows:
-        return pages.rows_of_all(self._open().stream("jobs", pages.JobsArgs(ended, brief=True)))
+        return pages.rows_of_all(self.open().stream("jobs", pages.JobsArgs(ended, brief=True)))
 
     async def priorities(self, weights: WeightChanges | None = None) -> view.Priorities:
-        lists = self._open().stream("priorities", messages.PrioritiesArgs(weights))
+        lists = self.open().stream("priorities", messages.PrioritiesArgs(weights))
         return pages.whole_list(msgspec.msgpack.decode(each, type=view.Priorities) for each in lists)
 
     async def events(self, *, job: JobId | None = None, after: int = -1, limit: int = 1000) -> list[EventRecord]:
         from cockpit.model.events import EventRecord
 
-        pieces = self._open().stream("events", messages.EventsArgs(job, after, limit))
+        pieces = self.open().stream("events", messages.EventsArgs(job, after, limit))
         return [record for piece in pieces for record in msgspec.msgpack.decode(piece, type=list[EventRecord])]
 
     async def accounting(
@@ -64,13 +73,13 @@ class LocalBackend(Verbs):
     ) -> list[EndedJob]:
         from cockpit.model.accounting import EndedJob
 
-        pieces = self._open().stream("accounting", messages.AccountingArgs(since, until, user))
+        pieces = self.open().stream("accounting", messages.AccountingArgs(since, until, user))
         return [job for piece in pieces for job in msgspec.msgpack.decode(piece, type=list[EndedJob])]
 
     async def snapshot(self) -> Snapshot:
         from cockpit.runtime.snapshots import joined
 
-        return joined(list(self._open().stream("snapshot", messages.NoArgs())))
+        return joined(list(self.open().stream("snapshot", messages.NoArgs())))
 
     async def watch_jobs(self, *, anything: bool = False) -> AsyncIterator[JobsDelta]:
         from cockpit.backends.local.watching import LiveRows
@@ -79,7 +88,7 @@ class LocalBackend(Verbs):
         while True:  # until the engine is stopped; told to start over, it does
             rows.begin()
             try:
-                for encoded in self._open().stream("subscribe", pages.SubscribeArgs(brief=True, anything=anything)):
+                for encoded in self.open().stream("subscribe", pages.SubscribeArgs(brief=True, anything=anything)):
                     for delta in rows.take(msgspec.msgpack.decode(encoded, type=pages.Update)):
                         yield delta
             except ConnectionLost:
@@ -88,22 +97,27 @@ class LocalBackend(Verbs):
     async def open_shell(self, request: asking.ShellRequest) -> ShellSession:
         from cockpit.backends.shell import OpenShell
 
-        opened, fds = self._open().ask_for_fds("shell", request, asking.ShellOpened, request_id())
+        opened, fds = self.open().ask_for_fds("shell", request, asking.ShellOpened, request_id())
         return OpenShell(opened, fds)
 
-    async def stop(self, *, jobs: bool) -> None:
-        """End the engine; with `jobs`, once all of them have been stopped."""
-        self._open().ask("stop", messages.StopArgs(jobs), type(None), patient=jobs)
+    async def stop(self, *, jobs: bool, holds: bool = False) -> None:
+        """End the engine; with `jobs` and `holds`, once all of these have been ended."""
+        self.open().ask("stop", messages.StopArgs(jobs, holds), type(None), patient=jobs or holds)
 
     async def close(self) -> None:
-        if self._channel is not None:
-            self._channel.close()
-            self._channel = None
+        self.drop()
 
-    def _open(self) -> Channel:
+    def open(self) -> Channel:
+        """The connection, made when it is first needed."""
         if self._channel is None:
             self._channel = self._connect()
         return self._channel
+
+    def drop(self) -> None:
+        """The connection is of no use any more; the next question makes another."""
+        if self._channel is not None:
+            self._channel.close()
+            self._channel = None
 
     async def read(self, op: str, args: msgspec.Struct, answer: type[T]) -> T:
         return self._ask(op, args, answer)
@@ -112,14 +126,21 @@ class LocalBackend(Verbs):
         return self._ask(op, args, answer, patient=True)
 
     async def act(self, op: str, args: msgspec.Struct, answer: type[T]) -> T:
-        return self._ask(op, args, answer, request=request_id())
+        from cockpit.backends.local.insisting import PATIENCE_SECONDS, Insistent
 
-    def _ask(self, op: str, args: msgspec.Struct, answer: type[T], *, request: str = "", patient: bool = False) -> T:
+        request = self._ids.next() if self._ids is not None else request_id()
+        return Insistent(self, request, self._patience or (lambda: PATIENCE_SECONDS)).ask(op, args, answer)
+
+    def identify(self, ids: RequestIds) -> bool:
+        self._ids = ids
+        return True
+
+    def _ask(self, op: str, args: msgspec.Struct, answer: type[T], *, patient: bool = False) -> T:
         try:
-            return self._open().ask(op, args, answer, request=request, patient=patient)
+            return self.open().ask(op, args, answer, patient=patient)
         except ConnectionLost:
             self._channel = None
-            return self._open().ask(op, args, answer, request=request, patient=patient)
+            return self.open().ask(op, args, answer, patient=patient)
 
 
 def request_id() -> str:

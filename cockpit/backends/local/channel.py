@@ -30,6 +30,10 @@ class ConnectionLost(Unreachable):
     """The engine ended or was killed before it answered."""
 
 
+class Unsent(ConnectionLost):
+    """The connection broke before the whole request had left this process: the engine does not act on it."""
+
+
 class Channel:
     """Asks one thing after another; `Unreachable`: the engine is gone or silent, `RequestRefused`: it said no."""
 
@@ -72,6 +76,28 @@ class Channel:
         self._send(op, args, request)
         return msgspec.msgpack.decode(self._answer().ok, type=answer)
 
+    def send(self, op: str, args: msgspec.Struct, request: str) -> None:
+        """One question, whose answer `take` gives. Raises `Unsent` where the engine cannot have the whole of it."""
+        self._socket.settimeout(ANSWER_SECONDS)
+        self._send(op, args, request)
+
+    def is_answered(self, seconds: float) -> bool:
+        """Whether the answer begins to come within this time."""
+        from select import POLLIN, poll
+
+        poller = poll()
+        poller.register(self._socket.fileno(), POLLIN)
+        return bool(poller.poll(seconds * 1000))
+
+    def wait_for_answer(self, seconds: float) -> None:
+        """Raises `Unreachable` where none begins to come."""
+        if not self.is_answered(seconds):
+            raise _silent(self._where)
+
+    def take(self, answer: type[T]) -> T:
+        """The answer to what was sent."""
+        return msgspec.msgpack.decode(self._answer().ok, type=answer)
+
     def stream(self, op: str, args: msgspec.Struct) -> Iterator[msgspec.Raw]:
         """One question, its answers up to the last; between two of them it waits as long as it takes."""
         self._socket.settimeout(ANSWER_SECONDS)
@@ -97,7 +123,7 @@ class Channel:
         try:
             self._socket.sendall(frame(Request(self._last_id, op, raw(args), request)))
         except OSError as error:
-            raise self._gone(error) from error
+            raise Unsent(str(self._gone(error))) from error
 
     def _answer(self) -> Answer:
         answer = _decode_answer(self._frame())

@@ -21,6 +21,7 @@ from cockpit.protocol.frames import MAJOR, MINOR
 if TYPE_CHECKING:
     from cockpit.backends.local.channel import Channel
     from cockpit.config.places import EnginePaths
+    from cockpit.model.view import HoldRow
 
 TERM_SECONDS = 15.0
 LOOK_SECONDS = 0.02
@@ -51,10 +52,22 @@ class LocalEngineControl:
         channel = connect(self._places, system=self._system) or start(self._places, system=self._system)
         return self._ask(channel)
 
-    def stop(self, *, jobs: bool) -> None:
-        """End it; running jobs go on, or with `jobs` are stopped first. Nothing to do where none runs."""
-        if jobs and (channel := connect(self._places, system=self._system)) is not None:
-            drive(LocalBackend(lambda: channel).stop(jobs=True))
+    def holds(self) -> list[HoldRow]:
+        """The held containers of an engine that runs and answers; of any other none."""
+        try:
+            channel = connect(self._places, system=self._system)
+        except CockpitError:
+            return []
+        if channel is None:
+            return []
+        with contextlib.closing(channel):
+            return drive(LocalBackend(lambda: channel).holds())
+
+    def stop(self, *, jobs: bool, holds: bool = False) -> None:
+        """End it; running jobs go on, and held containers stay, unless they are to be ended first. Nothing to do where
+        none runs."""
+        if (jobs or holds) and (channel := connect(self._places, system=self._system)) is not None:
+            drive(LocalBackend(lambda: channel).stop(jobs=jobs, holds=holds))
         elif (pid := self._running()) is not None:
             with contextlib.suppress(ProcessLookupError):
                 self._signal(pid, signal.SIGCONT)

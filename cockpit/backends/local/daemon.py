@@ -7,17 +7,19 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from cockpit.backends.local.start import STORE_FAILED
 from cockpit.config.loading import load_settings
 from cockpit.config.places import paths, system_paths
 from cockpit.engine.apply.events import apply
 from cockpit.engine.machine import Machine
-from cockpit.errors import CockpitError, SpecErrors, unread
+from cockpit.errors import CockpitError, SpecErrors, StoreError, unread
 from cockpit.formats.catalogue.file import read_catalogue
 from cockpit.formats.cluster.file import ClusterSetup, read_cluster
 from cockpit.launch.batchscript import job_facts
@@ -63,7 +65,7 @@ LOCK_SECONDS = 5.0
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run until stopped; 0, or 1 after a sentence on stderr."""
+    """Run until stopped; 0, or after a sentence on stderr 1, `STORE_FAILED` where the state folder is to blame."""
     system = "--system" in arguments
     os.chdir("/")
     try:
@@ -72,7 +74,7 @@ def main(arguments: Sequence[str]) -> int:
         asyncio.run(_run(places.with_state_folder(settings.state_folder), settings, system=system))
     except CockpitError as error:
         print(f"cockpit engine: {error}", file=sys.stderr)  # noqa: T201 - stderr is the engine's log
-        return 1
+        return STORE_FAILED if isinstance(error, StoreError) and not isinstance(error, FolderInUse) else 1
     return 0
 
 
@@ -148,7 +150,13 @@ def _engine(
             job_facts(job, os.uname().nodename),
         )
         home = machine.state.cluster.home
-        bounds = Bounds(pids=settings.pids_limit, scratch_mib=settings.scratch_mib, shared_home=home)
+        bounds = Bounds(
+            pids=settings.pids_limit,
+            scratch_mib=settings.scratch_mib,
+            shared_home=home,
+            log_limit_mib=settings.log_limit_mib,
+            unfiltered_images=tuple(shlex.split(settings.unfiltered_images)),
+        )
         hidden = EngineFolders(folder, places.socket.parent)
         may_be_plain = _may_be_plain(settings, system=system)
         return container_plan(effect, launch, hidden, bounds, rootless=os.geteuid() != 0, may_be_plain=may_be_plain)
@@ -162,7 +170,8 @@ def _engine(
     clock = SystemClock(machine.state.at)
 
     def executor_for(observer: Observer) -> ContainerExecutor:
-        scripts = NodeScripts(folder, lambda: machine.state.cluster, facts)
+        most_bytes = settings.log_limit_mib << 20
+        scripts = NodeScripts(folder, lambda: machine.state.cluster, facts, most_bytes=most_bytes)
         fetcher = Fetcher(rootless=os.geteuid() != 0, podman=settings.podman_containers)
         executor = ContainerExecutor(
             folder,

@@ -35,7 +35,9 @@ class Patience(msgspec.Struct, frozen=True, kw_only=True):
     silence: float = 2.0
     """No answer to one for this long: what is shown is stale."""
     read: float = 5.0
-    act: float = 15.0
+    act: float = 60.0
+    attempt: float = 5.0
+    """One try of an act; then it is sent again."""
     first_retry: float = 0.2
     longest_retry: float = 5.0
 

@@ -19,12 +19,13 @@ from cockpit.backends.local.keeping import Keeper, Patience
 from cockpit.backends.local.threads import beside
 from cockpit.backends.local.watching import LiveRows
 from cockpit.backends.verbs import Verbs
-from cockpit.errors import CockpitError, Unreachable
+from cockpit.errors import CockpitError, MayBeAccepted, RequestRefused, Unreachable
 from cockpit.model import asking
 from cockpit.model.accounting import EndedJob
 from cockpit.model.events import EventRecord
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.jobrow import JobRows
+from cockpit.model.refusal import RefusalKind
 from cockpit.model.view import Overview, Priorities
 from cockpit.protocol import messages
 from cockpit.protocol.pages import JobsArgs, SubscribeArgs, Update, rows_of_all, whole_list
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from cockpit.backends.local.keeping import Dialler
     from cockpit.formats.snapshotfile import Snapshot
     from cockpit.model.priority import WeightChanges
+    from cockpit.model.requests import RequestIds
 
 T = TypeVar("T")
 
@@ -58,6 +60,9 @@ class LiveBackend(Verbs):
     ) -> None:
         self._dialler = dialler
         self._keeper = Keeper(dialler, now, random, patience or Patience())
+        self._ids: RequestIds | None = None
+        self._unanswered: dict[tuple[str, bytes], str] = {}
+        """The request ids of acts that may have been accepted."""
 
     @property
     def reads_this_disk(self) -> bool:
@@ -129,14 +134,28 @@ class LiveBackend(Verbs):
                     return msgspec.msgpack.decode(await wire.ask(op, args), type=answer)
 
     async def act(self, op: str, args: msgspec.Struct, answer: type[T]) -> T:
-        """Twice at most, with the same id: it happens once whatever became of the first try."""
-        request = request_id()
-        async with self._in_time(self._keeper.patience.act):
-            try:
-                encoded = await (await self._keeper.wire(wanted=True)).ask(op, args, request)
-            except Unreachable:
-                encoded = await (await self._keeper.wire(wanted=True)).ask(op, args, request)
+        """Sent under one id until it is answered or the time is over: it happens once whatever becomes of a try. The
+        same act, done again after its answer never came, has the same id, so that it does not happen twice."""
+        act = op, msgspec.msgpack.encode(args)
+        request = self._ids.next() if self._ids is not None else self._unanswered.get(act) or request_id()
+        sending = _Sending(self._keeper, op, args, request)
+        try:
+            async with asyncio.timeout(self._keeper.patience.act):
+                encoded = await sending.answer()
+        except TimeoutError:
+            reason = self.connection.reason or f"The engine has not answered within {self._keeper.patience.act:.0f} s."
+            if not sending.sent:
+                raise Unreachable(reason) from None
+            self._unanswered[act] = request
+            raise MayBeAccepted(reason, request) from None
+        finally:
+            if sending.answered:
+                self._unanswered.pop(act, None)
         return msgspec.msgpack.decode(encoded, type=answer)
+
+    def identify(self, ids: RequestIds) -> bool:
+        self._ids = ids
+        return True
 
     async def await_answer(self, op: str, args: msgspec.Struct, answer: type[T]) -> T:
         """On a wire of its own, where it keeps nothing else waiting."""
@@ -170,6 +189,36 @@ class LiveBackend(Verbs):
             raise Unreachable(
                 self.connection.reason or f"The engine has not answered within {seconds:.0f} s."
             ) from None
+
+
+class _Sending:
+    """One act on its way to the engine."""
+
+    def __init__(self, keeper: Keeper, op: str, args: msgspec.Struct, request: str) -> None:
+        self._keeper = keeper
+        self._op, self._args, self._request = op, args, request
+        self.sent = False
+        """The engine may have the request."""
+        self.answered = False
+        """What became of it is known, or that nothing did."""
+
+    async def answer(self) -> msgspec.Raw:
+        """Of the first try that is answered. Raises `RequestRefused`."""
+        while True:
+            wire = await self._keeper.wire(wanted=True)
+            earlier, self.sent = self.sent, self.sent or not wire.is_lost
+            with suppress(Unreachable, TimeoutError):
+                try:
+                    async with asyncio.timeout(self._keeper.patience.attempt):
+                        encoded = await wire.ask(self._op, self._args, self._request)
+                except RequestRefused as no:
+                    self.answered = not earlier or no.refusal.kind is not RefusalKind.UNAVAILABLE
+                    if self.answered:
+                        raise
+                else:
+                    self.answered = True
+                    return encoded
+            await asyncio.sleep(self._keeper.patience.first_retry)
 
 
 def _close_shell(shell: ShellSession) -> None:

@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING
 
 from cockpit.backends.local.channel import Channel
-from cockpit.errors import ProtocolMismatch, Unreachable
+from cockpit.errors import ProtocolMismatch, StoreError, Unreachable
 from cockpit.runtime.socket_folder import trusted_socket_folder
 
 if TYPE_CHECKING:
@@ -20,6 +20,8 @@ START_SECONDS = 20.0
 STARTS = 3
 LOOK_SECONDS = 0.01
 LOG = "engine.log"
+STORE_FAILED = 74
+"""The exit code of an engine that ends because of its state folder."""
 LAST_WORDS = 4000
 """Characters of the engine's log that are shown when it does not start."""
 
@@ -39,7 +41,7 @@ def connect(places: EnginePaths, *, system: bool = False) -> Channel | None:
 
 def start(places: EnginePaths, *, system: bool = False) -> Channel:
     """Start an engine and wait until it answers; one that is killed meanwhile is started again. Raises `Unreachable`
-    with what it said where it does not.
+    with what it said where it does not, `StoreError` where its state folder is to blame.
     """
     log = _log_file(places)
     began = log.stat().st_size if log.exists() else 0
@@ -58,7 +60,12 @@ def start(places: EnginePaths, *, system: bool = False) -> Channel:
             raise Unreachable(f"The engine was started but does not answer after {START_SECONDS:.0f} s; see {log}.")
         if not os.WIFSIGNALED(status):
             break
-    raise Unreachable(_last_words(log, began))
+    said = _last_words(log, began)
+    raise StoreError(said) if status is not None and _store_failed(status) else Unreachable(said)
+
+
+def _store_failed(status: int) -> bool:
+    return os.WIFEXITED(status) and os.WEXITSTATUS(status) == STORE_FAILED
 
 
 def _answering(places: EnginePaths, *, system: bool) -> Channel | None:
@@ -77,7 +84,7 @@ def _log_file(places: EnginePaths) -> Path:
         log = places.state_folder / LOG
         os.close(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
     except OSError as error:
-        raise Unreachable(
+        raise StoreError(
             f"The engine cannot be started: {places.state_folder}: {error.strerror}. "
             "Set `state_folder` in config.toml (or COCKPIT_STATE_FOLDER) to a folder that you may write."
         ) from error

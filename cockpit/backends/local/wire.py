@@ -50,6 +50,11 @@ class Wire:
             self._lose(Unreachable("The connection to the engine was closed."))
             self._writer.close()
 
+    @property
+    def is_lost(self) -> bool:
+        """Nothing more can be sent."""
+        return self._lost is not None
+
     async def ask(self, op: str, args: msgspec.Struct, request: str = "") -> msgspec.Raw:
         """One question, one answer. Raises `RequestRefused`, or `Unreachable` when the connection is lost."""
         with self._asked(op, args, request) as question:

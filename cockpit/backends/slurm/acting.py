@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -19,8 +21,8 @@ from cockpit.backends.slurm.mapping.ids import job_id, slurm_id
 from cockpit.backends.slurm.mapping.jobs import found
 from cockpit.backends.slurm.mapping.records import settings
 from cockpit.backends.slurm.reading import Reading
-from cockpit.backends.slurm.wire.calls import Failed, checked
-from cockpit.errors import CockpitError, NotRun, RequestRefused
+from cockpit.backends.slurm.wire.calls import Failed, Unanswered, checked
+from cockpit.errors import CockpitError, MayBeAccepted, NotRun, RequestRefused
 from cockpit.model.directives import MoveToTop, SubmitScript
 from cockpit.model.ids import REST, JobId, task_of
 from cockpit.model.image import HOST
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from cockpit.model.spec import JobSpec
 
 SECONDS = 30.0
+_JOB_NAME = re.compile(r"^(?:#SBATCH\s+)?(?:--job-name[= ]|-J ?)\s*['\"]?([^\s'\"]+)", re.MULTILINE)
 ADMINISTRATORS = {"Administrator", "Operator"}
 _KINDS = (
     ("Access/permission denied", RefusalKind.DENIED),
@@ -172,9 +175,15 @@ class Acts:
 
     async def _run(self, command: Command) -> str:
         """In the person's own time zone: a submission's becomes the job's."""
-        printed = await self._commands.run(command.argv, seconds=SECONDS, stdin=command.stdin.encode(), reading=False)
         try:
+            printed = await self._commands.run(
+                command.argv, seconds=SECONDS, stdin=command.stdin.encode(), reading=False
+            )
             return checked(printed, command.argv).stdout.strip()
+        except Unanswered as error:
+            if command.argv[0] != "sbatch":
+                raise
+            raise MayBeAccepted(str(error), advice=_where_to_look(command)) from None
         except Failed as failed:
             kind = next((kind for words, kind in _KINDS if words in str(failed)), RefusalKind.INVALID)
             raise refused(kind, f"Slurm says no: {failed}") from None
@@ -230,6 +239,16 @@ def submissions(specs: Sequence[JobSpec], runtime: Runtime | None) -> list[Comma
     if wrong:
         raise refused(RefusalKind.INVALID, "\n".join(wrong))
     return found
+
+
+def _where_to_look(command: Command) -> str:
+    """Slurm knows no ids of requests: a person compares names and times."""
+    found = _JOB_NAME.search("\n".join((*command.argv, command.stdin)))
+    named = f" --name={shlex.quote(found[1])}" if found is not None else ""
+    return (
+        f"Look for the job before you submit it again: `squeue --me{named} --sort=-V`, or where it may have ended "
+        f"already `sacct{named} --starttime=now-1hour`. Other jobs of the same submission are cancelled."
+    )
 
 
 def _submitted(printed: str) -> JobId:

@@ -11,6 +11,7 @@ from cockpit.formats.foreign.draft import Draft, command_line, memory_mib, runna
 from cockpit.formats.foreign.options import read_line
 from cockpit.formats.foreign.pytorchjob import BEST_EFFORT
 from cockpit.launch.checks import COMPUTE_QOS, SUPERVISED
+from cockpit.model.numerals import is_whole
 
 _MODES: Final = {
     "etjob": "horovod",
@@ -101,7 +102,7 @@ def _take(kind: str, options: Mapping[str, str], draft: Draft, elastic_fields: f
             draft.values[name] = value
         elif name in {"gpus", "cpu", "memory", "workers"}:
             _size(name, value, draft)
-        elif name in {"ps", "ps-count"} and value.isdigit():
+        elif name in {"ps", "ps-count"} and is_whole(value):
             draft.values["parameter_servers"] = int(value)
         elif name == "running-timeout":
             draft.values["time_limit"] = value
@@ -116,7 +117,7 @@ def _take(kind: str, options: Mapping[str, str], draft: Draft, elastic_fields: f
 
 
 def _elastic_value(field: str, value: str) -> object:
-    if field in _COUNTS and value.isdigit():
+    if field in _COUNTS and is_whole(value):
         return int(value)
     if field == "launcher_selector":
         return dict([value.split("=", 1)]) if "=" in value else value
@@ -125,13 +126,13 @@ def _elastic_value(field: str, value: str) -> object:
 
 def _size(name: str, value: str, draft: Draft) -> None:
     if name == "workers":
-        draft.values["nodes"] = int(value) if value.isdigit() else 1
+        draft.values["nodes"] = int(value) if is_whole(value) else 1
     elif name == "memory":
         mib = memory_mib(value)
         draft.spec(memory=f"{mib}M" if mib else value)
     else:
         field = "cards" if name == "gpus" else "cpus"
-        draft.spec(**{field: int(value) if value.isdigit() else value})
+        draft.spec(**{field: int(value) if is_whole(value) else value})
 
 
 def _variables(command: str, options: Mapping[str, str], draft: Draft) -> None:
@@ -170,7 +171,9 @@ def write_arena(values: Mapping[str, Any]) -> str:
         *(("toleration", "all" if each == "*" else each) for each in values.get("tolerations", [])),
     ]
     lines = [f"--{name}={shlex.quote(str(value))}" for name, value in options if value is not None]
-    return " \\\n  ".join([f"arena submit {kind}", *lines, shlex.quote(str(values["command"]))]) + "\n"
+    command = str(values["command"])
+    options_end = ["--"] if command.startswith("-") else []
+    return " \\\n  ".join([f"arena submit {kind}", *lines, *options_end, shlex.quote(command)]) + "\n"
 
 
 def _flag_text(value: object) -> object:

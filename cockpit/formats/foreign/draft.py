@@ -102,12 +102,16 @@ def _is_expanded_by_a_shell(word: Word) -> bool:
     return not word.quoted and _ONLY_A_SHELL.search(_BOTH.sub("", word.source)) is not None
 
 
+_EXACT = 2.0**53
+"""Beyond it not every whole number is a float."""
+
+
 def memory_mib(quantity: object) -> int | None:
     """Of a Kubernetes quantity, rounded up; None: it is none."""
     found = _QUANTITY.fullmatch(str(quantity))
     if found is None or found["unit"] not in _BYTES:
         return None
-    return math.ceil(float(found["number"]) * _BYTES[found["unit"]] / _MIB)
+    return upwards(float(found["number"]) * _BYTES[found["unit"]] / _MIB)
 
 
 def cpu_count(quantity: object) -> int | None:
@@ -115,7 +119,12 @@ def cpu_count(quantity: object) -> int | None:
     found = _QUANTITY.fullmatch(str(quantity))
     if found is None or found["unit"] not in {"", "m"}:
         return None
-    return max(1, math.ceil(float(found["number"]) / (1000 if found["unit"] else 1)))
+    return max(1, upwards(float(found["number"]) / (1000 if found["unit"] else 1)))
+
+
+def upwards(amount: float) -> int:
+    """The next whole number; of what is no longer counted exactly, the last that is, which every bound refuses."""
+    return math.ceil(min(amount, _EXACT))
 
 
 def command_line(text: str) -> tuple[list[str], str]:
@@ -129,7 +138,7 @@ def command_line(text: str) -> tuple[list[str], str]:
 
 
 def _split(text: str) -> tuple[list[str], str]:
-    lines = text.splitlines()
+    lines = text.split("\n")
     while lines and (not lines[0].strip() or lines[0].lstrip().startswith("#")):
         lines.pop(0)
     line = "\n".join(lines).strip().removeprefix("$ ")

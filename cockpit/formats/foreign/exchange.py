@@ -3,6 +3,7 @@ out, and written with a word on whatever does not come back."""
 
 from __future__ import annotations
 
+import json
 import posixpath
 import re
 from collections.abc import Callable, Mapping
@@ -36,6 +37,8 @@ _OF_STDIN: Final = "sbatch"
 """What sbatch calls a job whose script has no file."""
 STDIN: Final = "stdin"
 """How a text without a file is called."""
+_NOT_YAML: Final = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
+"""Stands in JSON as it is, but not in YAML, which JSON is read as too."""
 _COMMENT: Final = re.compile(r"^\s*//.*$", re.MULTILINE)
 
 
@@ -71,6 +74,9 @@ Beside = Callable[[str], str]
 """The text of a file that another one names. Raises `OSError`, `UnicodeDecodeError`."""
 
 
+_TOO_LONG = "it holds a number with thousands of digits"
+
+
 def alone(name: str) -> str:
     """The `Beside` of a text that stands nowhere."""
     raise FileNotFoundError(ENOENT, "names a file, which cannot be read from here", name)
@@ -87,12 +93,13 @@ def taken_over(source: str, text: str, beside: Beside = alone, submission: Submi
             draft = _named_like_its_file(read_sbatch("" if source == STDIN else source, text, submission), source)
         else:
             draft = _READERS[form](source, text, beside)
-        values = draft.finished()
+        values = json.dumps(draft.finished(), ensure_ascii=False, separators=(",", ":"))
     except OSError as failed:
         raise SpecErrors([f"{source}: {visible(str(failed.filename), 200)}: {failed.strerror}"]) from None
-    except (ValueError, TypeError, AttributeError, KeyError) as error:
-        raise SpecErrors([f"{source}: looks like {form} and cannot be read as that: {error}"]) from None
-    return TakenOver(form, msgspec.json.encode(values).decode(), tuple(draft.notes))
+    except (ValueError, OverflowError, TypeError, AttributeError, KeyError) as error:
+        why = _TOO_LONG if "int_max_str_digits" in str(error) else error
+        raise SpecErrors([f"{source}: looks like {form} and cannot be read as that: {why}"]) from None
+    return TakenOver(form, values, tuple(draft.notes))
 
 
 def form_of(text: str) -> Form | None:
@@ -205,7 +212,8 @@ _READERS: Final[Mapping[Form, Callable[[str, str, Beside], Draft]]] = {
 
 
 def _json(value: object) -> str:
-    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n"
+    text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+    return _NOT_YAML.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n"
 
 
 def _yaml(value: Mapping[str, object]) -> str:

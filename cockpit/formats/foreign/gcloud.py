@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
 from cockpit.formats.foreign.customjob import camel, read_custom_job
 from cockpit.formats.foreign.draft import ENTRYPOINT, Draft, command_line
 from cockpit.formats.foreign.options import read_line
+from cockpit.model.numerals import is_whole
 
 if TYPE_CHECKING:
     from cockpit.model.spec import JobSpec
@@ -17,6 +20,7 @@ _RELEASES: Final = frozenset({"alpha", "beta"})
 _FLAGS: Final = frozenset({"enable-web-access", "enable-dashboard-access", "quiet", "q", "log-http"})
 
 
+_DELIMITED: Final = re.compile(r"\^(?P<delimiter>[^^]+)\^")
 _COUNTS: Final = frozenset({"accelerator-count", "replica-count", "boot-disk-size"})
 _KEYS: Final = {
     "machine-type": ("machineSpec", "machineType"),
@@ -63,9 +67,9 @@ def read_gcloud(text: str, configured: Callable[[str], Mapping[str, Any]]) -> Dr
             case "worker-pool-spec":
                 pools.append(_pool(value, len(pools), left_out))
             case "command":
-                command += value.split(",")
+                command += _items(value)
             case "args":
-                arguments += value.split(",")
+                arguments += _items(value)
             case _:
                 left_out.lacks(f"--{option}" + (f"={value}" if value else ""))
     for word in line.rest:
@@ -79,7 +83,29 @@ def read_gcloud(text: str, configured: Callable[[str], Mapping[str, Any]]) -> Dr
 
 
 def _pairs(text: str) -> list[tuple[str, str]]:
-    return [(name, value) for name, _, value in (each.partition("=") for each in text.split(",") if each)]
+    return [(name, value) for name, _, value in (each.partition("=") for each in _items(text) if each)]
+
+
+def _items(text: str) -> list[str]:
+    """Of a list as gcloud takes it: between commas, or after `^:^` between colons. Source: `gcloud topic escaping`."""
+    if found := _DELIMITED.match(text):
+        return text[found.end() :].split(found["delimiter"])
+    return text.split(",")
+
+
+def _joined(items: Sequence[str]) -> str:
+    """Reads back as these, whatever stands in them."""
+    text = "".join(items)
+    if "," not in text and not (items and items[0].startswith("^")):
+        return ",".join(items)
+    delimiter = next(each for each in _delimiters() if each not in text)
+    return f"^{delimiter}^{delimiter.join(items)}"
+
+
+def _delimiters() -> Iterator[str]:
+    yield from "|;:#@~!%"
+    for number in count():
+        yield f"|{number}|"
 
 
 def _pool(text: str, index: int, draft: Draft) -> dict[str, Any]:
@@ -91,7 +117,7 @@ def _pool(text: str, index: int, draft: Draft) -> dict[str, Any]:
             continue
         part, key = _KEYS[name]
         place = pool.setdefault(part, {}) if part else pool
-        place[key] = int(value) if name in _COUNTS and value.isdigit() else value
+        place[key] = int(value) if name in _COUNTS and is_whole(value) else value
     script = pool.pop("script", None)
     if script is not None:
         image = pool.pop("pythonPackageSpec", {}).get("executorImageUri")
@@ -117,7 +143,7 @@ def write_gcloud(spec: JobSpec) -> str:
     commands: list[list[str]] = [pool["containerSpec"].get("command", []) for pool in pools if pool]
     command = commands[0] if commands else []
     if command and command != [ENTRYPOINT]:
-        lines.append(f"--command={shlex.quote(','.join(command))}")
+        lines.append(f"--command={shlex.quote(_joined(command))}")
     return " \\\n  ".join(lines) + "\n"
 
 
@@ -134,4 +160,4 @@ def _pool_text(pool: Mapping[str, Any]) -> str:
         "boot-disk-size": disk.get("bootDiskSizeGb"),
         "container-image-uri": pool["containerSpec"].get("imageUri"),
     }
-    return ",".join(f"{name}={value}" for name, value in pairs.items() if value is not None)
+    return _joined([f"{name}={value}" for name, value in pairs.items() if value is not None])

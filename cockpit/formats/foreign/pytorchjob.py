@@ -9,6 +9,7 @@ from cockpit.formats.foreign.draft import ENTRYPOINT, Draft, cpu_count, memory_m
 from cockpit.launch.checks import COMPUTE_QOS, SUPERVISED
 from cockpit.launch.command import plain_arguments
 from cockpit.model.image import HOST
+from cockpit.model.numerals import is_whole
 from cockpit.model.spec import WHOLE_CARD
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ def _resources(resources: Mapping[str, Any], at: str, draft: Draft) -> None:
             draft.spec(cpus=cpus)
         elif name == "memory" and (mib := memory_mib(quantity)):
             draft.spec(memory=f"{mib}M")
-        elif name in _CARDS and str(quantity).isdigit():
+        elif name in _CARDS and is_whole(str(quantity)):
             draft.spec(cards=int(quantity))
         else:
             draft.lacks(f"{at}…resources.{name}={quantity}")

@@ -7,15 +7,18 @@ import re
 import shlex
 import signal
 from collections.abc import Callable, Mapping
+from itertools import takewhile
 from pathlib import PurePosixPath
 from typing import Any, Final
 
 from msgspec.structs import replace
 
-from cockpit.formats.foreign.draft import Draft, runnable
-from cockpit.formats.foreign.sbatch_options import directives
+from cockpit.errors import SpecErrors
+from cockpit.formats.foreign.draft import Draft, runnable, upwards
+from cockpit.formats.foreign.sbatch_options import DIRECTIVE, as_directive, directives, script_lines
 from cockpit.formats.foreign.submission import UNKNOWN, Submission
 from cockpit.formats.slurm.begin import begin_moment
+from cockpit.model.numerals import is_whole
 from cockpit.model.rules.batchscript import SIGNAL_PATTERN
 from cockpit.model.rules.bounds import RESTARTS, VARIABLE_PATTERN
 from cockpit.model.spec import HomeAccess, JobSpec, Mode
@@ -53,21 +56,23 @@ _OF_SESSION: Final = frozenset(
 _PREFIXES_OF_SESSION: Final = ("COCKPIT_", "DBUS_", "SBATCH_", "SLURM_", "SLURMD_", "SSH_", "XDG_")
 _MEMORY: Final = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]+)?)(?P<unit>[KMGTkmgt]?)[Bb]?")
 _MIB_OF: Final = {"K": 1 / 1024, "": 1, "M": 1, "G": 1024, "T": 1024 * 1024}
+_RANGES: Final = re.compile(r"\d{1,9}(?:-\d{1,9})?(?:,\d{1,9}(?:-\d{1,9})?)*", re.ASCII)
 _LIST: Final = re.compile(r"(?P<head>[^\[,]*)\[(?P<ranges>[^\]]*)\](?P<tail>[^,]*)")
 
 
 def is_sbatch(text: str) -> bool:
-    return text.startswith("#!") and any(line.startswith("#SBATCH") for line in text.splitlines())
+    return text.startswith("#!") and any(line.startswith(DIRECTIVE) for line in script_lines(text))
 
 
 def read_sbatch(source: str, text: str, submission: Submission = UNKNOWN) -> Draft:
     """Folders and files of the draft are relative to where the script is submitted. Raises ValueError."""
     draft = Draft()
-    options = directives(text.splitlines(), draft)
+    lines = script_lines(text)
+    options = directives(lines, draft)
     draft.values |= {"mode": "slurm", "home": "rw", "script": _script(source, text, options)}
-    draft.values["command"] = command_of(text)
     draft.values["output"] = options.get("chdir", ".")
     _variables(options.get("export", "ALL"), submission, draft)
+    draft.values["command"] = _command(lines, draft)
     _take(options, submission, draft)
     return draft
 
@@ -136,7 +141,7 @@ def _time(value: str, draft: Draft) -> None:
 def _seconds(value: str) -> int | None:
     days, dash, clock = value.rpartition("-")
     parts = clock.split(":")
-    if not all(part.isdigit() for part in (*parts, *([days] if dash else []))) or len(parts) > 3:
+    if not all(is_whole(part) for part in (*parts, *([days] if dash else []))) or len(parts) > 3:
         return None
     figures = [int(part) for part in parts]
     if dash:
@@ -148,7 +153,7 @@ def _seconds(value: str) -> int | None:
 
 
 def _nice(value: str, draft: Draft) -> None:
-    draft.values["nice"] = int(value) if value.lstrip("-").isdigit() else 100
+    draft.values["nice"] = int(value) if is_whole(value.lstrip("-")) else 100
 
 
 def _variables(value: str, submission: Submission, draft: Draft) -> None:
@@ -252,7 +257,7 @@ def _split_list(value: str) -> list[list[str]]:
 
 def _expanded(part: str) -> list[str]:
     found = _LIST.fullmatch(part)
-    if found is None:
+    if found is None or _RANGES.fullmatch(found["ranges"]) is None:
         return [part]
     names: list[str] = []
     for each in found["ranges"].split(","):
@@ -289,6 +294,15 @@ _SIZES: Final = frozenset(
 )
 
 
+_ENV_HEAD: Final = "# Variables of the job\n"
+_EXPORT: Final = re.compile(
+    r"""export (?P<name>[A-Za-z_][A-Za-z0-9_]*)=(?P<value>(?:[\w@%+=:,./-]|'[^']*'|"'")*)\n""", re.ASCII
+)
+"""A line as `shlex.quote` leaves it, where nothing is expanded."""
+_OPTION_VALUE: Final = re.compile(r"[\w@%+=:./-]*", re.ASCII)
+"""What `--export` carries: it splits at commas and takes quotes away."""
+_NO_OPTIONS: Final = "true # no options of sbatch follow"
+"""Slurm stops looking for options at the first command."""
 _TASKS: Final = {
     "cpus-per-task": "SLURM_CPUS_PER_TASK",
     "ntasks": "SLURM_NTASKS",
@@ -305,7 +319,7 @@ _COUNTED: Final = {
 
 def _whole(options: Mapping[str, str], name: str) -> int | None:
     value = options.get(name, "")
-    return int(value) if value.isdigit() and int(value) else None
+    return int(value) if is_whole(value) and int(value) else None
 
 
 def _size(options: Mapping[str, str], draft: Draft) -> None:
@@ -314,7 +328,7 @@ def _size(options: Mapping[str, str], draft: Draft) -> None:
     least, dash, _ = wanted.partition("-")
     if dash:
         draft.lacks(f"--nodes={wanted}", "the smaller number is taken")
-    nodes = int(least) if least.isdigit() and int(least) else 1
+    nodes = int(least) if is_whole(least) and int(least) else 1
     if "nodes" in options:
         draft.values["nodes"] = nodes
     per_node = _whole(options, "ntasks-per-node") or math.ceil((_whole(options, "ntasks") or nodes) / nodes)
@@ -378,7 +392,7 @@ def _memory(options: Mapping[str, str], cpus: int, cards: int, draft: Draft) -> 
         found = _MEMORY.fullmatch(options.get(name, ""))
         if found is None:
             continue
-        mib = math.ceil(float(found["number"]) * _MIB_OF[found["unit"].upper()]) * times
+        mib = upwards(float(found["number"]) * _MIB_OF[found["unit"].upper()]) * times
         if mib:
             return f"{mib}M"
         draft.lacks("--mem=0", "all memory of a node has no counterpart here; write --exclusive")
@@ -399,12 +413,11 @@ def _script(source: str, text: str, options: Mapping[str, str]) -> dict[str, obj
     return found
 
 
-def command_of(text: str) -> str:
+def _command(lines: list[str], draft: Draft) -> str:
     """The command that does what a script does, where there is no batch script: in other forms, on other clusters."""
-    lines = text.splitlines() or [""]
     words = lines[0].removeprefix("#!").split()
     interpreter = PurePosixPath(words[0]).name if words else "sh"
-    body = "\n".join(line for line in lines[1:] if not line.startswith("#SBATCH")).strip("\n")
+    body = _taken_env("\n".join(_without_directives(lines[1:])).strip("\n"), draft)
     if interpreter in _SHELLS and len(words) == 1:
         return runnable(_without_comments(body)) if body.strip() else "true"
     if words and interpreter == "env":
@@ -419,6 +432,25 @@ def without_script(spec: JobSpec) -> JobSpec:
     return replace(spec, script=None, mode=mode, home=HomeAccess.RO)
 
 
+def _without_directives(lines: list[str]) -> list[str]:
+    """Behind the first command Slurm takes them for comments, and so does the shell."""
+    first = next((number for number, line in enumerate(lines) if line.strip() and line[0] != "#"), len(lines))
+    head = [line for line in lines[:first] if not line.startswith(DIRECTIVE)]
+    behind = lines[first + 1 :] if lines[first : first + 1] == [_NO_OPTIONS] else lines[first:]
+    return [*head, *behind]
+
+
+def _taken_env(body: str, draft: Draft) -> str:
+    """What is left of a body once the variables that `write_sbatch` sets in it are taken from it."""
+    if not body.startswith(_ENV_HEAD):
+        return body
+    rest = body.removeprefix(_ENV_HEAD)
+    while found := _EXPORT.match(rest):
+        draft.env(found["name"], "".join(shlex.split(found["value"])))
+        rest = rest[found.end() :]
+    return rest.strip("\n")
+
+
 def _without_comments(body: str) -> str:
     """A script of one command, whatever is said above it; any other as it is."""
     lines = body.splitlines()
@@ -427,8 +459,22 @@ def _without_comments(body: str) -> str:
     return lines[0] if len(lines) == 1 else body
 
 
+_FIELDS: Final = {
+    "job-name": "name",
+    "chdir": "output",
+    "partition": "partitions",
+    "nodelist": "node_names",
+    "dependency": "dependencies",
+    "gres": "specs",
+    "begin": "begin_at",
+}
+"""Options that are called otherwise in a job file."""
+
+
 def write_sbatch(values: Mapping[str, Any]) -> str:
-    """`values`: of a job file. What has no counterpart is not there; who reads it again misses it."""
+    """`values`: of a job file. What has no counterpart is not there; who reads it again misses it. Variables that
+    `--export` cannot carry are set by the script. Raises SpecErrors, with the field, for a value that no option can be
+    given."""
     spec = (values.get("specs") or [{}])[0]
     env = dict(values.get("env", {}))
     each, tasks, per_node = (env.pop(variable, None) for variable in _TASKS.values())
@@ -436,6 +482,7 @@ def write_sbatch(values: Mapping[str, Any]) -> str:
     models = spec.get("card_models", [])
     gres = f"gpu:{models[0]}:{spec['cards']}" if models else f"gpu:{spec['cards']}" if spec.get("cards") else None
     shell = "ALL" if values.get("script") else "NONE"
+    told = {name: value for name, value in env.items() if _OPTION_VALUE.fullmatch(str(value))}
     options: dict[str, object] = {
         "job-name": values["name"],
         "chdir": values["output"],
@@ -450,19 +497,39 @@ def write_sbatch(values: Mapping[str, Any]) -> str:
         "partition": ",".join(values.get("partitions", [])) or None,
         "nodelist": ",".join(values.get("node_names", [])) or None,
         "dependency": ",".join(values.get("dependencies", [])) or None,
-        "export": ",".join([shell, *(f"{name}={value}" for name, value in env.items())]) if env else None,
+        "export": ",".join([shell, *(f"{name}={value}" for name, value in told.items())]) if env else None,
         **{name: values.get(name) for name in ("account", "array", "qos", "reservation", "deadline", "nice")},
         "begin": values.get("begin_at"),
         **_script_options(values.get("script") or {}),
     }
-    lines = [f"#SBATCH --{name}={shlex.quote(str(value))}" for name, value in options.items() if value is not None]
-    lines += [f"#SBATCH --{name}" for name in ("hold", "exclusive") if values.get(name)]
+    lines = [_directive(name, str(value)) for name, value in options.items() if value is not None]
+    lines += [f"{DIRECTIVE} --{name}" for name in ("hold", "exclusive") if values.get(name)]
     if (values.get("restart") or {}).get("lost_only"):
-        lines.append("#SBATCH --requeue")
+        lines.append(f"{DIRECTIVE} --requeue")
     if script := values.get("script"):
-        first, *rest = script["text"].splitlines()
-        return "\n".join([first, *lines, *(line for line in rest if not line.startswith("#SBATCH")), ""])
-    return "\n".join(["#!/bin/bash", *lines, "", _body(str(values["command"])), ""])
+        first, *rest = script_lines(script["text"])
+        return "\n".join([first, *lines, *_without_directives(rest), ""])
+    exports = [f"export {name}={shlex.quote(str(value))}\n" for name, value in env.items() if name not in told]
+    body = _body(str(values["command"]))
+    if exports:
+        body = f"{_ENV_HEAD}{''.join(exports)}\n{body}"
+    elif _begins_with_options(body):
+        body = f"{_NO_OPTIONS}\n{body}"
+    return "\n".join(["#!/bin/bash", *lines, "", body, ""])
+
+
+def _directive(name: str, value: str) -> str:
+    try:
+        return as_directive(name, value)
+    except ValueError as error:
+        raise SpecErrors([f"{_FIELDS.get(name, name)}: {error}; change it, or take another form"]) from None
+
+
+def _begins_with_options(body: str) -> bool:
+    """Whether Slurm would take lines of the command for options of the job."""
+    lines = body.split("\n")
+    head = takewhile(lambda line: not line.strip() or line.startswith("#"), lines)
+    return any(line.startswith(DIRECTIVE) for line in head)
 
 
 def _script_options(script: Mapping[str, Any]) -> dict[str, object]:
@@ -475,7 +542,7 @@ def _script_options(script: Mapping[str, Any]) -> dict[str, object]:
 
 def _tasks_per_node(cpus: int, each: str | None) -> int | None:
     """Where a node has the CPUs of several tasks."""
-    share = int(each) if each is not None and each.isdigit() else 0
+    share = int(each) if each is not None and is_whole(each) else 0
     return cpus // share if share and cpus > share and cpus % share == 0 else None
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Sequence
 from typing import Final
 
 from cockpit.formats.foreign.draft import Draft
 
-_DIRECTIVE: Final = re.compile(r"^#SBATCH\s+(?P<options>.*?)(?:\s+#.*)?$")
+DIRECTIVE: Final = "#SBATCH"
+_PLAIN_VALUE: Final = re.compile(r"[\w@%+=:,./-]+", re.ASCII)
+_COMPONENT: Final = re.compile(r"(?<=het|pac)(?=job|kjob)", re.IGNORECASE)
+"""Slurm looks for `hetjob` and `packjob` anywhere in a line, and begins another component there."""
 _SHORT: Final = {
     "A": "account",
     "a": "array",
@@ -72,11 +74,12 @@ def directives(lines: Sequence[str], draft: Draft) -> dict[str, str]:
     the interpreter's. Slurm stops looking at the first that is neither blank nor a comment."""
     options: dict[str, str] = {}
     for number, line in enumerate(lines[1:], 2):
-        if found := _DIRECTIVE.match(line):
-            if found["options"] in _NEXT_COMPONENT:
-                draft.lacks(f"#SBATCH {found['options']}", "a job's further components are not known here; left out")
+        if line.startswith(DIRECTIVE) and line[len(DIRECTIVE) :][:1].isspace():
+            text = line.removeprefix(DIRECTIVE).strip()
+            if text.partition(" ")[0] in _NEXT_COMPONENT:
+                draft.lacks(f"#SBATCH {text}", "a job's further components are not known here; left out")
                 break
-            _collect(found["options"], options, draft)
+            _collect(text, options, draft)
         elif line.strip() and not line.startswith("#"):
             late = sum(later.startswith("#SBATCH") for later in lines[number:])
             if late:
@@ -87,7 +90,22 @@ def directives(lines: Sequence[str], draft: Draft) -> dict[str, str]:
 
 def script_options(script: str) -> dict[str, str]:
     """What a script's own lines say."""
-    return directives(script.splitlines(), Draft())
+    return directives(script_lines(script), Draft())
+
+
+def script_lines(text: str) -> list[str]:
+    """Lines end as for Slurm and the shell: other characters that end lines elsewhere stand within them."""
+    return text.replace("\r\n", "\n").removesuffix("\n").split("\n")
+
+
+def as_directive(name: str, value: str) -> str:
+    """One line that gives an option. Slurm takes a backslash as an escape within either kind of quotes, so only double
+    quotes mean the same to Slurm and to a shell. Raises ValueError where no line can say it."""
+    if "\n" in value or "\0" in value:
+        raise ValueError("holds a line break, which no #SBATCH line can carry")
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+    text = value if _PLAIN_VALUE.fullmatch(value) else f'"{escaped}"'
+    return f"{DIRECTIVE} --{name}=" + _COMPONENT.sub('""', text)
 
 
 def line_options(line: str) -> dict[str, str]:
@@ -102,7 +120,7 @@ def line_options(line: str) -> dict[str, str]:
 
 def _collect(text: str, options: dict[str, str], draft: Draft) -> None:
     try:
-        words = shlex.split(text)
+        words = _words(text)
     except ValueError:
         draft.lacks(f"#SBATCH {text}", "has a quote that is never closed; left out")
         return
@@ -111,6 +129,33 @@ def _collect(text: str, options: dict[str, str], draft: Draft) -> None:
             _take_option(words, options)
         else:
             draft.lacks(words.pop(0), "is no option; left out")
+
+
+def _words(text: str) -> list[str]:
+    """The words of an option line, split as Slurm does (`get_argument` of sbatch): a backslash escapes within quotes
+    too, and an unquoted `#` begins a comment. Raises ValueError where a quote is never closed."""
+    words: list[str] = []
+    word: str | None = None
+    quote, escaped = "", False
+    for char in text:
+        if char.isspace() and not quote:
+            words += [] if word is None else [word]
+            word, escaped = None, False
+        elif escaped:
+            word, escaped = f"{word or ''}{char}", False
+        elif char == "\\":
+            escaped = True
+        elif char == quote:
+            quote = ""
+        elif not quote and char in "\"'":
+            quote, word = char, word or ""
+        elif char == "#" and not quote:
+            break
+        else:
+            word = f"{word or ''}{char}"
+    if quote:
+        raise ValueError("a quote is never closed")
+    return words if word is None else [*words, word]
 
 
 def _take_option(words: list[str], options: dict[str, str]) -> None:

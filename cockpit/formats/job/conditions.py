@@ -8,6 +8,7 @@ from itertools import islice
 
 from cockpit.formats.kinds import Reading, Schema, described
 from cockpit.model.ids import JobId, Millis
+from cockpit.model.numerals import is_whole
 from cockpit.model.quantity import parse_duration
 from cockpit.model.rules.bounds import ARRAY_INDEX, MOST_DEPENDENCIES, MOST_TASKS
 from cockpit.model.spec import Array, Dependency, DependencyKind
@@ -78,7 +79,7 @@ def _span_seconds(span: str) -> int | str:
     """sbatch's `60`, `90minutes`, `2hours`, or any duration that a job file may hold."""
     if found := _SPAN.fullmatch(span):
         return int(found[1]) * _SPAN_SECONDS[found[2]]
-    return int(span) if span.isdigit() else parse_duration(span)
+    return int(span) if is_whole(span) else parse_duration(span)
 
 
 class Dependencies:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
+from cockpit.errors import SpecErrors
 from cockpit.formats.slurm.spec_fields import slurm_time
 from cockpit.formats.trestext import plain_number, tres_text
 from cockpit.model.accounts import NORMAL
@@ -22,6 +24,7 @@ from cockpit.model.cluster import (
     Weights,
 )
 from cockpit.model.node import Node
+from cockpit.model.text import visible
 from cockpit.sched.rules.tres import CARDS
 
 MINUTE = 60
@@ -29,6 +32,9 @@ MIB_PER_GIB = 1024
 NAME, STATE_FOLDER = "cockpit", "/var/spool/slurmctld"
 ALL = "all"
 """The partition of a cluster that has none."""
+_NO_WORD = re.compile(r"[^\w.:@+*-]")
+_NO_PATH = re.compile(r"[\x00-\x1f\"\\]")
+_QUOTED_PATH = re.compile(r"[\s#=]")
 _NO_TYPE = re.compile(r"[^a-z0-9._-]")
 _WEIGHT_NAMES = {
     "age": "Age",
@@ -59,7 +65,7 @@ def slurm_conf(
         ("Scheduling", _scheduling(cluster.backfill)),
         ("Priority", _priority(cluster.priority)),
         ("Preemption", _preemption(cluster.preemption)),
-        ("Scripts", (f"{name}={pattern}" for name, pattern in (scripts or {}).items())),
+        ("Scripts", (f"{name}={_path(name, pattern)}" for name, pattern in (scripts or {}).items())),
         ("Nodes", _nodes(nodes)),
         ("Partitions", _partitions(cluster, nodes)),
     )
@@ -69,6 +75,20 @@ def slurm_conf(
 
 def _section(title: str, body: list[str]) -> list[str]:
     return [f"# {title}", *body, ""] if body else []
+
+
+def _path(name: str, path: str) -> str:
+    """slurm.conf takes blanks and `#` within double quotes, and has no word for the others. Raises SpecErrors."""
+    if _NO_PATH.search(path):
+        raise SpecErrors([f"{name}: no line of slurm.conf can name {visible(path, 200)}; export to another folder"])
+    return f'"{path}"' if _QUOTED_PATH.search(path) else path
+
+
+def _word(name: str, text: str) -> str:
+    """One name. Raises SpecErrors for what slurm.conf would take apart."""
+    if _NO_WORD.search(text):
+        raise SpecErrors([f'{name}: "{visible(text)}" has characters that slurm.conf takes apart; rename it'])
+    return text
 
 
 def _site(host: str) -> Iterator[str]:
@@ -158,7 +178,7 @@ def _nodes(nodes: Sequence[Node]) -> Iterator[str]:
         for card in node.cards:
             cards[gres_type(card.model)] = cards.get(gres_type(card.model), 0) + 1
         gres = ",".join(f"gpu:{model}:{count}" for model, count in cards.items())
-        words = [f"NodeName={node.name}", f"CPUs={node.cpus}", f"RealMemory={node.memory_mib}"]
+        words = [f"NodeName={_word('NodeName', node.name)}", f"CPUs={node.cpus}", f"RealMemory={node.memory_mib}"]
         yield " ".join([*words, *([f"Gres={gres}"] if gres else []), "State=UNKNOWN"])
 
 
@@ -166,7 +186,8 @@ def _partitions(cluster: Cluster, nodes: Sequence[Node]) -> Iterator[str]:
     usual = cluster.default_partition
     for partition in cluster.partitions or (Partition(name=ALL),):
         words = _partition_words(partition, _nodes_of(partition, cluster, nodes))
-        yield f"PartitionName={partition.name} Default={_yes(usual is None or usual is partition)} {' '.join(words)}"
+        default = _yes(usual is None or usual is partition)
+        yield f"PartitionName={_word('PartitionName', partition.name)} Default={default} {' '.join(words)}"
 
 
 def _nodes_of(partition: Partition, cluster: Cluster, nodes: Sequence[Node]) -> list[str]:
@@ -182,7 +203,7 @@ def _nodes_of(partition: Partition, cluster: Cluster, nodes: Sequence[Node]) -> 
 
 def _partition_words(partition: Partition, nodes: Sequence[str]) -> Iterator[str]:
     if nodes:
-        yield f"Nodes={','.join(nodes)}"
+        yield f"Nodes={','.join(_word('Nodes', each) for each in nodes)}"
     yield f"State={partition.state.upper()}"
     yield f"MaxTime={_time(partition.max_time_seconds)}"
     if partition.default_time_seconds is not None:
@@ -192,9 +213,9 @@ def _partition_words(partition: Partition, nodes: Sequence[str]) -> Iterator[str
     if partition.max_nodes is not None:
         yield f"MaxNodes={partition.max_nodes}"
     for name, value in _lists(partition):
-        yield f"{name}={','.join(value)}"
+        yield f"{name}={','.join(_word(name, each) for each in value)}"
     if partition.qos:
-        yield f"QOS={partition.qos}"
+        yield f"QOS={_word('QOS', partition.qos)}"
     yield f"PriorityJobFactor={partition.priority_job_factor}"
     yield f"PriorityTier={partition.priority_tier}"
     if partition.preempt_mode:
@@ -243,7 +264,7 @@ def _yes(value: bool) -> str:
 
 
 def _adding(names: Sequence[str]) -> str:
-    return "; ".join(f"sacctmgr -i add qos {name}" for name in names)
+    return "; ".join(f"sacctmgr -i add qos {shlex.quote(name)}" for name in names)
 
 
 def _to_do(cluster: Cluster, nodes: Sequence[Node], scripts: Mapping[str, str] | None) -> Iterator[str]:

@@ -181,7 +181,7 @@ def _time(text: str) -> int:
 
 def _seconds(text: str) -> int:
     """Without colons it is seconds."""
-    return _number(text) if text == str(CLEAR) or text.isdigit() else _time(text)
+    return _number(text) if text == str(CLEAR) or (text.isascii() and text.isdigit()) else _time(text)
 
 
 def _names(text: str) -> tuple[str, ...]:

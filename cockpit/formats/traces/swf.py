@@ -14,6 +14,7 @@ import msgspec
 
 from cockpit.errors import SpecErrors
 from cockpit.formats.packed import unpacked
+from cockpit.model.numerals import whole
 
 FIELDS = 18
 UNKNOWN = -1
@@ -82,7 +83,7 @@ def processors_said(source: str, data: bytes) -> int | None:
     """Of the machine, as the header has it; where it says nodes alone, each is one. None: it says neither."""
     said = dict(_SAID.findall(unpacked(source, data).decode("utf-8", "replace")))
     found = said.get("MaxProcs", said.get("MaxNodes"))
-    return int(found) if found else None
+    return whole(found) if found else None
 
 
 def swf_lines(jobs: Iterable[SwfJob], runs: Iterable[tuple[int, int]], header: Sequence[str] = ()) -> Iterator[str]:

@@ -6,12 +6,10 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from cockpit.errors import CockpitError, RequestRefused
 from cockpit.headless.arguments import UsageError, Verb
 from cockpit.headless.exitcodes import ExitCode
-from cockpit.headless.records import JSON_VERSION
+from cockpit.headless.records import JSON_VERSION, encoded_lines
 from cockpit.headless.services import Call
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.present.safe import safe, safe_lines
@@ -36,7 +34,7 @@ def show_arguments(parser: ArgumentParser) -> None:
 async def run_show(call: Call) -> int:
     rules = await call.backend.rules()
     if call.args.output == "json":
-        call.streams.write(msgspec.json.encode({"version": JSON_VERSION, "cluster": rules}) + b"\n")
+        call.streams.write(encoded_lines([{"version": JSON_VERSION, "cluster": rules}]))
         return ExitCode.OK
     from cockpit.formats.cluster.rules import file_of_rules
     from cockpit.formats.cluster.text import rules_text

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser
+from collections.abc import Sequence
 
 from cockpit.headless.arguments import Verb, no_options
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.lists import add_page_options, list_rows
 from cockpit.headless.output import is_page, write_rows
 from cockpit.headless.services import Call
-from cockpit.model.view import EngineStatus
+from cockpit.model.view import EngineStatus, HoldRow
+from cockpit.present.moments import clock
 from cockpit.present.record_page import record_lines
+from cockpit.present.safe import safe
 from cockpit.present.tables.engine import ENGINE
+from cockpit.present.units import counted
 
 
 def status_arguments(parser: ArgumentParser) -> None:
@@ -47,18 +51,41 @@ async def run_start(call: Call) -> int:
 
 def stop_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--jobs", action="store_true", help="end the running jobs too")
+    parser.add_argument("--holds", action="store_true", help="end the held containers of failed jobs too")
     parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
 
 
 async def run_stop(call: Call) -> int:
-    asked = call.args.jobs and call.streams.answers and not call.args.yes
-    if asked and not call.streams.confirmed("End every running job and stop the engine?"):
+    """Says which held containers stay: they take disk and memory until their windows end."""
+    engine, jobs, holds = call.services.engine(), call.args.jobs, call.args.holds
+    held = engine.holds()
+    asked = (jobs or holds) and call.streams.answers and not call.args.yes
+    if asked and not call.streams.confirmed(_stop_question(jobs=jobs, holds=holds, held=held)):
         return ExitCode.DECLINED
-    if call.args.jobs:
+    if jobs:
         call.streams.hint("ending the jobs; each has its grace period …")
-    call.services.engine().stop(jobs=call.args.jobs)
-    call.streams.line("the engine is stopped" + ("" if call.args.jobs else "; running jobs go on"))
+    engine.stop(jobs=jobs, holds=holds)
+    call.streams.line("the engine is stopped" + ("" if jobs else "; running jobs go on"))
+    if held and not holds:
+        call.streams.say(_staying(held, call))
     return ExitCode.OK
+
+
+def _stop_question(*, jobs: bool, holds: bool, held: Sequence[HoldRow]) -> str:
+    ended = [*(["every running job"] if jobs else []), *([counted(len(held), "held container")] if holds else [])]
+    staying = "" if holds or not held else f" {counted(len(held), 'held container')} will stay; --holds ends them too."
+    return f"End {' and '.join(ended)} and stop the engine?{staying}"
+
+
+def _staying(held: Sequence[HoldRow], call: Call) -> str:
+    now, zone = call.streams.now(), call.streams.zone
+    each = ", ".join(f"{row.job} ({safe(row.name)}) until {clock(row.held_until, now, zone)}" for row in held)
+    ids = " ".join(str(row.job) for row in held)
+    stay = "stays until its window ends" if len(held) == 1 else "stay until their windows end"
+    return (
+        f"{counted(len(held), 'held container')} {stay}: {each}. "
+        f"`cockpit holds end {ids}` ends them now (it starts the engine); next time `cockpit engine stop --holds` does."
+    )
 
 
 async def run_restart(call: Call) -> int:
@@ -93,6 +120,6 @@ STATUS = Verb(
     ("cockpit engine status", "cockpit engine status -o json", "cockpit engine status --watch"),
 )
 START = Verb(start_arguments, run_start, ("cockpit engine start", "cockpit engine start --system"))
-STOP = Verb(stop_arguments, run_stop, ("cockpit engine stop", "cockpit engine stop --jobs --yes"))
+STOP = Verb(stop_arguments, run_stop, ("cockpit engine stop", "cockpit engine stop --jobs --holds --yes"))
 UNIT = Verb(unit_arguments, run_unit, ("cockpit engine unit", "cockpit engine unit --install"))
 RESTART = Verb(no_options, run_restart, ("cockpit engine restart",))

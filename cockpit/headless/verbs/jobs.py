@@ -6,8 +6,8 @@ import re
 from argparse import ArgumentParser
 
 from cockpit.config.clusternames import EVERY_CLUSTER
-from cockpit.headless.arguments import UsageError, Verb
-from cockpit.headless.exitcodes import ExitCode
+from cockpit.headless.arguments import UsageError, Verb, known_request
+from cockpit.headless.exitcodes import OF_REFUSAL, ExitCode
 from cockpit.headless.lists import add_list_options
 from cockpit.headless.output import write_rows
 from cockpit.headless.services import Call
@@ -19,6 +19,12 @@ from cockpit.present.tables.jobs import JOBS as TABLE
 def arguments(parser: ArgumentParser) -> None:
     parser.add_argument("-a", "--all", action="store_true", help="also jobs that have ended")
     parser.add_argument("--fold", action="store_true", help="one row for the tasks of an array, such as 123_[0-9%%2]")
+    parser.add_argument(
+        "--request",
+        type=known_request,
+        metavar="ID",
+        help="only jobs that this request submitted, also ended ones; says what became of any other request",
+    )
     add_list_options(parser)
 
 
@@ -26,6 +32,8 @@ async def run(call: Call) -> int:
     user = await asker(call)
     if call.args.watch and call.args.fold:
         raise UsageError("--watch tells of each job; --fold is for the list")
+    if call.args.request is not None:
+        return await _list_submitted(call, user)
     every = call.args.cluster == EVERY_CLUSTER
     if call.args.watch:
         from cockpit.headless.watch import watch_jobs
@@ -40,6 +48,28 @@ async def run(call: Call) -> int:
         if every:
             await _tell_of_the_silent(call)
     return ExitCode.OK
+
+
+async def _list_submitted(call: Call, user: str) -> int:
+    """The jobs of one request, and on stderr what became of it."""
+    from cockpit.present.requests import outcome_text
+
+    if call.args.watch:
+        raise UsageError("--watch tells of every job; --request is for the list")
+    request = call.args.request
+    outcome = await call.backend.request(request)
+    rows = await call.backend.jobs(ended=True) if outcome.jobs else []
+    submitted = frozenset(outcome.jobs)
+    chosen = [row for row in rows if row.id in submitted]
+    shown = fold if call.args.fold else standing
+    if chosen or call.args.output != "table":
+        write_rows(TABLE, chosen, call.args, call.context(user=user), call.streams, shown)
+    text = outcome_text(request, outcome, len(chosen), call.streams.now(), call.streams.zone)
+    if text:
+        call.streams.say(text)
+    if not outcome.known:
+        return ExitCode.NOT_FOUND
+    return ExitCode.OK if outcome.refusal is None else OF_REFUSAL[outcome.refusal.kind]
 
 
 async def _tell_of_the_silent(call: Call) -> None:
@@ -77,5 +107,6 @@ JOBS = Verb(
         "cockpit jobs --watch --filter state:running",
         "cockpit jobs --fold --sort -priority",
         "cockpit jobs -c all --filter 'user:me'",
+        "cockpit jobs --request nightly-2026-11-24",
     ),
 )

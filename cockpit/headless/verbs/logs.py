@@ -72,22 +72,22 @@ def _as_typed(request: LogRequest) -> str:
 
 async def tail_offset(call: Call, request: LogRequest, lines: int) -> int:
     """Where the last so many lines begin; a newline at the very end ends a line rather than beginning one."""
-    last = await call.backend.logs(msgspec.structs.replace(request, offset=-BLOCK, limit=BLOCK))
-    block, start = last.data, last.offset
-    end = start + len(block)
+    chunk = await call.backend.logs(msgspec.structs.replace(request, offset=-BLOCK, limit=BLOCK))
+    block = chunk.data
     if lines == 0:
-        return end
+        return chunk.offset + len(block)
     wanted = lines + block.endswith(b"\n")
     while block:
         found = block.count(b"\n")
         if found >= wanted:
-            return start + _after_newline(block, found - wanted)
+            return chunk.offset + _after_newline(block, found - wanted)
         wanted -= found
-        size = min(BLOCK, start)
+        end = chunk.offset - chunk.left_out
+        size = min(BLOCK, end)
         if size == 0:
             break
-        start -= size
-        block = (await call.backend.logs(msgspec.structs.replace(request, offset=start, limit=size))).data
+        chunk = await call.backend.logs(msgspec.structs.replace(request, offset=end - size, limit=size))
+        block = chunk.data[: max(0, end - chunk.offset)]
     return 0
 
 

@@ -247,5 +247,6 @@ SUBMIT = Verb(
         "generate-jobs | cockpit submit -",
         "cockpit submit train.sbatch -- --lr 0.1",
         "cockpit submit --wrap 'nvidia-smi; hostname'",
+        "cockpit submit --request-id nightly-2026-11-24 nightly.yaml",
     ),
 )

@@ -15,6 +15,7 @@ from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line, sprea
 from cockpit.present.tables.nodes import usage_entry
 
 INDENT = "  "
+NO_BREAK = "\u00a0"
 LACKS = "containers: jobs are plain processes; see `cockpit doctor`"
 
 
@@ -69,5 +70,7 @@ def _sentence(row: NodeRow) -> str:
 
 
 def _job(job: JobId, others: Callable[[JobId], JobRow | None]) -> str:
+    """`134 train (wei)`, which no line break takes apart."""
     row = others(job)
-    return f"{job_words(job)} {safe(row.name)} ({safe(row.user)})" if row is not None else job_words(job)
+    words = f"{job_words(job)} {safe(row.name)} ({safe(row.user)})" if row is not None else job_words(job)
+    return words.replace(" ", NO_BREAK)

@@ -64,6 +64,9 @@ def _waits_again(body: events.JobRequeued) -> str:
     if body.retry:
         how = f" ({exit_sentence(body.exit)})" if body.exit is not None else ""
         return f"failed{how} and begins again, retry {body.retry}"
+    if body.cause is EndCause.START_FAILED:
+        how = f" ({exit_sentence(body.exit)})" if body.exit is not None else ""
+        return f"could not be started{how} and waits for another try"
     if body.below_min:
         return "has fewer workers than it needs: is suspended, and goes on by itself when they have room"
     return "waits again" if body.cause is EndCause.REQUEUE else "gave way, and waits again"

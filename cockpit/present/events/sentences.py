@@ -162,7 +162,9 @@ def _of_replica(body: events.ReplicaStaged | events.ReplicaStarted | events.Repl
     if isinstance(body, events.ReplicaStaged):
         return f"replica {body.rank} has its copies"
     if isinstance(body, events.ReplicaEnded):
-        return f"replica {body.rank} ended: {exit_sentence(body.exit)}"
+        left_out = body.used.log_left_out_mib if body.used is not None else None
+        of_log = f"; {units.memory(left_out)} of its log left out" if left_out else ""
+        return f"replica {body.rank} ended: {exit_sentence(body.exit)}{of_log}"
     limits = f" (limits: {safe(body.limits)})" if body.limits else ""
     return f"replica {body.rank} started" + _attempt(body.attempt) + limits
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -16,6 +15,7 @@ from cockpit.launch.plan import LaunchPlan, launch_plan
 from cockpit.model.ids import JobId, ReplicaId
 from cockpit.model.node import NodeState
 from cockpit.model.spec import JobKind
+from cockpit.present.command_text import shell_text
 from cockpit.present.outlook import prediction
 from cockpit.present.reasons import reason_sentence
 from cockpit.present.safe import safe, safe_lines
@@ -95,7 +95,7 @@ def _task_lines(spec: JobSpec, submitter: Submitter, nodes: Sequence[NodeRow], c
 
 def _rank(rank: int, plan: LaunchPlan, columns: int) -> Iterator[Line]:
     yield line(Span(f"rank {rank}  ", STRONG), Span(f"{safe(plan.hostname)} in {safe(plan.workdir)}", MUTED))
-    yield from wrapped(line(Span(safe(shlex.join(plan.argv)), ACCENT)), columns)
+    yield from wrapped(line(Span(shell_text(plan.argv), ACCENT)), columns)
     for hint in plan.hints:
         yield from hung(line(Span(safe(hint), MUTED)), columns)
 

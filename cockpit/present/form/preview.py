@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-import shlex
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final, Protocol
 
-from cockpit.errors import RequestRefused
+from cockpit.errors import RequestRefused, SpecErrors
+from cockpit.present.command_text import shell_text
 from cockpit.present.form.aside import run_lines, text_lines
 from cockpit.present.form.nodes import node_lines
 from cockpit.present.safe import safe
@@ -83,7 +83,7 @@ def script_lines(shown: Shown | RequestRefused | None, columns: int) -> Iterator
         for said in shown.refusal.message.splitlines():
             yield from hung(line(Span(safe(_LEAD.sub("", said)), "warning")), columns)
     elif shown is not None:
-        yield from wrapped(line(Span(safe(shlex.join(shown.argv)), ACCENT)), columns)
+        yield from wrapped(line(Span(shell_text(shown.argv), ACCENT)), columns)
         for each in text_lines(shown.stdin):
             yield from wrapped(each, columns)
 
@@ -96,7 +96,11 @@ def _foreign_lines(spec: JobSpec, read_jobs: ReadJobs, *, manifest: bool) -> Ite
         return read_jobs(f"{source}.json", text, "/")
 
     of_kind = Form.CUSTOMJOB if spec.worker_pools else Form.PYTORCHJOB
-    found = written(spec, of_kind if manifest else Form.SBATCH, read)
+    try:
+        found = written(spec, of_kind if manifest else Form.SBATCH, read)
+    except SpecErrors as wrong:
+        yield from (line(Span(safe(each), "warning")) for each in wrong.errors)
+        return
     if found.lost:
         yield line(Span(f"does not say all of: {safe(', '.join(found.lost))}", "warning"))
     yield from text_lines(found.text)

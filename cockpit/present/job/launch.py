@@ -3,7 +3,6 @@ files, its environment and its final command, computed as the engine computes th
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
@@ -14,6 +13,7 @@ from cockpit.launch.workspace import shown
 from cockpit.model.ids import ReplicaId
 from cockpit.model.image import HOST as HOST_IMAGE
 from cockpit.model.spec import HomeAccess
+from cockpit.present.command_text import shell_text
 from cockpit.present.job.sessions import command_words
 from cockpit.present.moments import clock
 from cockpit.present.safe import safe
@@ -128,7 +128,7 @@ def _command(plan: LaunchPlan) -> Iterator[Line]:
     """What runs; before it what the variables in it were filled into, where there are any."""
     if words_of(plan.command) != list(plan.argv):
         yield line(Span(f"{INDENT}  of    ", MUTED), Span(safe(plan.command), MUTED))
-    yield line(Span(f"{INDENT}  runs  ", MUTED), safe(shlex.join(plan.argv)))
+    yield line(Span(f"{INDENT}  runs  ", MUTED), shell_text(plan.argv))
     for path, text in plan.files.items():
         yield line(Span(f"{INDENT}  finds ", MUTED), safe(path))
         yield from (line(Span(f"{INDENT}          {safe(each)}", MUTED)) for each in text.splitlines())

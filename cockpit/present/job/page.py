@@ -188,6 +188,8 @@ def last_lines(detail: JobDetail) -> Iterator[str]:
     if detail.log_tail.strip():
         yield "Last lines"
         yield from (f"  {line}" for line in log_lines(detail.log_tail.rstrip("\n")))
+    if detail.log_left_out_mib:
+        yield f"Log: {units.memory(detail.log_left_out_mib)} left out between its head and its tail (log_limit)"
 
 
 def events(detail: JobDetail, context: Context) -> Iterator[str]:

@@ -11,6 +11,7 @@ from cockpit.model.ids import Millis
 from cockpit.model.job import JobState
 from cockpit.model.reasons import Told
 from cockpit.present import units
+from cockpit.present.bars import apportioned
 from cockpit.present.moments import clock
 from cockpit.present.reasons import reason_clauses
 from cockpit.present.spans import MUTED, Line, Span, line
@@ -108,14 +109,10 @@ def _kind(reason: Reason) -> Hashable:
 
 def _strip(stretches: Sequence[Stretch], signs: Signs, columns: int) -> Iterator[Span]:
     """Each stretch as long as its part of the time, and none, however short, without a column."""
-    since, until = stretches[0].since, stretches[-1].until
-    drawn = 0
-    for left, each in zip(range(len(stretches) - 1, -1, -1), stretches, strict=True):
-        end = max(round((each.until - since) / (until - since) * columns), drawn + 1)
-        end = max(min(end, columns - left), drawn)
+    counts = apportioned([max(each.until - each.since, 1) for each in stretches], columns, least=1)
+    for each, count in zip(stretches, counts, strict=True):
         sign = _sign(each, signs)
-        yield Span(sign.text * (end - drawn), sign.role)
-        drawn = end
+        yield Span(sign.text * count, sign.role)
 
 
 def _legend(stretches: Sequence[Stretch], signs: Signs, around: Around, unseen: str) -> Iterator[Line]:

@@ -226,5 +226,12 @@ JOB: Final = Table(
             "address", "ADDRESS", Kind.TEXT, "Where a session's notebook says that it can be reached", field="address"
         ),
         Column("log_tail", "LOG TAIL", Kind.TEXT, "The last lines of its log", field="log_tail"),
+        Column(
+            "log_left_out_mib",
+            "LOG LEFT OUT",
+            Kind.MIB,
+            "Of its logs, where they are longer than `log_limit`, in MiB",
+            field="log_left_out_mib",
+        ),
     ),
 )

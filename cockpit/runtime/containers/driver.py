@@ -9,13 +9,18 @@ from __future__ import annotations
 import asyncio
 import sys
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from cockpit.engine.effects import Force
 from cockpit.errors import RequestRefused, SpecErrors
+from cockpit.model.asking import LogStream
 from cockpit.model.attempt import ExitStatus
 from cockpit.model.ids import ReplicaId, replica_id_from_folder
 from cockpit.model.refusal import Refusal, RefusalKind
+from cockpit.model.usage import Used
 from cockpit.runtime import faults
 from cockpit.runtime.containers import entering, freezing, networks, removal, spawning, telling, world
 from cockpit.runtime.containers.copies import Copies
@@ -30,11 +35,11 @@ from cockpit.runtime.containers.shim.attempt import Attempt
 from cockpit.runtime.containers.staging.disk import watch_disk
 from cockpit.runtime.containers.staging.fetching import FetchFailed
 from cockpit.runtime.containers.watching import Bell, Watched
+from cockpit.runtime.logs import left_out, mib_of
 from cockpit.runtime.tasks import Tasks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping, Sequence
-    from pathlib import Path
 
     from cockpit.engine.effects import (
         CheckNodes,
@@ -52,7 +57,6 @@ if TYPE_CHECKING:
     from cockpit.model.ids import NodeName
     from cockpit.model.jobdetail import ReplicaUse
     from cockpit.model.staging import Progress, StagedCopy
-    from cockpit.model.usage import Used
     from cockpit.runtime.containers.nodescripts import NodeScripts
     from cockpit.runtime.containers.prechecking import Prechecks
     from cockpit.runtime.containers.staging.depot import Depot
@@ -228,7 +232,7 @@ class ContainerExecutor:
             await self._tidy_up(effect.replica)
         attempt = self._attempt(effect.replica)
         if attempt.read("plan.json") is not None:
-            await asyncio.to_thread(telling.mark_kept, attempt, effect.cards)
+            await asyncio.to_thread(telling.mark_kept, attempt, effect.cards, effect.until)
         if telling.is_of_podman(attempt):
             await self._keep_in_podman(effect.replica, attempt)
 
@@ -294,7 +298,8 @@ class ContainerExecutor:
                 await asyncio.to_thread(spawning.spawn, attempt, self._planned(effect), self._shims)
             except (spawning.SpawnError, SpecErrors, OSError) as error:
                 sentence = f"the container could not be made: {error}"
-                self._observer.replica_ended(effect.replica, ExitStatus(lost=sentence))
+                died = isinstance(error, spawning.ShimDied)
+                self._observer.replica_ended(effect.replica, ExitStatus(lost=sentence, unstarted=died))
                 return
             faults.point("spawned", attempt.name)
         self._watch(effect.replica, attempt)
@@ -401,7 +406,7 @@ class ContainerExecutor:
             watched.ended = True
             self._unfollow(replica)
             status, lost = telling.exit_status(watched.attempt, record), record is None
-            used = self._sampler.leave(replica)
+            used = _with_logs(self._sampler.leave(replica), watched.attempt)
             facts = noted(watched.attempt) if self._scripts is not None else None
             if facts is not None or lost:
                 self._tasks.start(self._end(replica, facts, status, used), f"end of {replica}")
@@ -424,3 +429,10 @@ class ContainerExecutor:
 
     def _lock(self, replica: ReplicaId) -> asyncio.Lock:
         return self._locks.setdefault(replica, asyncio.Lock())
+
+
+def _with_logs(used: Used | None, attempt: Attempt) -> Used | None:
+    """What a replica has used, with what of its logs is not kept."""
+    plan = attempt.read("plan.json") or {}
+    size = sum(left_out(Path(plan[name])) for name in LogStream if name in plan)
+    return replace(used or Used(), log_left_out_mib=mib_of(size)) if size else used

@@ -22,6 +22,7 @@ import msgspec
 from cockpit.launch.nodescripts import ScriptFacts
 from cockpit.model.ids import NodeName, replica_id_from_folder
 from cockpit.runtime.containers.plan import log_file
+from cockpit.runtime.containers.shim.logbounds import USUAL_MIB, LogBounds
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,7 +38,7 @@ _LINE = 200
 
 class NodeScripts:
     """`state`: the engine's folder, where logs are. `rules`: the cluster as it is now. `facts_for`: of a replica that
-    is about to start."""
+    is about to start. `most_bytes`: what the log of all of them for one replica may take."""
 
     def __init__(
         self,
@@ -45,11 +46,13 @@ class NodeScripts:
         rules: Callable[[], Cluster],
         facts_for: Callable[[StartReplica], ScriptFacts],
         most_seconds: float = MOST_SECONDS,
+        most_bytes: int = USUAL_MIB << 20,
     ) -> None:
         self._state = state
         self._rules = rules
         self._facts_for = facts_for
         self._most_seconds = most_seconds
+        self._most_bytes = most_bytes
 
     @property
     def any(self) -> bool:
@@ -93,7 +96,8 @@ class NodeScripts:
             await asyncio.to_thread(_lay_down, file, script)
             with log.open("ab") as output:
                 began = output.tell()
-                code = await self._ended(file, {**facts.env, "SLURM_SCRIPT_CONTEXT": f"{kind}_slurmd"}, output.fileno())
+                env = {**facts.env, "SLURM_SCRIPT_CONTEXT": f"{kind}_slurmd"}
+                code = await self._ended(file, env, output.fileno(), LogBounds([str(log)], self._most_bytes))
         except OSError as error:
             return f"{name} could not be run on {facts.node}: {error.strerror or error}"
         if code == 0:
@@ -102,8 +106,8 @@ class NodeScripts:
         said = await asyncio.to_thread(_last_line, log, began)
         return f"{name} {how} on {facts.node}" + (f": {said}" if said else "")
 
-    async def _ended(self, file: Path, env: dict[str, str], output: int) -> int | None:
-        """Its exit code as a shell reports it; None: it was killed for its time."""
+    async def _ended(self, file: Path, env: dict[str, str], output: int, bounds: LogBounds) -> int | None:
+        """Its exit code as a shell reports it; None: it was killed for its time. Its log is kept within its bounds."""
         process = await asyncio.create_subprocess_exec(
             "/bin/bash",
             str(file),
@@ -116,13 +120,22 @@ class NodeScripts:
         )
         try:
             async with asyncio.timeout(self._most_seconds):
-                code = await process.wait()
+                code = await _within_bounds(process, bounds)
         except TimeoutError:
             return None
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
+            await asyncio.to_thread(bounds.look)
         return code if code >= 0 else 128 - code
+
+
+async def _within_bounds(process: asyncio.subprocess.Process, bounds: LogBounds) -> int:
+    """The process's exit code, once it has ended."""
+    while True:
+        seconds = await asyncio.to_thread(bounds.look)
+        with suppress(TimeoutError):
+            return await asyncio.wait_for(process.wait(), seconds)
 
 
 def noted(attempt: Attempt) -> ScriptFacts | None:

@@ -20,6 +20,7 @@ from cockpit.model.image import ImageKind, image_of
 from cockpit.model.spec import HomeAccess, Hooks, Mode
 from cockpit.runtime.containers import slurmtools
 from cockpit.runtime.containers.networks import folder_of
+from cockpit.runtime.containers.shim.logbounds import USUAL_MIB
 
 if TYPE_CHECKING:
     from cockpit.engine.effects import StartReplica
@@ -35,6 +36,7 @@ sys.dont_write_bytecode = True
 from cockpit.runtime.containers.slurmtools.{name} import main
 sys.exit(main(sys.argv[1:]))
 """
+_EVERY_IMAGE = "*"
 
 
 class Mount(msgspec.Struct, frozen=True):
@@ -110,6 +112,10 @@ class ContainerPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Made by an ordinary user's engine, in a user namespace."""
     may_be_plain: bool
     """To run as plain processes where this machine refuses its engine the namespaces of a container."""
+    filtered: bool = True
+    """Whether its programs are refused the system calls of `shim.syscalls`."""
+    log_limit_mib: int = USUAL_MIB
+    """Of each of its two logs, see `shim.logbounds`."""
     state: str
     """The engine's state folder: never shown, whatever is."""
     socket: str
@@ -134,6 +140,15 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     """Size of its own /tmp, which is held in memory."""
     shared_home: str = ""
     """The folder of this machine that is /home in every container; empty: none."""
+    unfiltered_images: tuple[str, ...] = ()
+    """Images, as `model.image` writes them, whose jobs may make every system call; `*`: all."""
+
+    log_limit_mib: int = USUAL_MIB
+    """What each log of a replica may take of the disk."""
+
+    def filters(self, image: str) -> bool:
+        """Whether jobs with this image are refused system calls."""
+        return not {image, _EVERY_IMAGE} & set(self.unfiltered_images)
 
 
 def container_plan(
@@ -182,6 +197,8 @@ def container_plan(
         cgroup=cgroup_name(state, replica),
         rootless=rootless,
         may_be_plain=may_be_plain and not needs_container(effect.spec),
+        log_limit_mib=bounds.log_limit_mib,
+        filtered=bounds.filters(spec.root_image),
         state=str(state),
         socket=str(engine.socket),
         stdout=str(log_file(state, replica, "stdout")),

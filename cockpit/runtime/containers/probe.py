@@ -17,7 +17,7 @@ from cockpit.launch.workspace import WORKSPACE
 from cockpit.model.spec import HomeAccess
 from cockpit.runtime.containers import removal, spawning
 from cockpit.runtime.containers.plan import ContainerPlan
-from cockpit.runtime.containers.shim import bubblewrap, linux, plain
+from cockpit.runtime.containers.shim import bubblewrap, linux, plain, syscalls
 from cockpit.runtime.containers.shim.attempt import Attempt
 from cockpit.runtime.containers.shim.limits import READ_ONLY
 
@@ -122,6 +122,7 @@ def _judge(record: Record, attempt: Attempt, *, rootless: bool) -> ContainerRunt
         return ContainerRuntime(kind=PLAIN, lacks=plain.LACKS)
     read_only = started["limits"].partition(READ_ONLY)[2]
     lacks = [UNAIDED] if not bubblewrap.installed() else []
+    lacks += [] if syscalls.is_known() else [f"{syscalls.UNFILTERED} on this processor"]
     lacks += [f"{read_only} cannot be changed by jobs, not even for themselves"] if read_only else []
     return ContainerRuntime(kind="user overlay" if rootless else "root overlay", lacks="; ".join(lacks))
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from cockpit.runtime.containers.shim.attempt import Attempt
 
 _SHIM_SECONDS = 30
+_GONE_SECONDS = 2
+_BEGUN = ("beginning.json", "started.json", "exit.json")
 _READY_SECONDS = 10
 _LAUNCHED_OR_OTHER = (0, 3)
 """hold.LAUNCHED, hold.NOTHING_TO_DO"""
@@ -37,6 +39,10 @@ _INHERITED = ("PATH", "HOME", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_DATA_HO
 
 class SpawnError(Exception):
     """No holder came to be; the text says why."""
+
+
+class ShimDied(SpawnError):
+    """The shim was ended before its holder could begin the command, and nothing of it is left."""
 
 
 def shim_command(python: str, verb: str, *arguments: str) -> list[str]:
@@ -134,8 +140,20 @@ def _run(
     code = shims.run("\n".join([attempt.path, *modes]))
     if code == _REFUSED:
         code = shims.run("\n".join([attempt.path, *modes, "plain"]))
+    if code not in _LAUNCHED_OR_OTHER and _is_gone(attempt) and not any(attempt.read(name) for name in _BEGUN):
+        raise ShimDied(f"the container's shim died before the command began: {_last_line(attempt)}")
     if code not in _LAUNCHED_OR_OTHER or not _appears(attempt, ready, seconds):
         raise SpawnError(f"the container's shim failed: {_last_line(attempt)}")
+
+
+def _is_gone(attempt: Attempt) -> bool:
+    """Whether nothing that the shim forked lives; what waits for its word ends when the word does not come."""
+    deadline = time.monotonic() + _GONE_SECONDS
+    while attempt.is_locked():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.005)
+    return True
 
 
 def _appears(attempt: Attempt, names: Sequence[str], seconds: float) -> bool:

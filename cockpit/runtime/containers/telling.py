@@ -10,12 +10,17 @@ from cockpit.runtime.containers.entering import EntryFacts
 from cockpit.runtime.containers.shim.identity import boot_id
 
 if TYPE_CHECKING:
+    from cockpit.model.ids import Millis
     from cockpit.runtime.containers.shim.attempt import Attempt, Record
+
+NEVER_BEGAN = "the holder of its container was killed from outside before the command began"
 
 
 def exit_status(attempt: Attempt, record: Record | None) -> ExitStatus:
     """How it ended, by its exit record; None: there is none, and its holder is gone."""
     if record is None:
+        if not may_have_begun(attempt):
+            return ExitStatus(lost=NEVER_BEGAN, unstarted=True)
         return ExitStatus(lost=_how_lost(attempt))
     return ExitStatus(
         code=record.get("code"),
@@ -24,6 +29,14 @@ def exit_status(attempt: Attempt, record: Record | None) -> ExitStatus:
         lost=record.get("lost", ""),
         hook=record.get("hook", ""),
     )
+
+
+def may_have_begun(attempt: Attempt) -> bool:
+    """Whether the command may have run. Marks of another boot may never have reached the disk."""
+    identity = attempt.read("shim.json")
+    if identity is not None and identity["boot_id"] != boot_id():
+        return True
+    return any(attempt.read(name) is not None for name in ("beginning.json", "started.json", "exit.json"))
 
 
 def entry_facts(attempt: Attempt) -> EntryFacts:
@@ -48,9 +61,9 @@ def was_made_again(attempt: Attempt) -> bool:
     return bool((attempt.read("shim.json") or {}).get("remounted"))
 
 
-def mark_kept(attempt: Attempt, cards: HoldCards) -> None:
+def mark_kept(attempt: Attempt, cards: HoldCards, until: Millis | None = None) -> None:
     """A holder that was killed left no word of the end, and its container is to be entered all the same."""
-    attempt.write("kept.json", {"cards": cards.value})
+    attempt.write("kept.json", {"cards": cards.value, "until": until})
     if attempt.read("exit.json") is None:
         attempt.forget("running")
         attempt.write_exit({"lost": _how_lost(attempt)})

@@ -49,7 +49,7 @@ class JobRows:
     def columns(self, width: int) -> Sequence[TableColumn]:
         by = self.list.sort_column
         return [
-            TableColumn(column.title, size, column.right, ticks=column.ticks, leads=column.id == by)
+            TableColumn(column.title, size, column.right, ticks=column.ticks, leads=column.id == by, id=column.id)
             for column, size in self.laid(width)
         ]
 

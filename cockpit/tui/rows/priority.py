@@ -153,7 +153,9 @@ class PriorityRows:
 
     def columns(self, width: int) -> Sequence[TableColumn]:
         return [
-            TableColumn(column.title, size, column.right, ticks=column.id != PLACE, leads=self._leads(column))
+            TableColumn(
+                column.title, size, column.right, ticks=column.id != PLACE, leads=self._leads(column), id=column.id
+            )
             for column, size in self._laid(width)
         ]
 

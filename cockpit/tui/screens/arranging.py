@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from cockpit.tui.action import ACCOUNTS, PRIORITY
+from cockpit.tui.action import ACCOUNTS, JOBS, PRIORITY
 from cockpit.tui.screens.lists import Lists
 from cockpit.tui.widgets.titles import Titles
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 class Arranging(Lists):
@@ -84,6 +87,12 @@ class Arranging(Lists):
         place = ids.index(jobs.sort_column) if jobs.sort_column in ids else (-1 if step > 0 else 0)
         jobs.sort_by(ids[(place + step) % len(ids)], descending=False)
         self._reordered()
+
+    def sortable(self) -> Sequence[str]:
+        """Ids of the shown columns that this view can be sorted by; none: its order is fixed."""
+        if self.view == PRIORITY:
+            return self._ranks.sortable()
+        return [laid.column.id for laid in self.app.shown_columns(self.size.width)] if self.view == JOBS else []
 
     def sort_by(self, column: str) -> None:
         """By this column; where it leads already, the other way round."""

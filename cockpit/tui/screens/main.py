@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual import on
 
-from cockpit.present.frame import key_at, key_row, top_bar, view_at, view_row
-from cockpit.present.spans import Span, hung, line
+from cockpit.present.frame import key_at, key_row, note_fits, top_bar, view_at, view_row
+from cockpit.present.spans import Line, Span, fitted, hung, line, line_width
 from cockpit.tui.action import ACCOUNTS, CARDS, CATALOGUE, CLUSTERS, JOBS, NODES, PRIORITY, QOS, QUEUES, SPENDING
 from cockpit.tui.screens.telling import LEAST_PANEL, Telling
 from cockpit.tui.widgets.entry import Entry
@@ -67,12 +67,23 @@ class MainScreen(Telling):
         self.query_one("#top", Lines).show([top_bar(self.app.standing(), self.app.overview, width)])
         note = tuple(self._note())
         self.query_one("#views", Lines).show([view_row(VIEWS, TITLES[self.view], note, width)])
-        keys = line(Span(f" {self._wrong}", "warning")) if self._wrong else key_row(self.app.keys_of_view(), width)
-        self.query_one("#keys", Lines).show([keys])
+        self.query_one("#keys", Lines).show([self._bottom_row(note, width)])
         self._ranks.draw_legend(self.query_one("#legend", Lines), width, shown=self.view == PRIORITY)
         self._draw_chart(width)
         self._draw_emptiness()
         self.draw_answer()
+
+    def _bottom_row(self, note: Line, width: int) -> Line:
+        """The keys; before them what filters or sorts the view, where there is no room for it beside the views."""
+        if self._wrong:
+            return line(Span(f" {self._wrong}", "warning"))
+        lead = self._lead(note, width)
+        return (*lead, *key_row(self.app.keys_of_view(), width - line_width(lead)))
+
+    def _lead(self, note: Line, width: int) -> Line:
+        if not note or note_fits(VIEWS, TITLES[self.view], note, width):
+            return ()
+        return (Span(" "), *fitted(note, min(line_width(note), width // 2)), Span("  "))
 
     def _draw_chart(self, width: int) -> None:
         """Above the titles, where it is looked at."""
@@ -126,8 +137,19 @@ class MainScreen(Telling):
 
     @on(Lines.Clicked, "#keys")
     def _key_clicked(self, event: Lines.Clicked) -> None:
-        if action := key_at(self.app.keys_of_view(), event.column):
+        column = event.column - line_width(self._lead(tuple(self._note()), self.size.width))
+        if column >= 0 and (action := key_at(self.app.keys_of_view(), column)):
             self.app.perform(action)
+
+    @on(Titles.Clicked)
+    def _title_clicked(self, event: Titles.Clicked) -> None:
+        """Sort by that column; once more, the other way round."""
+        if event.column in self.sortable():
+            self.sort_by(event.column)
+        else:
+            self.app.notify(
+                "This view is always in the same order." if not self.sortable() else "Nothing sorts by this."
+            )
 
     def on_resize(self) -> None:
         height = self.size.height

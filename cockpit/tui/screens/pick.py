@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from cockpit.tui.theme import RoleTheme
 
-MOST_NAME_COLUMNS = 32
+LEAST_NAME_COLUMNS = 32
 FRAME = 6
 """Columns and lines of the border, the blanks inside it and the title."""
 
@@ -110,16 +110,18 @@ class _Choices:
     def __init__(self, choices: Sequence[Choice]) -> None:
         self._choices = {choice.id: choice for choice in choices}
         self.order: Sequence[str] = list(self._choices)
-        names = widest([safe(choice.name) for choice in choices])
-        self._name_columns = min(names, MOST_NAME_COLUMNS)
-        self.columns_wanted = MARGIN + self._name_columns + GAP + widest([safe(choice.about) for choice in choices])
+        self._names = widest([safe(choice.name) for choice in choices])
+        self._abouts = widest([safe(choice.about) for choice in choices])
+        self.columns_wanted = MARGIN + self._names + GAP + self._abouts
 
     def place(self, row_id: str) -> int | None:
         return self.order.index(row_id) if row_id in self._choices else None
 
     def columns(self, width: int) -> Sequence[TableColumn]:
-        about = max(0, width - self._name_columns - GAP)
-        return [TableColumn("", self._name_columns), TableColumn("", about)]
+        """Where both do not fit whole, names give way to what is said of them, down to `LEAST_NAME_COLUMNS`."""
+        room = max(0, width - GAP)
+        names = min(self._names, max(room - self._abouts, LEAST_NAME_COLUMNS), room)
+        return [TableColumn("", names), TableColumn("", room - names)]
 
     def cells(self, row_id: str, width: int) -> Sequence[Line]:  # noqa: ARG002 - the table's
         choice = self._choices[row_id]

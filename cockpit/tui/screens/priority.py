@@ -13,7 +13,7 @@ from cockpit.tui.widgets.table import MARGIN, Table
 from cockpit.tui.widgets.titles import Titles
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from textual.geometry import Size
 
@@ -74,11 +74,14 @@ class PriorityPart:
 
     def sort_by_neighbour(self, step: int) -> None:
         """By the next of the columns that are shown."""
-        rows = self._rows
-        ids = rows.sortable(self._table.size.width - MARGIN)
+        rows, ids = self._rows, self.sortable()
         place = ids.index(rows.sort_column) if rows.sort_column in ids else 0
         rows.sort_by(ids[(place + step) % len(ids)])
         self.reordered()
+
+    def sortable(self) -> Sequence[str]:
+        """Ids of the shown columns that it can be sorted by."""
+        return self._rows.sortable(self._table.size.width - MARGIN)
 
     def sort_by(self, column: str) -> None:
         """By this column; where it leads already, the other way round."""

@@ -50,6 +50,8 @@ class TableColumn(NamedTuple):
     """Tells the time: that it differs is no news."""
     leads: bool = False
     """The rows are in its order."""
+    id: str = ""
+    """What the rows are sorted by when its title is clicked; empty: by nothing."""
 
 
 class TableRows(Protocol):
@@ -193,6 +195,15 @@ class Table(ScrollView, can_focus=True):
             title = Span(column.title, "accent" if column.leads else "muted")
             line += [Span(" " * GAP * (number > 0)), *fitted((title,), column.width, right=column.right)]
         return Strip([Segment(text, theme.on("background", role)) for text, role in line])
+
+    def column_at(self, x: int) -> TableColumn | None:
+        """The column whose title or cells stand there, the gap behind it included."""
+        end = MARGIN
+        for column in self._rows.columns(self._row_width):
+            end += column.width + GAP
+            if x < end:
+                return column
+        return None
 
     def _cells(self, row_id: Hashable) -> tuple[Line, ...]:
         drawn = self._drawn.get(row_id)

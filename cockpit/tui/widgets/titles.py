@@ -4,15 +4,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
 if TYPE_CHECKING:
+    from textual import events
+
     from cockpit.tui.widgets.table import Table
 
 
 class Titles(Widget):
     """The column titles of the table that is shown."""
+
+    class Clicked(Message):
+        """The title of this column was clicked."""
+
+        def __init__(self, column: str) -> None:
+            super().__init__()
+            self.column = column
 
     def __init__(self, table: Table, *, id: str) -> None:  # noqa: A002 - Textual's word
         super().__init__(id=id)
@@ -20,3 +30,7 @@ class Titles(Widget):
 
     def render_line(self, y: int) -> Strip:
         return self.table.header() if y == 0 else Strip.blank(self.size.width)
+
+    def on_click(self, event: events.Click) -> None:
+        if (column := self.table.column_at(event.x)) is not None:
+            self.post_message(self.Clicked(column.id))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import subprocess
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -110,18 +111,60 @@ def test_a_job_file_becomes_a_script() -> None:
     assert script[-1] == 'exit "$rc"'
 
 
+ARGUABLE = {what: text for what, text in HOSTILE.items() if what != "nul" and "surrogate" not in what}
+"""What a program can be given, and UTF-8 can say."""
+
+
 def test_what_slurm_has_no_word_for_is_refused_by_name() -> None:
     with pytest.raises(CannotBe, match=r"volumes: .*\nspecs"):
         acts.submit(a_spec(volumes=(Volume(name="v", path="/v"),), specs=(NodeSpec(card_milli=500),)))
 
 
-@pytest.mark.parametrize("hostile", [each for each in HOSTILE if "\0" not in each], ids=ascii)
+@pytest.mark.parametrize("hostile", ARGUABLE.values(), ids=ARGUABLE)
 @pytest.mark.req("TR-05", "TR-06")
 def test_no_text_breaks_out_of_the_script(hostile: str) -> None:
     spec = replace(a_spec("job"), command="true", env={"WORD": hostile})
     lines = submission(spec).script.split("export COCKPIT", 1)[0]
     told = subprocess.run(["bash", "-c", f'{lines}\nprintf %s "$WORD"'], capture_output=True, check=True).stdout
     assert told == hostile.encode()
+
+
+STUBS = {
+    "srun": 'while [ "${1#-}" != "$1" ]; do shift; done; exec "$@"',
+    "scontrol": "echo n1",
+    "getent": "true",
+    "record": 'printf \'%s\\0\' "$@" "$WORD" >"$RECORDED"',
+}
+
+
+@pytest.mark.parametrize("nodes", [1, 2])
+@pytest.mark.parametrize("hold", [False, True])
+@pytest.mark.parametrize("hostile", ARGUABLE.values(), ids=ARGUABLE)
+@pytest.mark.req("TR-05", "TR-06")
+def test_every_text_of_a_job_arrives_as_it_is(hostile: str, hold: bool, nodes: int, tmp_path: Path) -> None:
+    """The whole script, with and without what keeps a failed job, run by the shell that it names."""
+    for name, body in STUBS.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{body}\n")
+        (tmp_path / name).chmod(0o755)
+    spec = replace(a_spec("job", nodes=nodes, terminal=hold), output=f"/nowhere/{hostile}")
+    attack = f"{hostile}'; touch INJECTED; $(touch INJECTED)\ntouch INJECTED"
+    spec = replace(spec, command=f"record {shlex.quote(hostile)}", env={"WORD": attack})
+    env = {"PATH": f"{tmp_path}:/usr/bin:/bin", "RECORDED": str(tmp_path / "recorded"), "SLURM_JOB_ID": "7"}
+    env |= {"SLURM_JOB_NUM_NODES": str(nodes), "SLURM_JOB_NODELIST": "n1", "SLURM_CPUS_PER_TASK": "1"}
+    env |= {"SLURM_NODEID": "0", "SLURMD_NODENAME": "n1"}
+    script = submission(spec).script
+    done = subprocess.run(["sh", "-s"], input=script.encode(), cwd=tmp_path, env=env, capture_output=True, check=False)
+    assert (tmp_path / "recorded").exists(), done.stderr
+    assert (tmp_path / "recorded").read_bytes().decode().split("\0") == [hostile, attack, ""]
+    assert not (tmp_path / "INJECTED").exists()
+
+
+@pytest.mark.req("TR-06")
+def test_a_folder_is_no_pattern_of_files() -> None:
+    spec = replace(a_spec("job"), output="/data/50%j")
+    assert "--output=/data/50%%j/slurm-%j.out" in submission(spec).argv
+    with pytest.raises(CannotBe, match=r"output: .*backslash"):
+        acts.submit(replace(spec, output="/data/a\\b"))
 
 
 @given(st.lists(ANY_TEXT, min_size=1, max_size=5))

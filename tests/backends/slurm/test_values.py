@@ -138,7 +138,7 @@ def a_record(**other: str) -> dict[str, str]:
     return plain | told | {"TimeLimit": "1:00:00", "SubmitTime": "2026-11-21T08:00:00"} | other
 
 
-@pytest.mark.parametrize("hostile", HOSTILE, ids=ascii)
+@pytest.mark.parametrize("hostile", HOSTILE.values(), ids=HOSTILE)
 @pytest.mark.req("TR-05")
 def test_whatever_a_job_is_called_its_fields_stay_where_they_are(hostile: str) -> None:
     record = a_record(Name=hostile + "\nJobId=1 UserId=root(0)|", Comment=hostile)

@@ -380,7 +380,7 @@ def test_the_policy_of_a_fleet_says_how_the_job_beside_it_waits() -> None:
     [
         ("--requeue", "restart", Restart(max_restarts=1000, lost_only=True)),
         ("--constraint='ib&disk=ssd'", "node_selector", {"ib": "true", "disk": "ssd"}),
-        ("--container-image=docker://nvcr.io#nvidia/pytorch:24.05", "image", "nvcr.io/nvidia/pytorch:24.05"),
+        ("--container-image='docker://nvcr.io#nvidia/pytorch:24.05'", "image", "nvcr.io/nvidia/pytorch:24.05"),
         ("--time=1-00:00:00", "time_limit_seconds", 86_400),
         ("--gres=gpu:a100:2(S:0-1)", "specs", (NodeSpec(card_milli=2000, card_models=("a100",)),)),
         ("--gres=gpu:1,gpu:2", "specs", (NodeSpec(card_milli=3000),)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from cockpit.errors import SpecErrors
 from cockpit.formats.slurm.conf import gres_type, slurm_conf
 from cockpit.model.cluster import (
     Backfill,
@@ -140,3 +141,30 @@ def test_what_is_left_to_the_site() -> None:
         assert word in told
     assert "Prolog, Epilog" not in "\n".join(slurm_conf(cluster, NODES, scripts={"Prolog": "/x/*.sh"}).to_do)
     assert "Prolog=/x/*.sh" in slurm_conf(cluster, NODES, scripts={"Prolog": "/x/*.sh"}).text
+
+
+@pytest.mark.req("TR-05", "TR-06")
+@pytest.mark.parametrize("name", ["a b", "a#b", "a\nProlog=/evil", "a,b", "n[1-9]", "a=b", 'a"b', "a\u2028b", "a\tb"])
+def test_what_slurm_conf_would_take_apart_is_refused(name: str) -> None:
+    node = a_node("n1")
+    for partition in (
+        Partition(name=name),
+        Partition(name="p", qos=name),
+        Partition(name="p", allow_accounts=("x", name)),
+        Partition(name="p", deny_qos=(name,)),
+    ):
+        with pytest.raises(SpecErrors, match=r"that slurm\.conf takes apart"):
+            slurm_conf(Cluster(partitions=(partition,)), [node])
+    with pytest.raises(SpecErrors, match=r"NodeName: .* slurm\.conf takes apart"):
+        slurm_conf(Cluster(), [a_node(name)])
+
+
+@pytest.mark.parametrize(
+    ("path", "line"), [("/a/*.sh", "/a/*.sh"), ("/a b/#1/*.sh", '"/a b/#1/*.sh"'), ("/a\nb", None), ('/a"b', None)]
+)
+def test_files_of_scripts_have_one_line(path: str, line: str | None) -> None:
+    if line is None:
+        with pytest.raises(SpecErrors, match=r"Prolog: no line of slurm\.conf"):
+            slurm_conf(Cluster(), [], scripts={"Prolog": path})
+    else:
+        assert f"Prolog={line}" in slurm_conf(Cluster(), [], scripts={"Prolog": path}).text.splitlines()

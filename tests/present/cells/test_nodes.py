@@ -76,6 +76,6 @@ def test_the_panel_says_what_is_free_and_who_holds_the_rest() -> None:
     lines = [text(line).rstrip() for line in node_answer(node_row(), known.get, 100)]
     assert lines[0].startswith("n07  has 28 CPUs, 488G of memory and 6 whole cards free.")
     assert lines[0].endswith("Enter its cards and jobs")
-    assert lines[1] == "  jobs    4700, 4711 llama-sft (ann)"
+    assert lines[1] == "  jobs    4700, 4711\u00a0llama-sft\u00a0(ann)"
     drained = node_row(state=NodeState.DRAINED, state_reason="broken fan")
     assert text(next(iter(node_answer(drained, known.get, 100)))).startswith("n07  is drained: broken fan.")

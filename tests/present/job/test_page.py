@@ -63,7 +63,7 @@ def test_a_priority_is_raw_times_weight_and_a_bar_of_factors() -> None:
     assert lines[1].startswith("  ahead of it: 4722 (-), 4718 (-)")
     assert "  priority 17 450 in gpu" in lines
     (bar,) = (each for each in lines if "FFFF" in each)
-    assert bar.strip().rstrip("-") == "a" * 17 + "F" * 65 + "p" * 9 + "q" * 4
+    assert bar.strip().rstrip("-") == "a" * 17 + "F" * 64 + "s" + "p" * 8 + "q" * 5
     assert "  F fair share  0.5900 × 20 000 = 11 800  ━━━━━━━━━━━━━━━━━━━━" in lines
     assert "  s size        0.0650 ×  2 000 =    130  ╸···················" in lines
     assert [each.split()[-1] for each in lines[-2:]] == ["−100", "450"]

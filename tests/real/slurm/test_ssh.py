@@ -122,7 +122,7 @@ def test_an_unknown_and_a_changed_host_key_are_refused_with_the_fingerprint(
 @pytest.mark.req("TR-06")
 async def test_no_word_is_more_than_a_word_over_there(home: Path, login: LoginNode) -> None:
     commands = SshCommands(login.address)
-    words = [each.replace("\0", "") for each in HOSTILE]
+    words = [each.replace("\0", "") for what, each in HOSTILE.items() if "surrogate" not in what]
     printed = await commands.run(("printf", "%s\\001", *words, "$(id)", "`id`", "'; id; '", "-n", ""), seconds=20)
     assert printed.stdout.split("\x01")[:-1] == [*words, "$(id)", "`id`", "'; id; '", "-n", ""]
     assert remote_line(("a b", "$x"), utc=True) == "env TZ=UTC 'a b' '$x'"

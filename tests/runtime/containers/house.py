@@ -130,6 +130,7 @@ class House:
         self.bounds = Bounds(pids=200, scratch_mib=64)
         self.rules = Cluster()
         self.script_seconds = 20.0
+        self.script_bytes = 1 << 20
         self.podman = True
         self.placement: tuple[Allocation, ...] = ()
         """Of a job with several replicas."""
@@ -140,7 +141,7 @@ class House:
     def move_in(self) -> None:
         """A new engine: nothing is remembered but what is in the state folder."""
         self.seen = Seen()
-        scripts = NodeScripts(self.state, lambda: self.rules, self.facts_for, self.script_seconds)
+        scripts = NodeScripts(self.state, lambda: self.rules, self.facts_for, self.script_seconds, self.script_bytes)
         fetcher = Fetcher(rootless=os.geteuid() != 0, podman=self.podman)
         self.depot = Depot(self.state, lambda: self.rules.staging, self.clock, fetcher)
         self.executor = ContainerExecutor(

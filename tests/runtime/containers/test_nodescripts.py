@@ -155,3 +155,13 @@ async def test_a_gang_is_tidied_up_once_its_last_replica_has_ended(house: House)
     for each in (first, second):
         await house.executor.keep(KeepContainer(each.replica, HoldCards.FREE))
     assert lines(house) == ["n0", "n1"]
+
+
+async def test_what_a_script_prints_is_bounded(house: House) -> None:
+    house.rules = Cluster(prolog_scripts=("seq 1 5000000; exit 1",))
+    effect = house.job("true")
+    await house.executor.start(effect)
+    assert house.seen.failed == ["prolog 1 ended with 1 on n1: 5000000"]
+    log = house.state / "logs" / str(effect.replica.job) / "1.0.scripts"
+    assert log.stat().st_size > 30 << 20
+    assert log.stat().st_blocks * 512 < (1 << 20) + (1 << 18)

@@ -53,10 +53,12 @@ async def test_it_runs_as_the_submitter_with_what_the_image_brings(house, image,
     assert (await house.run(made)).ok, house.err(made)
     assert house.out(made) == f"trained with plum as {made.submitter.uid}\n"
     assert await house.depot.copies() == []
-    look = "sh -c 'grep Cap /proc/self/status | sort -u -k2; tail -1 /etc/passwd; hostname; touch /usr/x; ls -d /tmp'"
+    status = "grep Cap /proc/self/status | sort -u -k2; grep Seccomp: /proc/self/status"
+    look = f"sh -c '{status}; tail -1 /etc/passwd; hostname; touch /usr/x; ls -d /tmp'"
     plain = job(house, image, look, user=ann)
     assert (await house.run(plain)).ok
-    *capabilities, user, host, tmp = house.out(plain).splitlines()
+    *capabilities, filtered, user, host, tmp = house.out(plain).splitlines()
+    assert filtered.split() == ["Seccomp:", "2"]
     assert [each.split()[1] for each in capabilities] == ["0000000000000000"]
     assert (user.split(":")[:3], host, tmp) == ([ann, "x", str(plain.submitter.uid)], "job-0", "/tmp")
     assert "Permission denied" in house.err(plain)

@@ -15,6 +15,7 @@ import pytest
 
 from cockpit.engine.effects import Force, KeepContainer, RemoveContainer, SignalReplica
 from cockpit.errors import RequestRefused
+from cockpit.model.ids import Millis
 from cockpit.model.spec import Algorithm, HoldCards
 from cockpit.runtime.containers.plan import log_file
 from cockpit.runtime.containers.shim.attempt import Attempt
@@ -225,3 +226,69 @@ async def test_a_holder_that_does_not_listen_is_ended(house, monkeypatch):
     os.kill(holder_pid(house, job), signal.SIGSTOP)
     await house.executor.remove(RemoveContainer(job.replica))
     assert not house.folder_of(job.replica).exists()
+
+
+def dies_first(house, what: str) -> str:
+    """A Python in whose place the first shim only does this."""
+    wrapper = house.folder / "python"
+    mark = house.folder / "died"
+    wrapper.write_text(
+        f'#!/bin/sh\nif mkdir {shlex.quote(str(mark))} 2>/dev/null; then {what}; fi\nexec {sys.executable} "$@"\n'
+    )
+    wrapper.chmod(0o755)
+    return str(wrapper)
+
+
+@pytest.mark.req("TR-01")
+@pytest.mark.parametrize("what", ["kill -9 $$", "kill -TERM $$", "exit 1"])
+async def test_a_shim_that_dies_before_the_command_began_is_a_start_that_failed(house, what):
+    house.executor._shims = Shims(dies_first(house, what))
+    job = house.job("echo ran >>/workspace/outputs/times")
+    await house.executor.start(job)
+    status = await house.ended(job.replica)
+    assert status.unstarted
+    assert "died before the command began" in status.lost
+    assert not os.path.exists(f"{job.spec.output}/times")
+
+
+@pytest.mark.req("TR-01")
+async def test_a_holder_that_was_killed_before_it_let_the_command_in_has_started_nothing(house):
+    job = await runs(house, "exit 0")
+    folder = house.folder_of(job.replica)
+    assert (folder / "beginning.json").exists()
+    house.executor.close()
+    os.kill(holder_pid(house, job), signal.SIGKILL)
+    await asyncio.to_thread(Attempt(str(folder)).wait_unlocked)
+    for name in ("beginning.json", "started.json"):
+        (folder / name).unlink()
+    house.move_in()
+    await house.executor.adopt([job], [])
+    status = await house.ended(job.replica)
+    assert (status.unstarted, "before the command began" in status.lost) == (True, True)
+
+
+async def test_a_holder_that_was_killed_after_it_let_the_command_in_is_a_lost_job(house):
+    job = await runs(house, "exit 0")
+    (house.folder_of(job.replica) / "started.json").unlink()
+    os.kill(holder_pid(house, job), signal.SIGKILL)
+    assert not (await house.ended(job.replica)).unstarted
+
+
+@pytest.mark.req("TR-01")
+async def test_a_held_container_ends_with_its_window_also_where_no_engine_runs(house):
+    """One whose window is not over goes on, and so does one whose engine runs."""
+    over, going_on = await runs(house, "exit 3"), await runs(house, "exit 3")
+    let_finish(over)
+    let_finish(going_on)
+    await house.ended(over.replica)
+    await house.ended(going_on.replica)
+    await house.executor.keep(KeepContainer(over.replica, HoldCards.FREE, Millis(1)))
+    await house.executor.keep(KeepContainer(going_on.replica, HoldCards.FREE, Millis(2**50)))
+    attempts = [Attempt(str(house.folder_of(each.replica))) for each in (over, going_on)]
+    assert [(bool(each.holder_pid()), each.is_served()) for each in attempts] == [(True, True)] * 2
+    house.executor.close()
+    await until(lambda: not attempts[0].holder_pid())
+    assert attempts[1].holder_pid()
+    house.move_in()
+    kept = [KeepContainer(each.replica, HoldCards.FREE) for each in (over, going_on)]
+    await house.executor.adopt([], kept)

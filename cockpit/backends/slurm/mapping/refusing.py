@@ -20,6 +20,8 @@ def refusals(spec: JobSpec, runtime: Runtime | None = None) -> Iterator[str]:
         yield "volumes: Slurm mounts nothing; use the cluster's own file systems"
     if len(spec.specs) > 1:
         yield "specs: Slurm takes one size of node; keep one of them"
+    if "\\" in spec.output:
+        yield "output: Slurm takes backslashes out of the names of files; choose another folder"
     yield from _group_refusals(spec)
     if spec.pool is not None or spec.driver_version is not None:
         yield "pool: choose a partition instead"

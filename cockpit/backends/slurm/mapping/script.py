@@ -37,7 +37,7 @@ def options(spec: JobSpec) -> Iterator[str]:
     """What a job asks for. Not in the script: no line break of a name can end a line of it there."""
     (first, *others) = groups(spec)
     yield f"--job-name={spec.name}"
-    usual = f"{spec.output}/slurm-{'%A_%a' if array_text(spec) else '%j'}.out"
+    usual = f"{_pattern(spec.output)}/slurm-{'%A_%a' if array_text(spec) else '%j'}.out"
     yield f"--output={(spec.script.output if spec.script is not None else '') or usual}"
     if spec.script is not None:
         yield from _files(spec.script)
@@ -60,6 +60,11 @@ def _files(script: BatchScript) -> Iterator[str]:
     yield from (f"--{name}={path}" for name, path in given if path)
     if script.open_mode is OpenMode.APPEND:
         yield f"--open-mode={script.open_mode}"
+
+
+def _pattern(folder: str) -> str:
+    """A folder in one of sbatch's file patterns."""
+    return folder.replace("%", "%%")
 
 
 def _size(spec: JobSpec, group: Group) -> Iterator[str]:

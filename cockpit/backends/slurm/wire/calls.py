@@ -22,6 +22,8 @@ STALLED = (
     "Could not establish a configuration source",
 )
 """What commands say on stderr when nobody answered them."""
+_SENT = (STALLED[0], "Socket timed out", "Connection timed out", "Connection reset by peer")
+"""Those of them that are said after the controller may have been told."""
 PASSING = STALLED[0]
 """Said while the controller reads its configuration anew: the next moment it answers."""
 
@@ -34,6 +36,10 @@ class Printed(NamedTuple):
     code: int
     separator: str = ""
     """What stood for the separator of its fields."""
+
+
+class Unanswered(Unreachable):
+    """The program began and its answer never came: whether it did anything is not known."""
 
 
 class Failed(CockpitError):
@@ -94,5 +100,6 @@ def checked(printed: Printed, argv: Sequence[str]) -> Printed:
     if printed.code == 0:
         return printed
     if any(words in printed.stderr for words in STALLED):
-        raise Unreachable(f"Slurm does not answer {argv[0]}: {complaint(printed)}")
+        error = Unanswered if any(words in printed.stderr for words in _SENT) else Unreachable
+        raise error(f"Slurm does not answer {argv[0]}: {complaint(printed)}")
     raise Failed(printed, argv)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from cockpit.backends.slurm.wire.calls import MOST_BYTES
+from cockpit.backends.slurm.wire.calls import MOST_BYTES, Unanswered
 from cockpit.errors import SpecErrors, Unreachable
 
 SCHEMES = ("slurmrestd+unix", "slurmrestd+http", "slurmrestd+https")
@@ -68,7 +68,7 @@ async def ask(place: Place, method: str, target: str, headers: Mapping[str, str]
         await writer.drain()
         return await _reply(reader)
     except (asyncio.IncompleteReadError, asyncio.LimitOverrunError, ValueError):
-        raise Unreachable("The answer broke off, or is none that HTTP knows.") from None
+        raise Unanswered("The answer broke off, or is none that HTTP knows.") from None
     finally:
         writer.close()
 

@@ -21,7 +21,7 @@ from cockpit.backends.base import ShellSession
 from cockpit.backends.slurm.mapping.rest.acts import NoSuchRequest, Request, request
 from cockpit.backends.slurm.mapping.rest.questions import DATABASE, SLURM, question
 from cockpit.backends.slurm.wire import http
-from cockpit.backends.slurm.wire.calls import Commands, Printed
+from cockpit.backends.slurm.wire.calls import Commands, Printed, Unanswered
 from cockpit.errors import CockpitError, RequestRefused, Unreachable
 from cockpit.model.asking import ShellRequest
 from cockpit.model.ids import Millis
@@ -57,10 +57,12 @@ class RestCommands:
             async with asyncio.timeout(seconds):
                 return await (self._read(argv) if reading else self._act(argv, stdin.decode(errors="replace")))
         except TimeoutError:
-            raise Unreachable(f"slurmrestd at {self.name} has not answered within {seconds:g} s.") from None
+            raise Unanswered(f"slurmrestd at {self.name} has not answered within {seconds:g} s.") from None
         except OSError as error:
             reason = error.strerror or str(error) or "the connection broke"
-            raise Unreachable(f"slurmrestd at {self.name} cannot be reached: {reason}.") from None
+            never_began = isinstance(error, ConnectionRefusedError | FileNotFoundError | PermissionError)
+            error_type = Unreachable if never_began else Unanswered
+            raise error_type(f"slurmrestd at {self.name} cannot be reached: {reason}.") from None
 
     async def shown(self, argv: Sequence[str], stdin: str) -> tuple[str, ...]:
         """The act as a command that would do it: curl's, but for the token."""

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from cockpit.backends.base import ShellSession
 from cockpit.backends.shell import OpenShell
-from cockpit.backends.slurm.wire.calls import Printed, all_of
+from cockpit.backends.slurm.wire.calls import Printed, Unanswered, all_of
 from cockpit.errors import SpecErrors, Unreachable
 from cockpit.model.asking import ShellOpened, ShellRequest
 
@@ -53,19 +53,21 @@ class SshCommands:
     async def run(self, argv: Sequence[str], *, seconds: float, stdin: bytes = b"", reading: bool = True) -> Printed:
         import asyncssh
 
+        error_type = Unreachable
         try:
             async with asyncio.timeout(seconds):
                 connection = await self._connected()
+                error_type = Unanswered
                 process = await connection.create_process(remote_line(argv, utc=reading), encoding=None)
                 try:
                     return await _talk(process, stdin, argv[0])
                 finally:
                     _end(process)
         except TimeoutError:
-            raise Unreachable(f"{argv[0]} on {self.name} has not answered within {seconds:g} s.") from None
+            raise error_type(f"{argv[0]} on {self.name} has not answered within {seconds:g} s.") from None
         except (OSError, asyncssh.Error) as error:
             self._connection = None
-            raise Unreachable(f"The connection to {self.name} was lost: {error}.") from None
+            raise error_type(f"The connection to {self.name} was lost: {error}.") from None
 
     async def shown(self, argv: Sequence[str], stdin: str) -> tuple[str, ...]:
         del stdin

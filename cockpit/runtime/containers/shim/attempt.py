@@ -4,10 +4,11 @@
     lock          held (open file description lock) by the one shim of this attempt
     shim.json     durable claim: who the holder is, and whether of plain processes. Where it exists, the command may
                   have run and is never started again
+    beginning.json  the command may begin at any moment; without it, it has not
     started.json  the command runs: how its limits are enforced
     running       there while the command runs: its removal needs no room on a full disk
     exit.json     durable: the command has ended and every process of the container is dead
-    kept.json     the container is kept after its command: whether it keeps its cards
+    kept.json     the container is kept after its command: whether it keeps its cards, and until when (in milliseconds)
     upper work root stage   the file system, see `view`
     workspace tmp           of plain processes, see `plain`
     podman.pid              of a container of podman's, written by it
@@ -89,6 +90,8 @@ if TYPE_CHECKING:
         cgroup: str
         rootless: bool
         may_be_plain: bool
+        filtered: bool
+        log_limit_mib: int
         state: str
         socket: str
         stdout: str
@@ -202,6 +205,15 @@ class Attempt:
             return 0
         os.close(pidfd)
         return int(identity["pid"])
+
+    def is_served(self) -> bool:
+        """Whether an engine listens just now."""
+        try:
+            fifo = os.open(os.path.join(self.state, _NOTIFY), os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError as error:
+            return error.errno not in (errno.ENXIO, errno.ENOENT)
+        os.close(fifo)
+        return True
 
     def notify(self) -> bool:
         """Tell the engine to look here. False only where it should be tried again; no engine is fine."""

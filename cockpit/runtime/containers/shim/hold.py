@@ -20,7 +20,18 @@ import signal
 import sys
 import time
 
-from cockpit.runtime.containers.shim import agentserver, inmates, leaving, limits, linux, network, program, relay, view
+from cockpit.runtime.containers.shim import (
+    agentserver,
+    inmates,
+    leaving,
+    limits,
+    linux,
+    network,
+    program,
+    relay,
+    syscalls,
+    view,
+)
 from cockpit.runtime.containers.shim.attempt import Attempt
 from cockpit.runtime.containers.shim.holder import Holder
 from cockpit.runtime.containers.shim.identity import identity_of
@@ -106,6 +117,8 @@ def _launch(attempt: Attempt, plan: PlanDict, maker: Maker | None, *, again: boo
         os._exit(0)
     os.close(tell)
     attempt.forget("started.json")
+    if not again:
+        attempt.forget("beginning.json")
     attempt.write("shim.json", {**identity_of(pid, proc), "remounted": again, "plain": plain})
     try:
         _await_settled(told)
@@ -160,9 +173,15 @@ def _make(attempt: Attempt, plan: PlanDict, maker: Maker | None, *, again: bool)
     if plan.get("network") and not again:
         agentserver.start(plan, _entry(plan, bounds, view.opened_by(os.getpid())))
         relay.start(plan)
-    first = start.let_in() if start else None
+    first = _let_in(attempt, start) if start else None
     attempt.write("started.json", {"limits": _limits_text(plan, bounds, read_only)}, durable=False)
     return Holder(attempt, bounds, inmates.Contained(), programs, first)
+
+
+def _let_in(attempt: Attempt, start: program.Start) -> int:
+    """The mark comes first: without it an engine knows that the command has not begun."""
+    attempt.write("beginning.json", {}, durable=False)
+    return start.let_in()
 
 
 def _make_plain(attempt: Attempt, plan: PlanDict, *, again: bool) -> Holder:
@@ -172,7 +191,7 @@ def _make_plain(attempt: Attempt, plan: PlanDict, *, again: bool) -> Holder:
     plain.lay_out(attempt, plan)
     bounds = limits.make(plan)
     programs = None if again else Programs(plain.outfit(attempt, plan), bounds, program.PLAIN)
-    first = _first_program(attempt, programs).let_in() if programs is not None else None
+    first = _let_in(attempt, _first_program(attempt, programs)) if programs is not None else None
     attempt.write("started.json", {"limits": f"{_limits_text(plan, bounds, [])}; {plain.LACKS}"}, durable=False)
     return Holder(attempt, bounds, inmates.Plain(plan["cgroup"], os.getpid()), programs, first)
 
@@ -182,8 +201,11 @@ def _limits_text(plan: PlanDict, bounds: limits.Limits, read_only: list[str]) ->
     of_cards = plan.get("card_limits")
     of_network = network.said(plan)
     of_podman = "container of podman's" if plan.get("podman") else ""
+    of_calls = "" if plan.get("filtered", True) and syscalls.is_known() else syscalls.UNFILTERED
     of_folders = f"{limits.READ_ONLY}{', '.join(read_only)}" if read_only else ""
-    return bounds.text + "".join(f"; {each}" for each in (of_podman, of_cards, of_network) if each) + of_folders
+    return (
+        bounds.text + "".join(f"; {each}" for each in (of_podman, of_cards, of_network, of_calls) if each) + of_folders
+    )
 
 
 def _entry(plan: PlanDict, bounds: limits.Limits, seen: str) -> program.Entry:

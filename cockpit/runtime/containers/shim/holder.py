@@ -33,6 +33,8 @@ LEAVE = signal.SIGRTMIN + 3
 
 Real-time signals are queued: one that a job sends cannot swallow the engine's."""
 
+LOOK_SECONDS = 5.0
+"""How often the holder of a kept container looks whether its window is over."""
 _RETRY_SECONDS = 0.5
 _KIB_PER_MIB = 1024
 
@@ -50,6 +52,7 @@ class Holder:
         self._inmates = inmates
         self._limits = limits
         self._programs = programs
+        self._logs = programs.log_bounds() if programs is not None else None
         self._running = running
         self._which = programs.first if programs is not None else COMMAND
         self._asked_to_end = self._killed = False
@@ -69,22 +72,28 @@ class Holder:
     def _wait(self) -> signal.struct_siginfo | None:
         if self._untold is not None:
             return signal.sigtimedwait(self.SIGNALS, _RETRY_SECONDS)
+        if self._running is None:
+            return signal.sigtimedwait(self.SIGNALS, LOOK_SECONDS)
+        if self._logs is None:
+            return signal.sigwaitinfo(self.SIGNALS)
+        seconds = self._logs.look()
         if self._is_after and not self._killed:
-            return signal.sigtimedwait(self.SIGNALS, max(0.0, self._after_until - time.monotonic()))
-        if self._programs is not None and self._programs.mirrors and self._running is not None:
-            return signal.sigtimedwait(self.SIGNALS, self._programs.mirrors.seconds)
-        return signal.sigwaitinfo(self.SIGNALS)
+            seconds = min(seconds, max(0.0, self._after_until - time.monotonic()))
+        if self._programs is not None and self._programs.mirrors:
+            seconds = min(seconds, self._programs.mirrors.seconds)
+        return signal.sigtimedwait(self.SIGNALS, seconds)
 
     def _take(self, received: signal.struct_siginfo | None) -> None:
         if received is None:
             if self._is_after and not self._killed and time.monotonic() >= self._after_until:
                 self._kill()
+            if self._running is None and self._is_over():
+                self._leave()
             return
         if received.si_signo == signal.SIGCHLD or self._inmates.sent(received):
             return
         if received.si_signo == LEAVE:
-            self._inmates.leave()
-            os._exit(0)
+            self._leave()
         if received.si_signo == EARLY:
             if self._programs is not None and self._running is not None and self._which == COMMAND:
                 self._programs.send_early_signal(self._running)
@@ -94,6 +103,18 @@ class Holder:
             self._kill()
         elif self._running is not None and not self._is_after:
             _signal_group(self._running)
+
+    def _leave(self) -> NoReturn:
+        self._inmates.leave()
+        os._exit(0)
+
+    def _is_over(self) -> bool:
+        """Kept for longer than its window, and no engine runs that would end it. Files wait for the next engine."""
+        kept = self._attempt.read("kept.json")
+        until = None if kept is None else kept.get("until")
+        if until is None or time.time_ns() // 1_000_000 < until:  # noqa: TID251 - outlives the engine and its clock
+            return False
+        return not self._attempt.is_served()
 
     @property
     def _is_after(self) -> bool:
@@ -165,6 +186,8 @@ class Holder:
         self._kill_everything()
         if self._programs is not None:
             self._programs.mirrors.step()
+        if self._logs is not None:
+            self._logs.look()
         ended_at = time.time_ns() // 1_000_000  # noqa: TID251 - outlives the engine and its clock
         self._untold = {**self._how, "ended_at": ended_at, **_used()}
         self._tell()

@@ -33,6 +33,8 @@ _AT_RECURSIVE = 0x8000
 _MOUNT_SETATTR = 442
 """The call's number, the same on every architecture; C libraries have it by name only since 2022."""
 
+_FALLOC_FL_KEEP_SIZE, _FALLOC_FL_PUNCH_HOLE = 1, 2
+
 _PR_SET_PDEATHSIG = 1
 _PR_SET_NAME = 15
 _PR_CAPBSET_READ = 23
@@ -53,6 +55,12 @@ def _check(result: int, what: str) -> int:
         number = ctypes.get_errno()
         raise OSError(number, f"{what}: {os.strerror(number)}")
     return result
+
+
+def call(number: int, name: str, *arguments: int | bytes) -> int:
+    """A system call by its number, for one that C libraries do not offer."""
+    words = (ctypes.c_ulong(each) if isinstance(each, int) else each for each in arguments)
+    return _check(_libc.syscall(number, *words), name)
 
 
 def unshare(flags: int) -> None:
@@ -102,6 +110,12 @@ def sync_file_system(folder: str) -> None:
         _check(_libc.syncfs(fd), f"syncfs {folder}")
     finally:
         os.close(fd)
+
+
+def punch_hole(fd: int, offset: int, length: int) -> None:
+    """Give the blocks of a part of a file back to its disk; the file is as long as before."""
+    arguments = (ctypes.c_int64(offset), ctypes.c_int64(length))
+    _check(_libc.fallocate(fd, _FALLOC_FL_KEEP_SIZE | _FALLOC_FL_PUNCH_HOLE, *arguments), "punch a hole")
 
 
 def set_hostname(name: str) -> None:

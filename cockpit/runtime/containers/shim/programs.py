@@ -8,12 +8,13 @@ import contextlib
 import os
 import signal
 
-from cockpit.runtime.containers.shim import program, scriptfiles
+from cockpit.runtime.containers.shim import logbounds, program, scriptfiles
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from cockpit.runtime.containers.shim.attempt import PlanDict
     from cockpit.runtime.containers.shim.limits import Limits
+    from cockpit.runtime.containers.shim.logbounds import LogBounds
 
 BEFORE, COMMAND, AFTER = "before_start", "command", "after_end"
 
@@ -70,6 +71,11 @@ class Programs:
         for pid in [command] if early["shell"] else _steps_of(command):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, number)
+
+    def log_bounds(self) -> LogBounds:
+        """What bounds the logs that all of them write into."""
+        limit = self._plan.get("log_limit_mib", logbounds.USUAL_MIB) << 20
+        return logbounds.LogBounds((self._plan["stdout"], self._plan["stderr"]), limit)
 
     def complain(self, sentence: str) -> None:
         """Into the job's own log of errors, for whoever reads it."""

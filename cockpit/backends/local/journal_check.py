@@ -1,0 +1,61 @@
+"""What `cockpit doctor --journal` finds in an engine's store, in sentences."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cockpit.present.units import counted, grouped
+from cockpit.runtime.findings import Finding, missing, note, ok
+from cockpit.store.verifying import verify
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from cockpit.store.verifying import Damage, Verified
+
+_RESTORE = (
+    "Stop the engine (`cockpit engine stop`; jobs go on), keep a copy of {folder}, then restore it from a backup. "
+    "Until then the engine may refuse to start."
+)
+_HISTORY = (
+    "The engine starts without it: a later snapshot or record has what matters. Restore it from a backup if you need "
+    "this part of the history."
+)
+
+
+def journal_findings(state_folder: Path) -> list[Finding]:
+    """Changes nothing. Raises `StoreError` where there is no store to look at."""
+    file = state_folder / "journal.db"
+    found = verify(file, state_folder / "archive")
+    damages = [_damage(each, state_folder) for each in found.damages]
+    if found.more:
+        damages.append(
+            missing("more damage", f"{counted(found.more, 'further thing')} of the same kinds", _restore(state_folder))
+        )
+    whole = [] if damages else [ok("journal", f"{file} is whole")]
+    return [*whole, *damages, *_looked_at(found)]
+
+
+def _damage(damage: Damage, folder: Path) -> Finding:
+    return missing(damage.where, damage.what, _restore(folder) if damage.needed else _HISTORY)
+
+
+def _restore(folder: Path) -> str:
+    return _RESTORE.format(folder=folder)
+
+
+def _looked_at(found: Verified) -> list[Finding]:
+    said = (
+        f"{counted(found.events, 'event')}, {grouped(found.archived)} archived, "
+        f"{counted(found.snapshots, 'snapshot')}, {counted(found.ended, 'ended job')} looked at"
+    )
+    findings = [ok("looked at", said)]
+    if found.unchecked:
+        findings.append(
+            note(
+                "without checksum",
+                f"{counted(found.unchecked, 'event')} can be read, but not verified",
+                "An older cockpit wrote them, before events had checksums. There is nothing to do.",
+            )
+        )
+    return findings

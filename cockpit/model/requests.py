@@ -1,0 +1,77 @@
+"""Client-made ids of acting requests: what may be one, and what is remembered of a request that was answered."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+import msgspec
+
+from cockpit.model.ids import Millis
+from cockpit.model.refusal import Refusal
+
+LONGEST_REQUEST_ID = 100
+"""Characters of an id that a person gives. The wire takes 128, which leaves room for the part after `PART`."""
+PART = "#"
+"""Separates a command's own request id from the number of a further act of the same command."""
+
+NO_REQUEST_IDS = (
+    "This cluster remembers no request ids, so it cannot tell a repeat from a new request; leave --request-id out. "
+    "Nothing was done."
+)
+
+_PATTERN = re.compile(rf"[A-Za-z0-9][A-Za-z0-9._:/@+=-]{{0,{LONGEST_REQUEST_ID - 1}}}")
+
+
+class KeptAnswer(NamedTuple):
+    """The answer to a request id as the journal keeps it."""
+
+    request: str
+    answer: bytes
+    """The encoded answer, or the encoded `Refusal` where `refused`."""
+    op: str = ""
+    """The operation; empty in what an older engine wrote."""
+    digest: bytes = b""
+    """Identifies operation and arguments, so that another request under the same id is noticed. May be empty."""
+    refused: bool = False
+    at: Millis = Millis(0)
+    """When it was answered."""
+
+
+class RequestOutcome(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What is known of a request id of the asker's."""
+
+    known: bool
+    op: str = ""
+    at: Millis | None = None
+    jobs: tuple[int, ...] = ()
+    """Of a submission: every job of it, the tasks of its arrays included."""
+    refusal: Refusal | None = None
+    """The answer, where it was refused."""
+
+
+class RequestIds:
+    """The ids of one command's acts: its own request id for the first, numbered ones for further acts.
+
+    Repeating the same command gives the same ids to the same acts.
+    """
+
+    def __init__(self, request: str) -> None:
+        self._request = request
+        self._given = 0
+
+    def next(self) -> str:
+        """The id of the command's next act."""
+        self._given += 1
+        return f"{self._request}{PART}{self._given}" if self._given > 1 else self._request
+
+
+def is_request_id(text: str) -> bool:
+    """Whether a person may use the text as a request id."""
+    return _PATTERN.fullmatch(text) is not None
+
+
+def names_request(text: str) -> bool:
+    """Whether the text may name a request: an id, also that of a command's further act."""
+    whole, _, number = text.partition(PART)
+    return is_request_id(whole) and (text == whole or (number.isascii() and number.isdigit()))

@@ -1,0 +1,30 @@
+"""What became of a request, as a person reads it."""
+
+from __future__ import annotations
+
+from datetime import tzinfo
+
+from cockpit.model.ids import Millis
+from cockpit.model.requests import RequestOutcome
+from cockpit.present.moments import clock
+from cockpit.present.refusals import refusal_text
+from cockpit.present.safe import safe
+from cockpit.present.units import counted
+
+
+def outcome_text(request: str, outcome: RequestOutcome, shown: int, now: Millis, zone: tzinfo | None = None) -> str:
+    """Sentences beside the list of its jobs, of which `shown` are in it; empty where the list says everything."""
+    if not outcome.known:
+        return (
+            f"No request {safe(request)} of yours has been accepted so far. Requests are remembered for a day. If the "
+            f"engine was only slow, it may still come to it: repeating the command with `--request-id {safe(request)}` "
+            "is safe, and waits for the answer."
+        )
+    at = f" at {clock(outcome.at, now, zone)}" if outcome.at is not None else ""
+    named = f"Request {safe(request)} ({outcome.op.replace('_', ' ') or 'an act'})"
+    if outcome.refusal is not None:
+        return f"{named} was refused{at}: {refusal_text(outcome.refusal, now, zone)}"
+    if not outcome.jobs:
+        return f"{named} was accepted{at}."
+    gone = len(outcome.jobs) - shown
+    return f"{counted(gone, 'job')} of request {safe(request)} are no longer listed." if gone > 0 else ""

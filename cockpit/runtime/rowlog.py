@@ -1,0 +1,78 @@
+"""What many readers of the same rows share: the pages of a first load, and what rows were before they changed.
+
+A reader that remembered every row that it was sent would cost as much as the rows themselves, and each change would be
+worked out once per reader. Here a reader is a number: the last batch of changes that it has been told of.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    import msgspec
+
+    from cockpit.model.ids import JobId
+    from cockpit.model.jobrow import JobRow
+
+MOST_ROWS = 100_000
+"""In all batches together; a reader that needs older ones starts over."""
+
+
+class RowLog:
+    """Batches of rows as they were before they changed; None: the job had no row."""
+
+    def __init__(self) -> None:
+        self.last = 0
+        """The number of the newest batch."""
+        self._batches: deque[Mapping[JobId, JobRow | None]] = deque()
+        self._rows = 0
+
+    def add(self, before: Mapping[JobId, JobRow | None]) -> None:
+        """What rows were that have just changed."""
+        self.last += 1
+        self._batches.append(before)
+        self._rows += len(before)
+        while self._rows > MOST_ROWS and len(self._batches) > 1:
+            self._drop()
+
+    def since(self, number: int) -> dict[JobId, JobRow | None] | None:
+        """Every row that changed after batch `number`, as it was then; None: that is too long ago."""
+        missing = self.last - number
+        if missing > len(self._batches):
+            return None
+        before: dict[JobId, JobRow | None] = {}
+        for at in range(len(self._batches) - missing, len(self._batches)):
+            for job, row in self._batches[at].items():
+                before.setdefault(job, row)  # the oldest of several counts
+        return before
+
+    def forget(self, number: int) -> None:
+        """Nobody needs batch `number`, or one before it."""
+        while self._batches and self.last - len(self._batches) < number:
+            self._drop()
+
+    def _drop(self) -> None:
+        self._rows -= len(self._batches.popleft())
+
+
+class SharedPages:
+    """Pages that are encoded when the first reader wants them, and kept for as long as one reads."""
+
+    def __init__(self, pages: Iterator[msgspec.Raw]) -> None:
+        self._coming = pages
+        self._made: list[msgspec.Raw] = []
+
+    def __iter__(self) -> Iterator[msgspec.Raw]:
+        at = 0
+        while at < len(self._made) or self._makes_one():
+            yield self._made[at]
+            at += 1
+
+    def _makes_one(self) -> bool:
+        page = next(self._coming, None)
+        if page is not None:
+            self._made.append(page)
+        return page is not None

@@ -1,0 +1,233 @@
+"""Looks through a whole store without changing it: SQLite's own structure, every event, archive file, snapshot and
+record of an ended job. Works on the store of a running engine too.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import zlib
+from contextlib import closing
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import quote
+
+from cockpit.errors import StoreError
+from cockpit.store import accounting, archive, codec, snapshots
+from cockpit.store.faults import store_errors
+from cockpit.store.schema import SCHEMA_VERSION
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+    from typing import Any
+
+MOST_SHOWN = 20
+"""Damaged things of one kind that are named one by one."""
+_PAGE = 5_000
+_EVENTS = f"SELECT {', '.join(codec.COLUMNS)} FROM events WHERE seq > ? ORDER BY seq LIMIT ?"  # noqa: S608 - constants
+
+
+class Damage(NamedTuple):
+    """One thing that is not what was written."""
+
+    where: str
+    """What is damaged, such as `event 4711`."""
+    what: str
+    """What is wrong with it, as a sentence."""
+    needed: bool = True
+    """The engine cannot start, or has lost something, without it."""
+
+
+class Verified(NamedTuple):
+    """What was looked at, and what is damaged."""
+
+    events: int
+    archived: int
+    unchecked: int
+    """Of both: written before events had checksums; only that they can be read is known."""
+    snapshots: int
+    ended: int
+    damages: tuple[Damage, ...]
+    more: int
+    """Damages beyond those that are named."""
+
+
+def verify(file: Path, archive_folder: Path) -> Verified:
+    """Raises `StoreError` where there is no store of the current schema to be read."""
+    with store_errors(file), closing(_opened(file)) as connection:
+        return _Verification(connection, archive_folder).run()
+
+
+def _opened(file: Path) -> sqlite3.Connection:
+    """For reading alone. On a read-only disk SQLite cannot coordinate with a writer, of which there is none then."""
+    if not file.exists():
+        raise StoreError(f"There is no journal {file}: no engine has run in this state folder yet.")
+    try:
+        return _checked(_connected(file, "mode=ro"), file)
+    except sqlite3.OperationalError:
+        return _checked(_connected(file, "immutable=1"), file)
+
+
+def _connected(file: Path, how: str) -> sqlite3.Connection:
+    connection = sqlite3.connect(f"file:{quote(str(file))}?{how}", uri=True, isolation_level=None)
+    connection.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
+    return connection
+
+
+def _checked(connection: sqlite3.Connection, file: Path) -> sqlite3.Connection:
+    try:
+        ((version,),) = connection.execute("PRAGMA user_version")
+        connection.execute("BEGIN")
+        connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
+    except BaseException:
+        connection.close()
+        raise
+    if version != SCHEMA_VERSION:
+        connection.close()
+        raise StoreError(
+            f"{file} is of store version {version}, and this cockpit verifies version {SCHEMA_VERSION}. "
+            + ("Start its engine once, which migrates it." if version < SCHEMA_VERSION else "Use the newer cockpit.")
+        )
+    return connection
+
+
+class _Verification:
+    """One look, in one read transaction."""
+
+    def __init__(self, connection: sqlite3.Connection, archive_folder: Path) -> None:
+        self._connection, self._archive = connection, archive_folder
+        self._damages: list[Damage] = []
+        self._more = 0
+        self._unchecked = 0
+        self._covered = 0
+        """The event after which the newest whole snapshot was made."""
+
+    def run(self) -> Verified:
+        """Snapshots come first: they decide which events are needed."""
+        self._structure()
+        kept = self._snapshots()
+        archived, last = self._archives()
+        events = self._events(last)
+        ended = self._ended()
+        return Verified(events, archived, self._unchecked, kept, ended, tuple(self._damages), self._more)
+
+    def _note(self, damage: Damage) -> None:
+        if len(self._damages) < MOST_SHOWN:
+            self._damages.append(damage)
+        else:
+            self._more += 1
+
+    def _structure(self) -> None:
+        try:
+            for (said,) in self._connection.execute(f"PRAGMA integrity_check({MOST_SHOWN})"):
+                if said != "ok":
+                    self._note(Damage("file structure", f"SQLite says: {said}"))
+        except sqlite3.DatabaseError as error:
+            self._note(Damage("file structure", f"SQLite says: {error}"))
+
+    def _snapshots(self) -> int:
+        count, wrong = 0, []
+        try:
+            for seq, checksum, blob in self._connection.execute("SELECT seq, checksum, state FROM snapshots"):
+                count += 1
+                if snapshots.is_whole(checksum, blob):
+                    self._covered = max(self._covered, seq)
+                else:
+                    wrong.append(seq)
+        except (sqlite3.DatabaseError, TypeError) as error:
+            self._note(Damage("snapshots", f"They cannot be read: {error}"))
+        for seq in wrong:
+            self._note(
+                Damage(
+                    f"snapshot after event {seq}",
+                    "It does not match its checksum; a start reads the events instead.",
+                    needed=False,
+                )
+            )
+        return count
+
+    def _archives(self) -> tuple[int, int]:
+        """How many events are archived, and the last of them."""
+        count = last = 0
+        try:
+            named = self._connection.execute(
+                "SELECT first_seq, last_seq, file FROM archives ORDER BY first_seq"
+            ).fetchall()
+        except sqlite3.DatabaseError as error:
+            self._note(Damage("list of archive files", f"It cannot be read: {error}"))
+            return 0, 0
+        for first, until, name in named:
+            if first != last + 1:
+                self._note(self._missing(last + 1, first - 1))
+            count += self._archive_file(self._archive / str(name), first, until)
+            last = until
+        return count, last
+
+    def _archive_file(self, file: Path, first: int, last: int) -> int:
+        seq = first - 1
+        try:
+            for line in archive.lines(file):
+                seq += 1
+                try:
+                    record = codec.from_line(line)
+                    self._unchecked += b'"checksum":""' in line or b'"checksum"' not in line
+                    if record.seq != seq:
+                        self._note(self._event(seq, f"{file.name} has event {record.seq} in its place"))
+                        seq = record.seq
+                except StoreError as error:
+                    self._note(self._event(seq, f"{file.name}: {_first_sentence(error)}"))
+        except (StoreError, zlib.error) as error:
+            self._note(Damage(f"archive file {file.name}", str(error), needed=self._covered < last))
+        else:
+            if seq != last:
+                self._note(self._missing(seq + 1, last))
+        return seq - first + 1
+
+    def _events(self, last: int) -> int:
+        """Reads on behind a page of the file that cannot be read, so that everything is looked at once."""
+        count, seq = 0, last
+        try:
+            for row in self._rows(last):
+                count += 1
+                if row[0] != seq + 1:
+                    self._note(self._missing(seq + 1, row[0] - 1))
+                seq = row[0]
+                self._unchecked += row[-1] is None
+                try:
+                    codec.from_row(row)
+                except StoreError as error:
+                    self._note(self._event(seq, _first_sentence(error)))
+        except sqlite3.DatabaseError as error:
+            self._note(self._event(seq + 1, f"it and perhaps later ones cannot be read ({error})"))
+            return count
+        if seq < self._covered:
+            self._note(self._missing(seq + 1, self._covered))
+        return count
+
+    def _rows(self, seq: int) -> Iterator[Sequence[Any]]:
+        while rows := self._connection.execute(_EVENTS, (seq, _PAGE)).fetchall():
+            yield from rows
+            seq = rows[-1][0]
+
+    def _ended(self) -> int:
+        count = 0
+        try:
+            for job, text in self._connection.execute("SELECT id, job FROM ended_jobs"):
+                count += 1
+                try:
+                    accounting.read(text)
+                except StoreError as error:
+                    self._note(Damage(f"accounting record of job {job}", _first_sentence(error), needed=False))
+        except (sqlite3.DatabaseError, TypeError) as error:
+            self._note(Damage("accounting", f"It cannot be read to its end: {error}"))
+        return count
+
+    def _event(self, seq: int, what: str) -> Damage:
+        return Damage(f"event {seq}", what, needed=seq > self._covered)
+
+    def _missing(self, first: int, last: int) -> Damage:
+        where = f"event {first}" if first == last else f"events {first} to {last}"
+        return Damage(where, "missing", needed=last > self._covered)
+
+
+def _first_sentence(error: Exception) -> str:
+    return str(error).split(". ", 1)[0].rstrip(".")

@@ -1,0 +1,81 @@
+"""A person, or a script, whose command is not answered: what they are told, and how they go on without harm."""
+
+from __future__ import annotations
+
+import re
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.doubles.faulty_proxy import Fault, FaultyProxy
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.e2e.cockpit_user import CockpitUser
+
+pytestmark = [pytest.mark.real, pytest.mark.req("TR-01")]
+NO_ANSWERS = Fault(to_client=0, stalls=True, once=False)
+
+
+@contextmanager
+def faulty(user: CockpitUser, fault: Fault) -> Iterator[None]:
+    """What lies between the user's commands and their engine, which must run."""
+    folder = user.folder / "run/cockpit-cluster"
+    engine = (folder / "engine.sock").rename(folder / "behind.sock")
+    with FaultyProxy(folder / "engine.sock", engine, fault):
+        yield
+    engine.rename(folder / "engine.sock")
+
+
+def test_a_submission_that_is_not_answered_is_found_and_repeated_without_a_second_job(user: CockpitUser) -> None:
+    user.env["COCKPIT_ACT_PATIENCE"] = "2"
+    file = str(user.job("true", name="nine", hold=True))
+    user.ok("jobs")
+    with faulty(user, NO_ANSWERS):
+        done = user.run("submit", file)
+    assert done.returncode == 73
+    assert b"may have been accepted" in done.stderr
+    assert b"not accepted" not in done.stderr
+    (request,) = set(re.findall(r"--request(?:-id)? ([0-9a-f]+)", done.stderr.decode()))
+    (row,) = user.rows("jobs", "--request", request)
+    assert row["name"] == "nine"
+    assert user.ok("submit", "--request-id", request, file).split()[-1] == str(row["id"])
+    assert len(user.rows("jobs", "--all")) == 1
+
+
+def test_a_script_repeats_its_commands_under_ids_of_its_own(user: CockpitUser) -> None:
+    """Over a killed engine and a restart; a verb on several jobs has an id for each."""
+    first = user.submit("true", name="first", hold=True)
+    files = [str(user.job("true", name=name, hold=True, dependencies=f"afterok:{first}")) for name in ("a", "b", "c")]
+    submitted = user.ok("submit", "--request-id", "nightly", *files)
+    user.kill_engine()
+    assert user.ok("submit", "--request-id", "nightly", *files) == submitted
+    ids = [line.split()[-1] for line in submitted.splitlines()]
+    released = user.ok("release", "--request-id", "let-go", *ids[:2])
+    user.ok("hold", *ids[:2])
+    user.ok("engine", "restart")
+    assert user.ok("release", "--request-id", "let-go", *ids[:2]) == released
+    assert {user.looked_at(job)["reason"]["type"] for job in ids} == {"held"}, "the repeat has released nothing"
+    other = user.run("cancel", "--request-id", "nightly", ids[2], "--yes")
+    assert (other.returncode, b"was used before" in other.stderr) == (67, True)
+    assert [row["id"] for row in user.rows("jobs", "--request", "nightly")] == list(map(int, ids))
+
+
+def test_what_became_of_a_request_decides_the_exit_code(user: CockpitUser) -> None:
+    never = user.run("jobs", "--request", "never")
+    assert (never.returncode, never.stdout) == (66, b"")
+    assert b"No request never of yours has been accepted so far" in never.stderr
+    refused = user.run("hold", "4711", "--request-id", "bad")
+    assert user.run("hold", "4711", "--request-id", "bad").stderr == refused.stderr
+    seen = user.run("jobs", "--request", "bad")
+    assert (refused.returncode, seen.returncode) == (66, 66)
+    assert b"Request bad (hold) was refused" in seen.stderr
+    job = user.submit("true", name="one", hold=True)
+    user.ok("cancel", "--request-id", "away", "--yes", job)
+    done = user.run("jobs", "--request", "away")
+    assert (done.returncode, done.stdout) == (0, b"")
+    assert b"Request away (cancel) was accepted" in done.stderr
+    for wrong in ("", "two words", "#1", "x" * 101, "ä"):
+        assert user.run("hold", job, f"--request-id={wrong}").returncode == 64

@@ -1,0 +1,40 @@
+"""Whatever number stands in a command, it is done, or refused in a sentence."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+import pytest
+
+from cockpit.headless.arguments import load
+from cockpit.headless.exitcodes import ExitCode
+from cockpit.headless.registry import VERBS
+from tests.formats.numbers import HOSTILE, variants
+from tests.headless.conftest import Desk
+
+OPTIONS = ("--filter=id:{}", "--filter=cards>={}", "--columns={}", "--sort={}", "--filter=wait>{}h")
+ELSEWHERE = {"demo", "play", "replay", "tensorboard", "shell", "session", "engine unit", "clusters", "wait"}
+"""They begin what does not end by itself, or need more than a cluster of plain rows."""
+
+
+@pytest.mark.req("TR-05")
+@pytest.mark.parametrize("name", [name for name in VERBS if name not in ELSEWHERE])
+def test_a_hostile_number_in_a_command_is_no_defect(
+    desk: Desk, name: str, tmp_path: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(str(tmp_path))
+    for example in load(name).examples:
+        command = next(part for part in re.split(r" (?:\||&&|>) ", example) if part.startswith("cockpit"))
+        for hostile in variants(command.removeprefix("cockpit ")):
+            done = desk(*shlex.split(hostile))
+            assert done.code != ExitCode.INTERNAL, (hostile[:200], done.err[:300])
+
+
+@pytest.mark.req("TR-05")
+@pytest.mark.parametrize("number", HOSTILE)
+@pytest.mark.parametrize(
+    "option", ["--filter=id:{}", "--filter=cards>={}", "--columns={}", "--sort={}", "--filter=wait>{}h"]
+)
+def test_a_hostile_number_in_an_option_of_a_list_is_no_defect(desk: Desk, option: str, number: str) -> None:
+    assert desk("jobs", option.format(number)).code != ExitCode.INTERNAL

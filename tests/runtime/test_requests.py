@@ -1,0 +1,189 @@
+"""Every act happens once for each request id, whatever becomes of its first answer."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+
+from cockpit.errors import StoreError
+from cockpit.model.requests import RequestOutcome
+from cockpit.protocol.messages import Submitted
+from cockpit.runtime.operations import ONCE, OPERATIONS, SHELL
+from tests.forged import READING, SPEC, arguments_for
+from tests.runtime.served import RawClient, ServedEngine
+from tests.runtime.test_acting_events import Stage, events
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from cockpit.protocol.frames import Answer
+
+pytestmark = pytest.mark.req("TR-01")
+HELD = {"specs": [{**SPEC, "name": "once", "hold": True}]}
+
+
+@pytest.fixture
+def engine(tmp_path: Any) -> Iterator[ServedEngine]:
+    with ServedEngine(tmp_path) as served:
+        yield served
+        assert served.complaints == ""
+
+
+@pytest.fixture
+def client(engine: ServedEngine) -> Iterator[RawClient]:
+    with engine.client() as client:
+        yield client
+
+
+def ids(answer: Answer) -> tuple[int, ...]:
+    assert answer.no is None, answer.no
+    return msgspec.msgpack.decode(answer.ok, type=Submitted).ids
+
+
+def outcome(client: RawClient, request: str) -> RequestOutcome:
+    answer = client.ask("request", {"request": request})
+    assert answer.no is None, answer.no
+    return msgspec.msgpack.decode(answer.ok, type=RequestOutcome)
+
+
+def jobs(client: RawClient) -> int:
+    return int(msgspec.msgpack.decode(client.ask("status").ok)["jobs"])
+
+
+def test_every_act_is_among_those_that_happen_once() -> None:
+    assert {*OPERATIONS, SHELL} - ONCE == {*READING, SHELL, "stop"}
+
+
+@pytest.mark.parametrize("operation", sorted(ONCE))
+def test_a_repeat_of_any_act_is_answered_alike_and_leaves_no_further_event(
+    engine: ServedEngine, client: RawClient, operation: str
+) -> None:
+    arguments = arguments_for(operation, Stage(engine, client).job_for(operation))
+    first = client.ask(operation, arguments, "same")
+    assert first.no is None, first.no
+    left = [record for record in events(client) if record.request.endswith(":same")]
+    with engine.client() as other:
+        again = other.ask(operation, arguments, "same")
+    assert (again.no, bytes(again.ok)) == (None, bytes(first.ok))
+    assert [record for record in events(client) if record.request.endswith(":same")] == left
+
+
+def test_a_repeat_is_refused_as_it_was_at_first(client: RawClient) -> None:
+    (job,) = ids(client.ask("submit", HELD))
+    first = client.ask("suspend", {"job": job}, "refused")
+    missing = client.ask("hold", {"job": job + 1}, "missing")
+    assert ids(client.ask("submit", {"specs": [{**SPEC, "name": "next", "hold": True}]})) == (job + 1,)
+    assert client.ask("cancel", {"job": job}).no is None
+    assert first.no is not None
+    assert missing.no is not None
+    assert client.ask("suspend", {"job": job}, "refused").no == first.no
+    assert client.ask("hold", {"job": job + 1}, "missing").no == missing.no, "the job is there by now"
+    assert outcome(client, "refused").refusal == first.no
+
+
+def test_what_the_engine_cannot_do_just_now_may_be_repeated(
+    engine: ServedEngine, client: RawClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = engine.engine.host.journal
+
+    async def full(*_: Any, **__: Any) -> None:
+        raise StoreError("The disk is full. Nothing was accepted.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(journal, "append", full)
+        refused = client.ask("submit", HELD, "later").no
+    assert refused is not None
+    assert refused.kind == "unavailable"
+    assert outcome(client, "later") == RequestOutcome(known=False)
+    assert len(ids(client.ask("submit", HELD, "later"))) == 1
+
+
+def test_a_repeat_while_the_journal_cannot_be_read_is_told_that_it_is_not_known(
+    engine: ServedEngine, client: RawClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    accepted = ids(client.ask("submit", HELD, "mine"))
+
+    async def unreadable(*_: Any) -> None:
+        raise StoreError("journal.db is locked by another process. Nothing was accepted. See which one.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(engine.engine.host.journal, "answer", unreadable)
+        refused = client.ask("submit", HELD, "mine").no
+    assert refused is not None
+    assert "not known whether this request was accepted" in refused.message
+    assert "Nothing was accepted" not in refused.message
+    assert ids(client.ask("submit", HELD, "mine")) == accepted
+
+
+def test_another_request_under_the_same_id_is_refused(client: RawClient) -> None:
+    (job,) = ids(client.ask("submit", HELD, "twice"))
+    for op, args in (("submit", {"specs": [{**SPEC, "name": "other"}]}), ("cancel", {"job": job})):
+        refused = client.ask(op, args, "twice").no
+        assert refused is not None
+        assert refused.kind == "conflict"
+        assert "Request id twice was used before, for another request (submit)" in refused.message
+    assert jobs(client) == 1
+
+
+def test_a_corrected_request_may_have_the_id_of_a_refused_one(client: RawClient) -> None:
+    wrong = client.ask("submit", {"specs": [{**SPEC, "nodes": 99}]}, "nightly").no
+    assert wrong is not None
+    accepted = ids(client.ask("submit", HELD, "nightly"))
+    assert ids(client.ask("submit", HELD, "nightly")) == accepted
+    late = client.ask("submit", {"specs": [{**SPEC, "nodes": 99}]}, "nightly").no
+    assert late is not None
+    assert late.kind == "conflict"
+    assert jobs(client) == 1
+
+
+def test_a_request_that_comes_in_many_times_at_once_is_done_once(engine: ServedEngine) -> None:
+    clients = [engine.client() for _ in range(12)]
+    body = msgspec.msgpack.encode({"id": 1, "op": "submit", "args": HELD, "request": "at once"})
+    for each in clients:
+        each.say(body)
+    answers = {ids(each.answer()) for each in clients}
+    assert (len(answers), jobs(clients[0])) == (1, 1)
+    for each in clients:
+        each.socket.close()
+
+
+def test_a_client_that_goes_away_finds_what_it_submitted(engine: ServedEngine) -> None:
+    with engine.client() as impatient:
+        impatient.say(msgspec.msgpack.encode({"id": 1, "op": "submit", "args": HELD, "request": "gone"}))
+    with engine.client() as client:
+        accepted = ids(client.ask("submit", HELD, "gone"))
+        assert outcome(client, "gone").jobs == accepted
+        assert jobs(client) == 1
+
+
+def test_the_outcome_of_a_request_that_is_being_decided_is_waited_for(engine: ServedEngine) -> None:
+    journal = engine.engine.host.journal
+    writing, may_write = asyncio.Event(), asyncio.Event()
+    append = journal.append
+
+    async def slow(*args: Any, **more: Any) -> None:
+        writing.set()
+        await may_write.wait()
+        await append(*args, **more)
+
+    async def is_writing() -> None:
+        await writing.wait()
+
+    journal.append = slow  # type: ignore[method-assign] # a slow disk
+    try:
+        with engine.client() as first, engine.client() as second:
+            first.say(msgspec.msgpack.encode({"id": 1, "op": "submit", "args": HELD, "request": "slow"}))
+            engine.run(is_writing())
+            second.say(msgspec.msgpack.encode({"id": 1, "op": "request", "args": {"request": "slow"}, "request": ""}))
+            engine.call(may_write.set)
+            accepted = ids(first.answer())
+            assert msgspec.msgpack.decode(second.answer().ok, type=RequestOutcome).jobs == accepted
+    finally:
+        journal.append = append  # type: ignore[method-assign] # a slow disk
+
+
+def test_of_an_unknown_request_nothing_is_known(client: RawClient) -> None:
+    assert outcome(client, "never") == RequestOutcome(known=False)

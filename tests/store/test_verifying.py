@@ -1,0 +1,194 @@
+"""Stores that were damaged in every way: the engine says so in a sentence, and the verification finds it."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import os
+import random
+import shutil
+import sqlite3
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cockpit.backends.local.journal_check import journal_findings
+from cockpit.engine.apply.events import apply
+from cockpit.errors import StoreError
+from cockpit.model.events import EngineStopped
+from cockpit.model.ids import JobId, Millis
+from cockpit.store.journal import SqliteJournal
+from cockpit.store.verifying import verify
+from tests.store.samples import DAY, T0, StillClock, ended_job, event, opened, shells, submitted
+
+if TYPE_CHECKING:
+    from cockpit.store.verifying import Verified
+
+pytestmark = pytest.mark.req("TR-03", "TR-11")
+STORIES = Path(__file__).parent / "data"
+ARCHIVED = 6
+EVENTS = 14
+
+
+@pytest.fixture
+async def folder(tmp_path: Path) -> Path:
+    """Events 1 to 6 archived, 7 to 14 kept, a snapshot after 10 and one ended job."""
+    async with opened(tmp_path) as journal:
+        await journal.append([submitted(1, at=T0), *shells(2, ARCHIVED)], durable=True)
+        state, seq = await journal.load()
+        await journal.snapshot(state, seq)
+        await journal.archive(Millis(T0 + DAY))
+        await journal.append(shells(ARCHIVED + 1, 10), durable=True)
+        state, seq = await journal.load()
+        await journal.snapshot(state, seq)
+        await journal.append(shells(11, EVENTS), durable=True)
+        await journal.record_ended([ended_job(7)])
+    return tmp_path
+
+
+def verified(folder: Path) -> Verified:
+    return verify(folder / "journal.db", folder / "archive")
+
+
+def edit(folder: Path, *statements: str) -> None:
+    """As somebody does who knows SQLite and nothing of cockpit."""
+    with closing(sqlite3.connect(folder / "journal.db", isolation_level=None)) as stored:
+        triggers = [name for (name,) in stored.execute("SELECT name FROM sqlite_schema WHERE type = 'trigger'")]
+        for each in (*(f"DROP TRIGGER {name}" for name in triggers), *statements):
+            stored.execute(each)
+
+
+def archive_file(folder: Path) -> Path:
+    (file,) = (folder / "archive").iterdir()
+    return file
+
+
+def test_a_whole_store_is_whole(folder: Path) -> None:
+    found = verified(folder)
+    assert (found.damages, found.archived, found.events) == ((), ARCHIVED, EVENTS - ARCHIVED)
+    assert (found.snapshots, found.ended, found.unchecked) == (2, 1, 0)
+    assert [each.level for each in journal_findings(folder)] == ["ok", "ok"]
+
+
+@pytest.mark.parametrize(
+    ("statement", "where", "needed"),
+    [
+        ("UPDATE events SET actor = 'mallory' WHERE seq = 12", "event 12", True),
+        ("UPDATE events SET body = replace(body, 'rank', 'tank') WHERE seq = 8", "event 8", False),
+        ("UPDATE events SET at = 'soon' WHERE seq = 12", "event 12", True),
+        ("UPDATE events SET body = x'ff' WHERE seq = 12", "event 12", True),
+        ("UPDATE events SET job = NULL WHERE seq = 13", "event 13", True),
+        ("DELETE FROM events WHERE seq = 12", "event 12", True),
+        ("DELETE FROM events WHERE seq BETWEEN 8 AND 9", "events 8 to 9", False),
+        ("DELETE FROM events WHERE seq >= 9", "events 9 to 10", False),
+        ("DELETE FROM archives", f"events 1 to {ARCHIVED}", False),
+        ("UPDATE snapshots SET state = x'00' WHERE seq = 10", "snapshot after event 10", False),
+        ("UPDATE snapshots SET state = 'text' WHERE seq = 10", "snapshot after event 10", False),
+        ("UPDATE ended_jobs SET job = 'nothing'", "accounting record of job 7", False),
+        ("UPDATE ended_jobs SET job = 7", "accounting record of job 7", False),
+    ],
+)
+def test_what_was_changed_is_named(folder: Path, statement: str, where: str, needed: bool) -> None:
+    edit(folder, statement)
+    named = {each.where: each for each in verified(folder).damages}
+    assert where in named, named
+    if statement.startswith("UPDATE snapshots"):
+        return  # an older one counts now
+    assert named[where].needed == needed
+    (finding,) = [each for each in journal_findings(folder) if each.subject == where]
+    assert finding.level == "missing"
+    assert ("starts without it" in finding.advice) == (not needed)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda file: file.unlink(),
+        lambda file: file.write_bytes(b""),
+        lambda file: file.write_bytes(file.read_bytes()[:-20]),
+        lambda file: file.write_bytes(b"x" + file.read_bytes()[1:]),
+        lambda file: file.write_bytes(gzip.compress(gzip.decompress(file.read_bytes()).replace(b"anna", b"bert"))),
+        lambda file: file.write_bytes(gzip.compress(gzip.decompress(file.read_bytes()).partition(b"\n")[0] + b"\n")),
+    ],
+)
+def test_a_damaged_archive_is_named(folder: Path, damage: Any) -> None:
+    damage(archive_file(folder))
+    found = verified(folder)
+    assert found.damages
+    assert not any(each.needed for each in found.damages), "snapshots hold what the archive has"
+
+
+def test_a_store_of_an_older_release_is_verified_once_it_is_migrated(tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(STORIES / "with_accounts", tmp_path / "old"))
+    with pytest.raises(StoreError, match="Start its engine once"):
+        verified(folder)
+    _everything(folder)
+    found = verified(folder)
+    assert found.damages == ()
+    assert found.unchecked == found.events + found.archived - 1 > 0, "all but the one that was added now"
+    assert [each.subject for each in journal_findings(folder)] == ["journal", "looked at", "without checksum"]
+
+
+def test_no_store_is_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="There is no journal"):
+        verified(tmp_path)
+
+
+async def test_the_store_of_a_running_engine_is_verified_beside_it(folder: Path) -> None:
+    async with opened(folder) as journal:
+        await journal.append(shells(EVENTS + 1, EVENTS + 3), durable=True)
+        found = await asyncio.to_thread(verified, folder)
+        await journal.append(shells(EVENTS + 4, EVENTS + 5), durable=True)
+    assert (found.damages, found.events) == ((), EVENTS + 3 - ARCHIVED)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_bytes_that_were_changed_anywhere_end_in_a_sentence_or_do_no_harm(tmp_path: Path, seed: int) -> None:
+    """Opening, loading, listing and verifying raise nothing but `StoreError`."""
+    chance = random.Random(seed)
+    story = chance.choice(["before_accounts", "with_accounts"])
+    folder = Path(shutil.copytree(STORIES / story, tmp_path / "store"))
+    if chance.random() < 0.5:
+        _everything(folder)  # of the present schema, with checksums
+    _damage(chance.choice([file for file in folder.rglob("*") if file.is_file()]), chance)
+    for look in (_everything, verified, journal_findings, _everything):
+        with suppress(StoreError):
+            look(folder)
+
+
+def _damage(file: Path, chance: random.Random) -> None:
+    data = bytearray(file.read_bytes())
+    if chance.random() < 0.2:
+        del data[chance.randrange(len(data) + 1) :]
+    for _ in range(chance.choice([1, 10, 200]) if data else 0):
+        at = chance.randrange(len(data))
+        data[at] = chance.randrange(256)
+    file.write_bytes(data)
+
+
+def _everything(folder: Path) -> None:
+    asyncio.run(_look_at_everything(folder))
+
+
+async def _look_at_everything(folder: Path) -> None:
+    journal = await SqliteJournal.open(folder / "journal.db", folder / "archive", clock=StillClock(), apply=apply)
+    try:
+        state, seq = await journal.load()
+        await journal.events(job=None, after=0, limit=10_000)
+        await journal.ended_jobs(limit=10_000)
+        await journal.ended_job(JobId(7))
+        await journal.spent([Millis(0), Millis(T0 + DAY)], [])
+        await journal.answer("anna:1")
+        await journal.append([event(seq + 1, EngineStopped("0.1.0"))], durable=True)
+        await journal.snapshot(state, state.seq)
+    finally:
+        await journal.close()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root's files stay readable without their folder's permission")
+def test_a_store_that_cannot_be_written_is_verified(folder: Path) -> None:
+    for each in (folder, folder / "journal.db"):
+        each.chmod(0o500)
+    assert verified(folder).damages == ()
