@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from cockpit.launch.command import command_errors
+from cockpit.launch.workspace import can_be_shown
 from cockpit.model.rules.bounds import NODES
 from cockpit.model.rules.kinds import MOST_BATCH_TASKS
 from cockpit.model.rules.spec import spec_errors
@@ -39,6 +40,12 @@ def warnings(spec: JobSpec) -> tuple[str, ...]:
     """What is allowed and probably not meant, led by its field's path."""
     if spec.is_best_effort and spec.elastic is not None and not spec.elastic.supervised:
         return (f"elastic.supervised: without it ({SUPERVISED}) best-effort workers are killed without a notice",)
+    if spec.script is not None and not can_be_shown(spec.script.work_dir):
+        said = (
+            f"script.work_dir: of {spec.script.work_dir} the job has a copy of its own, and what it writes there is "
+            "lost; submit from another folder, or write #SBATCH --chdir"
+        )
+        return (said,)
     return ()
 
 

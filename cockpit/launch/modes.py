@@ -162,13 +162,16 @@ def _launcher_hints(command: str) -> list[str]:
 def _slurm(command: str, peers: Sequence[Peer], rank: int) -> Outfit:
     """The names of sbatch(1), for one task on each node where its script does not say otherwise."""
     env = {
-        **_mpi_environment(Mode.SLURM, peers),
         "SLURM_JOB_NODELIST": ",".join(peer.host for peer in peers),
         "SLURM_JOB_NUM_NODES": str(len(peers)),
         "SLURM_NNODES": str(len(peers)),
         "SLURM_NODEID": str(rank),
     }
-    return Outfit(STAYS_OPEN if rank else command, env, _mpi_files(peers))
+    if len(peers) == 1:
+        return Outfit(command, env)
+    # By Slurm's variables MPI launchers would take `srun` for their remote shell, with options of its own plug-ins.
+    launchers = {"OMPI_MCA_plm": "rsh", "HYDRA_LAUNCHER": "ssh", **_mpi_environment(Mode.SLURM, peers)}
+    return Outfit(STAYS_OPEN if rank else command, {**launchers, **env}, _mpi_files(peers))
 
 
 def _mpi_environment(mode: Mode, peers: Sequence[Peer]) -> dict[str, str]:

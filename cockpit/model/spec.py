@@ -8,6 +8,7 @@ from enum import StrEnum
 import msgspec
 from msgspec.structs import replace
 
+from cockpit.model.batchscript import BatchScript
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.image import HOST, Mpi
 from cockpit.model.labels import Toleration
@@ -320,6 +321,9 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     resume: Resume | None = None
     """Needs `pool`; excludes `restart`, and an `elastic` other than its own."""
     hooks: Hooks = Hooks()
+    script: BatchScript | None = None
+    """What runs in the place of `command`, which says the same for people and for other forms then. Needs the mode
+    `slurm`."""
 
     @property
     def end_grace_seconds(self) -> int:

@@ -41,9 +41,10 @@ async def write_new(app: Face) -> None:
 
 async def write_brought(app: Face, path: Path) -> None:
     """What somebody has in a file."""
-    from cockpit.tui.bringing import job_of
+    from cockpit.tui.bringing import here, job_of
 
-    found = job_of(path, app.read_jobs)
+    context = app.context()
+    found = job_of(path, app.read_jobs, here(context.now, context.zone))
     await _fill_in(app, "New job", found.values, _submitting(app), found)
 
 
@@ -107,9 +108,19 @@ def _submitting(app: Face) -> Callable[[JobSpec], Awaitable[str]]:
     async def submit(spec: JobSpec) -> str:
         (job,) = await app.backend.submit([spec])
         app.follow_to(job)
-        return f"submitted {job_words(job)}"
+        return submitted_words(spec, job)
 
     return submit
+
+
+def submitted_words(spec: JobSpec, job: JobId) -> str:
+    """Of a batch script also where its output goes."""
+    if spec.script is None:
+        return f"submitted {job_words(job)}"
+    from cockpit.headless.surroundings import own_name
+    from cockpit.launch.batchscript import output_of
+
+    return f"submitted {job_words(job)}; output goes to {safe(output_of(spec, int(job), own_name()))}"
 
 
 async def _fill_in(
@@ -130,6 +141,7 @@ def _in_editor(app: Face, values: Mapping[str, object]) -> Brought | None:
     from cockpit.formats.foreign.bringing import JOB_FILE, Brought, brought
     from cockpit.formats.job.file import job_values
     from cockpit.formats.job.specfile import values_as_yaml
+    from cockpit.tui.bringing import here
 
     app.check_terminal()
     head = SAVING.format(folder=Path.cwd())
@@ -141,6 +153,8 @@ def _in_editor(app: Face, values: Mapping[str, object]) -> Brought | None:
             return None
         try:
             plain = without_errors(edited).removeprefix(head)
-            return brought(SOURCE, plain) or Brought(JOB_FILE, job_values(SOURCE, plain))
+            context = app.context()
+            found = brought(SOURCE, plain, submission=here(context.now, context.zone))
+            return found or Brought(JOB_FILE, job_values(SOURCE, plain))
         except SpecErrors as wrong:
             text = with_errors(edited, str(wrong))

@@ -122,5 +122,7 @@ echo "srun: $?"
         "me 1/3 on multi-0",
         "me 2/3 on multi-1",
         "srun: 2",
+        "srun: error: multi-0: task 1: Exited with exit code 1",
+        "srun: error: multi-1: task 2: Exited with exit code 2",
     ]
     assert said[1] == ""

@@ -161,3 +161,19 @@ def test_shells_end_with_the_command_that_they_were_opened_beside(confined: Cock
     confined.write("job/out/go", "")
     assert confined.wait(job) == 0
     assert shell.wait(60) == 128 + signal.SIGKILL
+
+
+@pytest.mark.req("LA-71")
+def test_a_batch_script_runs_in_its_folder_and_finds_its_tools(confined: CockpitUser) -> None:
+    script = """#!/bin/bash
+#SBATCH -o out.txt --mem=100M -n 2
+pwd -P; which srun; srun -l sh -c 'echo $SLURM_PROCID' | sort; scontrol show hostnames
+"""
+    confined.write("job.sh", script)
+    job = confined.ok("submit", "job.sh").split()[-1]
+    assert confined.wait(job) == 0, confined.ok("job", job)
+    folder, tool, *rest = (confined.work / "out.txt").read_text().splitlines()
+    assert folder == str(confined.work.resolve())
+    assert tool.startswith(str(confined.folder / "state"))
+    assert rest == ["0: 0", "1: 1", "job-sh-0"]
+    assert confined.ok("logs", job) == (confined.work / "out.txt").read_text()

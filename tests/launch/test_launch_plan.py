@@ -41,6 +41,7 @@ def test_a_task_of_an_array_knows_which_one_it_is() -> None:
         "SLURM_ARRAY_TASK_COUNT": "3",
         "SLURM_ARRAY_TASK_MIN": "1",
         "SLURM_ARRAY_TASK_MAX": "9",
+        "SLURM_ARRAY_TASK_STEP": "4",
     }
     assert not any(name.startswith("SLURM_") for name in plan().env)
 

@@ -20,7 +20,8 @@ from cockpit.formats.foreign.draft import Draft
 from cockpit.formats.foreign.gcloud import is_gcloud, read_gcloud, write_gcloud
 from cockpit.formats.foreign.propagation import is_policy, policy_of, take_policy
 from cockpit.formats.foreign.pytorchjob import is_pytorch_job, read_pytorch_job, write_pytorch_job
-from cockpit.formats.foreign.sbatch import is_sbatch, read_sbatch, write_sbatch
+from cockpit.formats.foreign.sbatch import is_sbatch, read_sbatch, without_script, write_sbatch
+from cockpit.formats.foreign.submission import UNKNOWN, Submission
 from cockpit.formats.job.elastic import ELASTIC
 from cockpit.formats.job.specfile import spec_as_table, spec_as_yaml
 from cockpit.launch.lexer import Unlike, lex
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 _PYTORCH_JOB: Final = re.compile(r"""["']?kind["']?\s*:\s*["']?PyTorchJob\b""")
 _POOLS: Final = re.compile(r"""["']?(?:workerPoolSpecs|worker_pool_specs)["']?\s*:""")
+_OF_STDIN: Final = "sbatch"
+"""What sbatch calls a job whose script has no file."""
 STDIN: Final = "stdin"
 """How a text without a file is called."""
 _NOT_YAML: Final = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
@@ -79,13 +82,17 @@ def alone(name: str) -> str:
     raise FileNotFoundError(ENOENT, "names a file, which cannot be read from here", name)
 
 
-def taken_over(source: str, text: str, beside: Beside = alone) -> TakenOver | None:
-    """None: it is not of another system. Raises `SpecErrors` where it is and cannot be read."""
-    form = form_of(text)
+def taken_over(source: str, text: str, beside: Beside = alone, submission: Submission = UNKNOWN) -> TakenOver | None:
+    """None: it is not of another system. `submission`: what is known of the place that it is submitted from. Raises
+    `SpecErrors` where it is and cannot be read."""
+    form = form_of(text) or (Form.SBATCH if text.startswith("#!") else None)
     if form is None:
         return None
     try:
-        draft = _READERS[form](source, text, beside)
+        if form is Form.SBATCH:
+            draft = _named_like_its_file(read_sbatch("" if source == STDIN else source, text, submission), source)
+        else:
+            draft = _READERS[form](source, text, beside)
         values = json.dumps(draft.finished(), ensure_ascii=False, separators=(",", ":"))
     except OSError as failed:
         raise SpecErrors([f"{source}: {visible(str(failed.filename), 200)}: {failed.strerror}"]) from None
@@ -111,6 +118,8 @@ def form_of(text: str) -> Form | None:
 def written(spec: JobSpec, form: Form, read: Callable[[str, str], list[JobSpec]]) -> Written:
     """The job in that form. `read` reads a job file's text, by its source's name: what is written is read again, and
     whatever did not come back is told."""
+    if spec.script is not None and form not in {Form.YAML, Form.JSON, Form.SBATCH}:
+        spec = without_script(spec)
     text = _WRITERS[form](spec)
     if form in {Form.YAML, Form.JSON}:
         return Written(text, ())
@@ -120,7 +129,20 @@ def written(spec: JobSpec, form: Form, read: Callable[[str, str], list[JobSpec]]
         (again,) = read(form, found.text)
     except SpecErrors as wrong:
         return Written(text, tuple(wrong.errors))
-    return Written(text, tuple(_differences(spec_as_table(spec), spec_as_table(again))))
+    if spec.script is None and again.script is not None:
+        again = without_script(again)
+    given, back = (_comparable(spec_as_table(each)) for each in (spec, again))
+    return Written(text, tuple(_differences(given, back)))
+
+
+def _comparable(table: dict[str, object]) -> dict[str, object]:
+    """Of a batch script without what stands in the job's other fields, and where it comes from."""
+    script = table.get("script")
+    if isinstance(script, dict):
+        lines = [line for line in str(script["text"]).splitlines() if line and not line.startswith("#SBATCH")]
+        rest = {name: value for name, value in script.items() if name not in {"file", "submit_dir"}}
+        table = {**table, "script": {**rest, "text": lines}}
+    return table
 
 
 def _differences(given: Mapping[str, object], back: Mapping[str, object]) -> list[str]:
@@ -170,8 +192,8 @@ def _configured(name: str, beside: Beside) -> Mapping[str, Any]:
 
 def _named_like_its_file(draft: Draft, source: str) -> Draft:
     """As sbatch does with a script that gives no name."""
-    name = posixpath.basename(source)
-    if "name" not in draft.values and not name_error(name) and source != STDIN:
+    name = _OF_STDIN if source == STDIN else posixpath.basename(source)
+    if "name" not in draft.values and not name_error(name):
         draft.values["name"] = name
     return draft
 
@@ -182,7 +204,6 @@ def _plain(text: str) -> str:
 
 
 _READERS: Final[Mapping[Form, Callable[[str, str, Beside], Draft]]] = {
-    Form.SBATCH: lambda source, text, _: _named_like_its_file(read_sbatch(text), source),
     Form.ARENA: lambda _, text, __: read_arena(text, frozenset(field.name for field in ELASTIC.fields)),
     Form.GCLOUD: lambda _, text, beside: read_gcloud(text, lambda name: _configured(name, beside)),
     Form.PYTORCHJOB: lambda source, text, _: _document(source, text, is_pytorch_job, read_pytorch_job),

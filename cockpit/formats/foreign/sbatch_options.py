@@ -54,6 +54,7 @@ _WITHOUT_VALUE: Final = """
 """Or with one behind `=` alone."""
 _WITH_VALUE: Final = """
     acctg-freq account array batch bb bbf begin chdir cluster-constraint clusters comment constraint container
+    container-image
     container-id core-spec cores-per-socket cpu-freq cpus-per-gpu cpus-per-task deadline delay-boot dependency
     distribution error exclude export export-file extra extra-node-info gid gpu-bind gpu-freq gpus gpus-per-node
     gpus-per-socket gpus-per-task gres gres-flags hint input job-name licenses mail-type mail-user mcs-label mem

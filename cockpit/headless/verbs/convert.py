@@ -25,7 +25,7 @@ def arguments(parser: ArgumentParser) -> None:
 async def run(call: Call) -> int:
     from cockpit.formats.foreign.exchange import Form, written
 
-    specs, _ = read_files(call)
+    specs, _ = read_files(call, exports=False)
     if len(specs) != 1:
         raise UsageError(f"{call.args.files[0]} holds {len(specs)} jobs; convert takes one")
 

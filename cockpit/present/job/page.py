@@ -6,9 +6,11 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
+from cockpit.launch.batchscript import script_files
+from cockpit.launch.network import host_of
 from cockpit.launch.sweeps import trial_number, trial_values
 from cockpit.model.attempt import Replica
-from cockpit.model.ids import job_words
+from cockpit.model.ids import ReplicaId, job_words
 from cockpit.model.image import HOST
 from cockpit.model.job import ArrayTask, Job
 from cockpit.model.jobdetail import JobDetail, ReplicaUse
@@ -119,12 +121,25 @@ def facts(detail: JobDetail, context: Context) -> Iterator[str]:
         yield _fact(label, text)
     if detail.address:
         yield _fact("address", safe(detail.address))
-    yield _fact("output", safe(spec.output))
+    yield from _output_facts(detail.job)
     if spec.image != HOST:
         yield _fact("image", safe(spec.image) + (f" = {safe(spec.image_found)}" if spec.image_found else ""))
     for field, each in spec.references():
         yield _fact(field.partition("[")[0].removesuffix("s"), _mounted(each))
     yield _fact("project", safe(row.project) + _OPEN_TO_MEMBERS[spec.access])
+
+
+def _output_facts(job: Job) -> Iterator[str]:
+    """The folder for results; of a batch script the folder that it runs in, and the files that it writes into."""
+    if job.spec.script is None:
+        yield _fact("output", safe(job.spec.output))
+        return
+    number = 1 if job.attempt is None else job.attempt.number
+    files = script_files(job.spec, job.submitter, host_of(job.spec, 0), ReplicaId(job.id, number, 0), job.array)
+    yield _fact("folder", safe(job.spec.script.work_dir))
+    yield _fact("output", safe(files.stdout))
+    if files.stderr != files.stdout:
+        yield _fact("errors", safe(files.stderr))
 
 
 def _trial(sweep: Sweep, task: ArrayTask) -> str:

@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 
 _LEAVE_SECONDS = 5
 _ENDED_BEFORE = ExitStatus(lost="it was ended while its files were copied")
-_SIGNALS = {Force.TERM: holder.TERMINATE, Force.KILL: holder.KILL}
+_SIGNALS = {Force.TERM: holder.TERMINATE, Force.KILL: holder.KILL, Force.EARLY: holder.EARLY}
 
 
 def _alone(_replica: ReplicaId) -> Mapping[str, bytes]:

@@ -82,20 +82,27 @@ async def update(app: Face, text: str) -> None:
 
 async def submit_file(app: Face, name: str) -> None:
     """A batch script as it is where the cluster takes one, else the jobs of the file. Raises `SpecErrors`."""
-    from cockpit.formats.foreign.exchange import taken_over
+    from cockpit.formats.foreign.exchange import Form, taken_over
     from cockpit.formats.foreign.sbatch import is_sbatch
+    from cockpit.tui.bringing import here
+    from cockpit.tui.editing import submitted_words
 
     text, folder = _read(name)
+    words: list[str] = []
     if is_sbatch(text) and app.backend.takes_scripts:
         done = [await app.backend.direct(SubmitScript(text))]
     else:
-        found = taken_over(name, text)
+        context = app.context()
+        found = taken_over(name, text, submission=here(context.now, context.zone))
+        if found is not None and found.form is Form.SBATCH:
+            folder = str(Path.cwd())
         specs = app.read_jobs(name, found.text if found is not None else text, folder)
         done = [*await app.backend.submit(specs)]
+        words = [submitted_words(spec, job) for spec, job in zip(specs, done, strict=True) if job is not None]
     submitted = [job for job in done if job is not None]
     if submitted:
         app.follow_to(submitted[0])
-    app.notify(f"submitted {', '.join(map(job_words, submitted))}")
+    app.notify(words[0] if len(words) == 1 else f"submitted {', '.join(map(job_words, submitted))}")
 
 
 def _read(name: str) -> tuple[str, str]:

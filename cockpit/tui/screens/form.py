@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -26,7 +27,7 @@ from cockpit.present.spans import ACCENT, MUTED, Line, Span, hung, line
 from cockpit.present.tables.catalogue import means_text
 from cockpit.present.units import counted
 from cockpit.tui.beside import beside
-from cockpit.tui.bringing import job_of, jobs_in
+from cockpit.tui.bringing import here, job_of, jobs_in
 from cockpit.tui.face import Face
 from cockpit.tui.screens.confirm import Confirm
 from cockpit.tui.screens.dialog import Dialog
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from textual.timer import Timer
 
     from cockpit.backends.base import Shown
+    from cockpit.formats.foreign.submission import Submission
     from cockpit.model.catalogue import EntryRow
     from cockpit.model.forecast import Outlook
     from cockpit.model.job import Submitter
@@ -314,7 +316,8 @@ class FormScreen(Dialog[None]):
     @on(Field.Pasted)
     def _pasted(self, event: Field.Pasted) -> None:
         event.stop()
-        self.run_worker(self._take(event.what, lambda: brought("what was pasted", event.text)), group="add")
+        read = partial(brought, "what was pasted", event.text, submission=self._here())
+        self.run_worker(self._take(event.what, read), group="add")
 
     def action_take_file(self) -> None:
         self.run_worker(self._take_file(), group="add")
@@ -329,7 +332,11 @@ class FormScreen(Dialog[None]):
             Pick("What you have here", choices, self.app.role_theme, verb="fills the form")
         )
         if picked is not None:
-            await self._take(picked.id, lambda: job_of(Path(picked.id), self.app.read_jobs))
+            await self._take(picked.id, lambda: job_of(Path(picked.id), self.app.read_jobs, self._here()))
+
+    def _here(self) -> Submission:
+        context = self.app.context()
+        return here(context.now, context.zone)
 
     async def _take(self, what: str, read: Callable[[], Brought | None]) -> None:
         """In the place of what stands here."""

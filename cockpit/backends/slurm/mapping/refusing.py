@@ -37,7 +37,7 @@ def refusals(spec: JobSpec, runtime: Runtime | None = None) -> Iterator[str]:
 
 def _life_refusals(spec: JobSpec) -> Iterator[str]:
     """What cockpit's own engine does around a command and after it."""
-    if spec.restart is not None:
+    if spec.restart is not None and not spec.restart.lost_only:
         yield "restart: Slurm begins a failed job again only by `scontrol requeue`, which its script may call"
     if spec.resume is not None:
         yield "resume: Slurm requeues jobs that it preempts; let the script look for its checkpoint"

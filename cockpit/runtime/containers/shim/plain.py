@@ -13,6 +13,7 @@ import os
 import re
 import shlex
 
+from cockpit.runtime.containers.shim import spool
 from cockpit.runtime.containers.shim.inmates import MARK
 from cockpit.runtime.containers.shim.sources import SourceError, real_folder
 
@@ -43,6 +44,9 @@ def lay_out(attempt: Attempt, plan: PlanDict) -> None:
     for folder in (workspace, attempt.file("tmp")):
         os.makedirs(folder, mode=0o700, exist_ok=True)
     for mount in plan["mounts"]:
+        if not mount["target"].startswith(f"{_WORKSPACE}/"):
+            real_folder(plan, mount)
+            continue
         place = workspace + mount["target"].removeprefix(_WORKSPACE)
         os.makedirs(os.path.dirname(place), exist_ok=True)
         _link(real_folder(plan, mount), place)
@@ -53,8 +57,10 @@ def outfit(attempt: Attempt, plan: PlanDict) -> PlanDict:
     workspace, tmp = attempt.file("workspace"), attempt.file("tmp")
 
     def placed(text: str) -> str:
-        return _NAMED.sub(lambda _: workspace, text)
+        text = _NAMED.sub(lambda _: workspace, text)
+        return text.replace(spool.PLACE, tools) if tools else text
 
+    tools = spool.lay_out(attempt, plan)
     env = {"TMPDIR": tmp, **{name: placed(value) for name, value in plan["env"].items()}, MARK: plan["cgroup"]}
     if plan["home_access"] == "none":
         env["HOME"] = tmp
