@@ -8,7 +8,7 @@ import msgspec
 
 from cockpit.launch.cards import card_devices, card_environment, no_cards_environment, share_limits, slots, whole_cards
 from cockpit.launch.checks import warnings
-from cockpit.launch.command import STAYS_OPEN, expand
+from cockpit.launch.command import STAYS_OPEN, expand, unset_names
 from cockpit.launch.modes import AGENT_FOLDER, LAUNCHER_ROLE, Peer, Role, has_agent, outfit
 from cockpit.launch.network import host_of, hosts
 from cockpit.launch.pools import pool_environment, pool_hints, pool_roles, replica_spec
@@ -23,6 +23,7 @@ from cockpit.model.job import ArrayTask, Submitter
 from cockpit.model.node import Allocation, Node, Placement
 from cockpit.model.resilience import Resume
 from cockpit.model.spec import HomeAccess, JobSpec
+from cockpit.model.text import visible
 
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -105,8 +106,19 @@ def launch_plan(
         hosts=known,
         relays={port: known[host] for port, host in mode.relays.items()},
         files={**mode.files, DISCOVERY: DISCOVERY_SCRIPT} if launches else mode.files,
-        hints=(*mode.hints, *((*warnings(given), *pool_hints(given), *advice(given)) if own == 0 else ())),
+        hints=(
+            *mode.hints,
+            *_unset_hints(mode.command, env),
+            *((*warnings(given), *pool_hints(given), *advice(given)) if own == 0 else ()),
+        ),
     )
+
+
+def _unset_hints(command: str, env: dict[str, str]) -> list[str]:
+    return [
+        f"{visible(name, 200)} is not set for this replica; the program gets it as written"
+        for name in unset_names(command, env)
+    ]
 
 
 def peers_of(spec: JobSpec, placement: Placement) -> tuple[Peer, ...]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cockpit.formats.foreign.draft import ENTRYPOINT, Draft, cpu_count, memory_mib
 from cockpit.launch.checks import COMPUTE_QOS, SUPERVISED
-from cockpit.launch.command import plain_arguments
+from cockpit.launch.shellform import plain_arguments
 from cockpit.model.image import HOST
 from cockpit.model.spec import WHOLE_CARD
 
