@@ -13,7 +13,7 @@ from collections.abc import Mapping
 
 from cockpit.errors import SpecErrors
 from cockpit.launch.arithmetic import ExpressionError, evaluate, names
-from cockpit.launch.lexer import Literal, Part, Unlike, Variable, Word, lex, script_follows
+from cockpit.launch.lexer import Literal, Part, Sum, Unlike, Variable, Word, lex, script_follows
 from cockpit.model.text import is_visible, visible
 
 STAYS_OPEN = "sleep infinity"
@@ -47,19 +47,14 @@ def unset_names(command: str, env: Mapping[str, str]) -> list[str]:
     """The variables, as written, that the environment lacks and that no shell of the command can set either."""
     words = _words(command)
     outside = [word for at, word in enumerate(words) if not script_follows(words[:at])]
-    unset = [part.source for word in outside for part in word.parts if any(name not in env for name in _names(part))]
-    return list(dict.fromkeys(unset))
+    parts = [part for word in outside for part in word.parts if not isinstance(part, Literal)]
+    return list(dict.fromkeys(part.source for part in parts if any(name not in env for name in _names(part))))
 
 
 def words_of(command: str) -> list[str]:
     """Its arguments before anything is expanded, as they were written; none where it is no command."""
     words = lex(command)
     return [] if isinstance(words, Unlike) else [word.source for word in words]
-
-
-def starts_with(command: str, program: str) -> bool:
-    """Whether the program is what the command names first, plainly."""
-    return words_of(command)[:1] == [program]
 
 
 def wrapped(command: str) -> str:
@@ -94,10 +89,8 @@ def _value(part: Part, env: Mapping[str, str]) -> str:
     return env[part.name] if isinstance(part, Variable) else str(evaluate(part.text, env))
 
 
-def _names(part: Part) -> list[str]:
-    """Of the variables that it is made of."""
-    if isinstance(part, Literal):
-        return []
+def _names(part: Variable | Sum) -> list[str]:
+    """The names of the variables that it is made of."""
     return [part.name] if isinstance(part, Variable) else names(part.text)
 
 

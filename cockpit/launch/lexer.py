@@ -3,8 +3,8 @@
 Python's `shlex` drops the quotes, after which `';'` looks like `;` and `'$A'` like `$A`; so words keep what was quoted.
  White space that is no blank in a shell (CR, NBSP …), `*`, `?`, `[`, `{` and `~` are ordinary characters here.
 
-The script of `bash -c "…"` (or of another shell) is that shell's to read: in its double quotes `$1`, `${A:-b}`, `$(…)` and
-backquotes are literal text.
+The script of `bash -c "…"` (or of another shell) is that shell's to read: in its double quotes `$1`, `${A:-b}`, `$(…)`
+and backquotes are literal text.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ def _end_of_construct(text: str, at: int) -> int | None:
 
 
 def _end_of_piece(text: str, at: int, closing: str) -> int | None:
-    """Of what stands inside of a construct: an escaped character, a quoted text, another construct, or one character."""
+    """Of one piece inside of a construct: an escaped character, a quoted text, another construct, or one character."""
     if text[at] == "\\":
         return at + 2
     if text[at] == '"':
