@@ -18,6 +18,8 @@ from cockpit.model.text import is_visible, visible
 
 STAYS_OPEN = "sleep infinity"
 """What a session without a command runs: its shells are started by those who enter it."""
+ENTRYPOINT = "entrypoint"
+"""The program of a job that runs what its image says: the ENTRYPOINT, with the job's arguments or else its CMD."""
 _LONGEST_ADVICE = 200
 _SPECIAL_IN_DOUBLE_QUOTES = frozenset('$`"\\!')
 

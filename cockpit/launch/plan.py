@@ -15,7 +15,7 @@ from cockpit.launch.pools import pool_environment, pool_hints, pool_roles, repli
 from cockpit.launch.reduction import advice
 from cockpit.launch.sweeps import trial_number
 from cockpit.launch.workspace import ALGORITHM, OUTPUTS, WORKSPACE
-from cockpit.launch.world import DISCOVERY, DISCOVERY_SCRIPT, PULSE_PATH
+from cockpit.launch.world import DISCOVERY, DISCOVERY_SCRIPT, LIBRARY, PULSE_PATH
 from cockpit.launch.world import PATH as WORKERS_FILE
 from cockpit.model.ids import ReplicaId
 from cockpit.model.image import HOST
@@ -90,6 +90,7 @@ def launch_plan(
         **(_launcher_environment(spec, peers) if launches else {}),
         **card_environment(node, allocation.slices),
     }
+    env["PYTHONPATH"] = ":".join(filter(None, (env.get("PYTHONPATH", ""), LIBRARY)))
     known = hosts(spec, placement)
     if has_agent(spec.mode, peers):
         env["PATH"] = f"{AGENT_FOLDER}:{env['PATH']}"

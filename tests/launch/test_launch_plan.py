@@ -71,6 +71,7 @@ def test_the_environment_is_whole_and_owes_nothing_to_the_engine() -> None:
         "LOGNAME": "alice",
         "LANG": "C.UTF-8",
         "X": "y",
+        "PYTHONPATH": "/run/cockpit-python",
         "COCKPIT_JOB_ID": "7",
         "COCKPIT_JOB_NAME": "held-one",
         "COCKPIT_ATTEMPT": "2",

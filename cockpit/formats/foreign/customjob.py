@@ -9,7 +9,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from cockpit.formats.foreign.draft import ENTRYPOINT, Draft
+from cockpit.formats.foreign.draft import Draft
+from cockpit.launch.command import ENTRYPOINT
 from cockpit.model.machinetypes import machine_type
 
 if TYPE_CHECKING:

@@ -9,12 +9,10 @@ from collections.abc import Sequence
 from itertools import takewhile
 from typing import Any, Final
 
-from cockpit.launch.command import wrapped
+from cockpit.launch.command import ENTRYPOINT, wrapped
 from cockpit.launch.lexer import Literal, Part, Unlike, Variable, Word, lex
 from cockpit.model.text import visible
 
-ENTRYPOINT: Final = "entrypoint"
-"""The command of a job that leaves it to its image."""
 _QUANTITY: Final = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]+)?)(?P<unit>[A-Za-z]*)")
 _BYTES: Final = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12} | {
     "Ki": 1 << 10,

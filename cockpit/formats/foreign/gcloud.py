@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from cockpit.formats.foreign.customjob import camel, read_custom_job
-from cockpit.formats.foreign.draft import ENTRYPOINT, Draft, command_line
+from cockpit.formats.foreign.draft import Draft, command_line
 from cockpit.formats.foreign.options import read_line
+from cockpit.launch.command import ENTRYPOINT
 
 if TYPE_CHECKING:
     from cockpit.model.spec import JobSpec

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from cockpit.formats.foreign.draft import ENTRYPOINT, Draft, cpu_count, memory_mib
+from cockpit.formats.foreign.draft import Draft, cpu_count, memory_mib
 from cockpit.launch.checks import COMPUTE_QOS, SUPERVISED
+from cockpit.launch.command import ENTRYPOINT
 from cockpit.launch.shellform import plain_arguments
 from cockpit.model.image import HOST
 from cockpit.model.spec import WHOLE_CARD

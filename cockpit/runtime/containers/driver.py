@@ -17,7 +17,7 @@ from cockpit.model.attempt import ExitStatus
 from cockpit.model.ids import ReplicaId, replica_id_from_folder
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.runtime import faults
-from cockpit.runtime.containers import entering, freezing, networks, removal, spawning, telling, world
+from cockpit.runtime.containers import entering, freezing, library, networks, removal, spawning, telling, world
 from cockpit.runtime.containers.copies import Copies
 from cockpit.runtime.containers.nodescripts import noted
 from cockpit.runtime.containers.plan import ContainerPlan, cgroup_name
@@ -111,6 +111,7 @@ class ContainerExecutor:
 
     def open(self) -> None:
         (self._state / "containers").mkdir(parents=True, exist_ok=True, mode=0o700)
+        library.lay_out(self._state)
         self._bell.open()
 
     def close(self) -> None:

@@ -66,7 +66,7 @@ def beside_image(attempt: Attempt, plan: PlanDict) -> tuple[list[tuple[str, str,
     for place, _, writable in sources.binds:
         if not writable:
             linux.restrict(place, linux.ATTR_RDONLY)  # with what is mounted inside
-    return [*_world(attempt), *_agent(plan), *_given(attempt, plan), *sources.binds], sources.masked
+    return [*_world(attempt), *_library(attempt), *_agent(plan), *_given(attempt, plan), *sources.binds], sources.masked
 
 
 def _make_stage(attempt: Attempt, plan: PlanDict) -> str:
@@ -113,7 +113,7 @@ def _view(attempt: Attempt, plan: PlanDict, first: list[tuple[str, str, bool]], 
     _make_parents(attempt.file("root"), [target for _, target, _ in (*given, *sources.binds)])
     return bubblewrap.View(
         root=attempt.file("root"),
-        binds=[*first, *_world(attempt), *_agent(plan), *given, *sources.binds],
+        binds=[*first, *_world(attempt), *_library(attempt), *_agent(plan), *given, *sources.binds],
         shared_memory_bytes=(plan["memory_mib"] or plan["scratch_mib"]) * _MIB,
     )
 
@@ -148,6 +148,12 @@ def _world(attempt: Attempt) -> list[tuple[str, str, bool]]:
     return [
         (attempt.file(name), place, writable) for name, place, writable in shown if os.path.isdir(attempt.file(name))
     ]
+
+
+def _library(attempt: Attempt) -> list[tuple[str, str, bool]]:
+    """The packages that every job can import, see `library`."""
+    folder = os.path.join(attempt.state, "python")
+    return [(folder, "/run/cockpit-python", False)] if os.path.isdir(folder) else []
 
 
 def _agent(plan: PlanDict) -> list[tuple[str, str, bool]]:
