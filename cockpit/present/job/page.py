@@ -93,6 +93,8 @@ def priority(detail: JobDetail) -> Iterator[str]:
 def facts(detail: JobDetail, context: Context) -> Iterator[str]:
     """What was asked for and what became of it."""
     spec, row = detail.job.spec, detail.row
+    if spec.labels:
+        yield _fact("labels", ", ".join(f"{safe(key)}={safe(value)}" for key, value in spec.labels.items()))
     yield _fact("command", command_words(spec.command))
     yield _fact("asks for", asked_for(detail.job))
     if spec.mode is not None:

@@ -25,6 +25,8 @@ def refusals(spec: JobSpec, runtime: Runtime | None = None) -> Iterator[str]:
         yield "pool: choose a partition instead"
     yield from _life_refusals(spec)
     yield from _container_refusals(spec)
+    if spec.labels and spec.terminal:
+        yield "labels: the comment that would hold them marks jobs with terminal: true; leave one of them out"
     if spec.node_selector or spec.tolerations:
         yield "node_selector: Slurm's nodes have no labels and taints; choose a partition, or name nodes"
     if spec.divide_over_clusters:
