@@ -13,13 +13,9 @@ from cockpit.launch.command import ENTRYPOINT, wrapped
 from cockpit.launch.lexer import Literal, Part, Unlike, Variable, Word, lex
 from cockpit.model.text import visible
 
-_QUANTITY: Final = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]+)?)(?P<unit>[A-Za-z]*)")
-_BYTES: Final = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12} | {
-    "Ki": 1 << 10,
-    "Mi": 1 << 20,
-    "Gi": 1 << 30,
-    "Ti": 1 << 40,
-}
+_QUANTITY: Final = re.compile(r"\+?(?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,2})?)(?P<unit>[A-Za-z]*)")
+_DECIMAL: Final = {"m": 1e-3, "": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15, "E": 10**18}
+_BYTES: Final = _DECIMAL | {f"{unit}i": 1 << 10 * power for power, unit in enumerate("KMGTPE", start=1)}
 _MIB: Final = 1 << 20
 _ONLY_A_SHELL: Final = re.compile(r"[*?\[\]{}~]")
 """What a shell would expand in an unquoted word, and cockpit does not."""
@@ -111,9 +107,9 @@ def memory_mib(quantity: object) -> int | None:
 def cpu_count(quantity: object) -> int | None:
     """Of a Kubernetes quantity, `500m` included, rounded up; None: it is none."""
     found = _QUANTITY.fullmatch(str(quantity))
-    if found is None or found["unit"] not in {"", "m"}:
+    if found is None or found["unit"] not in {"", "m", "k"}:
         return None
-    return max(1, math.ceil(float(found["number"]) / (1000 if found["unit"] else 1)))
+    return max(1, math.ceil(round(float(found["number"]) * _DECIMAL[found["unit"]], 6)))
 
 
 def command_line(text: str) -> tuple[list[str], str]:

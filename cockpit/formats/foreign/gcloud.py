@@ -6,9 +6,10 @@ import shlex
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from cockpit.formats.foreign.customjob import camel, read_custom_job
+from cockpit.formats.foreign.customjob import camel, listed, read_custom_job
 from cockpit.formats.foreign.draft import Draft, command_line
 from cockpit.formats.foreign.options import read_line
+from cockpit.formats.foreign.pods import take_labels
 from cockpit.launch.command import ENTRYPOINT
 
 if TYPE_CHECKING:
@@ -60,27 +61,50 @@ def read_gcloud(text: str, configured: Callable[[str], Mapping[str, Any]]) -> Dr
             case "display-name":
                 name = value
             case "config":
-                job = camel(configured(value))
+                job, name = _configured(camel(configured(value)), name, left_out)
             case "worker-pool-spec":
                 pools.append(_pool(value, len(pools), left_out))
             case "command":
-                command += value.split(",")
+                command += _items(value)
             case "args":
-                arguments += value.split(",")
+                arguments += _items(value)
+            case "labels":
+                take_labels(dict(_pairs(value)), "--labels", left_out)
             case _:
                 left_out.lacks(f"--{option}" + (f"={value}" if value else ""))
     for word in line.rest:
         left_out.lacks(word, "is no option of it; left out")
-    job["workerPoolSpecs"] = pools or job.get("workerPoolSpecs", [])
+    job["workerPoolSpecs"] = pools or listed(job.get("workerPoolSpecs", []))
     for pool in job["workerPoolSpecs"]:
         _run(pool, command, arguments)
     draft = read_custom_job({"displayName": name, "jobSpec": job})
     draft.notes[:0] = left_out.notes
+    draft.values |= left_out.values
     return draft
 
 
+def _configured(whole: dict[str, Any], name: str, draft: Draft) -> tuple[dict[str, Any], str]:
+    """The specification of a job, in a CustomJob too, whose name counts where the line gives none."""
+    job = whole.pop("jobSpec", None)
+    if not isinstance(job, dict):
+        return whole, name
+    name = name or str(whole.pop("displayName", "") or "")
+    take_labels(whole.pop("labels", None) or {}, "labels", draft)
+    for left in whole:
+        draft.lacks(str(left))
+    return job, name
+
+
+def _items(text: str) -> list[str]:
+    """Between commas, or what stands between two `^` at the beginning."""
+    if text.startswith("^") and "^" in text[1:]:
+        delimiter, _, text = text[1:].partition("^")
+        return text.split(delimiter or ",")
+    return text.split(",")
+
+
 def _pairs(text: str) -> list[tuple[str, str]]:
-    return [(name, value) for name, _, value in (each.partition("=") for each in text.split(",") if each)]
+    return [(name, value) for name, _, value in (each.partition("=") for each in _items(text) if each)]
 
 
 def _pool(text: str, index: int, draft: Draft) -> dict[str, Any]:
@@ -117,9 +141,20 @@ def write_gcloud(spec: JobSpec) -> str:
     lines += [f"--worker-pool-spec={shlex.quote(_pool_text(pool))}" for pool in pools]
     commands: list[list[str]] = [pool["containerSpec"].get("command", []) for pool in pools if pool]
     command = commands[0] if commands else []
-    if command and command != [ENTRYPOINT]:
-        lines.append(f"--command={shlex.quote(','.join(command))}")
+    if command and command[0] != ENTRYPOINT:
+        lines.append(f"--command={shlex.quote(_joined(command))}")
+    elif len(command) > 1:
+        lines.append(f"--args={shlex.quote(_joined(command[1:]))}")
+    if spec.labels:
+        lines.append(f"--labels={','.join(f'{key}={value}' for key, value in spec.labels.items())}")
     return " \\\n  ".join(lines) + "\n"
+
+
+def _joined(words: list[str]) -> str:
+    """With commas, or with a mark that no word has."""
+    marks = (mark for mark in (",", ";", "|", ":", "#", "~", "::", ";;") if not any(mark in word for word in words))
+    mark = next(marks, ";;;")
+    return ",".join(words) if mark == "," and not words[0].startswith("^") else f"^{mark}^{mark.join(words)}"
 
 
 def _pool_text(pool: Mapping[str, Any]) -> str:

@@ -93,8 +93,6 @@ def priority(detail: JobDetail) -> Iterator[str]:
 def facts(detail: JobDetail, context: Context) -> Iterator[str]:
     """What was asked for and what became of it."""
     spec, row = detail.job.spec, detail.row
-    if spec.labels:
-        yield _fact("labels", ", ".join(f"{safe(key)}={safe(value)}" for key, value in spec.labels.items()))
     yield _fact("command", command_words(spec.command))
     yield _fact("asks for", asked_for(detail.job))
     if spec.mode is not None:
@@ -118,6 +116,7 @@ def facts(detail: JobDetail, context: Context) -> Iterator[str]:
     for field, each in spec.references():
         yield _fact(field.partition("[")[0].removesuffix("s"), _mounted(each))
     yield _fact("project", safe(row.project) + _OPEN_TO_MEMBERS[spec.access])
+    yield from (_fact("label", f"{safe(key)}={safe(value)}") for key, value in spec.labels.items())
 
 
 def _trial(sweep: Sweep, task: ArrayTask) -> str:
