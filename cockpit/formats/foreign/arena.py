@@ -268,11 +268,17 @@ def write_arena(values: Mapping[str, Any]) -> str:
         *(("env", f"{name}={value}") for name, value in env.items()),
         *(("selector", f"{name}={value}") for name, value in values.get("node_selector", {}).items()),
         *(("toleration", "all" if each == "*" else each) for each in values.get("tolerations", [])),
-        *(("data-dir", each["path"]) for each in folders if "path" in each),
-        *(("data", f"{each['name']}:/workspace/volume/{each['name']}") for each in folders if "path" not in each),
+        *(_folder(each) for each in folders),
     ]
     lines = [f"--{name}={shlex.quote(str(value))}" for name, value in options if value is not None]
     return " \\\n  ".join([f"arena submit {kind}", *lines, shlex.quote(str(values["command"]))]) + "\n"
+
+
+def _folder(volume: Mapping[str, Any]) -> tuple[str, str]:
+    """The option for a folder of the machine, or for one that the catalogue knows."""
+    if "path" in volume:
+        return "data-dir", str(volume["path"])
+    return "data", f"{volume['name']}:/workspace/volume/{volume['name']}"
 
 
 def _flag_text(value: object) -> object:

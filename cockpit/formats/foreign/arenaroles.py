@@ -37,9 +37,10 @@ def take_roles(options: Mapping[str, str], draft: Draft) -> None:
     draft.values |= worker
     if "ps" in options:
         draft.values["parameter_servers"] = servers
-    for role in ("ps", "chief", "evaluator"):
-        for name in own[role]:
-            draft.lacks(f"--{role}-{name}", _SERVER if role == "ps" else f"there is no {role}; left out")
+    for name, value in options.items():
+        role = name.partition("-")[0]
+        if role not in {"worker", name}:
+            draft.lacks(f"--{name}={value}", _SERVER if role == "ps" else f"there is no {role}; left out")
 
 
 def _is_on(options: Mapping[str, str], name: str) -> bool:

@@ -26,6 +26,7 @@ SPOT: Final = "spot"
 """The taint of spot nodes."""
 _SPOT: Final = frozenset({"SPOT", "LOW_COST"})
 _USUAL: Final = frozenset({"", "STRATEGY_UNSPECIFIED", "ON_DEMAND", "STANDARD"})
+_NO_MODEL: Final = "ACCELERATOR_TYPE_UNSPECIFIED"
 _SNAKE: Final = re.compile(r"_([a-z])")
 
 
@@ -168,9 +169,11 @@ def _machine(machine: Mapping[str, Any], found: dict[str, Any], at: str, draft: 
         count, model = (count, model) if count else (known.cards, known.card_model)
     elif name:
         draft.lacks(f"{at}.machineType={name}", "is not known here; write what it has under spec")
+    if model and not count and model != _NO_MODEL:
+        draft.lacks(f"{at}.acceleratorType={model}", "stands without acceleratorCount; left out")
     if count:
         spec["cards"] = count
-        if model and model != "ACCELERATOR_TYPE_UNSPECIFIED":
+        if model and model != _NO_MODEL:
             spec["card_models"] = [str(model)]
     if spec:
         found["spec"] = spec

@@ -53,14 +53,12 @@ class Draft:
         self.values.setdefault("env", {})[name] = value
 
     def run(self, arguments: Sequence[str]) -> None:
-        """A program and its arguments, or nothing: then the image says what runs, which nobody here knows."""
+        """A program and its arguments, or nothing: then the image says what runs."""
         if arguments:
             self.values["command"] = joined(arguments)
         else:
             self.values["command"] = ENTRYPOINT
-            self.lacks(
-                "command", f"the image's own is not known here; `{ENTRYPOINT}` stands for it, so write what runs"
-            )
+            self.lacks("command", f"nothing is given; `{ENTRYPOINT}` stands for the ENTRYPOINT of the image")
 
     def finished(self) -> dict[str, Any]:
         """With what a job file cannot do without."""
@@ -127,6 +125,8 @@ def _split(text: str) -> tuple[list[str], str]:
     while lines and (not lines[0].strip() or lines[0].lstrip().startswith("#")):
         lines.pop(0)
     line = "\n".join(lines).strip().removeprefix("$ ")
+    if line.endswith("\\") and not line.endswith("\\\\"):  # a line that would go on, and nothing follows
+        line = line[:-1].rstrip()
     words = lex(line)
     if not isinstance(words, Unlike):
         return ["".join(map(_as_written, word.parts)) for word in words], ""

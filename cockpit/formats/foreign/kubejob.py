@@ -22,7 +22,9 @@ def read_job(value: Mapping[str, Any]) -> Draft:
     read_name(dict(value.get("metadata") or {}), draft)
     template = dict(spec.pop("template", None) or {})
     pod = dict(template.get("spec") or {})
-    restarts = pod.pop("restartPolicy", None) == "OnFailure"
+    restarts = pod.get("restartPolicy") == "OnFailure"
+    if restarts:
+        del pod["restartPolicy"]
     read_template({**template, "spec": pod}, "spec", draft, {_INDEX})
     retries = spec.pop("backoffLimit", None)
     if retries is not None and int(retries):

@@ -94,7 +94,7 @@ def read_policy(policy: Mapping[str, Any], roles: Sequence[Role], at: str, draft
     take_restart_policies(roles, at, draft)
     _scheduling(dict(left.pop("schedulingPolicy", None) or {}), f"{at}.schedulingPolicy", roles, draft)
     for name, value in left.items():
-        if value not in (None, "", False, {}, []):
+        if value is not None:
             draft.lacks(f"{at}.{name}")
 
 

@@ -40,9 +40,8 @@ def read_tf_job(value: Mapping[str, Any]) -> Draft:
     read_policy(spec.pop("runPolicy", None) or {}, roles, "spec.runPolicy", draft)
     if str(policy := spec.pop("successPolicy", "") or "") not in {"", "ChiefWorker"}:
         draft.lacks(f"spec.successPolicy={policy}")
-    for name, given in spec.items():
-        if given:
-            draft.lacks(f"spec.{name}")
+    for name in spec:
+        draft.lacks(f"spec.{name}")
     return draft
 
 
