@@ -45,7 +45,7 @@ def job_of(path: Path, read: ReadJobs) -> Brought:
         raise SpecErrors([f"{path}: cannot be read: {failed.strerror}"]) from None
     found = brought(str(path), text, lambda name: (path.parent / name).read_text(encoding="utf-8"))
     if found is None:
-        kinds = "one job file, sbatch script, arena or gcloud line, PyTorchJob or CustomJob"
+        kinds = "one job file, sbatch script, arena or gcloud line, Kubernetes manifest or CustomJob"
         raise SpecErrors([f"{path}: is no job; a form takes {kinds}"])
     return found if path.parent.absolute() == Path.cwd() else _from_there(found, path.parent, read)
 

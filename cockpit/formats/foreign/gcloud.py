@@ -126,6 +126,8 @@ def _pool(text: str, index: int, draft: Draft) -> dict[str, Any]:
 
 def _run(pool: dict[str, Any], command: list[str], arguments: list[str]) -> None:
     """gcloud gives command and arguments to the containers of all pools."""
+    if pool and not {"containerSpec", "pythonPackageSpec"} & pool.keys():
+        pool["containerSpec"] = {}
     if "containerSpec" in pool and command:
         pool["containerSpec"]["command"] = command
     for kind in ("containerSpec", "pythonPackageSpec"):
