@@ -211,8 +211,8 @@ def _named_like_its_file(draft: Draft, source: str) -> Draft:
 
 
 def _plain(text: str) -> str:
-    """Without the comments that a manual's JSON has."""
-    return _COMMENT.sub("", text)
+    """Without the comments that a manual's JSON has; in YAML such lines are text."""
+    return _COMMENT.sub("", text) if text.lstrip().startswith(("{", "[")) else text
 
 
 _KINDS: Final = {

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Collection, Mapping
+from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
 from cockpit.formats.foreign.draft import Draft
@@ -41,6 +42,9 @@ def read_volumes(volumes: Collection[Any], mounts: Collection[Any], at: str, dra
 def take_folder(name: str, path: str, wanted: str, at: str, draft: Draft, *, read_only: bool = False) -> None:
     """`path`: on the machine; empty: the catalogue's of that name. `wanted`: where the container would have it."""
     field, place = ("datasets", _DATASETS) if read_only else ("volumes", _VOLUMES)
+    taken = {each["name"] for each in draft.values.get(field, [])}
+    if name in taken and path:
+        name = next(f"{name}-{number}" for number in count(2) if f"{name}-{number}" not in taken)
     folder = {"name": name, **({"path": path} if path else {}), **({"read_only": True} if read_only else {})}
     draft.values.setdefault(field, []).append(folder)
     if wanted.rstrip("/") != f"{place}/{name}":

@@ -327,3 +327,33 @@ def test_what_every_form_of_manifest_says_comes_back(form: Form) -> None:
     )
     if form is not Form.TRAINJOB:
         assert lost(fuller, form) == ()
+
+
+@pytest.mark.req("LA-70")
+def test_two_parts_of_one_folder_are_two_volumes_and_a_script_keeps_its_lines() -> None:
+    text = """apiVersion: batch/v1
+kind: Job
+metadata: {name: x}
+spec:
+  template:
+    spec:
+      volumes: [{name: d, hostPath: {path: /srv/d}}]
+      containers:
+      - name: c
+        command:
+        - sh
+        - -c
+        - |
+          // kept
+          run
+        volumeMounts:
+        - {name: d, mountPath: /a, subPath: a}
+        - {name: d, mountPath: /b, subPath: b}
+"""
+    spec, notes = taken(text)
+    assert expand(spec.command, {})[2] == "// kept\nrun\n"
+    assert [(each.name, each.path) for each in spec.volumes] == [("d", "/srv/d/a"), ("d-2", "/srv/d/b")]
+    assert [note.partition(" instead")[0] for note in notes] == [
+        "spec…volumeMounts[d]: is shown as /workspace/volume/d",
+        "spec…volumeMounts[d]: is shown as /workspace/volume/d-2",
+    ]
