@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import shutil
 import subprocess
 import sys
@@ -44,9 +45,11 @@ def python_of_another_version() -> Path:
         )
         if asked.returncode == 0 and asked.stdout.strip() != "/usr":
             return Path(asked.stdout.strip())
-    for installed in sorted(Path("/root/.pyenv/versions").glob("3.*")):
-        if tuple(map(int, installed.name.split(".")[:2])) >= (3, 8):
-            return installed
+    for program in filter(None, found):  # a program that chooses among several installed versions
+        versions = Path(program).parents[1] / "versions"
+        for installed in sorted(versions.glob("3.*")) if os.access(versions, os.R_OK | os.X_OK) else ():
+            if tuple(map(int, installed.name.split(".")[:2])) >= (3, 8):
+                return installed
     return Path(sys.base_prefix)
 
 
