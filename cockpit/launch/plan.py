@@ -22,14 +22,14 @@ from cockpit.launch.batchscript import (
 )
 from cockpit.launch.cards import card_devices, card_environment, no_cards_environment, share_limits, slots, whole_cards
 from cockpit.launch.checks import warnings
-from cockpit.launch.command import STAYS_OPEN, expand
+from cockpit.launch.command import STAYS_OPEN, expand, unset_names
 from cockpit.launch.modes import AGENT_FOLDER, LAUNCHER_ROLE, Peer, Role, has_agent, outfit
 from cockpit.launch.network import host_of, hosts
 from cockpit.launch.pools import pool_environment, pool_hints, pool_roles, replica_spec
 from cockpit.launch.reduction import advice
 from cockpit.launch.sweeps import trial_number
 from cockpit.launch.workspace import ALGORITHM, OUTPUTS, WORKSPACE
-from cockpit.launch.world import DISCOVERY, DISCOVERY_SCRIPT, PULSE_PATH
+from cockpit.launch.world import DISCOVERY, DISCOVERY_SCRIPT, LIBRARY, PULSE_PATH
 from cockpit.launch.world import PATH as WORKERS_FILE
 from cockpit.model.ids import ReplicaId
 from cockpit.model.image import HOST
@@ -37,6 +37,7 @@ from cockpit.model.job import ArrayTask, Submitter
 from cockpit.model.node import Allocation, Node, Placement
 from cockpit.model.resilience import Resume
 from cockpit.model.spec import HomeAccess, JobSpec, Mode
+from cockpit.model.text import visible
 
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -113,6 +114,7 @@ def launch_plan(  # noqa: PLR0913, PLR0917 - each is another part of what is kno
         **(_launcher_environment(spec, peers) if launches else {}),
         **card_environment(node, allocation.slices),
     }
+    env["PYTHONPATH"] = ":".join(filter(None, (env.get("PYTHONPATH", ""), LIBRARY)))
     known = hosts(spec, placement)
     files = dict(mode.files)
     if under_slurm:
@@ -136,7 +138,11 @@ def launch_plan(  # noqa: PLR0913, PLR0917 - each is another part of what is kno
         hosts=known,
         relays={port: known[host] for port, host in mode.relays.items()},
         files={**files, DISCOVERY: DISCOVERY_SCRIPT} if launches else files,
-        hints=(*mode.hints, *((*warnings(given), *pool_hints(given), *advice(given)) if own == 0 else ())),
+        hints=(
+            *mode.hints,
+            *([] if runs_script else _unset_hints(mode.command, env)),
+            *((*warnings(given), *pool_hints(given), *advice(given)) if own == 0 else ()),
+        ),
         script_files=streams,
     )
 
@@ -153,6 +159,13 @@ def _with_tasks(spec: JobSpec, peers: tuple[Peer, ...]) -> tuple[Peer, ...]:
         return peers
     tasks = tasks_on_nodes(spec.env, len(peers))
     return tuple(Peer(peer.host, count, peer.role) for peer, count in zip(peers, tasks, strict=True))
+
+
+def _unset_hints(command: str, env: dict[str, str]) -> list[str]:
+    return [
+        f"{visible(name, 200)} is not set for this replica; the program gets it as written"
+        for name in unset_names(command, env)
+    ]
 
 
 def peers_of(spec: JobSpec, placement: Placement) -> tuple[Peer, ...]:

@@ -241,6 +241,8 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     """One job. Paths are absolute; sizes are MiB, times are seconds."""
 
     name: str
+    labels: dict[str, str] = {}
+    """The submitter's own keys and values, of which nothing depends."""
     kind: JobKind = JobKind.REGULAR
     command: str = ""
     """Empty: a batch, whose tasks have each its own, or a session without a program of its own."""

@@ -59,7 +59,7 @@ def job_of(path: Path, read: ReadJobs, submission: Submission) -> Brought:
         raise SpecErrors([f"{path}: cannot be read: {failed.strerror}"]) from None
     found = brought(str(path), text, lambda name: (path.parent / name).read_text(encoding="utf-8"), submission)
     if found is None:
-        kinds = "one job file, sbatch script, arena or gcloud line, PyTorchJob or CustomJob"
+        kinds = "one job file, sbatch script, arena or gcloud line, Kubernetes manifest or CustomJob"
         raise SpecErrors([f"{path}: is no job; a form takes {kinds}"])
     stays = found.what == NAMES[Form.SBATCH] or path.parent.absolute() == Path.cwd()
     return found if stays else _from_there(found, path.parent, read)

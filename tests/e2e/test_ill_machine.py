@@ -104,10 +104,10 @@ def test_without_bubblewrap_an_ordinary_user_has_containers_all_the_same(
 
 def assert_contained_without_bubblewrap(told: dict[str, Any], uid: int) -> None:
     assert (told["names"], told["state"], told["code"]) == (["job"], "error", 3)
-    devices, own, hidden, *written = told["saw"]
+    devices, own, hidden, *written, imported = told["saw"]
     assert devices == "fd full null ptmx pts random shm stderr stdin stdout tty urandom zero"
-    assert (own.split(), hidden) == (["/run:", "/var/tmp:"], "1")
-    assert written == []
+    assert (own.split(), hidden) == (["/run:", "cockpit-python", "/var/tmp:"], "1")
+    assert (written, imported) == ([], "True /run/cockpit-python/kubeai/elastic.py")
     assert told["entered"] == ["mine", str(uid)]
     assert told["brought_out"] == ["mine\n", "mine\n"]
     assert "without bubblewrap" in told["containers"]

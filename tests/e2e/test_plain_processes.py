@@ -86,6 +86,17 @@ def test_a_failed_job_is_ended_whole_kept_and_entered(confined: CockpitUser) -> 
     assert b"No container: this is a plain process of yours." in inside.stderr
 
 
+@pytest.mark.req("EL-03")
+def test_its_scripts_import_the_elastic_library_beside_their_own_modules(confined: CockpitUser) -> None:
+    folder = confined.write("lib/mine.py", "").parent
+    asks = "import mine, cockpit.elastic, kubeai.elastic as kubeai; print(kubeai.check_alive())"
+    job = confined.submit(f'/usr/bin/python3 -c "{asks}"; echo $PYTHONPATH', env={"PYTHONPATH": str(folder)})
+    assert confined.wait(job) == 0, confined.ok("logs", job, "--stderr")
+    alive_still, path = confined.ok("logs", job).splitlines()
+    assert alive_still == "True"
+    assert path == f"{folder}:{confined.folder / 'state/cockpit-cluster/python'}"
+
+
 def test_what_it_lacks_is_said_wherever_one_looks(confined: CockpitUser) -> None:
     job = confined.submit("exit 0")
     assert confined.wait(job) == 0

@@ -18,6 +18,11 @@ NAMES: Final[Mapping[Form, str]] = {
     Form.ARENA: "an arena command line",
     Form.GCLOUD: "a gcloud command line",
     Form.PYTORCHJOB: "a PyTorchJob",
+    Form.TFJOB: "a TFJob",
+    Form.MPIJOB: "an MPIJob",
+    Form.TRAINJOB: "a TrainJob",
+    Form.JOB: "a Job of Kubernetes",
+    Form.VOLCANOJOB: "a Job of Volcano",
     Form.CUSTOMJOB: "a CustomJob",
 }
 JOB_FILE: Final = "a job file"

@@ -232,7 +232,7 @@ def _early_signal(value: str, draft: Draft) -> None:
 def _signal_name(given: str) -> str:
     """Empty: there is none of that name or number."""
     try:
-        found = signal.Signals(int(given)).name if given.isdigit() else given.upper()
+        found = signal.Signals(int(given)).name if is_whole(given) else given.upper()
     except ValueError:
         return ""
     name = found.removeprefix("SIG")
@@ -381,7 +381,7 @@ def _split_counts(value: str) -> list[tuple[str, int]]:
     found = []
     for each in value.split(","):
         model, _, count = each.rpartition(":")
-        if count and not count.isdigit():
+        if count and not is_whole(count):
             model, count = each, "1"
         found.append((model, int(count or 1)))
     return found

@@ -302,6 +302,12 @@ JOB = Table(
         ),
         Field(name="env", attribute="env", kind=Environment(), about="Environment variables."),
         Field(
+            name="labels",
+            attribute="labels",
+            kind=Labels(),
+            about="Keys and values of your own, shown on its page: {team: nlp}, or team=nlp.",
+        ),
+        Field(
             name="project",
             attribute="project",
             kind=_NAME,

@@ -41,6 +41,7 @@ _EXAMPLES: Final[Mapping[str, str]] = {
     "image": "dir:./root",
     "staging": "true",
     "env": "{OMP_NUM_THREADS: 4}",
+    "labels": "{team: nlp}",
     "project": "vision",
     "access": "ro",
     "account": "lab",

@@ -14,7 +14,10 @@ from cockpit.present.safe import safe
 if TYPE_CHECKING:
     from cockpit.model.spec import JobSpec
 
-FORMS = ("yaml", "json", "sbatch", "arena", "gcloud", "pytorchjob", "customjob")
+FORMS = (
+    *("yaml", "json", "sbatch", "arena", "gcloud", "pytorchjob", "tfjob", "mpijob", "trainjob", "job", "volcanojob"),
+    "customjob",
+)
 
 
 def arguments(parser: ArgumentParser) -> None:

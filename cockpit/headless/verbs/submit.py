@@ -34,7 +34,11 @@ if TYPE_CHECKING:
 STDIN = "-"
 FIELD_OF_REQUEST = re.compile(r"(?:jobs\[(?P<job>\d+)\]\.)?(?P<field>[a-z_]+(?:\[[\d*]+\])?(?:\.[a-z_]+)*)(?:: |$)")
 """The path that leads an error; it names the job where the request holds several."""
-_FOREIGN = re.compile(r"\A#!|\barena\s+submit\b|\bgcloud\b|\bPyTorchJob\b|worker_?[pP]ool_?[sS]pecs", re.MULTILINE)
+_FOREIGN = re.compile(
+    r"\A#!|^#SBATCH|\barena\b|\bgcloud\b|\bapiVersion\b|\b(?:PyTorch|TF|MPI|Train)Job\b|worker_?[pP]ool_?[sS]pecs",
+    re.MULTILINE,
+)
+"""What a text has at least that another system wrote."""
 """A cheap look; `formats.foreign.exchange` looks closely."""
 
 

@@ -198,7 +198,8 @@ def _label_checks(at: str, labels: tuple[str, ...], most: int) -> _Checks:
 
 
 def _label_pair_checks(spec: JobSpec) -> _Checks:
-    """Of the nodes that it may be on."""
+    """Of its own labels, and of those of the nodes that it may be on."""
+    yield from _selector_checks("labels", spec.labels)
     yield from _selector_checks("node_selector", spec.node_selector)
     yield "tolerations", count_error(len(spec.tolerations), MOST_LABELS)
     for index, each in enumerate(spec.tolerations[:MOST_LABELS]):

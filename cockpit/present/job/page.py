@@ -127,6 +127,7 @@ def facts(detail: JobDetail, context: Context) -> Iterator[str]:
     for field, each in spec.references():
         yield _fact(field.partition("[")[0].removesuffix("s"), _mounted(each))
     yield _fact("project", safe(row.project) + _OPEN_TO_MEMBERS[spec.access])
+    yield from (_fact("label", f"{safe(key)}={safe(value)}") for key, value in spec.labels.items())
 
 
 def _output_facts(job: Job) -> Iterator[str]:

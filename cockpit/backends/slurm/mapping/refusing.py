@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from cockpit.backends.slurm.mapping.containers import Runtime, image_refusals
 from cockpit.backends.slurm.mapping.groups import groups
 from cockpit.backends.slurm.mapping.paths import is_in_workspace
+from cockpit.launch.command import ENTRYPOINT, words_of
 from cockpit.model.rules.pools import pool_conflicts, sweep_conflicts
 from cockpit.model.spec import JobKind, JobSpec
 
@@ -27,12 +28,21 @@ def refusals(spec: JobSpec, runtime: Runtime | None = None) -> Iterator[str]:
         yield "pool: choose a partition instead"
     yield from _life_refusals(spec)
     yield from _container_refusals(spec)
+    yield from _manifest_refusals(spec)
     if spec.node_selector or spec.tolerations:
         yield "node_selector: Slurm's nodes have no labels and taints; choose a partition, or name nodes"
     if spec.divide_over_clusters:
         yield "divide_over_clusters: this is one cluster"
     if spec.suspension.scheduling:
         yield "suspension: Slurm has no queues of a quota tree"
+
+
+def _manifest_refusals(spec: JobSpec) -> Iterator[str]:
+    """What only Kubernetes' manifests ask for."""
+    if words_of(spec.command)[:1] == [ENTRYPOINT]:
+        yield f"command: `{ENTRYPOINT}` is the image's own, which Slurm's containers do not run; write the program"
+    if spec.labels and spec.terminal:
+        yield "labels: the comment that would hold them marks jobs with terminal: true; leave one of them out"
 
 
 def _life_refusals(spec: JobSpec) -> Iterator[str]:

@@ -112,7 +112,8 @@ def _wishes(spec: JobSpec) -> Iterator[tuple[str, str]]:
     yield "nice", str(spec.nice) if spec.nice else ""
     yield "begin", moment_text(spec.begin_at)
     yield "deadline", moment_text(spec.deadline_at)
-    yield "comment", f"{WRAPPED}terminal" if spec.terminal else ""
+    labels = ",".join(f"{key}={value}" for key, value in spec.labels.items())
+    yield "comment", f"{WRAPPED}terminal" if spec.terminal else labels
 
 
 def qos(spec: JobSpec) -> str:

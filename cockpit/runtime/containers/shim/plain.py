@@ -29,6 +29,8 @@ LACKS = (
 _WORKSPACE = "/workspace"
 _ELSEWHERE = {"COCKPIT_WORKERS_FILE": "world", "COCKPIT_PULSE_FILE": "pulse"}
 """Of an elastic job: where it is told of its workers, and where it answers; the folder of the attempt that this is."""
+_LIBRARY = "/run/cockpit-python"
+"""The packages that every job can import; the state folder has them under `python`."""
 _NAMED = re.compile(rf"(?<![\w./-]){_WORKSPACE}(?![\w.-])")
 """Where a text names it: as a word, behind `=`, `:` or a quote, but not inside another path."""
 
@@ -66,6 +68,10 @@ def outfit(attempt: Attempt, plan: PlanDict) -> PlanDict:
         env["HOME"] = tmp
     for name in _ELSEWHERE.keys() & env.keys():
         env[name] = attempt.file(_ELSEWHERE[name], os.path.basename(env[name]))
+    if "PYTHONPATH" in env:
+        library = os.path.join(attempt.state, "python")
+        folders = env["PYTHONPATH"].split(":")
+        env["PYTHONPATH"] = ":".join(library if folder == _LIBRARY else folder for folder in folders)
     argv = [placed(word) for word in plan["argv"]]
     hooks = {name: placed(script) for name, script in plan.get("hooks", {}).items()}
     return {**plan, "argv": argv, "hooks": hooks, "env": env, "workdir": os.path.realpath(placed(plan["workdir"]))}

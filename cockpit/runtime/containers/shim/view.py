@@ -66,7 +66,7 @@ def beside_image(attempt: Attempt, plan: PlanDict) -> tuple[list[tuple[str, str,
     for place, _, writable in sources.binds:
         if not writable:
             linux.restrict(place, linux.ATTR_RDONLY)  # with what is mounted inside
-    return [*_world(attempt), *_agent(plan), *_given(attempt, plan), *sources.binds], sources.masked
+    return [*_world(attempt), *_library(attempt), *_agent(plan), *_given(attempt, plan), *sources.binds], sources.masked
 
 
 def _make_stage(attempt: Attempt, plan: PlanDict) -> str:
@@ -117,7 +117,7 @@ def _view(
     _make_parents(os.path.join(stage, "own"), [each for each in targets if _stands_in(first, each)])
     return bubblewrap.View(
         root=attempt.file("root"),
-        binds=[*first, *_world(attempt), *_agent(plan), *given, *sources.binds],
+        binds=[*first, *_world(attempt), *_library(attempt), *_agent(plan), *given, *sources.binds],
         shared_memory_bytes=(plan["memory_mib"] or plan["scratch_mib"]) * _MIB,
     )
 
@@ -157,6 +157,12 @@ def _world(attempt: Attempt) -> list[tuple[str, str, bool]]:
     return [
         (attempt.file(name), place, writable) for name, place, writable in shown if os.path.isdir(attempt.file(name))
     ]
+
+
+def _library(attempt: Attempt) -> list[tuple[str, str, bool]]:
+    """The packages that every job can import, see `library`."""
+    folder = os.path.join(attempt.state, "python")
+    return [(folder, "/run/cockpit-python", False)] if os.path.isdir(folder) else []
 
 
 def _agent(plan: PlanDict) -> list[tuple[str, str, bool]]:
