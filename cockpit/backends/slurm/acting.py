@@ -21,6 +21,7 @@ from cockpit.backends.slurm.mapping.ids import job_id, slurm_id
 from cockpit.backends.slurm.mapping.jobs import found
 from cockpit.backends.slurm.mapping.records import settings
 from cockpit.backends.slurm.reading import Reading
+from cockpit.backends.slurm.wire.answers import JOBS_REPORTED_BY, PROGRAMS
 from cockpit.backends.slurm.wire.calls import Failed, Unanswered, checked
 from cockpit.errors import CockpitError, MayBeAccepted, NotRun, RequestRefused
 from cockpit.model.directives import MoveToTop, SubmitScript
@@ -148,8 +149,14 @@ class Acts:
                     await self._run(Command(("scancel", *submitted)))
                 raise
             finally:
-                self._reading.forget()
+                self._outdate(command.argv[0])
         return done
+
+    def _outdate(self, program: str) -> None:
+        """An act on accounts may change what everybody may do, and who is an administrator."""
+        if program == "sacctmgr":
+            self._admin = None
+        self._reading.forget(PROGRAMS if program == "sacctmgr" else JOBS_REPORTED_BY)
 
     async def runtime(self, specs: Sequence[JobSpec]) -> Runtime | None:
         """What makes containers on this cluster; looked for once, when a job asks for an image."""
@@ -214,7 +221,7 @@ class Acts:
         """With the tasks by their indices, where those are meant that an array has left."""
         if job is None or task_of(job)[1] != REST:
             return command
-        listed = next((each for each in await self._reading.jobs() if each.id == job), None)
+        listed = next((each for each in await self._reading.jobs_now(JobId(job)) if each.id == job), None)
         if listed is None:
             raise refused(RefusalKind.NOT_FOUND, f"No task of array {task_of(job)[0]} waits any more.")
         told = {slurm_id(job): listed.words, f"JobId={slurm_id(job)}": f"JobId={listed.words}"}
@@ -222,7 +229,7 @@ class Acts:
 
     async def _job(self, number: int, task: int | None) -> Job:
         wanted = JobId(number) if task is None else job_id(number, task)
-        known = found(await self._reading.jobs(), wanted)
+        known = found(await self._reading.jobs_now(wanted), wanted)
         if known is not None:
             return known.job
         raise refused(RefusalKind.NOT_FOUND, f"There is no job {slurm_id(wanted)}, or none that is not over.")

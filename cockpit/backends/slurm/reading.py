@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import UTC
 from typing import Any, NamedTuple, TypeVar
 
@@ -19,6 +19,7 @@ from cockpit.backends.slurm.mapping import (
     running,
 )
 from cockpit.backends.slurm.mapping.cluster import Everything, shards_per_card
+from cockpit.backends.slurm.mapping.ids import slurm_id
 from cockpit.backends.slurm.mapping.jobs import Listed
 from cockpit.backends.slurm.mapping.records import settings
 from cockpit.backends.slurm.mapping.untold import NOTHING_KNOWN, Known
@@ -27,7 +28,7 @@ from cockpit.backends.slurm.wire.calls import Failed, Printed
 from cockpit.errors import CockpitError
 from cockpit.model.accounts import Accounts
 from cockpit.model.cluster import Cluster, PriorityFlag, Reservation
-from cockpit.model.ids import Millis
+from cockpit.model.ids import JobId, Millis, task_of
 from cockpit.model.jobdetail import StepRow
 from cockpit.model.priority import Breakdown
 
@@ -88,6 +89,19 @@ class Reading:
         shards = shards_per_card(await self.nodes(self.manners.settings))
         printed = await self._list()
         return self._once("jobs", (printed, shards), lambda: tuple(self._listed(printed, shards)))
+
+    async def jobs_now(self, job: JobId) -> tuple[Listed, ...]:
+        """The records of the job of this id, or of its whole array or heterogeneous job, asked for anew: acts decide by
+        them. Nothing where the controller does not know it."""
+        shards = shards_per_card(await self.nodes(self.manners.settings))
+        try:
+            printed = await self._list(slurm_id(task_of(job)[0]))
+        except Failed as failed:
+            if listing.UNKNOWN_JOB in failed.printed.stderr:
+                return ()
+            raise
+        records = listing.read(printed.stdout, printed.separator, self._fields)
+        return tuple(Listed(fields, UTC, shards) for fields in records)
 
     @property
     def listed_at(self) -> Millis | None:
@@ -172,9 +186,9 @@ class Reading:
         argv = ("sacctmgr", "-n", "-P", "--readonly", "list", "user", f"name={user}", "format=adminlevel")
         return (await self._optional("sacctmgr", argv, self.manners.settings)).stdout.strip()
 
-    def forget(self) -> None:
-        """Something was done: what was read is of before."""
-        self._answers.forget()
+    def forget(self, programs: Collection[str]) -> None:
+        """Something was changed that these programs report: what was read of them is of before."""
+        self._answers.forget(programs)
 
     async def output_files(self, job: str) -> dict[str, str]:
         """Where the job of Slurm's id writes: by stream, and its `folder`. Empty where Slurm has forgotten it."""
@@ -217,7 +231,7 @@ class Reading:
         live = ("squeue", "--noheader", "--states=all", f"--jobs={job}", "--format=%k")
         past = ("sacct", "--noheader", "--parsable2", "--allocations", f"--jobs={job}", "--format=Comment")
         try:
-            return (await self._answers.ask(live, 0.0)).stdout.strip()
+            return (await self._answers.ask_now(live)).stdout.strip()
         except Failed:
             return (await self._optional("sacct", past, 0.0)).stdout.strip()
 
@@ -241,10 +255,12 @@ class Reading:
         flags = self._once("flags", (found.rules, printed), lambda: flags_told(found, printed))
         return found._replace(rules=self._once("flagged", (found.rules, flags), lambda: flagged(found.rules, flags)))
 
-    async def _list(self) -> Printed:
-        """Without the fields that this version of squeue does not know."""
+    async def _list(self, job: str = "") -> Printed:
+        """Without the fields that this version of squeue does not know. `job`: only that one, asked for anew."""
         while True:
             try:
+                if job:
+                    return await self._answers.ask_now(listing.command(self._fields, job))
                 return await self._answers.ask(listing.command(self._fields), self.manners.jobs)
             except Failed as failed:
                 unknown = listing.unknown_field(failed.printed.stderr)
