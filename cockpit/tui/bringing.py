@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from cockpit.formats.foreign.bringing import Brought
-    from cockpit.present.form.fields import ReadJobs
+    from cockpit.formats.job.file import ReadJobs
 
 MOST_FILES: Final = 500
 """Of a folder so many are looked into."""

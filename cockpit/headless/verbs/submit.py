@@ -11,7 +11,7 @@ import msgspec
 
 from cockpit.errors import RequestRefused, SpecErrors
 from cockpit.headless.absent import absent
-from cockpit.headless.arguments import Verb, conditions
+from cockpit.headless.arguments import UsageError, Verb, conditions
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.services import Call
 from cockpit.launch.checks import warnings
@@ -30,7 +30,14 @@ _FOREIGN = re.compile(r"^#SBATCH|\barena\s+submit\b|\bgcloud\b|\bPyTorchJob\b|wo
 
 def arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "files", nargs="+", metavar="FILE", help="YAML, JSON, or JSON Lines with one job a line; - is stdin"
+        "files",
+        nargs="*",
+        metavar="FILE",
+        help="YAML, JSON, or JSON Lines with one job a line, or a batch script, whose arguments stand after --; - is "
+        "stdin",
+    )
+    parser.add_argument(
+        "--wrap", metavar="COMMAND", help="on a Slurm cluster: submit one shell command, as sbatch does"
     )
     parser.add_argument("--hold", action="store_true", help="submit held: queued, but not to start until released")
     parser.add_argument(
@@ -43,8 +50,9 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 async def run(call: Call) -> int:
-    scripts: list[tuple[str, str]] = []
+    scripts: list[SubmitScript] = []
     specs, places = read_files(call, scripts)
+    scripts = _complete(call, scripts, specs)
     if call.args.hold:
         specs = [msgspec.structs.replace(spec, hold=True) for spec in specs]
     if more := call.args.dependency:
@@ -59,10 +67,24 @@ async def run(call: Call) -> int:
         raise RequestRefused(placed(no.refusal, places)) from no
     for spec, job in zip(specs, ids, strict=True):
         call.streams.line(f"submitted {safe(spec.name)} as {job}")
-    for source, text in scripts:
-        submitted = await call.backend.direct(SubmitScript(text, _script_options(call)))
-        call.streams.line(f"submitted {safe(source)} as {submitted}")
+    for script in scripts:
+        submitted = await call.backend.direct(script)
+        call.streams.line(f"submitted {safe(script.wrap or script.file or source_of(STDIN))} as {submitted}")
     return ExitCode.OK
+
+
+def _complete(call: Call, scripts: Sequence[SubmitScript], specs: Sequence[JobSpec]) -> list[SubmitScript]:
+    """The scripts and the command of --wrap with what the command line adds to them. Raises `UsageError`."""
+    words, wrap = call.args.command_words, call.args.wrap
+    if wrap is not None and not call.backend.takes_scripts:
+        raise UsageError("--wrap hands a command to sbatch, and this is no Slurm cluster; write a job file")
+    if wrap is None and not scripts and not specs:
+        raise UsageError("there is nothing to submit: give a FILE, or --wrap COMMAND")
+    if words and (len(scripts) != 1 or specs or wrap is not None):
+        raise UsageError("what stands after -- are the arguments of one batch script, on a Slurm cluster")
+    options = _script_options(call)
+    wrapped = [SubmitScript("", options, wrap=wrap)] if wrap is not None else []
+    return [*(msgspec.structs.replace(each, options=options, arguments=words) for each in scripts), *wrapped]
 
 
 def _script_options(call: Call) -> tuple[str, ...]:
@@ -72,9 +94,9 @@ def _script_options(call: Call) -> tuple[str, ...]:
     return (*hold, *((f"--dependency={conditions}",) if conditions else ()))
 
 
-def read_files(call: Call, scripts: list[tuple[str, str]] | None = None) -> tuple[list[JobSpec], list[str]]:
+def read_files(call: Call, scripts: list[SubmitScript] | None = None) -> tuple[list[JobSpec], list[str]]:
     """Every job of every file, and for each the place to name it by. Batch scripts that the cluster takes as they are
-    go into `scripts` instead, with their source. Raises `SpecErrors` with all files' errors."""
+    go into `scripts` instead. Raises `SpecErrors` with all files' errors."""
     specs: list[JobSpec] = []
     places: list[str] = []
     errors: list[str] = []
@@ -82,7 +104,7 @@ def read_files(call: Call, scripts: list[tuple[str, str]] | None = None) -> tupl
         try:
             source, text, folder = read_text(file, call)
             if scripts is not None and _is_taken_as_it_is(text, call):
-                scripts.append((source, text))
+                scripts.append(SubmitScript(text, file="" if file == STDIN else file))
                 continue
             found = call.services.read_jobs(*_as_job_file(source, text, folder, call))
         except SpecErrors as wrong:
@@ -96,11 +118,7 @@ def read_files(call: Call, scripts: list[tuple[str, str]] | None = None) -> tupl
 
 
 def _is_taken_as_it_is(text: str, call: Call) -> bool:
-    if "#SBATCH" not in text:
-        return False
-    from cockpit.formats.foreign.sbatch import is_sbatch
-
-    return is_sbatch(text) and call.backend.takes_scripts
+    return text.startswith("#!") and call.backend.takes_scripts
 
 
 def _as_job_file(source: str, text: str, folder: str, call: Call) -> tuple[str, str, str]:
@@ -154,6 +172,8 @@ SUBMIT = Verb(
     (
         "cockpit submit job.yaml",
         "cockpit submit --hold sweep.jsonl",
+        "cockpit submit train.sbatch -- --epochs 3",
+        "cockpit submit --wrap 'make test'",
         "cockpit submit --dependency afterok:4711_3 next.yaml",
         "generate-jobs | cockpit submit -",
         "cockpit submit --request-id nightly-2026-11-24 nightly.yaml",

@@ -66,12 +66,7 @@ def ask_update(app: Face) -> None:
 
 async def update(app: Face, text: str) -> None:
     """`Features=nvlink Nice=50` for the chosen jobs. Raises `SpecErrors`."""
-    import shlex
-
-    try:
-        pairs = [word.partition("=") for word in shlex.split(text)]
-    except ValueError as wrong:
-        raise SpecErrors([f"{safe(text)}: {wrong}"]) from None
+    pairs = [word.partition("=") for word in _words(text)]
     if not all(name and equals for name, equals, _ in pairs):
         raise SpecErrors(["Write FIELD=VALUE, by Slurm's names for them: :update Features=nvlink Nice=50"])
     rows = app.chosen_rows()
@@ -80,14 +75,18 @@ async def update(app: Face, text: str) -> None:
     app.notify(f"changed {', '.join(safe(name) for name, *_ in pairs)} of {named(rows)}")
 
 
-async def submit_file(app: Face, name: str) -> None:
-    """A batch script as it is where the cluster takes one, else the jobs of the file. Raises `SpecErrors`."""
+async def submit_file(app: Face, typed: str) -> None:
+    """A batch script as it is where the cluster takes one, with the words behind `--` as its arguments, else the jobs
+    of the file. Raises `SpecErrors`."""
     from cockpit.formats.foreign.exchange import taken_over
-    from cockpit.formats.foreign.sbatch import is_sbatch
 
-    text, folder = _read(name)
-    if is_sbatch(text) and app.backend.takes_scripts:
-        done = [await app.backend.direct(SubmitScript(text))]
+    name, dashes, behind = typed.partition(" -- ")
+    name, text, folder = _read(name.strip())
+    if text.startswith("#!") and app.backend.takes_scripts:
+        script = SubmitScript(text, file=name, arguments=_words(behind))
+        done = [await app.backend.direct(script)]
+    elif dashes:
+        raise SpecErrors([f"{safe(name)}: only a batch script has arguments, on a Slurm cluster"])
     else:
         found = taken_over(name, text)
         specs = app.read_jobs(name, found.text if found is not None else text, folder)
@@ -98,11 +97,21 @@ async def submit_file(app: Face, name: str) -> None:
     app.notify(f"submitted {', '.join(map(job_words, submitted))}")
 
 
-def _read(name: str) -> tuple[str, str]:
-    """The file's text, and the folder where its paths begin. Raises `SpecErrors`."""
+def _words(text: str) -> tuple[str, ...]:
+    """As a shell splits them. Raises `SpecErrors`."""
+    import shlex
+
+    try:
+        return tuple(shlex.split(text))
+    except ValueError as wrong:
+        raise SpecErrors([f"{safe(text)}: {wrong}"]) from None
+
+
+def _read(name: str) -> tuple[str, str, str]:
+    """The file's path, its text, and the folder where its paths begin. Raises `SpecErrors`."""
     file = Path(name).expanduser()
     try:
-        return file.read_text(encoding="utf-8"), str(file.absolute().parent)
+        return str(file), file.read_text(encoding="utf-8"), str(file.absolute().parent)
     except (OSError, UnicodeDecodeError) as failed:
         why = getattr(failed, "strerror", None) or failed
         raise SpecErrors([f"{safe(name)}: cannot be read: {why}"]) from None

@@ -17,7 +17,7 @@ from cockpit.model.spec import DAY_SECONDS, WHOLE_CARD, Array, HomeAccess, JobSp
 
 NO_LIMIT_SECONDS = 365 * DAY_SECONDS
 """Stands for a job without a time limit."""
-NO_COMMAND = "(a script of standard input)"
+NO_COMMAND = "(script from standard input)"
 
 _ASKED = ("tres-per-node", "tres-per-job", "tres-per-task")
 _TYPED = re.compile(r"gpu:([^:=,]+)[:=]\d")
