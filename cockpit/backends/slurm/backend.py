@@ -120,16 +120,17 @@ class SlurmBackend(Verbs):
         steps = (await self._reading.accounted(slurm_id(found.id)))[1] if ran else ()
         if ran and found.state not in ENDED:
             steps = running.beside(steps, await self._reading.running_steps(known.number))
+        path = await logs.output_path(self._reading, known)
         ranked = await self._reading.priorities() if told is not None else {}
         return jobdetail.JobDetail(
-            row=row,
-            job=found,
+            row=replace(row, output=path),
+            job=replace(found, spec=replace(found.spec, output=path)),
             explanation=told,
             events=self._history.of(found),
             waited=self._history.waited(found, self._clock.now()),
             recorded=True,
             log_tail=await logs.tail(self._commands, self._reading, known) if found.state in ENDED else "",
-            steps=steps,
+            steps=await logs.with_outputs(self._reading, known, steps),
             priority=printed_of(found.id, ranked),
         )
 

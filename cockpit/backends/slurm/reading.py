@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC
 from typing import Any, NamedTuple, TypeVar
 
@@ -28,7 +29,7 @@ from cockpit.backends.slurm.wire.calls import Failed, Printed
 from cockpit.errors import CockpitError
 from cockpit.model.accounts import Accounts
 from cockpit.model.cluster import Cluster, PriorityFlag, Reservation
-from cockpit.model.ids import JobId, Millis, task_of
+from cockpit.model.ids import JobId, Millis, NodeName, task_of
 from cockpit.model.jobdetail import StepRow
 from cockpit.model.priority import Breakdown
 
@@ -200,6 +201,15 @@ class Reading:
         if record is None:
             return {}
         return {"stdout": record["STDOUT"], "stderr": record["STDERR"], "folder": record["WorkDir"]}
+
+    async def host_of(self, node: NodeName) -> str:
+        """What the node's machine calls itself. `localhost` is the one that runs Slurm's commands, too."""
+        seen = next((each for each in await self.nodes(self.manners.settings) if each.node.name == node), None)
+        host = (seen.host if seen is not None else "") or node
+        if host == "localhost":
+            with suppress(CockpitError):
+                host = (await self._answers.ask(("uname", "-n"), self.manners.settings)).stdout.strip() or host
+        return host
 
     async def has_accounting(self) -> bool:
         """Whether there is a database that remembers ended jobs."""

@@ -110,7 +110,8 @@ def facts(detail: JobDetail, context: Context) -> Iterator[str]:
         yield _fact(label, text)
     if detail.address:
         yield _fact("address", safe(detail.address))
-    yield _fact("output", safe(spec.output))
+    if spec.output:
+        yield _fact("output", safe(spec.output))
     if spec.image != HOST:
         yield _fact("image", safe(spec.image) + (f" = {safe(spec.image_found)}" if spec.image_found else ""))
     for field, each in spec.references():
