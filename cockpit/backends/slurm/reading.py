@@ -36,6 +36,14 @@ from cockpit.model.priority import Breakdown
 T = TypeVar("T")
 
 
+NO_ACCOUNTING = (
+    "This cluster has no accounting database (AccountingStorageType = {kind}): its accounts, QOS, limits and fair shares, "
+    "and jobs that its controller has forgotten (MinJobAge after they ended), are unknown. Its administrator sets up "
+    "slurmdbd."
+)
+_ACCOUNTING = "accounting"
+
+
 class Manners(NamedTuple):
     """How old an answer may be before it is asked for again, in seconds; and how long one is waited for."""
 
@@ -123,13 +131,13 @@ class Reading:
         return self._once("licences", printed, lambda: tuple(licences.licences(printed.stdout)))
 
     async def shares(self) -> tuple[accounts.Shared, ...]:
-        printed = await self._optional("sshare", accounts.SHARES, self.manners.shares)
+        printed = await self._of_accounting("sshare", accounts.SHARES, self.manners.shares)
         return self._once("shares", printed, lambda: tuple(accounts.shared(printed.stdout)))
 
     async def accounts(self) -> Accounts:
-        shares = await self._optional("sshare", accounts.SHARES, self.manners.shares)
-        qos = await self._optional("sacctmgr", accounts.QOS, self.manners.settings)
-        assoc = await self._optional("sacctmgr", accounts.ASSOCIATIONS, self.manners.settings)
+        shares = await self._of_accounting("sshare", accounts.SHARES, self.manners.shares)
+        qos = await self._of_accounting("sacctmgr list qos", accounts.QOS, self.manners.settings)
+        assoc = await self._of_accounting("sacctmgr list assoc", accounts.ASSOCIATIONS, self.manners.settings)
         name = rules.cluster_name(await self.config())
 
         def made() -> Accounts:
@@ -153,9 +161,11 @@ class Reading:
         return self._once("priorities", (printed, weights), made)
 
     async def ended(self, since: str, until: str = "now", *, user: str = "") -> Sequence[accounting.Past]:
-        """Out of accounting, in its order."""
+        """Out of accounting, in its order; nothing where it cannot be read, which `trouble` says."""
         argv = accounting.command(since, until, user=user)
-        printed = await self._optional("sacct", argv, self.manners.accounting)
+        printed = await self._of_accounting("sacct", argv, self.manners.accounting)
+        if printed.code:
+            return ()
         shards = shards_per_card(await self.nodes(self.manners.settings))
         of = (printed, shards)
         return self._once(f"ended for {user}", of, lambda: self._ended(printed, accounting.FIELDS, shards))
@@ -185,7 +195,7 @@ class Reading:
     async def admin_level(self, user: str) -> str:
         """`None`, `Operator` or `Administrator`; empty where nobody can say."""
         argv = ("sacctmgr", "-n", "-P", "--readonly", "list", "user", f"name={user}", "format=adminlevel")
-        return (await self._optional("sacctmgr", argv, self.manners.settings)).stdout.strip()
+        return (await self._of_accounting("sacctmgr list user", argv, self.manners.settings)).stdout.strip()
 
     def forget(self, programs: Collection[str]) -> None:
         """Something was changed that these programs report: what was read of them is of before."""
@@ -211,9 +221,11 @@ class Reading:
                 host = (await self._answers.ask(("uname", "-n"), self.manners.settings)).stdout.strip() or host
         return host
 
-    async def has_accounting(self) -> bool:
-        """Whether there is a database that remembers ended jobs."""
-        return "slurmdbd" in settings(await self.config()).get("AccountingStorageType", "")
+    async def lacks_accounting(self) -> str:
+        """What cannot be known on a cluster without an accounting database; empty where there is one, or where nothing
+        says that there is none (slurmrestd)."""
+        kind = settings(await self.config()).get("AccountingStorageType")
+        return "" if kind is None or "slurmdbd" in kind else NO_ACCOUNTING.format(kind=kind)
 
     async def version(self) -> tuple[int, ...]:
         """The controller's: `(22, 5, 8)`."""
@@ -286,6 +298,17 @@ class Reading:
                 listed = Listed(fields, UTC, shards)
             self._records[fields["JobID"]] = listed
             yield listed
+
+    async def _of_accounting(self, what: str, argv: tuple[str, ...], fresh_seconds: float) -> Printed:
+        """Nothing, and no call, where there is no database to be asked."""
+        if lacking := await self.lacks_accounting():
+            self.trouble[_ACCOUNTING] = lacking
+            return Printed("", "", 1)
+        return await self._optional(what, argv, fresh_seconds)
+
+    def missing(self, *commands: str) -> str:
+        """Why what these commands report is unknown; empty where they answered."""
+        return " ".join(said for what, said in self.trouble.items() if what in (*commands, _ACCOUNTING))
 
     async def _optional(self, what: str, argv: tuple[str, ...], fresh_seconds: float) -> Printed:
         """Nothing where the cluster does without it, or its database is away: everything else goes on."""

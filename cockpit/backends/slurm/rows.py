@@ -68,7 +68,7 @@ def row(each: Listed, why: Reason | None, expected: Millis | None, may: Access) 
     placed = started is not None and bool(each.nodes)
     ended = each.at("EndTime") if each.kind in ENDED else None
     how = states.exit_of(each.state, fields.get("exit_code", "")) if each.kind in ENDED else None
-    partitions, account = values.names(fields["Partition"]), fields["Account"]
+    partitions, account = values.names(fields["Partition"]), values.text(fields["Account"])
     return JobRow(
         id=each.id,
         version=0,
@@ -97,7 +97,7 @@ def row(each: Listed, why: Reason | None, expected: Millis | None, may: Access) 
         oom=how is not None and how.oom,
         lost=how.lost if how is not None else "",
         partitions=partitions[:1] if placed else partitions,
-        account=values.text(account),
+        account=account,
         qos=values.text(fields["QOS"]),
         priority=each.priority if waits else None,
         array=each.array,

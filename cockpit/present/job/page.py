@@ -37,6 +37,8 @@ from cockpit.present.workers import LEFT_OVER, replica_count, replica_name, work
 
 LABEL_ROOM: Final = 14
 LAST_EVENTS: Final = 20
+TERMINAL: Final = "the terminal that it was started from"
+"""Where a job writes that has no file."""
 
 KINDS: Final = {
     JobKind.BATCH: "a task of a batch, with a command, an algorithm and an output folder of its own",
@@ -110,8 +112,7 @@ def facts(detail: JobDetail, context: Context) -> Iterator[str]:
         yield _fact(label, text)
     if detail.address:
         yield _fact("address", safe(detail.address))
-    if spec.output:
-        yield _fact("output", safe(spec.output))
+    yield _fact("output", safe(spec.output) or TERMINAL)
     if spec.image != HOST:
         yield _fact("image", safe(spec.image) + (f" = {safe(spec.image_found)}" if spec.image_found else ""))
     for field, each in spec.references():

@@ -175,7 +175,7 @@ def _job(listed: Listed) -> Job:
         id=listed.id,
         spec=spec,
         submitter=jobparts.submitter(fields),
-        project=fields["Account"],
+        project=values.text(fields["Account"]),
         submitted_at=submitted,
         state=kind,
         state_since=ended or started or submitted,

@@ -17,12 +17,11 @@ NO_TASK = "4294967294"
 """What stands for the task of a job that is none (NO_VAL)."""
 MOST_DIGITS = 10
 """Slurm fills up no number to more."""
-SRUN_FLAGS = frozenset(
-    """
+_OF_SRUN = """
     E K X Z disable-status exact external-launcher interactive kill-on-bad-exit l label multi-prog no-allocate overlap
     preserve-env propagate pty quit-on-interrupt u unbuffered whole
-    """.split()
-)
+"""
+SRUN_FLAGS = frozenset(_OF_SRUN.split())
 """Of srun alone: options without a value."""
 _NUMBERS = frozenset("AaJjnstb")
 """Patterns that may stand for a number, and then are filled up with zeros."""
