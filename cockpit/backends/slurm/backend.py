@@ -310,7 +310,8 @@ class SlurmBackend(Verbs):
         return self._rows.of(await self._reading.jobs(), reservations, self._clock.now())
 
     async def _past_rows(self) -> dict[JobId, JobRow]:
-        """The asker's own jobs that ended of late, everybody's for an administrator. Those that are as they were are the same objects."""
+        """The asker's own jobs that ended of late, everybody's for an administrator. Those that are as they were
+        are the same objects."""
         told, before = await self._reading.ended(RECENTLY, user="" if self._rows.admin else self.asker), self._past[1]
         if told is not self._past[0]:
             rows = {each.job.id: past_row(each) for each in told}
