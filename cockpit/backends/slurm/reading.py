@@ -38,8 +38,8 @@ T = TypeVar("T")
 
 NO_ACCOUNTING = (
     "This cluster has no accounting database (AccountingStorageType = {kind}): its accounts, QOS, limits and fair "
-    "shares, and jobs that its controller has forgotten (MinJobAge after they ended), are unknown. Its administrator sets up "
-    "slurmdbd."
+    "shares, and jobs that its controller has forgotten (MinJobAge after they ended), are unknown. Its administrator "
+    "sets up slurmdbd."
 )
 _ACCOUNTING = "accounting"
 """What stands for the database among the troubles."""
