@@ -137,6 +137,11 @@ def _starts(row: JobRow, explanation: Explanation | None, around: Around) -> Lin
     context, outlook = around.context, _foretold(row, around)
     at = explanation.reserved_at if explanation is not None else None
     likely: Line = ()
+    if outlook is not None and outlook.told_by:  # the figure of the list and of explain, and no bound
+        if outlook.told_at is None:
+            return ()
+        told_clock = clock(outlook.told_at, context.now, context.zone)
+        return line(Span("starts about ", MUTED), Span(told_clock, STRONG), Span(f" by {safe(outlook.told_by)}", MUTED))
     if outlook is not None and outlook.forecast.likely_at is not None:
         at = outlook.forecast.latest_at or at
         likely_clock = clock(outlook.forecast.likely_at, context.now, context.zone)

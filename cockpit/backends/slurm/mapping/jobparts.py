@@ -58,6 +58,13 @@ def node_count(fields: Fields) -> int:
     return max(1, values.number(fields["NumNodes"]) or 1)
 
 
+def spreads_freely(fields: Fields) -> bool:
+    """Whether a waiting job runs on any number of nodes that hold its tasks (`-n 24` without -N): then the count that
+    squeue prints is the one of Slurm's last plan, and what it asks for says the least."""
+    least = values.tres(fields.get("tres-alloc", "")).get("node", 0)
+    return 0 < least < node_count(fields)
+
+
 def limit_seconds(fields: Fields) -> int:
     return values.seconds(fields["TimeLimit"]) or NO_LIMIT_SECONDS
 
