@@ -1,5 +1,5 @@
-"""What a user types for a job: `123`, `123_4` (task), `123+1` (component of a heterogeneous job), `34_[0-1]` (tasks, as a list shows them), `123/2` (replica),
-`123#2` (attempt), `lab:123` (cluster), or its name.
+"""What a user types for a job: `123`, `123_4` (task), `34_[0-1]` (tasks, as a list shows them), `123+1` (component of a
+heterogeneous job), `123/2` (replica), `123#2` (attempt), `lab:123` (cluster), or its name.
 """
 
 from __future__ import annotations
