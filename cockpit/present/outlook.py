@@ -29,15 +29,23 @@ MOST_NAMED: Final = 3
 def prediction(outlook: Outlook, context: Context) -> str:
     """`starts now`, or `queued behind 3, starts about 14:20 (in 25 min), no later than 16:05`, or `likely 13:50–15:40`
     where the policy promises no latest start."""
-    if outlook.forecast.now:
+    if outlook.forecast.now and not outlook.told_by:
         return "starts now"
     if outlook.explanation is not None and never_starts(outlook.explanation.reason):
         return NEVER
-    when = starts(outlook.forecast, context)
+    when = _told_start(outlook, context) if outlook.told_by else starts(outlook.forecast, context)
     if outlook.place is None:
         return when
     behind = outlook.place - 1
     return f"{f'queued behind {behind}' if behind else 'first in the queue'}, {when}"
+
+
+def _told_start(outlook: Outlook, context: Context) -> str:
+    """`starts about 14:20 (in 25 min) by Slurm's plan`: where another scheduler decides, its figure is the one."""
+    by, at = safe(outlook.told_by), outlook.told_at
+    if at is None:
+        return f"{by} names no start"
+    return f"starts about {clock(at, context.now, context.zone)} (in {_spoken(at, context)}) by {by}'s plan"
 
 
 def starts(forecast: Forecast, context: Context) -> str:
@@ -91,12 +99,13 @@ def failure_lines(outlook: Outlook) -> Iterator[Line]:
 
 
 def told_lines(outlook: Outlook, context: Context) -> Iterator[Line]:
-    """`Slurm expects 14:20; the rest is cockpit's own reckoning`; nothing where cockpit is the scheduler."""
-    if not outlook.told_by:
+    """`By cockpit's own plan, if jobs run as long as usual: about 14:20 (in 25 min)`, beside the other scheduler's
+    start; nothing where cockpit is the scheduler, or plans none. It is no bound there: other rules decide."""
+    at = outlook.forecast.likely_at
+    if not outlook.told_by or at is None:
         return
-    at = outlook.told_at
-    start = f"expects it to start at {clock(at, context.now, context.zone)}" if at is not None else "names no start yet"
-    yield line(f"{INDENT}{safe(outlook.told_by)} {start}", Span("; the other times are cockpit's own reckoning", MUTED))
+    about = f"about {clock(at, context.now, context.zone)} ({until(outlook.forecast, context)})"
+    yield line(Span(f"{INDENT}by cockpit's own plan, if jobs run as long as usual: ", MUTED), about)
 
 
 def after_lines(outlook: Outlook, context: Context) -> Iterator[Line]:

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     from cockpit.formats.foreign.bringing import Brought
     from cockpit.formats.foreign.submission import Submission
+    from cockpit.formats.job.file import ReadJobs
     from cockpit.model.ids import Millis
-    from cockpit.present.form.fields import ReadJobs
 
 MOST_FILES: Final = 500
 """Of a folder so many are looked into."""

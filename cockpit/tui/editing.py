@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from cockpit.formats.foreign.bringing import Brought
+    from cockpit.formats.job.file import ReadJobs
     from cockpit.model.ids import JobId
     from cockpit.model.jobdetail import JobDetail
     from cockpit.model.spec import JobSpec
@@ -93,6 +94,7 @@ def _names(app: Face) -> set[str]:
 
 async def write_again(app: Face, detail: JobDetail) -> None:
     """A queued job's spec; it keeps its id and its place."""
+    from cockpit.formats.job.changing import read_changes
     from cockpit.formats.job.specfile import spec_as_table
 
     job = detail.job
@@ -101,7 +103,13 @@ async def write_again(app: Face, detail: JobDetail) -> None:
         await app.backend.edit(job.id, spec)
         return f"edited {job_words(job.id)}"
 
-    await _fill_in(app, f"Job {job_words(job.id)} {safe(job.spec.name)}", spec_as_table(job.spec), save)
+    await _fill_in(
+        app,
+        f"Job {job_words(job.id)} {safe(job.spec.name)}",
+        spec_as_table(job.spec),
+        save,
+        read=read_changes(job.spec, app.read_jobs),
+    )
 
 
 def _submitting(app: Face) -> Callable[[JobSpec], Awaitable[str]]:
@@ -129,11 +137,14 @@ async def _fill_in(
     values: Mapping[str, object],
     accept: Callable[[JobSpec], Awaitable[str]],
     brought: Brought | None = None,
+    read: ReadJobs | None = None,
 ) -> None:
+    """`read`: how the job file is read; None: as one of a new job."""
     from cockpit.tui.screens.form import FormScreen
 
     me = Submitter(UserName(app.context().user), os.getuid(), os.getgid(), (), str(Path.home()))
-    await app.push_screen_wait(FormScreen(heading, values, accept, lambda now: _in_editor(app, now), me, brought))
+    screen = FormScreen(heading, values, accept, lambda now: _in_editor(app, now), me, brought, read or app.read_jobs)
+    await app.push_screen_wait(screen)
 
 
 def _in_editor(app: Face, values: Mapping[str, object]) -> Brought | None:

@@ -17,7 +17,7 @@ from cockpit.backends.slurm.why import SLURM
 from cockpit.backends.slurm.wire.answers import Answers
 from cockpit.backends.slurm.wire.local import LocalCommands
 from cockpit.backends.slurm.wire.recorded import RecordedCommands
-from cockpit.backends.slurm.wire.shelf import FolderShelf, folder_for
+from cockpit.backends.slurm.wire.shelf import FolderShelf, folder_for, own_folder_for
 from cockpit.errors import CockpitError
 from cockpit.runtime.chronicle import Chronicle
 from cockpit.runtime.clock import SystemClock, VirtualClock
@@ -95,7 +95,8 @@ async def opened(
     reading = Reading(answers, clock.now, manners)
     name, private = await _introduced(reading, commands.name)
     folder = folder_for(whose, folders.answers, private=private)
-    answers.shelf = FolderShelf(folder, clock.now) if folder is not None else None
+    own = own_folder_for(whose, folders.answers)
+    answers.shelf = FolderShelf(folder, clock.now, own) if folder is not None else None
     return SlurmBackend(
         name, commands, reading, clock, user, Chronicle(_chronicle_in(folders.history, name, whose), SLURM)
     )

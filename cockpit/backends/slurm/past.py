@@ -34,6 +34,11 @@ async def look_up(reading: Reading, job: JobId, task: int | None = None) -> Foun
     if known is not None:
         return known
     past, _ = await reading.accounted(slurm_id(wanted))
+    if past is None and await reading.jobs_now(wanted):  # it is younger than the list
+        reading.forget({"squeue"})
+        known = found(await reading.jobs(), wanted)
+        if known is not None:
+            return known
     if past is None:
         raise RequestRefused(Refusal(RefusalKind.NOT_FOUND, f"There is no job {slurm_id(job, task)}."))
     return Found(_with_use(past.job, past.used), None, past.fields)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC
 from typing import Any, NamedTuple, TypeVar
 
@@ -19,6 +20,7 @@ from cockpit.backends.slurm.mapping import (
     running,
 )
 from cockpit.backends.slurm.mapping.cluster import Everything, shards_per_card
+from cockpit.backends.slurm.mapping.ids import slurm_id
 from cockpit.backends.slurm.mapping.jobs import Listed
 from cockpit.backends.slurm.mapping.records import settings
 from cockpit.backends.slurm.mapping.untold import NOTHING_KNOWN, Known
@@ -27,11 +29,20 @@ from cockpit.backends.slurm.wire.calls import Failed, Printed
 from cockpit.errors import CockpitError
 from cockpit.model.accounts import Accounts
 from cockpit.model.cluster import Cluster, PriorityFlag, Reservation
-from cockpit.model.ids import Millis
+from cockpit.model.ids import JobId, Millis, NodeName, task_of
 from cockpit.model.jobdetail import StepRow
 from cockpit.model.priority import Breakdown
 
 T = TypeVar("T")
+
+
+NO_ACCOUNTING = (
+    "This cluster has no accounting database (AccountingStorageType = {kind}): its accounts, QOS, limits and fair "
+    "shares, and jobs that its controller has forgotten (MinJobAge after they ended), are unknown. Its administrator "
+    "sets up slurmdbd."
+)
+_ACCOUNTING = "accounting"
+"""What stands for the database among the troubles."""
 
 
 class Manners(NamedTuple):
@@ -89,6 +100,19 @@ class Reading:
         printed = await self._list()
         return self._once("jobs", (printed, shards), lambda: tuple(self._listed(printed, shards)))
 
+    async def jobs_now(self, job: JobId) -> tuple[Listed, ...]:
+        """The records of the job of this id, or of its whole array or heterogeneous job, asked for anew: acts decide by
+        them. Nothing where the controller does not know it."""
+        shards = shards_per_card(await self.nodes(self.manners.settings))
+        try:
+            printed = await self._list(slurm_id(task_of(job)[0]))
+        except Failed as failed:
+            if listing.UNKNOWN_JOB in failed.printed.stderr:
+                return ()
+            raise
+        records = listing.read(printed.stdout, printed.separator, self._fields)
+        return tuple(Listed(fields, UTC, shards) for fields in records)
+
     @property
     def listed_at(self) -> Millis | None:
         """When jobs were last listed."""
@@ -108,13 +132,13 @@ class Reading:
         return self._once("licences", printed, lambda: tuple(licences.licences(printed.stdout)))
 
     async def shares(self) -> tuple[accounts.Shared, ...]:
-        printed = await self._optional("sshare", accounts.SHARES, self.manners.shares)
+        printed = await self._of_accounting("sshare", accounts.SHARES, self.manners.shares)
         return self._once("shares", printed, lambda: tuple(accounts.shared(printed.stdout)))
 
     async def accounts(self) -> Accounts:
-        shares = await self._optional("sshare", accounts.SHARES, self.manners.shares)
-        qos = await self._optional("sacctmgr", accounts.QOS, self.manners.settings)
-        assoc = await self._optional("sacctmgr", accounts.ASSOCIATIONS, self.manners.settings)
+        shares = await self._of_accounting("sshare", accounts.SHARES, self.manners.shares)
+        qos = await self._of_accounting("sacctmgr list qos", accounts.QOS, self.manners.settings)
+        assoc = await self._of_accounting("sacctmgr list assoc", accounts.ASSOCIATIONS, self.manners.settings)
         name = rules.cluster_name(await self.config())
 
         def made() -> Accounts:
@@ -138,9 +162,11 @@ class Reading:
         return self._once("priorities", (printed, weights), made)
 
     async def ended(self, since: str, until: str = "now", *, user: str = "") -> Sequence[accounting.Past]:
-        """Out of accounting, in its order."""
+        """Out of accounting, in its order; nothing where it cannot be read, which `trouble` says."""
         argv = accounting.command(since, until, user=user)
-        printed = await self._optional("sacct", argv, self.manners.accounting)
+        printed = await self._of_accounting("sacct", argv, self.manners.accounting)
+        if printed.code:
+            return ()
         shards = shards_per_card(await self.nodes(self.manners.settings))
         of = (printed, shards)
         return self._once(f"ended for {user}", of, lambda: self._ended(printed, accounting.FIELDS, shards))
@@ -170,11 +196,11 @@ class Reading:
     async def admin_level(self, user: str) -> str:
         """`None`, `Operator` or `Administrator`; empty where nobody can say."""
         argv = ("sacctmgr", "-n", "-P", "--readonly", "list", "user", f"name={user}", "format=adminlevel")
-        return (await self._optional("sacctmgr", argv, self.manners.settings)).stdout.strip()
+        return (await self._of_accounting("sacctmgr list user", argv, self.manners.settings)).stdout.strip()
 
-    def forget(self) -> None:
-        """Something was done: what was read is of before."""
-        self._answers.forget()
+    def forget(self, programs: Collection[str]) -> None:
+        """Something was changed that these programs report: what was read of them is of before."""
+        self._answers.forget(programs)
 
     async def output_files(self, job: str) -> dict[str, str]:
         """Where the job of Slurm's id writes: by stream, and its `folder`. Empty where Slurm has forgotten it."""
@@ -187,9 +213,20 @@ class Reading:
             return {}
         return {"stdout": record["STDOUT"], "stderr": record["STDERR"], "folder": record["WorkDir"]}
 
-    async def has_accounting(self) -> bool:
-        """Whether there is a database that remembers ended jobs."""
-        return "slurmdbd" in settings(await self.config()).get("AccountingStorageType", "")
+    async def host_of(self, node: NodeName) -> str:
+        """What the node's machine calls itself. `localhost` is the one that runs Slurm's commands, too."""
+        seen = next((each for each in await self.nodes(self.manners.settings) if each.node.name == node), None)
+        host = (seen.host if seen is not None else "") or node
+        if host == "localhost":
+            with suppress(CockpitError):
+                host = (await self._answers.ask(("uname", "-n"), self.manners.settings)).stdout.strip() or host
+        return host
+
+    async def lacks_accounting(self) -> str:
+        """What cannot be known on a cluster without an accounting database; empty where there is one, or where nothing
+        says that there is none (slurmrestd)."""
+        kind = settings(await self.config()).get("AccountingStorageType")
+        return "" if kind is None or "slurmdbd" in kind else NO_ACCOUNTING.format(kind=kind)
 
     async def version(self) -> tuple[int, ...]:
         """The controller's: `(22, 5, 8)`."""
@@ -217,7 +254,7 @@ class Reading:
         live = ("squeue", "--noheader", "--states=all", f"--jobs={job}", "--format=%k")
         past = ("sacct", "--noheader", "--parsable2", "--allocations", f"--jobs={job}", "--format=Comment")
         try:
-            return (await self._answers.ask(live, 0.0)).stdout.strip()
+            return (await self._answers.ask_now(live)).stdout.strip()
         except Failed:
             return (await self._optional("sacct", past, 0.0)).stdout.strip()
 
@@ -241,10 +278,12 @@ class Reading:
         flags = self._once("flags", (found.rules, printed), lambda: flags_told(found, printed))
         return found._replace(rules=self._once("flagged", (found.rules, flags), lambda: flagged(found.rules, flags)))
 
-    async def _list(self) -> Printed:
-        """Without the fields that this version of squeue does not know."""
+    async def _list(self, job: str = "") -> Printed:
+        """Without the fields that this version of squeue does not know. `job`: only that one, asked for anew."""
         while True:
             try:
+                if job:
+                    return await self._answers.ask_now(listing.command(self._fields, job))
                 return await self._answers.ask(listing.command(self._fields), self.manners.jobs)
             except Failed as failed:
                 unknown = listing.unknown_field(failed.printed.stderr)
@@ -260,6 +299,17 @@ class Reading:
                 listed = Listed(fields, UTC, shards)
             self._records[fields["JobID"]] = listed
             yield listed
+
+    async def _of_accounting(self, what: str, argv: tuple[str, ...], fresh_seconds: float) -> Printed:
+        """Nothing, and no call, where there is no database to be asked."""
+        if lacking := await self.lacks_accounting():
+            self.trouble[_ACCOUNTING] = lacking
+            return Printed("", "", 1)
+        return await self._optional(what, argv, fresh_seconds)
+
+    def missing(self, *commands: str) -> str:
+        """Why what these commands report is unknown; empty where they answered."""
+        return " ".join(said for what, said in self.trouble.items() if what in (*commands, _ACCOUNTING))
 
     async def _optional(self, what: str, argv: tuple[str, ...], fresh_seconds: float) -> Printed:
         """Nothing where the cluster does without it, or its database is away: everything else goes on."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+from collections.abc import Callable
 
 import msgspec
 
@@ -19,6 +20,8 @@ from cockpit.model.rules.spec import field_errors
 from cockpit.model.spec import DAY_SECONDS, DEFAULT_GRACE_SECONDS, DependencyKind, HomeAccess, JobSpec, Mode
 from cockpit.model.text import visible
 
+ReadJobs = Callable[[str, str, str], list[JobSpec]]
+"""Reads the jobs of a text by its source's name, the text, and the folder where its relative paths begin."""
 MOST_CHARACTERS = 64 * 1024 * 1024
 _JSON = {
     ".json": json_documents,

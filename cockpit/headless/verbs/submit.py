@@ -38,8 +38,7 @@ _FOREIGN = re.compile(
     r"\A#!|^#SBATCH|\barena\b|\bgcloud\b|\bapiVersion\b|\b(?:PyTorch|TF|MPI|Train)Job\b|worker_?[pP]ool_?[sS]pecs",
     re.MULTILINE,
 )
-"""What a text has at least that another system wrote."""
-"""A cheap look; `formats.foreign.exchange` looks closely."""
+"""What a text has at least that another system wrote. A cheap look; `formats.foreign.exchange` looks closely."""
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -47,7 +46,8 @@ def arguments(parser: ArgumentParser) -> None:
         "files",
         nargs="*",
         metavar="FILE",
-        help="YAML, JSON, or JSON Lines with one job a line, or a batch script; - is stdin",
+        help="YAML, JSON, or JSON Lines with one job a line, or a batch script, whose arguments stand after --; - is "
+        "stdin",
     )
     parser.add_argument("--wrap", metavar="COMMAND", help="a batch script of this one command, as for sbatch")
     parser.add_argument("--hold", action="store_true", help="submit held: queued, but not to start until released")
@@ -65,8 +65,9 @@ async def run(call: Call) -> int:
         raise UsageError(
             "give the FILE of a job, - for standard input, or --wrap COMMAND\nHow it goes: cockpit submit --help"
         )
-    scripts: list[tuple[str, str]] = []
+    scripts: list[SubmitScript] = []
     specs, places = read_files(call, scripts)
+    scripts = _complete(call, scripts, specs)
     if call.args.hold:
         specs = [msgspec.structs.replace(spec, hold=True) for spec in specs]
     if more := call.args.dependency:
@@ -80,9 +81,9 @@ async def run(call: Call) -> int:
         call.streams.line(f"submitted {safe(spec.name)} as {job}")
         if spec.script is not None:
             call.streams.say(f"{place}: output goes to {safe(output_of(spec, int(job), own_name()))}")
-    for source, text in scripts:
-        submitted = await call.backend.direct(SubmitScript(text, _script_options(call)))
-        call.streams.line(f"submitted {safe(source)} as {submitted}")
+    for script in scripts:
+        submitted = await call.backend.direct(script)
+        call.streams.line(f"submitted {safe(script.wrap or script.file or source_of(STDIN))} as {submitted}")
     return ExitCode.OK
 
 
@@ -120,6 +121,14 @@ async def _named_freely(call: Call, specs: Sequence[JobSpec]) -> list[JobSpec]:
     return found
 
 
+def _complete(call: Call, scripts: Sequence[SubmitScript], specs: Sequence[JobSpec]) -> list[SubmitScript]:
+    """The scripts that the cluster takes as they are, with what the command line adds. Raises `UsageError`."""
+    words, options = call.args.command_words, _script_options(call)
+    if words and scripts and (len(scripts) != 1 or specs or scripts[0].wrap):
+        raise UsageError("what stands after -- are the arguments of one batch script")
+    return [msgspec.structs.replace(each, options=options, arguments=words) for each in scripts]
+
+
 def _script_options(call: Call) -> tuple[str, ...]:
     """What the command line adds to those in the script."""
     hold = ("--hold",) if call.args.hold else ()
@@ -128,20 +137,20 @@ def _script_options(call: Call) -> tuple[str, ...]:
 
 
 def read_files(
-    call: Call, scripts: list[tuple[str, str]] | None = None, *, exports: bool = True
+    call: Call, scripts: list[SubmitScript] | None = None, *, exports: bool = True
 ) -> tuple[list[JobSpec], list[str]]:
     """Every job of every file, and for each the place to name it by. Batch scripts that the cluster takes as they are
-    go into `scripts` instead, with their source. `exports`: batch scripts take over this shell's variables. Raises
-    `SpecErrors` with all files' errors."""
+    go into `scripts` instead. `exports`: batch scripts take over this shell's variables. Raises `SpecErrors` with all
+    files' errors."""
     specs: list[JobSpec] = []
     places: list[str] = []
     errors: list[str] = []
     wrapped = [] if getattr(call.args, "wrap", None) is None else [_wrapped(call.args.wrap)]
     for file in (*call.args.files, *wrapped):
         try:
-            source, text, folder = file if isinstance(file, Wrapped) else read_text(file, call)
+            source, text, folder = file[:3] if isinstance(file, Wrapped) else read_text(file, call)
             if scripts is not None and _is_taken_as_it_is(text, call):
-                scripts.append((source, text))
+                scripts.append(_as_it_is(file, text))
                 continue
             as_job_file = _as_job_file(source, text, folder, call, exports=exports)
             found = _given_arguments(call.services.read_jobs(*as_job_file), call)
@@ -161,13 +170,19 @@ class Wrapped(NamedTuple):
     source: str
     text: str
     folder: str
+    command: str
 
 
 def _wrapped(command: str) -> Wrapped:
     """As sbatch makes it of `--wrap`."""
-    return Wrapped(
-        "wrap", f"#!/bin/sh\n# This script was created by wrapping a command.\n\n{command}\n", str(Path.cwd())
-    )
+    text = f"#!/bin/sh\n# This script was created by wrapping a command.\n\n{command}\n"
+    return Wrapped("wrap", text, str(Path.cwd()), command)
+
+
+def _as_it_is(file: str | Wrapped, text: str) -> SubmitScript:
+    if isinstance(file, Wrapped):
+        return SubmitScript("", wrap=file.command)
+    return SubmitScript(text, file="" if file == STDIN else file)
 
 
 def _is_taken_as_it_is(text: str, call: Call) -> bool:

@@ -154,11 +154,17 @@ def _forecast(row: JobRow, around: Around) -> Forecast | None:
 
 def _starts(row: JobRow, around: Around) -> Line:
     """`starts about 14:20, no later than 16:05`, or `likely 13:50–15:40`, as far as there is room for it."""
+    outlook, context = _foretold(row, around), around.context
+    if outlook is not None and outlook.told_by:  # the figure of the list and of explain, and no bound
+        if outlook.told_at is None:
+            return ()
+        told_clock = clock(outlook.told_at, context.now, context.zone)
+        return line(Span("starts about ", MUTED), Span(told_clock, STRONG), Span(f" by {safe(outlook.told_by)}", MUTED))
     forecast = _forecast(row, around)
     if forecast is None or forecast.likely_at is None:
         return ()
-    likely = line(Span("starts about ", MUTED), Span(likely_words(forecast, around.context), STRONG))
-    spread = spread_words(forecast, around.context)
+    likely = line(Span("starts about ", MUTED), Span(likely_words(forecast, context), STRONG))
+    spread = spread_words(forecast, context)
     if spread is None or around.columns < WIDE:
         return likely
     return (*likely, *line(Span(f", {spread[0]} ", MUTED), Span(spread[1], STRONG)))

@@ -41,6 +41,8 @@ from cockpit.present.workers import LEFT_OVER, replica_count, replica_name, work
 
 LABEL_ROOM: Final = 14
 LAST_EVENTS: Final = 20
+TERMINAL: Final = "the terminal that it was started from"
+"""Where a job writes that has no file."""
 
 KINDS: Final = {
     JobKind.BATCH: "a task of a batch, with a command, an algorithm and an output folder of its own",
@@ -133,7 +135,7 @@ def facts(detail: JobDetail, context: Context) -> Iterator[str]:
 def _output_facts(job: Job) -> Iterator[str]:
     """The folder for results; of a batch script the folder that it runs in, and the files that it writes into."""
     if job.spec.script is None:
-        yield _fact("output", safe(job.spec.output))
+        yield _fact("output", safe(job.spec.output) or TERMINAL)
         return
     number = 1 if job.attempt is None else job.attempt.number
     files = script_files(job.spec, job.submitter, host_of(job.spec, 0), ReplicaId(job.id, number, 0), job.array)

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
     from cockpit.backends.base import Shown
     from cockpit.formats.foreign.submission import Submission
+    from cockpit.formats.job.file import ReadJobs
     from cockpit.model.catalogue import EntryRow
     from cockpit.model.forecast import Outlook
     from cockpit.model.job import Submitter
@@ -103,13 +104,15 @@ class FormScreen(Dialog[None]):
         accept: Callable[[JobSpec], Awaitable[str]],
         edit: Callable[[Mapping[str, object]], Brought | None],
         submitter: Submitter,
-        brought: Brought | None = None,
+        brought: Brought | None,
+        read: ReadJobs,
     ) -> None:
         """`accept` gives the job to the cluster and says what was done; `edit` has the values edited elsewhere, None:
-        they were left as they were. `brought`: where they are from, if from something that was there before."""
+        they were left as they were. `brought`: where they are from, if from something that was there before.
+        `read` reads the values as a job file."""
         super().__init__()
         self._heading, self._accept, self._edit, self._submitter = heading, accept, edit, submitter
-        self._brought = brought
+        self._brought, self._read = brought, read
         self._form = JobForm(values)
         self._began_with = dict(self._form.texts)
         self._judged: Judged = Judged(None, {}, ())
@@ -174,7 +177,7 @@ class FormScreen(Dialog[None]):
         lines.show(said.get(self._field, []))
 
     def _judge(self) -> None:
-        self._show(self._form.judged(self.app.read_jobs, str(Path.cwd())))
+        self._show(self._form.judged(self._read, str(Path.cwd())))
         if self._timer is not None:
             self._timer.stop()
         if self._judged.spec is not None:

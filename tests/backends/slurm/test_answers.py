@@ -132,3 +132,58 @@ async def test_a_shelf_that_cannot_be_used_is_none(tmp_path: Path) -> None:
     shelf = FolderShelf(tmp_path / "file", clock.now)
     assert (await asking(commands, clock, shelf).ask(QUESTION, 10)).stdout == "fine"
     assert folder_for("x", tmp_path / "file", private=True) is None
+
+
+@pytest.mark.req("SL-03", "SL-20")
+async def test_an_act_outdates_the_answers_of_every_cockpit_of_its_user(tmp_path: Path) -> None:
+    """The folder of answers may be everybody's, where nobody deletes another user's files."""
+    clock = VirtualClock()
+    commands = Told(clock, FINE, takes_ms=1)
+    shared, ann, bob = (tmp_path / name for name in ("shared", "ann", "bob"))
+    for folder in (shared, ann, bob):
+        folder.mkdir()
+    acting, watching = (asking(commands, clock, FolderShelf(shared, clock.now, ann)) for _ in range(2))
+    other = asking(commands, clock, FolderShelf(shared, clock.now, bob))
+    for each in (acting, watching, other):
+        await each.ask(QUESTION, 10)
+        await each.ask(("sacctmgr", "list"), 10)
+    assert len(commands.asked) == 2
+    clock.advance(1)
+    acting.forget(answers.JOBS_REPORTED_BY)
+    clock.advance(1)
+    for each in (watching, acting, asking(commands, clock, FolderShelf(shared, clock.now, ann)), other):
+        await each.ask(QUESTION, 10)
+        await each.ask(("sacctmgr", "list"), 10)
+    assert commands.asked[2:] == [QUESTION], "once anew, and only what the act can have changed"
+
+
+@pytest.mark.req("SL-20")
+async def test_an_answer_under_way_while_something_is_done_does_not_count() -> None:
+    clock = VirtualClock()
+    commands = Told(clock, Printed("before", "", 0), Printed("after", "", 0), takes_ms=5)
+    cockpit = asking(commands, clock)
+    async with asyncio.TaskGroup() as tasks:
+        under_way = tasks.create_task(cockpit.ask(QUESTION, 10))
+        await asyncio.sleep(0)
+        cockpit.forget()
+    assert under_way.result().stdout == "before"
+    assert (await cockpit.ask(QUESTION, 10)).stdout == "after"
+
+
+@pytest.mark.req("SL-20")
+async def test_acts_decide_by_what_is_so_now() -> None:
+    clock = VirtualClock()
+    commands = Told(clock, Printed("before", "", 0), Printed("after", "", 0), takes_ms=5_000)
+    cockpit = asking(commands, clock)
+    assert (await cockpit.ask(QUESTION, 10)).stdout == "before"
+    assert (await cockpit.ask_now(QUESTION)).stdout == "after"
+
+
+@pytest.mark.req("SL-03")
+async def test_a_clock_that_was_set_back_outdates_nothing(tmp_path: Path) -> None:
+    clock = VirtualClock()
+    commands = Told(clock, FINE)
+    (tmp_path / "squeue.changed").write_text(str(clock.now() + 3_600_000))
+    await asking(commands, clock, FolderShelf(tmp_path, clock.now)).ask(QUESTION, 10)
+    await asking(commands, clock, FolderShelf(tmp_path, clock.now)).ask(QUESTION, 10)
+    assert len(commands.asked) == 1

@@ -83,7 +83,10 @@ async def test_an_arrays_waiting_tasks_are_one_row_beside_those_that_run(recorde
     assert rest.tasks == tuple(range(min(rest.tasks), 10))
     deep = (await recorded.job(JobId(46), task=9)).row
     assert (deep.id, deep.tasks, deep.reason) == (task_id(46, 9), (), rest.reason)
-    assert (await recorded.job(rest.id)).row == rest
+    shown = (await recorded.job(rest.id)).row
+    assert replace(shown, output=rest.output) == rest
+    assert shown.output.endswith("/slurm-46_%a.out")
+    assert deep.output.endswith("/slurm-46_9.out")
     assert (await recorded.explain(task_id(46, 9))).job == task_id(46, 9)
     assert (await recorded.explain(JobId(46))).job == rest_id(46), "its first tasks run"
 

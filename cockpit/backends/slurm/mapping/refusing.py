@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from cockpit.backends.slurm.mapping.containers import Runtime, image_refusals
 from cockpit.backends.slurm.mapping.groups import groups
+from cockpit.backends.slurm.mapping.jobparts import NO_COMMAND
 from cockpit.backends.slurm.mapping.paths import is_in_workspace
 from cockpit.launch.command import ENTRYPOINT, words_of
 from cockpit.model.rules.pools import pool_conflicts, sweep_conflicts
@@ -15,6 +16,8 @@ from cockpit.model.spec import JobKind, JobSpec
 def refusals(spec: JobSpec, runtime: Runtime | None = None) -> Iterator[str]:
     """One line for each field that cannot be had on a Slurm cluster. `runtime`: what makes containers there."""
     yield from image_refusals(spec, runtime)
+    if spec.command == NO_COMMAND:
+        yield "command: this job's script came on standard input; submit the script itself, or write a command"
     if spec.elastic is not None:
         yield "elastic: a Slurm job keeps the nodes that it started with; say how many `nodes`"
     if spec.volumes:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from random import Random
 from typing import NamedTuple, Protocol
 
@@ -20,6 +20,9 @@ SLOW_FACTOR = 20
 """An answer that took a second is good for 20."""
 TRIES = 3
 PAUSE_SECONDS = 0.5
+JOBS_REPORTED_BY = frozenset({"squeue", "scontrol", "sprio", "sshare", "sacct"})
+"""Programs whose answers change with an act on jobs, nodes or reservations."""
+PROGRAMS = JOBS_REPORTED_BY | {"sacctmgr"}
 FAILED_MS = 3_000
 """Before a question that failed is asked again, and as long as it took twice."""
 
@@ -31,6 +34,14 @@ class Shelf(Protocol):
 
     async def get(self, question: str, fresh_ms: int, fetch: Fetch) -> tuple[Printed, Millis]:
         """An answer no older than that, and when it was given: someone else's, or one that is fetched now."""
+        ...
+
+    def outdate(self, program: str) -> None:
+        """This user changed something that the program reports: earlier answers no longer count for this user."""
+        ...
+
+    def outdated_at(self, program: str) -> Millis:
+        """When this user last did that in any process; negative: never."""
         ...
 
 
@@ -54,20 +65,30 @@ class Answers:
         self._failed: dict[tuple[str, ...], tuple[CockpitError, float]] = {}
         """What went wrong, and until when it is not tried again."""
         self._asking: dict[tuple[str, ...], asyncio.Lock] = {}
+        self._outdated: dict[str, Millis] = {}
+        """By program: when something was changed that it reports."""
         self.patience = PATIENCE_SECONDS
         """How long one answer is waited for, in seconds."""
 
-    def forget(self) -> None:
-        """Something was done: what is known is of before."""
-        self._known.clear()
-        self._failed.clear()
+    def forget(self, programs: Collection[str] = PROGRAMS) -> None:
+        """Something was changed that these programs report: no earlier answer of theirs counts, not even one that
+        another cockpit of this user shares or that is still under way."""
+        for program in programs:
+            self._outdated[program] = self._now()
+            if self.shelf is not None:
+                self.shelf.outdate(program)
+        self._failed = {question: known for question, known in self._failed.items() if question[0] not in programs}
+
+    async def ask_now(self, argv: Sequence[str], *, seconds: float | None = None) -> Printed:
+        """An answer that is given now, whatever is known: acts decide by it. Raises `Unreachable`, `Failed`."""
+        return await self._run(tuple(argv), seconds or self.patience)
 
     async def ask(self, argv: Sequence[str], fresh_seconds: float, *, seconds: float | None = None) -> Printed:
         """An answer no older than that, or older where the cluster is slow. Raises `Unreachable`, `Failed`."""
         question = tuple(argv)
         async with self._asking.setdefault(question, asyncio.Lock()):
             known = self._known.get(question)
-            if known is not None and self._now() - known.given_at < self._good_for(known, fresh_seconds):
+            if known is not None and self._is_good(question, known, fresh_seconds):
                 return known.printed
             if question in self._failed and self._now() < self._failed[question][1]:
                 raise self._failed[question][0]
@@ -91,8 +112,12 @@ class Answers:
         self._failed.pop(question, None)
         return answer
 
-    def _good_for(self, known: Answer, fresh_seconds: float) -> int:
-        return max(int(1000 * fresh_seconds), SLOW_FACTOR * known.took_ms)
+    def _is_good(self, question: tuple[str, ...], known: Answer, fresh_seconds: float) -> bool:
+        outdated_at = self._outdated.get(question[0], -1)
+        if self.shelf is not None:
+            outdated_at = max(outdated_at, self.shelf.outdated_at(question[0]))
+        good_for = max(int(1000 * fresh_seconds), SLOW_FACTOR * known.took_ms)
+        return known.given_at > outdated_at and self._now() - known.given_at < good_for
 
     async def _fresh(self, question: tuple[str, ...], fresh_seconds: float, seconds: float) -> Answer:
         began = self._now()

@@ -22,6 +22,7 @@ from cockpit.backends.slurm.wire.calls import Printed
 from cockpit.model.ids import Millis
 
 FOR_ALL = Path("/run/cockpit-cluster/slurm")
+NEVER = Millis(-1)
 LOOK_SECONDS = 0.05
 PATIENCE_SECONDS = 45.0
 """So long another cockpit's question is waited for."""
@@ -38,30 +39,45 @@ class Kept(msgspec.Struct, frozen=True):
 class FolderShelf:
     """Implements `wire.answers.Shelf`. A folder that cannot be used is none: the question is asked."""
 
-    def __init__(self, folder: Path, now: Callable[[], Millis]) -> None:
-        self._folder, self._now = folder, now
+    def __init__(self, folder: Path, now: Callable[[], Millis], own: Path | None = None) -> None:
+        """`own`: the user's own folder for this cluster, which no other user can write to; None: `folder` is it."""
+        self._folder, self._now, self._own = folder, now, own or folder
+
+    def outdate(self, program: str) -> None:
+        draft = self._own / f"{program}.changed.{os.getpid()}"
+        with suppress(OSError):
+            draft.write_text(str(self._now()), encoding="ascii")
+            draft.replace(self._own / f"{program}.changed")
+
+    def outdated_at(self, program: str) -> Millis:
+        try:
+            at = int((self._own / f"{program}.changed").read_text(encoding="ascii"))
+        except (OSError, ValueError):
+            return NEVER
+        return Millis(at) if at <= self._now() else NEVER  # a clock that was set back must not outdate every answer
 
     async def get(
         self, question: str, fresh_ms: int, fetch: Callable[[], Awaitable[Printed]]
     ) -> tuple[Printed, Millis]:
         path = self._folder / hashlib.sha256(question.encode()).hexdigest()[:32]
-        kept = self._fresh(path, fresh_ms)
+        program = question.partition("\0")[0]
+        kept = self._fresh(path, fresh_ms, program)
         if kept is not None:
             return kept
         lock = await self._locked(path)
         try:
-            kept = self._fresh(path, fresh_ms)
+            kept = self._fresh(path, fresh_ms, program)
             return kept if kept is not None else await self._fetched(path, fetch)
         finally:
             if lock is not None:
                 os.close(lock)
 
-    def _fresh(self, path: Path, fresh_ms: int) -> tuple[Printed, Millis] | None:
+    def _fresh(self, path: Path, fresh_ms: int, program: str) -> tuple[Printed, Millis] | None:
         try:
             kept = msgspec.msgpack.decode(path.read_bytes(), type=Kept)
         except (OSError, msgspec.DecodeError):
             return None
-        if not 0 <= self._now() - kept.at < fresh_ms:
+        if not 0 <= self._now() - kept.at < fresh_ms or kept.at <= self.outdated_at(program):
             return None
         return Printed(kept.stdout, "", 0, kept.separator), Millis(kept.at)
 
@@ -92,9 +108,14 @@ class FolderShelf:
 
 def folder_for(cluster: str, own: Path, *, private: bool) -> Path | None:
     """Where answers of this cluster (any name for it) lie. `private`: they are not for others' eyes. None: nowhere."""
-    name = hashlib.sha256(cluster.encode()).hexdigest()[:16]
     if not private and _is_for_all(FOR_ALL):
-        return _made(FOR_ALL / name, 0o1777)
+        return _made(FOR_ALL / hashlib.sha256(cluster.encode()).hexdigest()[:16], 0o1777)
+    return own_folder_for(cluster, own)
+
+
+def own_folder_for(cluster: str, own: Path) -> Path | None:
+    """Where this user notes what they changed on this cluster. None: nowhere."""
+    name = hashlib.sha256(cluster.encode()).hexdigest()[:16]
     return _made(own / name, 0o700) if _made(own, 0o700) else None
 
 
