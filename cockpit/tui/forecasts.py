@@ -42,6 +42,10 @@ class Forecasts:
         self._asking = False
         self._asking_about: JobId | None = None
         """The job whose outlook is under way; None: only the list is."""
+        self._listing = False
+        """The list is under way. A cursor that moves all the time would keep it from ever being answered."""
+        self._missed = False
+        """The cursor moved meanwhile."""
 
     def look(self, sight: Sequence[JobId], row: JobRow | None) -> None:
         """Ask, where these queued jobs in sight or this row under the cursor are new, or what is known is old."""
@@ -53,11 +57,12 @@ class Forecasts:
         if not jobs or not self._is_due(jobs, cursor):
             return
         about = queued.id if queued is not None else None
-        if self._asking and about in (None, self._asking_about):
+        if self._asking and (self._listing or about in (None, self._asking_about)):
+            self._missed |= about not in (None, self._asking_about)
             return
         self._cursor, self._sight = cursor, frozenset(jobs)
         self._asked_at = asyncio.get_running_loop().time(), self._app.now()
-        self._asking, self._asking_about = True, about
+        self._asking, self._asking_about, self._listing, self._missed = True, about, True, False
         self._app.run_worker(self._ask(jobs, about), name="forecasts", group="forecasts", exclusive=True)
 
     def _is_due(self, jobs: Sequence[JobId], cursor: tuple[JobId, int] | None) -> bool:
@@ -71,18 +76,25 @@ class Forecasts:
         try:
             starts = await self._app.backend.starts(jobs)
             found = {each.job: each.forecast for each in starts if each.at is not None}
+            self._listing = False
+            if self._missed:
+                self._show(found, self.outlook)
+                self._app.wake()
             outlook = await self._outlook(about)
         except CockpitError:  # the cluster is away: what was known stands until it is back
             return
         finally:
             if self._asking_about == about:
-                self._asking = False
+                self._asking = self._listing = False
         # Both were asked for at nearly one moment, and the second answer is the newer. Where another scheduler names
         # the start, its word stands in the list, and so in the panel.
         if outlook is not None and not (outlook.told_by and outlook.job in found):
             found.pop(outlook.job, None)
             if outlook.forecast.likely_at is not None:
                 found[outlook.job] = outlook.forecast
+        self._show(found, outlook)
+
+    def _show(self, found: Mapping[JobId, Forecast], outlook: Outlook | None) -> None:
         before, self.known, self.outlook = self.known, found, outlook
         self._changed([job for job in before.keys() | found.keys() if before.get(job) != found.get(job)])
 
