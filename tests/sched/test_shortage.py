@@ -123,3 +123,17 @@ def test_the_nearest_are_those_that_a_look_at_every_node_finds(nodes, history, a
         stages = {"memory": 0, "cpus": 1, "node": 2, "cards": 3, "card_share": 3}
         distances = sorted((stages[resource], -free) for resource, free in lacks.values())
         assert [(stages[near.resource], -near.free) for near in named] == distances[:3]
+
+
+@pytest.mark.req("SC-13")
+def test_a_node_with_several_shared_cards_is_named_once_and_hides_no_other() -> None:
+    world = World(node("n1", 3), node("n2", 1), *(node(f"n{number}", 1, cpus=32) for number in (3, 4, 5)))
+    used = [("n1", 0, 600), ("n1", 1, 610), ("n1", 2, 620), ("n2", 0, 900)]
+    used += [(f"n{number}", 0, 1000) for number in (3, 4, 5)]
+    for job, (name, card, milli) in enumerate(used, 901):
+        world.occupy(job, alone(0, name, CardSlice(card, None, milli)))
+    assert waiting(world, wants(500)).nearest == (
+        NodeShortfall("n1", Resource.CARD_SHARE, 400),
+        NodeShortfall("n2", Resource.CARD_SHARE, 100),
+        NodeShortfall("n3", Resource.CARD_SHARE, 0),
+    )
