@@ -44,3 +44,10 @@ def test_without_sacctmgr_the_tree_of_sshare_is_all() -> None:
     found = accounts.of_shares(TREE).associations
     assert (found["nlp/"].parent, found["nlp/ann"].parent, found["nlp/ann"].user) == ("root", "", "ann")
     assert (found["nlp/"].shares, found["vision/"].shares) == (2, 1)
+
+
+@pytest.mark.req("SL-10")
+@pytest.mark.parametrize(("printed", "mode"), [("cluster", ""), ("requeue", "requeue"), ("", "")])
+def test_a_qos_preempts_as_it_says_unless_that_is_as_the_cluster_does(printed: str, mode: str) -> None:
+    found = accounts.accounts("Cluster|Account", f"Name|PreemptMode\nhigh|{printed}", "Account", "c")
+    assert found.qos["high"].preempt_mode == mode
