@@ -127,11 +127,11 @@ def test_the_nearest_are_those_that_a_look_at_every_node_finds(nodes, history, a
 
 @pytest.mark.req("SC-13")
 def test_a_node_with_several_shared_cards_is_named_once_and_hides_no_other() -> None:
-    world = World(node("n1", 3), node("n2", 1), *(node(f"n{number}", 1, cpus=32) for number in (3, 4, 5)))
-    used = [("n1", 0, 600), ("n1", 1, 610), ("n1", 2, 620), ("n2", 0, 900)]
-    used += [(f"n{number}", 0, 1000) for number in (3, 4, 5)]
-    for job, (name, card, milli) in enumerate(used, 901):
-        world.occupy(job, alone(0, name, CardSlice(card, None, milli)))
+    world = World(*(node(f"n{number}", 3) for number in (1, 2, 3, 4, 5)))
+    used = {"n1": (600, 610, 620), "n2": (900, 1000, 1000)} | dict.fromkeys(("n3", "n4", "n5"), (1000, 1000, 1000))
+    for job, (name, amounts) in enumerate(used.items(), 901):
+        parts = [CardSlice(card, None, milli) for card, milli in enumerate(amounts)]
+        world.occupy(job, alone(8 if name in {"n1", "n2"} else 0, name, *parts))  # the others come first by their CPUs
     assert waiting(world, wants(500)).nearest == (
         NodeShortfall("n1", Resource.CARD_SHARE, 400),
         NodeShortfall("n2", Resource.CARD_SHARE, 100),
