@@ -15,7 +15,7 @@ from tests.tui.lab import the_lab
 
 FOLDER = Path(__file__).with_name("snapshots")
 SCREENS = {
-    "jobs.svg": (("G", "k", "k"), "starts about", "~22:05"),
+    "jobs.svg": (("G", "k", "k"), "starts about", "~22:05", "ends about 22:05"),
     "job.txt": (("j", "Enter"), "Why"),
     "nodes.txt": (("2",), "n02"),
     "cards.txt": (("3",), "n02"),
