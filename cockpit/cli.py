@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from cockpit.clusters.choosing import (
     address_of,
+    advice_when_unreachable,
     chosen,
     configured,
     is_read_in_this_process,
@@ -19,6 +20,7 @@ from cockpit.clusters.choosing import (
     own_places,
     settings_of,
     settled,
+    slurm_configured_by,
     system_meant,
 )
 from cockpit.clusters.opening import beside, connect, live, opened, opened_for_commands, running, user_name
@@ -100,6 +102,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         reach=reach,
         clusters=openable,
         journal=journal,
+        advice=advice_when_unreachable,
         saved=lambda cluster: lambda table: saved_filters(cluster).of(table),
     )
     return run(words, services, streams)
@@ -122,8 +125,10 @@ def _open_the_cockpit(options: Options) -> int:
         name = DEMO if options.demo else chosen(str(options.flags.get("cluster") or ""))
         return _open(name, options)
     except CockpitError as error:
+        from cockpit.headless.exitcodes import exit_code_of
+
         print(f"cockpit: {safe_lines(str(error))}", file=sys.stderr)  # noqa: T201 - the one place above all faces
-        return 1
+        return exit_code_of(error)
 
 
 def _open(name: str, options: Options) -> int:
@@ -268,7 +273,13 @@ def findings() -> Sequence[Finding]:
 
     system = system_meant()
     places = configured(system_paths() if system else own_places())
-    return look(socket=places.socket, state_folder=places.state_folder, env=os.environ, system=system)
+    return look(
+        socket=places.socket,
+        state_folder=places.state_folder,
+        env=os.environ,
+        system=system,
+        slurm=slurm_configured_by(),
+    )
 
 
 def journal(cluster: str | None) -> Sequence[Finding]:

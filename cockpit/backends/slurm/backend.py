@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
@@ -41,6 +41,7 @@ from cockpit.model.spec import DebugHold, HoldAllocation, JobSpec
 from cockpit.runtime.chronicle import Chronicle
 from cockpit.runtime.frozen import refuse
 from cockpit.runtime.latest import Latest
+from cockpit.runtime.tasks import Tasks
 
 if TYPE_CHECKING:
     from cockpit.backends.inprocess import InProcessBackend
@@ -67,9 +68,10 @@ class SlurmBackend(Verbs):
         reading: Reading,
         clock: Timekeeper,
         asker: str,
-        chronicle: Chronicle | None = None,
+        introduction: Callable[[], Awaitable[tuple[str, Chronicle]]] | None = None,
     ) -> None:
-        """`chronicle`: where what is seen is written down; None: it is forgotten in the end."""
+        """`introduction` gives the cluster's own name, and where what is seen is written down, once the cluster
+        answers; without it the cluster keeps `name`, and what is seen is forgotten in the end."""
         self._name, self._commands, self._reading, self._clock = name, commands, reading, clock
         self.asker = asker
         """Who asks, by the cluster's name for them."""
@@ -77,9 +79,30 @@ class SlurmBackend(Verbs):
         self._mirror = Mirror(clock, name, asker)
         self._acts = Acts(commands, reading, asker)
         self._past: tuple[Sequence[Past], dict[JobId, JobRow]] = (), {}
-        self._history = History(chronicle or Chronicle(None, SLURM))
+        self._history = History(Chronicle(None, SLURM))
+        self._introduction = introduction
+        self._introducing = asyncio.Lock()
+        self._beside = Tasks()
         self._connection = Latest(Connection(Phase.CONNECTING))
         self._changed = asyncio.Event()
+
+    async def _introduce(self) -> None:
+        """Learn the cluster's name, once. Raises `CockpitError` while the cluster does not answer."""
+        async with self._introducing:
+            if self._introduction is not None:
+                name, chronicle = await self._introduction()
+                self._introduction, self._name, self._mirror.name = None, name, name
+                self._history.close()
+                self._history = History(chronicle)
+
+    def introduced_within(self, seconds: float) -> Awaitable[object]:
+        """Begin to learn the name and wait so long for it; a question that comes earlier waits for the rest."""
+
+        async def first() -> None:
+            with suppress(CockpitError):  # the first question raises it again
+                await self._introduce()
+
+        return asyncio.wait({self._beside.start(first(), "the cluster's name")}, timeout=seconds)
 
     async def status(self) -> view.EngineStatus:
         config = await self._reading.config()
@@ -233,6 +256,7 @@ class SlurmBackend(Verbs):
         return done
 
     async def snapshot(self) -> Snapshot:
+        await self._introduce()
         return await taken(self._reading, self._name)
 
     async def watch_jobs(self, *, anything: bool = False) -> AsyncIterator[JobsDelta]:
@@ -272,6 +296,7 @@ class SlurmBackend(Verbs):
             await self._until_time_has_passed()
 
     async def close(self) -> None:
+        await self._beside.cancel_all()
         self._history.close()
         await self._commands.close()
 
@@ -296,6 +321,7 @@ class SlurmBackend(Verbs):
         self._changed = asyncio.Event()
 
     async def _all_rows(self) -> dict[JobId, JobRow]:
+        await self._introduce()
         self._rows.admin = await self._acts.is_admin()
         reservations = {each.name: each for each in await self._reading.reservations()}
         return self._rows.of(await self._reading.jobs(), reservations, self._clock.now())

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from cockpit.runtime.clock import Timekeeper
 
 WHO_SECONDS = 30.0
+INTRODUCTION_SECONDS = 1.0
+"""So long a face waits for the cluster's name before it opens without it."""
 
 
 async def open_recorded(version: str) -> tuple[SlurmBackend, Callable[[], Millis]]:
@@ -90,32 +92,27 @@ async def opened(
     commands: Commands, clock: Timekeeper, user: str, folders: Folders, whose: str, manners: Manners | None = None
 ) -> SlurmBackend:
     """`whose`: tells this cluster's answers from others' on the shelf. A cluster that does not answer yet is opened all
-    the same: it is asked again when something is wanted of it."""
+    the same: it introduces itself when it answers."""
     answers = Answers(commands, clock.now, _chance())
     reading = Reading(answers, clock.now, manners)
-    name, private = await _introduced(reading, commands.name)
-    folder = folder_for(whose, folders.answers, private=private)
-    answers.shelf = FolderShelf(folder, clock.now) if folder is not None else None
-    return SlurmBackend(
-        name, commands, reading, clock, user, Chronicle(_chronicle_in(folders.history, name, whose), SLURM)
-    )
+
+    async def introduction() -> tuple[str, Chronicle]:
+        """Raises `CockpitError` while the cluster does not answer."""
+        config = await reading.config()
+        name, private = rules.cluster_name(config), settings(config).get("PrivateData", "none") not in {"none", ""}
+        folder = folder_for(whose, folders.answers, private=private)
+        answers.shelf = FolderShelf(folder, clock.now) if folder is not None else None
+        return name, Chronicle(_chronicle_in(folders.history, name, whose), SLURM)
+
+    backend = SlurmBackend(commands.name, commands, reading, clock, user, introduction=introduction)
+    await backend.introduced_within(INTRODUCTION_SECONDS)
+    return backend
 
 
 def _chronicle_in(folder: Path, name: str, whose: str) -> Path:
     """Clusters of one name are told apart by how they are reached."""
     readable = "".join(each if each.isalnum() or each in "-." else "_" for each in name)[:60]
     return folder / f"{readable}-{hashlib.sha256(whose.encode()).hexdigest()[:8]}.jsonl"
-
-
-async def _introduced(reading: Reading, otherwise: str) -> tuple[str, bool]:
-    """The cluster's name, and whether it hides users' jobs from each other."""
-
-    try:
-        config = await reading.config()
-    except CockpitError:
-        return otherwise, True
-    hidden = settings(config).get("PrivateData", "none")
-    return rules.cluster_name(config), hidden not in {"none", ""}
 
 
 def _chance() -> Random:

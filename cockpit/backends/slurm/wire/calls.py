@@ -96,10 +96,12 @@ def complaint(printed: Printed) -> str:
 
 
 def checked(printed: Printed, argv: Sequence[str]) -> Printed:
-    """Raises `Unreachable` where nobody answered the command, `Failed` where it was refused."""
+    """Raises `Unreachable` where the command got no answer or was killed, `Failed` where it was refused."""
     if printed.code == 0:
         return printed
     if any(words in printed.stderr for words in STALLED):
         error = Unanswered if any(words in printed.stderr for words in _SENT) else Unreachable
         raise error(f"Slurm does not answer {argv[0]}: {complaint(printed)}")
+    if printed.code < 0 or (printed.code > 128 and not complaint(printed)):
+        raise Unreachable(f"{argv[0]} was killed before it had answered (exit code {printed.code}).")
     raise Failed(printed, argv)
