@@ -140,7 +140,10 @@ class SlurmBackend(Verbs):
         row = task_row(rows[known.listed.id], found) if known.listed is not None else job_row(found, None)
         told = explanation(row, rows)
         ran = found.attempt is not None
-        steps = (await self._reading.accounted(slurm_id(found.id)))[1] if ran else ()
+        steps: tuple[jobdetail.StepRow, ...] = ()
+        if ran:
+            with suppress(CockpitError):  # the job itself is known
+                steps = (await self._reading.accounted(slurm_id(found.id)))[1]
         if ran and found.state not in ENDED:
             steps = running.beside(steps, await self._reading.running_steps(known.number))
         ranked = await self._reading.priorities() if told is not None else {}
@@ -331,11 +334,15 @@ class SlurmBackend(Verbs):
         without accounting. Those that are as they were are the same objects."""
         if not await self._reading.has_accounting():
             return {}
-        told, before = await self._reading.ended(RECENTLY, user="" if self._rows.admin else self.asker), self._past[1]
+        told, before = await self._ended_lately(), self._past[1]
         if told is not self._past[0]:
             rows = {each.job.id: past_row(each) for each in told}
             self._past = told, {job: old if (old := before.get(job)) == row else row for job, row in rows.items()}
         return self._past[1]
+
+    async def _ended_lately(self) -> Sequence[Past]:
+        user = "" if self._rows.admin else self.asker
+        return await self._reading.ended(RECENTLY, user=user, needed=False)
 
     async def _rows_or_trouble(self) -> dict[JobId, JobRow] | None:
         """None while the cluster does not answer; the connection says why."""

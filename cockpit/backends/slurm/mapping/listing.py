@@ -60,7 +60,7 @@ it."""
 def command(fields: Sequence[str] = FIELDS) -> tuple[str, ...]:
     """Every job of the cluster, pending array tasks folded as Slurm keeps them; nothing cut to a width."""
     wanted = ",".join(f"{name}:{SEPARATOR}" for name in fields)
-    return ("squeue", "--all", "--noheader", "--states=all", f"--Format={wanted}")
+    return ("squeue", "--all", "--states=all", f"--Format={wanted}")
 
 
 OUTPUT_FIELDS = ("STDOUT", "STDERR", "WorkDir")
@@ -69,7 +69,7 @@ OUTPUT_FIELDS = ("STDOUT", "STDERR", "WorkDir")
 def output_command(job: str) -> tuple[str, ...]:
     """Where one job's output goes."""
     wanted = ",".join(f"{name}:{SEPARATOR}" for name in OUTPUT_FIELDS)
-    return ("squeue", "--all", "--noheader", "--states=all", f"--jobs={job}", f"--Format={wanted}")
+    return ("squeue", "--all", "--states=all", f"--jobs={job}", f"--Format={wanted}")
 
 
 def unknown_field(complaint: str) -> str | None:
@@ -79,6 +79,10 @@ def unknown_field(complaint: str) -> str | None:
 
 
 def read(printed: str, separator: str, fields: Sequence[str] = FIELDS) -> Iterator[dict[str, str]]:
-    """One record a job, by field."""
-    for record in separated(printed, separator, len(fields)):
+    """One record a job, by field; without the first line where that only names the fields."""
+    records = separated(printed, separator, len(fields))
+    first = next(records, None)
+    if first is not None and first[0].replace("_", "").upper() != fields[0].upper():
+        yield dict(zip(fields, first, strict=True))
+    for record in records:
         yield dict(zip(fields, record, strict=True))

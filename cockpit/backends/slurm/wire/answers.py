@@ -11,7 +11,8 @@ from random import Random
 from typing import NamedTuple, Protocol
 
 from cockpit.backends.slurm.mapping.listing import SEPARATOR
-from cockpit.backends.slurm.wire.calls import PASSING, Commands, Printed, checked
+from cockpit.backends.slurm.mapping.whole import flaw
+from cockpit.backends.slurm.wire.calls import PASSING, Commands, Garbled, Printed, checked
 from cockpit.errors import CockpitError
 from cockpit.model.ids import Millis
 
@@ -40,6 +41,8 @@ class Answer(NamedTuple):
     printed: Printed
     given_at: Millis
     took_ms: int
+    superseded: bool = False
+    """Something was done since."""
 
 
 class Answers:
@@ -59,7 +62,7 @@ class Answers:
 
     def forget(self) -> None:
         """Something was done: what is known is of before."""
-        self._known.clear()
+        self._known = {question: known._replace(superseded=True) for question, known in self._known.items()}
         self._failed.clear()
 
     async def ask(self, argv: Sequence[str], fresh_seconds: float, *, seconds: float | None = None) -> Printed:
@@ -67,12 +70,32 @@ class Answers:
         question = tuple(argv)
         async with self._asking.setdefault(question, asyncio.Lock()):
             known = self._known.get(question)
-            if known is not None and self._now() - known.given_at < self._good_for(known, fresh_seconds):
+            if known is not None and self._is_fresh(known, fresh_seconds):
                 return known.printed
             if question in self._failed and self._now() < self._failed[question][1]:
                 raise self._failed[question][0]
             known = self._known[question] = await self._tried(question, fresh_seconds, seconds or self.patience)
             return known.printed
+
+    async def ask_anew(self, argv: Sequence[str]) -> Printed:
+        """An answer that is given now, whatever is known. Raises `Unreachable`, `Failed`."""
+        question = tuple(argv)
+        async with self._asking.setdefault(question, asyncio.Lock()):
+            began = self._now()
+            printed = await self._run(question, self.patience)
+            self._known[question] = Answer(printed, began, self._now() - began)
+            return printed
+
+    def last(self, argv: Sequence[str]) -> Printed | None:
+        """The last answer to this, however old."""
+        known = self._known.get(tuple(argv))
+        return known.printed if known is not None else None
+
+    def disbelieve(self, argv: Sequence[str], error: CockpitError) -> None:
+        """The last answer to this turned out wrong: for a while it is said instead, and then asked again."""
+        question = tuple(argv)
+        self._known.pop(question, None)
+        self._failed[question] = error, self._now() + FAILED_MS
 
     def given_at(self, argv: Sequence[str]) -> Millis | None:
         """When the last answer to this was given."""
@@ -91,8 +114,9 @@ class Answers:
         self._failed.pop(question, None)
         return answer
 
-    def _good_for(self, known: Answer, fresh_seconds: float) -> int:
-        return max(int(1000 * fresh_seconds), SLOW_FACTOR * known.took_ms)
+    def _is_fresh(self, known: Answer, fresh_seconds: float) -> bool:
+        age = self._now() - known.given_at
+        return not known.superseded and age < max(int(1000 * fresh_seconds), SLOW_FACTOR * known.took_ms)
 
     async def _fresh(self, question: tuple[str, ...], fresh_seconds: float, seconds: float) -> Answer:
         began = self._now()
@@ -108,7 +132,13 @@ class Answers:
         argv = [word.replace(SEPARATOR, separator) for word in question]
         for attempt in range(1, TRIES + 1):
             printed = await self._commands.run(argv, seconds=seconds)
-            if PASSING not in printed.stderr or attempt == TRIES:
-                return checked(printed._replace(separator=separator), argv)
-            await asyncio.sleep(PAUSE_SECONDS * attempt)
+            if PASSING in printed.stderr and attempt < TRIES:
+                await asyncio.sleep(PAUSE_SECONDS * attempt)
+                continue
+            found = checked(printed._replace(separator=separator), argv)
+            wrong = "" if found.verified else flaw(argv, found.stdout, separator)
+            if not wrong:
+                return found
+            if attempt > 1:
+                raise Garbled(" ".join([argv[0], *(word for word in argv[1:3] if word.isalpha())]), wrong)
         raise AssertionError("the last try returns")

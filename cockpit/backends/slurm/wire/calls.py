@@ -36,6 +36,15 @@ class Printed(NamedTuple):
     code: int
     separator: str = ""
     """What stood for the separator of its fields."""
+    verified: bool = False
+    """The way in knows that nothing is missing, and the text is made by it: it is not examined again."""
+
+
+class Garbled(Unreachable):
+    """A command ended well and printed something else than its whole answer, which therefore says nothing."""
+
+    def __init__(self, program: str, flaw: str) -> None:
+        super().__init__(f"The answer of {program} is not whole: {flaw}. Nothing of it is shown; run it by hand.")
 
 
 class Unanswered(Unreachable):
