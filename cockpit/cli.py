@@ -70,11 +70,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     streams = Streams.of_process(SystemClock().now)
 
-    def connect_any(cluster: str | None) -> Backend:
-        """The demo has a time of its own, in which its moments are told, and so has a recording."""
+    def connect_any(cluster: str | None, *, typing: bool = True) -> Backend:
+        """The demo has a time of its own, in which its moments are told, and so has a recording. `typing`: a login node
+        may ask for a password at the terminal."""
         name = chosen(cluster)
         if is_read_in_this_process(name):
-            backend, streams.now = opened_for_commands(name)
+            backend, streams.now = opened_for_commands(name, typing=typing)
             return backend
         if address_of(name) != DEMO:
             return connect(cluster)
@@ -89,7 +90,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         signal.alarm(TAB_SECONDS)
         name = chosen(cluster)
         is_in_this_process = is_read_in_this_process(name) or address_of(name) == DEMO
-        return connect_any(cluster) if is_in_this_process else running(cluster)
+        return connect_any(cluster, typing=False) if is_in_this_process else running(cluster)
 
     services = Services(
         connect=connect_any,
@@ -144,7 +145,7 @@ async def _session_on(name: str) -> Session:
     from cockpit.tui.opening import Session
 
     if is_read_in_this_process(name):
-        backend, now = await opened(name)
+        backend, now = await opened(name, typing=True)
     else:
         backend, now = live(name), SystemClock().now
     others = beside(backend, now, settled(name))

@@ -56,11 +56,15 @@ async def open_here(user: str, folders: Folders, manners: Manners | None = None)
     return await opened(commands, SystemClock(), user, folders, f"here {os.environ.get('SLURM_CONF', '')}", manners)
 
 
-async def open_over_ssh(address: str, folders: Folders, manners: Manners | None = None) -> SlurmBackend:
-    """The cluster of a login node elsewhere."""
+async def open_over_ssh(
+    address: str, folders: Folders, manners: Manners | None = None, *, typing: bool = False
+) -> SlurmBackend:
+    """The cluster of a login node elsewhere. `typing`: the terminal is free to be asked for a password or a code."""
     from cockpit.backends.slurm.wire.ssh import SshCommands
 
     commands = SshCommands(address)
+    if typing:
+        await commands.log_in()
     user = commands.user or await _whoami(commands)
     return await opened(commands, SystemClock(), user, folders, address, manners)
 

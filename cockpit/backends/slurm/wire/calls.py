@@ -112,5 +112,5 @@ def checked(printed: Printed, argv: Sequence[str]) -> Printed:
         error = Unanswered if any(words in printed.stderr for words in _SENT) else Unreachable
         raise error(f"Slurm does not answer {argv[0]}: {complaint(printed)}")
     if printed.code < 0 or (printed.code > 128 and not complaint(printed)):
-        raise Unreachable(f"{argv[0]} was killed before it had answered (exit code {printed.code}).")
+        raise Unanswered(f"{argv[0]} was killed before it had answered (exit code {printed.code}).")
     raise Failed(printed, argv)
