@@ -234,9 +234,10 @@ class SlurmBackend(Verbs):
             await asyncio.sleep(LOOK_SECONDS)
 
     async def open_shell(self, request: asking.ShellRequest) -> ShellSession:
-        found = await self._find(JobId(request.job))
+        known = await look_up(self._reading, JobId(request.job))
+        found, fields = known.job, known.listed.fields if known.listed is not None else known.fields
         if found.spec.debug_hold.allocation is not HoldAllocation.FREE or found.state is JobState.RUNNING:
-            return await self._commands.open_shell(entering.command(found, request), request)
+            return await self._commands.open_shell(entering.command(found, fields.get("WorkDir", ""), request), request)
         argv = entering.anew(found, await self._reading.comment(slurm_id(found.id)), request)
         await self._acts.show([Shown(argv)])  # it is a job of its own, which is billed
         return await self._commands.open_shell(argv, request)
