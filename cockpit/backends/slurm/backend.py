@@ -30,13 +30,14 @@ from cockpit.backends.slurm.snapshot import snapshot as taken
 from cockpit.backends.slurm.why import SLURM, outlook
 from cockpit.backends.verbs import Verbs
 from cockpit.engine.views.rows import job_row
-from cockpit.errors import CockpitError
+from cockpit.errors import CockpitError, RequestRefused
 from cockpit.model import asking, forecast, jobdetail, view
 from cockpit.model.accounting import EndedJob, Spending
 from cockpit.model.events import EventRecord
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import ENDED, Job, JobState
 from cockpit.model.jobrow import JobRow
+from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.spec import DebugHold, HoldAllocation, JobSpec
 from cockpit.runtime.chronicle import Chronicle
 from cockpit.runtime.frozen import refuse
@@ -309,7 +310,10 @@ class SlurmBackend(Verbs):
             return msgspec.convert(await self._queues(), answer, from_attributes=True)
         if op not in _MIRRORED:
             refuse(f"A Slurm cluster has no {op.replace('_', ' ')}.")
-        return await (await self._looked(closely=op == "nodes")).read(op, args, answer)
+        looked = await self._looked(closely=op == "nodes")
+        if op in self._reading.hidden:
+            raise RequestRefused(Refusal(RefusalKind.DENIED, self._reading.hidden[op]))
+        return await looked.read(op, args, answer)
 
     async def await_answer(self, op: str, args: msgspec.Struct, answer: type[T]) -> T:
         return await self.read(op, args, answer)

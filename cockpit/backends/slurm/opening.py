@@ -17,7 +17,7 @@ from cockpit.backends.slurm.why import SLURM
 from cockpit.backends.slurm.wire.answers import Answers
 from cockpit.backends.slurm.wire.local import LocalCommands
 from cockpit.backends.slurm.wire.recorded import RecordedCommands
-from cockpit.backends.slurm.wire.shelf import FolderShelf, folder_for
+from cockpit.backends.slurm.wire.shelf import shelf_for
 from cockpit.errors import CockpitError
 from cockpit.runtime.chronicle import Chronicle
 from cockpit.runtime.clock import SystemClock, VirtualClock
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from cockpit.model.ids import Millis
     from cockpit.runtime.clock import Timekeeper
 
+HERE = "here "
+"""Before what names the cluster of this machine's own commands."""
 WHO_SECONDS = 30.0
 INTRODUCTION_SECONDS = 1.0
 """So long a face waits for the cluster's name before it opens without it."""
@@ -53,7 +55,7 @@ class Folders(NamedTuple):
 async def open_here(user: str, folders: Folders, manners: Manners | None = None) -> SlurmBackend:
     """The cluster that this machine's commands speak to."""
     commands = LocalCommands(os.environ)
-    return await opened(commands, SystemClock(), user, folders, f"here {os.environ.get('SLURM_CONF', '')}", manners)
+    return await opened(commands, SystemClock(), user, folders, f"{HERE}{os.environ.get('SLURM_CONF', '')}", manners)
 
 
 async def open_over_ssh(
@@ -104,8 +106,12 @@ async def opened(
         """Raises `CockpitError` while the cluster does not answer."""
         config = await reading.config()
         name, private = rules.cluster_name(config), settings(config).get("PrivateData", "none") not in {"none", ""}
-        folder = folder_for(whose, folders.answers, private=private)
-        answers.shelf = FolderShelf(folder, clock.now) if folder is not None else None
+        identity = " ".join(
+            settings(config).get(key, "") for key in ("ClusterName", "SlurmctldHost[0]", "SlurmctldPort")
+        )
+        shared = "" if private or not whose.startswith(HERE) else identity
+        trusted = frozenset({0, _uid(settings(config).get("SlurmUser", ""))})
+        answers.shelf = shelf_for(f"{whose} {identity}", folders.answers, clock.now, shared=shared, trusted=trusted)
         return name, Chronicle(_chronicle_in(folders.history, name, whose), SLURM)
 
     backend = SlurmBackend(commands.name, commands, reading, clock, user, introduction=introduction)
@@ -117,6 +123,12 @@ def _chronicle_in(folder: Path, name: str, whose: str) -> Path:
     """Clusters of one name are told apart by how they are reached."""
     readable = "".join(each if each.isalnum() or each in "-." else "_" for each in name)[:60]
     return folder / f"{readable}-{hashlib.sha256(whose.encode()).hexdigest()[:8]}.jsonl"
+
+
+def _uid(user: str) -> int:
+    """Of `slurm(64030)`; root's where it is not said."""
+    number = user.rpartition("(")[2].rstrip(")")
+    return int(number) if number.isdigit() else 0
 
 
 def _chance() -> Random:

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 
 HISTORY = "now-1days"
 """So far back the list goes that shows ended jobs too."""
+NO_ACCOUNTING = (
+    "This cluster keeps no accounting (AccountingStorageType is accounting_storage/none): ended jobs are listed "
+    "only for as long as its controller remembers them, by `cockpit jobs --all`."
+)
 RECENTLY = "now-8hours"
 """So far back it goes where somebody watches: what was done today."""
 
@@ -49,7 +53,9 @@ async def look_up_waiting(reading: Reading, job: JobId, task: int | None = None)
 
 
 async def ended_jobs(reading: Reading, since: Millis | None, until: Millis | None, user: str) -> list[EndedJob]:
-    """Those that ended in that time, the newest first."""
+    """Those that ended in that time, the newest first. Refused where the cluster remembers none."""
+    if await reading.keeps_no_accounting():
+        raise RequestRefused(Refusal(RefusalKind.UNAVAILABLE, NO_ACCOUNTING))
     told = await reading.ended(_slurm_time(since), _slurm_time(until, "now"), user=user)
     done = (ended_job(_with_use(with_amounts(each.job), each.used)) for each in told)
     wanted = (each for each in done if _within(each.row.ended_at or 0, since, until))

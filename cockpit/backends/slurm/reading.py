@@ -33,6 +33,8 @@ from cockpit.model.jobdetail import StepRow
 from cockpit.model.priority import Breakdown
 
 T = TypeVar("T")
+DENIED = "Access/permission denied"
+NOTHING_SHOWN = Printed("", "", 1, verified=True)
 
 
 class Manners(NamedTuple):
@@ -76,19 +78,23 @@ class Reading:
         """The last lists of nodes and of partitions that agree."""
         self.trouble: dict[str, str] = {}
         """What could not be read though the cluster answers, by what it is: a sentence each."""
+        self.hidden: dict[str, str] = {}
+        """What the cluster keeps from the asker, `nodes` or `partitions`: a sentence each."""
 
     async def config(self) -> str:
         return (await self._answers.ask(rules.CONFIG, self.manners.settings)).stdout
 
     async def rules(self) -> Cluster:
         config = await self._answers.ask(rules.CONFIG, self.manners.settings)
-        partitions = await self._answers.ask(rules.PARTITIONS, self.manners.settings / 5)
-        await self._check_inventory(await self._answers.ask(nodes.COMMAND, self.manners.settings), partitions)
+        partitions = await self._shown("partitions", rules.PARTITIONS, self.manners.settings / 5)
+        await self._check_inventory(await self._shown("nodes", nodes.COMMAND, self.manners.settings), partitions)
         return self._once("rules", (config, partitions), lambda: rules.cluster(config.stdout, partitions.stdout))
 
     async def nodes(self, fresh_seconds: float | None = None) -> tuple[nodes.Seen, ...]:
-        printed = await self._answers.ask(nodes.COMMAND, fresh_seconds or self.manners.nodes)
-        await self._check_inventory(printed, await self._answers.ask(rules.PARTITIONS, self.manners.settings / 5))
+        printed = await self._shown("nodes", nodes.COMMAND, fresh_seconds or self.manners.nodes)
+        await self._check_inventory(
+            printed, await self._shown("partitions", rules.PARTITIONS, self.manners.settings / 5)
+        )
         return self._once("nodes", printed, lambda: tuple(nodes.seen(printed.stdout)))
 
     async def jobs(self) -> tuple[Listed, ...]:
@@ -118,7 +124,7 @@ class Reading:
         question = listing.command(self._fields)
         self._looked_at = self._now()
         look = Look(self._records, records, (self._looked_at - looked_at) / 1000)
-        if await is_doubtful(self._answers, look, await self.config()):
+        if not self.hidden and await is_doubtful(self._answers, look, await self.config()):
             live = await live_jobs(self._answers)
             found = self._jobs_in(await self._answers.ask_anew(question), shards)
             if lost := live - self._records.keys():
@@ -130,7 +136,7 @@ class Reading:
         """Once for each pair of answers."""
         pair = (nodes_told, partitions_told)
         if self._inventory is None or any(one is not other for one, other in zip(pair, self._inventory, strict=True)):
-            if not nodes_told.verified:
+            if not (nodes_told.verified or partitions_told.verified):
                 await check_inventory(self._answers, nodes_told.stdout, partitions_told.stdout, self.manners.settings)
             self._inventory = pair
 
@@ -140,7 +146,10 @@ class Reading:
         return self._answers.given_at(listing.command(self._fields))
 
     async def details(self) -> Known:
+        """Nothing where nodes or partitions are hidden: the scontrol of 22.05 crashes there when it is asked."""
         gres = {each.node.name: each.gres for each in await self.nodes(self.manners.settings)}
+        if self.hidden:
+            return NOTHING_KNOWN
         printed = await self._answers.ask(placements.DETAIL, self.manners.details)
         return self._once("details", printed, lambda: placements.details(printed.stdout, gres))
 
@@ -242,6 +251,10 @@ class Reading:
         """Whether there is a database that remembers ended jobs."""
         return "slurmdbd" in settings(await self.config()).get("AccountingStorageType", "")
 
+    async def keeps_no_accounting(self) -> bool:
+        """The cluster says that it remembers no ended jobs."""
+        return settings(await self.config()).get("AccountingStorageType", "").endswith("/none")
+
     async def version(self) -> tuple[int, ...]:
         """The controller's: `(22, 5, 8)`."""
         return tuple(int(each) for each in rules.version(await self.config()).split(".") if each.isdigit())
@@ -313,6 +326,19 @@ class Reading:
                 listed = Listed(fields, UTC, shards)
             self._records[fields["JobID"]] = listed
             yield listed
+
+    async def _shown(self, what: str, argv: tuple[str, ...], fresh_seconds: float) -> Printed:
+        """The list; an empty one where PrivateData keeps all of it from the asker, who still sees their jobs."""
+        try:
+            printed = await self._answers.ask(argv, fresh_seconds)
+        except Failed as failed:
+            if DENIED not in str(failed):
+                raise
+            self.trouble[what] = self.hidden[what] = f"This cluster does not show its {what} to you (PrivateData)."
+            return NOTHING_SHOWN
+        self.trouble.pop(what, None)
+        self.hidden.pop(what, None)
+        return printed
 
     async def _optional(self, what: str, argv: tuple[str, ...], fresh_seconds: float) -> Printed:
         """The last answer while there is no other, with its trouble. Nothing where the cluster does without it, or its

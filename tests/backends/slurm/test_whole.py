@@ -12,7 +12,7 @@ from cockpit.backends.slurm.backend import SlurmBackend
 from cockpit.backends.slurm.reading import Manners, Reading
 from cockpit.backends.slurm.wire.answers import Answers
 from cockpit.backends.slurm.wire.calls import Garbled, Printed
-from cockpit.errors import CockpitError, Unreachable
+from cockpit.errors import CockpitError, RequestRefused, Unreachable
 from cockpit.runtime.clock import VirtualClock
 from tests.backends.slurm.paper_cluster import Fault, PaperCluster
 
@@ -210,3 +210,17 @@ async def test_an_accounting_that_is_silent_is_no_empty_history(paper: PaperClus
     for question in (cockpit.accounting(), cockpit.jobs(ended=True), cockpit.job(99_999)):
         with pytest.raises(CockpitError, match="does not answer sacct"):
             await question
+
+
+@pytest.mark.req("SL-11", "SL-02")
+async def test_what_private_data_keeps_from_the_asker_hides_nothing_else(paper: PaperCluster) -> None:
+    truth = await a_cockpit(paper)[0].jobs()
+    denied = Printed("", "slurm_load_node: Access/permission denied\n", 1)
+    paper.faults = dict.fromkeys(("scontrol show node", "scontrol show partition"), lambda _: denied)
+    paper.faults["scontrol show job"] = lambda _: Printed("", "", -11)  # as 22.05 does then
+    cockpit, _ = a_cockpit(paper)
+    assert [row.id for row in await cockpit.jobs()] == [row.id for row in truth]
+    assert await cockpit.priorities()
+    assert "This cluster does not show its nodes to you (PrivateData)." in (await cockpit.status()).trouble
+    with pytest.raises(RequestRefused, match="does not show its nodes to you"):
+        await cockpit.nodes()
