@@ -39,8 +39,8 @@ def every_cluster(
 
 
 def _ways(may_be_empty: bool = False) -> Iterator[tuple[str, str]]:
-    """Those of config.toml, then of this machine its Slurm cluster, even if it is silent, and the engines that
-    run.
+    """Those of config.toml, then of this machine its Slurm cluster, even if it is silent, and the engines
+    that run.
 
     Unless that `may_be_empty`, the user's own engine is the only one where there is no other.
     """

@@ -106,10 +106,11 @@ def test_every_command_says_unreachable_and_starts_no_engine(
     configure(home, monkeypatch, "SLURM_CONF")
     monkeypatch.chdir(home)
     (home / "job.sh").write_text("#!/bin/sh\n#SBATCH -n1\ntrue\n")
-    assert cli.main(words) == ExitCode.UNREACHABLE
+    uncertain = words[0] == "submit" and answer == "killed"  # sbatch may have been heard before it was killed
+    assert cli.main(words) == (ExitCode.UNCERTAIN if uncertain else ExitCode.UNREACHABLE)
     said = capfd.readouterr()
     assert said.out == ""
-    assert "`-c local` opens your own engine" in said.err
+    assert uncertain or "`-c local` opens your own engine" in said.err
     assert not list((home / "RUNTIME_DIR").glob("*/*.sock")), "no engine runs"
 
 
