@@ -5,7 +5,7 @@ SHELL := /bin/bash
 PYTHON_IN_VENV := .venv/bin/python
 SOURCES := $(shell find cockpit tests themes fixtures -type f -not -name '*.pyc')
 
-.PHONY: help setup setup-tests run test real-slurm check format-check lint types imports architecture bench pictures requirements sizes format clean
+.PHONY: help setup setup-tests run test real-slurm check format-check lint types imports architecture bench mutants pictures requirements sizes format clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | column -t -s "$$(printf '\t')"
@@ -56,6 +56,9 @@ format: setup ## format and sort imports in place
 bench: setup ## measure every figure and print it beside its bar; writes bench.json
 	@$(PYTHON_IN_VENV) -m pytest -q -p no:xdist -o python_files='bench_*.py' --figures=bench.json tests/bench
 
+mutants: setup ## small mutations of the product that its tests miss: make mutants ARGS="--layer sched --count 25 --seed 1"
+	@$(PYTHON_IN_VENV) tools/mutants.py $(ARGS)
+
 pictures: setup ## docs/pictures: the cockpit as the scripts in fixtures/plays see it
 	@set -e; for script in fixtures/plays/*.play; do .venv/bin/cockpit play "$$script" --out docs/pictures; done
 	@rm docs/pictures/*.txt
@@ -71,5 +74,5 @@ sizes: ## the longest files and functions, to look at now and then
 	@$(PYTHON_IN_VENV) tools/sizes.py
 
 clean: ## remove .venv and everything that tools left
-	rm -rf .venv .requirements.json bench.json build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .grimp_cache .hypothesis .benchmarks
+	rm -rf .venv .requirements.json bench.json mutants.json build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .grimp_cache .hypothesis .benchmarks
 	find cockpit tests tools -name __pycache__ -type d -prune -exec rm -rf {} +

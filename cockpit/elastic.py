@@ -1,6 +1,6 @@
 """For training scripts: is this worker being taken away, should a checkpoint be saved, who are the others now?
 
-    import cockpit.elastic as elastic        # or, as a drop-in: import cockpit.elastic as kubeai
+    import cockpit.elastic as elastic        # or, as a drop-in: import kubeai.elastic as kubeai
 
     elastic.init()
     for batch in batches:
@@ -8,7 +8,7 @@
             save_checkpoint()
             sys.exit(-1)
 
-Standard library only; imports nothing of cockpit, so that the file alone may be copied into an image. Outside of an
+Every container has it, by both names. Standard library only; imports nothing of cockpit. Outside of an
 elastic job nothing is ever taken away, and the world is this process alone.
 """
 

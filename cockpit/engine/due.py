@@ -5,7 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cockpit.engine.bindings import given_up
-from cockpit.engine.timers import given_up_at, latest_start, next_decay, next_due, recalled_until
+from cockpit.engine.timers import (
+    early_signal_at,
+    given_up_at,
+    latest_end,
+    latest_start,
+    next_decay,
+    next_due,
+    recalled_until,
+)
 from cockpit.model import events
 from cockpit.model.attempt import EndCause
 from cockpit.model.events import EventBody, HoldEndCause
@@ -58,9 +66,11 @@ def _due_of_queued(job: Job, now: Millis) -> EventBody:
 
 
 def _over(job: Job, now: Millis) -> EventBody:
-    """Of a running job: the grace of workers that it gives up, or its own time."""
+    """Of a running job: the grace of workers that it gives up, a signal that it wants early, or its own time."""
     if (kill_at := recalled_until(job)) is not None and kill_at <= now:
         return events.GraceEnded(job.id)
+    if early_signal_at(job) is not None and (latest_end(job) or now) > now:
+        return events.JobWarned(job.id)
     return events.EndingBegan(job.id, EndCause.TIME_LIMIT, Millis(now + job.spec.end_grace_seconds * 1000))
 
 

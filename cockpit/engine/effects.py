@@ -42,6 +42,8 @@ class StageReplica(msgspec.Struct, frozen=True):
 class Force(StrEnum):
     TERM = "term"
     KILL = "kill"
+    EARLY = "early"
+    """The signal that a batch script wants before its time limit."""
 
 
 class SignalReplica(msgspec.Struct, frozen=True):

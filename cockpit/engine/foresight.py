@@ -14,11 +14,13 @@ from cockpit.engine.state import ClusterState
 from cockpit.engine.submission.submit import edit, submit
 from cockpit.engine.views.shown import HIDDEN_JOB, shown_explanation, shown_to
 from cockpit.model.events import EventRecord, JobEnded, JobSubmitted
-from cockpit.model.forecast import Condition, Forecast, Holding, Outlook, WhatIf
+from cockpit.model.forecast import Condition, Expected, Forecast, Holding, Outlook, WhatIf
 from cockpit.model.ids import Millis
 from cockpit.model.job import OCCUPYING
-from cockpit.model.reasons import DependencyNever, NoEligibleNode, WaitsForJob
+from cockpit.model.reasons import DependencyNever, Explanation, NoEligibleNode, NotEvaluated, WaitsForJob
 from cockpit.model.refusal import Refusal
+from cockpit.sched.explain import NEVER, reasons_of
+from cockpit.sched.forecast.named_bounds import named_bounds
 from cockpit.sched.forecast.whatif import candidates
 from cockpit.sched.rules.holders import holders
 
@@ -29,12 +31,14 @@ if TYPE_CHECKING:
     from cockpit.engine.machine import Machine
     from cockpit.engine.views.shown import Shown
     from cockpit.model.events import EventBody
+    from cockpit.model.forecast import BoundMove, MoveCause
     from cockpit.model.ids import JobId, NodeName
     from cockpit.model.job import Job
     from cockpit.model.node import Node
-    from cockpit.model.reasons import Explanation, Reason
+    from cockpit.model.reasons import Reason
     from cockpit.model.spec import JobSpec
     from cockpit.sched.forecast.history import History
+    from cockpit.sched.forecast.moves import BoundHistory
     from cockpit.sched.forecast.predict import Foresight
     from cockpit.sched.forecast.whatif import Candidate
 
@@ -67,7 +71,12 @@ def changes(machine: Machine, job: Job, actor: Actor, foresight: Foresight) -> l
     now, reserved = foresight.snapshot.now, foresight.plan.reservation
     reserved_at = reserved.reserved_at if reserved is not None and reserved.job != job.id else None
     found = []
-    for each in candidates(foresight.snapshot, job, reserved_at):
+    named = [*named_bounds(job.spec, reasons_of(foresight.plan, job), now)]
+    known = {(each.change, each.after) for each in named}
+    others = [
+        each for each in candidates(foresight.snapshot, job, reserved_at) if (each.change, each.after) not in known
+    ]
+    for each in (*named, *others):
         if job.id in machine.queue:
             bodies = edit(machine, job, each.spec, actor=actor, now=now)
         else:
@@ -79,12 +88,35 @@ def changes(machine: Machine, job: Job, actor: Actor, foresight: Foresight) -> l
     return found
 
 
-def outlook(foresight: Foresight, job: Job, changed: Iterable[Changed]) -> Outlook:
-    """All that can be said of one job of the foresight's snapshot."""
+def outlook(foresight: Foresight, job: Job, changed: Iterable[Changed], moves: tuple[BoundMove, ...] = ()) -> Outlook:
+    """All that can be said of one job of the foresight's snapshot; `moves`: of its latest start.
+
+    A defect met on the way is reported in its stead.
+    """
+    try:
+        return _outlook(foresight, job, changed, moves)
+    except Exception as error:  # noqa: BLE001 - of several jobs asked about, the others have their answers
+        foresight.faults.setdefault(job.id, error)
+        failure = foresight.failure(job.id)
+        return Outlook(
+            job=job.id,
+            name=job.spec.name,
+            position=1,
+            explanation=Explanation(job=job.id, reason=NotEvaluated(failure), position=1, ahead=()),
+            forecast=Forecast(),
+            failure=failure,
+        )
+
+
+def _outlook(foresight: Foresight, job: Job, changed: Iterable[Changed], moves: tuple[BoundMove, ...]) -> Outlook:
     explanation = foresight.explanation(job.id)
-    forecast = foresight.forecast(job.id)
+    forecast = replace(foresight.forecast(job.id), moves=moves)
     tried = (
-        WhatIf(each.change, each.before, each.after, each.spec, foresight.if_instead(other, forecast.likely_at))
+        WhatIf(
+            *(each.change, each.before, each.after, each.spec),
+            foresight.if_instead(other, None if each.named else forecast.likely_at),
+            each.named,
+        )
         for each, other in ([] if forecast.now else changed)
     )
     held = holders(foresight.snapshot, job, explanation.reason) if explanation is not None else ()
@@ -99,6 +131,7 @@ def outlook(foresight: Foresight, job: Job, changed: Iterable[Changed]) -> Outlo
         explanation=explanation,
         forecast=forecast,
         what_ifs=tuple(_worth_saying(tried)),
+        failure=foresight.failure(job.id),
     )
 
 
@@ -109,7 +142,9 @@ def shown_outlook(actor: Actor, found: Outlook, jobs: Mapping[JobId, Job]) -> Ou
     explanation = found.explanation and shown_explanation(shown, found.explanation, own=own)
     forecast = _shown_forecast(shown, found.forecast)
     held = tuple(job for job in found.holders if shown(job) != HIDDEN_JOB)[:MOST_HOLDERS]
+    causes = [getattr(one, "job", None) for move in forecast.moves for one in move.causes]
     named = [*(explanation.ahead if explanation is not None else ()), *(each.job for each in forecast.after), *held]
+    named += [job for job in causes if job]
     seen = found.condition is not None and (own or shown(found.condition.job) != HIDDEN_JOB)
     return replace(
         found,
@@ -142,18 +177,55 @@ def _condition(jobs: Mapping[JobId, Job], explanation: Explanation | None) -> Co
     return condition_of(awaited) if awaited is not None else None
 
 
+def expected(actor: Actor, foresight: Foresight, jobs: Iterable[JobId], history: BoundHistory) -> Iterator[Expected]:
+    """The starts of these queued jobs as the actor may see them, of those of which one is known, and the defects that
+    kept others from being predicted."""
+    shown = shown_to(actor, foresight.snapshot.jobs)
+    for job in jobs:
+        found = foresight.start(job)
+        if found.likely_at is not None:
+            whole = _shown_forecast(shown, replace(found, moves=history.of(job)))
+            yield Expected(job, found.likely_at, whole)
+        elif failure := foresight.failure(job):
+            yield Expected(job, None, failure=failure)
+
+
 def _shown_forecast(shown: Shown, forecast: Forecast) -> Forecast:
-    return replace(forecast, after=tuple(replace(each, job=shown(each.job)) for each in forecast.after))
+    return replace(
+        forecast,
+        after=tuple(replace(each, job=shown(each.job)) for each in forecast.after),
+        moves=tuple(
+            replace(each, causes=tuple(_shown_cause(shown, one) for one in each.causes)) for each in forecast.moves
+        ),
+    )
+
+
+def _shown_cause(shown: Shown, cause: MoveCause) -> MoveCause:
+    job: JobId | None = getattr(cause, "job", None)
+    if job is None:
+        return cause
+    return replace(cause, job=shown(job) if job > 0 else HIDDEN_JOB)  # below 0: what another cluster's jobs hold here
 
 
 def _worth_saying(tried: Iterable[WhatIf]) -> Iterator[WhatIf]:
-    """Of each kind the one that starts soonest, of equally soon ones the least change; the soonest kind first."""
+    """Every bound that the reason names; and of each kind the one that starts soonest, of equally soon ones the least
+    change. The soonest first, of equally soon ones those that the reason names."""
     best: dict[str, WhatIf] = {}
+    told: list[WhatIf] = []
     for each in tried:
-        at = each.forecast.likely_at
-        if at is not None and (each.change not in best or at < (best[each.change].forecast.likely_at or 0)):
+        if each.named:
+            told.append(each)
+        if each.forecast.likely_at is not None and (
+            each.change not in best or _starts(each) < _starts(best[each.change])
+        ):
             best[each.change] = each
-    yield from sorted(best.values(), key=lambda each: each.forecast.likely_at or 0)
+    told += (each for each in best.values() if not each.named)
+    yield from sorted(told, key=_starts)
+
+
+def _starts(each: WhatIf) -> int:
+    at = each.forecast.likely_at
+    return at if at is not None else NEVER
 
 
 def _holding(job: Job) -> Holding:

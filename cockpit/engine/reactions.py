@@ -99,6 +99,13 @@ def signals_of(job: Job) -> Iterator[SignalReplica]:
         yield SignalReplica(replica, force)
 
 
+def _warns(job: Job) -> Iterator[SignalReplica]:
+    """The signal that a batch script wants early goes to its own container, which hands it on."""
+    for replica in live_replicas(job):
+        if replica.rank == 0:
+            yield SignalReplica(replica, Force.EARLY)
+
+
 def _asks(job: Job) -> bool:
     """Whether its workers are sent a signal as soon as they are recalled."""
     return job.spec.elastic is not None and job.spec.elastic.reclaim_signal is ReclaimSignal.SIGTERM
@@ -187,6 +194,7 @@ _REACTIONS: dict[type, Callable[[Job], Iterable[Effect]]] = {
     events.WorkersLeft: _just_left,
     events.WorkerReplaced: _replaced,
     events.GraceEnded: _kills,
+    events.JobWarned: _warns,
     events.JobSuspended: _freezes,
     events.JobResumed: _thaws,
     events.JobRequeued: containers_after_end,

@@ -21,6 +21,8 @@ MOST_STARTS = 4
 """A start that fails by no fault of the job is tried so often in a row."""
 FAILURES = frozenset({EndCause.EXIT, EndCause.LOST, EndCause.START_FAILED, EndCause.FAULT, EndCause.SLOW})
 """Ends that nobody wanted. A time limit or a deadline that is passed would be passed again."""
+_LOSSES = frozenset({EndCause.LOST, EndCause.FAULT})
+"""Those of them that are no doing of the command."""
 
 
 def instead(job: Job, ended: events.JobEnded) -> events.JobEnded | events.JobRequeued:
@@ -28,9 +30,14 @@ def instead(job: Job, ended: events.JobEnded) -> events.JobEnded | events.JobReq
     although nothing is wrong with the job is no failure of the job, and counts as no retry."""
     if _may_start_again(job, ended):
         return events.JobRequeued(job.id, EndCause.START_FAILED, ended.exit)
-    if ended.state is not ERROR or ended.cause not in FAILURES or job.retries >= job.spec.most_retries:
+    if ended.state is not ERROR or ended.cause not in _retried(job.spec) or job.retries >= job.spec.most_retries:
         return ended
     return events.JobRequeued(job.id, ended.cause, ended.exit, job.retries + 1)
+
+
+def _retried(spec: JobSpec) -> frozenset[EndCause]:
+    """The ends after which it begins again by itself."""
+    return _LOSSES if spec.restart is not None and spec.restart.lost_only else FAILURES
 
 
 def _may_start_again(job: Job, ended: events.JobEnded) -> bool:
@@ -57,7 +64,7 @@ def may_wait_again(job: Job) -> bool:
     ending = job.ending
     if ending is None:
         return False
-    return ending.requeue or (ending.cause in FAILURES and job.retries < job.spec.most_retries)
+    return ending.requeue or (ending.cause in _retried(job.spec) and job.retries < job.spec.most_retries)
 
 
 def resume_errors(cluster: Cluster, spec: JobSpec) -> Iterator[str]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from cockpit.model.job import Job, Submitter
     from cockpit.model.spec import JobSpec
 
-_REACH = ("home", "output", "algorithm", "tasks", "datasets", "models", "volumes", "image")
+_REACH = ("home", "output", "algorithm", "tasks", "datasets", "models", "volumes", "image", "script")
 """What a job opens with its owner's credentials."""
 _MOST_NAMED = 10
 

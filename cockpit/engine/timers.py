@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from cockpit.model.cluster import PriorityKind
 from cockpit.model.ids import Millis
-from cockpit.model.job import ENDED, QUEUED, STARTING, SUSPENDED, JobState
+from cockpit.model.job import ENDED, QUEUED, RUNNING, STARTING, SUSPENDED, JobState
 
 if TYPE_CHECKING:
     from cockpit.engine.state import ClusterState
@@ -56,7 +56,17 @@ def next_due(job: Job) -> Millis | None:
         return None if job.ending.killed else job.ending.kill_at
     if job.leaving and (kill_at := recalled_until(job)) is not None:
         return min(kill_at, latest_end(job) or kill_at)
-    return given_up_at(job) or (None if job.state in _GETTING_READY else latest_end(job))
+    own_time = None if job.state in _GETTING_READY else early_signal_at(job) or latest_end(job)
+    return given_up_at(job) or own_time
+
+
+def early_signal_at(job: Job) -> Millis | None:
+    """When its batch script is to get the signal that it wants before its time limit; None: never, or it got it."""
+    script, attempt = job.spec.script, job.attempt
+    if script is None or script.early_signal is None or attempt is None or attempt.warned or job.state is not RUNNING:
+        return None
+    end = latest_end(job)
+    return None if end is None else Millis(end - 1000 * script.early_signal.seconds)
 
 
 def recalled_until(job: Job) -> Millis | None:

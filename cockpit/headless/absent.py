@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from cockpit.launch.batchscript import output_folders
 from cockpit.model.image import ImageKind, image_of
 from cockpit.model.spec import JobSpec
 
@@ -14,6 +15,8 @@ def absent(spec: JobSpec) -> tuple[str, ...]:
     image = image_of(spec.image)
     if image.kind in {ImageKind.DIR, ImageKind.TAR}:
         named.append(("image", image.where))
+    if spec.script is not None:
+        named += [("script.work_dir", spec.script.work_dir), *output_folders(spec.script)]
     return tuple(
         f"{field}: {path} is not there now; the job fails if it is not when it starts"
         for field, path in named

@@ -33,7 +33,11 @@ VERBS: Final[dict[str, tuple[str, str, str]]] = {
     "staged remove": ("staged", "REMOVE", "Remove copies that nobody uses; for administrators"),
     "events": ("events", "EVENTS", "List what happened"),
     "new": ("new", "NEW", "Print a first job file, with a word on every field"),
-    "convert": ("convert", "CONVERT", "Write a job in another form: Slurm, arena, gcloud, PyTorchJob, CustomJob"),
+    "convert": (
+        "convert",
+        "CONVERT",
+        "Write a job in another form: Slurm, arena, gcloud, Kubernetes manifests, CustomJob",
+    ),
     "launch": ("launch", "LAUNCH", "Show what each replica of a job would be started with (--dry-run)"),
     "submit": ("submit", "SUBMIT", "Submit the jobs of one or more files, all or none"),
     "edit": ("edit", "EDIT", "Change a queued job; it keeps its id and its place"),

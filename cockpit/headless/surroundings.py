@@ -12,6 +12,17 @@ if TYPE_CHECKING:
     from cockpit.model.view import EngineStatus, HoldRow
 
 
+def own_name() -> str:
+    """The name of this process's user; its number where the machine knows none."""
+    import os
+    import pwd
+
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return str(os.geteuid())
+
+
 class EngineControl(Protocol):
     """The embedded engine as a process. Methods block and raise `CockpitError`."""
 

@@ -25,6 +25,11 @@ def check(text: str) -> None:
     _Reader(text, variable=lambda _name: 1, quotient=lambda _left, _right: 1).value()
 
 
+def names(text: str) -> list[str]:
+    """The names in it, in their order. Raises `ExpressionError` where it is no expression."""
+    return [token for token in _tokens(text) if token[:1].isidentifier()]
+
+
 def evaluate(text: str, env: Mapping[str, str]) -> int:
     """Its value; an unset or empty name counts as 0. Raises `ExpressionError` also for a name that holds no whole
     number, a division by zero and a result beyond 64 bits."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from cockpit.launch.command import command_errors
+from cockpit.launch.command import ENTRYPOINT, command_errors, words_of
+from cockpit.launch.workspace import can_be_shown
+from cockpit.model.image import ImageKind, image_of
 from cockpit.model.rules.bounds import NODES
 from cockpit.model.rules.kinds import MOST_BATCH_TASKS
 from cockpit.model.rules.spec import spec_errors
@@ -37,9 +39,22 @@ def meeting_errors(spec: JobSpec) -> list[str]:
 
 def warnings(spec: JobSpec) -> tuple[str, ...]:
     """What is allowed and probably not meant, led by its field's path."""
+    found = []
     if spec.is_best_effort and spec.elastic is not None and not spec.elastic.supervised:
-        return (f"elastic.supervised: without it ({SUPERVISED}) best-effort workers are killed without a notice",)
-    return ()
+        found.append(f"elastic.supervised: without it ({SUPERVISED}) best-effort workers are killed without a notice")
+    if spec.script is not None and not can_be_shown(spec.script.work_dir):
+        found.append(
+            f"script.work_dir: of {spec.script.work_dir} the job has a copy of its own, and what it writes there is "
+            "lost; submit from another folder, or write #SBATCH --chdir"
+        )
+    commands = [spec.command, *(pool.command for pool in spec.worker_pools), *(task.command for task in spec.tasks)]
+    images = {spec.root_image, *(pool.image for pool in spec.worker_pools if pool.image)}
+    has_own = any(image_of(image).kind is ImageKind.NAMED for image in images)
+    if not has_own and any(words_of(command)[:1] == [ENTRYPOINT] for command in commands if ENTRYPOINT in command):
+        found.append(
+            f"command: `{ENTRYPOINT}` is what an image of podman or docker runs; without one write the program"
+        )
+    return tuple(found)
 
 
 def grammar_errors(spec: JobSpec) -> list[str]:

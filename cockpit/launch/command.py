@@ -1,6 +1,7 @@
 """A job's command: one program and its arguments. What a shell does beyond that, a shell is to be asked for.
 
-Expanded are `$NAME`, `${NAME}`, `$((…))` and backslash-newline, outside of single quotes. An unset variable is empty.
+Expanded are `$NAME`, `${NAME}`, `$((…))` and backslash-newline, outside of single quotes. A name that the environment
+lacks stays as it is written, and so does a sum with one: it may be a variable of the script that a shell is handed.
 The result is never split at its spaces nor matched against files: one word stays one argument; only a word that is
 nothing but unquoted variables, all empty, disappears, as in a shell.
 """
@@ -11,12 +12,14 @@ import shlex
 from collections.abc import Mapping
 
 from cockpit.errors import SpecErrors
-from cockpit.launch.arithmetic import ExpressionError, evaluate
-from cockpit.launch.lexer import Literal, Part, Unlike, Variable, Word, lex
+from cockpit.launch.arithmetic import ExpressionError, evaluate, names
+from cockpit.launch.lexer import Literal, Part, Sum, Unlike, Variable, Word, lex, script_follows
 from cockpit.model.text import is_visible, visible
 
 STAYS_OPEN = "sleep infinity"
 """What a session without a command runs: its shells are started by those who enter it."""
+ENTRYPOINT = "entrypoint"
+"""The program of a job that runs what its image says: the ENTRYPOINT, with the job's arguments or else its CMD."""
 _LONGEST_ADVICE = 200
 _SPECIAL_IN_DOUBLE_QUOTES = frozenset('$`"\\!')
 
@@ -42,24 +45,18 @@ def expand(command: str, env: Mapping[str, str]) -> tuple[str, ...]:
         raise SpecErrors([f"command: $((…)) {visible(str(error), 200)}"]) from None
 
 
+def unset_names(command: str, env: Mapping[str, str]) -> list[str]:
+    """The variables, as written, that the environment lacks and that no shell of the command can set either."""
+    words = _words(command)
+    outside = [word for at, word in enumerate(words) if not script_follows(words[:at])]
+    parts = [part for word in outside for part in word.parts if not isinstance(part, Literal)]
+    return list(dict.fromkeys(part.source for part in parts if any(name not in env for name in _names(part))))
+
+
 def words_of(command: str) -> list[str]:
     """Its arguments before anything is expanded, as they were written; none where it is no command."""
     words = lex(command)
     return [] if isinstance(words, Unlike) else [word.source for word in words]
-
-
-def plain_arguments(command: str) -> tuple[str, ...]:
-    """The arguments for somebody who expands nothing: of a command that has something to expand, those of a shell that
-    does it."""
-    words = lex(command)
-    if isinstance(words, Unlike) or any(not isinstance(part, Literal) for word in words for part in word.parts):
-        return ("bash", "-c", command)
-    return tuple("".join(part.text for part in word.parts if isinstance(part, Literal)) for word in words)
-
-
-def starts_with(command: str, program: str) -> bool:
-    """Whether the program is what the command names first, plainly."""
-    return words_of(command)[:1] == [program]
 
 
 def wrapped(command: str) -> str:
@@ -89,7 +86,14 @@ def _expanded(word: Word, env: Mapping[str, str]) -> str:
 def _value(part: Part, env: Mapping[str, str]) -> str:
     if isinstance(part, Literal):
         return part.text
-    return env.get(part.name, "") if isinstance(part, Variable) else str(evaluate(part.text, env))
+    if any(name not in env for name in _names(part)):
+        return part.source
+    return env[part.name] if isinstance(part, Variable) else str(evaluate(part.text, env))
+
+
+def _names(part: Variable | Sum) -> list[str]:
+    """The names of the variables that it is made of."""
+    return [part.name] if isinstance(part, Variable) else names(part.text)
 
 
 def _disappears(word: Word, env: Mapping[str, str]) -> bool:

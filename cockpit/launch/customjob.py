@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from cockpit.launch.command import plain_arguments
+from cockpit.launch.shellform import plain_arguments
 from cockpit.model.image import HOST
 from cockpit.model.machinetypes import custom_type, machine_type
 from cockpit.model.spec import WHOLE_CARD, WorkerPool

@@ -2,11 +2,15 @@
 
 Python's `shlex` drops the quotes, after which `';'` looks like `;` and `'$A'` like `$A`; so words keep what was quoted.
  White space that is no blank in a shell (CR, NBSP …), `*`, `?`, `[`, `{` and `~` are ordinary characters here.
+
+The script of `bash -c "…"` (or of another shell) is that shell's to read: in its double quotes `$1`, `${A:-b}`, `$(…)`
+and backquotes are literal text.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from cockpit.launch.arithmetic import ExpressionError, check
@@ -18,12 +22,22 @@ class Literal(NamedTuple):
 
 class Variable(NamedTuple):
     name: str
+    braced: bool = False
+    """Written as `${NAME}`."""
+
+    @property
+    def source(self) -> str:
+        return f"${{{self.name}}}" if self.braced else f"${self.name}"
 
 
 class Sum(NamedTuple):
     """The inside of `$((…))`."""
 
     text: str
+
+    @property
+    def source(self) -> str:
+        return f"$(({self.text}))"
 
 
 Part = Literal | Variable | Sum
@@ -77,6 +91,9 @@ _NO_PROGRAMS = """
 """
 """Reserved words and builtins of a shell."""
 _SHELL_WORDS = frozenset(_NO_PROGRAMS.split())
+_SHELLS = frozenset({"sh", "bash", "dash", "ash", "ksh", "zsh"})
+_SCRIPT_FOLLOWS = re.compile(r"-[A-Za-z]*c")
+_OPTION_WITH_VALUE = re.compile(r"[-+][A-Za-z]*[oO]|--rcfile|--init-file")
 
 
 def lex(command: str) -> list[Word] | Unlike:
@@ -117,6 +134,71 @@ def _bare_words(command: str) -> list[Word]:
     return [Word(word, (Literal(word),), quoted=False) for word in _BARE.findall(command)]
 
 
+def script_follows(words: Sequence[Word]) -> bool:
+    """Whether the next word is the script of a shell: behind its `-c`, which may be one of several options."""
+    if not words or not _SCRIPT_FOLLOWS.fullmatch(words[-1].source):
+        return False
+    sources = [word.source for word in words[:-1]]
+    shells = [at for at, source in enumerate(sources) if source.rpartition("/")[2] in _SHELLS]
+    return bool(shells) and _are_options(sources[shells[-1] + 1 :])
+
+
+def _are_options(sources: list[str]) -> bool:
+    follows = False
+    for source in sources:
+        if not follows and not source.startswith(("-", "+")):
+            return False
+        follows = not follows and _OPTION_WITH_VALUE.fullmatch(source) is not None
+    return not follows
+
+
+def _end_of_construct(text: str, at: int) -> int | None:
+    """Where the `${…}`, `$(…)`, `(…)` or backquoted command that begins at `at` has ended; None: nowhere."""
+    if text[at] == "`":
+        closed = re.compile(r"`(?:[^\\`]|\\.)*`", re.DOTALL).match(text, at)
+        return closed.end() if closed else None
+    closing = "}" if text.startswith("${", at) else ")"
+    at += 1 if text[at] == "(" else 2
+    while at < len(text):
+        if text[at] == closing:
+            return at + 1
+        after = _end_of_piece(text, at, closing)
+        if after is None:
+            return None
+        at = after
+    return None
+
+
+def _end_of_piece(text: str, at: int, closing: str) -> int | None:
+    """Of one piece inside of a construct: an escaped character, a quoted text, another construct, or one character."""
+    if text[at] == "\\":
+        return at + 2
+    if text[at] == '"':
+        return _end_of_quotes(text, at)
+    if text[at] == "'" and closing == ")":
+        return text.find("'", at + 1) + 1 or None
+    if text.startswith(("${", "$(", "`"), at) or (text[at] == "(" and closing == ")"):
+        return _end_of_construct(text, at)
+    return at + 1
+
+
+def _end_of_quotes(text: str, at: int) -> int | None:
+    at += 1
+    while at < len(text):
+        if text[at] == '"':
+            return at + 1
+        if text[at] == "\\":
+            at += 2
+        elif text.startswith(("${", "$(", "`"), at):
+            end = _end_of_construct(text, at)
+            if end is None:
+                return None
+            at = end
+        else:
+            at += 1
+    return None
+
+
 class _UnlikeError(Exception):
     """Carries the Unlike out of the lexer's depth."""
 
@@ -133,11 +215,14 @@ class _Lexer:
         self._at = 0
         self._parts: list[Part] = []
         self._quoted = False
+        self._in_script = False
+        """The word is the script of a shell."""
 
     def words(self) -> list[Word]:
         self._at = len(self._text) - len(self._text.lstrip(" \t\n"))
-        words = []
+        words: list[Word] = []
         while self._skip_blanks():
+            self._in_script = script_follows(words)
             words.append(self._word())
         return words
 
@@ -202,6 +287,8 @@ class _Lexer:
                 raise _refuse('has a " that is never closed', wrappable=False)
             if char == "\\":
                 self._escape_in_quotes()
+            elif self._in_script and (end := self._end_of_what_its_shell_reads()):
+                self._take(self._text[self._at : end])
             elif char == "$":
                 self._dollar(in_quotes=True)
             elif match := _PLAIN_IN_QUOTES.match(self._text, self._at):
@@ -225,12 +312,24 @@ class _Lexer:
         else:
             self._take("\\")
 
+    def _end_of_what_its_shell_reads(self) -> int | None:
+        """None: nothing stands here that is for the shell of the script alone."""
+        text, at = self._text, self._at
+        if _VARIABLE.match(text, at):
+            return None
+        if text.startswith("$((", at) and (end := _closing(text, at + 3)) and _is_sum(text[at + 3 : end]):
+            return None
+        if text.startswith(("${", "$(", "`"), at):
+            return _end_of_construct(text, at)
+        match = _SPECIAL.match(text, at)
+        return match.end() if match else None
+
     def _dollar(self, *, in_quotes: bool) -> None:
         text, at = self._text, self._at
         if text.startswith("$((", at):
             self._sum()
         elif match := _VARIABLE.match(text, at):
-            self._parts.append(Variable(match[1] or match[2]))
+            self._parts.append(Variable(match[1] or match[2], braced=match[1] is None))
             self._at = match.end()
         elif text.startswith("$(", at):
             raise _refuse('has a "$(", which would run a command inside the command')
@@ -254,6 +353,14 @@ class _Lexer:
             raise _refuse(f"has a $((…)) that {error}") from None
         self._parts.append(Sum(inside))
         self._at = end + 2
+
+
+def _is_sum(text: str) -> bool:
+    try:
+        check(text)
+    except ExpressionError:
+        return False
+    return True
 
 
 def _closing(text: str, begin: int) -> int | None:

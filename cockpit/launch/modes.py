@@ -11,7 +11,8 @@ from typing import Any, Final
 
 import msgspec
 
-from cockpit.launch.command import STAYS_OPEN, starts_with, words_of
+from cockpit.launch.command import STAYS_OPEN, words_of
+from cockpit.launch.torchlines import torch_command
 from cockpit.model.image import Mpi
 from cockpit.model.spec import JobSpec, Mode
 
@@ -30,8 +31,6 @@ LAUNCHER_ROLE: Final = "launcher"
 LAUNCHED_BY_FIRST: Final = frozenset({Mode.HOROVOD, Mode.DEEPSPEED, Mode.SLURM})
 """Modes whose command runs once, on rank 0, and starts the processes of all."""
 
-_INTERPRETERS: Final = ("python", "python3")
-_LAUNCHER: Final = "torch.distributed.launch"
 _MPI_LAUNCHERS: Final = ("mpirun", "mpiexec", "horovodrun")
 _HOST_OPTIONS: Final = frozenset({"-H", "-host", "--host", "-hostfile", "--hostfile", "-machinefile", "--machinefile"})
 
@@ -162,13 +161,16 @@ def _launcher_hints(command: str) -> list[str]:
 def _slurm(command: str, peers: Sequence[Peer], rank: int) -> Outfit:
     """The names of sbatch(1), for one task on each node where its script does not say otherwise."""
     env = {
-        **_mpi_environment(Mode.SLURM, peers),
         "SLURM_JOB_NODELIST": ",".join(peer.host for peer in peers),
         "SLURM_JOB_NUM_NODES": str(len(peers)),
         "SLURM_NNODES": str(len(peers)),
         "SLURM_NODEID": str(rank),
     }
-    return Outfit(STAYS_OPEN if rank else command, env, _mpi_files(peers))
+    if len(peers) == 1:
+        return Outfit(command, env)
+    # By Slurm's variables MPI launchers would take `srun` for their remote shell, with options of its own plug-ins.
+    launchers = {"OMPI_MCA_plm": "rsh", "HYDRA_LAUNCHER": "ssh", **_mpi_environment(Mode.SLURM, peers)}
+    return Outfit(STAYS_OPEN if rank else command, {**launchers, **env}, _mpi_files(peers))
 
 
 def _mpi_environment(mode: Mode, peers: Sequence[Peer]) -> dict[str, str]:
@@ -200,18 +202,6 @@ def _mpi_hints(command: str) -> list[str]:
         return []
     needless = [word for word in words_of(command) if word in _HOST_OPTIONS]
     return [f"{word} is not needed: the variables name the host file already" for word in needless]
-
-
-def torch_command(command: str, *, slots: str, nodes: str, rank: str, master: str, port: str) -> str:
-    """A command that is no plain script, or names the launcher, is a distributed one already."""
-    interpreter = next((name for name in _INTERPRETERS if starts_with(command, name)), "")
-    if not interpreter or _LAUNCHER in command:
-        return command
-    rest = command.strip(" \t\n").removeprefix(interpreter).lstrip(" \t")
-    return (
-        f"{interpreter} -m {_LAUNCHER} --nproc_per_node={slots} --nnodes={nodes} "
-        f"--node_rank={rank} --master_addr={master} --master_port={port} {rest}"
-    )
 
 
 def _torch_outfit(command: str, peers: Sequence[Peer], rank: int) -> Outfit:

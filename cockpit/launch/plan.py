@@ -6,23 +6,38 @@ from collections.abc import Sequence
 
 import msgspec
 
+from cockpit.launch.batchscript import (
+    JOB_RECORD,
+    SCRIPT,
+    TOOLS,
+    UNKNOWN_FACTS,
+    JobFacts,
+    Run,
+    ScriptFiles,
+    job_record,
+    script_argv,
+    script_files,
+    slurm_environment,
+    tasks_on_nodes,
+)
 from cockpit.launch.cards import card_devices, card_environment, no_cards_environment, share_limits, slots, whole_cards
 from cockpit.launch.checks import warnings
-from cockpit.launch.command import STAYS_OPEN, expand
+from cockpit.launch.command import STAYS_OPEN, expand, unset_names
 from cockpit.launch.modes import AGENT_FOLDER, LAUNCHER_ROLE, Peer, Role, has_agent, outfit
 from cockpit.launch.network import host_of, hosts
 from cockpit.launch.pools import pool_environment, pool_hints, pool_roles, replica_spec
 from cockpit.launch.reduction import advice
 from cockpit.launch.sweeps import trial_number
 from cockpit.launch.workspace import ALGORITHM, OUTPUTS, WORKSPACE
-from cockpit.launch.world import DISCOVERY, DISCOVERY_SCRIPT, PULSE_PATH
+from cockpit.launch.world import DISCOVERY, DISCOVERY_SCRIPT, LIBRARY, PULSE_PATH
 from cockpit.launch.world import PATH as WORKERS_FILE
 from cockpit.model.ids import ReplicaId
 from cockpit.model.image import HOST
 from cockpit.model.job import ArrayTask, Submitter
 from cockpit.model.node import Allocation, Node, Placement
 from cockpit.model.resilience import Resume
-from cockpit.model.spec import HomeAccess, JobSpec
+from cockpit.model.spec import HomeAccess, JobSpec, Mode
+from cockpit.model.text import visible
 
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -54,9 +69,11 @@ class LaunchPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Text that the container is given, by path in it."""
     hints: tuple[str, ...] = ()
     """What a person may want to know about the command."""
+    script_files: ScriptFiles | None = None
+    """Files of the machine that are its standard streams, opened with the submitter's credentials; None: logs alone."""
 
 
-def launch_plan(
+def launch_plan(  # noqa: PLR0913, PLR0917 - each is another part of what is known
     spec: JobSpec,
     submitter: Submitter,
     node: Node,
@@ -64,9 +81,11 @@ def launch_plan(
     placement: Placement,
     replica: ReplicaId,
     array: ArrayTask | None = None,
+    facts: JobFacts = UNKNOWN_FACTS,
 ) -> LaunchPlan:
     """The start of one replica on `node`, which its `allocation` names; `placement` holds all replicas by rank, `array`
-    says which task it is. Raises `SpecErrors` where the command's arithmetic fails with the replica's environment."""
+    says which task it is, `facts` what Slurm's variables say besides. Raises `SpecErrors` where the command's
+    arithmetic fails with the replica's environment."""
     given = spec
     own = [part.rank for part in placement].index(replica.rank)
     peers = peers_of(spec, placement)
@@ -75,11 +94,17 @@ def launch_plan(
     spec = replica_spec(spec, own)
     launches = spec.has_launcher and own == 0
     mpi = node.mpi if spec.image == HOST else spec.image_mpi
-    mode = outfit(spec.mode, spec.command or STAYS_OPEN, peers, own, mpi)
+    under_slurm = spec.mode is Mode.SLURM
+    runs_script = under_slurm and spec.script is not None and own == 0
+    mode = outfit(spec.mode, spec.command or STAYS_OPEN, _with_tasks(spec, peers), own, mpi)
+    names = [peer.host for peer in peers]
+    run = Run(submitter, placement, replica, names, facts)
+    streams = script_files(spec, submitter, names[own], replica, array) if runs_script else None
     env = {
         **_base_environment(spec, submitter),
         **spec.env,
         **mode.env,
+        **(slurm_environment(spec, run) if under_slurm else {}),
         **of_pools,
         **({"COCKPIT_TRIAL": trial} if trial else {}),
         **_job_environment(spec, allocation, placement, replica),
@@ -89,24 +114,58 @@ def launch_plan(
         **(_launcher_environment(spec, peers) if launches else {}),
         **card_environment(node, allocation.slices),
     }
+    env["PYTHONPATH"] = ":".join(filter(None, (env.get("PYTHONPATH", ""), LIBRARY)))
     known = hosts(spec, placement)
+    files = dict(mode.files)
+    if under_slurm:
+        env["PATH"] = f"{TOOLS}:{env['PATH']}"
+        files[JOB_RECORD] = job_record(spec, run, streams, array)
     if has_agent(spec.mode, peers):
         env["PATH"] = f"{AGENT_FOLDER}:{env['PATH']}"
+    if runs_script:
+        assert spec.script is not None
+        files[SCRIPT] = spec.script.text
     return LaunchPlan(
         command=mode.command,
-        argv=expand(mode.command, env),
+        argv=script_argv(spec.script) if runs_script and spec.script is not None else expand(mode.command, env),
         env=env,
         kept_env=no_cards_environment() if allocation.slices else {},
         devices=card_devices(node, allocation.slices),
         card_limits=share_limits(node, allocation.slices),
         measured_cards=whole_cards(node, allocation.slices),
-        workdir=ALGORITHM if spec.algorithm else WORKSPACE,
+        workdir=_work_folder(spec),
         hostname=host_of(spec, replica.rank),
         hosts=known,
         relays={port: known[host] for port, host in mode.relays.items()},
-        files={**mode.files, DISCOVERY: DISCOVERY_SCRIPT} if launches else mode.files,
-        hints=(*mode.hints, *((*warnings(given), *pool_hints(given), *advice(given)) if own == 0 else ())),
+        files={**files, DISCOVERY: DISCOVERY_SCRIPT} if launches else files,
+        hints=(
+            *mode.hints,
+            *([] if runs_script else _unset_hints(mode.command, env)),
+            *((*warnings(given), *pool_hints(given), *advice(given)) if own == 0 else ()),
+        ),
+        script_files=streams,
     )
+
+
+def _work_folder(spec: JobSpec) -> str:
+    if spec.script is not None:
+        return spec.script.work_dir
+    return ALGORITHM if spec.algorithm else WORKSPACE
+
+
+def _with_tasks(spec: JobSpec, peers: tuple[Peer, ...]) -> tuple[Peer, ...]:
+    """Under Slurm a node has as many slots for MPI as tasks, where the script asked for tasks."""
+    if spec.mode is not Mode.SLURM or not {"SLURM_NTASKS", "SLURM_NTASKS_PER_NODE"} & spec.env.keys():
+        return peers
+    tasks = tasks_on_nodes(spec.env, len(peers))
+    return tuple(Peer(peer.host, count, peer.role) for peer, count in zip(peers, tasks, strict=True))
+
+
+def _unset_hints(command: str, env: dict[str, str]) -> list[str]:
+    return [
+        f"{visible(name, 200)} is not set for this replica; the program gets it as written"
+        for name in unset_names(command, env)
+    ]
 
 
 def peers_of(spec: JobSpec, placement: Placement) -> tuple[Peer, ...]:
@@ -197,4 +256,11 @@ def _array_environment(task: ArrayTask) -> dict[str, str]:
         "SLURM_ARRAY_TASK_COUNT": str(task.count),
         "SLURM_ARRAY_TASK_MIN": str(task.first),
         "SLURM_ARRAY_TASK_MAX": str(task.last),
+        "SLURM_ARRAY_TASK_STEP": str(_step(task)),
     }
+
+
+def _step(task: ArrayTask) -> int:
+    """Between the indices of an array; 1 where they are not evenly spaced."""
+    step, rest = divmod(task.last - task.first, max(1, task.count - 1))
+    return step if step and not rest else 1

@@ -16,6 +16,10 @@ ANNOTATIONS = f"{WORKSPACE}/anno_dataset"
 DATASETS = f"{WORKSPACE}/dataset"
 MODELS = f"{WORKSPACE}/model"
 OUTPUTS = f"{WORKSPACE}/outputs"
+_SYSTEM = frozenset(
+    ["bin", "boot", "dev", "etc", "lib", "lib32", "lib64", "libx32", "opt", "proc", "sbin", "sys", "usr", "workspace"]
+)
+_ABOVE = frozenset({"/", "/run", "/var", "/var/lib", "/var/log", "/var/cache"})
 VOLUMES = f"{WORKSPACE}/volume"
 
 
@@ -44,12 +48,27 @@ def shown(spec: JobSpec) -> tuple[Shown, ...]:
             Shown(f"models[{index}]", each.folder, model_place(each), writable=False)
             for index, each in enumerate(spec.models)
         ),
-        Shown("output", spec.output, OUTPUTS, writable=True, create=True),
+        Shown("output", spec.output, OUTPUTS, writable=True, create=spec.script is None),
+        *_script_folders(spec),
         *(
             Shown(f"volumes[{index}]", each.folder, f"{VOLUMES}/{each.name}", writable=True)
             for index, each in enumerate(spec.volumes)
         ),
     )
+
+
+def can_be_shown(folder: str) -> bool:
+    """Whether a folder of the machine can stand at its own path in a container: no system folder, of which each
+    container has its own, and nothing above one. The shim, which imports nothing from here, asks the same."""
+    return folder not in _ABOVE and folder.split("/")[1] not in _SYSTEM
+
+
+def _script_folders(spec: JobSpec) -> tuple[Shown, ...]:
+    """The folders of a batch script, under their own paths; the outer one first where one lies in the other."""
+    if spec.script is None:
+        return ()
+    folders = {spec.script.submitted_from: "script.submit_dir", spec.script.work_dir: "script.work_dir"}
+    return tuple(Shown(folders[path], path, path, writable=True) for path in sorted(folders, key=len))
 
 
 def dataset_place(dataset: Dataset) -> str:

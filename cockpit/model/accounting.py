@@ -60,3 +60,5 @@ class Spending(msgspec.Struct, frozen=True):
     edges: tuple[Millis, ...]
     """Where the stretches begin, in order, and where the last one ends."""
     stretches: tuple[tuple[Spent, ...], ...]
+    missing: str = ""
+    """Why ended jobs are left out, as a sentence; empty: they are counted."""

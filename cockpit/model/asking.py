@@ -45,6 +45,8 @@ class LogRequest(msgspec.Struct, frozen=True, kw_only=True):
     limit: int = 1 << 20
     wait: bool = False
     """When nothing is there yet: answer only once there is, or the replica has ended."""
+    step: str = ""
+    """Of a job of a Slurm cluster: the step (`0`, `1` …) that wrote it, `rank` being its task; empty: the script."""
 
 
 class LogChunk(msgspec.Struct, frozen=True):

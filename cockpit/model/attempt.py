@@ -125,6 +125,8 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """When it last went on after standing still; None: it never stood still."""
     suspended_ms: int = 0
     """How long it stood still before that, in all: this is no part of its time limit nor of what is accounted."""
+    warned: bool = False
+    """Its batch script was sent the signal that it wants before its time limit."""
     ended_at: Millis | None = None
     """When it was over, if the job began anew."""
     cause: EndCause | None = None

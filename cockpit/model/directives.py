@@ -17,11 +17,18 @@ class Reach(StrEnum):
 
 
 class SubmitScript(msgspec.Struct, frozen=True):
-    """A batch script as it is."""
+    """A batch script as it is, or one command."""
 
     script: str
+    """Its text; empty where `wrap` is the command."""
     options: tuple[str, ...] = ()
     """Of the command, which outweigh those in the script."""
+    file: str = ""
+    """Where the script is on this machine, by the words of the user; empty: it came on standard input."""
+    arguments: tuple[str, ...] = ()
+    """What the script is called with."""
+    wrap: str = ""
+    """A command of the shell, to be submitted without a script."""
 
 
 class SendSignal(msgspec.Struct, frozen=True):

@@ -408,6 +408,12 @@ class WaitEnded(msgspec.Struct, frozen=True, tag="wait_ended"):
     job: JobId
 
 
+class JobWarned(msgspec.Struct, frozen=True, tag="job_warned"):
+    """Its batch script is sent the signal that it wants before its time limit."""
+
+    job: JobId
+
+
 class GraceEnded(msgspec.Struct, frozen=True, tag="grace_ended"):
     """The grace period is over: what still runs is killed; of a job that goes on, its workers that were recalled."""
 
@@ -526,6 +532,7 @@ EventBody = (
     | JobRequeued
     | WaitEnded
     | GraceEnded
+    | JobWarned
     | JobEnded
     | HoldExtended
     | HoldEnded

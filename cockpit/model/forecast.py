@@ -21,6 +21,118 @@ class Awaited(msgspec.Struct, frozen=True):
     """When it is taken to end."""
 
 
+class NoBound(StrEnum):
+    """Why the policy promises no latest start."""
+
+    PRIORITIES_CHANGE = "priorities_change"
+    """Age and fair share change the order of the queue while jobs wait."""
+    LATER_SUBMISSIONS = "later_submissions"
+    """Jobs that are submitted later may come ahead of it."""
+    PREEMPTION = "preemption"
+    """Other jobs may take the resources that it waits for."""
+    OTHER_CLUSTERS = "other_clusters"
+    """The members of a fleet have queues of their own, which the fleet does not see."""
+    NO_RESERVATION = "no_reservation"
+    """The scheduler reserves nothing for it yet."""
+
+
+class CameAhead(msgspec.Struct, frozen=True, tag="came_ahead"):
+    """A job is ahead of it now that was not before: submitted, released, requeued or given a higher priority."""
+
+    job: JobId
+    """0, here and in the causes below: a job that the asker may not see."""
+
+
+class LimitFreed(msgspec.Struct, frozen=True, tag="limit_freed"):
+    """A rule no longer stops a job ahead of it: a limit has room again, or its condition came true."""
+
+    job: JobId
+
+
+class RanLonger(msgspec.Struct, frozen=True, tag="ran_longer"):
+    """A running job, or a held container, keeps its resources for longer than the plan assumed."""
+
+    job: JobId
+    until: Millis | None = None
+    """The new latest end; None: unknown."""
+
+
+class MovedUp(msgspec.Struct, frozen=True, tag="moved_up"):
+    """A job ahead of it started earlier than planned, or is planned for an earlier moment, on the same resources."""
+
+    job: JobId
+
+
+class NodeLost(msgspec.Struct, frozen=True, tag="node_lost"):
+    """A node went out of service."""
+
+    node: NodeName
+
+
+class NodesTaken(msgspec.Struct, frozen=True, tag="nodes_taken"):
+    """An advance reservation was made."""
+
+    reservation: str
+
+
+class EndedEarly(msgspec.Struct, frozen=True, tag="ended_early"):
+    """A running job gave its resources back earlier than the plan assumed."""
+
+    job: JobId
+
+
+class LeftQueue(msgspec.Struct, frozen=True, tag="left_queue"):
+    """A job that was ahead of it no longer is: cancelled, put on hold, or given a lower priority."""
+
+    job: JobId
+
+
+class NodeReturned(msgspec.Struct, frozen=True, tag="node_returned"):
+    """A node came into service."""
+
+    node: NodeName
+
+
+class Edited(msgspec.Struct, frozen=True, tag="edited"):
+    """The job itself was changed."""
+
+
+class RulesChanged(msgspec.Struct, frozen=True, tag="rules_changed"):
+    """An administrator changed the cluster's rules, accounts or reservations."""
+
+
+class Replanned(msgspec.Struct, frozen=True, tag="replanned"):
+    """The scheduler planned the queue anew, and none of the other causes applies."""
+
+
+MoveCause = (
+    CameAhead
+    | LimitFreed
+    | RanLonger
+    | MovedUp
+    | NodeLost
+    | NodesTaken
+    | EndedEarly
+    | LeftQueue
+    | NodeReturned
+    | Edited
+    | RulesChanged
+    | Replanned
+)
+
+
+class BoundMove(msgspec.Struct, frozen=True):
+    """One change of a job's latest start."""
+
+    at: Millis
+    """When a forecast noticed it."""
+    before: Millis
+    after: Millis | None
+    """None: there is no bound any more."""
+    causes: tuple[MoveCause, ...]
+    """At least one."""
+
+
 class Forecast(msgspec.Struct, frozen=True, kw_only=True):
     """One job's start, as far as it can be told from what is known now."""
 
@@ -30,10 +142,19 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True):
     """If jobs run as long as their users' jobs usually do. None: it starts only when something else happens, or lies
     beyond what is planned."""
     latest_at: Millis | None = None
-    """No later than this, if jobs run about as long as their users' longest and as many come as in the last day: a
-    bound that holds for about 95 of 100 jobs, not a promise. None: not asked for, or beyond what is planned."""
+    """The latest start that the scheduling policy promises, planned from time limits. None: it promises none, for the
+    reason in `no_bound`."""
     after: tuple[Awaited, ...] = ()
     """The ends that make its room, of those on its nodes the last ones before it starts, soonest first."""
+    likely_from: Millis | None = None
+    """The range of likely starts, which holds for about four of five jobs: its beginning. None: not computed, or
+    `likely_at` is None."""
+    likely_to: Millis | None = None
+    """The end of that range."""
+    no_bound: NoBound | None = None
+    """Why there is no `latest_at`. None: there is one, or no start is known at all."""
+    moves: tuple[BoundMove, ...] = ()
+    """The last changes of `latest_at`, oldest first."""
 
 
 class Change(StrEnum):
@@ -46,6 +167,15 @@ class Change(StrEnum):
     POOL = "pool"
     LIMIT = "limit"
     PRIORITY = "priority"
+    CPUS = "cpus"
+    """On each node, as memory, cards and a share of one."""
+    MEMORY = "memory"
+    SHARE = "share"
+    """In thousandths of a card."""
+    BEGIN = "begin"
+    """Without a moment to begin at; it is given in milliseconds."""
+    EXCLUSIVE = "exclusive"
+    """Beside other jobs."""
 
 
 class WhatIf(msgspec.Struct, frozen=True):
@@ -58,13 +188,25 @@ class WhatIf(msgspec.Struct, frozen=True):
     spec: JobSpec
     """What to edit the job to."""
     forecast: Forecast
+    named: bool = False
+    """It keeps the very bound that the reason names, and is told whenever it starts."""
 
 
 class Expected(msgspec.Struct, frozen=True):
     """When a queued job likely starts, and no word on why."""
 
     job: JobId
-    at: Millis
+    at: Millis | None
+    """None: only where there is a failure."""
+    whole: Forecast | None = None
+    """The forecast that `at` is taken from, without the ends that it awaits. None: `at` is all that is known."""
+    failure: str = ""
+    """The exception that a defect raised while the start was predicted; empty: none."""
+
+    @property
+    def forecast(self) -> Forecast:
+        """The forecast, whole or not."""
+        return self.whole if self.whole is not None else Forecast(likely_at=self.at)
 
 
 class Holding(msgspec.Struct, frozen=True):
@@ -103,7 +245,7 @@ class Outlook(msgspec.Struct, frozen=True, kw_only=True):
     """None: it starts now."""
     forecast: Forecast
     what_ifs: tuple[WhatIf, ...] = ()
-    """Those by which it starts sooner, the soonest first."""
+    """Those by which it starts sooner, and those within the bounds that its reason names; the soonest first."""
     named: tuple[Holding, ...] = ()
     """The jobs ahead, the ends awaited and the holders, those that the asker may see."""
     holders: tuple[JobId, ...] = ()
@@ -118,6 +260,9 @@ class Outlook(msgspec.Struct, frozen=True, kw_only=True):
     """When the cluster's own scheduler, if it is not this one, expects the start."""
     told_by: str = ""
     """Whose that scheduler is: `Slurm`; empty: cockpit's own, and the forecast is all there is."""
+    failure: str = ""
+    """The exception that a defect raised while the job was judged, for which some of the answer is missing; empty:
+    none."""
 
     @property
     def place(self) -> int | None:

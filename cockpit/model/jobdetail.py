@@ -77,6 +77,8 @@ class StepRow(msgspec.Struct, frozen=True, kw_only=True):
     cpu_ms: int | None = None
     peak_memory_mib: int | None = None
     """Of its largest task."""
+    output: str = ""
+    """The file that it writes by itself, of several tasks with `%t` for each; empty: it writes into its job's."""
 
 
 class JobDetail(msgspec.Struct, frozen=True):

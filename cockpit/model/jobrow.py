@@ -101,6 +101,8 @@ class JobRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The user who stops or stopped it; empty: no user did."""
     failed: tuple[int, int] | None = None
     """Rank and exit code of the replica that failed first; None: none has, or the job has only one."""
+    failure: str = ""
+    """While it is queued: the exception that a defect raised while the job was judged or foretold; empty: none."""
 
     @property
     def queued(self) -> bool:

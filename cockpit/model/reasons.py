@@ -41,7 +41,10 @@ class Held(msgspec.Struct, frozen=True, cache_hash=True, tag="held"):
 
 
 class NotEvaluated(msgspec.Struct, frozen=True, cache_hash=True, tag="not_evaluated"):
-    """No scheduling cycle has looked at it yet."""
+    """No scheduling cycle has looked at it yet, or judging it failed."""
+
+    failure: str = ""
+    """The exception that a defect raised while the job was judged; empty: its turn has not come yet."""
 
 
 class NotEnoughFree(msgspec.Struct, frozen=True, cache_hash=True, tag="not_enough_free"):
@@ -231,7 +234,7 @@ class InReservation(msgspec.Struct, frozen=True, cache_hash=True, tag="in_reserv
     start_at: Millis | None = None
     """When it begins; None: it has, or is over, gone, or not for the owner."""
     end_at: Millis | None = None
-    """When it ends, where that is before the job's time limit does."""
+    """When it ends, where that is too soon for the job's time limit, however early in it the job starts."""
 
 
 class NodesReserved(msgspec.Struct, frozen=True, cache_hash=True, tag="nodes_reserved"):
@@ -342,6 +345,30 @@ Reason = (
 )
 
 
+_STARTS_NOTHING = ("down", "inactive")
+"""States of a partition that is there; `model.cluster` is not imported, since it takes a command longer to start."""
+
+
+def never_starts(reason: Reason) -> bool:
+    """Whether no free state of the cluster could start the job: the job, the rules or the nodes would have to change.
+
+    A partition that is down and nodes that are out of service come back as they are, so they do not count.
+    """
+    match reason:
+        case NoAlternative():
+            return all(never_starts(one) for one in reason.specs)
+        case NoEligibleNode():
+            return not reason.out_of_service
+        case PartitionRefuses():
+            return reason.rule is not PartitionRule.STATE or reason.allowed not in _STARTS_NOTHING
+        case LimitReached() | QuotaFull():
+            return reason.never
+        case InReservation():
+            return reason.start_at is None or reason.end_at is not None
+        case _:
+            return isinstance(reason, DependencyNever | NeverFits | NoAssociation | QosRefused | NoQueue)
+
+
 class Waited(msgspec.Struct, frozen=True):
     """What a job waited for, from a moment on until the next such moment or its start."""
 
@@ -364,5 +391,5 @@ class Explanation(msgspec.Struct, frozen=True):
 
     @property
     def place(self) -> int | None:
-        """In the queue, from 1; None: a job that a person holds back has none."""
-        return None if isinstance(self.reason, Held) else self.position
+        """In the queue, from 1; None: a job that a person holds back, or that never starts, has none."""
+        return None if isinstance(self.reason, Held) or never_starts(self.reason) else self.position

@@ -80,6 +80,8 @@ class Restart(msgspec.Struct, frozen=True, kw_only=True):
     """A job that fails begins again, under its id."""
 
     max_restarts: int
+    lost_only: bool = False
+    """Only where its node fails or its container is lost, as sbatch's --requeue; not where its command fails."""
 
 
 class ElasticResume(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,6 +8,7 @@ from enum import StrEnum
 import msgspec
 from msgspec.structs import replace
 
+from cockpit.model.batchscript import BatchScript
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.image import HOST, Mpi
 from cockpit.model.labels import Toleration
@@ -240,6 +241,8 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     """One job. Paths are absolute; sizes are MiB, times are seconds."""
 
     name: str
+    labels: dict[str, str] = {}
+    """The submitter's own keys and values, of which nothing depends."""
     kind: JobKind = JobKind.REGULAR
     command: str = ""
     """Empty: a batch, whose tasks have each its own, or a session without a program of its own."""
@@ -320,6 +323,9 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     resume: Resume | None = None
     """Needs `pool`; excludes `restart`, and an `elastic` other than its own."""
     hooks: Hooks = Hooks()
+    script: BatchScript | None = None
+    """What runs in the place of `command`, which says the same for people and for other forms then. Needs the mode
+    `slurm`."""
 
     @property
     def end_grace_seconds(self) -> int:

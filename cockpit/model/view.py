@@ -210,6 +210,8 @@ class AccountsShown(msgspec.Struct, frozen=True):
     """The asker may change everything here."""
     coordinated: tuple[str, ...] = ()
     """Accounts below which the asker may change users and accounts."""
+    missing: str = ""
+    """Why rows or QOS are unknown, as a sentence; empty: they are known."""
 
 
 class QueueKind(StrEnum):

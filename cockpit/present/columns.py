@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from cockpit.model.forecast import Forecast
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.jobrow import JobRows
 from cockpit.present import units
@@ -74,8 +75,10 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     """Who `user:me` is."""
     chosen: NodeSpec | None = None
     """The node spec that nodes are judged against."""
-    starts: Mapping[JobId, Millis] = {}
-    """When queued jobs likely start, as far as it is known."""
+    forecasts: Mapping[JobId, Forecast] = {}
+    """When queued jobs start, as far as it is known: list, panel and page read it, so that they show one figure."""
+    failures: Mapping[JobId, str] = {}
+    """The defects for which it is not known, by job."""
 
 
 class Column(msgspec.Struct, frozen=True):

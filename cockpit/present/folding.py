@@ -70,6 +70,11 @@ def folded(tasks: Sequence[JobRow], gone: int = 0) -> FoldedRow:
     )
 
 
+def speaker_of(row: JobRow) -> JobId:
+    """The job whose state and start the row shows: the task that speaks for its array, or itself."""
+    return row.speaker if isinstance(row, FoldedRow) else row.id
+
+
 def folds(tasks: Sequence[JobRow], gone: int = 0) -> bool:
     """Whether these are one row: several tasks, or what is left of a batch."""
     first = tasks[0].array

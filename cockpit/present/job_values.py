@@ -9,7 +9,7 @@ from typing import Final
 
 from cockpit.model.job import JobState
 from cockpit.model.jobrow import JobRow
-from cockpit.model.reasons import Held, Reason, WouldDelay
+from cockpit.model.reasons import Held, NotEvaluated, Reason, WouldDelay
 from cockpit.model.staging import Progress
 from cockpit.present import units
 from cockpit.present.columns import Context, Fraction
@@ -17,7 +17,7 @@ from cockpit.present.copying import copying_sentence
 from cockpit.present.folding import FoldedRow, progress
 from cockpit.present.moments import iso
 from cockpit.present.phrases import listed
-from cockpit.present.reasons import REASON_TYPES, reason_sentence
+from cockpit.present.reasons import REASON_TYPES, UNFORETOLD, reason_sentence
 from cockpit.present.safe import safe
 from cockpit.present.states import end_sentence, ending_sentence, failed_replica, retry_words, state_words
 from cockpit.present.workers import below_min, short_of_workers
@@ -35,7 +35,8 @@ def _own_why(row: JobRow, context: Context) -> str | None:
     if row.reason is not None:
         sentence = reason_sentence(row.reason, context.now, context.zone)
         suspended = below_min(row, context.now, context.zone)
-        return f"{suspended}; {sentence}" if suspended else sentence
+        unknown = failure_words(row)
+        return "; ".join(filter(None, (suspended, sentence, unknown)))
     if row.ending is not None:
         return "; ".join(filter(None, (ending_sentence(row, row.ending), failed_replica(row))))
     if row.end_cause is not None:
@@ -44,6 +45,12 @@ def _own_why(row: JobRow, context: Context) -> str | None:
         return copying_sentence(row.staged)
     short = short_of_workers(row) if row.workers is not None else None
     return "; ".join(filter(None, (short, failed_replica(row)))) or None
+
+
+def failure_words(row: JobRow) -> str:
+    """Return why the job's start is not known; empty where it is, or its reason says it already."""
+    told = row.reason.failure if isinstance(row.reason, NotEvaluated) else ""
+    return f"{UNFORETOLD}: {safe(row.failure)}" if row.failure and not told else ""
 
 
 def copied_json(progress: Progress | None) -> dict[str, int | None] | None:

@@ -8,41 +8,53 @@ from typing import Final
 from cockpit.model.forecast import Awaited, Change, Forecast, Holding, Outlook, WhatIf
 from cockpit.model.ids import JobId, Millis, job_words
 from cockpit.model.job import ENDED, JobState
+from cockpit.model.reasons import NotEvaluated, never_starts
 from cockpit.present import units
 from cockpit.present.columns import Context
 from cockpit.present.moments import clock
 from cockpit.present.phrases import listed
-from cockpit.present.reasons import reason_sentence
+from cockpit.present.reasons import UNFORETOLD, reason_sentence
 from cockpit.present.safe import safe
 from cockpit.present.spans import MUTED, STRONG, Line, Span, line
+from cockpit.present.start_words import MINUTE_MS, bound_lines, likely_words, no_bound_lines, spread_words
 
 INDENT: Final = "  "
 HIDDEN: Final = "job -"
 NOW: Final = "now"
+NEVER: Final = "never starts as it is"
 UNKNOWN: Final = "nobody can say when"
 MOST_NAMED: Final = 3
-MINUTE_MS: Final = 60_000
 
 
 def prediction(outlook: Outlook, context: Context) -> str:
-    """`starts now`, or `queued behind 3, starts about 14:20 (in 25 min), no later than 16:05`."""
-    if outlook.forecast.now:
+    """`starts now`, or `queued behind 3, starts about 14:20 (in 25 min), no later than 16:05`, or `likely 13:50–15:40`
+    where the policy promises no latest start."""
+    if outlook.forecast.now and not outlook.told_by:
         return "starts now"
-    when = starts(outlook.forecast, context)
+    if outlook.explanation is not None and never_starts(outlook.explanation.reason):
+        return NEVER
+    when = _told_start(outlook, context) if outlook.told_by else starts(outlook.forecast, context)
     if outlook.place is None:
         return when
     behind = outlook.place - 1
     return f"{f'queued behind {behind}' if behind else 'first in the queue'}, {when}"
 
 
+def _told_start(outlook: Outlook, context: Context) -> str:
+    """`starts about 14:20 (in 25 min) by Slurm's plan`: where another scheduler decides, its figure is the one."""
+    by, at = safe(outlook.told_by), outlook.told_at
+    if at is None:
+        return f"{by} names no start"
+    return f"starts about {clock(at, context.now, context.zone)} (in {_spoken(at, context)}) by {by}'s plan"
+
+
 def starts(forecast: Forecast, context: Context) -> str:
-    """The second half of it."""
+    """The second half of it: the likely start, then the promised latest one or the range of likely ones."""
     if forecast.likely_at is None:
         return f"{UNKNOWN} it starts"
-    about = f"starts about {clock(forecast.likely_at, context.now, context.zone)} ({until(forecast, context)})"
-    if forecast.latest_at is None:
-        return about
-    return f"{about}, no later than {clock(forecast.latest_at, context.now, context.zone)}"
+    about = f"starts about {likely_words(forecast, context)} ({until(forecast, context)})"
+    spread = spread_words(forecast, context)
+    return about if spread is None else f"{about}, {' '.join(spread)}"
 
 
 def until(forecast: Forecast, context: Context) -> str:
@@ -59,20 +71,41 @@ def outlook_lines(outlook: Outlook, context: Context) -> Iterator[Line]:
     if outlook.explanation is not None:
         sentence = reason_sentence(outlook.explanation.reason, context.now, context.zone)
         yield line(f"{INDENT}{sentence[0].upper()}{sentence[1:]}.")
+    yield from failure_lines(outlook)
     yield from behind_reason(outlook, context)
     yield from told_lines(outlook, context)
     yield from after_lines(outlook, context)
+    yield from moved_lines(outlook, context)
     yield from _ahead(outlook)
     yield from what_if_lines(outlook, context)
+    yield from no_bound_lines(outlook.forecast)
+
+
+def moved_lines(outlook: Outlook, context: Context, forecast: Forecast | None = None) -> Iterator[Line]:
+    """Why the latest start has moved, with what the jobs that moved it hold. `forecast`: a newer one than its own."""
+    return bound_lines(
+        forecast or outlook.forecast,
+        context,
+        lambda job: f"job {holding(job, outlook.holding(job))}" if job else HIDDEN,
+    )
+
+
+def failure_lines(outlook: Outlook) -> Iterator[Line]:
+    """The defect for which the start is not known, where the reason does not name it already."""
+    reason = outlook.explanation.reason if outlook.explanation is not None else None
+    told = reason.failure if isinstance(reason, NotEvaluated) else ""
+    if outlook.failure and not told:
+        yield line(Span(f"{INDENT}{UNFORETOLD}: ", "warning"), safe(outlook.failure))
 
 
 def told_lines(outlook: Outlook, context: Context) -> Iterator[Line]:
-    """`Slurm expects 14:20; the rest is cockpit's own reckoning`; nothing where cockpit is the scheduler."""
-    if not outlook.told_by:
+    """`By cockpit's own plan, if jobs run as long as usual: about 14:20 (in 25 min)`, beside the other scheduler's
+    start; nothing where cockpit is the scheduler, or plans none. It is no bound there: other rules decide."""
+    at = outlook.forecast.likely_at
+    if not outlook.told_by or at is None:
         return
-    at = outlook.told_at
-    start = f"expects it to start at {clock(at, context.now, context.zone)}" if at is not None else "names no start yet"
-    yield line(f"{INDENT}{safe(outlook.told_by)} {start}", Span("; the other times are cockpit's own reckoning", MUTED))
+    about = f"about {clock(at, context.now, context.zone)} ({until(outlook.forecast, context)})"
+    yield line(Span(f"{INDENT}by cockpit's own plan, if jobs run as long as usual: ", MUTED), about)
 
 
 def after_lines(outlook: Outlook, context: Context) -> Iterator[Line]:
@@ -122,6 +155,17 @@ _CHANGES: Final[dict[Change, Callable[[str, str], str]]] = {
     Change.LIMIT: lambda before, after: (
         f"with a limit of {units.spoken(int(after))} instead of {units.spoken(int(before))}"
     ),
+    Change.CPUS: lambda before, after: (
+        f"with {units.counted(int(after), 'CPU')} on each node instead of {safe(before)}"
+    ),
+    Change.MEMORY: lambda before, after: (
+        f"with {units.memory(int(after))} of memory on each node instead of {units.memory(int(before))}"
+    ),
+    Change.SHARE: lambda before, after: (
+        f"with {units.cards(int(after))} of a card instead of {units.cards(int(before))}"
+    ),
+    Change.BEGIN: lambda _before, _after: "without a time to begin at",
+    Change.EXCLUSIVE: lambda _before, _after: "beside other jobs",
     Change.PRIORITY: lambda before, after: f"as {safe(after)} instead of {safe(before)}",
 }
 

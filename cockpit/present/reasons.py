@@ -36,6 +36,8 @@ REASON_TYPES: Final = tuple(str(kind.__struct_config__.tag) for kind in get_args
 
 MOST_CAUSES: Final = 2
 """Of nodes that are out of service: so many different reasons are in the sentence, the rest on the node's page."""
+UNFORETOLD: Final = "its start is not known because of a defect in cockpit, which the engine's log records"
+FAILED: Final = "could not be judged because of a defect in cockpit, which the engine's log records"
 _NOT_EVALUATED = ("waits for the scheduler to look at it",)
 
 
@@ -63,7 +65,11 @@ def reason_clauses(reason: Reason, now: Millis, zone: tzinfo | None) -> tuple[st
         case Told():
             return told_clauses(reason)
         case _:
-            return _NOT_EVALUATED if isinstance(reason, NotEvaluated) else rule_clauses(reason, now, zone)
+            return _not_evaluated(reason) if isinstance(reason, NotEvaluated) else rule_clauses(reason, now, zone)
+
+
+def _not_evaluated(reason: NotEvaluated) -> tuple[str, ...]:
+    return (FAILED, safe(reason.failure)) if reason.failure else _NOT_EVALUATED
 
 
 def _of_room(

@@ -1,5 +1,5 @@
-"""What a user types for a job: `123`, `123_4` (task), `34_[0-1]` (tasks, as a list shows them), `123/2` (replica),
-`123#2` (attempt), `lab:123` (cluster), or its name.
+"""What a user types for a job: `123`, `123_4` (task), `34_[0-1]` (tasks, as a list shows them), `123+1` (component of a
+heterogeneous job), `123/2` (replica), `123#2` (attempt), `lab:123` (cluster), or its name.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from cockpit.model.names import name_error
 from cockpit.present.columns import NOTHING
 
 REFERENCE = re.compile(
-    r"(?:(?P<cluster>[^:\s/#]+):)?(?P<job>\d{1,18})(?:_(?P<task>\d{1,9}|\[[^\]]*\]))?(?:/(?P<rank>\d{1,9}))?(?:#(?P<attempt>\d{1,9}))?",
+    r"(?:(?P<cluster>[^:\s/#]+):)?(?P<job>\d{1,18})(?:_(?P<task>\d{1,9}|\[[^\]]*\])|\+(?P<component>\d{1,4}))?"
+    r"(?:/(?P<rank>\d{1,9}))?(?:#(?P<attempt>\d{1,9}))?",
     re.ASCII,
 )
 
@@ -36,9 +37,8 @@ def parse_reference(text: str) -> JobRef | None:
             return None
         task = None
     rank, attempt = (int(part) if part else None for part in found.group("rank", "attempt"))
-    return JobRef(
-        JobId(int(found["job"])), int(task) if task else None, rank, attempt, found["cluster"] or "", tasks=tasks
-    )
+    job = int(found["job"]) + int(found["component"] or 0)  # Slurm numbers the components of a job one by one
+    return JobRef(JobId(job), int(task) if task else None, rank, attempt, found["cluster"] or "", tasks=tasks)
 
 
 def _named(text: str) -> JobRef | None:

@@ -21,7 +21,13 @@ NOTHING: Final = "–"
 
 def step_lines(detail: JobDetail, context: Context) -> Iterator[Line]:
     """A line for each; none of a job that has none."""
-    yield from small_table(TITLES, [step_cells(each, context) for each in detail.steps]) if detail.steps else ()
+    if not detail.steps:
+        return
+    written = any(each.output for each in detail.steps)
+    titles = (*TITLES, "OUTPUT") if written else TITLES
+    outputs = ((safe(each.output) or NOTHING,) if written else () for each in detail.steps)
+    cells = (step_cells(each, context) for each in detail.steps)
+    yield from small_table(titles, [(*own, *output) for own, output in zip(cells, outputs, strict=True)])
 
 
 def step_cells(step: StepRow, context: Context) -> tuple[str, ...]:
@@ -55,6 +61,7 @@ def steps_json(detail: JobDetail, _: Context) -> list[dict[str, Any]]:
             "exit_code": each.exit_code,
             "cpu_ms": each.cpu_ms,
             "peak_memory_mib": each.peak_memory_mib,
+            "output": each.output,
         }
         for each in detail.steps
     ]

@@ -11,8 +11,8 @@ from typing import Annotated
 
 import msgspec
 
-from cockpit.errors import ProtocolMismatch
-from cockpit.model.refusal import Refusal
+from cockpit.errors import ProtocolMismatch, RequestRefused
+from cockpit.model.refusal import Refusal, RefusalKind
 
 MAJOR, MINOR = 1, 1
 MAX_FRAME = 16 << 20
@@ -57,6 +57,18 @@ def frame(message: msgspec.Struct) -> bytes:
         msg = f"a message of {len(body)} bytes exceeds the {MAX_FRAME} that a frame may have"
         raise ValueError(msg)
     return HEADER.pack(len(body)) + body
+
+
+def request_frame(request: Request) -> bytes:
+    """Raises `RequestRefused` for a request that no frame holds: nothing of it is sent."""
+    try:
+        return frame(request)
+    except ValueError:
+        size, most = memoryview(request.args).nbytes >> 20, MAX_FRAME >> 20
+        text = (
+            f"The request has {size} MiB, and one may have {most}. Nothing was sent. Submit the jobs in several parts."
+        )
+        raise RequestRefused(Refusal(RefusalKind.INVALID, text)) from None
 
 
 def body_length(header: bytes) -> int:

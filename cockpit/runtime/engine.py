@@ -11,6 +11,7 @@ from cockpit.engine.sharing import catalogued_projects
 from cockpit.runtime.feed import JobFeed
 from cockpit.runtime.peers import Site
 from cockpit.runtime.requests import Requests
+from cockpit.sched.forecast.moves import BoundHistory
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -57,6 +58,8 @@ class Engine:
         self.started_at = host.clock.now()
         self.foresight: Foresight | None = None
         """What the last question about starts was answered from."""
+        self.bounds = BoundHistory()
+        """How the latest starts have moved from one such answer to the next."""
         self.foretelling = asyncio.Lock()
         """One such question at a time."""
         self.one_future = threading.Lock()

@@ -270,7 +270,9 @@ class JobFeed:
         if plan is None:
             return job_row(job, NotEvaluated())
         starts_by = self._starts.get(job.id)
-        return job_row(job, reason_of(plan, job), best_priority(plan.priorities, job), starts_by)
+        row = job_row(job, reason_of(plan, job), best_priority(plan.priorities, job), starts_by)
+        failure = self._host.faults.of(job)
+        return replace(row, failure=failure) if failure else row
 
     def _staging(self, job: Job) -> JobRow:
         replicas = job.attempt.replica_ids(job.id) if job.attempt is not None else ()

@@ -30,6 +30,7 @@ from cockpit.model.refusal import Refusal
 from cockpit.model.requests import KeptAnswer
 from cockpit.runtime.consequential import MOVES_CONTAINERS, RECONSIDERED_AFTER
 from cockpit.runtime.effects import EffectRunner
+from cockpit.runtime.faultlog import FaultLog
 from cockpit.runtime.ledger import RETRY_MS, Ledger
 from cockpit.runtime.passing import planned
 from cockpit.runtime.reason_history import ReasonHistory
@@ -39,7 +40,7 @@ from cockpit.runtime.troubles import clock_trouble, given_up
 from cockpit.sched.policy import Policy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from cockpit.engine.machine import Machine
     from cockpit.engine.ports import Journal, Observer
@@ -133,6 +134,8 @@ class Host:
         self.plan: Plan | None = None
         """Of the last scheduling cycle: where reasons come from."""
         self.waited = ReasonHistory()
+        self.faults = FaultLog()
+        """Jobs that a defect keeps from being judged or foretold."""
         self.history: History | None = None
         """How jobs ran, once somebody has asked for a prediction."""
         self.given_up: Refusal | None = None
@@ -165,7 +168,12 @@ class Host:
         """What is wrong just now, a sentence each; a person sees it in `engine status`."""
         contradiction = self.given_up.message if self.given_up is not None else ""
         troubles = (contradiction, *self._ledger.troubles, clock_trouble(self.clock.offset_millis()))
+        troubles += self.faults.sentences(self.machine.queue)
         return tuple(filter(None, troubles))
+
+    def note_faults(self, faults: Mapping[JobId, Exception]) -> None:
+        """Log the defects that kept jobs from being judged, and have the rows of these jobs tell it."""
+        self.machine.touched.update(self.faults.note(faults, self.machine.queue))
 
     @property
     def resting(self) -> bool:
@@ -339,8 +347,11 @@ class Host:
 
     async def _one_cycle(self, machine: Machine, now: Millis) -> Sequence[EventBody]:
         policy = replace(self.settings.policy, backfill=machine.state.cluster.backfill)
+        if self.plan is not None:  # what was met while rows were made of it
+            self.note_faults(self.plan.round.faults)
         self.plan = await planned(machine.snapshot(now), self.plan, policy)
         self.waited.look(self.plan, machine.queue, machine.state.jobs, now)
+        self.note_faults(self.plan.round.faults)
         self._again_at = self.plan.next_at if self.plan.next_at is not None and self.plan.next_at > now else None
         self._rearm.set()
         return decide.placed(machine, self.plan)

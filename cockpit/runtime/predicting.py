@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from cockpit.engine import foresight as telling
 from cockpit.engine.access import may_see
-from cockpit.engine.foresight import Changed, first_of_each, outlook, shown_outlook, would_be
+from cockpit.engine.foresight import Changed, expected, first_of_each, outlook, shown_outlook, would_be
 from cockpit.errors import RequestRefused
 from cockpit.model.forecast import Expected, Outlook
 from cockpit.model.ids import JobId
@@ -66,8 +66,9 @@ async def starts(engine: Engine, asked: Asked, args: messages.StartsArgs) -> lis
         return []
     async with engine.foretelling:
         foresight = await _foresight(engine)
-        moments = await _in_turn(engine, lambda: [foresight.likely(job) for job in jobs])
-    return [Expected(job, at) for job, at in zip(jobs, moments, strict=True) if at is not None]
+        found = await _in_turn(engine, lambda: list(expected(asked.actor, foresight, jobs, engine.bounds)))
+        engine.host.note_faults(foresight.faults)
+        return found
 
 
 async def predict(engine: Engine, asked: Asked, args: messages.PredictArgs) -> list[Outlook]:
@@ -90,8 +91,10 @@ async def _foresight(engine: Engine) -> Foresight:
     host, known = engine.host, engine.foresight
     if known is not None and _still_true(known, host):
         return known
-    engine.foresight = await _of_now(host, [])
-    return engine.foresight
+    fresh = await _of_now(host, [])
+    await _in_turn(engine, lambda: engine.bounds.follow(fresh.basis))
+    engine.foresight = fresh
+    return fresh
 
 
 def _still_true(known: Foresight, host: Host) -> bool:
@@ -127,12 +130,13 @@ async def _told(engine: Engine, actor: Actor, foresight: Foresight, jobs: Sequen
 
     def judged() -> list[Outlook]:
         foresight.plan  # noqa: B018 - worked out here, beside the event loop
-        return [outlook(foresight, job, ()) for job in jobs]
+        return [outlook(foresight, job, (), engine.bounds.of(job.id)) for job in jobs]
 
     found = await _in_turn(engine, judged)
     if len(jobs) == 1 and not found[0].forecast.now:
         changed: list[Changed] = telling.changes(machine, jobs[0], actor, foresight)
-        found = await _in_turn(engine, lambda: [outlook(foresight, jobs[0], changed)])
+        found = await _in_turn(engine, lambda: [outlook(foresight, jobs[0], changed, engine.bounds.of(jobs[0].id))])
+    engine.host.note_faults(foresight.faults)
     return [shown_outlook(actor, each, foresight.snapshot.jobs) for each in found]
 
 

@@ -14,6 +14,7 @@ from cockpit.engine.views.catalogue import catalogue_shown
 from cockpit.engine.views.queues import queues_shown
 from cockpit.engine.views.ranking import breakdowns
 from cockpit.engine.views.rows import hold_row, node_rows, overview
+from cockpit.engine.views.rules import shown_cluster
 from cockpit.engine.views.shown import shown_explanation, shown_job, shown_reason, shown_to
 from cockpit.errors import RequestRefused
 from cockpit.launch.batch import batch_spec
@@ -215,9 +216,9 @@ async def nodes(engine: Engine, asked: Asked, _args: messages.NoArgs) -> list[No
     return [msgspec.structs.replace(row, plain=True) for row in rows] if engine.plain else rows
 
 
-async def rules(engine: Engine, _asked: Asked, _args: messages.NoArgs) -> Cluster:
-    """The cluster's rules as they are in force."""
-    return engine.host.machine.state.cluster
+async def rules(engine: Engine, asked: Asked, _args: messages.NoArgs) -> Cluster:
+    """The cluster's rules as they are in force; of the projects those that the asker is in."""
+    return shown_cluster(asked.actor, engine.host.machine.state.cluster)
 
 
 async def accounts(engine: Engine, asked: Asked, _args: messages.NoArgs) -> AccountsShown:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from cockpit.engine.views.catalogue import shown_change
+from cockpit.engine.views.rules import shown_rules
 from cockpit.engine.views.shown import HIDDEN_JOB, jobs_named, shown_body, shown_to
 from cockpit.model.events import CatalogueChanged
 from cockpit.model.ids import JobId
@@ -15,8 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from cockpit.engine.access import Actor
+    from cockpit.engine.state import ClusterState
     from cockpit.engine.views.shown import Shown
-    from cockpit.model.events import EventRecord
+    from cockpit.model.events import EventBody, EventRecord
     from cockpit.model.job import Job
     from cockpit.protocol.messages import EventsArgs
     from cockpit.runtime.host import Host
@@ -36,7 +38,8 @@ async def timeline(host: Host, actor: Actor, args: EventsArgs) -> Sequence[Event
     after = args.after
     while True:
         records = await host.journal.events(job=job, after=after, limit=MOST if job is None else limit)
-        seen = list(_seen(shown_to(actor, await _jobs(host, records)), _catalogued(actor, records)))
+        allowed = _of_the_cluster(host.machine.state, actor, records)
+        seen = list(_seen(shown_to(actor, await _jobs(host, records)), allowed))
         if args.after < 0:
             return seen[max(0, len(seen) - limit) :]
         if seen or job is not None or len(records) < MOST:
@@ -54,13 +57,15 @@ async def _jobs(host: Host, records: Iterable[EventRecord]) -> dict[JobId, Job]:
     return found
 
 
-def _catalogued(actor: Actor, records: Iterable[EventRecord]) -> Iterator[EventRecord]:
-    """Of the catalogue only what the actor may see of it."""
+def _of_the_cluster(state: ClusterState, actor: Actor, records: Iterable[EventRecord]) -> Iterator[EventRecord]:
+    """Of catalogue, rules and accounts only what the actor may see of them."""
     for record in records:
-        if not isinstance(record.body, CatalogueChanged):
-            yield record
-        elif (body := shown_change(actor, record.body)) is not None:
-            yield replace(record, body=body)
+        if isinstance(record.body, CatalogueChanged):
+            body: EventBody | None = shown_change(actor, record.body)
+        else:
+            body = shown_rules(state, actor, record.body)
+        if body is not None:
+            yield record if body is record.body else replace(record, body=body)
 
 
 def _seen(shown: Shown, records: Iterable[EventRecord]) -> Iterator[EventRecord]:

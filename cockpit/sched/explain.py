@@ -2,37 +2,73 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import islice
 
 from cockpit.model.ids import JobId
 from cockpit.model.job import Job
 from cockpit.model.reasons import (
-    BehindHead,
     Explanation,
-    NodesReserved,
+    NoAlternative,
+    NoEligibleNode,
     NotEvaluated,
+    PartitionRefuses,
     Reason,
-    WouldDelay,
+    never_starts,
 )
-from cockpit.sched.alternatives import is_of_room
 from cockpit.sched.entries import partitions_of
+from cockpit.sched.faults import described
 from cockpit.sched.plan import Plan
 from cockpit.sched.snapshot import Snapshot
 
 _MOST_AHEAD = 10
-_OF_OTHERS = (WouldDelay, NodesReserved, BehindHead)
+NEVER = 1 << 62
+"""Later than any moment that is known."""
 
 
 def reason_of(plan: Plan, job: Job) -> Reason:
-    """Some lookups, for rows of many jobs. A job that came since the cycle is judged as the others of its request."""
-    told = (plan.refusals.reason(job, partition) for partition in partitions_of(job))
-    reasons = [reason for reason in told if reason is not None]
-    return next((each for each in reasons if _passes(each)), next(iter(reasons), NotEvaluated()))
+    """Some lookups, for rows of many jobs. A job that came since the cycle is judged as the others of its request. A
+    defect met here is noted in the plan and told of this job alone."""
+    faults = plan.round.faults
+    try:
+        reason = _reason_of(plan, job)
+    except Exception as error:  # noqa: BLE001 - the rows of all other jobs are made all the same
+        faults.setdefault(job.id, error)
+        return NotEvaluated(described(error))
+    return NotEvaluated(described(faults[job.id])) if job.id in faults else reason
 
 
-def _passes(reason: Reason) -> bool:
-    """When others make room: of several partitions, one where this is all is the one that counts."""
-    return isinstance(reason, _OF_OTHERS) or is_of_room(reason)
+def _reason_of(plan: Plan, job: Job) -> Reason:
+    told = [(plan.refusals.reason(job, partition), partition) for partition in partitions_of(job)]
+    each = [(reason, partition) for reason, partition in told if reason is not None]
+    if not each or (len(each) < len(told) and all(never_starts(reason) for reason, _ in each)):
+        return NotEvaluated()
+    return each[0][0] if len(each) == 1 else _first_to_start(plan, job, each)
+
+
+def _first_to_start(plan: Plan, job: Job, each: Sequence[tuple[Reason, str]]) -> Reason:
+    """The reason in the partition where the job can start first: one that passes before one that a person has to end,
+    and that before one that nothing ends; of those that pass the one that passes soonest."""
+    passing = [pair for pair in each if not (never_starts(pair[0]) or _is_down(pair[0]))]
+    if len({reason for reason, _ in passing}) > 1:
+        moments = [plan.refusals.soonest(job, partition, reason) for reason, partition in passing]
+        known = [at if at is not None else NEVER for at in moments]
+        return passing[known.index(min(known))][0]
+    ranked = passing or [pair for pair in each if not never_starts(pair[0])] or each
+    return ranked[0][0]
+
+
+def _is_down(reason: Reason) -> bool:
+    """Whether it waits for a partition or for nodes to come back into service."""
+    told = reason.specs if isinstance(reason, NoAlternative) else (reason,)
+    return all(isinstance(one, PartitionRefuses | NoEligibleNode) for one in told)
+
+
+def reasons_of(plan: Plan, job: Job) -> list[Reason]:
+    """What stops the job in each of its partitions; what it is told of first."""
+    told = [reason_of(plan, job)]
+    told += filter(None, (plan.refusals.reason(job, partition) for partition in partitions_of(job)))
+    return [*dict.fromkeys(told)]
 
 
 def explain(snapshot: Snapshot, plan: Plan, job_id: JobId) -> Explanation | None:
@@ -43,7 +79,7 @@ def explain(snapshot: Snapshot, plan: Plan, job_id: JobId) -> Explanation | None
     if job is None:
         return None
     before = _before(plan, job_id, [*waiting])
-    ahead = [other for other in before if other in waiting and not waiting[other].held_by]
+    ahead = [other for other in before if other in waiting and _may_go_first(plan, waiting[other])]
     reserved_at = next((each.reserved_at for each in plan.reservations if each.job == job_id), None)
     return Explanation(
         job=job_id,
@@ -52,6 +88,17 @@ def explain(snapshot: Snapshot, plan: Plan, job_id: JobId) -> Explanation | None
         ahead=tuple(islice(ahead, _MOST_AHEAD)),
         reserved_at=reserved_at,
     )
+
+
+def _may_go_first(plan: Plan, job: Job) -> bool:
+    """Whether the job may start some day as things are; one that cannot be judged may."""
+    if job.held_by:
+        return False
+    try:
+        return not plan.refusals.never(job)
+    except Exception as error:  # noqa: BLE001 - the answers of all others are given
+        plan.round.faults.setdefault(job.id, error)
+        return True
 
 
 def _before(plan: Plan, job_id: JobId, queue: list[JobId]) -> list[JobId]:

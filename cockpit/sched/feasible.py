@@ -44,8 +44,12 @@ def infeasible(shape: Shape, floor: Floor) -> Reason | None:
         return floor.never[shape]
     except KeyError:
         nowhere: Reason | None = _no_launcher(shape, floor.nodes, in_service=True) if shape.launcher else None
+        if nowhere is None and shape.barred:  # what keeps it waiting without any reservation is told first
+            nowhere = infeasible(replace(shape, barred=()), floor)
         never = nowhere or _kept_away(shape, floor) or _verdict(shape, _admitting(shape, floor), in_service=True)
-        never = floor.never[shape] = _with_kept_off(never, _serving(shape, floor), shape)
+        if nowhere is None:
+            never = _with_kept_off(never, _serving(shape, floor), shape)
+        floor.never[shape] = never
         if never is None:
             floor.possible.add(shape)
         return never

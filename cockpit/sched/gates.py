@@ -12,9 +12,11 @@ from msgspec.structs import replace
 from cockpit.model.accounts import AssocKey, Usage
 from cockpit.model.ids import Millis
 from cockpit.model.job import OCCUPYING, Job
-from cockpit.model.reasons import ArrayFull, Limit, LimitReached, NoQueue, QuotaFull, QuotaMaxJobs, Reason
+from cockpit.model.node import Placement
+from cockpit.model.reasons import ArrayFull, Limit, LimitReached, NoQueue, QuotaFull, QuotaMaxJobs, Reason, never_starts
 from cockpit.sched.alternatives import none_of
 from cockpit.sched.conditions import unmet
+from cockpit.sched.index import Index
 from cockpit.sched.nodes.reserved import Bars
 from cockpit.sched.placement import Found
 from cockpit.sched.request import Request, RequestBook
@@ -71,6 +73,13 @@ class Gates(msgspec.Struct):
         told = unmet(job, self.now) or self._no_queue(job)
         return told if told is not None or not job.spec.reservation else self._bars.refusal(job)
 
+    def own_for_good(self, job: Job) -> Reason | None:
+        """What stops this job alone and does not pass, be it behind what does."""
+        if job.never is not None:
+            return unmet(job, self.now)
+        told = self._no_queue(job) or (self._bars.refusal(job) if job.spec.reservation else None)
+        return told if told is not None and never_starts(told) else None
+
     def _no_queue(self, job: Job) -> NoQueue | None:
         waits = job.spec.suspension.scheduling and self._book.rules.quotas.leaf(job.project) == NO_LEAF
         return NoQueue(job.project) if waits else None
@@ -119,6 +128,52 @@ class Gates(msgspec.Struct):
             return self._reached(bound, amounts)
         return next((told for each in party.budgets if (told := self._spent(each, request, amounts))), None)
 
+    def never(self, request: Request, amounts: Amounts) -> Limit | None:
+        """The first limit that a job of the request would break by these amounts though nothing else ran."""
+        party = request.party
+        bound = next((each for each in party.running if amounts.get(each.resource, 0) > each.allowed), None)
+        if bound is not None:
+            return self._reached(bound, amounts)
+        spent = (self._spent(each, request, amounts) for each in party.budgets)
+        return next((told for told in spent if told is not None and told.never), None)
+
+    def open_at(self, request: Request, index: Index) -> Millis | None:
+        """When no limit on what runs stops a job of the request any more, if all others use their whole time; None:
+        that is not known."""
+        if request.array:
+            bounds = [(of_array(request.array), ONE * (request.at_once - 1))]
+            if (array_at := self._below(bounds, index)) is None:
+                return None
+        else:
+            array_at = self.now
+        moments = []
+        for amounts in self._book.rules.asked[request.shape]:
+            if self.never(request, amounts) is None:
+                running = request.party.running
+                bounds = [(each.counter, each.allowed - amounts.get(each.resource, 0)) for each in running]
+                moments.append(self._below(bounds, index))
+        known = [at for at in moments if at is not None]
+        return max(array_at, min(known)) if known else None
+
+    def _below(self, bounds: Iterable[tuple[Counter, int]], index: Index) -> Millis | None:
+        """When as little is in use of each of these counters, as jobs leave one after the other."""
+        over = {counter: more for counter, most in bounds if (more := self.counters.of(counter) - most) > 0}
+        moment = self.now
+        leaving = iter(index.departures)
+        while over:
+            left = next(leaving, None)
+            if left is None:
+                return None
+            end, job, _ = left
+            moment = max(moment, end)
+            tally = self.counters.tallies.get(job)
+            for counter, amount in tally.parts if tally is not None else ():
+                if counter in over:
+                    over[counter] -= amount
+                    if over[counter] <= 0:
+                        del over[counter]
+        return moment
+
     def stop(self, request: Request) -> Stop | None:
         """Of a request that did not pass: what keeps it from passing later, where that is one limit on what runs."""
         asked = self._book.rules.asked[request.shape]
@@ -137,6 +192,15 @@ class Gates(msgspec.Struct):
             return self._book.rules.asked[shape][found.spec_index]
         amounts = held(found.placement, self._snapshot.nodes)
         return self._book.rules.billed(amounts, shape.partition) | {JOBS: ONE}
+
+    @property
+    def rules_version(self) -> int:
+        """Of the rules that are asked."""
+        return self._book.rules.version
+
+    def held_by(self, placement: Placement, partition: str) -> Amounts:
+        """What part of a job holds by a placement, with what that is billed."""
+        return self._book.rules.billed(held(placement, self._snapshot.nodes), partition)
 
     def may_count(self, job: Job) -> bool:
         """Whether there may be a limit to which the job counts."""

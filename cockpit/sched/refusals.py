@@ -9,14 +9,30 @@ from typing import NamedTuple, Protocol
 
 from msgspec.structs import replace
 
+from cockpit.model.cluster import Backfill
+from cockpit.model.ids import Millis
 from cockpit.model.job import Job
-from cockpit.model.reasons import BehindHead, Limit, NoAlternative, OfOne, Reason, WouldDelay
+from cockpit.model.reasons import (
+    BehindHead,
+    Held,
+    Limit,
+    NoAlternative,
+    NodesReserved,
+    OfOne,
+    Reason,
+    WouldDelay,
+    never_starts,
+)
 from cockpit.sched.alternatives import none_of, of_room
 from cockpit.sched.backfill.easy import InTheWay
+from cockpit.sched.backfill.reservation import reserve
+from cockpit.sched.decisions import Reserved
+from cockpit.sched.entries import partitions_of
 from cockpit.sched.eviction.clearing import Clearing
 from cockpit.sched.feasible import infeasible
 from cockpit.sched.gates import Gates
 from cockpit.sched.index import Index
+from cockpit.sched.lawful import limit_of_all
 from cockpit.sched.nodes.reserved import Bars
 from cockpit.sched.placement import has_room
 from cockpit.sched.request import Request
@@ -37,6 +53,11 @@ class Noted(NamedTuple):
 
 class Line(Protocol):
     """Who keeps whose place."""
+
+    @property
+    def reservations(self) -> list[Reserved]:
+        """Of those who wait for room, in the order of the queue."""
+        ...
 
     def in_the_way(self, index: Index) -> InTheWay:
         """Whom a job would delay, where that is not the same for all of its shape."""
@@ -69,6 +90,9 @@ class Refusals:
         self._shortages = Shortages(index)
         self._of_shapes: dict[Shape, Reason] = {}
         self._of_requests: dict[Request, Reason | None] = {}
+        self._of_good: dict[Request, Reason | None] = {}
+        """What stops them for good."""
+        self._soonest: dict[tuple[Request, Reason], Millis | None] = {}
 
     def __len__(self) -> int:
         """How many distinct shapes failed."""
@@ -92,10 +116,72 @@ class Refusals:
             return promised
         request = self.gates.request(job, partition)
         told = self.gates.own(job) or self._of(request, job)
+        if told is not None and not isinstance(told, Held) and not never_starts(told):
+            told = self.gates.own_for_good(job) or self._never(request) or told  # before what passes
         vain = self._vain.get((request.shape, request.claim))
         if vain is not None and told is not None:
             return of_room(told, lambda one: replace(one, preemptable=vain))
         return told
+
+    def never(self, job: Job) -> bool:
+        """Whether the job starts in none of its partitions, whatever is free: a few lookups."""
+        if self.gates.own_for_good(job) is not None:
+            return True
+        return all(self._never(self.gates.request(job, name)) is not None for name in partitions_of(job))
+
+    def soonest(self, job: Job, partition: str, reason: Reason) -> Millis | None:
+        """About when the job can start there, of those ahead only the one counting that the reason names; None: it is
+        not known."""
+        request = self.gates.request(job, partition)
+        key = request, reason
+        if key not in self._soonest:
+            self._soonest[key] = self._moment(job, request, reason)
+        return self._soonest[key]
+
+    def _moment(self, job: Job, request: Request, reason: Reason) -> Millis | None:
+        open_at = self.gates.open_at(request, self.index)
+        if open_at is None:
+            return None
+        match reason:
+            case WouldDelay():
+                named = reason.reserved_at
+            case NodesReserved():
+                named = reason.end_at
+            case BehindHead():
+                named = next(
+                    (each.reserved_at for each in self._line.reservations if each.job == reason.ahead), open_at
+                )
+            case _:
+                named = open_at
+        shape = self.gates.open_shape(request) if self.gates.shared(request) is None else request.shape
+        if infeasible(shape, self._floor) is not None:
+            return None
+        if has_room(self.index, shape):
+            return max(open_at, named)
+        guard = reserve(self.index, self.gates.now, Backfill(), job, shape)
+        return max(open_at, named, guard.reserved_at) if guard is not None else None
+
+    def _never(self, request: Request) -> Reason | None:
+        """What stops every job of the request for good: each of its alternatives by itself."""
+        if request not in self._of_good:
+            self._of_good[request] = self._for_good(request)
+        return self._of_good[request]
+
+    def _for_good(self, request: Request) -> Reason | None:
+        if request.refused is not None and never_starts(request.refused):
+            return request.refused
+        if request.shape.helpers:
+            never = infeasible(request.shape, self._floor)
+            return never if never is not None and never_starts(never) else None
+        each: list[OfOne] = []
+        for shape, amounts in self.gates.alternatives(request):
+            never = infeasible(shape, self._floor)
+            fits = never is None or not never_starts(never)
+            told = limit_of_all(self.gates, request, shape, amounts, self._floor) if fits else never
+            if not isinstance(told, OfOne):
+                return None
+            each.append(told)
+        return none_of(each)
 
     def describe(self) -> None:
         """Now what would be derived later: where the asker has no time to wait for it."""

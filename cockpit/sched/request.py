@@ -9,7 +9,7 @@ import msgspec
 
 from cockpit.model.ids import JobId
 from cockpit.model.job import ArrayTask, Job
-from cockpit.model.reasons import NotEvaluated, Reason
+from cockpit.model.reasons import NotEvaluated, Reason, never_starts
 from cockpit.model.spec import JobSpec
 from cockpit.sched.conditions import is_conditional, is_unhindered
 from cockpit.sched.entries import Entry, partitions_of
@@ -194,14 +194,16 @@ class RequestBook:
         shape = shape_of(job.spec, partition)
         shape = self._shapes.setdefault(shape, shape)
         refused = self._judgement(job, shape)
-        if refused is not None:
+        if refused is not None and never_starts(refused):
             return Request(shape, refused=refused)
         party = self.rules.party(job, partition)
         binding = party if party.running or party.budgets or party.queue else NOBODY
         counts_time = self.rules.safe and bool(party.budgets)
         task = job.array if job.array is not None and job.array.at_once else _NO_ARRAY
         seconds = job.spec.time_limit_seconds if counts_time else 0
-        return Request(shape, binding, task.array, task.at_once, seconds, claim=self.rules.claim(job, partition))
+        return Request(
+            shape, binding, task.array, task.at_once, seconds, refused, claim=self.rules.claim(job, partition)
+        )
 
     def _judgement(self, job: Job, shape: Shape) -> Reason | None:
         spec = job.spec

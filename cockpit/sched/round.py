@@ -11,12 +11,13 @@ from cockpit.model.cluster import BackfillKind, Cluster
 from cockpit.model.growth import NoGrowth
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import Job
-from cockpit.model.reasons import BeginsLater, BehindHead, Limit, Reason
+from cockpit.model.reasons import BeginsLater, BehindHead, Limit, LimitReached, QuotaFull, Reason
 from cockpit.sched.backfill.conservative import Conservative
 from cockpit.sched.backfill.easy import Easy, InOrder
 from cockpit.sched.decisions import Growth, Start, Turn
 from cockpit.sched.eviction.clearing import Clearing
 from cockpit.sched.eviction.reclaim import Claim, Reclaim
+from cockpit.sched.faults import Faults
 from cockpit.sched.feasible import infeasible
 from cockpit.sched.fleet.reserved import reserved_room
 from cockpit.sched.fleet.totals import by_totals
@@ -24,6 +25,7 @@ from cockpit.sched.gates import NO_USE, Gates, Use
 from cockpit.sched.growth import Wanted, further_workers, growing, grown
 from cockpit.sched.index import Index
 from cockpit.sched.launchers import launcher_node
+from cockpit.sched.lawful import limit_now, limit_of_all, within_limits
 from cockpit.sched.lineup import LineUp
 from cockpit.sched.nodes.reserved import NO_BARS, Bars
 from cockpit.sched.placement import Fit, Found, find
@@ -69,6 +71,7 @@ class Round:
         "_started",
         "_unhurried",
         "clearing",
+        "faults",
         "given",
         "growths",
         "index",
@@ -95,6 +98,8 @@ class Round:
         """`clearing`: None where no rule lets anybody take another's room."""
         book, backfill = index.book, policy.backfill
         self._begin(snapshot, index, policy, fit, clearing)
+        self.faults: Faults = {}
+        """Jobs that a defect kept from being judged: they wait, and all others are judged."""
         self.shapes, self.requests = queue.unbounded(len(book.shapes), len(book.requests))
         self.shapes[NO_SHAPE] = 0
         self.line = LINES[backfill.kind](snapshot.now, backfill, fit)
@@ -138,6 +143,7 @@ class Round:
         this one is left as it is, unless nobody looks at it any more."""
         fresh = self._copied() if index.shared else self
         fresh._begin(snapshot, index, self.policy, self._fit, None)  # noqa: SLF001 - of its own kind
+        fresh.faults = self.faults.copy()
         fresh.line = self.line.resumed(snapshot.now)
         fresh.shapes.extend([OPEN] * (len(index.book.shapes) - len(fresh.shapes)))
         fresh.requests.extend([OPEN] * (len(index.book.requests) - len(fresh.requests)))
@@ -164,12 +170,18 @@ class Round:
         assert self.clearing is not None
         free = self.clearing.coming_free(self._gates.counters)
         for ask in asks:
-            if ask.job.id in self._started or self._gates.own(ask.job) is not None:
-                continue
-            if self._gates.shared(ask.request, free) is None:
-                shape = self._shape(ask, free)
-                if not infeasible(shape, self.index.floor):
-                    self._keep_promise(ask, shape)
+            try:
+                self._try_promise(ask, free)
+            except Exception as error:  # noqa: BLE001 - one job's defect costs no other its turn
+                self._contain(ask, error)
+
+    def _try_promise(self, ask: Ask, free: Use) -> None:
+        if ask.job.id in self._started or self._gates.own(ask.job) is not None:
+            return
+        if self._gates.shared(ask.request, free) is None and self._limit(ask.request, free) is None:
+            shape = self._shape(ask, free)
+            if not infeasible(shape, self.index.floor):
+                self._keep_promise(ask, shape)
 
     def serve_guaranteed(self, queue: LineUp) -> None:
         """Best first: they start, or what others have borrowed is taken back for them. Who cannot be served is left to
@@ -180,8 +192,11 @@ class Round:
                 continue
             if ask.number in vain or not ask.request.party.queue or ask.job.id in self._started:
                 continue
-            if self._gates.own(ask.job) is None and not self._served(ask):
-                vain.add(ask.number)
+            try:
+                if self._gates.own(ask.job) is None and not self._served(ask):
+                    vain.add(ask.number)
+            except Exception as error:  # noqa: BLE001 - one job's defect costs no other its turn
+                self._contain(ask, error)
 
     def go_through(self, queue: LineUp) -> None:
         """Best first."""
@@ -192,15 +207,22 @@ class Round:
                 if shapes[ask.shape]:
                     self._failed[ask.request.shape] = None
                     shapes[ask.shape] = 0
-            elif (
-                ask.seconds < shapes[ask.shape]
-                and ask.seconds < requests[ask.number]
-                and ((ask.free and not self._started) or self.passes(ask))
-            ):
-                # 4. place, or make room, or reserve: who waits, and who may pass them, is the line's to say
-                self.consider(ask)
-                if self.line.guarded and not self._unhurried:
-                    most_cpus, most_cards = self.index.widest, self.index.most_cards
+            elif ask.seconds < shapes[ask.shape] and ask.seconds < requests[ask.number]:
+                try:
+                    if (ask.free and not self._started) or self.passes(ask):
+                        # 4. place, or make room, or reserve: who waits, and who may pass them, is the line's to say
+                        self.consider(ask)
+                        if self.line.guarded and not self._unhurried:
+                            most_cpus, most_cards = self.index.widest, self.index.most_cards
+                except Exception as error:  # noqa: BLE001 - one job's defect costs no other its turn
+                    self._contain(ask, error)
+
+    def _contain(self, ask: Ask, error: Exception) -> None:
+        """Let the job wait. Raises the error again where part of the job's start is in the plan already: such a plan
+        may not be carried out."""
+        if ask.job.id in self._started:
+            raise error
+        self.faults.setdefault(ask.job.id, error)
 
     def grow(self) -> None:
         """6. Elastic jobs that run take what is left, unless somebody who waits has not even been looked at."""
@@ -225,6 +247,11 @@ class Round:
             return True
         if self._gates.shared(ask.request) is not None:
             self._stop(ask)
+            return False
+        limit = self._limit(ask.request)
+        if limit is not None:
+            self._exceeded[ask.request] = limit
+            self._close([ask.number])
             return False
         own = self._gates.own(ask.job)
         if isinstance(own, BeginsLater):
@@ -300,6 +327,8 @@ class Round:
             for shape, amounts in gates.alternatives(request)
             if (claim := self.reclaim.claim(request.party.queue, amounts, gates.counters)) is not None
             and gates.exceeded(beside, amounts) is None
+            and limit_of_all(gates, request, shape, amounts, self.index.floor) is None
+            and limit_now(gates, beside, shape, self.index.floor) is None
         ]
         for shape, amounts, _ in kept:
             if gates.exceeded(request, amounts) is None and find(self.index, shape, self._fit) is not None:
@@ -375,6 +404,7 @@ class Round:
         """As it may be placed now: within the limits, and off what is reserved. `free`: does not count."""
         request = ask.request
         shape = self._gates.open_shape(request, free)
+        shape = within_limits(self._gates, request, shape, self.index, free)
         if shape is not request.shape:
             self._narrowed[request] = shape
         return self._off_reserved(ask.job, shape)
@@ -417,6 +447,18 @@ class Round:
         ranked = tuple([replace(part, rank=rank) for rank, part in enumerate(in_order, job.spec.first_worker)])
         return replace(shape, nodes=len(ranked)), Found(found.spec_index, ranked)
 
+    def _limit(self, request: Request, free: Use = NO_USE) -> Limit | None:
+        """The limit for which the job would hold too much, whichever nodes it were given."""
+        return limit_now(self._gates, request, self._gates.open_shape(request, free), self.index.floor, free)
+
+    def _passing(self, request: Request, limit: Limit) -> Limit:
+        """The limit as one that passes, where only the nodes that are free just now make it look as if it did not."""
+        if not isinstance(limit, LimitReached | QuotaFull) or not limit.never:
+            return limit
+        each = self._gates.alternatives(request)
+        for_good = all(limit_of_all(self._gates, request, shape, asked, self.index.floor) for shape, asked in each)
+        return limit if for_good else replace(limit, asked=limit.allowed)
+
     def _sizes(self) -> Sizes:
         return Sizes(self.index.book.rules, self._gates, self.snapshot.nodes)
 
@@ -427,15 +469,15 @@ class Round:
             shape, found = self._widened(job, shape, found)
         amounts = self._gates.amounts(found, shape)
         if request.party is not NOBODY and (exceeded := self._gates.exceeded(request, amounts)) is not None:
-            self._exceeded[request] = exceeded  # it takes more than it asked for
+            self._exceeded[request] = self._passing(request, exceeded)  # it takes more than it asked for
             self._close([ask.number])
             return
         spec_index = alternative(spec, shape, found.spec_index) if len(spec.specs) > 1 else 0
         has_launcher = spec.elastic is not None and spec.has_launcher
         launcher = launcher_node(shape, found.placement, self.snapshot.nodes) if has_launcher else ""
         billing = amounts[BILLING] / ONE
-        self.starts.append(Start(job.id, spec_index, found.placement, shape.partition, billing, launcher))
         self._started.add(job.id)
+        self.starts.append(Start(job.id, spec_index, found.placement, shape.partition, billing, launcher))
         if self.index is self.given:
             self._take_over(self.given.changeable())
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -9,9 +10,12 @@ from cockpit.errors import CockpitError, SpecErrors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from datetime import tzinfo
 
     from cockpit.formats.foreign.bringing import Brought
-    from cockpit.present.form.fields import ReadJobs
+    from cockpit.formats.foreign.submission import Submission
+    from cockpit.formats.job.file import ReadJobs
+    from cockpit.model.ids import Millis
 
 MOST_FILES: Final = 500
 """Of a folder so many are looked into."""
@@ -33,9 +37,19 @@ def jobs_in(folder: Path) -> Iterator[tuple[str, str]]:
                 yield path.name, what
 
 
-def job_of(path: Path, read: ReadJobs) -> Brought:
-    """The job in a file; its paths begin where it stands. Raises `SpecErrors`, with what to do."""
-    from cockpit.formats.foreign.bringing import brought
+def here(now: Millis, zone: tzinfo | None) -> Submission:
+    """What a form knows of the place that a job is submitted from. The shell's variables would only fill it up."""
+    from cockpit.formats.foreign.submission import Submission
+    from cockpit.headless.localzone import local_zone
+
+    return Submission(now=datetime.fromtimestamp(now / 1000, zone or local_zone()))
+
+
+def job_of(path: Path, read: ReadJobs, submission: Submission) -> Brought:
+    """The job in a file; its paths begin where it stands, those of a batch script where the cockpit was started. Raises
+    `SpecErrors`, with what to do."""
+    from cockpit.formats.foreign.bringing import NAMES, brought
+    from cockpit.formats.foreign.exchange import Form
 
     try:
         text = path.read_text(encoding="utf-8")
@@ -43,11 +57,12 @@ def job_of(path: Path, read: ReadJobs) -> Brought:
         raise SpecErrors([f"{path}: is not UTF-8; save it as UTF-8"]) from None
     except OSError as failed:
         raise SpecErrors([f"{path}: cannot be read: {failed.strerror}"]) from None
-    found = brought(str(path), text, lambda name: (path.parent / name).read_text(encoding="utf-8"))
+    found = brought(str(path), text, lambda name: (path.parent / name).read_text(encoding="utf-8"), submission)
     if found is None:
-        kinds = "one job file, sbatch script, arena or gcloud line, PyTorchJob or CustomJob"
+        kinds = "one job file, sbatch script, arena or gcloud line, Kubernetes manifest or CustomJob"
         raise SpecErrors([f"{path}: is no job; a form takes {kinds}"])
-    return found if path.parent.absolute() == Path.cwd() else _from_there(found, path.parent, read)
+    stays = found.what == NAMES[Form.SBATCH] or path.parent.absolute() == Path.cwd()
+    return found if stays else _from_there(found, path.parent, read)
 
 
 def _text(path: Path) -> str:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from cockpit.formats.foreign.bringing import Brought
+    from cockpit.formats.job.file import ReadJobs
     from cockpit.model.ids import JobId
     from cockpit.model.jobdetail import JobDetail
     from cockpit.model.spec import JobSpec
@@ -41,9 +42,10 @@ async def write_new(app: Face) -> None:
 
 async def write_brought(app: Face, path: Path) -> None:
     """What somebody has in a file."""
-    from cockpit.tui.bringing import job_of
+    from cockpit.tui.bringing import here, job_of
 
-    found = job_of(path, app.read_jobs)
+    context = app.context()
+    found = job_of(path, app.read_jobs, here(context.now, context.zone))
     await _fill_in(app, "New job", found.values, _submitting(app), found)
 
 
@@ -92,6 +94,7 @@ def _names(app: Face) -> set[str]:
 
 async def write_again(app: Face, detail: JobDetail) -> None:
     """A queued job's spec; it keeps its id and its place."""
+    from cockpit.formats.job.changing import read_changes
     from cockpit.formats.job.specfile import spec_as_table
 
     job = detail.job
@@ -100,16 +103,32 @@ async def write_again(app: Face, detail: JobDetail) -> None:
         await app.backend.edit(job.id, spec)
         return f"edited {job_words(job.id)}"
 
-    await _fill_in(app, f"Job {job_words(job.id)} {safe(job.spec.name)}", spec_as_table(job.spec), save)
+    await _fill_in(
+        app,
+        f"Job {job_words(job.id)} {safe(job.spec.name)}",
+        spec_as_table(job.spec),
+        save,
+        read=read_changes(job.spec, app.read_jobs),
+    )
 
 
 def _submitting(app: Face) -> Callable[[JobSpec], Awaitable[str]]:
     async def submit(spec: JobSpec) -> str:
         (job,) = await app.backend.submit([spec])
         app.follow_to(job)
-        return f"submitted {job_words(job)}"
+        return submitted_words(spec, job)
 
     return submit
+
+
+def submitted_words(spec: JobSpec, job: JobId) -> str:
+    """Of a batch script also where its output goes."""
+    if spec.script is None:
+        return f"submitted {job_words(job)}"
+    from cockpit.headless.surroundings import own_name
+    from cockpit.launch.batchscript import output_of
+
+    return f"submitted {job_words(job)}; output goes to {safe(output_of(spec, int(job), own_name()))}"
 
 
 async def _fill_in(
@@ -118,11 +137,14 @@ async def _fill_in(
     values: Mapping[str, object],
     accept: Callable[[JobSpec], Awaitable[str]],
     brought: Brought | None = None,
+    read: ReadJobs | None = None,
 ) -> None:
+    """`read`: how the job file is read; None: as one of a new job."""
     from cockpit.tui.screens.form import FormScreen
 
     me = Submitter(UserName(app.context().user), os.getuid(), os.getgid(), (), str(Path.home()))
-    await app.push_screen_wait(FormScreen(heading, values, accept, lambda now: _in_editor(app, now), me, brought))
+    screen = FormScreen(heading, values, accept, lambda now: _in_editor(app, now), me, brought, read or app.read_jobs)
+    await app.push_screen_wait(screen)
 
 
 def _in_editor(app: Face, values: Mapping[str, object]) -> Brought | None:
@@ -130,6 +152,7 @@ def _in_editor(app: Face, values: Mapping[str, object]) -> Brought | None:
     from cockpit.formats.foreign.bringing import JOB_FILE, Brought, brought
     from cockpit.formats.job.file import job_values
     from cockpit.formats.job.specfile import values_as_yaml
+    from cockpit.tui.bringing import here
 
     app.check_terminal()
     head = SAVING.format(folder=Path.cwd())
@@ -141,6 +164,8 @@ def _in_editor(app: Face, values: Mapping[str, object]) -> Brought | None:
             return None
         try:
             plain = without_errors(edited).removeprefix(head)
-            return brought(SOURCE, plain) or Brought(JOB_FILE, job_values(SOURCE, plain))
+            context = app.context()
+            found = brought(SOURCE, plain, submission=here(context.now, context.zone))
+            return found or Brought(JOB_FILE, job_values(SOURCE, plain))
         except SpecErrors as wrong:
             text = with_errors(edited, str(wrong))

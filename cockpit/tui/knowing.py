@@ -14,9 +14,8 @@ from cockpit.present.moments import clock_of_second
 from cockpit.present.overview import capacity
 from cockpit.tui import offers
 from cockpit.tui.ascii import AsciiFilter
-from cockpit.tui.expecting import Expecting
 from cockpit.tui.face import Face
-from cockpit.tui.foretelling import Foretelling
+from cockpit.tui.forecasts import Forecasts
 from cockpit.tui.keymap import with_keys
 from cockpit.tui.outside import Outside
 from cockpit.tui.rows.accounts import AccountRows, QosRows
@@ -33,7 +32,7 @@ from cockpit.tui.standstill import Standstill
 from cockpit.tui.widgets.table import MARGIN
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from cockpit.backends.base import Backend
     from cockpit.model.ids import JobId, Millis, NodeName
@@ -67,7 +66,7 @@ class Knowing(Face):
         self.next_cluster = ""
         """What is to be opened when this cockpit has closed."""
         self.actions = with_keys(outside.keys)
-        self._expecting = Expecting(self, lambda jobs: self.main_screen.jobs.rows_changed(jobs, news=False))
+        self._forecasts = Forecasts(self, self._forecasts_changed)
         self.job_rows = JobRows(self.context, outside.filters.of)
         self.node_rows = NodeRows(self.context, self.chosen_spec, outside.filters.of)
         self.account_rows = AccountRows(self.context, outside.filters.of)
@@ -89,14 +88,23 @@ class Knowing(Face):
         self._trouble = ""
         self._still: Standstill | None = None
         self.main_screen = MainScreen()
-        self._foretelling = Foretelling(self, self.main_screen.draw_answer)
 
     def now(self) -> Millis:
         return self.outside.now() if self._still is None else self._still.since
 
     def context(self) -> Context:
         """The moment, the zone and the person that words depend on."""
-        return Context(now=self.now(), user=self.outside.user, starts=self._expecting.starts)
+        return Context(now=self.now(), user=self.outside.user, forecasts=self._forecasts.known)
+
+    def _forecasts_changed(self, jobs: Iterable[JobId]) -> None:
+        """Draw list and panel from one frame: a row shows the start of the task that speaks for its array."""
+        changed, table = set(jobs), self.main_screen.jobs
+        table.rows_changed([each for each in table.visible_ids() if self._speaker(each) in changed], news=False)
+        self.main_screen.draw_answer()
+
+    def _speaker(self, row_id: Any) -> JobId | None:  # noqa: ANN401 - an id of the table
+        row = self.job_rows.folds.speaker(row_id)
+        return None if row is None else row.id
 
     def role_theme(self) -> RoleTheme:
         """The colours of now."""
@@ -141,7 +149,7 @@ class Knowing(Face):
             lines,
             keys=offers.names_of_keys(self.actions),
             others=self.job_rows.row,
-            outlook=self._foretelling.outlook,
+            outlook=self._forecasts.outlook,
             node=self._node,
             letters=self._letters(),
         )

@@ -84,10 +84,14 @@ class Player:
             await self._settle()
         return screen_text(self.app)
 
-    async def until(self, holds: Callable[[str], bool], seconds: float) -> bool:
-        """Look until the screen is so, for so long of the screen's time, and at least for so long."""
+    async def until(self, holds: Callable[[str], bool], seconds: float, *, real_seconds: float = 0.0) -> bool:
+        """Look at the screen until `holds` is true of it; return whether it became true.
+
+        `seconds` of the screen's time pass at most. The wait lasts at least as many seconds of real time, and at least
+        `real_seconds`: programs that the cockpit starts run in real time, slowly on a busy machine.
+        """
         loop = asyncio.get_running_loop()
-        end = loop.time() + seconds
+        end = loop.time() + max(seconds, real_seconds)
         looks = self._looks(seconds)
         while not holds(await self.screen()):
             if next(looks, False):

@@ -236,12 +236,12 @@ class Upkeep(Knowing):
         if row is not None and (known is None or known.row.version != row.version or known.explanation is not None):
             self._details = {row.id: await self.backend.job(row.id)}
         if self.main_screen.view == JOBS:
-            self._foretelling.look_at(row)
-            self._expecting.look_over(self._queued_in_sight())
+            self._forecasts.look(self._queued_in_sight(), row)
 
     def _queued_in_sight(self) -> list[JobId]:
         shown: Sequence[Any] = self.main_screen.jobs.visible_ids()
-        return [job for job in shown if (row := self.job_rows.row(job)) is not None and row.queued]
+        speakers = (self.job_rows.folds.speaker(each) for each in shown)
+        return [row.id for row in speakers if row is not None and row.queued]
 
     async def _ask_spending(self) -> None:
         """Weeks change slowly: not with every look."""

@@ -187,6 +187,14 @@ def test_a_refusal_is_the_same_through_a_connection_that_breaks(engine: OwnEngin
     assert names(engine) == []
 
 
+def test_a_request_that_no_frame_holds_is_refused_and_the_connection_goes_on(engine: OwnEngine) -> None:
+    backend = directly(engine)
+    large = [a_spec(f"large-{number}", env={"LARGE": "x" * 60_000}) for number in range(300)]
+    with pytest.raises(RequestRefused, match=r"The request has 17 MiB, and one may have 16\. Nothing was sent"):
+        drive(backend.submit(large))
+    assert list(drive(backend.jobs())) == []
+
+
 def test_what_the_engine_refuses_for_the_moment_is_refused_at_once(engine: OwnEngine) -> None:
     drive(directly(engine).status())
     with closing(sqlite3.connect(engine.places.state_folder / "journal.db", isolation_level=None)) as other:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 
+from msgspec.structs import replace
+
 from cockpit.backends.base import JobsDelta, ShellSession, Shown
 from cockpit.engine.state import ClusterState
 from cockpit.errors import RequestRefused
@@ -184,8 +186,10 @@ class MemoryBackend:
         return self.outlooks[job]
 
     async def starts(self, jobs: Sequence[JobId]) -> list[Expected]:
-        told = ((job, self.outlooks[job].forecast.likely_at) for job in jobs if job in self.outlooks)
-        return [Expected(job, at) for job, at in told if at is not None]
+        told = ((job, self.outlooks[job].forecast) for job in jobs if job in self.outlooks)
+        return [
+            Expected(job, each.likely_at, replace(each, after=())) for job, each in told if each.likely_at is not None
+        ]
 
     async def predict(self, specs: Sequence[JobSpec]) -> list[Outlook]:
         self._act("predict", *specs)

@@ -270,6 +270,8 @@ def outlook() -> Outlook:
         forecast=Forecast(
             likely_at=Millis(NOW + HOUR),
             latest_at=Millis(NOW + 2 * HOUR),
+            likely_from=Millis(NOW + HOUR // 2),
+            likely_to=Millis(NOW + 2 * HOUR),
             after=(Awaited(JobId(0), NOW), Awaited(JobId(4711), Millis(NOW + HOUR))),
         ),
         what_ifs=(

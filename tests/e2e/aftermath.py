@@ -70,7 +70,12 @@ def check_journal(user: CockpitUser) -> ClusterState:
         machine.handle(record)
         assert violations(machine) == []
     once = Counter(
-        (type(record.body).__name__, record.body.job, getattr(record.body, "rank", None))
+        (
+            type(record.body).__name__,
+            record.body.job,
+            getattr(record.body, "attempt", None),
+            getattr(record.body, "rank", None),
+        )
         for record in records
         if type(record.body).__name__ in {"JobSubmitted", "JobPlaced", "ReplicaStarted", "ReplicaEnded", "JobEnded"}
     )

@@ -36,6 +36,7 @@ def make_hang(folder: Path) -> None:
 LOOKS_AROUND = """
 ls /dev | xargs; ls -A /run /var/tmp | xargs; ls -d {state} 2>&1 | grep -c "No such file"
 for path in /sys/x /proc/sys/kernel/x; do touch $path 2>/dev/null && echo wrote $path; done
+python3 -c 'import cockpit.elastic, kubeai.elastic as kubeai; print(kubeai.check_alive(), kubeai.__file__)'
 echo mine >/tmp/here; echo mine >/workspace/outputs/here; echo mine >/workspace/algorithm/here; exit 3
 """
 

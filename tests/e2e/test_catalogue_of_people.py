@@ -149,3 +149,15 @@ def test_a_file_that_is_wrong_is_told_whole_where_the_engine_starts(lab: Lab) ->
     file.write_text(FILED)
     root.ok("engine", "start", "--system")
     assert root.row("catalogue", "list", "spec")["file"] == "catalogue.toml"
+
+
+@pytest.mark.req("TR-14")
+def test_who_is_in_a_project_stays_among_its_members(lab: Lab) -> None:
+    """In every list, page, event and word to be completed."""
+    outsider, member, root = lab.engine.carol, lab.engine.ann, lab.engine.root
+    lists = ("cluster show", "catalogue", "catalogue list project", "events", "queues", "accounts", "jobs")
+    for verb in lists:
+        said = outsider.run(*verb.split(), "-o", "json")
+        assert BOB.encode() not in said.stdout + said.stderr, verb
+    assert BOB in member.ok("catalogue", "-o", "json")
+    assert BOB in root.ok("cluster", "show", "-o", "json")

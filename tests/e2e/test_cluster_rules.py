@@ -84,7 +84,7 @@ def test_a_node_whose_prolog_fails_is_drained_and_its_job_waits_for_it(user: Coc
     job = user.submit("true", name="train")
     me = getpass.getuser()
     eventually(lambda: "epilog" in (marks.read_text() if marks.exists() else ""))
-    eventually(lambda: "out of service" in user.ok("explain", job))
+    eventually(lambda: "is drained: prolog" in user.ok("explain", job))
     (row,) = user.rows("nodes", "--all", "-o", "json", "--columns", "name,status,state_reason")
     assert row["status"] == "drained"
     assert "prolog 1 ended with 1" in row["state_reason"]

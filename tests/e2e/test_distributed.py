@@ -84,14 +84,50 @@ def test_both_launchers_of_pytorch_reduce_over_two_containers(lab: CockpitUser) 
         "torchrun --nnodes ${WORLD_SIZE} --nproc_per_node ${SLOTS} --node_rank ${RANK} "
         "--master_addr ${MASTER_ADDR} --master_port ${MASTER_PORT} /workspace/algorithm/train.py"
     )
-    plain = "python3 /workspace/algorithm/train.py"
-    jobs = [
-        submit(lab, command, TORCH, name=name, mode="pytorch", env=TEES)
-        for name, command in (("run", torchrun), ("plain", plain))
-    ]
+    commands = {
+        "run": torchrun,
+        "plain": "python3 /workspace/algorithm/train.py",
+        "module": "python3 -u -W ignore -m train",
+    }
+    jobs = [submit(lab, command, TORCH, name=name, mode="pytorch", env=TEES) for name, command in commands.items()]
     for job in jobs:
         assert lab.wait(job, SECONDS) == 0, lab.ok("job", job) + lab.ok("logs", f"{job}/0", "--stderr")
         assert outputs(lab, job) == [f"[default0]:rank {rank} of 2 total 3\n" for rank in range(2)]
+
+
+@pytest.mark.req("LA-01")
+def test_a_scripts_own_variables_reach_the_shell_of_each_replica(lab: CockpitUser) -> None:
+    loop = 'bash -c "for i in 1 2; do echo $i of $WORLD_SIZE at $((i + RANK)) ${none:-none} $(echo "a  b"); done"'
+    job = submit(lab, loop, "", mode="pytorch")
+    assert lab.wait(job, SECONDS) == 0, lab.ok("logs", f"{job}/0", "--stderr")
+    assert outputs(lab, job) == ["".join(f"{i} of 2 at {i + rank} none a b\n" for i in (1, 2)) for rank in range(2)]
+
+
+@pytest.mark.req("LA-70")
+def test_a_job_of_kubernetes_runs_as_it_is(lab: CockpitUser) -> None:
+    manifest = """apiVersion: batch/v1
+kind: Job
+metadata: {name: pi, labels: {team: nlp}}
+spec:
+  completions: 2
+  completionMode: Indexed
+  template:
+    spec:
+      restartPolicy: Never
+      containers:
+      - name: pi
+        command: [sh, -c]
+        args: ['for i in a b; do echo $i $(LR) $(NONE) 2>/dev/null $JOB_COMPLETION_INDEX; done']
+        env: [{name: LR, value: "0.1"}]
+        resources: {limits: {cpu: 1, memory: 900Mi}}
+"""
+    said = lab.run("submit", str(lab.write("pi.yaml", manifest)))
+    assert said.returncode == 0, said.stderr
+    job = said.stdout.decode().split()[-1]
+    assert lab.wait(job, SECONDS) == 0
+    for task in (0, 1):
+        assert lab.ok("logs", f"{job}_{task}") == "".join(f"{letter} 0.1 {task}\n" for letter in "ab")
+    assert "team=nlp" in lab.ok("job", f"{job}_0")
 
 
 @pytest.mark.req("LA-21", "LA-40")
@@ -122,5 +158,7 @@ echo "srun: $?"
         "me 1/3 on multi-0",
         "me 2/3 on multi-1",
         "srun: 2",
+        "srun: error: multi-0: task 1: Exited with exit code 1",
+        "srun: error: multi-1: task 2: Exited with exit code 2",
     ]
     assert said[1] == ""

@@ -20,7 +20,7 @@ from tests.runtime.containers.test_ordinary_user import python_for
 
 pytestmark = [pytest.mark.real, pytest.mark.usefixtures("host_mounts")]
 
-UNAVAILABLE, UNREACHABLE = 75, 69
+STORE, UNAVAILABLE = 74, 75
 
 
 @pytest.mark.req("TR-03", "TR-01")
@@ -80,10 +80,10 @@ def test_a_folder_that_may_not_be_written_is_told_to_an_ordinary_user(nobody: Co
         shutil.chown(path, nobody.user)
     path.chmod(0o500)
     refused = nobody.run("submit", str(nobody.job("exit 0")))
-    assert refused.returncode == UNREACHABLE, refused.stderr
+    assert refused.returncode == STORE, refused.stderr
     assert b"Permission denied" in refused.stderr
     assert b"COCKPIT_STATE_FOLDER" in refused.stderr
-    assert nobody.run("jobs").returncode == UNREACHABLE
+    assert nobody.run("jobs").returncode == STORE
     assert b"stopped" in nobody.run("engine", "status").stdout
     assert "not a folder that may be written" in nobody.run("doctor").stdout.decode()
     path.chmod(0o700)
@@ -104,10 +104,10 @@ def test_without_bubblewrap_an_ordinary_user_has_containers_all_the_same(
 
 def assert_contained_without_bubblewrap(told: dict[str, Any], uid: int) -> None:
     assert (told["names"], told["state"], told["code"]) == (["job"], "error", 3)
-    devices, own, hidden, *written = told["saw"]
+    devices, own, hidden, *written, imported = told["saw"]
     assert devices == "fd full null ptmx pts random shm stderr stdin stdout tty urandom zero"
-    assert (own.split(), hidden) == (["/run:", "/var/tmp:"], "1")
-    assert written == []
+    assert (own.split(), hidden) == (["/run:", "cockpit-python", "/var/tmp:"], "1")
+    assert (written, imported) == ([], "True /run/cockpit-python/kubeai/elastic.py")
     assert told["entered"] == ["mine", str(uid)]
     assert told["brought_out"] == ["mine\n", "mine\n"]
     assert "without bubblewrap" in told["containers"]

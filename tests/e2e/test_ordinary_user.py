@@ -98,7 +98,7 @@ echo seen
 """
     job = ann_at_home.submit(script, home="rw", volumes=[{"name": "home", "path": str(home)}])
     assert ann_at_home.wait(job) == 0, ann_at_home.ok("logs", job, "--stderr")
-    assert ann_at_home.ok("logs", job).split() == ["seen"]
+    assert ann_at_home.ok("logs", job).split() == ["cockpit-python", "seen"]
 
 
 @pytest.mark.req("JT-30", "TR-09")

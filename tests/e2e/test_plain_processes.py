@@ -86,6 +86,17 @@ def test_a_failed_job_is_ended_whole_kept_and_entered(confined: CockpitUser) -> 
     assert b"No container: this is a plain process of yours." in inside.stderr
 
 
+@pytest.mark.req("EL-03")
+def test_its_scripts_import_the_elastic_library_beside_their_own_modules(confined: CockpitUser) -> None:
+    folder = confined.write("lib/mine.py", "").parent
+    asks = "import mine, cockpit.elastic, kubeai.elastic as kubeai; print(kubeai.check_alive())"
+    job = confined.submit(f'/usr/bin/python3 -c "{asks}"; echo $PYTHONPATH', env={"PYTHONPATH": str(folder)})
+    assert confined.wait(job) == 0, confined.ok("logs", job, "--stderr")
+    alive_still, path = confined.ok("logs", job).splitlines()
+    assert alive_still == "True"
+    assert path == f"{folder}:{confined.folder / 'state/cockpit-cluster/python'}"
+
+
 def test_what_it_lacks_is_said_wherever_one_looks(confined: CockpitUser) -> None:
     job = confined.submit("exit 0")
     assert confined.wait(job) == 0
@@ -161,3 +172,19 @@ def test_shells_end_with_the_command_that_they_were_opened_beside(confined: Cock
     confined.write("job/out/go", "")
     assert confined.wait(job) == 0
     assert shell.wait(60) == 128 + signal.SIGKILL
+
+
+@pytest.mark.req("LA-71")
+def test_a_batch_script_runs_in_its_folder_and_finds_its_tools(confined: CockpitUser) -> None:
+    script = """#!/bin/bash
+#SBATCH -o out.txt --mem=100M -n 2
+pwd -P; which srun; srun -l sh -c 'echo $SLURM_PROCID' | sort; scontrol show hostnames
+"""
+    confined.write("job.sh", script)
+    job = confined.ok("submit", "job.sh").split()[-1]
+    assert confined.wait(job) == 0, confined.ok("job", job)
+    folder, tool, *rest = (confined.work / "out.txt").read_text().splitlines()
+    assert folder == str(confined.work.resolve())
+    assert tool.startswith(str(confined.folder / "state"))
+    assert rest == ["0: 0", "1: 1", "job-sh-0"]
+    assert confined.ok("logs", job) == (confined.work / "out.txt").read_text()

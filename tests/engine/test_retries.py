@@ -183,6 +183,16 @@ def test_a_container_that_cannot_be_made_is_tried_again_too(engine: EngineDriver
     assert engine.job(job).ended_at == Millis(engine.now)
 
 
+@pytest.mark.req("JT-18", "LA-70")
+def test_one_that_begins_again_only_when_it_is_lost_does_not_where_its_command_fails(engine: EngineDriver) -> None:
+    (job,) = engine.run(restarting(restart=Restart(max_restarts=2, lost_only=True), terminal=False))
+    engine.ended(job, lost="its container disappeared")
+    assert (engine.job(job).state, engine.job(job).retries) == (JobState.QUEUED, 1)
+    begins_again(engine, job)
+    engine.ended(job, code=3)
+    assert engine.job(job).state is JobState.ERROR
+
+
 def placed(engine: EngineDriver, spec: JobSpec) -> list[JobId]:
     jobs = engine.submit(spec)
     engine.schedule()

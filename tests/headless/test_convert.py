@@ -39,3 +39,21 @@ def test_convert_writes_other_forms(reading: Desk) -> None:
 def test_convert_tells_what_a_form_cannot_say(reading: Desk) -> None:
     job = b"name: a\ncommand: b\noutput: /a\nterminal: true\naccess: ro\n"
     assert "sbatch cannot say all of: terminal, access\n" in reading("convert", "-", "--to", "sbatch", stdin=job).err
+
+
+@pytest.mark.req("LA-70")
+@pytest.mark.parametrize("form", ["pytorchjob", "tfjob", "mpijob", "trainjob", "job", "volcanojob", "arena", "gcloud"])
+def test_what_convert_prints_submit_takes(reading: Desk, form: str) -> None:
+    printed = reading("convert", "-", "--to", form, stdin=SCRIPT).out
+    done = reading("submit", "-", stdin=printed)
+    assert done.code == 0, done.err
+    _, spec = reading.backend.asked[-1]
+    assert spec.name == "a"
+    assert "t.py" in spec.command
+
+
+@pytest.mark.req("LA-70")
+def test_arenas_options_may_stand_before_its_verb(reading: Desk) -> None:
+    done = reading("submit", "-", stdin=b"arena --loglevel info submit pytorchjob --name=a 'python t.py'")
+    assert done.code == 0, done.err
+    assert reading.backend.asked[-1][1].command == "python t.py"

@@ -69,7 +69,8 @@ def test_standalone_means_one_node_and_is_what_a_job_without_a_mode_is(reading: 
 def test_a_batch_script_begins_on_the_first_node_and_finds_the_names_of_slurm(reading: Desk) -> None:
     script = b"#!/bin/bash\n#SBATCH -J train -N 2 -D /o\nsrun ./a.out\n"
     first, second = json.loads(reading("launch", "--dry-run", "-", "-o", "json", stdin=script).out)["rows"]
-    assert (first["argv"], second["argv"]) == (["srun", "./a.out"], ["sleep", "infinity"])
+    assert (first["argv"], second["argv"]) == (["/run/cockpit-slurm/slurm_script"], ["sleep", "infinity"])
+    assert first["files"]["/run/cockpit-slurm/slurm_script"] == script.decode()
     assert first["env"]["SLURM_JOB_NODELIST"] == "train-0,train-1"
     assert first["env"]["PATH"].startswith("/run/cockpit-launch/bin:")
 

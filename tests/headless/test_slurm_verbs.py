@@ -59,9 +59,28 @@ def test_a_batch_script_is_submitted_as_it_is(slurm: Desk, tmp_path: Path) -> No
     done = slurm("submit", "--hold", "--dependency", "afterok:7,singleton", str(file))
     assert slurm.backend.asked[-1] == (
         "direct",
-        SubmitScript(SCRIPT, ("--hold", "--dependency=afterok:7,singleton")),
+        SubmitScript(SCRIPT, ("--hold", "--dependency=afterok:7,singleton"), str(file)),
     )
     assert done.lines == [f"submitted {file} as 4800"]
+
+
+@pytest.mark.req("SL-20")
+def test_a_batch_script_has_arguments_and_a_command_needs_no_script(slurm: Desk, tmp_path: Path) -> None:
+    file = tmp_path / "job.sh"
+    file.write_text("#!/bin/sh\necho $1\n")
+    slurm("submit", str(file), "--", "--epochs", "3")
+    assert slurm.backend.asked[-1] == (
+        "direct",
+        SubmitScript("#!/bin/sh\necho $1\n", file=str(file), arguments=("--epochs", "3")),
+    )
+    slurm("submit", "-", "--", "x", stdin=SCRIPT.encode())
+    assert slurm.backend.asked[-1] == ("direct", SubmitScript(SCRIPT, arguments=("x",)))
+    assert slurm("submit", "--wrap", "make test").lines == ["submitted make test as 4800"]
+    assert slurm.backend.asked[-1] == ("direct", SubmitScript("", wrap="make test"))
+    for words in (("submit",), ("submit", "--wrap", "true", "--", "x"), ("submit", "-", "--", "x")):
+        assert slurm(*words, stdin=JOB).code == 64
+    slurm.backend.takes_scripts = False
+    assert slurm("submit", "--wrap", "true").err.startswith("wrap: output goes to ")
 
 
 @pytest.mark.req("LA-70")

@@ -63,7 +63,7 @@ def test_the_page_of_a_waiting_job_begins_with_why(desk: Desk) -> None:
         "4720 vit-sweep · ann · ◌ queued",
         "Waits for 4 A100 on one node; n07 has 3 free, n12 has 2 free.",
         "Place 3 in the queue, after 4722 and 4718.",
-        "Starts by 13:40 at the latest.",
+        "Starts about 13:00 (in 1 h), no later than 14:00.",
     ]
 
 

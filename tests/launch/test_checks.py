@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from cockpit.launch.checks import submission_errors
+from cockpit.launch.checks import submission_errors, warnings
 from cockpit.model.spec import JobSpec
 
 
@@ -20,3 +20,18 @@ def test_an_empty_or_oversized_command_has_one_error(command: str) -> None:
 
 def test_a_sound_spec_has_none() -> None:
     assert submission_errors(JobSpec(name="[bold]", command="x ';'", output="/out")) == []
+
+
+@pytest.mark.req("LA-70")
+@pytest.mark.parametrize(
+    ("image", "command", "warned"),
+    [
+        ("host", "entrypoint", True),
+        ("dir:/srv/root", "entrypoint --lr 1", True),
+        ("localhost/torch:2", "entrypoint", False),
+        ("host", "python entrypoint", False),
+    ],
+)
+def test_an_images_own_command_needs_an_image_that_has_one(image: str, command: str, warned: bool) -> None:
+    found = warnings(JobSpec(name="a", command=command, output="/out", image=image))
+    assert [each.partition(":")[0] for each in found] == (["command"] if warned else [])

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cockpit.errors import SpecErrors
-from cockpit.launch.command import command_errors, expand, wrapped
+from cockpit.launch.command import command_errors, expand, unset_names, wrapped
+from cockpit.launch.shellform import shell_text
 from tests.hostile import HOSTILE
 
 ENV = {"LR": "0.1", "SLOTS": "4", "SPACES": "a b", "STAR": "*", "EMPTY": ""}
@@ -124,19 +125,67 @@ def test_hostile_commands_are_told_in_one_visible_line(text: str) -> None:
         ("x '$LR' \"$LR\" \\$LR", ("x", "$LR", "0.1", "$LR")),
         ("x $SPACES", ("x", "a b")),
         ("x $STAR", ("x", "*")),
-        ("x $UNSET y", ("x", "y")),
-        ('x "$UNSET" y', ("x", "", "y")),
-        ("x $EMPTY$UNSET''", ("x", "")),
-        ("x --a=$UNSET", ("x", "--a=")),
+        ("x $EMPTY y", ("x", "y")),
+        ('x "$EMPTY" y', ("x", "", "y")),
+        ("x $EMPTY''", ("x", "")),
+        ("x --a=$EMPTY", ("x", "--a=")),
         ("x $((SLOTS * 2 + 1))", ("x", "9")),
         ('x "n=$(( (SLOTS) / 3 ))"', ("x", "n=1")),
         ("x $\\\nLR $L\\\nR", ("x", "0.1", "0.1")),
-        ("$UNSET x", ("", "x")),
-        ("x $LRX $LR-X", ("x", "0.1-X")),
+        ("$EMPTY x", ("", "x")),
+        ("x $LRX $LR-X", ("x", "$LRX", "0.1-X")),
     ],
 )
 def test_variables_and_sums_are_expanded_and_nothing_else(command: str, argv: tuple[str, ...]) -> None:
     assert expand(command, ENV) == argv
+
+
+@pytest.mark.req("LA-01")
+@pytest.mark.parametrize(
+    ("command", "argv"),
+    [
+        ("x $UNSET ${UNSET}y", ("x", "$UNSET", "${UNSET}y")),
+        ('x --a="$UNSET-$LR"', ("x", "--a=$UNSET-0.1")),
+        ("x $((UNSET + SLOTS)) $((SLOTS))", ("x", "$((UNSET + SLOTS))", "4")),
+        ('bash -c "for i in 1 2; do echo $i; done"', ("bash", "-c", "for i in 1 2; do echo $i; done")),
+        ('bash -c "n=2; echo $((n * 2)) $LR"', ("bash", "-c", "n=2; echo $((n * 2)) 0.1")),
+    ],
+)
+def test_a_name_that_is_not_set_stays_as_it_is_written(command: str, argv: tuple[str, ...]) -> None:
+    assert command_errors(command) == []
+    assert expand(command, ENV) == argv
+
+
+@pytest.mark.req("LA-01")
+@pytest.mark.parametrize("shell", ["bash -c", "/bin/sh -ec", "bash -e -o pipefail -c", "mpirun -np 2 bash -lc"])
+@pytest.mark.parametrize(
+    "script",
+    [
+        "echo $1 $? $$ $# $@ $* $!",
+        "echo ${X:-y} ${X#a'b} ${#X}",
+        'echo $(date "+%s" | wc -c) $(case x in (x) echo ");" ;; esac)',
+        "echo `date` $((i++)) $((1 < 2)) $((2 ** 3))",
+        'echo $(echo "a $(echo "b") ${c:-"d"}")',
+    ],
+)
+def test_the_script_of_a_shell_reaches_it_with_all_that_only_a_shell_knows(shell: str, script: str) -> None:
+    command = f'{shell} "{script}"'
+    assert command_errors(command) == []
+    assert expand(command, ENV)[-1] == script
+
+
+@pytest.mark.req("LA-01")
+@pytest.mark.parametrize(
+    "command", ['python -c "$1"', 'echo -c "$(a)"', 'bash x.sh "$1"', "bash -c $1", 'bash -c "$(a"']
+)
+def test_what_only_a_shell_knows_is_refused_elsewhere(command: str) -> None:
+    assert command_errors(command)
+
+
+@pytest.mark.req("LA-01")
+def test_names_that_no_shell_will_set_are_reported() -> None:
+    assert unset_names('x $LR $A "${B}" $((C * 2)) $A', ENV) == ["$A", "${B}", "$((C * 2))"]
+    assert unset_names('bash -c "for i in 1; do echo $i; done" $A', ENV) == ["$A"]
 
 
 @pytest.mark.req("LA-01")
@@ -162,8 +211,9 @@ WORDS = (
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.lists(WORDS, max_size=5).map(" ".join), min_size=20, max_size=20))
 def test_a_real_shell_expands_alike(commands: list[str]) -> None:
-    env = {"A": "value", "B": "one", "A_N": "5"}
-    script = "".join(f"printf '<%s>' {command}\nprintf '\\n'\n" for command in (f"x {words}" for words in commands))
+    env = {"A": "value", "B": "one", "A_N": "5", "NONE": ""}
+    texts = (shell_text(f"x {words}", known=env) for words in commands)
+    script = "".join(f"printf '<%s>' {text}\nprintf '\\n'\n" for text in texts)
     answer = subprocess.run(["sh", "-c", script], env=env, capture_output=True, check=True).stdout.decode()
     ours = "".join("".join(f"<{word}>" for word in expand(f"x {words}", env)) + "\n" for words in commands)
     assert ours == answer

@@ -6,13 +6,16 @@ import msgspec
 import pytest
 
 from cockpit.launch import plan as launching
+from cockpit.launch.batch import task_spec
+from cockpit.launch.command import expand
 from cockpit.launch.modes import Outfit
 from cockpit.launch.plan import LaunchPlan, launch_plan
+from cockpit.launch.sweeps import swept
 from cockpit.model.ids import JobId, NodeName, ReplicaId, UserName
 from cockpit.model.image import Mpi
 from cockpit.model.job import ArrayTask, Submitter
 from cockpit.model.node import Allocation, Card, CardSlice, CardVendor, Node
-from cockpit.model.spec import Algorithm, HomeAccess, JobKind, JobSpec
+from cockpit.model.spec import Algorithm, HomeAccess, JobKind, JobSpec, Mode, NodeSpec, Sweep, Task, WorkerPool
 
 ALICE = Submitter(name=UserName("alice"), uid=1000, gid=1000, groups=(1000,), home="/home/alice")
 CARDS = tuple(
@@ -41,6 +44,7 @@ def test_a_task_of_an_array_knows_which_one_it_is() -> None:
         "SLURM_ARRAY_TASK_COUNT": "3",
         "SLURM_ARRAY_TASK_MIN": "1",
         "SLURM_ARRAY_TASK_MAX": "9",
+        "SLURM_ARRAY_TASK_STEP": "4",
     }
     assert not any(name.startswith("SLURM_") for name in plan().env)
 
@@ -54,6 +58,27 @@ def test_a_standalone_command_is_started_as_it_is() -> None:
 def test_a_session_without_a_command_stays_open_for_its_shells() -> None:
     assert plan(command="", kind=JobKind.INTERACTIVE).argv == ("sleep", "infinity")
     assert plan(command="jupyter lab", kind=JobKind.INTERACTIVE).argv == ("jupyter", "lab")
+
+
+@pytest.mark.req("LA-01")
+def test_what_is_not_set_stays_as_written_and_is_named_unless_a_shell_sets_it() -> None:
+    made = plan(command="t $X $NONE", env={"X": "y"})
+    assert made.argv == ("t", "y", "$NONE")
+    assert made.hints == ("$NONE is not set for this replica; the program gets it as written",)
+    loop = 'bash -c "for i in 1; do echo $i; done"'
+    assert (plan(command=loop).argv[2], plan(command=loop).hints) == ("for i in 1; do echo $i; done", ())
+
+
+@pytest.mark.req("LA-01")
+def test_a_batchs_tasks_a_sweeps_trials_and_a_pools_replicas_keep_their_scripts_variables() -> None:
+    loop = 'bash -c "for i in 1; do echo $i; done"'
+    own = "for i in 1; do echo $i; done"
+    batch = JobSpec(name="x", kind=JobKind.BATCH, output="/data/out", tasks=(Task(command=loop),))
+    assert expand(task_spec(batch, 0).command, {})[2] == own
+    trial = swept(JobSpec(name="x", command=loop, output="/data/out", sweep=Sweep(parameters={"lr": ("$i",)})), 0)
+    assert expand(trial.command, {})[2:] == (own, "--lr=$i")
+    pools = (WorkerPool(replicas=1, spec=NodeSpec()), WorkerPool(replicas=1, spec=NodeSpec(), command=loop))
+    assert plan(mode=Mode.WORKER_POOLS, worker_pools=pools, specs=(NodeSpec(),)).argv[2] == own
 
 
 @pytest.mark.req("LA-01", "LA-50")
@@ -71,6 +96,7 @@ def test_the_environment_is_whole_and_owes_nothing_to_the_engine() -> None:
         "LOGNAME": "alice",
         "LANG": "C.UTF-8",
         "X": "y",
+        "PYTHONPATH": "/run/cockpit-python",
         "COCKPIT_JOB_ID": "7",
         "COCKPIT_JOB_NAME": "held-one",
         "COCKPIT_ATTEMPT": "2",

@@ -154,7 +154,7 @@ def test_a_plain_script_is_run_by_pytorchs_launcher() -> None:
     )
     assert of(Mode.PYTORCH, "\n python3 \\\n train.py --lr $LR", rank=1).command == (
         "python3 -m torch.distributed.launch --nproc_per_node=4 --nnodes=2 --node_rank=1 --master_addr=server1 "
-        "--master_port=2222 \\\n train.py --lr $LR"
+        "--master_port=2222 train.py --lr $LR"
     )
 
 

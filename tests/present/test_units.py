@@ -93,6 +93,7 @@ def test_moments_are_read_with_their_zone() -> None:
     [
         ("123", JobRef(JobId(123))),
         ("123_4", JobRef(JobId(123), task=4)),
+        ("123+1", JobRef(JobId(124))),
         ("123/0", JobRef(JobId(123), rank=0)),
         ("123#2", JobRef(JobId(123), attempt=2)),
         ("lab:123/1#2", JobRef(JobId(123), rank=1, attempt=2, cluster="lab")),

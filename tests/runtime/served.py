@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from cockpit.model.cluster import Cluster
     from cockpit.model.node import Node
 
-ANSWER_SECONDS = 60
+ANSWER_SECONDS = 300
 
 
 class NoContainers:

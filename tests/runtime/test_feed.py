@@ -17,6 +17,7 @@ from cockpit.model.node import Allocation
 from cockpit.model.reasons import Held, NotEnoughFree
 from cockpit.protocol.pages import JobsChange, JobsPage, rows_of, with_changes
 from cockpit.runtime import feed
+from cockpit.runtime.faultlog import FaultLog
 from cockpit.runtime.feed import JobFeed, Subscription
 from cockpit.sched.cycle import cycle
 from cockpit.sched.policy import Policy
@@ -36,6 +37,7 @@ class PlanningHost:
     def __init__(self) -> None:
         self.machine = Machine(ClusterState())
         self.plan: Plan | None = None
+        self.faults = FaultLog()
         self.changed = asyncio.Condition()
 
     async def happens(self, *bodies: EventBody) -> None:

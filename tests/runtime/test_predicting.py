@@ -10,9 +10,14 @@ import pytest
 
 from cockpit.backends.demo.backend import open_demo
 from cockpit.errors import RequestRefused
-from cockpit.model.ids import JobId
+from cockpit.model.ids import JobId, Millis
+from cockpit.present.columns import Context
+from cockpit.present.job_values import why
+from cockpit.present.outlook import outlook_lines
+from cockpit.present.spans import plain
 from cockpit.runtime import predicting
-from tests.tui.lab import ALICE, FIXTURE
+from cockpit.sched.forecast.predict import Foresight
+from tests.tui.lab import ALICE, BOB, FIXTURE
 
 if TYPE_CHECKING:
     from cockpit.model.forecast import Outlook
@@ -66,4 +71,44 @@ async def test_starts_are_told_of_the_queued_jobs_that_the_asker_may_see_and_are
     assert told == {job: (await demo.backend.explain(job)).forecast.likely_at for job in queued}
     with pytest.raises(RequestRefused, match="at most 1000 jobs at once"):
         await demo.backend.starts(range(1, 1002))  # type: ignore[arg-type] # as good as a list
+    await demo.close()
+
+
+@pytest.mark.req("SC-12", "SC-13")
+async def test_a_defect_at_one_job_is_logged_and_told_there_and_all_others_have_their_answers(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    demo = await open_demo(FIXTURE, going=False)
+    await demo.backend.submit(ALICE)
+    await demo.elapse(6)
+    await demo.backend.submit(BOB)
+    await demo.elapse(1)
+    queued = [row.id for row in await demo.backend.jobs() if row.queued]
+    broken, *others = queued
+    assert others
+    before = {each.job: each.at for each in await demo.backend.starts(others)}
+    about = Foresight._about
+
+    def failing(self: Foresight, job: JobId) -> Any:
+        if job == broken:
+            raise IndexError("tuple index out of range")
+        return about(self, job)
+
+    monkeypatch.setattr(Foresight, "_about", failing)
+    told = {each.job: each for each in await demo.backend.starts(queued)}
+    assert {job: told[job].at for job in others} == before
+    assert (told[broken].at, told[broken].failure) == (None, "IndexError: tuple index out of range")
+    answer = await demo.backend.explain(broken)
+    assert answer.failure == "IndexError: tuple index out of range"
+    assert answer.explanation is not None
+    context = Context(now=Millis(0))
+    assert any("its start is not known because of a defect" in plain(each) for each in outlook_lines(answer, context))
+    assert not (await demo.backend.explain(others[0])).failure
+    rows = {row.id: row for row in await demo.backend.jobs()}
+    assert rows[broken].failure == answer.failure
+    assert "IndexError: tuple index out of range" in (why(rows[broken], context) or "")
+    assert not any(rows[job].failure for job in others)
+    (trouble,) = (await demo.backend.overview()).trouble
+    assert f"keeps job {broken} from being judged (IndexError: tuple index out of range)" in trouble
+    assert capsys.readouterr().err.count(f"cockpit: judging job {broken} failed") == 1
     await demo.close()

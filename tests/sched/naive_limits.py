@@ -68,6 +68,14 @@ class NaiveLimits:
             for resource, most, who in self.running_limits(job, name, own)
         ) or any(self.spent(job, amounts, *budget) for budget in self.budgets(job, name, own))
 
+    def exceeds_alone(self, job: Job, name: str, amounts: dict[str, float]) -> bool:
+        """The same if nothing else ran."""
+        others, self.running = self.running, []
+        try:
+            return self.exceeds(job, name, amounts)
+        finally:
+            self.running = others
+
     def running_limits(self, job: Job, name: str, own: Association):
         """(resource, most, whose jobs count); of the same limit a QOS goes before associations."""
         user, account = job.submitter.name, job.account

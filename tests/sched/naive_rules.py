@@ -118,13 +118,14 @@ class NaiveRules(NaiveLimits):
                 return "qos"
         if all(self.too_much(job, name, spec) for spec in job.spec.specs):
             return "limit"
-        return ""
+        there = self.cluster.partition(name)
+        is_down = there is not None and there.state in (PartitionState.DOWN, PartitionState.INACTIVE)
+        return "partition" if is_down else ""  # that passes
 
     def partition_refuses(self, job: Job, name: str) -> bool:
         there, spec = self.cluster.partition(name), job.spec
         return there is None or (
-            there.state in (PartitionState.DOWN, PartitionState.INACTIVE)
-            or bool(there.allow_accounts and job.account not in there.allow_accounts)
+            bool(there.allow_accounts and job.account not in there.allow_accounts)
             or bool(not there.allow_qos and job.qos in there.deny_qos)
             or (there.max_time_seconds is not None and spec.time_limit_seconds > there.max_time_seconds)
             or spec.nodes < there.min_nodes

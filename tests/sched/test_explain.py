@@ -27,7 +27,9 @@ def test_an_explanation_has_reason_place_those_ahead_and_the_reservation() -> No
 
 @pytest.mark.req("SC-13")
 def test_at_most_ten_ahead_are_named_from_the_head_on() -> None:
-    world = World(node("n1"))
+    world = World(node("n1", 2))
+    world.submit(wants(2000))
+    world.run()
     jobs = [world.submit(wants(1000)) for _ in range(15)]
     told = explain(world.snapshot(), world.cycle(), jobs[-1])
     assert (told.position, told.ahead) == (15, tuple(jobs[:10]))

@@ -123,3 +123,17 @@ def test_the_nearest_are_those_that_a_look_at_every_node_finds(nodes, history, a
         stages = {"memory": 0, "cpus": 1, "node": 2, "cards": 3, "card_share": 3}
         distances = sorted((stages[resource], -free) for resource, free in lacks.values())
         assert [(stages[near.resource], -near.free) for near in named] == distances[:3]
+
+
+@pytest.mark.req("SC-13")
+def test_a_node_with_several_shared_cards_is_named_once_and_hides_no_other() -> None:
+    world = World(*(node(f"n{number}", 3) for number in (1, 2, 3, 4, 5)))
+    used = {"n1": (600, 610, 620), "n2": (900, 1000, 1000)} | dict.fromkeys(("n3", "n4", "n5"), (1000, 1000, 1000))
+    for job, (name, amounts) in enumerate(used.items(), 901):
+        parts = [CardSlice(card, None, milli) for card, milli in enumerate(amounts)]
+        world.occupy(job, alone(8 if name in {"n1", "n2"} else 0, name, *parts))  # the others come first by their CPUs
+    assert waiting(world, wants(500)).nearest == (
+        NodeShortfall("n1", Resource.CARD_SHARE, 400),
+        NodeShortfall("n2", Resource.CARD_SHARE, 100),
+        NodeShortfall("n3", Resource.CARD_SHARE, 0),
+    )

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 PATIENCE_SECONDS = 10
 """Of a demo's time."""
 LIVE_PATIENCE_SECONDS = 100
+"""Of real time: for what programs and threads do beside the screen, also on a busy machine."""
 
 
 class Cockpit:
@@ -89,7 +90,7 @@ class Cockpit:
         patience = LIVE_PATIENCE_SECONDS if self.session.pace is None else PATIENCE_SECONDS
 
         async def look() -> None:
-            if not await self.player.until(holds, patience):
+            if not await self.player.until(holds, patience, real_seconds=LIVE_PATIENCE_SECONDS):
                 raise AssertionError(f"{what}: never, on\n{await self.player.screen()}")
 
         return self._then(look)

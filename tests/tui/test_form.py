@@ -237,7 +237,7 @@ async def test_what_people_have_already_is_pasted_into_the_form() -> None:
         await cockpit.press("n").sees(READY).paste(SCRIPT)
         await cockpit.sees("name          vit", "command       srun python train.py", "nodes         2")
         await cockpit.sees(
-            "Taken over from a script for sbatch", "2 things of it could not be carried over", "mail-type"
+            "Taken over from a script for sbatch", "1 thing of it could not be carried over", "mail-type"
         )
         await cockpit.paste(ARENA).sees("Fill in an arena command line?").press("y")
         await (

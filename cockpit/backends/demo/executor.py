@@ -91,7 +91,7 @@ class ScriptedExecutor:
         if effect.force is Force.KILL:
             task.cancel()
             self._end(effect.replica, KILLED)
-        elif script.winds_down_ms is not None:
+        elif effect.force is Force.TERM and script.winds_down_ms is not None:
             task.cancel()
             self._follow(effect.replica, script, self._wind_down(effect.replica, script.winds_down_ms))
 

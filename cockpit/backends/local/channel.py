@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from cockpit.errors import ProtocolMismatch, RequestRefused, Unreachable
-from cockpit.protocol.frames import HEADER, Answer, Hello, Request, body_length, check_hello, frame, raw
+from cockpit.protocol.frames import HEADER, Answer, Hello, Request, body_length, check_hello, raw, request_frame
 
 if TYPE_CHECKING:
     import socket
@@ -120,8 +120,9 @@ class Channel:
 
     def _send(self, op: str, args: msgspec.Struct, request: str) -> None:
         self._last_id += 1
+        encoded = request_frame(Request(self._last_id, op, raw(args), request))
         try:
-            self._socket.sendall(frame(Request(self._last_id, op, raw(args), request)))
+            self._socket.sendall(encoded)
         except OSError as error:
             raise Unsent(str(self._gone(error))) from error
 

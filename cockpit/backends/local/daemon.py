@@ -22,6 +22,7 @@ from cockpit.engine.machine import Machine
 from cockpit.errors import CockpitError, SpecErrors, StoreError, unread
 from cockpit.formats.catalogue.file import read_catalogue
 from cockpit.formats.cluster.file import ClusterSetup, read_cluster
+from cockpit.launch.batchscript import job_facts
 from cockpit.launch.nodescripts import script_facts
 from cockpit.launch.plan import launch_plan
 from cockpit.launch.world import world_files
@@ -139,7 +140,14 @@ def _engine(
         assert job.attempt is not None
         node = machine.state.nodes[effect.allocation.node]
         launch = launch_plan(
-            effect.spec, effect.submitter, node, effect.allocation, job.attempt.everybody, effect.replica, job.array
+            effect.spec,
+            effect.submitter,
+            node,
+            effect.allocation,
+            job.attempt.everybody,
+            effect.replica,
+            job.array,
+            job_facts(job, os.uname().nodename),
         )
         home = machine.state.cluster.home
         bounds = Bounds(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from cockpit.errors import RequestRefused, Unreachable
-from cockpit.protocol.frames import HEADER, Answer, Request, body_length, frame, raw
+from cockpit.protocol.frames import HEADER, Answer, Request, body_length, raw, request_frame
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
@@ -72,9 +72,10 @@ class Wire:
             raise self._lost
         self._last_id += 1
         number = self._last_id
+        encoded = request_frame(Request(number, op, raw(args), request))
         question = self._open[number] = Question()
         try:
-            self._writer.write(frame(Request(number, op, raw(args), request)))
+            self._writer.write(encoded)
             yield question
         finally:
             del self._open[number]

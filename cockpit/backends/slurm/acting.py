@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec.structs import replace
 
 from cockpit.backends.base import Shown
 from cockpit.backends.slurm import judging
@@ -21,12 +22,13 @@ from cockpit.backends.slurm.mapping.ids import job_id, slurm_id
 from cockpit.backends.slurm.mapping.jobs import found
 from cockpit.backends.slurm.mapping.records import settings
 from cockpit.backends.slurm.reading import Reading
+from cockpit.backends.slurm.wire.answers import JOBS_REPORTED_BY, PROGRAMS
 from cockpit.backends.slurm.wire.calls import Failed, Unanswered, checked
 from cockpit.errors import CockpitError, MayBeAccepted, NotRun, RequestRefused
 from cockpit.model.directives import MoveToTop, SubmitScript
 from cockpit.model.ids import REST, JobId, task_of
 from cockpit.model.image import HOST
-from cockpit.model.job import Job
+from cockpit.model.job import ENDED, Job, JobState
 from cockpit.model.refusal import RefusalKind
 from cockpit.protocol import messages
 
@@ -108,7 +110,8 @@ class Acts:
                 return [await self._naming(each, args.job) for each in changes]
             if isinstance(args, messages.ExtendArgs):
                 return extension(await self._job(args.job, None), args.seconds, admin=await self.is_admin())
-            return [await self._naming(_BY_OP[op](args), getattr(args, "job", None))]
+            parts = await self._waiting_parts(op, args) if isinstance(args, messages.JobArgs) else [args]
+            return [await self._naming(_BY_OP[op](each), getattr(each, "job", None)) for each in parts]
         except CannotBe as error:
             raise refused(RefusalKind.INVALID, str(error)) from None
 
@@ -124,7 +127,8 @@ class Acts:
         """What only Slurm does."""
         try:
             await self._judge_directive(wanted)
-            command = await self._naming(directives.command(wanted), getattr(wanted, "job", None))
+            command = directives.command(wanted, on_this_disk=self._commands.on_this_disk)
+            command = await self._naming(command, getattr(wanted, "job", None))
             (done,) = await self._carry_out([command])
         except CannotBe as error:
             raise refused(RefusalKind.INVALID, str(error)) from None
@@ -148,8 +152,14 @@ class Acts:
                     await self._run(Command(("scancel", *submitted)))
                 raise
             finally:
-                self._reading.forget()
+                self._outdate(command.argv[0])
         return done
+
+    def _outdate(self, program: str) -> None:
+        """An act on accounts may change what everybody may do, and who is an administrator."""
+        if program == "sacctmgr":
+            self._admin = None
+        self._reading.forget(PROGRAMS if program == "sacctmgr" else JOBS_REPORTED_BY)
 
     async def runtime(self, specs: Sequence[JobSpec]) -> Runtime | None:
         """What makes containers on this cluster; looked for once, when a job asks for an image."""
@@ -192,10 +202,17 @@ class Acts:
         number = getattr(args, "job", None)
         if number is None:
             return
-        job = await self._job(number, getattr(args, "task", None))
-        judging.judge(op, job)
-        if not await self.is_admin():
-            judging.judge_owner(op, args, job, self._asker)
+        admin, refusals = await self.is_admin(), []
+        for job in await self._meant(number, getattr(args, "task", None)):
+            try:
+                judging.judge(op, job)
+                if not admin:
+                    judging.judge_owner(op, args, job, self._asker)
+            except RequestRefused as refusal:
+                refusals.append(refusal)
+            else:
+                return
+        raise refusals[0]
 
     async def _judge_directive(self, wanted: Directive) -> None:
         if isinstance(wanted, SubmitScript) or await self.is_admin():
@@ -214,17 +231,35 @@ class Acts:
         """With the tasks by their indices, where those are meant that an array has left."""
         if job is None or task_of(job)[1] != REST:
             return command
-        listed = next((each for each in await self._reading.jobs() if each.id == job), None)
+        listed = next((each for each in await self._reading.jobs_now(JobId(job)) if each.id == job), None)
         if listed is None:
             raise refused(RefusalKind.NOT_FOUND, f"No task of array {task_of(job)[0]} waits any more.")
         told = {slurm_id(job): listed.words, f"JobId={slurm_id(job)}": f"JobId={listed.words}"}
         return command._replace(argv=tuple(told.get(word, word) for word in command.argv))
 
+    async def _waiting_parts(self, op: str, args: messages.JobArgs) -> list[messages.JobArgs]:
+        """Of an array some of whose tasks have started, those that wait: Slurm would call the others an error."""
+        if op not in {"hold", "release"} or args.task is not None:
+            return [args]
+        jobs = await self._meant(args.job, None)
+        if all(job.state is JobState.QUEUED for job in jobs):
+            return [args]
+        return [replace(args, job=job.id) for job in jobs if not judging.wrong_state(op, job)]
+
     async def _job(self, number: int, task: int | None) -> Job:
+        return (await self._meant(number, task))[0]
+
+    async def _meant(self, number: int, task: int | None) -> list[Job]:
+        """The job of this id. An array's own id stands for all its records, those that wait first: an act on it is
+        right where it is for one of them."""
         wanted = JobId(number) if task is None else job_id(number, task)
-        known = found(await self._reading.jobs(), wanted)
+        listed = await self._reading.jobs_now(wanted)
+        array = [each for each in listed if each.array is not None and each.array.array == wanted]
+        if array:
+            return [each.job for each in sorted(array, key=lambda each: (not each.waits, each.kind in ENDED))]
+        known = found(listed, wanted)
         if known is not None:
-            return known.job
+            return [known.job]
         raise refused(RefusalKind.NOT_FOUND, f"There is no job {slurm_id(wanted)}, or none that is not over.")
 
 

@@ -123,9 +123,9 @@ class SlurmBackend(Verbs):
         )
 
     async def overview(self) -> view.Overview:
-        rows = await self._all_rows()
+        rows = await self.jobs(ended=True)
         nodes = [each.node for each in await self._reading.nodes()]
-        shown = overview_of(self._name, rows.values(), nodes)
+        shown = overview_of(self._name, rows, nodes)
         return replace(shown, trouble=tuple(self._reading.trouble.values()), admin=self._rows.admin)
 
     async def jobs(self, *, ended: bool = False) -> Sequence[JobRow]:
@@ -147,16 +147,17 @@ class SlurmBackend(Verbs):
                 steps = (await self._reading.accounted(slurm_id(found.id)))[1]
         if ran and found.state not in ENDED:
             steps = running.beside(steps, await self._reading.running_steps(known.number))
+        path = await logs.output_path(self._reading, known)
         ranked = await self._reading.priorities() if told is not None else {}
         return jobdetail.JobDetail(
-            row=row,
-            job=found,
+            row=replace(row, output=path),
+            job=replace(found, spec=replace(found.spec, output=path)),
             explanation=told,
             events=self._history.of(found),
             waited=self._history.waited(found, self._clock.now()),
             recorded=True,
             log_tail=await logs.tail(self._commands, self._reading, known) if found.state in ENDED else "",
-            steps=steps,
+            steps=await logs.with_outputs(self._reading, known, steps),
             priority=printed_of(found.id, ranked),
         )
 
@@ -198,18 +199,25 @@ class SlurmBackend(Verbs):
 
     async def accounts(self) -> view.AccountsShown:
         shown = await (await self._looked()).accounts()
+        if missing := self._reading.missing("sacctmgr list qos", "sacctmgr list assoc"):
+            known = bool(await self._reading.shares())
+            return replace(shown, rows=shown.rows if known else (), qos=(), missing=missing)
         shown = all_tasks_counted(shown, await self._reading.jobs())
         return replace(shares_shown(shown, await self._reading.shares()), admin=self._rows.admin)
 
     async def accounting(
         self, *, since: Millis | None = None, until: Millis | None = None, user: str | None = None
     ) -> list[EndedJob]:
-        return await ended_jobs(self._reading, since, until, user or "")
+        found = await ended_jobs(self._reading, since, until, user or "")
+        if missing := self._reading.missing("sacct"):
+            raise RequestRefused(Refusal(RefusalKind.UNAVAILABLE, missing))
+        return found
 
     async def spending(self, edges: Sequence[Millis]) -> Spending:
         past = await jobs_between(self._reading, min(edges), max(edges))
         everything = await self._reading.everything(closely=True)
-        return await (await with_ended(everything, past, self._clock, self._name)).spending(edges)
+        spent = await (await with_ended(everything, past, self._clock, self._name)).spending(edges)
+        return replace(spent, missing=self._reading.missing("sacct"))
 
     async def events(self, *, job: JobId | None = None, after: int = -1, limit: int = 1000) -> list[EventRecord]:
         """What was seen of it while a cockpit was connected: a Slurm cluster tells no history."""
@@ -335,10 +343,8 @@ class SlurmBackend(Verbs):
         return self._rows.of(await self._reading.jobs(), reservations, self._clock.now())
 
     async def _past_rows(self) -> dict[JobId, JobRow]:
-        """The asker's own jobs that ended of late, everybody's for an administrator; nothing on a cluster
-        without accounting. Those that are as they were are the same objects."""
-        if not await self._reading.has_accounting():
-            return {}
+        """The asker's own jobs that ended of late, everybody's for an administrator; nothing on a cluster without
+        accounting. Those that are as they were are the same objects."""
         told, before = await self._ended_lately(), self._past[1]
         if told is not self._past[0]:
             rows = {each.job.id: past_row(each) for each in told}
@@ -347,7 +353,7 @@ class SlurmBackend(Verbs):
 
     async def _ended_lately(self) -> Sequence[Past]:
         user = "" if self._rows.admin else self.asker
-        return await self._reading.ended(RECENTLY, user=user, needed=False)
+        return await self._reading.ended(RECENTLY, user=user)
 
     async def _rows_or_trouble(self) -> dict[JobId, JobRow] | None:
         """None while the cluster does not answer; the connection says why."""

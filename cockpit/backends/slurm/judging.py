@@ -32,7 +32,7 @@ def judge(op: str, job: Job) -> None:
         raise refused(RefusalKind.CONFLICT, f"Job {name} has ended: it is {job.state}.")
     if op in _ON_KEPT and not job.kept:
         raise refused(RefusalKind.CONFLICT, f"Job {name} is not kept: it is {job.state}.")
-    if wrong := _wrong_state(op, job):
+    if wrong := wrong_state(op, job):
         raise refused(RefusalKind.CONFLICT, f"Job {name} {wrong}.")
 
 
@@ -74,7 +74,7 @@ def _beyond_owners(op: str, args: msgspec.Struct, job: Job) -> str:
     return ""
 
 
-def _wrong_state(op: str, job: Job) -> str:
+def wrong_state(op: str, job: Job) -> str:
     """Empty where the act makes sense."""
     queued = job.state is JobState.QUEUED
     if op == "hold" and (not queued or job.held_by):

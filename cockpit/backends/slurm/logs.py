@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import posixpath
+import re
+from collections.abc import Iterable
+
+from msgspec.structs import replace
 
 from cockpit.backends.slurm.mapping import outputs, values
 from cockpit.backends.slurm.mapping.ids import slurm_id
 from cockpit.backends.slurm.mapping.jobs import Found
+from cockpit.backends.slurm.past import look_up
 from cockpit.backends.slurm.reading import Reading
 from cockpit.backends.slurm.wire.calls import Commands
 from cockpit.errors import CockpitError, RequestRefused
 from cockpit.model.asking import LogChunk, LogRequest, LogStream
 from cockpit.model.job import ENDED
+from cockpit.model.jobdetail import StepRow
 from cockpit.model.refusal import Refusal, RefusalKind
 
 TAIL_BYTES = 4096
 TAIL_LINES = 12
 SECONDS = 20.0
+_HOST = re.compile(r"%\d*N")
 
 
 async def read(commands: Commands, reading: Reading, known: Found, request: LogRequest) -> LogChunk:
@@ -24,8 +31,8 @@ async def read(commands: Commands, reading: Reading, known: Found, request: LogR
     ended = known.job.state in ENDED
     if known.job.attempt is None:
         return LogChunk(b"", 0, ended=ended)
-    path = await _path(reading, known, request.stream)
-    size = await _size(commands, path)
+    path = await _path(reading, known, request)
+    size = await _size(commands, path) if path else None
     if size is None:
         return LogChunk(b"", 0, ended=ended)
     start = max(0, size + request.offset) if request.offset < 0 else request.offset
@@ -49,17 +56,52 @@ async def tail(commands: Commands, reading: Reading, known: Found) -> str:
     return ""
 
 
-async def _path(reading: Reading, known: Found, stream: LogStream) -> str:
-    """As Slurm says while it remembers the job; else as accounting does, or as sbatch was asked; else where it would
-    have written."""
-    job = known.job
-    told = await reading.output_files(slurm_id(job.id)) or await _remembered(reading, known)
-    path = values.text(told.get(stream, "")) or values.text(told.get(LogStream.STDOUT, ""))
-    folder = told.get("folder", "") or job.spec.output
-    if not path:
-        path = "slurm-%A_%a.out" if job.array is not None else "slurm-%j.out"
-    whole = path if path.startswith("/") else posixpath.join(folder, path)
-    return outputs.resolved(whole, known, await reading.version())
+async def output_path(reading: Reading, known: Found, stream: LogStream = LogStream.STDOUT) -> str:
+    """Where the job writes, as far as it is known yet; empty: to the terminal of its srun. As Slurm says while it
+    remembers the job; else as accounting does, or as sbatch was asked; else where it would have written."""
+    known = await _leader(reading, known)
+    told = await reading.output_files(slurm_id(known.job.id)) or await _remembered(reading, known)
+    path = outputs.named(told, known, errors=stream is LogStream.STDERR)
+    return outputs.resolved(path, await _words(reading, known, path)) if path else ""
+
+
+async def with_outputs(reading: Reading, known: Found, steps: Iterable[StepRow]) -> tuple[StepRow, ...]:
+    """The steps with the paths of those that write files of their own."""
+    return tuple([replace(each, output=await _step_path(reading, known, each, None)) for each in steps])
+
+
+async def _path(reading: Reading, known: Found, request: LogRequest) -> str:
+    if request.step:
+        _, steps = await reading.accounted(slurm_id(known.job.id))
+        step = next((each for each in steps if each.name == request.step), None)
+        if step is None:
+            message = f"Accounting knows no step {request.step} of job {slurm_id(known.job.id)}."
+            raise RequestRefused(Refusal(RefusalKind.NOT_FOUND, message))
+        if path := await _step_path(reading, known, step, request.rank):
+            return path
+    return await output_path(reading, known, request.stream)
+
+
+async def _step_path(reading: Reading, known: Found, step: StepRow, rank: int | None) -> str:
+    """Relative ones begin where the job did."""
+    if not step.output:
+        return ""
+    folder = (await reading.output_files(slurm_id(known.job.id)) or dict(known.fields)).get("folder", "")
+    path = step.output if step.output.startswith("/") else posixpath.join(folder or known.job.spec.output, step.output)
+    return outputs.resolved(path, outputs.step_words(await _words(reading, known, path), step, rank))
+
+
+async def _leader(reading: Reading, known: Found) -> Found:
+    """The component of a heterogeneous job that runs its script, which alone has a file: the first one."""
+    leader = known.leader
+    return await look_up(reading, leader) if leader is not None else known
+
+
+async def _words(reading: Reading, known: Found, path: str) -> dict[str, str]:
+    attempt = known.job.attempt
+    node = attempt.placement[0].node if attempt is not None and attempt.placement else None
+    host = await reading.host_of(node) if node is not None and _HOST.search(path) else node or ""
+    return outputs.batch_words(known, await reading.version(), host)
 
 
 async def _remembered(reading: Reading, known: Found) -> dict[str, str]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC
 from typing import Any, NamedTuple, TypeVar
 
@@ -19,6 +20,7 @@ from cockpit.backends.slurm.mapping import (
     running,
 )
 from cockpit.backends.slurm.mapping.cluster import Everything, shards_per_card
+from cockpit.backends.slurm.mapping.ids import slurm_id
 from cockpit.backends.slurm.mapping.jobs import Listed
 from cockpit.backends.slurm.mapping.records import settings
 from cockpit.backends.slurm.mapping.untold import NOTHING_KNOWN, Known
@@ -28,13 +30,22 @@ from cockpit.backends.slurm.wire.calls import Failed, Garbled, Printed
 from cockpit.errors import CockpitError
 from cockpit.model.accounts import Accounts
 from cockpit.model.cluster import Cluster, PriorityFlag, Reservation
-from cockpit.model.ids import Millis
+from cockpit.model.ids import JobId, Millis, NodeName, task_of
 from cockpit.model.jobdetail import StepRow
 from cockpit.model.priority import Breakdown
 
 T = TypeVar("T")
 DENIED = "Access/permission denied"
 NOTHING_SHOWN = Printed("", "", 1, verified=True)
+
+
+NO_ACCOUNTING = (
+    "This cluster has no accounting database (AccountingStorageType = {kind}): its accounts, QOS, limits and fair "
+    "shares, and jobs that its controller has forgotten (MinJobAge after they ended), are unknown. Its administrator "
+    "sets up slurmdbd."
+)
+_ACCOUNTING = "accounting"
+"""What stands for the database among the troubles."""
 
 
 class Manners(NamedTuple):
@@ -126,7 +137,7 @@ class Reading:
         look = Look(self._records, records, (self._looked_at - looked_at) / 1000)
         if not self.hidden and await is_doubtful(self._answers, look, await self.config()):
             live = await live_jobs(self._answers)
-            found = self._jobs_in(await self._answers.ask_anew(question), shards)
+            found = self._jobs_in(await self._answers.ask_now(question), shards)
             if lost := live - self._records.keys():
                 raise left_out(lost)
         self._vouched = self._answers.last(question)
@@ -139,6 +150,19 @@ class Reading:
             if not (nodes_told.verified or partitions_told.verified):
                 await check_inventory(self._answers, nodes_told.stdout, partitions_told.stdout, self.manners.settings)
             self._inventory = pair
+
+    async def jobs_now(self, job: JobId) -> tuple[Listed, ...]:
+        """The records of the job of this id, or of its whole array or heterogeneous job, asked for anew: acts decide by
+        them. Nothing where the controller does not know it."""
+        shards = shards_per_card(await self.nodes(self.manners.settings))
+        try:
+            printed = await self._list(slurm_id(task_of(job)[0]))
+        except Failed as failed:
+            if listing.UNKNOWN_JOB in failed.printed.stderr:
+                return ()
+            raise
+        records = listing.read(printed.stdout, printed.separator, self._fields)
+        return tuple(Listed(fields, UTC, shards) for fields in records)
 
     @property
     def listed_at(self) -> Millis | None:
@@ -162,13 +186,13 @@ class Reading:
         return self._once("licences", printed, lambda: tuple(licences.licences(printed.stdout)))
 
     async def shares(self) -> tuple[accounts.Shared, ...]:
-        printed = await self._optional("sshare", accounts.SHARES, self.manners.shares)
+        printed = await self._of_accounting("sshare", accounts.SHARES, self.manners.shares)
         return self._once("shares", printed, lambda: tuple(accounts.shared(printed.stdout)))
 
     async def accounts(self) -> Accounts:
-        shares = await self._optional("sshare", accounts.SHARES, self.manners.shares)
-        qos = await self._optional("sacctmgr list qos", accounts.QOS, self.manners.settings)
-        assoc = await self._optional("sacctmgr list assoc", accounts.ASSOCIATIONS, self.manners.settings)
+        shares = await self._of_accounting("sshare", accounts.SHARES, self.manners.shares)
+        qos = await self._of_accounting("sacctmgr list qos", accounts.QOS, self.manners.settings)
+        assoc = await self._of_accounting("sacctmgr list assoc", accounts.ASSOCIATIONS, self.manners.settings)
         name = rules.cluster_name(await self.config())
 
         def made() -> Accounts:
@@ -191,17 +215,13 @@ class Reading:
 
         return self._once("priorities", (printed, weights), made)
 
-    async def ended(
-        self, since: str, until: str = "now", *, user: str = "", needed: bool = True
-    ) -> Sequence[accounting.Past]:
-        """Out of accounting, in its order. `needed`: raises `Unreachable` where accounting does not answer; else the
-        last answer stands for it."""
+    async def ended(self, since: str, until: str = "now", *, user: str = "") -> Sequence[accounting.Past]:
+        """Out of accounting, in its order. Where it does not answer, what it answered last, else nothing; `trouble`
+        says so, and `missing`."""
         argv = accounting.command(since, until, user=user)
-        if needed and await self.has_accounting():
-            patience = self.manners.patience / 3
-            printed = await self._answers.ask(argv, self.manners.accounting, seconds=patience)
-        else:
-            printed = await self._optional("sacct", argv, self.manners.accounting)
+        printed = await self._of_accounting("sacct", argv, self.manners.accounting)
+        if printed.code:
+            return ()
         shards = shards_per_card(await self.nodes(self.manners.settings))
         of = (printed, shards)
         return self._once(f"ended for {user}", of, lambda: self._ended(printed, accounting.FIELDS, shards))
@@ -230,11 +250,11 @@ class Reading:
     async def admin_level(self, user: str) -> str:
         """`None`, `Operator` or `Administrator`; empty where nobody can say."""
         argv = ("sacctmgr", "-n", "-P", "--readonly", "list", "user", f"name={user}", "format=adminlevel")
-        return (await self._optional("sacctmgr list user", argv, self.manners.settings)).stdout.strip()
+        return (await self._of_accounting("sacctmgr list user", argv, self.manners.settings)).stdout.strip()
 
-    def forget(self) -> None:
-        """Something was done: what was read is of before."""
-        self._answers.forget()
+    def forget(self, programs: Collection[str]) -> None:
+        """Something was changed that these programs report: what was read of them is of before."""
+        self._answers.forget(programs)
 
     async def output_files(self, job: str) -> dict[str, str]:
         """Where the job of Slurm's id writes: by stream, and its `folder`. Empty where Slurm has forgotten it."""
@@ -247,13 +267,20 @@ class Reading:
             return {}
         return {"stdout": record["STDOUT"], "stderr": record["STDERR"], "folder": record["WorkDir"]}
 
-    async def has_accounting(self) -> bool:
-        """Whether there is a database that remembers ended jobs."""
-        return "slurmdbd" in settings(await self.config()).get("AccountingStorageType", "")
+    async def host_of(self, node: NodeName) -> str:
+        """What the node's machine calls itself. `localhost` is the one that runs Slurm's commands, too."""
+        seen = next((each for each in await self.nodes(self.manners.settings) if each.node.name == node), None)
+        host = (seen.host if seen is not None else "") or node
+        if host == "localhost":
+            with suppress(CockpitError):
+                host = (await self._answers.ask(("uname", "-n"), self.manners.settings)).stdout.strip() or host
+        return host
 
-    async def keeps_no_accounting(self) -> bool:
-        """The cluster says that it remembers no ended jobs."""
-        return settings(await self.config()).get("AccountingStorageType", "").endswith("/none")
+    async def lacks_accounting(self) -> str:
+        """What cannot be known on a cluster without an accounting database; empty where there is one, or where nothing
+        says that there is none (slurmrestd)."""
+        kind = settings(await self.config()).get("AccountingStorageType")
+        return "" if kind is None or "slurmdbd" in kind else NO_ACCOUNTING.format(kind=kind)
 
     async def version(self) -> tuple[int, ...]:
         """The controller's: `(22, 5, 8)`."""
@@ -281,7 +308,7 @@ class Reading:
         live = ("squeue", "--noheader", "--states=all", f"--jobs={job}", "--format=%k")
         past = ("sacct", "--noheader", "--parsable2", "--allocations", f"--jobs={job}", "--format=Comment")
         try:
-            return (await self._answers.ask(live, 0.0)).stdout.strip()
+            return (await self._answers.ask_now(live)).stdout.strip()
         except Failed:
             return (await self._optional("sacct", past, 0.0)).stdout.strip()
 
@@ -305,10 +332,12 @@ class Reading:
         flags = self._once("flags", (found.rules, printed), lambda: flags_told(found, printed))
         return found._replace(rules=self._once("flagged", (found.rules, flags), lambda: flagged(found.rules, flags)))
 
-    async def _list(self) -> Printed:
-        """Without the fields that this version of squeue does not know."""
+    async def _list(self, job: str = "") -> Printed:
+        """Without the fields that this version of squeue does not know. `job`: only that one, asked for anew."""
         while True:
             try:
+                if job:
+                    return await self._answers.ask_now(listing.command(self._fields, job))
                 return await self._answers.ask(listing.command(self._fields), self.manners.jobs)
             except Failed as failed:
                 unknown = listing.unknown_field(failed.printed.stderr)
@@ -339,6 +368,17 @@ class Reading:
         self.trouble.pop(what, None)
         self.hidden.pop(what, None)
         return printed
+
+    async def _of_accounting(self, what: str, argv: tuple[str, ...], fresh_seconds: float) -> Printed:
+        """Nothing, and no call, where there is no database to be asked."""
+        if lacking := await self.lacks_accounting():
+            self.trouble[_ACCOUNTING] = lacking
+            return Printed("", "", 1)
+        return await self._optional(what, argv, fresh_seconds)
+
+    def missing(self, *commands: str) -> str:
+        """Why what these commands report is unknown; empty where they answered."""
+        return " ".join(said for what, said in self.trouble.items() if what in (*commands, _ACCOUNTING))
 
     async def _optional(self, what: str, argv: tuple[str, ...], fresh_seconds: float) -> Printed:
         """The last answer while there is no other, with its trouble. Nothing where the cluster does without it, or its

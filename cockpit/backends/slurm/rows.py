@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from cockpit.backends.slurm.mapping import jobparts, states, values
 from cockpit.backends.slurm.mapping.accounting import Past
 from cockpit.backends.slurm.mapping.jobs import Listed
-from cockpit.backends.slurm.mapping.reasons import reason
+from cockpit.backends.slurm.mapping.reasons import never_starts, reason
 from cockpit.engine.views.rows import job_row
 from cockpit.model.cluster import Reservation
 from cockpit.model.forecast import Holding
@@ -41,7 +41,22 @@ class Rows:
             before = known.get(each.id)
             row = before[1] if before is not None and before[0] is each else self._row(each, reservations, now)
             self._made[each.id] = each, row
+        self._join_components(now)
         return {job: self._made[job][1] for job in sorted(self._made, key=self._seniority)}
+
+    def _join_components(self, now: Millis) -> None:
+        """Components of a heterogeneous job start together, when the last of them can; Slurm plans each by itself."""
+        groups: dict[int, list[Listed]] = {}
+        for each, row in self._made.values():
+            if row.component is not None and each.waits:
+                groups.setdefault(row.component[0], []).append(each)
+        for parts in groups.values():
+            starts = [expected_start(each, now) for each in parts]
+            last = None if any(map(never_starts, parts)) else max((at for at in starts if at is not None), default=None)
+            for each in parts:
+                row = self._made[each.id][1]
+                if row.starts_by != last:
+                    self._made[each.id] = each, replace(row, starts_by=last)
 
     def job(self, job: JobId) -> Job:
         """The job that a row is about."""
@@ -51,9 +66,15 @@ class Rows:
         return self._made[job][1].submitted_at, seniority(job)
 
     def _row(self, each: Listed, reservations: Mapping[str, Reservation], now: Millis) -> JobRow:
-        expected = each.starts_at if each.starts_at is not None and each.starts_at > now else None
+        expected = expected_start(each, now)
         mine = self.admin or each.fields["UserName"] == self._asker
         return row(each, reason(each, reservations), expected, Access.RW if mine else Access.RO)
+
+
+def expected_start(each: Listed, now: Millis) -> Millis | None:
+    """When the cluster thinks that it starts; a moment that is over says nothing."""
+    at = each.starts_at
+    return at if at is not None and at > now and not never_starts(each) else None
 
 
 def row(each: Listed, why: Reason | None, expected: Millis | None, may: Access) -> JobRow:
@@ -68,7 +89,7 @@ def row(each: Listed, why: Reason | None, expected: Millis | None, may: Access) 
     placed = started is not None and bool(each.nodes)
     ended = each.at("EndTime") if each.kind in ENDED else None
     how = states.exit_of(each.state, fields.get("exit_code", "")) if each.kind in ENDED else None
-    partitions, account = values.names(fields["Partition"]), fields["Account"]
+    partitions, account = values.names(fields["Partition"]), values.text(fields["Account"])
     return JobRow(
         id=each.id,
         version=0,
@@ -97,7 +118,7 @@ def row(each: Listed, why: Reason | None, expected: Millis | None, may: Access) 
         oom=how is not None and how.oom,
         lost=how.lost if how is not None else "",
         partitions=partitions[:1] if placed else partitions,
-        account=values.text(account),
+        account=account,
         qos=values.text(fields["QOS"]),
         priority=each.priority if waits else None,
         array=each.array,

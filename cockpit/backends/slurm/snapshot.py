@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from cockpit.backends.slurm.mapping.cluster import state
 from cockpit.backends.slurm.mapping.jobs import Listed
-from cockpit.backends.slurm.mapping.reasons import reason
+from cockpit.backends.slurm.mapping.reasons import never_starts, reason
 from cockpit.backends.slurm.ranking import printed_of, site_factors
 from cockpit.formats.snapshotfile import Snapshot, Told
 from cockpit.model.cluster import Priority, Reservation
@@ -38,7 +38,14 @@ def _told(
     for each in jobs:
         for job in each.each() if each.waits else ():
             own = tuple(replace(one, job=job.id) for one in printed_of(job.id, printed))
-            yield job.id, Told(reason=reason(each, reservations), starts_at=each.starts_at, priorities=own)
+            yield (
+                job.id,
+                Told(
+                    reason=reason(each, reservations),
+                    starts_at=None if never_starts(each) else each.starts_at,
+                    priorities=own,
+                ),
+            )
 
 
 def counted_at(jobs: Iterable[Listed], printed: Printed, priority: Priority, now: Millis) -> Millis | None:

@@ -77,7 +77,7 @@ def _fewer(listed: Iterable[Listed], statistics: str) -> bool:
 
 async def live_jobs(answers: Answers) -> set[str]:
     """Return the numbers of the records that have not ended, as scontrol has them just now."""
-    printed = await answers.ask_anew(placements.DETAIL)
+    printed = await answers.ask_now(placements.DETAIL)
     found = set()
     for block in blocks(printed.stdout, "JobId"):
         head, state = _JOB.match(block), words(block).get("JobState", "")

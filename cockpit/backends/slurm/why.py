@@ -10,8 +10,9 @@ from msgspec.structs import replace
 from cockpit.backends.slurm.mapping import licences
 from cockpit.backends.slurm.mapping.cluster import Everything
 from cockpit.backends.slurm.mapping.ids import slurm_id
+from cockpit.backends.slurm.mapping.jobparts import spreads_freely
 from cockpit.backends.slurm.mapping.jobs import Found
-from cockpit.backends.slurm.mapping.reasons import with_figures
+from cockpit.backends.slurm.mapping.reasons import never_starts, with_figures
 from cockpit.backends.slurm.past import look_up
 from cockpit.backends.slurm.rows import explanation, holdings, task_row
 from cockpit.backends.slurm.told_limits import limit_told
@@ -31,9 +32,9 @@ if TYPE_CHECKING:
     from cockpit.model.reasons import Explanation
 
 SLURM = "Slurm"
-OWN_QUEUE = frozenset({"Priority", "Resources", "None", ""})
-"""What Slurm says of a job that only waits for its turn. Of other reasons the core may know nothing: then it cannot say
-that the job starts now."""
+UNJUDGED = frozenset({"None", ""})
+"""Slurm has not looked at the job yet. Of every other one it knows why it waits: then the core, which may not know all
+of its rules, cannot say that it starts now."""
 
 
 async def outlook(reading: Reading, mirror: Mirror, known: Found, rows: Mapping[JobId, JobRow]) -> Outlook:
@@ -46,7 +47,9 @@ async def outlook(reading: Reading, mirror: Mirror, known: Found, rows: Mapping[
     if reason is not judged:
         reason, held = await _limited(reading, mirror, everything, known, reason)
         in_all = len(held)
-    unknown = isinstance(reason, Told) and reason.code not in OWN_QUEUE and core.forecast.now
+    never = known.listed is not None and never_starts(known.listed)
+    spread = known.listed is not None and spreads_freely(known.listed.fields)  # the core plans equal shares
+    unknown = never or spread or (core.forecast.now and known.listed is not None and known.listed.code not in UNJUDGED)
     named = (*told.ahead, *held[:MOST_HOLDERS])
     return replace(
         core,
@@ -58,6 +61,7 @@ async def outlook(reading: Reading, mirror: Mirror, known: Found, rows: Mapping[
         holders=held[:MOST_HOLDERS],
         holders_in_all=in_all,
         condition=await _condition(reading, reason) or core.condition,
+        what_ifs=() if spread else core.what_ifs,
         named=(*core.named, *holdings(named, rows, {each.job for each in core.named})),
         told_at=row.starts_by,
         told_by=SLURM,

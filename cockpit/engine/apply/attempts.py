@@ -291,6 +291,13 @@ def _queue_again(
     )
 
 
+@RULES.of(events.JobWarned)
+def _(body: events.JobWarned, state: ClusterState, record: events.EventRecord) -> None:
+    attempt = state.jobs[body.job].attempt
+    assert attempt is not None
+    change(state, record, body.job, attempt=replace(attempt, warned=True))
+
+
 @RULES.of(events.GraceEnded)
 def _(body: events.GraceEnded, state: ClusterState, record: events.EventRecord) -> None:
     job = state.jobs[body.job]

@@ -41,7 +41,10 @@ class Said(msgspec.Struct, frozen=True):
     waited: float
     """What became of it."""
     likely: float
-    latest: float
+    range: tuple[float, float]
+    """From the earliest to the latest likely start."""
+    bound: float | None
+    """The latest start that the policy promised; None: it promised none."""
     by_limits: float
     """The scheduler's plain plan ahead: every job uses its whole limit, and nobody else comes."""
 
@@ -55,11 +58,19 @@ class Accuracy(msgspec.Struct, frozen=True, kw_only=True):
     within_a_minute: float
     within_ten_minutes: float
     coverage: float
-    """The share of jobs that started no later than the bound."""
+    """The share of jobs that started no later than the end of the range of likely starts."""
     tightness: float
-    """The median of bound ÷ wait."""
+    """The median of the end of the range ÷ wait."""
     coverage_by_limits: float
     tightness_by_limits: float
+    range_coverage: float
+    """The share of jobs that started within the range."""
+    range_width: float
+    """The median of the width of the range ÷ wait."""
+    bounds: int
+    """How many of the jobs were promised a latest start."""
+    bound_coverage: float | None
+    """The share of these that started no later; None: there were none."""
 
 
 def foretell(
@@ -84,6 +95,7 @@ def accuracy(said: Sequence[Said]) -> Accuracy:
     """Of jobs that waited. Raises `ValueError` for none."""
     if not said:
         raise ValueError("no job waited: there is nothing to be right or wrong about")
+    kept = [each.waited <= each.bound for each in said if each.bound is not None]
     errors = [abs(each.likely - each.waited) for each in said]
     return Accuracy(
         jobs=len(said),
@@ -91,10 +103,14 @@ def accuracy(said: Sequence[Said]) -> Accuracy:
         mean_error=fmean(errors),
         within_a_minute=fmean(error <= MINUTE for error in errors),
         within_ten_minutes=fmean(error <= TEN_MINUTES for error in errors),
-        coverage=fmean(each.waited <= each.latest for each in said),
-        tightness=median(each.latest / each.waited for each in said),
+        coverage=fmean(each.waited <= each.range[1] for each in said),
+        tightness=median(each.range[1] / each.waited for each in said),
         coverage_by_limits=fmean(each.waited <= each.by_limits for each in said),
         tightness_by_limits=median(each.by_limits / each.waited for each in said),
+        range_coverage=fmean(each.range[0] <= each.waited <= each.range[1] for each in said),
+        range_width=median((each.range[1] - each.range[0]) / each.waited for each in said),
+        bounds=len(kept),
+        bound_coverage=fmean(kept) if kept else None,
     )
 
 
@@ -121,7 +137,8 @@ class _Asking:
                 job,
                 (started[job] - at) / 1000,
                 ((forecast.likely_at or at) - at) / 1000,
-                ((forecast.latest_at or at) - at) / 1000,
+                (((forecast.likely_from or at) - at) / 1000, ((forecast.likely_to or at) - at) / 1000),
+                (forecast.latest_at - at) / 1000 if forecast.latest_at is not None else None,
                 (by_limits - at) / 1000,
             )
             for job, (at, forecast, by_limits) in self._asked.items()

@@ -12,6 +12,7 @@ from cockpit.engine.retries import resume_errors
 from cockpit.engine.sharing import access_errors, membership_errors, named_projects
 from cockpit.engine.submission.allowances import Asking, denied_by_qos, is_urgent, submission_limits, urgent_error
 from cockpit.engine.submission.charges import Charge, charge
+from cockpit.engine.submission.spelling import Spelling
 from cockpit.launch.checks import meeting_errors, submission_errors
 from cockpit.model.ids import JobId
 from cockpit.model.reasons import InReservation, NeverFits, NoEligibleNode, Reason, Resource
@@ -69,6 +70,7 @@ class Admission:
         self._owner = edited.submitter if edited is not None else actor.who
         self._names = Names(machine.state, actor, self._owner.name, edited.spec if edited is not None else None)
         self._projects = named_projects(machine.state)
+        self._spelling = Spelling(machine.state.nodes.values())
         self._taken: set[tuple[str, str]] = set()
         self._asked: list[Asking] = []
         self._urgent = Counter[str]()
@@ -77,6 +79,7 @@ class Admission:
         """Look at the next one."""
         project = self._edited.project if self._edited is not None else spec.project or self._owner.name
         names = Meant(spec, []) if names_nothing(spec) else self._names.meant(spec, project)
+        names = names._replace(spec=self._spelling.corrected(names.spec))
         charged = charge(self._machine.state, names.spec.as_accepted, self._owner)
         spec = charged.spec
         errors = [*submission_errors(spec), *([] if self._part else meeting_errors(spec))]

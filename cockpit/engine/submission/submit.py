@@ -101,6 +101,8 @@ def _fixed(job: Job, spec: JobSpec) -> Iterator[str]:
         yield "array: is fixed once a job is submitted; remove it, or submit another array"
     if spec.kind is not job.spec.kind:
         yield "kind: is fixed once a job is submitted; remove it, or submit another job"
+    if spec.script is not None and spec.script == job.spec.script and spec.command != job.spec.command:
+        yield "command: the job runs its batch script; change script.text, or remove script"
     if job.kind is JobKind.BATCH and spec.resume is not None:
         yield f"resume: is for regular jobs alone, and {job.id} is a task of a batch; remove it"
     if job.array is not None and spec.name != job.spec.name:

@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from cockpit.engine.accounts.coordinators import coordinates
+from cockpit.engine.views.rules import may_see_user
 from cockpit.model.accounts import ROOT, AssocKey, Usage, assoc_key
 from cockpit.model.cluster import PriorityKind
 from cockpit.model.job import JobState
@@ -37,7 +38,7 @@ def accounts_shown(state: ClusterState, actor: Actor) -> AccountsShown:
             **standing.get(each.key, _ROOTS)._asdict(),
         )
         for depth, each in _tree(state, ROOT, 0)
-        if _may_see(state, actor, each)
+        if may_see_user(state, actor, each.account, each.user)
     )
     coordinated = tuple(
         each.account
@@ -63,12 +64,6 @@ def _tree(state: ClusterState, account: str, depth: int) -> Iterator[tuple[int, 
             yield depth + 1, each
         else:
             yield from _tree(state, each.account, depth + 1)
-
-
-def _may_see(state: ClusterState, actor: Actor, each: Association) -> bool:
-    if not each.user or actor.admin or each.user == actor.name:
-        return True
-    return coordinates(state.accounts, actor.name, each.account)
 
 
 def _jobs(state: ClusterState) -> tuple[Counter[AssocKey], Counter[AssocKey]]:

@@ -1,35 +1,44 @@
-"""An `arena submit …` command line. Source: arena's own help of etjob, pytorchjob, mpijob and tfjob."""
+"""An `arena submit …` command line. Source: arena's own help of etjob, pytorchjob, mpijob, tfjob, horovodjob and
+deepspeedjob, and of its global options."""
 
 from __future__ import annotations
 
+import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import PurePosixPath
 from typing import Any, Final
 
-from cockpit.formats.foreign.draft import Draft, command_line, memory_mib, runnable
-from cockpit.formats.foreign.options import read_line
-from cockpit.formats.foreign.pytorchjob import BEST_EFFORT
+from cockpit.formats.foreign.arenaroles import ROLE_OPTIONS, take_roles
+from cockpit.formats.foreign.draft import Draft, command_line, cpu_count, memory_mib, runnable
+from cockpit.formats.foreign.options import Line, read_line
+from cockpit.formats.foreign.podresources import read_resources
+from cockpit.formats.foreign.pods import BEST_EFFORT, take_labels, take_namespace, take_priority_class
+from cockpit.formats.foreign.podvolumes import take_folder
+from cockpit.formats.foreign.pytorchjob import take_processes
+from cockpit.formats.foreign.waiting import take_longest_wait
 from cockpit.launch.checks import COMPUTE_QOS, SUPERVISED
 from cockpit.model.numerals import is_whole
+from cockpit.model.quantity import parse_duration
 
 _MODES: Final = {
-    "etjob": "horovod",
-    "et": "horovod",
-    "mpijob": "horovod",
-    "mpi": "horovod",
-    "horovodjob": "horovod",
-    "pytorchjob": "pytorch",
-    "pytorch": "pytorch",
-    "tfjob": "tensorflow",
-    "tf": "tensorflow",
+    **dict.fromkeys(("etjob", "et", "mpijob", "mpi", "mj", "horovodjob", "horovod", "hj"), "horovod"),
+    **dict.fromkeys(("pytorchjob", "pytorch"), "pytorch"),
+    **dict.fromkeys(("tfjob", "tf"), "tensorflow"),
+    **dict.fromkeys(("deepspeedjob", "dp"), "deepspeed"),
 }
-_KINDS: Final = {"horovod": "mpijob", "pytorch": "pytorchjob", "tensorflow": "tfjob"}
+_KINDS: Final = {"horovod": "mpijob", "pytorch": "pytorchjob", "tensorflow": "tfjob", "deepspeed": "deepspeedjob"}
 """Of modes, where a job is not elastic."""
+_SHORT: Final = {"e": "env", "d": "data", "a": "annotation", "l": "label", "p": "priority", "n": "namespace"}
 _FLAGS: Final = frozenset(
-    {"spot-instance", "tensorboard", "chief", "evaluator", "gang", "rdma", "pprof", "trace", "clean-task-policy"}
-    | {"hostNetwork", "hostIPC", "hostPID", "debug"}
+    {"spot-instance", "tensorboard", "chief", "evaluator", "gang", "rdma", "pprof", "trace", "helm-binary", "queue"}
+    | {"hostNetwork", "hostIPC", "hostPID", "gputopology", "mounts-on-launcher"}
 )
+_REPEATED: Final = frozenset(
+    {"data", "data-dir", "env", "toleration", "selector", "annotation", "label", "device", "config-file"}
+    | {"image-pull-secret", "launcher-annotation", "worker-annotation"}
+)
+_ARENAS_OWN: Final = frozenset({"loglevel", "pprof", "trace", "arena-namespace", "config", "helm-binary"})
 _ELASTIC: Final = {
     "min-workers": "min_workers",
     "max-workers": "max_workers",
@@ -43,6 +52,20 @@ _ELASTIC: Final = {
 _COUNTS: Final = frozenset({"min_workers", "max_workers", "max_wait_time", "backoff_limit"})
 _VARIABLES: Final = ("workers", "gpus", "minWorkers", "maxWorkers")
 """What arena fills into the command; here they are variables of the job."""
+_REASONS: Final[Mapping[str, str]] = {
+    "gang": "all replicas of a job start together or not at all anyway",
+    "image-pull-policy": "nothing is ever pulled; left out",
+    "image-pull-secret": "nothing is ever pulled; left out",
+    "share-memory": "every container has a /dev/shm as large as its memory; left out",
+    "scheduler": "cockpit schedules; left out",
+    "ssh-secret": "there is no SSH here; left out",
+    "mounts-on-launcher": "every replica sees the same folders",
+    "shell": "the command runs by itself, or in bash where it needs a shell",
+    "tensorboard": "`cockpit tensorboard` starts one for a job; left out",
+}
+_BACKOFF_LIMIT: Final = "6"
+"""What arena takes without a word."""
+_UPPER: Final = re.compile(r"(?<=[a-z])[A-Z]|^[A-Z]")
 
 
 def is_arena(text: str) -> bool:
@@ -50,14 +73,16 @@ def is_arena(text: str) -> bool:
         words, _ = command_line(text)
     except ValueError:
         return False
-    return words[1:2] == ["submit"] and PurePosixPath(words[0]).name == "arena"
+    if not words or PurePosixPath(words[0]).name != "arena":
+        return False
+    return read_line(words[1:], _FLAGS).rest[:1] == ["submit"]
 
 
 def read_arena(text: str, elastic_fields: frozenset[str]) -> Draft:
     """`elastic_fields`: what a job file knows under `elastic`."""
-    (_, _, *words), rest = command_line(text)
-    line = read_line(words, _FLAGS)
-    kind, *command = line.rest or [""]
+    (_, *words), rest = command_line(text)
+    line = _named(read_line(words, _FLAGS))
+    _, kind, *command = [*line.rest, ""] if len(line.rest) == 1 else line.rest
     draft = Draft()
     draft.lacks_behind(rest)
     if kind not in _MODES:
@@ -66,54 +91,120 @@ def read_arena(text: str, elastic_fields: frozenset[str]) -> Draft:
         draft.values["mode"] = _MODES[kind]
     options: dict[str, str] = {}
     for name, value in line.options:
-        if name in {"data", "env", "toleration", "selector", "annotation", "label"}:
+        if name in _REPEATED:
             _repeated(name, value, draft)
         else:
             options[name] = value
     _take(kind, options, draft, elastic_fields)
-    text_of = command[0] if len(command) == 1 else shlex.join(command)
-    draft.values["command"] = runnable(text_of) if text_of else "entrypoint"
+    words_of_command = [word for word in command if word] or []
+    text_of = command[0] if len(command) == 1 else shlex.join(words_of_command)
+    if text_of:
+        draft.values["command"] = runnable(text_of)
+    else:
+        draft.run([])
     _variables(text_of, options, draft)
+    take_roles({name: options[name] for name in options if name in ROLE_OPTIONS}, draft)
     return draft
 
 
+def _named(line: Line) -> Line:
+    """With arena's long names of options, also where they are written as they once were: `psCpu`."""
+
+    def long(name: str) -> str:
+        if name in _FLAGS:
+            return name
+        return _UPPER.sub(lambda found: ("-" if found.start() else "") + found[0].lower(), _SHORT.get(name, name))
+
+    return Line([(long(name), value) for name, value in line.options], line.rest)
+
+
 def _repeated(name: str, value: str, draft: Draft) -> None:
+    key, _, given = value.partition("=")
     if name == "env" and "=" in value:
-        draft.env(*value.split("=", 1))
+        draft.env(key, given)
     elif name == "toleration":
         draft.values.setdefault("tolerations", []).append("*" if value == "all" else value.partition(":")[0])
     elif name == "selector" and "=" in value:
-        key, _, wanted = value.partition("=")
-        draft.values.setdefault("node_selector", {})[key] = wanted
+        draft.values.setdefault("node_selector", {})[key] = given
+    elif name == "device" and "=" in value:
+        read_resources({"limits": {key: given}}, "--device", draft)
+    elif name == "data" and ":" in value:
+        claim, _, place = value.partition(":")
+        take_folder(claim, "", place, f"--data={value}", draft)
+        draft.lacks(f"--data={value}", f"{claim} is the volume of that name in the catalogue")
+    elif name == "data-dir" and value:
+        take_folder(PurePosixPath(value).name or "data", value, value, f"--data-dir={value}", draft)
     elif value == f"{COMPUTE_QOS}={BEST_EFFORT}":
         draft.values["best_effort"] = True
     elif value == f"{SUPERVISED}=true":
         draft.values["supervised"] = True
+    elif name == "label" and "=" in value:
+        take_labels({key: given}, "--label", draft)
     else:
-        draft.lacks(f"--{name}={value}")
+        _note(name, value, draft)
+
+
+def _note(name: str, value: str, draft: Draft) -> None:
+    if name in _ARENAS_OWN:
+        draft.lacks(f"--{name}={value}" if value else f"--{name}", "is about arena itself; left out")
+    else:
+        draft.lacks(f"--{name}" + (f"={value}" if value else ""), *((_REASONS[name],) if name in _REASONS else ()))
 
 
 def _take(kind: str, options: Mapping[str, str], draft: Draft, elastic_fields: frozenset[str]) -> None:
     elastic: dict[str, Any] = {
         name: draft.values.pop(name) for name in ("best_effort", "supervised") if name in draft.values
     }
+    is_elastic = kind in {"etjob", "et"}
     for name, value in options.items():
-        if name in {"name", "image"}:
-            draft.values[name] = value
-        elif name in {"gpus", "cpu", "memory", "workers"}:
-            _size(name, value, draft)
-        elif name in {"ps", "ps-count"} and is_whole(value):
-            draft.values["parameter_servers"] = int(value)
-        elif name == "running-timeout":
-            draft.values["time_limit"] = value
-        elif name in _ELASTIC and _ELASTIC[name] in elastic_fields:
+        if name in ROLE_OPTIONS:
+            continue
+        if name in _ELASTIC and _ELASTIC[name] in elastic_fields and (is_elastic or kind not in {"deepspeedjob", "dp"}):
             elastic[_ELASTIC[name]] = _elastic_value(_ELASTIC[name], value)
-        elif name != "loglevel":
-            draft.lacks(f"--{name}" + (f"={value}" if value else ""))
-        else:
-            draft.lacks(f"--loglevel={value}", "is about arena's own output; left out")
-    if elastic or kind in {"etjob", "et"}:
+        elif not _taken(name, value, options, draft):
+            _note(name, value, draft)
+    if elastic or is_elastic:
         draft.values["elastic"] = {"workers": draft.values.pop("nodes", 1), **elastic}
+
+
+def _taken(name: str, value: str, options: Mapping[str, str], draft: Draft) -> bool:
+    """Whether the job says it, or a note why it is as it is."""
+    if name in {"name", "image", "running-timeout"}:
+        draft.values["time_limit" if name == "running-timeout" else name] = value
+    elif name in {"gpus", "cpu", "memory", "workers"}:
+        _size(name, value, draft)
+    elif name in _TAKERS:
+        _TAKERS[name](value, f"--{name}={value}", draft)
+    elif name == "queue" and value in {"", "true"}:
+        draft.values["suspension"] = {"scheduling": True}
+    elif name == "starting-timeout" and isinstance(seconds := parse_duration(value), int):
+        limit = parse_duration(options.get("running-timeout", ""))
+        take_longest_wait(seconds, f"--starting-timeout={value}", draft, limit if isinstance(limit, int) else None)
+    else:
+        return _are_retries(name, value, options, draft)
+    return True
+
+
+_TAKERS: Final[Mapping[str, Callable[[str, str, Draft], None]]] = {
+    "namespace": take_namespace,
+    "priority": take_priority_class,
+    "nproc-per-node": take_processes,
+}
+
+
+def _are_retries(name: str, value: str, options: Mapping[str, str], draft: Draft) -> bool:
+    """Of jobs that are not elastic."""
+    retries = 0
+    if name == "retry" and is_whole(value):
+        retries = int(value)
+    elif name == "job-restart-policy" and value in {"Never", "OnFailure"}:
+        given = options.get("job-backoff-limit", _BACKOFF_LIMIT)
+        retries = int(given) if value == "OnFailure" and is_whole(given) else 0
+    elif name != "job-backoff-limit" or not is_whole(value):
+        return False
+    if retries:
+        draft.values["restart"] = {"max_restarts": retries}
+    return True
 
 
 def _elastic_value(field: str, value: str) -> object:
@@ -130,9 +221,10 @@ def _size(name: str, value: str, draft: Draft) -> None:
     elif name == "memory":
         mib = memory_mib(value)
         draft.spec(memory=f"{mib}M" if mib else value)
-    else:
-        field = "cards" if name == "gpus" else "cpus"
-        draft.spec(**{field: int(value) if is_whole(value) else value})
+    elif name == "cpu":
+        draft.spec(cpus=cpu_count(value) or value)
+    elif value != "0":
+        draft.spec(cards=int(value) if is_whole(value) else value)
 
 
 def _variables(command: str, options: Mapping[str, str], draft: Draft) -> None:
@@ -155,25 +247,41 @@ def write_arena(values: Mapping[str, Any]) -> str:
     elastic = dict(values.get("elastic") or {})
     kind = "etjob" if elastic else _KINDS.get(str(values.get("mode", "")), "pytorchjob")
     env = {name: value for name, value in values.get("env", {}).items() if name not in _VARIABLES}
+    seconds = parse_duration(values.get("time_limit", ""))
+    folders = values.get("volumes", [])
     options: list[tuple[str, object]] = [
         ("name", values["name"]),
+        ("namespace", values.get("project")),
         ("image", values.get("image")),
         ("workers", elastic.pop("workers", None) or values.get("nodes", 1)),
         ("gpus", spec.get("cards")),
         ("cpu", spec.get("cpus")),
         ("memory", spec.get("memory") and f"{spec['memory']}i"),
         ("ps", values.get("parameter_servers")),
+        ("running-timeout", f"{seconds}s" if kind in {"tfjob", "pytorchjob"} and isinstance(seconds, int) else None),
+        ("retry", (values.get("restart") or {}).get("max_restarts")),
+        ("priority", values.get("priority")),
+        ("queue", "true" if (values.get("suspension") or {}).get("scheduling") else None),
         *((option, _flag_text(elastic[field])) for option, field in _ELASTIC.items() if field in elastic),
         *((("label", f"{COMPUTE_QOS}={BEST_EFFORT}"),) if "best_effort" in elastic else ()),
         *((("annotation", f"{SUPERVISED}=true"),) if "supervised" in elastic else ()),
+        *(("label", f"{name}={value}") for name, value in values.get("labels", {}).items()),
         *(("env", f"{name}={value}") for name, value in env.items()),
         *(("selector", f"{name}={value}") for name, value in values.get("node_selector", {}).items()),
         *(("toleration", "all" if each == "*" else each) for each in values.get("tolerations", [])),
+        *(_folder(each) for each in folders),
     ]
     lines = [f"--{name}={shlex.quote(str(value))}" for name, value in options if value is not None]
     command = str(values["command"])
     options_end = ["--"] if command.startswith("-") else []
     return " \\\n  ".join([f"arena submit {kind}", *lines, *options_end, shlex.quote(command)]) + "\n"
+
+
+def _folder(volume: Mapping[str, Any]) -> tuple[str, str]:
+    """The option for a folder of the machine, or for one that the catalogue knows."""
+    if "path" in volume:
+        return "data-dir", str(volume["path"])
+    return "data", f"{volume['name']}:/workspace/volume/{volume['name']}"
 
 
 def _flag_text(value: object) -> object:

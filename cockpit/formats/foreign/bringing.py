@@ -9,6 +9,7 @@ import msgspec
 
 from cockpit.errors import SpecErrors
 from cockpit.formats.foreign.exchange import Beside, Form, alone, form_of, taken_over
+from cockpit.formats.foreign.submission import UNKNOWN, Submission
 from cockpit.formats.job.fields import JOB
 from cockpit.formats.job.file import job_values
 
@@ -17,6 +18,11 @@ NAMES: Final[Mapping[Form, str]] = {
     Form.ARENA: "an arena command line",
     Form.GCLOUD: "a gcloud command line",
     Form.PYTORCHJOB: "a PyTorchJob",
+    Form.TFJOB: "a TFJob",
+    Form.MPIJOB: "an MPIJob",
+    Form.TRAINJOB: "a TrainJob",
+    Form.JOB: "a Job of Kubernetes",
+    Form.VOLCANOJOB: "a Job of Volcano",
     Form.CUSTOMJOB: "a CustomJob",
 }
 JOB_FILE: Final = "a job file"
@@ -39,9 +45,9 @@ def what_is(text: str) -> str:
     return JOB_FILE if _file_values(text) else ""
 
 
-def brought(source: str, text: str, beside: Beside = alone) -> Brought | None:
+def brought(source: str, text: str, beside: Beside = alone, submission: Submission = UNKNOWN) -> Brought | None:
     """None: it is no job. Raises `SpecErrors` where it is one and cannot be read."""
-    found = taken_over(source, text, beside)
+    found = taken_over(source, text, beside, submission)
     if found is not None:
         return Brought(NAMES[found.form], msgspec.json.decode(found.text), found.notes)
     values = _file_values(text)

@@ -9,13 +9,24 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from cockpit.formats.foreign.draft import ENTRYPOINT, Draft
+from cockpit.formats.foreign.draft import Draft
+from cockpit.formats.foreign.kubeargs import expanded
+from cockpit.formats.foreign.pods import take_labels
+from cockpit.formats.foreign.waiting import take_longest_wait
+from cockpit.launch.command import ENTRYPOINT
 from cockpit.model.machinetypes import machine_type
 
 if TYPE_CHECKING:
     from cockpit.model.spec import JobSpec
 
 _SECONDS: Final = re.compile(r"(?P<seconds>[0-9]+)(?:\.[0-9]+)?s")
+_RESTARTS: Final = 3
+"""How often a job begins again that is to be restarted with its workers: the API gives no number."""
+SPOT: Final = "spot"
+"""The taint of spot nodes."""
+_SPOT: Final = frozenset({"SPOT", "LOW_COST"})
+_USUAL: Final = frozenset({"", "STRATEGY_UNSPECIFIED", "ON_DEMAND", "STANDARD"})
+_NO_MODEL: Final = "ACCELERATOR_TYPE_UNSPECIFIED"
 _SNAKE: Final = re.compile(r"_([a-z])")
 
 
@@ -33,11 +44,19 @@ def read_custom_job(value: Mapping[str, Any]) -> Draft:
     spec = job if isinstance(job, dict) else whole
     draft = Draft(str(whole.pop("displayName", "") or ""))
     pools = spec.pop("workerPoolSpecs", [])
-    _read_pools(pools if isinstance(pools, list) else [], draft)
-    _scheduling(spec.pop("scheduling", None) or {}, draft)
+    _read_pools(listed(pools), draft)
+    _scheduling(dict(spec.pop("scheduling", None) or {}), draft)
+    take_labels(whole.pop("labels", None) or {}, "labels", draft)
     for name in {**whole, **spec}:
         draft.lacks(str(name))
     return draft
+
+
+def listed(pools: object) -> list[Any]:
+    """The pools; gcloud's reference writes the only one without a list."""
+    if isinstance(pools, dict):
+        return [pools]
+    return pools if isinstance(pools, list) else []
 
 
 def camel(value: object) -> Any:  # noqa: ANN401 - of any shape
@@ -52,18 +71,45 @@ def camel(value: object) -> Any:  # noqa: ANN401 - of any shape
     return [camel(item) for item in value] if isinstance(value, list) else value
 
 
-def _scheduling(scheduling: Mapping[str, Any], draft: Draft) -> None:
-    for name, value in scheduling.items():
-        if name == "timeout" and (found := _SECONDS.fullmatch(str(value))):
-            draft.values["time_limit"] = int(found["seconds"])
-        else:
-            draft.lacks(f"scheduling.{name}")
+def _scheduling(scheduling: dict[str, Any], draft: Draft) -> None:
+    limit = _seconds(scheduling.pop("timeout", None), "timeout", draft)
+    if limit:
+        draft.values["time_limit"] = limit
+    wait = _seconds(scheduling.pop("maxWaitDuration", None), "maxWaitDuration", draft)
+    if wait:
+        take_longest_wait(wait, f"scheduling.maxWaitDuration={wait}s", draft, limit)
+    never, again = scheduling.pop("disableRetries", None), scheduling.pop("restartJobOnWorkerRestart", None)
+    if again and not never:
+        draft.values["restart"] = {"max_restarts": _RESTARTS}
+        draft.lacks("scheduling.restartJobOnWorkerRestart", f"the job begins again up to {_RESTARTS} times")
+    if never:
+        draft.lacks("scheduling.disableRetries", "no job begins again here unless `restart` says so")
+    strategy = str(scheduling.pop("strategy", "") or "")
+    if strategy in _SPOT:
+        draft.values["tolerations"] = [SPOT]
+    elif strategy not in _USUAL:
+        draft.lacks(f"scheduling.strategy={strategy}")
+    for name in scheduling:
+        draft.lacks(f"scheduling.{name}")
+
+
+def _seconds(value: object, name: str, draft: Draft) -> int | None:
+    if value is None:
+        return None
+    found = _SECONDS.fullmatch(str(value))
+    if found is None:
+        draft.lacks(f"scheduling.{name}={value}", 'is no duration such as "3600s"; left out')
+    return int(found["seconds"]) if found is not None else None
 
 
 def _read_pools(pools: Sequence[Any], draft: Draft) -> None:
     """Into a job with worker pools. What all containers have in common is the job's."""
     draft.values["mode"] = "worker-pools"
-    read = [_pool(pool if isinstance(pool, dict) else {}, index, draft) for index, pool in enumerate(pools)]
+    environments: list[dict[str, str]] = []
+    read = [
+        _pool(pool if isinstance(pool, dict) else {}, index, draft, environments) for index, pool in enumerate(pools)
+    ]
+    _environment(environments, draft)
     commands: list[list[str] | None] = [each.pop("run", None) for each in read]
     draft.run(next((command for command in commands if command), []))
     job_command = draft.values["command"]
@@ -73,13 +119,26 @@ def _read_pools(pools: Sequence[Any], draft: Draft) -> None:
     draft.values["worker_pools"] = read
 
 
+def _environment(environments: Sequence[Mapping[str, str]], draft: Draft) -> None:
+    """All replicas of a job have the same variables."""
+    for each in environments:
+        for name, value in each.items():
+            if draft.values.get("env", {}).get(name, value) != value:
+                draft.lacks(f"env.{name}={value}", f"all pools get {draft.values['env'][name]}, as the first has it")
+            else:
+                draft.env(name, value)
+    missing = sorted({name for each in environments for name in draft.values.get("env", {}) if name not in each})
+    if missing:
+        draft.lacks(f"env.{', env.'.join(missing)}", "is set in all pools, also where it was not")
+
+
 def _command_of(arguments: Sequence[str]) -> str:
     probe = Draft()
     probe.run(arguments)
     return str(probe.values["command"])
 
 
-def _pool(pool: Mapping[str, Any], index: int, draft: Draft) -> dict[str, Any]:
+def _pool(pool: Mapping[str, Any], index: int, draft: Draft, environments: list[dict[str, str]]) -> dict[str, Any]:
     if not pool:
         return {}
     left = dict(pool)
@@ -92,6 +151,7 @@ def _pool(pool: Mapping[str, Any], index: int, draft: Draft) -> dict[str, Any]:
         found["disk_size"] = int(size)
     container = left.pop("containerSpec", None)
     package = left.pop("pythonPackageSpec", None)
+    environments.append(_variables((package or container or {}).get("env") or []))
     found["run"] = _arguments(container or {}, package, found, index, draft)
     for name in (*left, *(f"diskSpec.{each}" for each in disk)):
         draft.lacks(f"workerPoolSpecs[{index}].{name}")
@@ -109,9 +169,11 @@ def _machine(machine: Mapping[str, Any], found: dict[str, Any], at: str, draft: 
         count, model = (count, model) if count else (known.cards, known.card_model)
     elif name:
         draft.lacks(f"{at}.machineType={name}", "is not known here; write what it has under spec")
+    if model and not count and model != _NO_MODEL:
+        draft.lacks(f"{at}.acceleratorType={model}", "stands without acceleratorCount; left out")
     if count:
         spec["cards"] = count
-        if model and model != "ACCELERATOR_TYPE_UNSPECIFIED":
+        if model and model != _NO_MODEL:
             spec["card_models"] = [str(model)]
     if spec:
         found["spec"] = spec
@@ -127,20 +189,27 @@ def _arguments(
     left = dict(package or container)
     if image := left.pop("executorImageUri" if package else "imageUri", None):
         found["image"] = str(image)
-    for each in left.pop("env", None) or []:
-        draft.env(str(each.get("name", "")), str(each.get("value", "")))
+    left.pop("env", None)
     arguments = [str(word) for word in left.pop("args", None) or []]
     if package:
         arguments = ["python3", "-m", str(left.pop("pythonModule", "")), *arguments]
     else:
         command = [str(word) for word in left.pop("command", None) or []]
         if arguments and not command:
-            draft.lacks(f"workerPoolSpecs[{index}].containerSpec.args", "stand behind the image's own command")
             command = [ENTRYPOINT]
+            draft.lacks(f"workerPoolSpecs[{index}].containerSpec.args", "are those of the image's own ENTRYPOINT")
         arguments = [*command, *arguments]
     for name in left:
         draft.lacks(f"workerPoolSpecs[{index}].{name}")
     return arguments
+
+
+def _variables(given: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Each with what is before it filled in."""
+    values: dict[str, str] = {}
+    for each in given:
+        values[str(each.get("name", ""))] = expanded(str(each.get("value", "")), values)
+    return values
 
 
 def write_custom_job(spec: JobSpec) -> dict[str, Any]:
@@ -152,5 +221,10 @@ def write_custom_job(spec: JobSpec) -> dict[str, Any]:
         container = pool.get("containerSpec", {})
         if container.get("command") == [ENTRYPOINT]:
             del container["command"]
-    timeout = {"scheduling": {"timeout": f"{spec.time_limit_seconds}s"}}
-    return {"displayName": spec.name, "jobSpec": {**job, **timeout}}
+    scheduling: dict[str, Any] = {"timeout": f"{spec.time_limit_seconds}s"}
+    if spec.restart is not None and spec.restart.max_restarts == _RESTARTS:
+        scheduling["restartJobOnWorkerRestart"] = True
+    if [each.text for each in spec.tolerations] == [SPOT]:
+        scheduling["strategy"] = "SPOT"
+    labels = {"labels": dict(spec.labels)} if spec.labels else {}
+    return {"displayName": spec.name, "jobSpec": {**job, "scheduling": scheduling}, **labels}

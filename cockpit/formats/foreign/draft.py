@@ -9,19 +9,13 @@ from collections.abc import Sequence
 from itertools import takewhile
 from typing import Any, Final
 
-from cockpit.launch.command import wrapped
+from cockpit.launch.command import ENTRYPOINT, wrapped
 from cockpit.launch.lexer import Literal, Part, Unlike, Variable, Word, lex
 from cockpit.model.text import visible
 
-ENTRYPOINT: Final = "entrypoint"
-"""The command of a job that leaves it to its image."""
-_QUANTITY: Final = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]+)?)(?P<unit>[A-Za-z]*)")
-_BYTES: Final = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12} | {
-    "Ki": 1 << 10,
-    "Mi": 1 << 20,
-    "Gi": 1 << 30,
-    "Ti": 1 << 40,
-}
+_QUANTITY: Final = re.compile(r"\+?(?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,2})?)(?P<unit>[A-Za-z]*)")
+_DECIMAL: Final = {"m": 1e-3, "": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15, "E": 10**18}
+_BYTES: Final = _DECIMAL | {f"{unit}i": 1 << 10 * power for power, unit in enumerate("KMGTPE", start=1)}
 _MIB: Final = 1 << 20
 _ONLY_A_SHELL: Final = re.compile(r"[*?\[\]{}~]")
 """What a shell would expand in an unquoted word, and cockpit does not."""
@@ -59,14 +53,12 @@ class Draft:
         self.values.setdefault("env", {})[name] = value
 
     def run(self, arguments: Sequence[str]) -> None:
-        """A program and its arguments, or nothing: then the image says what runs, which nobody here knows."""
+        """A program and its arguments, or nothing: then the image says what runs."""
         if arguments:
             self.values["command"] = joined(arguments)
         else:
             self.values["command"] = ENTRYPOINT
-            self.lacks(
-                "command", f"the image's own is not known here; `{ENTRYPOINT}` stands for it, so write what runs"
-            )
+            self.lacks("command", f"nothing is given; `{ENTRYPOINT}` stands for the ENTRYPOINT of the image")
 
     def finished(self) -> dict[str, Any]:
         """With what a job file cannot do without."""
@@ -117,9 +109,9 @@ def memory_mib(quantity: object) -> int | None:
 def cpu_count(quantity: object) -> int | None:
     """Of a Kubernetes quantity, `500m` included, rounded up; None: it is none."""
     found = _QUANTITY.fullmatch(str(quantity))
-    if found is None or found["unit"] not in {"", "m"}:
+    if found is None or found["unit"] not in {"", "m", "k"}:
         return None
-    return max(1, upwards(float(found["number"]) / (1000 if found["unit"] else 1)))
+    return max(1, upwards(round(float(found["number"]) * _DECIMAL[found["unit"]], 6)))
 
 
 def upwards(amount: float) -> int:
@@ -142,6 +134,8 @@ def _split(text: str) -> tuple[list[str], str]:
     while lines and (not lines[0].strip() or lines[0].lstrip().startswith("#")):
         lines.pop(0)
     line = "\n".join(lines).strip().removeprefix("$ ")
+    if line.endswith("\\") and not line.endswith("\\\\"):  # a line that would go on, and nothing follows
+        line = line[:-1].rstrip()
     words = lex(line)
     if not isinstance(words, Unlike):
         return ["".join(map(_as_written, word.parts)) for word in words], ""

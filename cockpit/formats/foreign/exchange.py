@@ -18,20 +18,28 @@ from cockpit.formats.foreign.arena import is_arena, read_arena, write_arena
 from cockpit.formats.foreign.customjob import is_custom_job, read_custom_job, write_custom_job
 from cockpit.formats.foreign.draft import Draft
 from cockpit.formats.foreign.gcloud import is_gcloud, read_gcloud, write_gcloud
-from cockpit.formats.foreign.propagation import is_policy, policy_of, take_policy
-from cockpit.formats.foreign.pytorchjob import is_pytorch_job, read_pytorch_job, write_pytorch_job
-from cockpit.formats.foreign.sbatch import is_sbatch, read_sbatch, write_sbatch
+from cockpit.formats.foreign.kubejob import read_job, write_job
+from cockpit.formats.foreign.manifests import beside, items_of, kinds_in
+from cockpit.formats.foreign.mpijob import read_mpi_job, write_mpi_job
+from cockpit.formats.foreign.propagation import policy_of
+from cockpit.formats.foreign.pytorchjob import read_pytorch_job, write_pytorch_job
+from cockpit.formats.foreign.sbatch import is_sbatch, read_sbatch, without_script, write_sbatch
+from cockpit.formats.foreign.submission import UNKNOWN, Submission
+from cockpit.formats.foreign.tfjob import read_tf_job, write_tf_job
+from cockpit.formats.foreign.trainjob import read_train_job, write_train_job
+from cockpit.formats.foreign.volcanojob import read_volcano_job, write_volcano_job
 from cockpit.formats.job.elastic import ELASTIC
 from cockpit.formats.job.specfile import spec_as_table, spec_as_yaml
-from cockpit.launch.lexer import Unlike, lex
+from cockpit.launch.lexer import Literal, Part, Unlike, Variable, lex
 from cockpit.model.names import name_error
 from cockpit.model.text import visible
 
 if TYPE_CHECKING:
     from cockpit.model.spec import JobSpec
 
-_PYTORCH_JOB: Final = re.compile(r"""["']?kind["']?\s*:\s*["']?PyTorchJob\b""")
 _POOLS: Final = re.compile(r"""["']?(?:workerPoolSpecs|worker_pool_specs)["']?\s*:""")
+_OF_STDIN: Final = "sbatch"
+"""What sbatch calls a job whose script has no file."""
 STDIN: Final = "stdin"
 """How a text without a file is called."""
 _NOT_YAML: Final = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
@@ -48,6 +56,11 @@ class Form(StrEnum):
     ARENA = "arena"
     GCLOUD = "gcloud"
     PYTORCHJOB = "pytorchjob"
+    TFJOB = "tfjob"
+    MPIJOB = "mpijob"
+    TRAINJOB = "trainjob"
+    JOB = "job"
+    VOLCANOJOB = "volcanojob"
     CUSTOMJOB = "customjob"
 
 
@@ -79,13 +92,17 @@ def alone(name: str) -> str:
     raise FileNotFoundError(ENOENT, "names a file, which cannot be read from here", name)
 
 
-def taken_over(source: str, text: str, beside: Beside = alone) -> TakenOver | None:
-    """None: it is not of another system. Raises `SpecErrors` where it is and cannot be read."""
-    form = form_of(text)
+def taken_over(source: str, text: str, beside: Beside = alone, submission: Submission = UNKNOWN) -> TakenOver | None:
+    """None: it is not of another system. `submission`: what is known of the place that it is submitted from. Raises
+    `SpecErrors` where it is and cannot be read."""
+    form = form_of(text) or (Form.SBATCH if text.startswith("#!") else None)
     if form is None:
         return None
     try:
-        draft = _READERS[form](source, text, beside)
+        if form is Form.SBATCH:
+            draft = _named_like_its_file(read_sbatch("" if source == STDIN else source, text, submission), source)
+        else:
+            draft = _READERS[form](source, text, beside)
         values = json.dumps(draft.finished(), ensure_ascii=False, separators=(",", ":"))
     except OSError as failed:
         raise SpecErrors([f"{source}: {visible(str(failed.filename), 200)}: {failed.strerror}"]) from None
@@ -103,14 +120,31 @@ def form_of(text: str) -> Form | None:
         return Form.ARENA
     if "gcloud" in text and is_gcloud(text):
         return Form.GCLOUD
-    if _PYTORCH_JOB.search(text):
-        return Form.PYTORCHJOB
+    for kind, group in kinds_in(text) if "kind" in text else ():
+        if (form := _form_of_kind(kind, group)) is not None:
+            return form
     return Form.CUSTOMJOB if _POOLS.search(text) else None
+
+
+def _form_of_kind(kind: str, group: str) -> Form | None:
+    """`group`: of the API, with its version."""
+    if kind == "Job":
+        name = group.partition("/")[0]
+        return {"batch": Form.JOB, "batch.volcano.sh": Form.VOLCANOJOB}.get(name)
+    return _KINDS.get(kind)
+
+
+def _form_of_document(document: object) -> Form | None:
+    if not isinstance(document, dict):
+        return None
+    return _form_of_kind(str(document.get("kind", "")), str(document.get("apiVersion", "")))
 
 
 def written(spec: JobSpec, form: Form, read: Callable[[str, str], list[JobSpec]]) -> Written:
     """The job in that form. `read` reads a job file's text, by its source's name: what is written is read again, and
     whatever did not come back is told."""
+    if spec.script is not None and form not in {Form.YAML, Form.JSON, Form.SBATCH}:
+        spec = without_script(spec)
     text = _WRITERS[form](spec)
     if form in {Form.YAML, Form.JSON}:
         return Written(text, ())
@@ -120,7 +154,20 @@ def written(spec: JobSpec, form: Form, read: Callable[[str, str], list[JobSpec]]
         (again,) = read(form, found.text)
     except SpecErrors as wrong:
         return Written(text, tuple(wrong.errors))
-    return Written(text, tuple(_differences(spec_as_table(spec), spec_as_table(again))))
+    if spec.script is None and again.script is not None:
+        again = without_script(again)
+    given, back = (_comparable(spec_as_table(each)) for each in (spec, again))
+    return Written(text, tuple(_differences(given, back)))
+
+
+def _comparable(table: dict[str, object]) -> dict[str, object]:
+    """Of a batch script without what stands in the job's other fields, and where it comes from."""
+    script = table.get("script")
+    if isinstance(script, dict):
+        lines = [line for line in str(script["text"]).splitlines() if line and not line.startswith("#SBATCH")]
+        rest = {name: value for name, value in script.items() if name not in {"file", "submit_dir"}}
+        table = {**table, "script": {**rest, "text": lines}}
+    return table
 
 
 def _differences(given: Mapping[str, object], back: Mapping[str, object]) -> list[str]:
@@ -134,8 +181,15 @@ def _normal(value: object, name: str = "") -> object:
     if isinstance(value, list):
         return [_normal(item) for item in value]
     if name == "command" and isinstance(value, str) and not isinstance(words := lex(value), Unlike):
-        return [word.parts for word in words]
+        return [[_part(part) for part in word.parts] for word in words]
     return value
+
+
+def _part(part: Part) -> tuple[str, str]:
+    """However a variable is written, it is the same."""
+    if isinstance(part, Variable):
+        return "variable", part.name
+    return ("text", part.text) if isinstance(part, Literal) else ("sum", part.text)
 
 
 def _document(source: str, text: str, is_it: Callable[[object], bool], read: Callable[[Any], Draft]) -> Draft:
@@ -144,11 +198,20 @@ def _document(source: str, text: str, is_it: Callable[[object], bool], read: Cal
     if len(jobs) != 1:
         raise ValueError(f"there are {len(jobs)} jobs in it; give one")
     draft = read(jobs[0])
-    policies = [each for each in documents if is_policy(each)]
-    if len(policies) == 1:
-        take_policy(policies[0], draft)
-    if others := len(documents) - 1 - (len(policies) == 1):
-        draft.lacks("the other documents of the file", f"{others} of them left out")
+    beside(documents, jobs[0], draft)
+    return draft
+
+
+def _manifest(source: str, text: str, _: Beside) -> Draft:
+    """Of whichever kind the job in it is."""
+    documents = items_of(_documents(source, text))
+    jobs = [(each, form) for each in documents if (form := _form_of_document(each)) is not None]
+    if len(jobs) != 1:
+        raise ValueError(f"there are {len(jobs)} jobs in it; give one")
+    ((job, form),) = jobs
+    assert isinstance(job, dict)
+    draft = _MANIFESTS[form](job)
+    beside(documents, job, draft)
     return draft
 
 
@@ -170,22 +233,40 @@ def _configured(name: str, beside: Beside) -> Mapping[str, Any]:
 
 def _named_like_its_file(draft: Draft, source: str) -> Draft:
     """As sbatch does with a script that gives no name."""
-    name = posixpath.basename(source)
-    if "name" not in draft.values and not name_error(name) and source != STDIN:
+    name = _OF_STDIN if source == STDIN else posixpath.basename(source)
+    if "name" not in draft.values and not name_error(name):
         draft.values["name"] = name
     return draft
 
 
 def _plain(text: str) -> str:
-    """Without the comments that a manual's JSON has."""
-    return _COMMENT.sub("", text)
+    """Without the comments that a manual's JSON has; in YAML such lines are text."""
+    return _COMMENT.sub("", text) if text.lstrip().startswith(("{", "[")) else text
 
 
+_KINDS: Final = {
+    "PyTorchJob": Form.PYTORCHJOB,
+    "TFJob": Form.TFJOB,
+    "MPIJob": Form.MPIJOB,
+    "TrainJob": Form.TRAINJOB,
+}
+_MANIFESTS: Final[Mapping[Form, Callable[[Mapping[str, Any]], Draft]]] = {
+    Form.PYTORCHJOB: read_pytorch_job,
+    Form.TFJOB: read_tf_job,
+    Form.MPIJOB: read_mpi_job,
+    Form.TRAINJOB: read_train_job,
+    Form.JOB: read_job,
+    Form.VOLCANOJOB: read_volcano_job,
+}
 _READERS: Final[Mapping[Form, Callable[[str, str, Beside], Draft]]] = {
-    Form.SBATCH: lambda source, text, _: _named_like_its_file(read_sbatch(text), source),
     Form.ARENA: lambda _, text, __: read_arena(text, frozenset(field.name for field in ELASTIC.fields)),
     Form.GCLOUD: lambda _, text, beside: read_gcloud(text, lambda name: _configured(name, beside)),
-    Form.PYTORCHJOB: lambda source, text, _: _document(source, text, is_pytorch_job, read_pytorch_job),
+    Form.PYTORCHJOB: _manifest,
+    Form.TFJOB: _manifest,
+    Form.MPIJOB: _manifest,
+    Form.TRAINJOB: _manifest,
+    Form.JOB: _manifest,
+    Form.VOLCANOJOB: _manifest,
     Form.CUSTOMJOB: lambda source, text, _: _document(source, text, is_custom_job, read_custom_job),
 }
 
@@ -206,6 +287,10 @@ def _manifests(spec: JobSpec) -> list[Mapping[str, object]]:
     return [write_pytorch_job(spec), *([policy] if policy is not None else [])]
 
 
+def _as_yaml(write: Callable[[JobSpec], Mapping[str, object]]) -> Callable[[JobSpec], str]:
+    return lambda spec: _yaml(write(spec))
+
+
 _WRITERS: Final[Mapping[Form, Callable[[JobSpec], str]]] = {
     Form.YAML: spec_as_yaml,
     Form.JSON: lambda spec: _json(spec_as_table(spec)),
@@ -213,5 +298,10 @@ _WRITERS: Final[Mapping[Form, Callable[[JobSpec], str]]] = {
     Form.ARENA: lambda spec: write_arena(spec_as_table(spec)),
     Form.GCLOUD: write_gcloud,
     Form.PYTORCHJOB: lambda spec: "---\n".join(_yaml(each) for each in _manifests(spec)),
+    Form.TFJOB: _as_yaml(write_tf_job),
+    Form.MPIJOB: _as_yaml(write_mpi_job),
+    Form.TRAINJOB: _as_yaml(write_train_job),
+    Form.JOB: _as_yaml(write_job),
+    Form.VOLCANOJOB: _as_yaml(write_volcano_job),
     Form.CUSTOMJOB: lambda spec: _json(write_custom_job(spec)),
 }

@@ -8,9 +8,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
-from cockpit.formats.foreign.customjob import camel, read_custom_job
-from cockpit.formats.foreign.draft import ENTRYPOINT, Draft, command_line
+from cockpit.formats.foreign.customjob import camel, listed, read_custom_job
+from cockpit.formats.foreign.draft import Draft, command_line
 from cockpit.formats.foreign.options import read_line
+from cockpit.formats.foreign.pods import take_labels
+from cockpit.launch.command import ENTRYPOINT
 from cockpit.model.numerals import is_whole
 
 if TYPE_CHECKING:
@@ -63,27 +65,38 @@ def read_gcloud(text: str, configured: Callable[[str], Mapping[str, Any]]) -> Dr
             case "display-name":
                 name = value
             case "config":
-                job = camel(configured(value))
+                job, name = _configured(camel(configured(value)), name, left_out)
             case "worker-pool-spec":
                 pools.append(_pool(value, len(pools), left_out))
             case "command":
                 command += _items(value)
             case "args":
                 arguments += _items(value)
+            case "labels":
+                take_labels(dict(_pairs(value)), "--labels", left_out)
             case _:
                 left_out.lacks(f"--{option}" + (f"={value}" if value else ""))
     for word in line.rest:
         left_out.lacks(word, "is no option of it; left out")
-    job["workerPoolSpecs"] = pools or job.get("workerPoolSpecs", [])
+    job["workerPoolSpecs"] = pools or listed(job.get("workerPoolSpecs", []))
     for pool in job["workerPoolSpecs"]:
         _run(pool, command, arguments)
     draft = read_custom_job({"displayName": name, "jobSpec": job})
     draft.notes[:0] = left_out.notes
+    draft.values |= left_out.values
     return draft
 
 
-def _pairs(text: str) -> list[tuple[str, str]]:
-    return [(name, value) for name, _, value in (each.partition("=") for each in _items(text) if each)]
+def _configured(whole: dict[str, Any], name: str, draft: Draft) -> tuple[dict[str, Any], str]:
+    """The specification of a job, in a CustomJob too, whose name counts where the line gives none."""
+    job = whole.pop("jobSpec", None)
+    if not isinstance(job, dict):
+        return whole, name
+    name = name or str(whole.pop("displayName", "") or "")
+    take_labels(whole.pop("labels", None) or {}, "labels", draft)
+    for left in whole:
+        draft.lacks(str(left))
+    return job, name
 
 
 def _items(text: str) -> list[str]:
@@ -91,6 +104,10 @@ def _items(text: str) -> list[str]:
     if found := _DELIMITED.match(text):
         return text[found.end() :].split(found["delimiter"])
     return text.split(",")
+
+
+def _pairs(text: str) -> list[tuple[str, str]]:
+    return [(name, value) for name, _, value in (each.partition("=") for each in _items(text) if each)]
 
 
 def _joined(items: Sequence[str]) -> str:
@@ -127,6 +144,8 @@ def _pool(text: str, index: int, draft: Draft) -> dict[str, Any]:
 
 def _run(pool: dict[str, Any], command: list[str], arguments: list[str]) -> None:
     """gcloud gives command and arguments to the containers of all pools."""
+    if pool and not {"containerSpec", "pythonPackageSpec"} & pool.keys():
+        pool["containerSpec"] = {}
     if "containerSpec" in pool and command:
         pool["containerSpec"]["command"] = command
     for kind in ("containerSpec", "pythonPackageSpec"):
@@ -142,8 +161,12 @@ def write_gcloud(spec: JobSpec) -> str:
     lines += [f"--worker-pool-spec={shlex.quote(_pool_text(pool))}" for pool in pools]
     commands: list[list[str]] = [pool["containerSpec"].get("command", []) for pool in pools if pool]
     command = commands[0] if commands else []
-    if command and command != [ENTRYPOINT]:
+    if command and command[0] != ENTRYPOINT:
         lines.append(f"--command={shlex.quote(_joined(command))}")
+    elif len(command) > 1:
+        lines.append(f"--args={shlex.quote(_joined(command[1:]))}")
+    if spec.labels:
+        lines.append(f"--labels={shlex.quote(_joined([f'{key}={value}' for key, value in spec.labels.items()]))}")
     return " \\\n  ".join(lines) + "\n"
 
 

@@ -5,18 +5,55 @@ from __future__ import annotations
 import math
 import re
 import shlex
+import signal
 from collections.abc import Callable, Mapping
 from itertools import takewhile
 from pathlib import PurePosixPath
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from cockpit.errors import SpecErrors
 from cockpit.formats.foreign.draft import Draft, runnable, upwards
 from cockpit.formats.foreign.sbatch_options import DIRECTIVE, as_directive, directives, script_lines
+from cockpit.formats.foreign.submission import UNKNOWN, Submission
+from cockpit.formats.slurm.begin import begin_moment
 from cockpit.model.numerals import is_whole
+from cockpit.model.rules.batchscript import SIGNAL_PATTERN
+from cockpit.model.rules.bounds import RESTARTS, VARIABLE_PATTERN
+from cockpit.model.spec import HomeAccess, JobSpec, Mode
+from cockpit.model.text import is_visible
 
 _SHELLS: Final = frozenset({"bash", "sh", "dash", "zsh", "ksh"})
-_SRUN: Final = re.compile(r"^\s*(?:exec\s+|time\s+)?srun\b", re.MULTILINE)
+_PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_./+-]+")
+_FEATURE: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?(?:=[A-Za-z0-9._-]*)?")
+_WITH_ZONE: Final = re.compile(r"(?:Z|[+-]\d\d:\d\d)$")
+_SIGNAL: Final = re.compile(r"(?:(?P<to>[RBrb]{1,2}):)?(?P<name>[A-Za-z0-9]+)(?:@(?P<seconds>\d{1,5}))?")
+_VARIABLE: Final = re.compile(VARIABLE_PATTERN)
+_OF_SESSION: Final = frozenset(
+    [
+        "_",
+        "COLUMNS",
+        "DISPLAY",
+        "HOME",
+        "LINES",
+        "LOGNAME",
+        "LS_COLORS",
+        "MAIL",
+        "OLDPWD",
+        "PWD",
+        "SHLVL",
+        "STY",
+        "TERM",
+        "TERMCAP",
+        "TMUX",
+        "TMUX_PANE",
+        "USER",
+        "WINDOWID",
+        "XAUTHORITY",
+    ]
+)
+_PREFIXES_OF_SESSION: Final = ("COCKPIT_", "DBUS_", "SBATCH_", "SLURM_", "SLURMD_", "SSH_", "XDG_")
 _MEMORY: Final = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]+)?)(?P<unit>[KMGTkmgt]?)[Bb]?")
 _MIB_OF: Final = {"K": 1 / 1024, "": 1, "M": 1, "G": 1024, "T": 1024 * 1024}
 _RANGES: Final = re.compile(r"\d{1,9}(?:-\d{1,9})?(?:,\d{1,9}(?:-\d{1,9})?)*", re.ASCII)
@@ -27,21 +64,29 @@ def is_sbatch(text: str) -> bool:
     return text.startswith("#!") and any(line.startswith(DIRECTIVE) for line in script_lines(text))
 
 
-def read_sbatch(text: str) -> Draft:
+def read_sbatch(source: str, text: str, submission: Submission = UNKNOWN) -> Draft:
+    """Folders and files of the draft are relative to where the script is submitted. Raises ValueError."""
     draft = Draft()
     lines = script_lines(text)
-    _take(directives(lines, draft), draft)
-    _script(lines, draft)
+    options = directives(lines, draft)
+    draft.values |= {"mode": "slurm", "home": "rw", "script": _script(source, text, options)}
+    draft.values["output"] = options.get("chdir", ".")
+    _variables(options.get("export", "ALL"), submission, draft)
+    draft.values["command"] = _command(lines, draft)
+    _take(options, submission, draft)
     return draft
 
 
-def _take(options: Mapping[str, str], draft: Draft) -> None:
+def _take(options: Mapping[str, str], submission: Submission, draft: Draft) -> None:
     _size(options, draft)
-    for each in filter(None, options.get("gres", "").split(",")):
+    for each in _gres(options):
         if each.partition(":")[0] != "gpu":
             draft.lacks(f"--gres={each}", "cards alone are asked for here, whole or in parts; left out")
     for name, value in options.items():
-        if name in _SIZES:
+        if name in _SIZES or name in _OF_SCRIPT:
+            continue
+        if name in _MOMENTS:
+            draft.values[_MOMENTS[name]] = _moment(name, value, submission)
             continue
         if take := _TAKERS.get(name):
             take(value, draft)
@@ -111,23 +156,93 @@ def _nice(value: str, draft: Draft) -> None:
     draft.values["nice"] = int(value) if is_whole(value.lstrip("-")) else 100
 
 
-def _output(value: str, draft: Draft) -> None:
-    folder = str(PurePosixPath(value).parent)
-    draft.values["output"] = "." if "%" in folder else folder
-    draft.lacks("--output", "logs are kept by cockpit (`cockpit logs ID`); its folder is the job's output")
-
-
-def _export(value: str, draft: Draft) -> None:
-    for each in value.split(","):
+def _variables(value: str, submission: Submission, draft: Draft) -> None:
+    """What `--export` says of the submitting shell's variables."""
+    shell = submission.variables
+    words = [each for each in value.split(",") if each]
+    if shell is not None and ("ALL" in words or all("=" in each for each in words)):
+        for name, given in shell.items():
+            if _is_taken_over(name, given):
+                draft.env(name, given)
+    for each in words:
         name, equals, given = each.partition("=")
         if equals:
             draft.env(name, given)
-        elif name not in {"ALL", "NONE", "NIL"}:
-            draft.lacks(f"--export={name}", "no variable of the submitting shell is taken over; left out")
+        elif name in {"ALL", "NONE", "NIL"}:
+            continue
+        elif shell is not None and name in shell:
+            draft.env(name, shell[name])
+        else:
+            draft.lacks(f"--export={name}", "this variable is not set where the script is submitted; left out")
 
 
-def _begin(value: str, draft: Draft) -> None:
-    draft.values["begin_at"] = value
+def _is_taken_over(name: str, value: str) -> bool:
+    """Not what belongs to the login session, to another job, or to cockpit itself."""
+    ours = name in _OF_SESSION or name.startswith(_PREFIXES_OF_SESSION)
+    return not ours and _VARIABLE.fullmatch(name) is not None and is_visible(value.replace("\n", ""))
+
+
+def _moment(name: str, value: str, submission: Submission) -> str:
+    if _WITH_ZONE.search(value):
+        return value
+    if submission.now is None:
+        if value.lower().startswith("now"):
+            return value
+        raise ValueError(f"--{name}={value} is a local time, and no clock is at hand here; write it with its zone")
+    try:
+        found = begin_moment(value, submission.now)
+    except ValueError as error:
+        raise ValueError(f"--{name}: {error}") from None
+    return found.isoformat(timespec="seconds")
+
+
+def _constraint(value: str, draft: Draft) -> None:
+    """Features that a node must have, as labels."""
+    features = [each.strip() for each in re.split(r"[&,]", value)]
+    if not all(_FEATURE.fullmatch(each) for each in features):
+        draft.lacks(f"--constraint={value}", "choices and counts of features have no counterpart here; left out")
+        return
+    pairs = [each.partition("=") for each in features]
+    draft.values["node_selector"] = {name: given if equals else "true" for name, equals, given in pairs}
+    wanted = ", ".join(f"{name}={given}" for name, given in draft.values["node_selector"].items())
+    draft.lacks(f"--constraint={value}", f"features are labels of nodes here; taken for {wanted}")
+
+
+def _container_image(value: str, draft: Draft) -> None:
+    """Enroot's `[USER@][REGISTRY#]IMAGE[:TAG]`, or a file."""
+    if value.endswith((".sqsh", ".squashfs")):
+        draft.lacks(f"--container-image={value}", "packed images of enroot cannot be read here; left out")
+        return
+    name = value.removeprefix("docker://").rpartition("@")[2] if "#" in value else value.removeprefix("docker://")
+    draft.values["image"] = name.replace("#", "/", 1)
+
+
+def _early_signal(value: str, draft: Draft) -> None:
+    """`[{R|B}:]SIGNAL[@SECONDS]`."""
+    found = _SIGNAL.fullmatch(value)
+    name = _signal_name(found["name"]) if found is not None else ""
+    if found is None or not name:
+        raise ValueError(f"--signal={value} is no signal; write --signal=B:USR1@60")
+    early: dict[str, object] = {"name": name, "seconds": int(found["seconds"] or 60)}
+    if "B" in (found["to"] or "").upper():
+        early["shell"] = True
+    draft.values["script"]["early_signal"] = early
+
+
+def _signal_name(given: str) -> str:
+    """Empty: there is none of that name or number."""
+    try:
+        found = signal.Signals(int(given)).name if is_whole(given) else given.upper()
+    except ValueError:
+        return ""
+    name = found.removeprefix("SIG")
+    return name if re.fullmatch(SIGNAL_PATTERN, name) else ""
+
+
+def _requeue(value: str, draft: Draft) -> None:
+    """Again where its node fails, however often; a job that gives way to another waits again anyway."""
+    del value
+    draft.values["restart"] = {"max_restarts": RESTARTS.high, "lost_only": True}
 
 
 def _nodelist(value: str, draft: Draft) -> None:
@@ -159,18 +274,20 @@ _TAKERS: Final[Mapping[str, Callable[[str, Draft], None]]] = {
     "qos": _named("qos"),
     "reservation": _named("reservation"),
     "partition": _listed("partitions"),
-    "begin": _begin,
-    "deadline": _named("deadline"),
     "dependency": _dependencies,
     "time": _time,
     "hold": _flag("hold"),
     "exclusive": _flag("exclusive"),
     "nice": _nice,
-    "output": _output,
-    "export": _export,
     "nodelist": _nodelist,
-    "chdir": _named("output"),
+    "constraint": _constraint,
+    "container-image": _container_image,
+    "requeue": _requeue,
+    "signal": _early_signal,
 }
+_OF_SCRIPT: Final = frozenset({"output", "error", "input", "open-mode", "chdir", "export"})
+"""What is read elsewhere: of the script's files, folders and variables."""
+_MOMENTS: Final = {"begin": "begin_at", "deadline": "deadline"}
 _SIZES: Final = frozenset(
     {"nodes", "ntasks", "ntasks-per-node", "cpus-per-task", "mem", "mem-per-cpu", "mem-per-gpu"}
     | {"mincpus", "gpus", "gpus-per-node", "gpus-per-task", "gres", "cpus-per-gpu"}
@@ -192,6 +309,12 @@ _TASKS: Final = {
     "ntasks-per-node": "SLURM_NTASKS_PER_NODE",
 }
 """What Slurm counts, and what a script is told of it."""
+_COUNTED: Final = {
+    "gpus": "SLURM_GPUS",
+    "gpus-per-node": "SLURM_GPUS_PER_NODE",
+    "gpus-per-task": "SLURM_GPUS_PER_TASK",
+    "cpus-per-gpu": "SLURM_CPUS_PER_GPU",
+}
 
 
 def _whole(options: Mapping[str, str], name: str) -> int | None:
@@ -211,6 +334,9 @@ def _size(options: Mapping[str, str], draft: Draft) -> None:
     per_node = _whole(options, "ntasks-per-node") or math.ceil((_whole(options, "ntasks") or nodes) / nodes)
     each = _whole(options, "cpus-per-task")
     cards, model = _cards(options, nodes, per_node)
+    for name, variable in _COUNTED.items():
+        if name in options:
+            draft.env(variable, options[name])
     cpus = per_node * (each or 1) if {"ntasks", "ntasks-per-node", "cpus-per-task"} & options.keys() else None
     cpus = max(cpus or 0, _whole(options, "mincpus") or 0) or None
     if cpus is None and (per_card := _whole(options, "cpus-per-gpu")):
@@ -226,14 +352,39 @@ def _cards(options: Mapping[str, str], nodes: int, tasks: int) -> tuple[int, str
     """Per node, and of which model."""
     for name, share in (("gpus-per-node", 1.0), ("gpus-per-task", float(tasks)), ("gpus", 1 / nodes)):
         if value := options.get(name):
-            model, _, count = value.rpartition(":")
-            return math.ceil((int(count) if is_whole(count) else 1) * share), model
-    for kind, *rest in (each.split(":") for each in options.get("gres", "").split(",")):
-        if kind == "gpu":
-            count = rest[-1] if rest and is_whole(rest[-1]) else "1"
-            model = rest[0] if rest and not is_whole(rest[0]) else ""
-            return int(count), model
-    return 0, ""
+            count, model = _of_one_model(f"--{name}={value}", _split_counts(value))
+            return math.ceil(count * share), model
+    wanted = [each for each in _gres(options) if each.partition(":")[0] == "gpu"]
+    text = ",".join(each.partition(":")[2] or "1" for each in wanted)
+    return _of_one_model(f"--gres={options['gres']}", _split_counts(text)) if wanted else (0, "")
+
+
+def _gres(options: Mapping[str, str]) -> list[str]:
+    """Each generic resource, without the sockets that Slurm may write behind it."""
+    return [each for each in re.sub(r"\([^)]*\)", "", options.get("gres", "")).split(",") if each]
+
+
+def _of_one_model(said: str, counts: list[tuple[str, int]]) -> tuple[int, str]:
+    """How many cards, and their model, empty where any will do."""
+    models = {model for model, _ in counts}
+    if len(models) > 1:
+        names = " and ".join(sorted(model or "any model" for model in models))
+        raise ValueError(
+            f"{said} asks for cards of several models ({names}) on one node, and a node of a job has cards of one "
+            "model; write one of them, or submit a job for each"
+        )
+    return sum(count for _, count in counts), next(iter(models), "")
+
+
+def _split_counts(value: str) -> list[tuple[str, int]]:
+    """`a100:2,v100` as models and counts."""
+    found = []
+    for each in value.split(","):
+        model, _, count = each.rpartition(":")
+        if count and not is_whole(count):
+            model, count = each, "1"
+        found.append((model, int(count or 1)))
+    return found
 
 
 def _memory(options: Mapping[str, str], cpus: int, cards: int, draft: Draft) -> str | None:
@@ -248,17 +399,37 @@ def _memory(options: Mapping[str, str], cpus: int, cards: int, draft: Draft) -> 
     return None
 
 
-def _script(lines: list[str], draft: Draft) -> None:
-    interpreter = PurePosixPath(lines[0].removeprefix("#!").split()[-1]).name if lines[0][2:].split() else "sh"
+def _script(source: str, text: str, options: Mapping[str, str]) -> dict[str, object]:
+    """The fields of the job's script."""
+    found: dict[str, object] = {"text": text, "work_dir": options.get("chdir", "."), "submit_dir": "."}
+    for name in ("output", "error", "input"):
+        if options.get(name):
+            found[name] = options[name]
+    if _PLAIN_NAME.fullmatch(source):
+        found["file"] = source
+    mode = options.get("open-mode", "")
+    if mode:
+        found["open_mode"] = "append" if mode[:1] in {"a", "A"} else "truncate"
+    return found
+
+
+def _command(lines: list[str], draft: Draft) -> str:
+    """The command that does what a script does, where there is no batch script: in other forms, on other clusters."""
+    words = lines[0].removeprefix("#!").split()
+    interpreter = PurePosixPath(words[0]).name if words else "sh"
     body = _taken_env("\n".join(_without_directives(lines[1:])).strip("\n"), draft)
-    if interpreter not in _SHELLS:
-        draft.values["command"] = f"{interpreter} -c {shlex.quote(body)}"
-    else:
-        draft.values["command"] = runnable(_without_comments(body)) if body.strip() else "true"
-    if draft.values.get("nodes", 1) > 1:
-        draft.values["mode"] = "slurm"
-    elif _SRUN.search(body):
-        draft.lacks("srun", "is there in jobs of several nodes alone; write the command without it")
+    if interpreter in _SHELLS and len(words) == 1:
+        return runnable(_without_comments(body)) if body.strip() else "true"
+    if words and interpreter == "env":
+        words = [word for word in words[1:] if word != "-S"]
+    return f"{' '.join(words or ['sh'])} -c {shlex.quote(body)}"
+
+
+def without_script(spec: JobSpec) -> JobSpec:
+    """A job that does the same by a command of its own, for whoever knows no batch scripts."""
+    assert spec.script is not None
+    mode = Mode.SLURM if spec.nodes > 1 else None
+    return replace(spec, script=None, mode=mode, home=HomeAccess.RO)
 
 
 def _without_directives(lines: list[str]) -> list[str]:
@@ -310,6 +481,7 @@ def write_sbatch(values: Mapping[str, Any]) -> str:
     per_node = per_node or (_tasks_per_node(spec.get("cpus", 1), each) if tasks is None else None)
     models = spec.get("card_models", [])
     gres = f"gpu:{models[0]}:{spec['cards']}" if models else f"gpu:{spec['cards']}" if spec.get("cards") else None
+    shell = "ALL" if values.get("script") else "NONE"
     told = {name: value for name, value in env.items() if _OPTION_VALUE.fullmatch(str(value))}
     options: dict[str, object] = {
         "job-name": values["name"],
@@ -325,12 +497,18 @@ def write_sbatch(values: Mapping[str, Any]) -> str:
         "partition": ",".join(values.get("partitions", [])) or None,
         "nodelist": ",".join(values.get("node_names", [])) or None,
         "dependency": ",".join(values.get("dependencies", [])) or None,
-        "export": ",".join(["NONE", *(f"{name}={value}" for name, value in told.items())]) if env else None,
+        "export": ",".join([shell, *(f"{name}={value}" for name, value in told.items())]) if env else None,
         **{name: values.get(name) for name in ("account", "array", "qos", "reservation", "deadline", "nice")},
         "begin": values.get("begin_at"),
+        **_script_options(values.get("script") or {}),
     }
     lines = [_directive(name, str(value)) for name, value in options.items() if value is not None]
     lines += [f"{DIRECTIVE} --{name}" for name in ("hold", "exclusive") if values.get(name)]
+    if (values.get("restart") or {}).get("lost_only"):
+        lines.append(f"{DIRECTIVE} --requeue")
+    if script := values.get("script"):
+        first, *rest = script_lines(script["text"])
+        return "\n".join([first, *lines, *_without_directives(rest), ""])
     exports = [f"export {name}={shlex.quote(str(value))}\n" for name, value in env.items() if name not in told]
     body = _body(str(values["command"]))
     if exports:
@@ -352,6 +530,14 @@ def _begins_with_options(body: str) -> bool:
     lines = body.split("\n")
     head = takewhile(lambda line: not line.strip() or line.startswith("#"), lines)
     return any(line.startswith(DIRECTIVE) for line in head)
+
+
+def _script_options(script: Mapping[str, Any]) -> dict[str, object]:
+    given = {"chdir": script.get("work_dir"), "open-mode": script.get("open_mode")}
+    given |= {name: script.get(name) for name in ("output", "error", "input")}
+    if early := script.get("early_signal"):
+        given["signal"] = f"{'B:' if early.get('shell') else ''}{early['name']}@{early.get('seconds', 60)}"
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def _tasks_per_node(cpus: int, each: str | None) -> int | None:

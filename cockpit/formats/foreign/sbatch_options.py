@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from cockpit.formats.foreign.draft import Draft
@@ -54,6 +54,7 @@ _WITHOUT_VALUE: Final = """
 """Or with one behind `=` alone."""
 _WITH_VALUE: Final = """
     acctg-freq account array batch bb bbf begin chdir cluster-constraint clusters comment constraint container
+    container-image
     container-id core-spec cores-per-socket cpu-freq cpus-per-gpu cpus-per-task deadline delay-boot dependency
     distribution error exclude export export-file extra extra-node-info gid gpu-bind gpu-freq gpus gpus-per-node
     gpus-per-socket gpus-per-task gres gres-flags hint input job-name licenses mail-type mail-user mcs-label mem
@@ -107,13 +108,13 @@ def as_directive(name: str, value: str) -> str:
     return f"{DIRECTIVE} --{name}=" + _COMPONENT.sub('""', text)
 
 
-def line_options(line: str) -> dict[str, str]:
+def line_options(line: str, flags: Collection[str] = ()) -> dict[str, str]:
     """What `sbatch -o out.%j --mem=4G job.sh -o its.own` says, as accounting keeps it: its words without their quotes.
-    Behind the script stands what that is given, behind --wrap a command."""
+    Behind the script stands what that is given, behind --wrap a command. `flags`: more options without a value."""
     options: dict[str, str] = {}
     words = line.split()[1:]
     while words and words[0].startswith("-") and not words[0].startswith("--wrap"):
-        _take_option(words, options)
+        _take_option(words, options, flags)
     return options
 
 
@@ -157,8 +158,11 @@ def _words(text: str) -> list[str]:
     return words if word is None else [*words, word]
 
 
-def _take_option(words: list[str], options: dict[str, str]) -> None:
+def _take_option(words: list[str], options: dict[str, str], flags: Collection[str] = ()) -> None:
     """The first word, and the next where that is its value."""
+    if words[0].lstrip("-").partition("=")[0] in flags:
+        words.pop(0)
+        return
     word = words.pop(0)
     if word.startswith("--"):
         given, equals, value = word[2:].partition("=")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from cockpit.formats.job.batchscript import BATCH_SCRIPT
 from cockpit.formats.job.conditions import Dependencies, Indices, Moment
 from cockpit.formats.job.elastic import ELASTIC
 from cockpit.formats.job.life import HOOKS, RESTART, RESUME
@@ -154,7 +155,7 @@ JOB = Table(
             attribute="command",
             kind=Text(minLength=1, maxLength=COMMAND_BYTES),
             required=True,
-            spared=lambda given: given.get("kind", JobKind.REGULAR) is not JobKind.REGULAR,
+            spared=lambda given: given.get("kind", JobKind.REGULAR) is not JobKind.REGULAR or "script" in given,
             about="Give the executable and its arguments; wrap what needs a shell: bash -c '…'.",
         ),
         Field(
@@ -301,6 +302,12 @@ JOB = Table(
         ),
         Field(name="env", attribute="env", kind=Environment(), about="Environment variables."),
         Field(
+            name="labels",
+            attribute="labels",
+            kind=Labels(),
+            about="Keys and values of your own, shown on its page: {team: nlp}, or team=nlp.",
+        ),
+        Field(
             name="project",
             attribute="project",
             kind=_NAME,
@@ -426,6 +433,12 @@ JOB = Table(
             attribute="hooks",
             kind=HOOKS,
             about="Scripts of its own in its container: before_start and after_end.",
+        ),
+        Field(
+            name="script",
+            attribute="script",
+            kind=BATCH_SCRIPT,
+            about="A batch script that runs as under sbatch, in the place of command; needs mode: slurm.",
         ),
     ],
 )

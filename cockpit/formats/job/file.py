@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posixpath
+from collections.abc import Callable
 
 import msgspec
 
@@ -11,13 +12,16 @@ from cockpit.formats.documents import Document, Documents
 from cockpit.formats.job.fields import JOB
 from cockpit.formats.jsontext import is_json, json_documents, json_line_documents
 from cockpit.formats.kinds import Reading
+from cockpit.launch.batchscript import SCRIPT_NAME
 from cockpit.launch.checks import grammar_errors, meeting_errors
 from cockpit.model.ids import Millis
 from cockpit.model.rules.conflicts import conflict_errors
 from cockpit.model.rules.spec import field_errors
-from cockpit.model.spec import DAY_SECONDS, DEFAULT_GRACE_SECONDS, DependencyKind, JobSpec
+from cockpit.model.spec import DAY_SECONDS, DEFAULT_GRACE_SECONDS, DependencyKind, HomeAccess, JobSpec, Mode
 from cockpit.model.text import visible
 
+ReadJobs = Callable[[str, str, str], list[JobSpec]]
+"""Reads the jobs of a text by its source's name, the text, and the folder where its relative paths begin."""
 MOST_CHARACTERS = 64 * 1024 * 1024
 _JSON = {
     ".json": json_documents,
@@ -107,6 +111,8 @@ def _job(document: Document, reading: Reading, defaults: Defaults) -> JobSpec:
         given["elastic"] = resume.sizes(given.get("nodes", 1))
     if pools := given.get("worker_pools"):
         given.setdefault("specs", (pools[0].spec,))
+    if given.get("script") is not None:
+        given = {"command": SCRIPT_NAME, "mode": Mode.SLURM, "home": HomeAccess.RW, **given}
     spec = JobSpec(**{**preset, **given}, limit_by_default="time_limit_seconds" not in given).as_accepted
     between = [] if reading.errors else [*conflict_errors(spec), *meeting_errors(spec)]
     reading.errors += [*field_errors(spec), *grammar_errors(spec), *between]

@@ -22,6 +22,12 @@ RESTART = Table(
             required=True,
             about="Give how often it begins again after a failure.",
         ),
+        Field(
+            name="lost_only",
+            attribute="lost_only",
+            kind=Flag(),
+            about="Only where its node fails or its container is lost; not where its command fails.",
+        ),
     ],
 )
 

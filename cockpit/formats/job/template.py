@@ -41,6 +41,7 @@ _EXAMPLES: Final[Mapping[str, str]] = {
     "image": "dir:./root",
     "staging": "true",
     "env": "{OMP_NUM_THREADS: 4}",
+    "labels": "{team: nlp}",
     "project": "vision",
     "access": "ro",
     "account": "lab",
@@ -61,6 +62,7 @@ _EXAMPLES: Final[Mapping[str, str]] = {
     "restart": "{max_restarts: 3}",
     "resume": "{max_resumes: 3, grace_period: 5m, performance: {threshold: 0.9}}",
     "hooks": "{before_start: nvidia-smi, after_end: cp -r /tmp/traces /workspace/outputs}",
+    "script": '{text: "#!/bin/bash\\nsrun hostname\\n", work_dir: ./algo}',
 }
 """A value of each field, as YAML in one line."""
 _USUAL: Final = ("name", "algorithm", "output", "command", "nodes", "specs", "time_limit", "terminal")

@@ -5,12 +5,14 @@ from __future__ import annotations
 from argparse import ArgumentParser, ArgumentTypeError
 from typing import TYPE_CHECKING
 
+from cockpit.errors import RequestRefused
 from cockpit.headless.arguments import Verb, count
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.output import add_output_options, chosen_rows, write_rows
 from cockpit.headless.services import Call
 from cockpit.model.ids import Millis
 from cockpit.model.quantity import parse_duration
+from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.present.accounting import By, days_until, held_by, job_sums
 from cockpit.present.moments import parse_moment
 from cockpit.present.safe import safe
@@ -70,7 +72,10 @@ def hours_arguments(parser: ArgumentParser) -> None:
 
 async def run_hours(call: Call) -> int:
     edges = days_until(call.streams.now(), call.args.days, call.streams.zone)
-    rows = held_by(await call.backend.spending(edges), By(call.args.by))
+    spending = await call.backend.spending(edges)
+    if spending.missing:
+        raise RequestRefused(Refusal(RefusalKind.UNAVAILABLE, spending.missing))
+    rows = held_by(spending, By(call.args.by))
     write_rows(HOURS, rows, call.args, call.context(), call.streams)
     return ExitCode.OK
 

@@ -6,17 +6,19 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from cockpit.errors import RequestRefused
 from cockpit.headless.arguments import UsageError, Verb
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.lists import add_list_options, list_rows
 from cockpit.headless.services import Call
 from cockpit.model import accountchange as change
+from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.present.safe import safe
 from cockpit.present.tables.accounts import ACCOUNTS, QOS
 
 if TYPE_CHECKING:
     from cockpit.model.accounts import Qos
-    from cockpit.model.view import AccountRow
+    from cockpit.model.view import AccountRow, AccountsShown
 
 _OPTIONS = {
     "parent": ("Parent", "A", "the account above it"),
@@ -34,7 +36,17 @@ async def run_list(call: Call) -> int:
 
 
 async def _rows(call: Call) -> Sequence[AccountRow]:
-    return (await call.backend.accounts()).rows
+    return (await _shown(call, lambda shown: shown.rows)).rows
+
+
+async def _shown(call: Call, wanted: Callable[[AccountsShown], Sequence[object]]) -> AccountsShown:
+    """Raises `RequestRefused` where the cluster cannot say what is wanted of it, and says what else is missing."""
+    shown = await call.backend.accounts()
+    if shown.missing and not wanted(shown):
+        raise RequestRefused(Refusal(RefusalKind.UNAVAILABLE, shown.missing))
+    if shown.missing:
+        call.streams.say(safe(shown.missing))
+    return shown
 
 
 async def run_qos(call: Call) -> int:
@@ -42,7 +54,7 @@ async def run_qos(call: Call) -> int:
 
 
 async def _qos_rows(call: Call) -> Sequence[Qos]:
-    return (await call.backend.accounts()).qos
+    return (await _shown(call, lambda shown: shown.qos)).qos
 
 
 def _named(what: str, options: tuple[str, ...] = (), *, settings: bool = True) -> Callable[[ArgumentParser], None]:

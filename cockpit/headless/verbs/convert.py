@@ -14,7 +14,10 @@ from cockpit.present.safe import safe
 if TYPE_CHECKING:
     from cockpit.model.spec import JobSpec
 
-FORMS = ("yaml", "json", "sbatch", "arena", "gcloud", "pytorchjob", "customjob")
+FORMS = (
+    *("yaml", "json", "sbatch", "arena", "gcloud", "pytorchjob", "tfjob", "mpijob", "trainjob", "job", "volcanojob"),
+    "customjob",
+)
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -25,7 +28,7 @@ def arguments(parser: ArgumentParser) -> None:
 async def run(call: Call) -> int:
     from cockpit.formats.foreign.exchange import Form, written
 
-    specs, _ = read_files(call)
+    specs, _ = read_files(call, exports=False)
     if len(specs) != 1:
         raise UsageError(f"{call.args.files[0]} holds {len(specs)} jobs; convert takes one")
 

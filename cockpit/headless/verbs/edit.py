@@ -5,6 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -17,6 +18,9 @@ from cockpit.headless.verbs.submit import read_text, source_of
 from cockpit.model.spec import JobSpec
 from cockpit.present.refusals import refusal_text
 from cockpit.present.safe import safe
+
+if TYPE_CHECKING:
+    from cockpit.formats.job.file import ReadJobs
 
 UNCHANGED = "nothing was changed, nothing was done"
 EDITED_NAME = "the job file"
@@ -39,22 +43,23 @@ async def run_edit(call: Call) -> int:
     """Without a file the whole spec in `$EDITOR`. The job keeps its id and its place."""
     job = await call.job_id(call.args.job)
     spec = (await call.backend.job(job)).job.spec
+    from cockpit.formats.job.changing import read_changes
 
     async def save(new: JobSpec) -> None:
         await call.backend.edit(job, new)
         call.streams.line(f"edited {job}")
 
     if call.args.file is not None:
-        await save(_changed(call, spec))
+        await save(_changed(call, spec, read_changes(spec, call.services.read_jobs)))
         return ExitCode.OK
-    return await _edited(call, spec, save)
+    return await _edited(call, spec, save, read_changes(spec, call.services.read_jobs))
 
 
 async def run_clone(call: Call) -> int:
     spec = (await call.backend.job(call.args.job.job, task=call.args.job.task)).named_by(call.args.job)
     copy = cloned(spec, {row.name for row in await call.backend.jobs()})
     if call.args.file is not None:
-        copy = _changed(call, copy)
+        copy = _changed(call, copy, call.services.read_jobs)
     if call.args.name is not None:
         copy = msgspec.structs.replace(copy, name=call.args.name)
 
@@ -63,12 +68,12 @@ async def run_clone(call: Call) -> int:
         call.streams.line(f"submitted {safe(new.name)} as {job}")
 
     if call.args.edit:
-        return await _edited(call, copy, submit)
+        return await _edited(call, copy, submit, call.services.read_jobs)
     await submit(copy)
     return ExitCode.OK
 
 
-def _changed(call: Call, spec: JobSpec) -> JobSpec:
+def _changed(call: Call, spec: JobSpec, read: ReadJobs) -> JobSpec:
     """The spec with the fields of the file in the place of its own. Raises `SpecErrors`."""
     import json
 
@@ -78,11 +83,11 @@ def _changed(call: Call, spec: JobSpec) -> JobSpec:
     source, text, folder = read_text(call.args.file, call)
     fields = job_values(source, text)
     whole = {**spec_as_table(spec), **fields}
-    (changed,) = call.services.read_jobs(source_of(call.args.file), json.dumps(whole), folder)
+    (changed,) = read(source_of(call.args.file), json.dumps(whole), folder)
     return changed
 
 
-async def _edited(call: Call, spec: JobSpec, act: Callable[[JobSpec], Awaitable[None]]) -> int:
+async def _edited(call: Call, spec: JobSpec, act: Callable[[JobSpec], Awaitable[None]], read: ReadJobs) -> int:
     """In the editor, again and again while a person sits there, until it is accepted or left as it was."""
     from cockpit.formats.job.specfile import spec_as_yaml
 
@@ -96,7 +101,7 @@ async def _edited(call: Call, spec: JobSpec, act: Callable[[JobSpec], Awaitable[
             call.streams.say(UNCHANGED)
             return ExitCode.DECLINED
         try:
-            await act(_the_one(call, without_errors(edited)))
+            await act(_the_one(read, without_errors(edited)))
         except (SpecErrors, RequestRefused) as wrong:
             if not call.streams.answers:
                 raise
@@ -105,8 +110,8 @@ async def _edited(call: Call, spec: JobSpec, act: Callable[[JobSpec], Awaitable[
             return ExitCode.OK
 
 
-def _the_one(call: Call, text: str) -> JobSpec:
-    specs = call.services.read_jobs(EDITED_NAME, text, str(Path.cwd()))
+def _the_one(read: ReadJobs, text: str) -> JobSpec:
+    specs = read(EDITED_NAME, text, str(Path.cwd()))
     if len(specs) != 1:
         raise SpecErrors([f"{EDITED_NAME}: holds {len(specs)} jobs; one is edited at a time"])
     return specs[0]

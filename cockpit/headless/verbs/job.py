@@ -17,15 +17,17 @@ def arguments(parser: ArgumentParser) -> None:
 
 async def run(call: Call) -> int:
     detail = await call.backend.job(call.args.job.job, task=call.args.job.task)
+    known = await call.backend.starts([detail.row.id]) if detail.row.queued else []
+    context = call.context(forecasts={each.job: each.forecast for each in known})
     if is_page(call.args):
         from cockpit.present.job.page import job_page
 
-        for line in job_page(detail, call.context()):
+        for line in job_page(detail, context):
             call.streams.line(line)
     else:
         from cockpit.present.tables.job import JOB as TABLE
 
-        write_rows(TABLE, [detail], call.args, call.context(), call.streams)
+        write_rows(TABLE, [detail], call.args, context, call.streams)
     return ExitCode.OK
 
 

@@ -12,6 +12,7 @@ from cockpit.headless.lists import add_list_options
 from cockpit.headless.output import write_rows
 from cockpit.headless.services import Call
 from cockpit.present.folding import fold, own_ids, standing
+from cockpit.present.safe import safe
 from cockpit.present.saved import SAVED
 from cockpit.present.tables.jobs import JOBS as TABLE
 
@@ -47,6 +48,9 @@ async def run(call: Call) -> int:
         write_rows(TABLE, rows, call.args, call.context(user=user), call.streams, shown)
         if every:
             await _tell_of_the_silent(call)
+        elif call.args.all:
+            for trouble in (await call.backend.status()).trouble:
+                call.streams.say(safe(trouble))
     return ExitCode.OK
 
 
@@ -74,7 +78,6 @@ async def _list_submitted(call: Call, user: str) -> int:
 
 async def _tell_of_the_silent(call: Call) -> None:
     from cockpit.model.view import ClusterState
-    from cockpit.present.safe import safe
 
     for row in await call.backend.clusters():
         if row.state is ClusterState.SILENT:

@@ -6,7 +6,7 @@ from argparse import ArgumentParser
 
 import msgspec
 
-from cockpit.headless.arguments import Verb, count, reference
+from cockpit.headless.arguments import UsageError, Verb, count, reference
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.services import Call
 from cockpit.headless.streams import Streams
@@ -24,6 +24,7 @@ def arguments(parser: ArgumentParser) -> None:
         "job", type=reference, metavar="ID", help="the job; 4711/2 is its replica 2, 4711#1 its first attempt"
     )
     parser.add_argument("--replica", type=count, metavar="N", help="of this replica, from 0")
+    parser.add_argument("--step", metavar="STEP", default="", help="on a Slurm cluster: of this step, 0, 1 …")
     parser.add_argument("--attempt", type=count, metavar="K", help="of this attempt, from 1 (the last)")
     parser.add_argument("--stderr", action="store_true", help="its error stream instead of its output")
     parser.add_argument("--tail", type=count, metavar="N", help="only the last so many lines")
@@ -38,7 +39,10 @@ async def run(call: Call) -> int:
         rank=args.replica if args.replica is not None else ref.rank if ref.rank is not None else await _rank(call, job),
         attempt=args.attempt if args.attempt is not None else ref.attempt,
         stream=LogStream.STDERR if args.stderr else LogStream.STDOUT,
+        step=args.step,
     )
+    if args.step and not call.backend.takes_scripts:
+        raise UsageError("only jobs of a Slurm cluster have steps; --replica chooses one of several")
     offset = 0 if args.tail is None else await tail_offset(call, request, args.tail)
     await copy_from(call, request, offset)
     if request.stream is LogStream.STDOUT and call.streams.stderr.isatty():

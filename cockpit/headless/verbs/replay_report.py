@@ -83,10 +83,21 @@ def tell_accuracy(call: Call, found: Accuracy) -> None:
         ("jobs", f"{found.jobs} that waited"),
         ("likely start", f"off by {found.median_error:.0f} s in the median, {found.mean_error:.0f} s in the mean"),
         ("within a minute", f"{found.within_a_minute:.1%}, within ten {found.within_ten_minutes:.1%}"),
-        ("no later than", f"holds for {found.coverage:.1%} ({found.coverage_by_limits:.1%} by time limits alone)"),
-        ("bound ÷ wait", f"{found.tightness:.2f} in the median ({found.tightness_by_limits:.2f} by time limits alone)"),
+        (
+            "likely range",
+            f"holds for {found.range_coverage:.1%}, as wide as {found.range_width:.2f} waits in the median",
+        ),
+        ("end of the range", f"holds for {found.coverage:.1%} ({found.coverage_by_limits:.1%} by time limits alone)"),
+        ("end ÷ wait", f"{found.tightness:.2f} in the median ({found.tightness_by_limits:.2f} by time limits alone)"),
+        ("no later than", _promised(found)),
     )
     tell_report(call, found, _named(lines))
+
+
+def _promised(found: Accuracy) -> str:
+    if found.bound_coverage is None:
+        return "promised to none of them"
+    return f"promised to {counted(found.bounds, 'job')}, holds for {found.bound_coverage:.1%}"
 
 
 def _page(report: Report) -> list[str]:

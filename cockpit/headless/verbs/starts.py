@@ -12,7 +12,8 @@ from cockpit.headless.services import Call
 from cockpit.headless.verbs.jobs import asker
 
 if TYPE_CHECKING:
-    from cockpit.model.ids import JobId, Millis
+    from cockpit.model.forecast import Expected
+    from cockpit.model.ids import JobId
 
 AT_ONCE = 1_000
 """So many starts are told in one answer."""
@@ -28,12 +29,15 @@ async def run(call: Call) -> int:
     user = await asker(call)
     queued = [row for row in await call.backend.jobs() if row.queued]
     ids = [row.id for row in queued]
-    starts: dict[JobId, Millis] = {}
+    known: dict[JobId, Expected] = {}
     for first in range(0, len(ids), AT_ONCE):
-        found = await call.backend.starts(ids[first : first + AT_ONCE])
-        starts |= {each.job: each.at for each in found}
-    soonest = sorted(queued, key=lambda row: (row.id not in starts, starts.get(row.id, 0)))
-    write_rows(TABLE, soonest, call.args, call.context(user=user, starts=starts), call.streams)
+        known |= {each.job: each for each in await call.backend.starts(ids[first : first + AT_ONCE])}
+    at = {job: each.at for job, each in known.items() if each.at is not None}
+    soonest = sorted(queued, key=lambda row: (row.id not in at, at.get(row.id, 0)))
+    forecasts = {job: each.forecast for job, each in known.items() if job in at}
+    failures = {job: each.failure for job, each in known.items() if each.failure}
+    context = call.context(user=user, forecasts=forecasts, failures=failures)
+    write_rows(TABLE, soonest, call.args, context, call.streams)
     return ExitCode.OK
 
 

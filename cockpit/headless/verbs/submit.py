@@ -2,36 +2,54 @@
 
 from __future__ import annotations
 
+import os
 import re
 from argparse import ArgumentParser
 from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
 from cockpit.errors import RequestRefused, SpecErrors
 from cockpit.headless.absent import absent
-from cockpit.headless.arguments import Verb, conditions
+from cockpit.headless.arguments import UsageError, Verb, conditions
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.services import Call
+from cockpit.headless.surroundings import own_name
+from cockpit.launch.batchscript import output_of
 from cockpit.launch.checks import warnings
 from cockpit.model.directives import SubmitScript
+from cockpit.model.names import free_name
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.spec import JobSpec
 from cockpit.present.safe import safe
 from cockpit.present.units import counted
 
+if TYPE_CHECKING:
+    from cockpit.formats.foreign.submission import Submission
+    from cockpit.model.ids import JobId
+
 STDIN = "-"
 FIELD_OF_REQUEST = re.compile(r"(?:jobs\[(?P<job>\d+)\]\.)?(?P<field>[a-z_]+(?:\[[\d*]+\])?(?:\.[a-z_]+)*)(?:: |$)")
 """The path that leads an error; it names the job where the request holds several."""
-_FOREIGN = re.compile(r"^#SBATCH|\barena\s+submit\b|\bgcloud\b|\bPyTorchJob\b|worker_?[pP]ool_?[sS]pecs", re.MULTILINE)
-"""A cheap look; `formats.foreign.exchange` looks closely."""
+_FOREIGN = re.compile(
+    r"\A#!|^#SBATCH|\barena\b|\bgcloud\b|\bapiVersion\b|\b(?:PyTorch|TF|MPI|Train)Job\b|worker_?[pP]ool_?[sS]pecs",
+    re.MULTILINE,
+)
+"""What a text has at least that another system wrote. A cheap look; `formats.foreign.exchange` looks closely."""
 
 
 def arguments(parser: ArgumentParser) -> None:
     parser.add_argument(
-        "files", nargs="+", metavar="FILE", help="YAML, JSON, or JSON Lines with one job a line; - is stdin"
+        "files",
+        nargs="*",
+        metavar="FILE",
+        help="YAML, JSON, or JSON Lines with one job a line, or a batch script, whose arguments stand after --; - is "
+        "stdin",
     )
+    parser.add_argument("--wrap", metavar="COMMAND", help="a batch script of this one command, as for sbatch")
     parser.add_argument("--hold", action="store_true", help="submit held: queued, but not to start until released")
     parser.add_argument(
         "--dependency",
@@ -43,8 +61,13 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 async def run(call: Call) -> int:
-    scripts: list[tuple[str, str]] = []
+    if not call.args.files and call.args.wrap is None:
+        raise UsageError(
+            "give the FILE of a job, - for standard input, or --wrap COMMAND\nHow it goes: cockpit submit --help"
+        )
+    scripts: list[SubmitScript] = []
     specs, places = read_files(call, scripts)
+    scripts = _complete(call, scripts, specs)
     if call.args.hold:
         specs = [msgspec.structs.replace(spec, hold=True) for spec in specs]
     if more := call.args.dependency:
@@ -53,16 +76,57 @@ async def run(call: Call) -> int:
         for warning in (*warnings(spec), *(absent(spec) if call.backend.reads_this_disk else ())):
             call.streams.say(f"{place}: {safe(warning)}")
     call.streams.hint(f"submitting {counted(len(specs) + len(scripts), 'job')} …")
+    specs, ids = await _submitted(call, specs, places) if specs else (specs, [])
+    for spec, job, place in zip(specs, ids, places, strict=True):
+        call.streams.line(f"submitted {safe(spec.name)} as {job}")
+        if spec.script is not None:
+            call.streams.say(f"{place}: output goes to {safe(output_of(spec, int(job), own_name()))}")
+    for script in scripts:
+        submitted = await call.backend.direct(script)
+        call.streams.line(f"submitted {safe(script.wrap or script.file or source_of(STDIN))} as {submitted}")
+    return ExitCode.OK
+
+
+async def _submitted(call: Call, specs: list[JobSpec], places: Sequence[str]) -> tuple[list[JobSpec], list[JobId]]:
+    """The jobs as they were accepted, and their ids. Under sbatch a script may be submitted again while its job lives:
+    where that is what is wrong, it gets a free name."""
     try:
-        ids = await call.backend.submit(specs) if specs else []
+        return specs, await call.backend.submit(specs)
+    except RequestRefused as no:
+        again = await _named_freely(call, specs) if no.refusal.kind is RefusalKind.INVALID else specs
+        if again == specs:
+            raise RequestRefused(placed(no.refusal, places)) from no
+    try:
+        ids = await call.backend.submit(again)
     except RequestRefused as no:
         raise RequestRefused(placed(no.refusal, places)) from no
-    for spec, job in zip(specs, ids, strict=True):
-        call.streams.line(f"submitted {safe(spec.name)} as {job}")
-    for source, text in scripts:
-        submitted = await call.backend.direct(SubmitScript(text, _script_options(call)))
-        call.streams.line(f"submitted {safe(source)} as {submitted}")
-    return ExitCode.OK
+    for before, after, place in zip(specs, again, places, strict=True):
+        if before.name != after.name:
+            call.streams.say(
+                f"{place}: a job called {safe(before.name)} is there already; this one is {safe(after.name)}"
+            )
+    return again, ids
+
+
+async def _named_freely(call: Call, specs: Sequence[JobSpec]) -> list[JobSpec]:
+    """Batch scripts whose names are taken under others."""
+    if all(spec.script is None for spec in specs):
+        return list(specs)
+    taken = {row.name for row in await call.backend.jobs()}
+    found = []
+    for spec in specs:
+        name = free_name(spec.name, taken) if spec.script is not None else spec.name
+        found.append(msgspec.structs.replace(spec, name=name))
+        taken.add(name)
+    return found
+
+
+def _complete(call: Call, scripts: Sequence[SubmitScript], specs: Sequence[JobSpec]) -> list[SubmitScript]:
+    """The scripts that the cluster takes as they are, with what the command line adds. Raises `UsageError`."""
+    words, options = call.args.command_words, _script_options(call)
+    if words and scripts and (len(scripts) != 1 or specs or scripts[0].wrap):
+        raise UsageError("what stands after -- are the arguments of one batch script")
+    return [msgspec.structs.replace(each, options=options, arguments=words) for each in scripts]
 
 
 def _script_options(call: Call) -> tuple[str, ...]:
@@ -72,19 +136,24 @@ def _script_options(call: Call) -> tuple[str, ...]:
     return (*hold, *((f"--dependency={conditions}",) if conditions else ()))
 
 
-def read_files(call: Call, scripts: list[tuple[str, str]] | None = None) -> tuple[list[JobSpec], list[str]]:
+def read_files(
+    call: Call, scripts: list[SubmitScript] | None = None, *, exports: bool = True
+) -> tuple[list[JobSpec], list[str]]:
     """Every job of every file, and for each the place to name it by. Batch scripts that the cluster takes as they are
-    go into `scripts` instead, with their source. Raises `SpecErrors` with all files' errors."""
+    go into `scripts` instead. `exports`: batch scripts take over this shell's variables. Raises `SpecErrors` with all
+    files' errors."""
     specs: list[JobSpec] = []
     places: list[str] = []
     errors: list[str] = []
-    for file in call.args.files:
+    wrapped = [] if getattr(call.args, "wrap", None) is None else [_wrapped(call.args.wrap)]
+    for file in (*call.args.files, *wrapped):
         try:
-            source, text, folder = read_text(file, call)
+            source, text, folder = file[:3] if isinstance(file, Wrapped) else read_text(file, call)
             if scripts is not None and _is_taken_as_it_is(text, call):
-                scripts.append((source, text))
+                scripts.append(_as_it_is(file, text))
                 continue
-            found = call.services.read_jobs(*_as_job_file(source, text, folder, call))
+            as_job_file = _as_job_file(source, text, folder, call, exports=exports)
+            found = _given_arguments(call.services.read_jobs(*as_job_file), call)
         except SpecErrors as wrong:
             errors += wrong.errors
         else:
@@ -95,26 +164,65 @@ def read_files(call: Call, scripts: list[tuple[str, str]] | None = None) -> tupl
     return specs, places
 
 
+class Wrapped(NamedTuple):
+    """A batch script without a file."""
+
+    source: str
+    text: str
+    folder: str
+    command: str
+
+
+def _wrapped(command: str) -> Wrapped:
+    """As sbatch makes it of `--wrap`."""
+    text = f"#!/bin/sh\n# This script was created by wrapping a command.\n\n{command}\n"
+    return Wrapped("wrap", text, str(Path.cwd()), command)
+
+
+def _as_it_is(file: str | Wrapped, text: str) -> SubmitScript:
+    if isinstance(file, Wrapped):
+        return SubmitScript("", wrap=file.command)
+    return SubmitScript(text, file="" if file == STDIN else file)
+
+
 def _is_taken_as_it_is(text: str, call: Call) -> bool:
-    if "#SBATCH" not in text:
-        return False
-    from cockpit.formats.foreign.sbatch import is_sbatch
-
-    return is_sbatch(text) and call.backend.takes_scripts
+    return text.startswith("#!") and call.backend.takes_scripts
 
 
-def _as_job_file(source: str, text: str, folder: str, call: Call) -> tuple[str, str, str]:
+def _as_job_file(source: str, text: str, folder: str, call: Call, *, exports: bool) -> tuple[str, str, str]:
     """What another system wrote, taken over; whatever of it means nothing here is told."""
     if not _FOREIGN.search(text):
         return source, text, folder
-    from cockpit.formats.foreign.exchange import taken_over
+    from cockpit.formats.foreign.exchange import Form, taken_over
 
-    found = taken_over(source, text, lambda name: Path(folder, name).read_text())
+    found = taken_over(source, text, lambda name: Path(folder, name).read_text(), _submission(call, exports=exports))
     if found is None:
         return source, text, folder
     for note in found.notes:
         call.streams.say(f"{source}: {note}")
-    return f"{source} as a job", found.text, folder
+    begins = str(Path.cwd()) if found.form is Form.SBATCH else folder  # as under sbatch, wherever the script lies
+    return f"{source} as a job", found.text, begins
+
+
+def _submission(call: Call, *, exports: bool) -> Submission:
+    from cockpit.formats.foreign.submission import Submission
+    from cockpit.headless.localzone import local_zone
+
+    now = datetime.fromtimestamp(call.streams.now() / 1000, call.streams.zone or local_zone())
+    return Submission(now=now, variables=dict(os.environ) if exports else None)
+
+
+def _given_arguments(specs: list[JobSpec], call: Call) -> list[JobSpec]:
+    """With the words that stand behind `--`, which are for batch scripts. Raises `UsageError` where there is none."""
+    words = call.args.command_words
+    if not words:
+        return specs
+    if any(spec.script is None for spec in specs):
+        raise UsageError(
+            "only a batch script takes words behind --; write the arguments of a job file into its command"
+        )
+    replace = msgspec.structs.replace
+    return [replace(each, script=replace(each.script, arguments=words)) for each in specs if each.script is not None]
 
 
 def placed(refusal: Refusal, places: Sequence[str]) -> Refusal:
@@ -156,6 +264,8 @@ SUBMIT = Verb(
         "cockpit submit --hold sweep.jsonl",
         "cockpit submit --dependency afterok:4711_3 next.yaml",
         "generate-jobs | cockpit submit -",
+        "cockpit submit train.sbatch -- --lr 0.1",
+        "cockpit submit --wrap 'nvidia-smi; hostname'",
         "cockpit submit --request-id nightly-2026-11-24 nightly.yaml",
     ),
 )

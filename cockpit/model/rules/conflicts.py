@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
+from cockpit.model.rules.batchscript import script_conflicts
 from cockpit.model.rules.bounds import MOST_SPECS
 from cockpit.model.rules.kinds import kind_conflicts
 from cockpit.model.rules.mounts import mount_conflicts
@@ -24,6 +25,7 @@ def conflict_errors(spec: JobSpec) -> list[str]:
         *_elastic_conflicts(spec),
         *_again_conflicts(spec),
         *kind_conflicts(spec),
+        *script_conflicts(spec),
     )
     return [f"{path}: {error}" for path, error in found]
 

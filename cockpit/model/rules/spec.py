@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from cockpit.model.image import ImageKind, image_of
 from cockpit.model.labels import key_error, value_error
 from cockpit.model.names import name_error
+from cockpit.model.rules.batchscript import script_checks
 from cockpit.model.rules.bounds import (
     ARRAY_INDEX,
     CARDS,
@@ -100,6 +101,8 @@ def _checks(spec: JobSpec) -> _Checks:
     if spec.sweep is not None:
         yield from sweep_checks(spec.sweep)
     yield from _env_checks(spec.env)
+    if spec.script is not None:
+        yield from script_checks(spec.script)
     if spec.project is not None:
         yield "project", name_error(spec.project)
     yield from _scheduling_checks(spec)
@@ -195,7 +198,8 @@ def _label_checks(at: str, labels: tuple[str, ...], most: int) -> _Checks:
 
 
 def _label_pair_checks(spec: JobSpec) -> _Checks:
-    """Of the nodes that it may be on."""
+    """Of its own labels, and of those of the nodes that it may be on."""
+    yield from _selector_checks("labels", spec.labels)
     yield from _selector_checks("node_selector", spec.node_selector)
     yield "tolerations", count_error(len(spec.tolerations), MOST_LABELS)
     for index, each in enumerate(spec.tolerations[:MOST_LABELS]):

@@ -13,7 +13,7 @@ from cockpit.present import units
 from cockpit.present.bars import bar
 from cockpit.present.columns import NOTHING, Context
 from cockpit.present.copying import percent
-from cockpit.present.folding import FoldedRow, id_text, progress, task_count
+from cockpit.present.folding import FoldedRow, id_text, progress, speaker_of, task_count
 from cockpit.present.job_values import amount, cards, elapsed_seconds, why
 from cockpit.present.layout import GAP, fitting
 from cockpit.present.moments import brief_clock
@@ -123,12 +123,12 @@ def coarse(seconds: int) -> str:
 
 
 def _start(row: JobRow, context: Context) -> Line:
-    """When it did; of a queued job when it likely will, else when the plan promises it at the latest, marked so."""
+    """When it did; of a queued job when it likely will, marked so."""
     if row.started_at is not None:
         return line(Span(brief_clock(row.started_at, context.now, context.zone), MUTED))
-    expected = context.starts.get(row.id, row.starts_by) if row.queued else None
-    if expected is not None:
-        return line(Span(f"~{brief_clock(expected, context.now, context.zone)}"))
+    forecast = context.forecasts.get(speaker_of(row)) if row.queued else None
+    if forecast is not None and forecast.likely_at is not None:
+        return line(Span(f"~{brief_clock(forecast.likely_at, context.now, context.zone)}"))
     return line(Span(NOTHING, MUTED))
 
 

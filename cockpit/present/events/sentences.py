@@ -82,6 +82,7 @@ def _of_job(body: _JobEvent, at: Millis, zone: tzinfo | None) -> str:
             | events.TimeLimitSet()
             | events.EndingBegan()
             | events.GraceEnded()
+            | events.JobWarned()
             | events.FaultFound()
             | events.PerformanceFell()
             | events.WorkersAdded()
@@ -146,8 +147,9 @@ def _while_running(body: _WhileRunning, at: Millis, zone: tzinfo | None) -> str:
             return f"may run for {units.duration(body.seconds)} from its start"
         case events.EndingBegan():
             return _is_asked_to_end(body, at, zone)
-        case events.GraceEnded():
-            return "had its time to end and is killed"
+        case events.GraceEnded() | events.JobWarned():
+            early = isinstance(body, events.JobWarned)
+            return "gets its signal before the time limit" if early else "had its time to end and is killed"
         case events.FaultFound() | events.PerformanceFell():
             return patrol_sentence(body)
         case events.WorkersAdded() | events.WorkersRecalled() | events.WorkersLeft() | events.WorkerReplaced():
@@ -228,6 +230,7 @@ _WhileRunning = (
     | events.TimeLimitSet
     | events.EndingBegan
     | events.GraceEnded
+    | events.JobWarned
     | PatrolEvent
     | WorkersEvent
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
@@ -24,6 +24,7 @@ from cockpit.formats.job.texts import (
 from cockpit.model.spec import JobKind
 
 if TYPE_CHECKING:
+    from cockpit.formats.job.file import ReadJobs
     from cockpit.model.spec import JobSpec
 
 SOURCE: Final = "the form"
@@ -38,9 +39,6 @@ EACH_TASKS: Final = ("command", "algorithm")
 _PATH: Final = re.compile(
     r"(?:the form: )?(?:jobs\[0\]\.)?(?P<path>[a-z_]+(?:\[\d+\])?(?:\.[a-z_]+)*)[^:]*: (?P<said>.*)"
 )
-
-ReadJobs = Callable[[str, str, str], "list[JobSpec]"]
-"""From a source's name, its text and its folder. Raises `SpecErrors`."""
 
 
 class Judged(NamedTuple):

@@ -16,10 +16,10 @@ from cockpit.present.spans import ACCENT, STRONG, Line, Span, hung, line, wrappe
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from cockpit.formats.job.file import ReadJobs
     from cockpit.model.job import Submitter
     from cockpit.model.spec import JobSpec
     from cockpit.model.view import NodeRow
-    from cockpit.present.form.fields import ReadJobs
 
 
 _LEAD: Final = re.compile(r"^jobs\[0\]\.")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
-from cockpit.model.forecast import Outlook
+from cockpit.model.forecast import Forecast, Outlook
 from cockpit.model.ids import JobId, Millis, NodeName, job_words
 from cockpit.model.job import JobState
 from cockpit.model.jobdetail import JobDetail
@@ -26,12 +26,21 @@ from cockpit.present.job.sessions import command_words
 from cockpit.present.job_values import elapsed_seconds, wait_seconds, why
 from cockpit.present.log_lines import log_lines
 from cockpit.present.moments import clock
-from cockpit.present.outlook import after_lines, behind_reason, told_lines, until, what_if
+from cockpit.present.outlook import (
+    after_lines,
+    behind_reason,
+    failure_lines,
+    moved_lines,
+    told_lines,
+    until,
+    what_if,
+)
 from cockpit.present.phrases import listed
 from cockpit.present.priority import GAP, WIDE, in_a_line, says_something
 from cockpit.present.reasons import reason_clauses
 from cockpit.present.safe import safe
 from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, hung, line, line_width, spread
+from cockpit.present.start_words import likely_words, no_bound_lines, spread_words
 from cockpit.present.states import seconds_left
 from cockpit.present.workers import LEFT_OVER, below_min
 
@@ -101,7 +110,7 @@ def _waiting(row: JobRow, detail: JobDetail | None, around: Around) -> Iterator[
     first, *more = reason_clauses(reason, context.now, context.zone) if reason is not None else ("is queued",)
     if suspended := below_min(row, context.now, context.zone):
         first, more = suspended, [first, *more]
-    starts = _starts(row, explanation, around)
+    starts = _starts(row, around)
     head = _head(row, first, STRONG, starts, around)
     yield head
     narrow = bool(starts) and starts[-1] != head[-1]
@@ -113,11 +122,15 @@ def _waiting(row: JobRow, detail: JobDetail | None, around: Around) -> Iterator[
     if detail is not None and explanation is not None and explanation.place is not None:
         yield from _place(detail, explanation, around)
     if (outlook := _foretold(row, around)) is not None:
+        yield from failure_lines(outlook)
         yield from behind_reason(outlook, context)
         yield from told_lines(outlook, context)
         yield from after_lines(outlook, context)
+        forecast = _forecast(row, around) or outlook.forecast
+        yield from moved_lines(outlook, context, forecast)
         if outlook.what_ifs and not narrow:
             yield _fitting([Span(INDENT)], _what_ifs(row, around), around)
+        yield from no_bound_lines(forecast)
 
 
 def _best_reason(row: JobRow, around: Around) -> Reason | None:
@@ -132,19 +145,29 @@ def _foretold(row: JobRow, around: Around) -> Outlook | None:
     return around.outlook if around.outlook is not None and around.outlook.job == row.id else None
 
 
-def _starts(row: JobRow, explanation: Explanation | None, around: Around) -> Line:
-    """`about 14:20, no later than 16:05`, as much of it as is known and there is room for."""
-    context, outlook = around.context, _foretold(row, around)
-    at = explanation.reserved_at if explanation is not None else None
-    likely: Line = ()
-    if outlook is not None and outlook.forecast.likely_at is not None:
-        at = outlook.forecast.latest_at or at
-        likely_clock = clock(outlook.forecast.likely_at, context.now, context.zone)
-        likely = line(Span("starts about ", MUTED), Span(likely_clock, STRONG))
-    if at is None or (likely and around.columns < WIDE):
+def _forecast(row: JobRow, around: Around) -> Forecast | None:
+    """The figure that the list shows in the same frame; that of the outlook where there is no list."""
+    known = around.context.forecasts.get(row.id)
+    outlook = _foretold(row, around)
+    return known if known is not None or outlook is None else outlook.forecast
+
+
+def _starts(row: JobRow, around: Around) -> Line:
+    """`starts about 14:20, no later than 16:05`, or `likely 13:50–15:40`, as far as there is room for it."""
+    outlook, context = _foretold(row, around), around.context
+    if outlook is not None and outlook.told_by:  # the figure of the list and of explain, and no bound
+        if outlook.told_at is None:
+            return ()
+        told_clock = clock(outlook.told_at, context.now, context.zone)
+        return line(Span("starts about ", MUTED), Span(told_clock, STRONG), Span(f" by {safe(outlook.told_by)}", MUTED))
+    forecast = _forecast(row, around)
+    if forecast is None or forecast.likely_at is None:
+        return ()
+    likely = line(Span("starts about ", MUTED), Span(likely_words(forecast, context), STRONG))
+    spread = spread_words(forecast, context)
+    if spread is None or around.columns < WIDE:
         return likely
-    lead = ", no later than " if likely else "no later than "
-    return (*likely, *line(Span(lead, MUTED), Span(clock(at, context.now, context.zone), STRONG)))
+    return (*likely, *line(Span(f", {spread[0]} ", MUTED), Span(spread[1], STRONG)))
 
 
 def _what_ifs(row: JobRow, around: Around) -> Iterator[Line]:

@@ -6,9 +6,11 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
+from cockpit.launch.batchscript import script_files
+from cockpit.launch.network import host_of
 from cockpit.launch.sweeps import trial_number, trial_values
 from cockpit.model.attempt import Replica
-from cockpit.model.ids import job_words
+from cockpit.model.ids import ReplicaId, job_words
 from cockpit.model.image import HOST
 from cockpit.model.job import ArrayTask, Job
 from cockpit.model.jobdetail import JobDetail, ReplicaUse
@@ -27,16 +29,20 @@ from cockpit.present.job.trial_lines import trial_lines
 from cockpit.present.job_values import elapsed_seconds, state_text, why
 from cockpit.present.log_lines import log_lines
 from cockpit.present.moments import clock
+from cockpit.present.outlook import starts
 from cockpit.present.phrases import listed
 from cockpit.present.priority import priority_lines
 from cockpit.present.safe import safe
-from cockpit.present.spans import plain
+from cockpit.present.spans import Line, plain
+from cockpit.present.start_words import bound_lines, no_bound_lines
 from cockpit.present.states import GLYPHS, exit_sentence, seconds_left
 from cockpit.present.steps import step_lines
 from cockpit.present.workers import LEFT_OVER, replica_count, replica_name, workers_fact
 
 LABEL_ROOM: Final = 14
 LAST_EVENTS: Final = 20
+TERMINAL: Final = "the terminal that it was started from"
+"""Where a job writes that has no file."""
 
 KINDS: Final = {
     JobKind.BATCH: "a task of a batch, with a command, an algorithm and an output folder of its own",
@@ -81,8 +87,15 @@ def head(detail: JobDetail, context: Context) -> Iterator[str]:
         yield f"{sentence[0].upper()}{sentence[1:]}."
     if detail.explanation is not None and detail.explanation.place is not None:
         yield f"Place {detail.explanation.place} in the queue" + _ahead(detail) + "."
-        if detail.explanation.reserved_at is not None:
-            yield f"Starts by {clock(detail.explanation.reserved_at, context.now, context.zone)} at the latest."
+    if row.queued and (forecast := context.forecasts.get(row.id)) is not None:
+        said = starts(forecast, context)
+        yield f"{said[0].upper()}{said[1:]}."
+        yield from map(_as_sentence, (*bound_lines(forecast, context), *no_bound_lines(forecast)))
+
+
+def _as_sentence(words: Line) -> str:
+    text = plain(words).strip()
+    return f"{text[0].upper()}{text[1:]}."
 
 
 def priority(detail: JobDetail) -> Iterator[str]:
@@ -110,12 +123,26 @@ def facts(detail: JobDetail, context: Context) -> Iterator[str]:
         yield _fact(label, text)
     if detail.address:
         yield _fact("address", safe(detail.address))
-    yield _fact("output", safe(spec.output))
+    yield from _output_facts(detail.job)
     if spec.image != HOST:
         yield _fact("image", safe(spec.image) + (f" = {safe(spec.image_found)}" if spec.image_found else ""))
     for field, each in spec.references():
         yield _fact(field.partition("[")[0].removesuffix("s"), _mounted(each))
     yield _fact("project", safe(row.project) + _OPEN_TO_MEMBERS[spec.access])
+    yield from (_fact("label", f"{safe(key)}={safe(value)}") for key, value in spec.labels.items())
+
+
+def _output_facts(job: Job) -> Iterator[str]:
+    """The folder for results; of a batch script the folder that it runs in, and the files that it writes into."""
+    if job.spec.script is None:
+        yield _fact("output", safe(job.spec.output) or TERMINAL)
+        return
+    number = 1 if job.attempt is None else job.attempt.number
+    files = script_files(job.spec, job.submitter, host_of(job.spec, 0), ReplicaId(job.id, number, 0), job.array)
+    yield _fact("folder", safe(job.spec.script.work_dir))
+    yield _fact("output", safe(files.stdout))
+    if files.stderr != files.stdout:
+        yield _fact("errors", safe(files.stderr))
 
 
 def _trial(sweep: Sweep, task: ArrayTask) -> str:

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from msgspec.structs import asdict
 
+from cockpit.model.forecast import Forecast
 from cockpit.model.ids import Millis
 from cockpit.model.jobdetail import JobDetail
 from cockpit.present.columns import Column, Context, Kind, Table
@@ -14,6 +15,7 @@ from cockpit.present.events.sentences import event_kind, event_sentence
 from cockpit.present.moments import iso
 from cockpit.present.reasons import reason_sentence
 from cockpit.present.steps import steps_json
+from cockpit.present.tables.forecast import likely_column, spread_columns
 from cockpit.present.tables.jobs import JOBS
 from cockpit.present.tables.priority import factors
 from cockpit.present.units import counted
@@ -47,6 +49,10 @@ def position(detail: JobDetail, _: Context) -> int | None:
 
 def ahead(detail: JobDetail, _: Context) -> tuple[int, ...]:
     return () if detail.explanation is None else detail.explanation.ahead
+
+
+def forecast(detail: JobDetail, context: Context) -> Forecast | None:
+    return context.forecasts.get(detail.row.id)
 
 
 def priorities(detail: JobDetail, _: Context) -> list[dict[str, Any]]:
@@ -166,8 +172,15 @@ JOB: Final = Table(
             schema=RECORDS,
         ),
         Column(
-            "reserved_at", "STARTS BY", Kind.MOMENT, "When it starts at the latest", derive=reserved_at, nullable=True
+            "reserved_at",
+            "RESERVED",
+            Kind.MOMENT,
+            "When the present plan starts it, if it has a reservation; whether that is promised says latest_at",
+            derive=reserved_at,
+            nullable=True,
         ),
+        likely_column(forecast),
+        *spread_columns(forecast),
         Column(
             "replicas",
             "REPLICAS",

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from msgspec import to_builtins
 
-from cockpit.model.forecast import Awaited, Outlook
+from cockpit.model.forecast import Awaited, Forecast, Outlook
 from cockpit.model.ids import JobId, Millis, job_words
 from cockpit.model.reasons import Reason
 from cockpit.present.columns import NOTHING, Column, Context, Kind, Table
@@ -16,6 +16,7 @@ from cockpit.present.outlook import prediction, until, what_if
 from cockpit.present.reasons import reason_sentence
 from cockpit.present.references import job_cell
 from cockpit.present.safe import safe
+from cockpit.present.tables.forecast import likely_column, spread_columns
 
 RECORDS: Final = {"type": "array", "items": {"type": "object"}}
 
@@ -41,12 +42,8 @@ def starts_now(outlook: Outlook, _: Context) -> str:
     return "yes" if outlook.forecast.now else "no"
 
 
-def likely_at(outlook: Outlook, _: Context) -> Millis | None:
-    return outlook.forecast.likely_at
-
-
-def latest_at(outlook: Outlook, _: Context) -> Millis | None:
-    return outlook.forecast.latest_at
+def forecast(outlook: Outlook, _: Context) -> Forecast:
+    return outlook.forecast
 
 
 def reserved_at(outlook: Outlook, _: Context) -> Millis | None:
@@ -146,24 +143,8 @@ _COLUMNS: Final = (
         schema={"enum": ["yes", "no"]},
         wide=True,
     ),
-    Column(
-        "likely_at",
-        "LIKELY",
-        Kind.MOMENT,
-        "When it starts if jobs run as long as their users' jobs usually do; null: nobody can say",
-        derive=likely_at,
-        nullable=True,
-        wide=True,
-    ),
-    Column(
-        "latest_at",
-        "NO LATER",
-        Kind.MOMENT,
-        "A bound that holds for about 95 of 100 jobs; null: nobody can say",
-        derive=latest_at,
-        nullable=True,
-        wide=True,
-    ),
+    likely_column(forecast, wide=True),
+    *spread_columns(forecast),
     Column(
         "told_at",
         "TOLD",
@@ -185,7 +166,7 @@ _COLUMNS: Final = (
         "reserved_at",
         "RESERVED",
         Kind.MOMENT,
-        "When the plan starts it at the latest, if it has a reservation",
+        "When the present plan starts it, if it has a reservation; whether that is promised says latest_at",
         derive=reserved_at,
         nullable=True,
         wide=True,
@@ -262,6 +243,14 @@ _COLUMNS: Final = (
         derive=what_ifs,
         words=what_if_words,
         schema=RECORDS,
+        wide=True,
+    ),
+    Column(
+        "failure",
+        "FAILURE",
+        Kind.TEXT,
+        "The defect in cockpit for which some of the answer is missing; empty: none",
+        field="failure",
         wide=True,
     ),
 )

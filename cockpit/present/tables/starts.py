@@ -5,23 +5,35 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from cockpit.present.columns import Column, Context, Kind, Table
+from cockpit.present.tables.forecast import spread_column, spread_columns
 from cockpit.present.tables.jobs import JOBS
 
 if TYPE_CHECKING:
+    from cockpit.model.forecast import Forecast
     from cockpit.model.ids import Millis
     from cockpit.model.jobrow import JobRow
 
 _OF_JOBS: Final = {column.id: column for column in JOBS.columns}
 
 
+def forecast(row: JobRow, context: Context) -> Forecast | None:
+    """What the context knows of the job's start."""
+    return context.forecasts.get(row.id)
+
+
 def starts_at(row: JobRow, context: Context) -> Millis | None:
-    """None: nobody can say."""
-    return context.starts.get(row.id)
+    """The likely start; None: unknown."""
+    found = forecast(row, context)
+    return found.likely_at if found is not None else None
 
 
 def starts_in_seconds(row: JobRow, context: Context) -> int | None:
     at = starts_at(row, context)
     return None if at is None else max(0, at - context.now) // 1000
+
+
+def failure(row: JobRow, context: Context) -> str:
+    return context.failures.get(row.id, row.failure)
 
 
 STARTS: Final = Table(
@@ -49,6 +61,16 @@ STARTS: Final = Table(
             nullable=True,
             aliases=("in",),
         ),
+        spread_column(forecast),
+        *spread_columns(forecast),
         _OF_JOBS["why"],
+        Column(
+            "failure",
+            "FAILURE",
+            Kind.TEXT,
+            "The defect in cockpit for which no start is known; empty: none",
+            derive=failure,
+            rare=True,
+        ),
     ),
 )

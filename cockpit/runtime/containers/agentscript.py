@@ -10,15 +10,18 @@ from __future__ import annotations
 
 import array
 import os
+import signal
 import socket
 import struct
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 FOLDER = "/run/cockpit-launch"
 TAKE_A_VALUE = "BbcDEeFIiJLlmOopQRSWw"
 FAILED = 255
+HANDED_ON = ("SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM", "SIGUSR1", "SIGUSR2", "SIGALRM", "SIGCONT")
 PATIENCE_SECONDS = 300
 """For a container of the job that is still being made: not all begin at the same moment."""
 
@@ -55,6 +58,12 @@ def is_of_the_job(host: str) -> bool:
     return any(host in line.split()[1:] for line in known.splitlines())
 
 
+def hand_on(there: socket.socket, number: int) -> None:
+    """Have the program get the signal that came here; where it has ended already, nothing is left to do."""
+    with suppress(OSError):
+        there.sendall(struct.pack("!I", number))
+
+
 def main(words: list[str]) -> int:
     host, command = parsed(words)
     if not host or not command or "/" in host:
@@ -66,6 +75,8 @@ def main(words: list[str]) -> int:
         streams = array.array("i", [0, 1, 2])
         there.sendmsg([struct.pack("!I", len(request))], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, streams)])
         there.sendall(request)
+        for name in HANDED_ON:
+            signal.signal(getattr(signal, name), lambda number, _frame: hand_on(there, number))
         answer = there.recv(4)
     except OSError as error:
         sys.stderr.write(f"{host} is not reached: {error.strerror}; only replicas of the same job are\n")

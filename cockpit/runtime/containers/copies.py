@@ -6,18 +6,21 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from cockpit.errors import SpecErrors
+from cockpit.launch.command import ENTRYPOINT
 from cockpit.launch.modes import AGENT_FOLDER
 from cockpit.launch.pools import replica_spec
 from cockpit.launch.workspace import shown
 from cockpit.model.image import ImageKind, image_of
 from cockpit.model.staging import Progress
-from cockpit.runtime.containers.staging.fetching import FetchKind, Wanted
+from cockpit.runtime.containers.staging.fetching import FetchKind, Measured, Wanted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from cockpit.engine.effects import StartReplica
     from cockpit.model.ids import ReplicaId
+    from cockpit.model.spec import JobSpec
     from cockpit.runtime.containers.plan import ContainerPlan, Mount
     from cockpit.runtime.containers.staging.depot import Depot
 
@@ -32,8 +35,8 @@ class Copies:
         self._depot = depot
         self._moved = moved
         self._had: dict[ReplicaId, dict[str, str]] = {}
-        self._brought: dict[ReplicaId, dict[str, str]] = {}
-        """Variables of its image."""
+        self._images: dict[ReplicaId, Measured] = {}
+        """What there is to know of its image, where podman or docker has it."""
         self._podmans: dict[ReplicaId, str] = {}
         """The image of which podman makes its container."""
         self._progress: dict[ReplicaId, Progress] = {}
@@ -61,28 +64,28 @@ class Copies:
                 paths[each.what] = await self._depot.have(each, found, who, replica.folder, tell)
                 done += found.size if missing else 0
             self._had[replica] = paths
-            self._brought[replica] = {name: value for _, found, _ in measured for name, value in found.env.items()}
+            for _, found, _ in (every for every in measured if every[0].kind is FetchKind.NAMED):
+                self._images[replica] = found
         finally:
             del self._progress[replica]
             self._moved(replica)
 
     def laid_out(self, plan: ContainerPlan, start: StartReplica) -> ContainerPlan:
-        """The plan with the copies in place of what they were made of, and with the variables that an image brings: the
-        job's own come first, cockpit's next, but for the PATH."""
-        had, brought = self._had.get(start.replica), self._brought.get(start.replica, {})
+        """The plan with the copies in place of what they were made of, and with what an image brings. Of variables the
+        job's own come first, cockpit's next, but for the PATH. Raises `SpecErrors` where its command is wanted and it
+        has none."""
+        had = self._had.get(start.replica)
         if had is None:
             return plan
+        if (brought := self._images.get(start.replica)) is not None:
+            plan = of_image(plan, brought, replica_spec(start.spec, start.replica.rank))
 
         def copied(mount: Mount) -> Mount:
             return replace(mount, source=had[mount.what], copied=True) if mount.what in had else mount
 
         podmans = self._podmans.get(start.replica, "")
         image = copied(plan.image) if plan.image is not None and not podmans else None
-        added = {name: each for name, each in brought.items() if name == "PATH" or name not in plan.env}
-        env = plan.env | {name: each for name, each in added.items() if name not in start.spec.env}
-        if "PATH" in env and (agent := plan.env.get("PATH", "")).startswith(AGENT_FOLDER) and env["PATH"] != agent:
-            env["PATH"] = f"{AGENT_FOLDER}:{env['PATH']}"
-        return replace(plan, mounts=tuple(map(copied, plan.mounts)), image=image, podman=podmans, env=env)
+        return replace(plan, mounts=tuple(map(copied, plan.mounts)), image=image, podman=podmans)
 
     def progress(self, replica: ReplicaId) -> Progress | None:
         return self._progress.get(replica)
@@ -90,13 +93,31 @@ class Copies:
     async def leave(self, replica: ReplicaId) -> None:
         """Its container is gone, or will never be."""
         self._had.pop(replica, None)
-        self._brought.pop(replica, None)
+        self._images.pop(replica, None)
         self._podmans.pop(replica, None)
         await self._depot.leave(replica.folder)
 
     def _tell(self, replica: ReplicaId, progress: Progress) -> None:
         self._progress[replica] = progress
         self._moved(replica)
+
+
+def of_image(plan: ContainerPlan, image: Measured, spec: JobSpec) -> ContainerPlan:
+    """The plan with the image's variables, and with its own command where the job leaves that to it. Raises
+    `SpecErrors` where it has none."""
+    added = {name: each for name, each in image.env.items() if name == "PATH" or name not in plan.env}
+    env = plan.env | {name: each for name, each in added.items() if name not in spec.env}
+    if "PATH" in env and (agent := plan.env.get("PATH", "")).startswith(AGENT_FOLDER) and env["PATH"] != agent:
+        env["PATH"] = f"{AGENT_FOLDER}:{env['PATH']}"
+    if "PYTHONPATH" in image.env and "PYTHONPATH" not in spec.env:
+        env["PYTHONPATH"] = ":".join(filter(None, (image.env["PYTHONPATH"], plan.env.get("PYTHONPATH"))))
+    program, *arguments = plan.argv
+    if program != ENTRYPOINT:
+        return replace(plan, env=env)
+    own = (*image.entrypoint, *(arguments or image.cmd))
+    if not own or (arguments and not image.entrypoint):
+        raise SpecErrors([f"command: the image {spec.image} has no ENTRYPOINT; write the program that runs"])
+    return replace(plan, env=env, argv=own, workdir=image.workdir or plan.workdir)
 
 
 def _wanted(start: StartReplica) -> Iterator[Wanted]:

@@ -22,7 +22,7 @@ from cockpit.model.ids import ReplicaId, replica_id_from_folder
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.usage import Used
 from cockpit.runtime import faults
-from cockpit.runtime.containers import entering, freezing, networks, removal, spawning, telling, world
+from cockpit.runtime.containers import entering, freezing, library, networks, removal, spawning, telling, world
 from cockpit.runtime.containers.copies import Copies
 from cockpit.runtime.containers.nodescripts import noted
 from cockpit.runtime.containers.plan import ContainerPlan, cgroup_name
@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 
 _LEAVE_SECONDS = 5
 _ENDED_BEFORE = ExitStatus(lost="it was ended while its files were copied")
-_SIGNALS = {Force.TERM: holder.TERMINATE, Force.KILL: holder.KILL}
+_SIGNALS = {Force.TERM: holder.TERMINATE, Force.KILL: holder.KILL, Force.EARLY: holder.EARLY}
 
 
 def _alone(_replica: ReplicaId) -> Mapping[str, bytes]:
@@ -115,6 +115,7 @@ class ContainerExecutor:
 
     def open(self) -> None:
         (self._state / "containers").mkdir(parents=True, exist_ok=True, mode=0o700)
+        library.lay_out(self._state)
         self._bell.open()
 
     def close(self) -> None:

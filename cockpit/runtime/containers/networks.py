@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from cockpit.runtime.containers import agentscript, srunscript
+from cockpit.runtime.containers import agentscript
 from cockpit.runtime.containers.shim.agentserver import SHOWN
 from cockpit.runtime.containers.shim.outward import CABLE, TABLE
 
@@ -37,7 +37,6 @@ def lay_out(folder: Path) -> None:
     for each in (shown, shown / _NAMES):
         each.chmod(0o755)
     _lay_down(Path(agentscript.__file__), shown / _AGENT)
-    _lay_down(Path(srunscript.__file__), shown / _NAMES / "srun")
     with suppress(FileExistsError):
         (shown / _NAMES / "ssh").symlink_to(f"../{_AGENT}")
 

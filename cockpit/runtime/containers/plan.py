@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import hashlib
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from cockpit.launch.batchscript import LIBRARY, TOOLS, ScriptFiles
 from cockpit.launch.network import GATEWAY, PREFIX
 from cockpit.launch.plain import needs_container
 from cockpit.launch.pools import replica_spec
 from cockpit.launch.workspace import shown
+from cockpit.model.batchscript import EarlySignal
 from cockpit.model.ids import ReplicaId
 from cockpit.model.image import ImageKind, image_of
-from cockpit.model.spec import HomeAccess, Hooks
+from cockpit.model.spec import HomeAccess, Hooks, Mode
+from cockpit.runtime.containers import slurmtools
 from cockpit.runtime.containers.networks import folder_of
 from cockpit.runtime.containers.shim.logbounds import USUAL_MIB
 
@@ -24,6 +28,14 @@ if TYPE_CHECKING:
     from cockpit.model.spec import JobSpec
 
 
+_PROGRAMS = ("srun", "scontrol")
+_PROGRAM = """#!/usr/bin/env python3
+import os, sys
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(__file__))), "lib"))
+sys.dont_write_bytecode = True
+from cockpit.runtime.containers.slurmtools.{name} import main
+sys.exit(main(sys.argv[1:]))
+"""
 _EVERY_IMAGE = "*"
 
 
@@ -81,6 +93,10 @@ class ContainerPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Ports of its own `localhost` that are another replica's, and that one's address."""
     files: dict[str, str] = {}
     """Text that it is given, by path in it."""
+    script_files: ScriptFiles | None = None
+    """Of a batch script: files of the machine that are its standard streams, see `shim.scriptfiles`."""
+    early_signal: EarlySignal | None = None
+    """That a batch script gets before its time limit."""
     card_limits: str = ""
     """Said behind how its other limits are enforced."""
     cards: tuple[str, ...] = ()
@@ -169,7 +185,9 @@ def container_plan(
         address=launch.hosts.get(launch.hostname, ""),
         hosts=launch.hosts,
         relays=launch.relays,
-        files=launch.files,
+        files={**launch.files, **(_slurm_tools() if spec.mode is Mode.SLURM else {})},
+        script_files=launch.script_files,
+        early_signal=spec.script.early_signal if spec.script is not None else None,
         card_limits=launch.card_limits,
         cards=launch.measured_cards,
         cpus=effect.allocation.cpus,
@@ -186,6 +204,17 @@ def container_plan(
         stdout=str(log_file(state, replica, "stdout")),
         stderr=str(log_file(state, replica, "stderr")),
     )
+
+
+@cache
+def _slurm_tools() -> dict[str, str]:
+    """The programs that stand beside a batch script, by their paths in the container."""
+    folder = Path(slurmtools.__file__).parent
+    package = f"{LIBRARY}/{'/'.join(slurmtools.__name__.split('.'))}"
+    parents = slurmtools.__name__.split(".")[:-1]
+    found = {f"{LIBRARY}/{'/'.join(parents[: number + 1])}/__init__.py": "" for number in range(len(parents))}
+    found |= {f"{package}/{path.name}": path.read_text() for path in sorted(folder.glob("*.py"))}
+    return found | {f"{TOOLS}/{name}": _PROGRAM.format(name=name) for name in _PROGRAMS}
 
 
 def cgroup_name(state: Path, replica: ReplicaId) -> str:

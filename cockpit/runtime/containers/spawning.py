@@ -141,9 +141,9 @@ def _run(
     if code == _REFUSED:
         code = shims.run("\n".join([attempt.path, *modes, "plain"]))
     if code not in _LAUNCHED_OR_OTHER and _is_gone(attempt) and not any(attempt.read(name) for name in _BEGUN):
-        raise ShimDied(f"the container's shim died before the command began: {_last_line(attempt)}")
+        raise ShimDied(f"the container's shim died before the command began: {_last_line(attempt, code)}")
     if code not in _LAUNCHED_OR_OTHER or not _appears(attempt, ready, seconds):
-        raise SpawnError(f"the container's shim failed: {_last_line(attempt)}")
+        raise SpawnError(f"the container's shim failed: {_last_line(attempt, code)}")
 
 
 def _is_gone(attempt: Attempt) -> bool:
@@ -166,7 +166,9 @@ def _appears(attempt: Attempt, names: Sequence[str], seconds: float) -> bool:
     return True
 
 
-def _last_line(attempt: Attempt) -> str:
+def _last_line(attempt: Attempt, code: int) -> str:
+    """Return the last line that the shim wrote; without one, how the shim's process ended (as Popen.returncode)."""
     log = Path(attempt.file("shim.log"))
     lines = log.read_text(errors="replace").strip().splitlines() if log.exists() else []
-    return lines[-1] if lines else "it ended without a word"
+    ended = f"exit code {code}" if code >= 0 else f"signal {-code}"
+    return lines[-1] if lines else f"{ended}, without a message"

@@ -7,7 +7,6 @@ Priorities stay what they are now: who comes later is put in by submission, behi
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import takewhile
 
 import msgspec
 from msgspec.structs import replace
@@ -15,12 +14,15 @@ from msgspec.structs import replace
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import Job
 from cockpit.model.node import Placement
+from cockpit.model.reasons import never_starts
 from cockpit.model.spec import Dependency, DependencyKind
 from cockpit.sched.cycle import pass_over
 from cockpit.sched.decisions import Start
 from cockpit.sched.entries import Entry, partitions_of
+from cockpit.sched.faults import Faults
+from cockpit.sched.feasible import infeasible
 from cockpit.sched.forecast.far import Far, Passed
-from cockpit.sched.forecast.habits import Lengths
+from cockpit.sched.forecast.habits import ContainedLengths, Lengths
 from cockpit.sched.forecast.stage import Stage
 from cockpit.sched.forecast.stretch import Shares
 from cockpit.sched.index import Index, count
@@ -80,9 +82,14 @@ class Future:
         self.began_at = self._now = snapshot.now
         self._policy = policy
         self._index = index.fork()
+        self.faults: Faults = {}
+        """Jobs that a defect kept from being judged: they stay in the queue, and all others are followed."""
+        lengths = ContainedLengths(lengths, self.faults)
         self._stage = stage = Stage(snapshot, lengths)
         self._lengths, self._jobs, self._leaving_at_first = lengths, snapshot.jobs, dict(stage.leaves_at)
         self._seen_far: tuple[Millis, Far] | None = None
+        self._places: dict[JobId, int] = {}
+        """How many have begun before each of those that have."""
         self._snapshot = replace(
             snapshot, queue=(), jobs=stage.jobs, occupied=stage.occupied, ends=stage.ends, changes=(), touched=None
         )
@@ -93,7 +100,8 @@ class Future:
         self._arrivals, self._came = arrivals, 0
         self._looks = 0
         self._next_at: Millis | None = None
-        self._conditional = {job.id for job in snapshot.queue if job.waits_for}
+        # what can never come true stays so, though the job that made it so is not in the snapshot any more
+        self._conditional = {job.id for job in snapshot.queue if job.waits_for and job.never is None}
         self._look()
 
     def start_of(self, job: JobId, before: Millis | None = None, looks: int = MOST_LOOKS) -> Begun | None:
@@ -118,18 +126,28 @@ class Future:
 
     def starts_before(self, job: JobId) -> int:
         """How many do, as far as it was gone through."""
-        return sum(1 for _ in takewhile(lambda other: other != job, self.begun))
+        if len(self._places) != len(self.begun):
+            self._places = {each: place for place, each in enumerate(self.begun)}
+        return self._places.get(job, len(self.begun))
 
     def order(self) -> list[Job]:
         """Who has started so far, in that order, and behind them who stands in line."""
         return [*self._known(self.begun), *(ask.job for ask in self._once() if not ask.job.held_by)]
 
     def _once(self) -> Iterable[Ask]:
-        """The line, whoever stands in it for several partitions only in the first place."""
+        """The line without the jobs that never start; a job of several partitions stands only in its first place."""
         first: dict[JobId, Ask] = {}
         for ask in self._line:
-            first.setdefault(ask.job.id, ask)
+            if not self._never_starts(ask):
+                first.setdefault(ask.job.id, ask)
         return first.values()
+
+    def _never_starts(self, ask: Ask) -> bool:
+        """Whether the job is ahead of nobody in that partition, whatever is free."""
+        if ask.job.never is not None or ask.request.refused is not None:
+            return True
+        never = infeasible(ask.request.shape, self._index.floor)
+        return never is not None and never_starts(never)
 
     def awaited(self, begun: Begun) -> list[Ended]:
         """The ends on a start's nodes before it, soonest first."""
@@ -143,7 +161,10 @@ class Future:
             stage, first = self._stage, self._leaving_at_first
             shares = Shares(self._snapshot.nodes)
             there = [stage.jobs[each] for each in stage.leaves_at if each in stage.jobs]
-            begun, waiting = self._known(self.begun), [*self._once()]
+            floor = self._index.floor
+            # Those that no free state of the cluster lets start have no time, and delay nobody behind them.
+            waiting = [ask for ask in self._once() if infeasible(ask.request.shape, floor) is None]
+            begun = self._known(self.begun)
             passed = Passed(
                 self.began_at,
                 self._now,
@@ -238,6 +259,7 @@ class Future:
         elastic = sorted(stage.elastic)
         snapshot = replace(self._snapshot, now=self._now, promised=promised, suspended=suspended, elastic=elastic)
         plan = pass_over(snapshot, self._index, self._policy, self._table, self._line)
+        self.faults |= plan.round.faults
         self._next_at = plan.next_at if plan.next_at is not None and plan.next_at > self._now else None
         if plan.round.clearing is not None:
             self._carry_out(plan, snapshot)
@@ -280,12 +302,19 @@ class Future:
     def _settle(self) -> None:
         """Conditions on jobs that have ended come true: they are taken to end as they should."""
         for job_id in [*self._conditional]:
-            job = self._waiting.get(job_id)
-            left = tuple(each for each in job.waits_for if self._holds(each, job)) if job is not None else ()
-            if job is not None and left != job.waits_for:
-                self._changed(replace(job, waits_for=left))
-            if not left:
+            try:
+                self._settle_one(job_id)
+            except Exception as error:  # noqa: BLE001 - one job's defect costs no other its future
+                self.faults.setdefault(job_id, error)
                 self._conditional.discard(job_id)
+
+    def _settle_one(self, job_id: JobId) -> None:
+        job = self._waiting.get(job_id)
+        left = tuple(each for each in job.waits_for if self._holds(each, job)) if job is not None else ()
+        if job is not None and left != job.waits_for:
+            self._changed(replace(job, waits_for=left))
+        if not left:
+            self._conditional.discard(job_id)
 
     def _holds(self, condition: Dependency, job: Job) -> bool:
         """Whether the job must go on waiting for it."""

@@ -8,6 +8,7 @@ from typing import Protocol
 from cockpit.model.ids import Millis
 from cockpit.model.job import Job
 from cockpit.model.spec import NodeSpec
+from cockpit.sched.faults import Faults
 from cockpit.sched.forecast.history import History, Run
 
 ALIKE = 2
@@ -34,6 +35,21 @@ class Limits:
 
     def run_ms(self, job: Job, elapsed_ms: int = -1) -> int:  # noqa: ARG002 - whatever it is
         return 1000 * job.spec.time_limit_seconds
+
+
+class ContainedLengths:
+    """Run times of which a defect costs one job its habits: that job is taken to use its whole time limit."""
+
+    def __init__(self, lengths: Lengths, faults: Faults) -> None:
+        self._lengths, self._faults = lengths, faults
+
+    def run_ms(self, job: Job, elapsed_ms: int = -1) -> int:
+        """Return the milliseconds from start to end, as `Lengths.run_ms` does."""
+        try:
+            return self._lengths.run_ms(job, elapsed_ms)
+        except Exception as error:  # noqa: BLE001 - the future of all other jobs depends on going on
+            self._faults.setdefault(job.id, error)
+            return 1000 * job.spec.time_limit_seconds
 
 
 class Past:

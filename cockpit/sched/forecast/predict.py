@@ -1,22 +1,26 @@
-"""When a job starts: its place in the cluster's future, once as things usually go and once at the latest."""
+"""Predict when a job starts: its likely start, the range around it, and the latest start if the policy promises one."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property, partial
+from typing import TypeVar
 
 from msgspec.structs import replace
 
-from cockpit.model.forecast import Awaited, Forecast
+from cockpit.model.forecast import Awaited, Forecast, NoBound
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import Job
 from cockpit.model.reasons import Explanation
 from cockpit.sched.cycle import pass_over
 from cockpit.sched.entries import Entry
 from cockpit.sched.explain import explain
+from cockpit.sched.faults import Faults, described
+from cockpit.sched.forecast.bounds import Ends, is_strict, likely_range, unstable_order
 from cockpit.sched.forecast.future import Begun, Future, foreseeing
 from cockpit.sched.forecast.habits import Habits, Lengths, Limits, Margins
 from cockpit.sched.forecast.history import History, coming
+from cockpit.sched.forecast.moves import Basis, waits_its_turn
 from cockpit.sched.forecast.stretch import Shares, stretches
 from cockpit.sched.index import Index, refreshed
 from cockpit.sched.lineup import Listed
@@ -26,10 +30,13 @@ from cockpit.sched.priority.priorities import PriorityTable, prioritised
 from cockpit.sched.request import RequestBook
 from cockpit.sched.snapshot import Snapshot
 
+T = TypeVar("T")
+
 MOST_AWAITED = 5
 CAREFUL, DOUBTFUL, HARD = 1.1, 1.5, 0.5
-"""So many times as long as the careful plan says, as is likely, and as limits say, may a job wait within the bound.
-Found on published logs: with less the bound holds for fewer than 95 of 100 jobs, with more it says less."""
+"""So many times as long as the careful plan says, as is likely, and as limits say, may a job wait within the range of
+likely starts. Found on published logs: with less fewer than 95 of 100 jobs start before its end, with more it says
+less."""
 NEAR = 64
 """Behind so many jobs every course is gone through; behind more, only the usual one."""
 TRIED, LEAST_LOOKS = 100_000, 16
@@ -49,6 +56,9 @@ class Foresight:
         self._index = refreshed(plan.index if plan is not None else None, snapshot)
         self._measure = plan.priorities.measure if plan is not None else None
         self._habits = Habits(history)
+        self.faults: Faults = {}
+        """Jobs of whose answers a defect has cost a part; the answers of all others are whole."""
+        self._unstable_by_partitions: dict[tuple[str, ...], NoBound | None] = {}
 
     @cached_property
     def plan(self) -> Plan:
@@ -61,28 +71,104 @@ class Foresight:
 
     def explanation(self, job: JobId) -> Explanation | None:
         """Of a queued job; None: it starts now."""
-        return explain(self.snapshot, self.plan, job)
+        found = explain(self.snapshot, self.plan, job)
+        for each, error in self.plan.round.faults.items():
+            self.faults.setdefault(each, error)
+        return found
 
-    def likely(self, job: JobId) -> Millis | None:
-        """When a queued job starts if all goes as usual; None: nobody can say."""
-        begun = self._usual.about(job)
-        return begun.at if begun is not None else None
+    def failure(self, job: JobId) -> str:
+        """Return what went wrong while the job was judged, in a line; empty where nothing did."""
+        error = self.faults.get(job)
+        return described(error) if error is not None else ""
 
     def forecast(self, job: JobId) -> Forecast:
-        """Of a queued job."""
+        """Predict the start of a queued job, with the ends that it waits for; empty where a defect hinders."""
+        found = self.start(job)
+        return self._contained(job, lambda: self._with_ends(job, found), found)
+
+    def start(self, job: JobId) -> Forecast:
+        """Predict the start of a queued job: the same figures for every reader of this snapshot."""
+        return self._contained(job, lambda: self._start(job), Forecast())
+
+    def _contained(self, job: JobId, work: Callable[[], T], otherwise: T) -> T:
+        """Do what concerns this job alone: a defect in it is noted, and all other answers are given."""
+        try:
+            return work()
+        except Exception as error:  # noqa: BLE001 - one job's defect costs no other its forecast
+            self.faults.setdefault(job, error)
+            return otherwise
+
+    def _about(self, job: JobId) -> Begun | None:
         likely = self._usual.about(job)
+        for each, error in self._usual.faults.items():
+            self.faults.setdefault(each, error)
+        return likely
+
+    def _with_ends(self, job: JobId, found: Forecast) -> Forecast:
+        likely = self._usual.begun.get(job)
+        return found if likely is None or found.now else replace(found, after=_awaited(self._usual, likely))
+
+    def _start(self, job: JobId) -> Forecast:
+        likely = self._about(job) if job in self._queued else None
         if likely is None:
             return Forecast()
-        return Forecast(
-            now=likely.at == self.snapshot.now,
-            likely_at=likely.at,
-            latest_at=self._latest(job, likely.at),
-            after=_awaited(self._usual, likely),
-        )
+        now, bound = self.snapshot.now, self.bounds.get(job)
+        if likely.at == now:
+            return Forecast(now=True, likely_at=now, latest_at=now, likely_from=now, likely_to=now)
+        unstable = self._unstable(self._queued[job])
+        if bound is None:
+            first, last = likely_range(now, likely.at, self._latest_likely(job, likely.at), unstable)
+            why = unstable or NoBound.NO_RESERVATION
+            return Forecast(likely_at=likely.at, likely_from=first, likely_to=last, no_bound=why)
+        # Planned anew after each early end, conservative backfill may delay a job beyond its reservation of now. What
+        # is promised is the reservation, and the likely start never contradicts it. Nor does the range go on beyond
+        # it, so the careful course, which takes seconds under conservative backfill, need not be gone through.
+        likely_at = min(likely.at, bound)
+        first, _ = likely_range(now, likely_at, None, unstable)
+        return Forecast(likely_at=likely_at, latest_at=bound, likely_from=first, likely_to=bound)
+
+    @cached_property
+    def bounds(self) -> Mapping[JobId, Millis]:
+        """The latest starts that the policy promises, of all jobs for which it does."""
+        plan, now, queued = self.plan, self.snapshot.now, self._queued
+        promised = [each for each in plan.reservations if each.job in queued and self._is_stable(queued[each.job])]
+        ends = Ends(self.snapshot, promised)
+        found = {each.job: ends.after(max(now, each.reserved_at)) for each in promised}
+        starting = [start.job for start in plan.starts if start.job in queued]
+        found |= {job: now for job in starting if self._is_stable(queued[job])}
+        if is_strict(self._policy, self._index.book.rules):
+            behind = [queued[job] for job in plan.order if job not in found]
+            found |= self._strict_bounds(behind[:NEAR], ends)
+        return found
+
+    @property
+    def basis(self) -> Basis:
+        """What the bounds follow from."""
+        return Basis(self.snapshot, self.plan, self.bounds)
+
+    def _strict_bounds(self, jobs: Iterable[Job], ends: Ends) -> dict[JobId, Millis]:
+        """Of jobs that only wait their turn behind others: when they start if every job uses its whole limit."""
+        waiting = [job.id for job in jobs if waits_its_turn(self.plan, job) and self._is_stable(job)]
+        starts = {job: self._contained(job, partial(self._hard.start_of, job), None) for job in waiting}
+        return {job: ends.after(begun.at) for job, begun in starts.items() if begun is not None}
+
+    def _is_stable(self, job: Job) -> bool:
+        """Whether the order cannot change ahead of the job; a defect in judging it promises nothing."""
+        return self._contained(job.id, lambda: self._unstable(job) is None, False)
+
+    def _unstable(self, job: Job) -> NoBound | None:
+        """Why the order may change ahead of the job; asked once for all jobs of the same partitions."""
+        if job.partitions not in self._unstable_by_partitions:
+            found = unstable_order(job, self._index.book.rules, self.snapshot.nodes.values())
+            self._unstable_by_partitions[job.partitions] = found
+        return self._unstable_by_partitions[job.partitions]
 
     def if_instead(self, job: Job, before: Millis | None) -> Forecast:
         """The likely start if the job of this id asked for this instead; empty unless sooner than `before`, and near
         enough to be seen."""
+        return self._contained(job.id, lambda: self._instead(job, before), Forecast())
+
+    def _instead(self, job: Job, before: Millis | None) -> Forecast:
         queue = tuple(job if each.id == job.id else each for each in self.snapshot.queue)
         changed = replace(self.snapshot, queue=queue, jobs={**self.snapshot.jobs, job.id: job})
         future = self._future(changed, self._order(changed), self._habits)
@@ -90,6 +176,10 @@ class Foresight:
         if begun is None:
             return Forecast()
         return Forecast(now=begun.at == self.snapshot.now, likely_at=begun.at, after=_awaited(future, begun))
+
+    @cached_property
+    def _queued(self) -> Mapping[JobId, Job]:
+        return {job.id: job for job in self.snapshot.queue}
 
     @cached_property
     def _entries(self) -> Sequence[Entry]:
@@ -111,18 +201,21 @@ class Foresight:
     def _coming(self) -> Sequence[Job]:
         return coming(self._history, self.snapshot.now, JobId(HYPOTHETICAL + 1))
 
-    def _latest(self, job: JobId, likely_at: Millis) -> Millis | None:
-        """The careful plan and a tenth, at least half as long again as is likely, and half as long as by time limits
-        alone; no later than by these, and than its reservation."""
+    def _latest_likely(self, job: JobId, likely_at: Millis) -> Millis | None:
+        """The end of the range: the careful plan and a tenth, at least half as long again as is likely, and half as
+        long as by time limits alone; no later than by these, and than its reservation."""
         now = self.snapshot.now
         careful_at, hard_at = self._otherwise(job, likely_at)
-        reserved = next((each.reserved_at for each in self.plan.reservations if each.job == job), None)
-        bounds = [each for each in (hard_at, reserved) if each is not None]
+        bounds = [each for each in (hard_at, self._reserved.get(job)) if each is not None]
         if careful_at is not None:
             wait = max(CAREFUL * (careful_at - now), DOUBTFUL * (likely_at - now))
             wait = max(wait, HARD * (hard_at - now)) if hard_at is not None else wait
             bounds.append(Millis(now + int(wait)))
         return max(likely_at, min(bounds)) if bounds else None
+
+    @cached_property
+    def _reserved(self) -> Mapping[JobId, Millis]:
+        return {each.job: each.reserved_at for each in self.plan.reservations}
 
     def _otherwise(self, job: JobId, likely_at: Millis) -> tuple[Millis | None, Millis | None]:
         """When it starts if jobs run as long as a careful person counts with, and as long as they may. Behind many, as

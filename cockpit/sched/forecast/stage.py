@@ -14,7 +14,7 @@ from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import OCCUPYING, Job, JobState
 from cockpit.model.node import Placement
 from cockpit.sched.decisions import Eviction, Growth, Start, Turn
-from cockpit.sched.forecast.habits import Lengths, ends_at
+from cockpit.sched.forecast.habits import Lengths, Limits, ends_at
 from cockpit.sched.snapshot import Snapshot
 
 
@@ -172,7 +172,11 @@ class Stage:
         """When what holds something now lets go of it: a job by habit, a kept container when its time is over."""
         end = limit
         if job is not None and job.attempt is not None and job.state in OCCUPYING:
-            end = min(limit, ends_at(job, self._lengths, self._began_at))
+            # Of a job that uses its whole limit the latest end is known exactly: the limit counts from the start of its
+            # command, not from its placement, and one that is being killed may already be past it.
+            usual = ends_at(job, self._lengths, self._began_at)
+            whole = ends_at(job, Limits(), self._began_at)
+            end = limit if usual >= whole else min(limit, usual)
         return max(end, Millis(self._began_at + 1))
 
     def _remaining(self, job: Job) -> int:

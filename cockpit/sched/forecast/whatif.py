@@ -27,6 +27,8 @@ class Candidate(msgspec.Struct, frozen=True):
     before: str
     after: str
     spec: JobSpec
+    named: bool = False
+    """It keeps the very bound that the job's reason names."""
 
 
 def candidates(snapshot: Snapshot, job: Job, reserved_at: Millis | None) -> Iterator[Candidate]:

@@ -58,6 +58,8 @@ class Floor:
         self.never: dict[Shape, Reason | None] = {}
         self.possible: set[Shape] = set()
         """Shapes for which that is None."""
+        self.groups: dict[object, Any] = {}
+        """Of `lawful`: nodes on which a replica holds the same."""
         self.at_hand: dict[object, Any] = {}
         """What policies worked out; one that works takes its own away meanwhile."""
         self._kinds_for: dict[object, list[Kind]] = {}

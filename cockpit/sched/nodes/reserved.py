@@ -57,11 +57,10 @@ class Bars:
         kept = self._all.get(name)
         if kept is None or not is_open_to(kept, job.submitter.name, job.account, self._now):
             return InReservation(name)
-        if kept.start_at > self._now:
-            return InReservation(name, Millis(kept.start_at))
-        if self._now + 1000 * job.spec.time_limit_seconds > kept.end_at:
-            return InReservation(name, end_at=Millis(kept.end_at))
-        return None
+        begins_at = Millis(kept.start_at) if kept.start_at > self._now else None
+        if max(kept.start_at, self._now) + 1000 * job.spec.time_limit_seconds > kept.end_at:
+            return InReservation(name, begins_at, Millis(kept.end_at))
+        return InReservation(name, begins_at) if begins_at is not None else None
 
     def next_at(self) -> Millis | None:
         """The first beginning or end still to come."""

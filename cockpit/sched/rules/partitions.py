@@ -49,8 +49,8 @@ def totalled(cluster: Cluster) -> frozenset[str]:
 
 
 def refusal(cluster: Cluster, name: str, job: Job, qos: Qos | None = None) -> PartitionRefuses | None:
-    """The first of the partition's own rules that the job breaks. A QOS may lift its bounds on time and nodes
-    (`PartitionTimeLimit`, `PartitionMinNodes`, `PartitionMaxNodes`)."""
+    """The first of the partition's own rules that the job breaks; its state comes last, since it passes. A QOS may lift
+    its bounds on time and nodes (`PartitionTimeLimit`, `PartitionMinNodes`, `PartitionMaxNodes`)."""
     if name == WHOLE_CLUSTER:
         return None
     partition = cluster.partition(name)
@@ -58,10 +58,11 @@ def refusal(cluster: Cluster, name: str, job: Job, qos: Qos | None = None) -> Pa
         return PartitionRefuses(name, PartitionRule.STATE, "not there")
     if name == OVER_CLUSTERS and cluster.members and not job.spec.divide_over_clusters:
         return PartitionRefuses(name, PartitionRule.STATE, "for jobs that may be divided")
-    if partition.state in _STARTS_NOTHING:
-        return PartitionRefuses(name, PartitionRule.STATE, partition.state)
     excluded = about_owner(partition, job.submitter.name, job.account, job.qos)
-    return excluded or _about_size(partition, job, qos or _LIFTS_NOTHING)
+    refused = excluded or _about_size(partition, job, qos or _LIFTS_NOTHING)
+    if refused is None and partition.state in _STARTS_NOTHING:
+        return PartitionRefuses(name, PartitionRule.STATE, partition.state)
+    return refused
 
 
 def about_owner(partition: Partition, user: str, account: str, qos: str) -> PartitionRefuses | None:

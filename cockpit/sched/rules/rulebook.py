@@ -10,7 +10,7 @@ from cockpit.model.accounts import NORMAL, Accounts
 from cockpit.model.cluster import Cluster, Enforce, PreemptType
 from cockpit.model.job import Job
 from cockpit.model.quota import QuotaTree
-from cockpit.model.reasons import LimitReached, NoAssociation, QosRefused, Reason
+from cockpit.model.reasons import LimitReached, NoAssociation, QosRefused, Reason, never_starts
 from cockpit.model.spec import JobSpec
 from cockpit.sched.rules import partitions, precedence
 from cockpit.sched.rules.amounts import ONE, Amounts, asked
@@ -64,13 +64,13 @@ class Rulebook:
 
     def refusal(self, job: Job, partition: str) -> Reason | None:
         """The first rule that stops the job whatever runs and whatever is free: partition, association, QOS, and the
-        limits on each job by itself."""
+        limits on each job by itself; one that passes, such as a partition that is down, after all others."""
         qos = self.accounts.qos.get(job.qos)
-        return (
-            partitions.refusal(self.cluster, partition, job, qos)
-            or self._no_right(job, partition)
-            or self._too_much(job, self.party(job, partition), partition)
-        )
+        refused = partitions.refusal(self.cluster, partition, job, qos)
+        if refused is not None and never_starts(refused):
+            return refused
+        never = self._no_right(job, partition) or self._too_much(job, self.party(job, partition), partition)
+        return never or refused
 
     def denied(self, job: Job, partition: str) -> LimitReached | None:
         """Under `DenyOnLimit`: the first limit on resources that the job breaks by itself, whoever else is there. As in

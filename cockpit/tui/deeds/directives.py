@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 from cockpit.errors import SpecErrors
 from cockpit.model.directives import MoveToTop, SendSignal, SubmitScript, UpdateJob
 from cockpit.model.ids import job_words
@@ -13,6 +15,7 @@ from cockpit.tui.deeds.jobs import enter, named, task_of
 from cockpit.tui.screens.pick import Choice, Pick
 
 if TYPE_CHECKING:
+    from cockpit.model.spec import JobSpec
     from cockpit.tui.face import Face
 
 SIGNALS: Final = {
@@ -66,12 +69,7 @@ def ask_update(app: Face) -> None:
 
 async def update(app: Face, text: str) -> None:
     """`Features=nvlink Nice=50` for the chosen jobs. Raises `SpecErrors`."""
-    import shlex
-
-    try:
-        pairs = [word.partition("=") for word in shlex.split(text)]
-    except ValueError as wrong:
-        raise SpecErrors([f"{safe(text)}: {wrong}"]) from None
+    pairs = [word.partition("=") for word in _words(text)]
     if not all(name and equals for name, equals, _ in pairs):
         raise SpecErrors(["Write FIELD=VALUE, by Slurm's names for them: :update Features=nvlink Nice=50"])
     rows = app.chosen_rows()
@@ -80,29 +78,58 @@ async def update(app: Face, text: str) -> None:
     app.notify(f"changed {', '.join(safe(name) for name, *_ in pairs)} of {named(rows)}")
 
 
-async def submit_file(app: Face, name: str) -> None:
-    """A batch script as it is where the cluster takes one, else the jobs of the file. Raises `SpecErrors`."""
-    from cockpit.formats.foreign.exchange import taken_over
-    from cockpit.formats.foreign.sbatch import is_sbatch
+async def submit_file(app: Face, typed: str) -> None:
+    """A batch script as it is where the cluster takes one, with the words behind `--` as its arguments, else the jobs
+    of the file. Raises `SpecErrors`."""
+    from cockpit.formats.foreign.exchange import Form, taken_over
+    from cockpit.tui.bringing import here
+    from cockpit.tui.editing import submitted_words
 
-    text, folder = _read(name)
-    if is_sbatch(text) and app.backend.takes_scripts:
-        done = [await app.backend.direct(SubmitScript(text))]
+    name, _, behind = typed.partition(" -- ")
+    name, text, folder = _read(name.strip())
+    arguments, words = _words(behind), list[str]()
+    if text.startswith("#!") and app.backend.takes_scripts:
+        script = SubmitScript(text, file=name, arguments=arguments)
+        done = [await app.backend.direct(script)]
     else:
-        found = taken_over(name, text)
+        context = app.context()
+        found = taken_over(name, text, submission=here(context.now, context.zone))
+        if found is not None and found.form is Form.SBATCH:
+            folder = str(Path.cwd())
         specs = app.read_jobs(name, found.text if found is not None else text, folder)
+        specs = [_with_arguments(spec, name, arguments) for spec in specs]
         done = [*await app.backend.submit(specs)]
+        words = [submitted_words(spec, job) for spec, job in zip(specs, done, strict=True) if job is not None]
     submitted = [job for job in done if job is not None]
     if submitted:
         app.follow_to(submitted[0])
-    app.notify(f"submitted {', '.join(map(job_words, submitted))}")
+    app.notify(words[0] if len(words) == 1 else f"submitted {', '.join(map(job_words, submitted))}")
 
 
-def _read(name: str) -> tuple[str, str]:
-    """The file's text, and the folder where its paths begin. Raises `SpecErrors`."""
+def _with_arguments(spec: JobSpec, name: str, arguments: tuple[str, ...]) -> JobSpec:
+    """A batch script with its arguments. Raises `SpecErrors` where there are some and the job is no batch script."""
+    if not arguments:
+        return spec
+    if spec.script is None:
+        raise SpecErrors([f"{safe(name)}: only a batch script has arguments behind --"])
+    return msgspec.structs.replace(spec, script=msgspec.structs.replace(spec.script, arguments=arguments))
+
+
+def _words(text: str) -> tuple[str, ...]:
+    """As a shell splits them. Raises `SpecErrors`."""
+    import shlex
+
+    try:
+        return tuple(shlex.split(text))
+    except ValueError as wrong:
+        raise SpecErrors([f"{safe(text)}: {wrong}"]) from None
+
+
+def _read(name: str) -> tuple[str, str, str]:
+    """The file's path, its text, and the folder where its paths begin. Raises `SpecErrors`."""
     file = Path(name).expanduser()
     try:
-        return file.read_text(encoding="utf-8"), str(file.absolute().parent)
+        return str(file), file.read_text(encoding="utf-8"), str(file.absolute().parent)
     except (OSError, UnicodeDecodeError) as failed:
         why = getattr(failed, "strerror", None) or failed
         raise SpecErrors([f"{safe(name)}: cannot be read: {why}"]) from None

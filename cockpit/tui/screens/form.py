@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -26,7 +27,7 @@ from cockpit.present.spans import ACCENT, MUTED, Line, Span, hung, line
 from cockpit.present.tables.catalogue import means_text
 from cockpit.present.units import counted
 from cockpit.tui.beside import beside
-from cockpit.tui.bringing import job_of, jobs_in
+from cockpit.tui.bringing import here, job_of, jobs_in
 from cockpit.tui.face import Face
 from cockpit.tui.screens.confirm import Confirm
 from cockpit.tui.screens.dialog import Dialog
@@ -44,6 +45,8 @@ if TYPE_CHECKING:
     from textual.timer import Timer
 
     from cockpit.backends.base import Shown
+    from cockpit.formats.foreign.submission import Submission
+    from cockpit.formats.job.file import ReadJobs
     from cockpit.model.catalogue import EntryRow
     from cockpit.model.forecast import Outlook
     from cockpit.model.job import Submitter
@@ -101,13 +104,15 @@ class FormScreen(Dialog[None]):
         accept: Callable[[JobSpec], Awaitable[str]],
         edit: Callable[[Mapping[str, object]], Brought | None],
         submitter: Submitter,
-        brought: Brought | None = None,
+        brought: Brought | None,
+        read: ReadJobs,
     ) -> None:
         """`accept` gives the job to the cluster and says what was done; `edit` has the values edited elsewhere, None:
-        they were left as they were. `brought`: where they are from, if from something that was there before."""
+        they were left as they were. `brought`: where they are from, if from something that was there before.
+        `read` reads the values as a job file."""
         super().__init__()
         self._heading, self._accept, self._edit, self._submitter = heading, accept, edit, submitter
-        self._brought = brought
+        self._brought, self._read = brought, read
         self._form = JobForm(values)
         self._began_with = dict(self._form.texts)
         self._judged: Judged = Judged(None, {}, ())
@@ -172,7 +177,7 @@ class FormScreen(Dialog[None]):
         lines.show(said.get(self._field, []))
 
     def _judge(self) -> None:
-        self._show(self._form.judged(self.app.read_jobs, str(Path.cwd())))
+        self._show(self._form.judged(self._read, str(Path.cwd())))
         if self._timer is not None:
             self._timer.stop()
         if self._judged.spec is not None:
@@ -314,7 +319,8 @@ class FormScreen(Dialog[None]):
     @on(Field.Pasted)
     def _pasted(self, event: Field.Pasted) -> None:
         event.stop()
-        self.run_worker(self._take(event.what, lambda: brought("what was pasted", event.text)), group="add")
+        read = partial(brought, "what was pasted", event.text, submission=self._here())
+        self.run_worker(self._take(event.what, read), group="add")
 
     def action_take_file(self) -> None:
         self.run_worker(self._take_file(), group="add")
@@ -329,7 +335,11 @@ class FormScreen(Dialog[None]):
             Pick("What you have here", choices, self.app.role_theme, verb="fills the form")
         )
         if picked is not None:
-            await self._take(picked.id, lambda: job_of(Path(picked.id), self.app.read_jobs))
+            await self._take(picked.id, lambda: job_of(Path(picked.id), self.app.read_jobs, self._here()))
+
+    def _here(self) -> Submission:
+        context = self.app.context()
+        return here(context.now, context.zone)
 
     async def _take(self, what: str, read: Callable[[], Brought | None]) -> None:
         """In the place of what stands here."""

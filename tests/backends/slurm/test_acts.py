@@ -37,6 +37,7 @@ ANY_TEXT = st.text(st.characters(exclude_categories=("Cs",), exclude_characters=
         (acts.of_job("release", messages.JobArgs(46, 3)), "scontrol release 46_3"),
         (acts.cancel(messages.CancelArgs(7)), "scancel 7"),
         (acts.cancel(messages.CancelArgs(7, 0)), "scancel --full --signal=KILL 7"),
+        (acts.end_reservation(messages.NameArgs("maint_7")), "scontrol delete ReservationName=maint_7"),
         (acts.end_hold(7), "scancel --batch --signal=USR1 7"),
         (acts.set_priority(messages.SetPriorityArgs(7, 90)), "scontrol update JobId=7 Priority=90"),
         (acts.set_priority(messages.SetPriorityArgs(7, SiteFactor(-5))), "scontrol update JobId=7 SiteFactor=-5"),

@@ -14,7 +14,7 @@ from cockpit.backends.slurm.mapping.listing import SEPARATOR
 from cockpit.backends.slurm.wire import answers, shelf
 from cockpit.backends.slurm.wire.answers import Answers, Shelf
 from cockpit.backends.slurm.wire.calls import Failed, Printed
-from cockpit.backends.slurm.wire.shelf import FolderShelf, shelf_for
+from cockpit.backends.slurm.wire.shelf import FolderShelf, SharedShelf, shelf_for
 from cockpit.errors import Unreachable
 from cockpit.runtime.clock import VirtualClock
 
@@ -214,3 +214,64 @@ async def test_what_was_done_is_seen_behind_a_shelf(tmp_path: Path) -> None:
     cockpit.forget()
     await cockpit.ask(QUESTION, 10)
     assert len(commands.asked) == 2
+
+
+@pytest.mark.req("SL-03", "SL-20")
+async def test_an_act_outdates_the_answers_of_every_cockpit_of_its_user(tmp_path: Path) -> None:
+    """Also those that the folder for all has, which other users go on believing."""
+    clock = VirtualClock()
+    commands = Told(clock, FINE, takes_ms=1)
+    shared, ann, bob = (tmp_path / name for name in ("shared", "ann", "bob"))
+    for folder in (shared, ann, bob):
+        folder.mkdir(mode=0o755)
+    trusted = frozenset({os.geteuid()})
+
+    def of(user: Path) -> SharedShelf:
+        return SharedShelf(shared, trusted, FolderShelf(user, clock.now), clock.now)
+
+    acting, watching, other = (asking(commands, clock, of(user)) for user in (ann, ann, bob))
+    for each in (acting, watching, other):
+        await each.ask(QUESTION, 10)
+        await each.ask(("sacctmgr", "list"), 10)
+    assert len(commands.asked) == 2
+    clock.advance(1)
+    acting.forget(answers.JOBS_REPORTED_BY)
+    clock.advance(1)
+    for each in (watching, acting, asking(commands, clock, of(ann)), other):
+        await each.ask(QUESTION, 10)
+        await each.ask(("sacctmgr", "list"), 10)
+    assert commands.asked[2:] == [QUESTION], "once anew, and only what the act can have changed"
+
+
+@pytest.mark.req("SL-20")
+async def test_an_answer_under_way_while_something_is_done_does_not_count() -> None:
+    clock = VirtualClock()
+    commands = Told(clock, Printed("before", "", 0, verified=True), Printed("after", "", 0, verified=True), takes_ms=5)
+    cockpit = asking(commands, clock)
+    async with asyncio.TaskGroup() as tasks:
+        under_way = tasks.create_task(cockpit.ask(QUESTION, 10))
+        await asyncio.sleep(0)
+        cockpit.forget()
+    assert under_way.result().stdout == "before"
+    assert (await cockpit.ask(QUESTION, 10)).stdout == "after"
+
+
+@pytest.mark.req("SL-20")
+async def test_acts_decide_by_what_is_so_now() -> None:
+    clock = VirtualClock()
+    commands = Told(
+        clock, Printed("before", "", 0, verified=True), Printed("after", "", 0, verified=True), takes_ms=5_000
+    )
+    cockpit = asking(commands, clock)
+    assert (await cockpit.ask(QUESTION, 10)).stdout == "before"
+    assert (await cockpit.ask_now(QUESTION)).stdout == "after"
+
+
+@pytest.mark.req("SL-03")
+async def test_a_clock_that_was_set_back_outdates_nothing(tmp_path: Path) -> None:
+    clock = VirtualClock()
+    commands = Told(clock, FINE)
+    (tmp_path / "squeue.changed").write_text(str(clock.now() + 3_600_000))
+    await asking(commands, clock, FolderShelf(tmp_path, clock.now)).ask(QUESTION, 10)
+    await asking(commands, clock, FolderShelf(tmp_path, clock.now)).ask(QUESTION, 10)
+    assert len(commands.asked) == 1

@@ -171,3 +171,13 @@ def test_a_batch_script_begins_on_the_first_node_and_starts_the_others_itself() 
     assert "hostfile" not in script
     assert "--kill-on-bad-exit" not in script  # the step that would start it on every node
     assert "srun ./a.out" in script
+
+
+@pytest.mark.req("LA-01", "SL-20")
+@pytest.mark.parametrize("nodes", [1, 2])
+def test_variables_of_a_commands_own_shell_reach_it(tmp_path: Path, nodes: int) -> None:
+    loop = 'for i in 1 2; do set -- \\"$@\\" $i $((i * 2)) ${none:-z}; done'
+    command = f'bash -c "{loop}; exec python3 -c \\"{TELLS}\\" $LR \\"$@\\""'
+    spec = replace(a_spec("train"), command=command, env={"LR": "0.1"}, nodes=nodes, mode=Mode.PYTORCH)
+    ranks = seen(tmp_path, spec, nodes)
+    assert [words for _, words in ranks.values()] == [["0.1", "1", "2", "z", "2", "4", "z"]] * nodes

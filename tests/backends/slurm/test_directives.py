@@ -31,6 +31,26 @@ def test_each_is_one_command(wanted: Directive, line: str) -> None:
     assert shlex.join(command(wanted).argv) == line
 
 
+@pytest.mark.req("SL-20")
+def test_a_script_is_submitted_by_its_name_where_sbatch_sees_it() -> None:
+    plain = SubmitScript("#!/bin/sh\ntrue\n", ("--hold",), "sub/x.sbatch", ("-a", "two words"))
+    assert command(plain, on_this_disk=True) == (
+        ("sbatch", "--parsable", "--hold", "sub/x.sbatch", "-a", "two words"),
+        "",
+    )
+    elsewhere = command(plain)
+    assert elsewhere.argv == (
+        *("sbatch", "--parsable", "--hold", "--job-name=x.sbatch"),
+        *("/dev/stdin", "-a", "two words"),
+    )
+    assert elsewhere.stdin == plain.script
+    named = SubmitScript("#!/bin/sh\n#SBATCH -J own\ntrue\n", file="x.sbatch")
+    assert command(named).argv == ("sbatch", "--parsable")
+    odd = SubmitScript("#!/bin/sh\n", file="-x.sh")
+    assert command(odd, on_this_disk=True).argv == ("sbatch", "--parsable", "./-x.sh")
+    assert command(SubmitScript("", wrap="echo 'a b'; -x")).argv == ("sbatch", "--parsable", "--wrap=echo 'a b'; -x")
+
+
 def test_a_script_is_read_as_it_is() -> None:
     assert command(SubmitScript("#!/bin/sh\n#SBATCH -n 1\ntrue\n")).stdin == "#!/bin/sh\n#SBATCH -n 1\ntrue\n"
 

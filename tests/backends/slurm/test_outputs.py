@@ -5,15 +5,17 @@ from __future__ import annotations
 from datetime import UTC
 
 import pytest
+from msgspec.structs import replace
 
 from cockpit.backends.slurm.mapping import accounting, outputs, running
 from cockpit.backends.slurm.mapping.jobs import Found, Listed
 from cockpit.formats.foreign.sbatch_options import line_options
+from cockpit.model.jobdetail import StepRow
 from tests.backends.slurm.test_values import a_record
 
 RUNS = {"State": "RUNNING", "NodeList": "n1.site.org", "StartTime": "2026-11-21T08:00:01", "UserName": "ann"}
-PLAIN = Listed(a_record(JobID="41", Name="pat", **RUNS))
-TASK = Listed(a_record(JobID="44", ArrayJobID="43", ArrayTaskID="12", Name="pat", **RUNS))
+PLAIN = Listed(a_record(JobID="41", Name="7", **RUNS))
+TASK = Listed(a_record(JobID="44", ArrayJobID="43", ArrayTaskID="12", Name="7", **RUNS))
 
 
 @pytest.mark.parametrize(
@@ -23,12 +25,15 @@ TASK = Listed(a_record(JobID="44", ArrayJobID="43", ArrayTaskID="12", Name="pat"
         ("%J", "41", "44"),
         ("%A", "41", "43"),
         ("%a", "4294967294", "12"),
-        ("%x", "pat", "pat"),
+        ("%x", "7", "7"),
         ("%u", "ann", "ann"),
         ("%N", "n1", "n1"),
         ("%n%t", "00", "00"),
         ("%s", "batch", "batch"),
         ("%5j", "00041", "00044"),
+        ("%12A", "0000000041", "0000000043"),
+        ("%3u", "ann", "ann"),
+        ("%5x", "7", "7"),
         ("%3t", "000", "000"),
         ("%%", "%", "%"),
         ("%y", "%y", "%y"),
@@ -39,9 +44,76 @@ TASK = Listed(a_record(JobID="44", ArrayJobID="43", ArrayTaskID="12", Name="pat"
 def test_every_pattern_of_sbatch_is_what_slurm_makes_of_it(pattern: str, plain: str, task: str) -> None:
     """As 22.05 names the files, but for %b, which came later."""
     for listed, word in ((PLAIN, plain), (TASK, task)):
-        assert outputs.resolved(f"/out/{pattern}.log", Found(listed.job, listed), (24, 11)) == f"/out/{word}.log"
-    assert outputs.resolved("/out/%b", Found(TASK.job, TASK), (22, 5, 8)) == "/out/%b"
-    assert outputs.resolved("/out/\\%j", Found(TASK.job, TASK), (24, 11)) == "/out/%j"
+        assert path_of(listed, f"/out/{pattern}.log", (24, 11)) == f"/out/{word}.log"
+    assert path_of(TASK, "/out/%b", (22, 5, 8)) == "/out/%b"
+    assert path_of(TASK, "/out/\\%j", (24, 11)) == "/out/%j"
+
+
+def path_of(listed: Listed, path: str, version: tuple[int, ...] = (22, 5, 8), index: int | None = None) -> str:
+    """Of a job that wrote on n1.site.org; `index`: of that task of those that wait together."""
+    job = listed.job if index is None else listed.task(index)
+    host = "n1.site.org" if listed.nodes else ""
+    return outputs.resolved(path, outputs.batch_words(Found(job, listed), version, host))
+
+
+@pytest.mark.req("SL-10")
+def test_what_is_not_known_yet_stays() -> None:
+    waiting = Listed(a_record(JobID="43", ArrayJobID="43", ArrayTaskID="4-9%2", State="PENDING", UserName="ann"))
+    assert path_of(waiting, "/out/%A_%a-%j-%J-%N-%u") == "/out/43_%a-%j-%J-%N-ann"
+    assert path_of(waiting, "/out/%A_%a-%j-%N", index=5) == "/out/43_5-%j-%N"
+    last = Listed(a_record(JobID="43", ArrayJobID="43", ArrayTaskID="9", State="PENDING"))
+    assert path_of(last, "/out/%A_%a-%j-%N") == "/out/43_9-43-%N"
+
+
+@pytest.mark.parametrize(
+    ("told", "record", "path"),
+    [
+        ({"stdout": "/w/slurm-44.out", "stderr": "/w/slurm-44.out"}, TASK, "/w/slurm-43_12.out"),
+        ({"stdout": "/w/slurm-41.out", "stderr": "/w/slurm-41.out"}, PLAIN, "/w/slurm-41.out"),
+        ({"stdout": "/w/slurm-41.out", "stderr": "N/A"}, PLAIN, ""),
+        ({"stdout": "/w/slurm-40.out", "stderr": "/w/slurm-40.out"}, PLAIN, "/w/slurm-40.out"),
+        ({"stdout": "out.%j", "stderr": "err.%j"}, PLAIN, "/w/out.41"),
+        ({"stdout": "/w/slurm-43_4294967294.out", "stderr": "x"}, TASK, "/w/slurm-43_12.out"),
+        ({}, TASK, "/w/slurm-43_12.out"),
+        ({}, PLAIN, "/w/slurm-41.out"),
+    ],
+)
+@pytest.mark.req("SL-10")
+def test_a_name_that_squeue_made_up_is_not_the_files(told: dict[str, str], record: Listed, path: str) -> None:
+    """22.05 makes `slurm-44.out` of a task's own number, while sbatch writes `slurm-43_12.out`; of what srun runs at a
+    terminal it makes one, too."""
+    known = Found(record.job, record)
+    named = outputs.named(told | {"folder": "/w"}, known)
+    assert (path_of(record, named) if named else "") == path
+
+
+@pytest.mark.req("SL-10")
+def test_errors_have_a_file_of_their_own_where_one_was_asked_for() -> None:
+    known = Found(PLAIN.job, PLAIN)
+    told = {"stdout": "/w/slurm-41.out", "folder": "/w"}
+    assert outputs.named(told | {"stderr": "/e/%j"}, known, errors=True) == "/e/%j"
+    assert outputs.named(told | {"stderr": "/w/slurm-41.out"}, known, errors=True) == "/w/slurm-%j.out"
+
+
+@pytest.mark.req("SL-10")
+def test_the_files_of_steps() -> None:
+    assert outputs.of_step("srun --overlap -u -n2 --output=st-%J-%2s-%t.txt hostname -o no") == "st-%J-%2s-%t.txt"
+    assert outputs.of_step("srun -N1 -l hostname -o no") == ""
+    batch = outputs.batch_words(Found(PLAIN.job, PLAIN), (22, 5, 8), "n1")
+    step = StepRow(name="0", command="", state="", nodes=1, tasks=2, started_at=None, ended_at=None)
+    assert outputs.resolved("/o/%J-%2s-%s-%t-%n-%N", outputs.step_words(batch, step, 1)) == "/o/41.0-00-0-1-0-n1"
+    assert outputs.resolved("/o/%s-%t", outputs.step_words(batch, step, None)) == "/o/0-%t"
+    alone = replace(step, tasks=1, nodes=2)
+    assert outputs.resolved("/o/%t-%N-%n", outputs.step_words(batch, alone, None)) == "/o/0-%N-%n"
+
+
+@pytest.mark.req("SL-10")
+def test_the_script_of_a_heterogeneous_job_is_run_by_its_first_component() -> None:
+    second = Listed(a_record(JobID="20", HetJobID="19", HetJobOffset="1", State="RUNNING"))
+    first = Listed(a_record(JobID="19", HetJobID="19", HetJobOffset="0", State="RUNNING"))
+    assert (Found(first.job, first).leader, Found(second.job, second).leader) == (None, 19)
+    assert Found(second.job, None, {"JobID": "19+1"}).leader == 19
+    assert Found(second.job, None, {"JobID": "19+0"}).leader is Found(PLAIN.job, PLAIN).leader is None
 
 
 @pytest.mark.parametrize(

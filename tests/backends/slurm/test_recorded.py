@@ -20,6 +20,7 @@ from cockpit.formats.snapshotfile import read_snapshot, write_snapshot
 from cockpit.model.accounts import Limits, assoc_key
 from cockpit.model.asking import WantedLimit
 from cockpit.model.directives import MoveToTop
+from cockpit.model.forecast import NoBound
 from cockpit.model.ids import JobId, Millis, rest_id, task_id
 from cockpit.model.job import JobState
 from cockpit.model.node import NodeState
@@ -82,7 +83,10 @@ async def test_an_arrays_waiting_tasks_are_one_row_beside_those_that_run(recorde
     assert rest.tasks == tuple(range(min(rest.tasks), 10))
     deep = (await recorded.job(JobId(46), task=9)).row
     assert (deep.id, deep.tasks, deep.reason) == (task_id(46, 9), (), rest.reason)
-    assert (await recorded.job(rest.id)).row == rest
+    shown = (await recorded.job(rest.id)).row
+    assert replace(shown, output=rest.output) == rest
+    assert shown.output.endswith("/slurm-46_%a.out")
+    assert deep.output.endswith("/slurm-46_9.out")
     assert (await recorded.explain(task_id(46, 9))).job == task_id(46, 9)
     assert (await recorded.explain(JobId(46))).job == rest_id(46), "its first tasks run"
 
@@ -174,7 +178,9 @@ async def test_slurms_estimate_stands_beside_the_cores_with_the_figures_behind_t
     head = await backend.explain(JobId(42))
     assert head.explanation is not None
     assert isinstance(head.explanation.reason, NotEnoughFree)
-    assert (head.told_by, head.told_at) == ("Slurm", head.forecast.latest_at)
+    (listed,) = await backend.starts([JobId(42)])
+    assert (head.told_by, head.told_at) == ("Slurm", listed.at)
+    assert (head.forecast.latest_at, head.forecast.no_bound) == (None, NoBound.PRIORITIES_CHANGE)
     assert [(each.job, each.at) for each in await backend.starts([JobId(42), JobId(9999)])] == [(42, head.told_at)]
     limited = (await backend.explain(JobId(54))).explanation
     assert limited is not None

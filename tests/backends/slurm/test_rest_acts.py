@@ -28,6 +28,17 @@ NUMBER = {"set": True, "infinite": False, "number": 1}
             42,
             Request("POST", "slurm", "job/7", {"time_limit": NUMBER, "nice": 5, "priority": NUMBER}),
         ),
+        (
+            "sbatch --parsable --hold --wrap={x}",
+            38,
+            Request(
+                *("POST", "slurm", "job/submit"),
+                {
+                    "script": "#!/bin/sh\n# This script was created by sbatch --wrap.\n\n{x}\n",
+                    "job": {"hold": True, "name": "wrap", "environment": {"PATH": "/usr/local/bin:/usr/bin:/bin"}},
+                },
+            ),
+        ),
         ("scontrol update JobId=7 NumNodes=2", 38, Request("POST", "slurm", "job/7", {"nodes": [2, 2]})),
         (
             "scontrol update NodeName=n1 State=DRAIN Reason=disk",

@@ -23,7 +23,7 @@ def acts(folder: Path, sbatch: str) -> Acts:
     program = folder / "sbatch"
     program.write_text(f"#!/bin/sh\n{sbatch}\n")
     program.chmod(0o755)
-    reading: Any = SimpleNamespace(forget=lambda: None)
+    reading: Any = SimpleNamespace(forget=lambda _: None)
     return Acts(LocalCommands({"PATH": f"{folder}:{os.environ['PATH']}"}), reading, "ann")
 
 

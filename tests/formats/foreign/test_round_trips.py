@@ -94,6 +94,35 @@ def test_the_training_operator(spec: JobSpec) -> None:
     assert there_and_back(spec, Form.PYTORCHJOB) == ()
 
 
+MANIFESTS = {
+    Form.PYTORCHJOB: Mode.PYTORCH,
+    Form.TFJOB: Mode.TENSORFLOW,
+    Form.MPIJOB: Mode.HOROVOD,
+    Form.TRAINJOB: Mode.PYTORCH,
+    Form.JOB: None,
+    Form.VOLCANOJOB: Mode.PYTORCH,
+}
+
+
+@pytest.mark.req("LA-70")
+@pytest.mark.parametrize("form", MANIFESTS)
+@settings(max_examples=25)
+@given(data=st.data())
+def test_manifests(form: Form, data: st.DataObject) -> None:
+    spec = data.draw(
+        jobs(
+            output=st.just("/x"),
+            image=NAMES,
+            mode=st.just(MANIFESTS[form]),
+            labels=st.dictionaries(LABELS, LABELS, max_size=2),
+            project=st.none() | NAMES.filter(lambda name: name != "default"),
+        )
+    )
+    nodes = 1 if form is Form.JOB else data.draw(st.integers(1, 5))
+    mode = spec.mode if nodes > 1 or form in {Form.PYTORCHJOB, Form.TFJOB, Form.MPIJOB, Form.TRAINJOB} else None
+    assert there_and_back(replace(spec, nodes=nodes, mode=mode), form) == ()
+
+
 def pool(spec: NodeSpec, replicas: int) -> WorkerPool:
     return WorkerPool(replicas=replicas, spec=replace(spec, card_models=("NVIDIA_TESLA_T4",)), image="train")
 
@@ -115,9 +144,10 @@ def test_vertex(spec: JobSpec, other: NodeSpec, workers: int) -> None:
 def test_what_a_form_cannot_say_is_told(form: Form) -> None:
     """Whatever it is: what is written is read again and compared."""
     spec = JobSpec(
-        name="x", command="a $COCKPIT_REPLICA", output="/x", terminal=True, access=Access.RW, project="p", begin_at=None
+        name="x", command="a $COCKPIT_REPLICA", output="/x", terminal=True, access=Access.RW, project="p", qos="high"
     )
-    assert {"terminal", "access", "project"} <= {*there_and_back(spec, form)}
+    assert {"terminal", "access", "qos"} <= {*there_and_back(spec, form)} or form is Form.SBATCH
+    assert {"terminal", "access"} <= {*there_and_back(spec, form)}
 
 
 @pytest.mark.req("LA-70")

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import shlex
+from datetime import datetime
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
 from msgspec.structs import replace
 
 from cockpit.errors import SpecErrors
 from cockpit.formats.foreign.exchange import Form, form_of, taken_over, written
+from cockpit.formats.foreign.submission import Submission
 from cockpit.formats.job.file import Defaults, read_jobs
 from cockpit.launch.command import expand
-from cockpit.model.resilience import Elastic, WorkerRestart
+from cockpit.model.batchscript import EarlySignal
+from cockpit.model.resilience import Elastic, Restart, WorkerRestart
 from cockpit.model.spec import JobSpec, Mode, NodeSpec
 
 ETJOB = r"""arena submit etjob \
@@ -150,9 +154,11 @@ def test_a_batch_script() -> None:
     assert shlex.split(spec.command)[:2] == ["bash", "-c"]
     assert "srun python train.py --lr 0.1" in spec.command
     assert [each.target for each in spec.dependencies] == ["11", "12"]
-    assert spec.output == "/home/ann/logs"
+    assert spec.output == "/home/ann"
     assert spec.account is None
-    assert notes == ["#SBATCH", "--output", "--mail-type"]
+    assert notes == ["#SBATCH", "--mail-type"]
+    assert spec.script is not None
+    assert (spec.script.text, spec.script.output, spec.script.work_dir) == (SCRIPT, "logs/%x-%j.out", "/home/ann")
     assert (spec.mode, spec.env["SLURM_NTASKS_PER_NODE"]) == (Mode.SLURM, "4")
 
 
@@ -199,11 +205,11 @@ def test_a_script_of_one_command_is_that_command(body: str, command: str) -> Non
 
 
 @pytest.mark.req("LA-70")
-def test_a_script_for_several_nodes_begins_on_the_first_and_one_for_one_node_has_no_srun() -> None:
+def test_a_script_begins_on_the_first_node_and_finds_srun_on_one_node_too() -> None:
     script = "#!/bin/bash\n#SBATCH -J x -N 2\nmodule load mpi\nsrun ./a.out\n"
-    assert (taken(script)[0].mode, taken(script)[1]) == (Mode.SLURM, ["output"])
+    assert (taken(script)[0].mode, taken(script)[1]) == (Mode.SLURM, [])
     alone, notes = taken(script.replace("-N 2", ""))
-    assert (alone.mode, notes) == (None, ["srun", "output"])
+    assert (alone.mode, notes) == (Mode.SLURM, [])
 
 
 @pytest.mark.req("LA-70")
@@ -212,7 +218,7 @@ def test_a_script_for_several_nodes_begins_on_the_first_and_one_for_one_node_has
     [
         ("--tasks-per-node=4 --cpus-per-t=1", 4, None),
         ("--ntasks-per-n 4", 4, None),
-        ("--nodes=1 --constrain=a100", 1, "--constraint"),
+        ("--nodes=1 --constrain=a100", 1, "--constraint=a100"),
         ("--cpus=3", 1, "--cpus"),
         ("--gres=shard:2,gpu:1", 1, "--gres=shard"),
         ("-n 2\n#SBATCH hetjob\n#SBATCH -n 16", 2, "#SBATCH hetjob"),
@@ -221,12 +227,7 @@ def test_a_script_for_several_nodes_begins_on_the_first_and_one_for_one_node_has
 def test_options_are_called_as_sbatch_calls_them_and_none_is_dropped(lines: str, cpus: int, note: str | None) -> None:
     spec, notes = taken(f"#!/bin/bash\n#SBATCH -J x {lines}\npython t.py\n")
     assert spec.specs[0].cpus == cpus
-    assert notes == [*([note] if note else []), "output"]
-
-
-@pytest.mark.req("LA-70")
-def test_srun_on_one_node_is_told_since_it_is_not_here() -> None:
-    assert "srun" in taken("#!/bin/bash\n#SBATCH -J x\nsrun python t.py\n")[1]
+    assert notes == [*([note] if note else [])]
 
 
 @pytest.mark.req("LA-70")
@@ -324,7 +325,7 @@ def test_a_script_without_a_name_is_called_like_its_file() -> None:
     assert named is not None
     assert unnamed is not None
     assert '"name":"train.sh"' in named.text
-    assert unnamed.notes[0].startswith("name: nothing gives one")
+    assert '"name":"sbatch"' in unnamed.text
 
 
 QOS, WATCHED = "alibabacloud.com/compute-qos", "job-supervisor.kube-ai.io/managed-by-job-supervisor"
@@ -371,3 +372,66 @@ def test_the_policy_of_a_fleet_says_how_the_job_beside_it_waits() -> None:
         spec, Form.PYTORCHJOB, lambda source, text: read_jobs("x.json", text, "/home/ann", defaults=Defaults())
     )
     assert not {"suspension", "failover"} & {*back.lost}
+
+
+@pytest.mark.req("LA-70", "LA-71")
+@pytest.mark.parametrize(
+    ("lines", "field", "value"),
+    [
+        ("--requeue", "restart", Restart(max_restarts=1000, lost_only=True)),
+        ("--constraint='ib&disk=ssd'", "node_selector", {"ib": "true", "disk": "ssd"}),
+        ("--container-image='docker://nvcr.io#nvidia/pytorch:24.05'", "image", "nvcr.io/nvidia/pytorch:24.05"),
+        ("--time=1-00:00:00", "time_limit_seconds", 86_400),
+        ("--gres=gpu:a100:2(S:0-1)", "specs", (NodeSpec(card_milli=2000, card_models=("a100",)),)),
+        ("--gres=gpu:1,gpu:2", "specs", (NodeSpec(card_milli=3000),)),
+        ("--gpus=v100", "specs", (NodeSpec(card_milli=1000, card_models=("v100",)),)),
+    ],
+)
+def test_what_has_a_counterpart_is_carried_over(lines: str, field: str, value: object) -> None:
+    spec, _ = taken(f"#!/bin/bash\n#SBATCH -J x {lines}\ntrue\n")
+    assert getattr(spec, field) == value
+
+
+@pytest.mark.req("LA-71")
+@pytest.mark.parametrize(
+    ("lines", "early"),
+    [
+        ("--signal=B:USR1@60", EarlySignal(name="USR1", seconds=60, shell=True)),
+        ("--signal=SIGTERM@120", EarlySignal(name="TERM", seconds=120)),
+        ("--signal=10", EarlySignal(name="USR1", seconds=60)),
+        ("--signal=R:USR2@5", EarlySignal(name="USR2", seconds=5)),
+    ],
+)
+def test_a_signal_before_the_limit_is_read_as_sbatch_does(lines: str, early: EarlySignal) -> None:
+    spec, notes = taken(f"#!/bin/bash\n#SBATCH -J x {lines}\ntrue\n")
+    assert spec.script is not None
+    assert (spec.script.early_signal, notes) == (early, [])
+
+
+@pytest.mark.req("LA-71", "LA-70")
+@pytest.mark.parametrize(
+    "lines", ["--gres=gpu:a100:2,gpu:v100:1", "--gpus-per-node=a100:1,v100:1", "--gres=gpu:a100:1,gpu:1"]
+)
+def test_several_models_on_one_node_are_refused_and_never_dropped(lines: str) -> None:
+    with pytest.raises(SpecErrors, match=f"{lines} asks for cards of several models .* write one of them"):
+        taken(f"#!/bin/bash\n#SBATCH -J x {lines}\ntrue\n")
+
+
+@pytest.mark.req("LA-71")
+def test_variables_are_taken_over_as_export_says() -> None:
+    shell = {"LR": "0.1", "HOME": "/root", "SLURM_JOB_ID": "7", "COCKPIT_CLUSTER": "x", "BASH_FUNC_ml%%": "() { :; }"}
+    found = taken_over("x.sh", "#!/bin/sh\ntrue\n", submission=Submission(variables=shell))
+    assert found is not None
+    (spec,) = read_jobs("x.json", found.text, "/home/ann", defaults=Defaults())
+    assert (spec.name, spec.env) == ("x.sh", {"LR": "0.1"})
+
+
+@pytest.mark.req("LA-71", "LA-70")
+def test_begin_needs_the_moment_and_the_zone_of_who_submits() -> None:
+    script = "#!/bin/sh\n#SBATCH -J x --begin=16:00\ntrue\n"
+    now = datetime(2026, 7, 1, 12, tzinfo=ZoneInfo("Europe/Berlin"))
+    found = taken_over("x.sh", script, submission=Submission(now=now))
+    assert found is not None
+    assert '"begin_at":"2026-07-01T16:00:00+02:00"' in found.text
+    with pytest.raises(SpecErrors, match="is a local time, and no clock is at hand"):
+        taken_over("x.sh", script)

@@ -48,7 +48,7 @@ NEEDS_OTHERS = {"tasks", "parameter_servers", "worker_pools", "divide_over_clust
 
 @pytest.mark.parametrize("name", sorted({*OFFERED.findall(template("cards", "/home/ann"))} - NEEDS_OTHERS))
 def test_each_line_that_is_offered_says_something_else_than_the_default(name: str) -> None:
-    text = template("cards", "/home/ann")
+    text = template("regular" if name == "script" else "cards", "/home/ann")
     wanted = "|".join((name, *NEEDS.get(name, ())))
     assert read(re.sub(rf"^#({wanted}):", r"\1:", text, flags=re.MULTILINE)) != read(text)
 

@@ -5,6 +5,7 @@ from datetime import UTC
 import pytest
 
 from cockpit.model.attempt import EndCause
+from cockpit.model.forecast import Forecast
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import ArrayTask, JobState
 from cockpit.model.jobrow import JobRow
@@ -118,19 +119,23 @@ def test_a_kept_container_says_how_long() -> None:
     assert text("why", failed_row(1)) == "exit 3 · kept 3:59 more"
 
 
-@pytest.mark.req("UI-01")
-def test_a_start_that_is_planned_is_marked_as_that() -> None:
-    assert text("started_at", queued_row(1)) == "–"
-    assert text("started_at", queued_row(1, starts_by=Millis(NOW + HOUR))) == "~13:00"
+@pytest.mark.req("UI-01", "SC-12")
+def test_a_start_that_is_predicted_is_marked_and_is_the_one_that_the_panel_shows() -> None:
+    likely = Context(now=NOW, zone=UTC, forecasts={JobId(1): Forecast(likely_at=Millis(NOW + HOUR))})
+    reserved = Millis(NOW + 2 * HOUR)
+    assert text("started_at", queued_row(1, starts_by=reserved), likely) == "~13:00"
+    assert text("started_at", queued_row(2, starts_by=reserved), likely) == "–"
+    assert text("started_at", job_row(1, started_at=NOW), likely) == "12:00"
 
 
 @pytest.mark.req("UI-01", "SC-12")
-def test_what_is_likely_comes_before_what_is_promised() -> None:
-    likely = Context(now=NOW, zone=UTC, starts={JobId(1): Millis(NOW + HOUR)})
-    promised = Millis(NOW + 2 * HOUR)
-    assert text("started_at", queued_row(1, starts_by=promised), likely) == "~13:00"
-    assert text("started_at", queued_row(2, starts_by=promised), likely) == "~14:00"
-    assert text("started_at", job_row(1, started_at=NOW), likely) == "12:00"
+def test_the_row_of_an_array_shows_the_start_of_the_task_that_speaks_for_it() -> None:
+    tasks = [
+        job_row(1, array=ArrayTask(JobId(1), 0, count=2)),
+        queued_row(2, array=ArrayTask(JobId(1), 1, count=2)),
+    ]
+    forecasts = {JobId(2): Forecast(likely_at=Millis(NOW + HOUR))}
+    assert text("started_at", folded(tasks), Context(now=NOW, zone=UTC, forecasts=forecasts)) == "~13:00"
 
 
 @pytest.mark.parametrize(

@@ -85,6 +85,7 @@ SENTENCES: list[tuple[events.EventBody, str]] = [
     ),
     (events.EndingBegan(JOB, EndCause.STOP, NOW), "is asked to end (stop) at once"),
     (events.GraceEnded(JOB), "had its time to end and is killed"),
+    (events.JobWarned(JOB), "gets its signal before the time limit"),
     (events.WorkersAdded(JOB, 1, PLACE, 4.0), "grows by 2 workers: n01 and n02"),
     (
         events.WorkersRecalled(JOB, (2,), Millis(NOW + HOUR), JobId(9), Grounds.QOS),

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from cockpit.model.attempt import EndCause
+from cockpit.model.forecast import BoundMove, CameAhead, Forecast, NoBound
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import JobState
 from cockpit.model.jobdetail import JobDetail
@@ -30,9 +31,11 @@ from tests.doubles.samples import (
 KEYS = {"shell": "s", "logs": "l", "extend_hold": "+", "end_hold": "-", "hold": "H", "edit": "e", "cancel": "D"}
 
 
-def around(columns: int = 120, lines: int = 7, keys: dict[str, str] = KEYS) -> Around:
+def around(columns: int = 120, lines: int = 7, keys: dict[str, str] = KEYS, forecast: Forecast | None = None) -> Around:
+    """`forecast`: what the list shows of job 4720."""
     known = {row.id: row for row in five_jobs()}
-    return Around(Context(now=NOW, zone=UTC), columns, lines, keys, known.get)
+    forecasts = {JobId(4720): forecast} if forecast is not None else {}
+    return Around(Context(now=NOW, zone=UTC, forecasts=forecasts), columns, lines, keys, known.get)
 
 
 def told(row: JobRow, with_detail: JobDetail | None = None, **how: object) -> list[str]:
@@ -41,10 +44,12 @@ def told(row: JobRow, with_detail: JobDetail | None = None, **how: object) -> li
 
 
 @pytest.mark.req("UI-02")
-def test_a_waiting_job_says_the_blocking_rule_and_its_latest_start_first() -> None:
-    sentence, more, place, ahead, asks, waits, runs = told(queued_row(4720, name="vit-sweep"), waiting_detail())
+def test_a_waiting_job_says_the_blocking_rule_and_its_start_first() -> None:
+    forecast = Forecast(likely_at=Millis(NOW + HOUR), latest_at=Millis(NOW + 100 * MINUTE))
+    row = queued_row(4720, name="vit-sweep")
+    sentence, more, place, ahead, asks, waits, runs = told(row, waiting_detail(), forecast=forecast)
     assert sentence.startswith("4720 vit-sweep  waits for 4 A100 on one node.")
-    assert sentence.endswith("no later than 13:40")
+    assert sentence.endswith("starts about 13:00, no later than 13:40")
     assert more == "  n07 has 3 free, n12 has 2 free."
     assert place.startswith("  place 3   priority 17 450   fair share ━━")
     assert ahead == "  ahead of it: 4722 (ann, 4 CPUs), 4718 (-)"
@@ -113,9 +118,9 @@ def test_a_finished_job_needs_no_more_than_when_and_where() -> None:
 
 
 def test_the_right_hand_words_go_where_the_screen_is_narrow() -> None:
-    narrow = told(queued_row(4720, name="vit-sweep"), waiting_detail(), columns=50)
+    narrow = told(queued_row(4720, name="vit-sweep"), waiting_detail(), columns=50, forecast=outlook().forecast)
     assert narrow[0] == "4720 vit-sweep  waits for 4 A100 on one node."
-    wide = list(answer(queued_row(4720), waiting_detail(), around(columns=100)))
+    wide = list(answer(queued_row(4720), waiting_detail(), around(100, forecast=outlook().forecast)))
     assert line_width(wide[0]) == 100
 
 
@@ -139,3 +144,32 @@ def test_where_the_panel_is_narrow_the_start_comes_second() -> None:
     assert "starts about" not in "".join(span.text for span in lines[0]) + str(
         list(answer(queued_row(4720), None, other))
     )
+
+
+@pytest.mark.req("UI-32", "SC-12")
+def test_the_panel_shows_the_start_of_the_list_where_its_own_answer_is_older() -> None:
+    newer = Forecast(likely_at=Millis(NOW + 2 * HOUR), likely_from=Millis(NOW + HOUR), likely_to=Millis(NOW + 3 * HOUR))
+    foretold = around(140, forecast=newer)._replace(outlook=outlook())
+    first = next(iter(answer(queued_row(4720, name="vit-sweep"), waiting_detail(), foretold)))
+    assert "".join(span.text for span in first).endswith("starts about 14:00, likely 13:00–15:00")
+
+
+@pytest.mark.req("SC-12")
+def test_a_reservation_of_the_plan_is_not_shown_as_a_promise() -> None:
+    first, *_ = told(queued_row(4720, name="vit-sweep"), waiting_detail())
+    assert "no later than" not in first
+
+
+@pytest.mark.req("SC-12")
+def test_a_latest_start_that_has_moved_says_why_and_one_that_is_not_promised_too() -> None:
+    moved = BoundMove(NOW, Millis(NOW + HOUR), Millis(NOW + 2 * HOUR), (CameAhead(JobId(4718)), CameAhead(JobId(0))))
+    forecast = Forecast(likely_at=Millis(NOW + HOUR), latest_at=Millis(NOW + 2 * HOUR), moves=(moved,))
+    foretold = around(140, lines=12, forecast=forecast)._replace(outlook=outlook())
+    row = queued_row(4720)
+    lines = ["".join(span.text for span in each).rstrip() for each in answer(row, waiting_detail(), foretold)]
+    why = "job 4718 (carol, 32 cards) came ahead of it; job - came ahead of it"
+    assert f"  latest start moved from 13:00 to 14:00 at 12:00: {why}" in lines
+    none = Forecast(likely_at=Millis(NOW + HOUR), no_bound=NoBound.PRIORITIES_CHANGE)
+    foretold = around(140, lines=12, forecast=none)._replace(outlook=outlook())
+    lines = ["".join(span.text for span in each).rstrip() for each in answer(row, waiting_detail(), foretold)]
+    assert "  no guaranteed latest start: priorities change while jobs wait" in lines

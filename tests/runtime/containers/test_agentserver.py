@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import struct
 import threading
 
 import pytest
@@ -42,3 +43,28 @@ def test_who_finds_it_is_never_refused(tmp_path, monkeypatch):
         listener.close()
     assert refused == []
     assert os.listdir(shown) == []
+
+
+def asked(head: bytes, fds: list[int], text: bytes = b"") -> tuple[str, tuple[int, ...]]:
+    """The request that the server reads of these bytes with these descriptors attached."""
+    asker, server = socket.socketpair()
+    with asker, server:
+        socket.send_fds(asker, [head], fds)
+        asker.sendall(text)
+        asker.shutdown(socket.SHUT_WR)
+        return agentserver._request(server)
+
+
+@pytest.mark.req("LA-10")
+def test_a_request_is_its_text_and_three_streams():
+    text, streams = asked(struct.pack("!I", 4), [0, 1, 2], b"true; and more")
+    for fd in streams:
+        os.close(fd)
+    assert (text, len(streams)) == ("true", 3)
+
+
+@pytest.mark.req("LA-10")
+@pytest.mark.parametrize(("head", "streams"), [(b"\0\0\0", 3), (b"\0\0\0\4", 0), (b"\0\0\0\4", 2), (b"\0", 0)])
+def test_what_is_no_request_is_refused(head: bytes, streams: int):
+    with pytest.raises(ValueError, match="no request"):
+        asked(head, list(range(streams)))

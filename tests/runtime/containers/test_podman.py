@@ -16,6 +16,7 @@ from cockpit.model.node import Allocation, Card, CardVendor
 from cockpit.model.spec import HoldCards, Hooks
 from tests.runtime.containers.conftest import IS_ROOT
 from tests.runtime.containers.house import House, finish, until
+from tests.runtime.containers.roots import make_root, packed
 from tests.runtime.containers.store import containers, job, kept_images, podman
 from tests.runtime.containers.test_limits import CGROUPS
 from tests.runtime.containers.test_recovery import holder_pid, restart
@@ -62,6 +63,24 @@ async def test_it_runs_as_the_submitter_with_what_the_image_brings(house, image,
     assert [each.split()[1] for each in capabilities] == ["0000000000000000"]
     assert (user.split(":")[:3], host, tmp) == ([ann, "x", str(plain.submitter.uid)], "job-0", "/tmp")
     assert "Permission denied" in house.err(plain)
+
+
+@pytest.mark.req("LA-70")
+async def test_it_runs_the_images_own_command_where_the_job_leaves_it_to_that(house, image, trainer):
+    packed(make_root(house.folder / "root"), house.folder / "root.tar")
+    for own, change, out in (
+        ("said", ['ENTRYPOINT ["echo", "entry"]', 'CMD ["default"]', "WORKDIR /opt"], ["entry default", "entry a b"]),
+        ("cmd", ['CMD ["sh", "-c", "pwd"]', "WORKDIR /opt/app"], ["/opt/app", None]),
+    ):
+        name = trainer.replace(":1", f":{own}")
+        podman("import", *(word for each in change for word in ("--change", each)), house.folder / "root.tar", name)
+        for command, expected in zip(("entrypoint", "entrypoint a b"), out, strict=True):
+            made = job(house, name, command)
+            status = await house.run(made)
+            if expected is None:
+                assert f"the image {name} has no ENTRYPOINT" in (status.lost or "")
+            else:
+                assert (status.ok, house.out(made)) == (True, f"{expected}\n"), house.err(made)
 
 
 async def test_while_it_runs_podman_shows_it_and_it_is_entered_asked_to_end_and_killed(house, image):

@@ -5,7 +5,7 @@ from random import Random
 import pytest
 from msgspec.structs import replace
 
-from cockpit.model.forecast import Change
+from cockpit.model.forecast import Change, Forecast
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import JobState
 from cockpit.model.spec import Dependency, DependencyKind
@@ -79,7 +79,7 @@ def test_likely_goes_by_habit_and_latest_no_further_than_limits() -> None:
     waits = world.submit(wants(1000), limit=HOUR)
     found = foresight(world, history).forecast(waits)
     assert found.likely_at == world.now + 250 * HOUR
-    assert found.likely_at < found.latest_at <= world.now + 1000 * HOUR
+    assert found.likely_at < found.latest_at <= world.now + 1000 * (HOUR + 30)
     assert [(each.job, each.end_at) for each in found.after] == [(runs, found.likely_at)]
     assert not found.now
 
@@ -119,7 +119,7 @@ def test_asking_changes_nothing() -> None:
     assert world.cycle().starts == plan.starts
     again = Foresight(before, plan, world.policy, history_of(world.jobs.values()))
     assert [again.forecast(job.id) for job in world.queue[:20]] == once
-    assert all(each.likely_at <= each.latest_at for each in once if each.likely_at and each.latest_at)
+    assert all(each.likely_from <= each.likely_at <= each.likely_to for each in once if each.likely_at)
 
 
 @pytest.mark.req("SC-13")
@@ -231,4 +231,26 @@ def test_far_behind_the_rate_at_which_the_queue_moves_says_when(monkeypatch) -> 
     assert len(errors) > 100
     assert sum(errors) / len(errors) < 0.15
     assert likely[held].likely_at is None
-    assert all(found.likely_at <= found.latest_at for found in likely.values() if found.likely_at)
+    assert all(each.likely_from <= each.likely_at <= each.likely_to for each in likely.values() if each.likely_at)
+
+
+@pytest.mark.req("SC-12", "SC-13")
+def test_a_job_that_never_starts_has_no_time_however_long_the_queue_ahead_of_it_is() -> None:
+    world = busy_world(600)
+    never = [world.submit(wants(9000)), world.submit(wants(1000), nodes=101), world.submit(wants(1000, "H100"))]
+    behind = world.submit(wants(1000))
+    seer = foresight(world)
+    assert [seer.forecast(job) for job in never] == [Forecast()] * 3
+    assert seer.forecast(behind).likely_at is not None
+
+
+@pytest.mark.req("SC-12")
+def test_a_whole_limit_counts_from_the_start_of_the_command_and_goes_on_while_the_job_is_killed() -> None:
+    world = World(node("n1", 1))
+    runs = world.submit(wants(1000), limit=HOUR)
+    world.run()
+    waits = world.submit(wants(1000), limit=HOUR)
+    for late in (Millis(1000 * HOUR + 90_000), Millis(1000 * HOUR + 120_000)):
+        world.occupy(runs, world.occupied[runs], late)
+        assert foresight(world).forecast(waits).likely_at == late
+        world.now = Millis(1000 * HOUR + 100_000)

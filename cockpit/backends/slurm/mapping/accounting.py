@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from cockpit.backends.slurm.mapping import states, values
 from cockpit.backends.slurm.mapping.jobs import Listed
 from cockpit.backends.slurm.mapping.listing import SEPARATOR
+from cockpit.backends.slurm.mapping.outputs import of_step
 from cockpit.backends.slurm.mapping.records import separated
 from cockpit.model.job import ENDED, Job
 from cockpit.model.jobdetail import StepRow
@@ -133,6 +134,7 @@ def _step(record: Mapping[str, str], zone: tzinfo | None) -> StepRow:
         exit_code=how.shell_code if how is not None else None,
         cpu_ms=_cpu_ms(record["TotalCPU"]),
         peak_memory_mib=values.memory_mib(record["MaxRSS"]) if record["MaxRSS"] else None,
+        output=of_step(record.get("SubmitLine", "")),
     )
 
 

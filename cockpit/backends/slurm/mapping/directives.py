@@ -2,29 +2,49 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 
 from cockpit.backends.slurm.mapping.acts import CannotBe, Command
 from cockpit.backends.slurm.mapping.ids import slurm_id
+from cockpit.formats.foreign.sbatch_options import script_options
 from cockpit.model.directives import Directive, MoveToTop, Reach, SendSignal, SubmitScript, UpdateJob
 
+STDIN = "/dev/stdin"
+"""The script's name where it has arguments and no file: sbatch takes the first word for a file."""
 _FIELD = re.compile(r"[A-Za-z]{2,40}")
 _SIGNAL = re.compile(r"[A-Z][A-Z0-9+-]{1,9}|[0-9]{1,2}")
 _TARGETS = frozenset({"jobid", "job", "userid"})
 _REACH = {Reach.ALL: ("--full",), Reach.SCRIPT: ("--batch",), Reach.STEPS: ()}
 
 
-def command(wanted: Directive) -> Command:
-    """Raises `CannotBe` for what is no signal or no field."""
+def command(wanted: Directive, *, on_this_disk: bool = False) -> Command:
+    """Raises `CannotBe` for what is no signal or no field. `on_this_disk`: the command sees the files that the user
+    names."""
     match wanted:
         case SubmitScript():
-            return Command(("sbatch", "--parsable", *wanted.options), wanted.script)
+            return _submit(wanted, by_name=on_this_disk and bool(wanted.file))
         case SendSignal():
             return _signal(wanted)
         case UpdateJob():
             return _update(wanted)
         case MoveToTop():
             return Command(("scontrol", "top", ",".join(wanted.jobs)))
+
+
+def _submit(wanted: SubmitScript, *, by_name: bool) -> Command:
+    """By the name of its file sbatch tells the job's name, its Command and %x from the file. A script that has to go
+    through standard input is given its file's name as the job's, unless it says another itself."""
+    options = ["sbatch", "--parsable", *wanted.options]
+    if wanted.wrap:
+        return Command((*options, f"--wrap={wanted.wrap}"))
+    if by_name:
+        file = f"./{wanted.file}" if wanted.file.startswith("-") else wanted.file
+        return Command((*options, file, *wanted.arguments))
+    if wanted.file and "job-name" not in script_options(wanted.script):
+        options.append(f"--job-name={posixpath.basename(wanted.file)}")
+    called = (STDIN, *wanted.arguments) if wanted.arguments else ()
+    return Command((*options, *called), wanted.script)
 
 
 def _signal(wanted: SendSignal) -> Command:

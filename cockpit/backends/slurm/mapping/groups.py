@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import accumulate
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from cockpit.backends.slurm.mapping.paths import on_nodes
+from cockpit.launch.shellform import shell_text
 from cockpit.model.spec import WHOLE_CARD, JobSpec, Mode, NodeSpec
+
+_SET: Final = frozenset(
+    {"MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK", "SLOTS", "TF_CONFIG", "CLUSTER_SPEC", "VK_TASK_INDEX"}
+    | {"PATH", "HOME", "USER"}
+)
+"""Variables that every login sets, and those that the script sets where the mode has them."""
 
 
 class Group(NamedTuple):
@@ -52,10 +59,15 @@ def groups(spec: JobSpec) -> tuple[Group, ...]:
 
 def _kinds(spec: JobSpec) -> Iterator[tuple[int, NodeSpec, str, str]]:
     if spec.mode is not Mode.WORKER_POOLS:
-        yield spec.nodes, spec.specs[0], "worker", on_nodes(spec, spec.command)
+        yield spec.nodes, spec.specs[0], "worker", _command(spec, spec.command)
         if spec.parameter_servers:
-            yield spec.parameter_servers, spec.helpers[0], "ps", on_nodes(spec, spec.command)
+            yield spec.parameter_servers, spec.helpers[0], "ps", _command(spec, spec.command)
         return
     for position, pool in enumerate(spec.worker_pools):
         if pool.replicas:
-            yield pool.replicas, pool.spec, f"workerpool{position}", on_nodes(spec, pool.command or spec.command)
+            yield pool.replicas, pool.spec, f"workerpool{position}", _command(spec, pool.command or spec.command)
+
+
+def _command(spec: JobSpec, command: str) -> str:
+    """As the script's shell is to read it, with the paths of the nodes."""
+    return shell_text(on_nodes(spec, command), known={*spec.env, *_SET})

@@ -17,7 +17,7 @@ from cockpit.model.spec import DAY_SECONDS, WHOLE_CARD, Array, HomeAccess, JobSp
 
 NO_LIMIT_SECONDS = 365 * DAY_SECONDS
 """Stands for a job without a time limit."""
-NO_COMMAND = "(a script of standard input)"
+NO_COMMAND = "(script from standard input)"
 
 _ASKED = ("tres-per-node", "tres-per-job", "tres-per-task")
 _TYPED = re.compile(r"gpu:([^:=,]+)[:=]\d")
@@ -56,6 +56,13 @@ def output(fields: Fields) -> str:
 
 def node_count(fields: Fields) -> int:
     return max(1, values.number(fields["NumNodes"]) or 1)
+
+
+def spreads_freely(fields: Fields) -> bool:
+    """Whether a waiting job runs on any number of nodes that hold its tasks (`-n 24` without -N): then the count that
+    squeue prints is the one of Slurm's last plan, and what it asks for says the least."""
+    least = values.tres(fields.get("tres-alloc", "")).get("node", 0)
+    return 0 < least < node_count(fields)
 
 
 def limit_seconds(fields: Fields) -> int:

@@ -129,6 +129,16 @@ class Found(NamedTuple):
         return values.number(told) or self.job.id
 
     @property
+    def leader(self) -> JobId | None:
+        """The first component of a heterogeneous job of which this is another one."""
+        if self.listed is not None:
+            first, offset = self.listed.component or (0, 0)
+        else:
+            number, _, position = self.fields.get("JobID", "").partition("+")
+            first, offset = values.number(number) or 0, values.number(position) or 0
+        return job_id(first) if offset else None
+
+    @property
     def alike(self) -> JobId:
         """The first of those that stand in its record: to the scheduler they are all the same."""
         if self.listed is None or not self.listed.tasks or self.listed.array is None:
@@ -165,7 +175,7 @@ def _job(listed: Listed) -> Job:
         id=listed.id,
         spec=spec,
         submitter=jobparts.submitter(fields),
-        project=fields["Account"],
+        project=values.text(fields["Account"]),
         submitted_at=submitted,
         state=kind,
         state_since=ended or started or submitted,

@@ -57,10 +57,16 @@ FIELDS = (
 it."""
 
 
-def command(fields: Sequence[str] = FIELDS) -> tuple[str, ...]:
-    """Every job of the cluster, pending array tasks folded as Slurm keeps them; nothing cut to a width."""
+UNKNOWN_JOB = "Invalid job id"
+"""What squeue says of a job that the controller has forgotten."""
+
+
+def command(fields: Sequence[str] = FIELDS, job: str = "") -> tuple[str, ...]:
+    """Every job of the cluster, pending array tasks folded as Slurm keeps them; nothing cut to a width. `job`: only
+    that one by Slurm's id, with the rest of its array or heterogeneous job."""
     wanted = ",".join(f"{name}:{SEPARATOR}" for name in fields)
-    return ("squeue", "--all", "--states=all", f"--Format={wanted}")
+    which = (f"--jobs={job}",) if job else ()
+    return ("squeue", "--all", "--states=all", *which, f"--Format={wanted}")
 
 
 OUTPUT_FIELDS = ("STDOUT", "STDERR", "WorkDir")
@@ -68,8 +74,7 @@ OUTPUT_FIELDS = ("STDOUT", "STDERR", "WorkDir")
 
 def output_command(job: str) -> tuple[str, ...]:
     """Where one job's output goes."""
-    wanted = ",".join(f"{name}:{SEPARATOR}" for name in OUTPUT_FIELDS)
-    return ("squeue", "--all", "--states=all", f"--jobs={job}", f"--Format={wanted}")
+    return command(OUTPUT_FIELDS, job)
 
 
 def unknown_field(complaint: str) -> str | None:

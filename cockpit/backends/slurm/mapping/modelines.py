@@ -11,8 +11,9 @@ from collections.abc import Iterator
 
 from cockpit.backends.slurm.mapping.groups import Group, groups
 from cockpit.backends.slurm.mapping.shelltext import Variable, json_word
-from cockpit.launch.modes import mpi_command, tf_values, torch_command
+from cockpit.launch.modes import mpi_command, tf_values
 from cockpit.launch.pools import pool_values
+from cockpit.launch.torchlines import torch_command
 from cockpit.model.spec import JobSpec, Mode
 
 NODE = "$SLURM_NODEID"

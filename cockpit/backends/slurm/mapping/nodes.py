@@ -28,6 +28,8 @@ class Seen(NamedTuple):
     """Its cards as Slurm calls them."""
     in_use: tuple[CardSlice, ...] = ()
     """Which of them somebody has, whoever that is."""
+    host: str = ""
+    """The name of its machine; empty: that of the node."""
 
 
 def seen(printed: str) -> Iterator[Seen]:
@@ -51,7 +53,7 @@ def _seen(record: dict[str, str]) -> Seen:
         state_reason=_reason(record, state),
         virtual=False,
     )
-    return Seen(node, gres, tuple(gres.held(record.get("GresUsed", ""))))
+    return Seen(node, gres, tuple(gres.held(record.get("GresUsed", ""))), values.text(record.get("NodeHostName", "")))
 
 
 def _memory(record: dict[str, str]) -> int:

@@ -1,4 +1,5 @@
-"""Where a job's output is, out of what accounting remembers of it, and sbatch's file patterns in words."""
+"""Where a job and its steps write, out of what Slurm and its accounting report, and the patterns of sbatch and srun in
+words."""
 
 from __future__ import annotations
 
@@ -9,10 +10,21 @@ from collections.abc import Mapping
 from cockpit.backends.slurm.mapping import values
 from cockpit.backends.slurm.mapping.jobs import Found
 from cockpit.formats.foreign.sbatch_options import line_options, script_options
+from cockpit.model.jobdetail import StepRow
 
 OUT, ERR, FOLDER = "stdout", "stderr", "folder"
 NO_TASK = "4294967294"
 """What stands for the task of a job that is none (NO_VAL)."""
+MOST_DIGITS = 10
+"""Slurm fills up no number to more."""
+_OF_SRUN = """
+    E K X Z disable-status exact external-launcher interactive kill-on-bad-exit l label multi-prog no-allocate overlap
+    preserve-env propagate pty quit-on-interrupt u unbuffered whole
+"""
+SRUN_FLAGS = frozenset(_OF_SRUN.split())
+"""Of srun alone: options without a value."""
+_NUMBERS = frozenset("AaJjnstb")
+"""Patterns that may stand for a number, and then are filled up with zeros."""
 MODULO_SINCE = (23, 2)
 """The first version that knows %b."""
 _PATTERN = re.compile(r"%(\d*)(.)")
@@ -35,41 +47,83 @@ def _asked(options: Mapping[str, str]) -> dict[str, str]:
     return {name: options[option] for option, name in names if options.get(option)}
 
 
-def resolved(path: str, known: Found, version: tuple[int, ...]) -> str:
-    """The path with sbatch's patterns (`%j`, `%A_%a`, `%4t` …) in words. A backslash takes their meaning away.
+def of_step(submit_line: str) -> str:
+    """The file that a step was told to write to by its srun, with srun's patterns; empty: into its job's output."""
+    return line_options(submit_line, SRUN_FLAGS).get("output", "")
 
-    What the batch step's own file is called: %t and %n are 0 there, %s is `batch`, %J has no step.
+
+def named(told: Mapping[str, str], known: Found, *, errors: bool = False) -> str:
+    """The path that the job writes to, with sbatch's patterns; empty where it writes to the terminal of its srun.
+
+    `told`: by stream, and its folder. For a job that gave no name squeue makes one up of the job's number: of an array
+    it is not the file's, and an interactive job, which has no error file then, has no file at all.
     """
+    out, err = (values.text(told.get(name, "")) for name in (OUT, ERR))
+    folder = told.get(FOLDER, "") or known.job.spec.output
+    made_up = _made_up(folder, known)
+    if out in made_up and not err:
+        return ""
+    out, err = ("" if path in made_up else path for path in (out, err))
+    path = (err if errors else "") or out or ("slurm-%A_%a.out" if known.job.array is not None else "slurm-%j.out")
+    return path if path.startswith("/") else posixpath.join(folder, path)
+
+
+def _made_up(folder: str, known: Found) -> set[str]:
+    if known.listed is None:
+        return set()
+    number, array = (known.listed.fields.get(name, "") for name in ("JobID", "ArrayJobID"))
+    return {f"{folder}/slurm-{number}.out", f"{folder}/slurm-{array}_{NO_TASK}.out"}
+
+
+def resolved(path: str, words: Mapping[str, str]) -> str:
+    """The path with the patterns (`%j`, `%A_%a`, `%4t` …) in words. A backslash takes their meaning away; what is not
+    known yet stays."""
     if "\\" in path:
         return path.replace("\\", "")
-    words = _words(known, version)
 
     def word(found: re.Match[str]) -> str:
         width, letter = found[1], found[2]
         if letter not in words:
             return found[0]
-        return words[letter].zfill(int(width[:2])) if width and words[letter].isdigit() else words[letter]
+        filled = width and letter in _NUMBERS and words[letter].isdigit()
+        return words[letter].zfill(min(int(width), MOST_DIGITS)) if filled else words[letter]
 
     return posixpath.normpath(_PATTERN.sub(word, path))
 
 
-def _words(known: Found, version: tuple[int, ...]) -> dict[str, str]:
+def batch_words(known: Found, version: tuple[int, ...], host: str) -> dict[str, str]:
+    """What the patterns stand for in the name of the batch script's file: %t and %n are 0 there, %s is `batch`, %J has
+    no step. A task that waits among others has no number of its own yet. `host`: of its first node; empty: it has none.
+    """
     job = known.job
-    node = job.attempt.placement[0].node if job.attempt is not None and job.attempt.placement else ""
-    array = job.array
+    array, waiting = job.array, known.listed.tasks if known.listed is not None else ()
     words = {
         "%": "%",
         "A": str(array.array if array is not None else known.number),
-        "a": str(array.index) if array is not None else NO_TASK,
-        "J": str(known.number),
-        "j": str(known.number),
-        "N": node.partition(".")[0],
         "n": "0",
         "s": "batch",
         "t": "0",
         "u": job.submitter.name,
         "x": job.spec.name,
     }
-    if version >= MODULO_SINCE:
-        words["b"] = str(array.index % 10) if array is not None else NO_TASK
+    if host:
+        words["N"] = host.partition(".")[0]
+    if not waiting:
+        words |= {"J": str(known.number), "j": str(known.number)}
+    if not waiting or (known.listed is not None and job.id != known.listed.id):
+        words["a"] = str(array.index) if array is not None else NO_TASK
+        if version >= MODULO_SINCE:
+            words["b"] = str(array.index % 10) if array is not None else NO_TASK
+    return words
+
+
+def step_words(batch: Mapping[str, str], step: StepRow, rank: int | None) -> dict[str, str]:
+    """What they stand for in the name of the file of a step's task; which task it is of several, where it is known."""
+    words = {**batch, "s": step.name, "J": f"{batch.get('j', '')}.{step.name}"}
+    if step.nodes > 1:
+        words = {name: word for name, word in words.items() if name not in "nN"}
+    if rank is None and step.tasks != 1:
+        del words["t"]
+    else:
+        words["t"] = str(rank or 0)
     return words

@@ -42,6 +42,27 @@ _OF_CORE: tuple[tuple[str, tuple[type, ...]], ...] = (
 """Where the embedded core, looking at the same cluster, finds a reason of this type, it says the same with figures."""
 
 
+_NEVER = frozenset(
+    {
+        "AccountNotAllowed",
+        "BadConstraints",
+        "DependencyNeverSatisfied",
+        "InvalidAccount",
+        "InvalidQOS",
+        "PartitionConfig",
+        "PartitionNodeLimit",
+        "PartitionTimeLimit",
+        "QOSNotAllowed",
+    }
+)
+"""Codes of jobs that start only once somebody changes them or the cluster."""
+
+
+def never_starts(listed: Listed) -> bool:
+    """Whether the job waits for a person and not for its turn: a start that Slurm planned before says nothing then."""
+    return bool(listed.held_by) or listed.code in _NEVER
+
+
 def reason(listed: Listed, reservations: Mapping[str, Reservation] = _NO_RESERVATIONS) -> Reason | None:
     """None for a job that neither waits nor stands still."""
     if not states.known(listed.state):

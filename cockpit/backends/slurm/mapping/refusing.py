@@ -6,7 +6,9 @@ from collections.abc import Iterator
 
 from cockpit.backends.slurm.mapping.containers import Runtime, image_refusals
 from cockpit.backends.slurm.mapping.groups import groups
+from cockpit.backends.slurm.mapping.jobparts import NO_COMMAND
 from cockpit.backends.slurm.mapping.paths import is_in_workspace
+from cockpit.launch.command import ENTRYPOINT, words_of
 from cockpit.model.rules.pools import pool_conflicts, sweep_conflicts
 from cockpit.model.spec import JobKind, JobSpec
 
@@ -14,6 +16,8 @@ from cockpit.model.spec import JobKind, JobSpec
 def refusals(spec: JobSpec, runtime: Runtime | None = None) -> Iterator[str]:
     """One line for each field that cannot be had on a Slurm cluster. `runtime`: what makes containers there."""
     yield from image_refusals(spec, runtime)
+    if spec.command == NO_COMMAND:
+        yield "command: this job's script came on standard input; submit the script itself, or write a command"
     if spec.elastic is not None:
         yield "elastic: a Slurm job keeps the nodes that it started with; say how many `nodes`"
     if spec.volumes:
@@ -27,6 +31,7 @@ def refusals(spec: JobSpec, runtime: Runtime | None = None) -> Iterator[str]:
         yield "pool: choose a partition instead"
     yield from _life_refusals(spec)
     yield from _container_refusals(spec)
+    yield from _manifest_refusals(spec)
     if spec.node_selector or spec.tolerations:
         yield "node_selector: Slurm's nodes have no labels and taints; choose a partition, or name nodes"
     if spec.divide_over_clusters:
@@ -35,9 +40,17 @@ def refusals(spec: JobSpec, runtime: Runtime | None = None) -> Iterator[str]:
         yield "suspension: Slurm has no queues of a quota tree"
 
 
+def _manifest_refusals(spec: JobSpec) -> Iterator[str]:
+    """What only Kubernetes' manifests ask for."""
+    if words_of(spec.command)[:1] == [ENTRYPOINT]:
+        yield f"command: `{ENTRYPOINT}` is the image's own, which Slurm's containers do not run; write the program"
+    if spec.labels and spec.terminal:
+        yield "labels: the comment that would hold them marks jobs with terminal: true; leave one of them out"
+
+
 def _life_refusals(spec: JobSpec) -> Iterator[str]:
     """What cockpit's own engine does around a command and after it."""
-    if spec.restart is not None:
+    if spec.restart is not None and not spec.restart.lost_only:
         yield "restart: Slurm begins a failed job again only by `scontrol requeue`, which its script may call"
     if spec.resume is not None:
         yield "resume: Slurm requeues jobs that it preempts; let the script look for its checkpoint"

@@ -12,6 +12,7 @@ from cockpit.backends.slurm.mapping.ids import slurm_id
 from cockpit.backends.slurm.mapping.wrapper import WRAPPED
 from cockpit.formats.slurm.spec_fields import slurm_time
 from cockpit.launch.sweeps import trial_count
+from cockpit.model.batchscript import BatchScript, OpenMode
 from cockpit.model.ids import index_ranges
 from cockpit.model.spec import Dependency, DependencyKind, HoldAllocation, JobSpec, NodeSpec, PriorityWord
 
@@ -36,7 +37,10 @@ def options(spec: JobSpec) -> Iterator[str]:
     """What a job asks for. Not in the script: no line break of a name can end a line of it there."""
     (first, *others) = groups(spec)
     yield f"--job-name={spec.name}"
-    yield f"--output={_pattern(spec.output)}/slurm-{'%A_%a' if array_text(spec) else '%j'}.out"
+    usual = f"{_pattern(spec.output)}/slurm-{'%A_%a' if array_text(spec) else '%j'}.out"
+    yield f"--output={(spec.script.output if spec.script is not None else '') or usual}"
+    if spec.script is not None:
+        yield from _files(spec.script)
     yield f"--chdir={spec.algorithm.path if spec.algorithm is not None else spec.output}"
     yield from _size(spec, first)
     for name, value in _wishes(spec):
@@ -48,6 +52,14 @@ def options(spec: JobSpec) -> Iterator[str]:
     for each in others:
         yield ":"
         yield from _size(spec, each)
+
+
+def _files(script: BatchScript) -> Iterator[str]:
+    """What a batch script says of its files beside its output."""
+    given = (("error", script.error), ("input", script.input))
+    yield from (f"--{name}={path}" for name, path in given if path)
+    if script.open_mode is OpenMode.APPEND:
+        yield f"--open-mode={script.open_mode}"
 
 
 def _pattern(folder: str) -> str:
@@ -100,7 +112,8 @@ def _wishes(spec: JobSpec) -> Iterator[tuple[str, str]]:
     yield "nice", str(spec.nice) if spec.nice else ""
     yield "begin", moment_text(spec.begin_at)
     yield "deadline", moment_text(spec.deadline_at)
-    yield "comment", f"{WRAPPED}terminal" if spec.terminal else ""
+    labels = ",".join(f"{key}={value}" for key, value in spec.labels.items())
+    yield "comment", f"{WRAPPED}terminal" if spec.terminal else labels
 
 
 def qos(spec: JobSpec) -> str:

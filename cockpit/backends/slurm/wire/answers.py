@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from random import Random
 from typing import NamedTuple, Protocol
 
@@ -21,6 +21,9 @@ SLOW_FACTOR = 20
 """An answer that took a second is good for 20."""
 TRIES = 3
 PAUSE_SECONDS = 0.5
+JOBS_REPORTED_BY = frozenset({"squeue", "scontrol", "sprio", "sshare", "sacct"})
+"""Programs whose answers change with an act on jobs, nodes or reservations."""
+PROGRAMS = JOBS_REPORTED_BY | {"sacctmgr"}
 FAILED_MS = 3_000
 """Before a question that failed is asked again, and as long as it took twice."""
 
@@ -34,6 +37,14 @@ class Shelf(Protocol):
         """An answer no older than that, and when it was given: someone else's, or one that is fetched now."""
         ...
 
+    def outdate(self, program: str) -> None:
+        """This user changed something that the program reports: earlier answers no longer count for this user."""
+        ...
+
+    def outdated_at(self, program: str) -> Millis:
+        """When this user last did that in any process; negative: never."""
+        ...
+
 
 class Answer(NamedTuple):
     """What was printed, and how old it may be called."""
@@ -41,8 +52,6 @@ class Answer(NamedTuple):
     printed: Printed
     given_at: Millis
     took_ms: int
-    superseded: bool = False
-    """Something was done since."""
 
 
 class Answers:
@@ -53,38 +62,42 @@ class Answers:
     ) -> None:
         self._commands, self._now, self._random = commands, now, random
         self.shelf = shelf
-        self._acted_at = Millis(0)
         self._known: dict[tuple[str, ...], Answer] = {}
         self._failed: dict[tuple[str, ...], tuple[CockpitError, float]] = {}
         """What went wrong, and until when it is not tried again."""
         self._asking: dict[tuple[str, ...], asyncio.Lock] = {}
+        self._outdated: dict[str, Millis] = {}
+        """By program: when something was changed that it reports."""
         self.patience = PATIENCE_SECONDS
         """How long one answer is waited for, in seconds."""
 
-    def forget(self) -> None:
-        """Something was done: what is known, here and on the shelf, is of before."""
-        self._acted_at = self._now()
-        self._known = {question: known._replace(superseded=True) for question, known in self._known.items()}
-        self._failed.clear()
+    def forget(self, programs: Collection[str] = PROGRAMS) -> None:
+        """Something was changed that these programs report: no earlier answer of theirs counts, not even one that
+        another cockpit of this user shares or that is still under way."""
+        for program in programs:
+            self._outdated[program] = self._now()
+            if self.shelf is not None:
+                self.shelf.outdate(program)
+        self._failed = {question: known for question, known in self._failed.items() if question[0] not in programs}
 
     async def ask(self, argv: Sequence[str], fresh_seconds: float, *, seconds: float | None = None) -> Printed:
         """An answer no older than that, or older where the cluster is slow. Raises `Unreachable`, `Failed`."""
         question = tuple(argv)
         async with self._asking.setdefault(question, asyncio.Lock()):
             known = self._known.get(question)
-            if known is not None and self._is_fresh(known, fresh_seconds):
+            if known is not None and self._is_good(question, known, fresh_seconds):
                 return known.printed
             if question in self._failed and self._now() < self._failed[question][1]:
                 raise self._failed[question][0]
             known = self._known[question] = await self._tried(question, fresh_seconds, seconds or self.patience)
             return known.printed
 
-    async def ask_anew(self, argv: Sequence[str]) -> Printed:
-        """An answer that is given now, whatever is known. Raises `Unreachable`, `Failed`."""
+    async def ask_now(self, argv: Sequence[str], *, seconds: float | None = None) -> Printed:
+        """An answer that is given now, whatever is known: acts decide by it. Raises `Unreachable`, `Failed`."""
         question = tuple(argv)
         async with self._asking.setdefault(question, asyncio.Lock()):
             began = self._now()
-            printed = await self._run(question, self.patience)
+            printed = await self._run(question, seconds or self.patience)
             self._known[question] = Answer(printed, began, self._now() - began)
             return printed
 
@@ -116,9 +129,14 @@ class Answers:
         self._failed.pop(question, None)
         return answer
 
-    def _is_fresh(self, known: Answer, fresh_seconds: float) -> bool:
-        age = self._now() - known.given_at
-        return not known.superseded and age < max(int(1000 * fresh_seconds), SLOW_FACTOR * known.took_ms)
+    def _is_good(self, question: tuple[str, ...], known: Answer, fresh_seconds: float) -> bool:
+        good_for = max(int(1000 * fresh_seconds), SLOW_FACTOR * known.took_ms)
+        return known.given_at > self._outdated_at(question[0]) and self._now() - known.given_at < good_for
+
+    def _outdated_at(self, program: str) -> int:
+        """When this user last changed something that the program reports, in any process; negative: never."""
+        at = self._outdated.get(program, Millis(-1))
+        return at if self.shelf is None else max(at, self.shelf.outdated_at(program))
 
     async def _fresh(self, question: tuple[str, ...], fresh_seconds: float, seconds: float) -> Answer:
         began = self._now()
@@ -127,7 +145,7 @@ class Answers:
         printed, given_at = await self.shelf.get(
             "\0".join(question), int(1000 * fresh_seconds), lambda: self._run(question, seconds)
         )
-        if given_at < self._acted_at:
+        if given_at < self._outdated_at(question[0]):
             began = given_at = self._now()
             printed = await self._run(question, seconds)
         return Answer(printed, given_at, max(0, self._now() - began))

@@ -64,6 +64,8 @@ class Commands(Protocol):
 
     name: str
     """What a person calls this way: `this machine`, `ann@login`."""
+    on_this_disk: bool
+    """Its programs see the files of this machine, and begin in the user's current folder."""
 
     async def run(self, argv: Sequence[str], *, seconds: float, stdin: bytes = b"", reading: bool = True) -> Printed:
         """Whatever the exit code. `reading`: its times are to be in UTC. Raises `Unreachable` where the program cannot

@@ -21,6 +21,7 @@ class LocalCommands:
     """Implements `wire.calls.Commands`."""
 
     name = "this machine"
+    on_this_disk = True
 
     def __init__(self, env: Mapping[str, str]) -> None:
         self._env = {name: value for name, value in env.items() if not name.startswith(_STEERING)}

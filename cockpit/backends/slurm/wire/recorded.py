@@ -62,6 +62,8 @@ _KEYS = {
 class RecordedCommands:
     """Implements `wire.calls.Commands`. Nothing of it acts."""
 
+    on_this_disk = False
+
     def __init__(self, version: str) -> None:
         self.name = f"recorded {version}"
         if version not in (known := sorted(recordings())):

@@ -38,6 +38,8 @@ NOT_FOUND, REFUSED, TOO_MANY = 404, (401, 403), 429
 class RestCommands:
     """Implements `wire.calls.Commands`."""
 
+    on_this_disk = False
+
     def __init__(
         self, address: str, token: Callable[[], str], now: Callable[[], Millis], files: Commands | None = None
     ) -> None:

@@ -23,6 +23,7 @@ from cockpit.backends.slurm.wire.calls import Printed
 from cockpit.model.ids import Millis
 
 FOR_ALL = Path("/run/cockpit-cluster/slurm")
+NEVER = Millis(-1)
 LOOK_SECONDS = 0.05
 SHARED_FACTOR = 2
 """An answer for all may be so many times as old as one that is asked for: it is asked for again just then."""
@@ -42,25 +43,40 @@ class FolderShelf:
     """Implements `wire.answers.Shelf`. A folder that cannot be used is none: the question is asked."""
 
     def __init__(self, folder: Path, now: Callable[[], Millis]) -> None:
+        """`folder`: the user's own for this cluster, which no other user can write to."""
         self._folder, self._now = folder, now
+
+    def outdate(self, program: str) -> None:
+        draft = self._folder / f"{program}.changed.{os.getpid()}"
+        with suppress(OSError):
+            draft.write_text(str(self._now()), encoding="ascii")
+            draft.replace(self._folder / f"{program}.changed")
+
+    def outdated_at(self, program: str) -> Millis:
+        try:
+            at = int((self._folder / f"{program}.changed").read_text(encoding="ascii"))
+        except (OSError, ValueError):
+            return NEVER
+        return Millis(at) if at <= self._now() else NEVER  # a clock that was set back must not outdate every answer
 
     async def get(
         self, question: str, fresh_ms: int, fetch: Callable[[], Awaitable[Printed]]
     ) -> tuple[Printed, Millis]:
-        path = self._folder / _name(question)
-        kept = self._fresh(path, fresh_ms)
+        path, program = self._folder / _name(question), question.partition("\0")[0]
+        kept = self._fresh(path, fresh_ms, program)
         if kept is not None:
             return kept
         lock = await self._locked(path)
         try:
-            kept = self._fresh(path, fresh_ms)
+            kept = self._fresh(path, fresh_ms, program)
             return kept if kept is not None else await self._fetched(path, fetch)
         finally:
             if lock is not None:
                 os.close(lock)
 
-    def _fresh(self, path: Path, fresh_ms: int) -> tuple[Printed, Millis] | None:
-        return _read(path, frozenset({os.geteuid()}), self._now(), fresh_ms)
+    def _fresh(self, path: Path, fresh_ms: int, program: str) -> tuple[Printed, Millis] | None:
+        kept = _read(path, frozenset({os.geteuid()}), self._now(), fresh_ms)
+        return kept if kept is not None and kept[1] > self.outdated_at(program) else None
 
     async def _fetched(self, path: Path, fetch: Callable[[], Awaitable[Printed]]) -> tuple[Printed, Millis]:
         at = self._now()
@@ -94,13 +110,21 @@ class SharedShelf:
         self._folder, self._trusted, self._own, self._now = folder, trusted, own, now
         self._asks_for_all = os.geteuid() in trusted
 
+    def outdate(self, program: str) -> None:
+        """In the user's own folder: what others are told by the one that asks for all is not for a user to say."""
+        if self._own is not None:
+            self._own.outdate(program)
+
+    def outdated_at(self, program: str) -> Millis:
+        return self._own.outdated_at(program) if self._own is not None else NEVER
+
     async def get(
         self, question: str, fresh_ms: int, fetch: Callable[[], Awaitable[Printed]]
     ) -> tuple[Printed, Millis]:
         path = self._folder / _name(question)
         patience = 1 if self._asks_for_all else SHARED_FACTOR
         kept = _read(path, self._trusted, self._now(), patience * fresh_ms) if self._is_safe() else None
-        if kept is not None:
+        if kept is not None and kept[1] > self.outdated_at(question.partition("\0")[0]):
             return kept
         if self._own is None:
             at = self._now()

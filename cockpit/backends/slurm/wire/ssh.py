@@ -40,6 +40,8 @@ def remote_line(argv: Sequence[str], *, utc: bool = False) -> str:
 class SshCommands:
     """Implements `wire.calls.Commands`. Connects with the first command, and again after the connection was lost."""
 
+    on_this_disk = False
+
     def __init__(self, address: str) -> None:
         """`address`: `ssh://[user@]host[:port]`. Raises `SpecErrors` for any other."""
         found = urlsplit(address)

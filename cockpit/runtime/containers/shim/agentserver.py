@@ -4,7 +4,8 @@ Beside the command, in the container's pid namespace; the programs are started a
 own environment. NETWORK/shown/<host>.sock is the way to it: that folder is shown to the containers of this job alone.
 
 A request is four bytes, big-endian, with standard input, output and error attached, then so many bytes: the text for
-the shell. The answer is the exit code, as four bytes. When who asked goes away, the program's session is killed.
+the shell. Four bytes behind that are the number of a signal for the program's group. The answer is the exit code, as
+four bytes. When who asked goes away, the program's session is killed.
 """
 
 from __future__ import annotations
@@ -113,6 +114,16 @@ def _request(asker: _socket.socket) -> tuple[str, tuple[int, ...]]:
     return text.decode(errors="surrogateescape"), _STREAMS.unpack(attached[0][2])
 
 
+def _signal_of(asker: _socket.socket) -> int:
+    """The one that is asked for; SIGKILL where who asked is gone, or asks for none that there is."""
+    try:
+        word = asker.recv(_LENGTH.size, _socket.MSG_WAITALL)
+    except OSError:
+        return signal.SIGKILL
+    number = _LENGTH.unpack(word)[0] if len(word) == _LENGTH.size else 0
+    return int(number) if 0 < number < signal.NSIG else signal.SIGKILL
+
+
 def _run(asker: _socket.socket, entry: program.Entry, text: str, streams: tuple[int, ...]) -> int:
     def choose() -> list[str]:
         for number, fd in enumerate(streams):
@@ -126,7 +137,11 @@ def _run(asker: _socket.socket, entry: program.Entry, text: str, streams: tuple[
     poll = select.poll()
     for fd in (asker.fileno(), pidfd):
         poll.register(fd, select.POLLIN)
-    if pidfd not in dict(poll.poll()):
-        os.killpg(pid, signal.SIGKILL)
+    while pidfd not in dict(poll.poll()):
+        number = _signal_of(asker)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(pid, number)
+        if number == signal.SIGKILL:
+            break
     status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     return status if status >= 0 else 128 - status

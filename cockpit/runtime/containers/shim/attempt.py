@@ -43,6 +43,14 @@ if TYPE_CHECKING:
         create: bool
         copied: bool
 
+    class ScriptFilesDict(TypedDict):
+        """`launch.batchscript.ScriptFiles` as the shim reads it."""
+
+        stdin: str
+        stdout: str
+        stderr: str
+        append: bool
+
     class PlanDict(TypedDict):
         """`plan.ContainerPlan` as the shim reads it; a test holds the two together."""
 
@@ -71,6 +79,8 @@ if TYPE_CHECKING:
         hosts: dict[str, str]
         relays: dict[str, str]
         files: dict[str, str]
+        script_files: ScriptFilesDict | None
+        early_signal: dict[str, Any] | None
         card_limits: str
         cards: list[str]
         cpus: int

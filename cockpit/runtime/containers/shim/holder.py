@@ -26,6 +26,8 @@ TERMINATE = signal.SIGRTMIN + 1
 """From the engine: ask the command to end."""
 KILL = signal.SIGRTMIN + 2
 """From the engine: kill everything in the container, now."""
+EARLY = signal.SIGRTMIN + 4
+"""From the engine: give the batch script the signal that it wants before its time limit."""
 LEAVE = signal.SIGRTMIN + 3
 """From the engine: kill everything and end, the container is no longer kept.
 
@@ -40,7 +42,7 @@ _KIB_PER_MIB = 1024
 class Holder:
     """`running` is the pid of the first of the programs; None for both where the last had ended before this holder."""
 
-    SIGNALS = frozenset({signal.SIGCHLD, TERMINATE, KILL, LEAVE})
+    SIGNALS = frozenset({signal.SIGCHLD, TERMINATE, KILL, EARLY, LEAVE})
     """Blocked since before the holder was forked, so that none is missed."""
 
     def __init__(
@@ -64,6 +66,7 @@ class Holder:
         while True:
             self._take(self._wait())
             self._reap()
+            self._copy_output()
             self._tell()
 
     def _wait(self) -> signal.struct_siginfo | None:
@@ -76,6 +79,8 @@ class Holder:
         seconds = self._logs.look()
         if self._is_after and not self._killed:
             seconds = min(seconds, max(0.0, self._after_until - time.monotonic()))
+        if self._programs is not None and self._programs.mirrors:
+            seconds = min(seconds, self._programs.mirrors.seconds)
         return signal.sigtimedwait(self.SIGNALS, seconds)
 
     def _take(self, received: signal.struct_siginfo | None) -> None:
@@ -89,6 +94,10 @@ class Holder:
             return
         if received.si_signo == LEAVE:
             self._leave()
+        if received.si_signo == EARLY:
+            if self._programs is not None and self._running is not None and self._which == COMMAND:
+                self._programs.send_early_signal(self._running)
+            return
         self._asked_to_end = True
         if received.si_signo == KILL:
             self._kill()
@@ -175,11 +184,18 @@ class Holder:
         either they see that it is gone, or they are killed here."""
         self._attempt.forget("running")
         self._kill_everything()
+        if self._programs is not None:
+            self._programs.mirrors.step()
         if self._logs is not None:
             self._logs.look()
         ended_at = time.time_ns() // 1_000_000  # noqa: TID251 - outlives the engine and its clock
         self._untold = {**self._how, "ended_at": ended_at, **_used()}
         self._tell()
+
+    def _copy_output(self) -> None:
+        """Of a batch script that runs: what it wrote into its own files goes into the logs."""
+        if self._programs is not None and self._running is not None:
+            self._programs.mirrors.step()
 
     def _kill_everything(self) -> None:
         """Returns when none of them lives. One that the kernel cannot end yet keeps its devices: wait for it."""

@@ -28,12 +28,20 @@ _NEVER_RUN = "true"
 
 
 def measure(order: Order, _meter: Meter) -> Measure:
-    """Its id, its size, the variables that it brings, and whether podman makes its containers. Raises FetchError."""
+    """Its id, its size, what it brings to its containers, and whether podman makes these. Raises FetchError."""
     _hide_mounts(order)
     program, found = _found(order["source"])
     key = str(found["Id"]).rpartition(":")[2]
-    env = _variables((found.get("Config") or {}).get("Env"))
-    return {"key": key, "size": int(found["Size"]), "env": env, "podman": order["podman"] and program == PROGRAM}
+    config = found.get("Config") or {}
+    return {
+        "key": key,
+        "size": int(found["Size"]),
+        "env": _variables(config.get("Env")),
+        "entrypoint": list(config.get("Entrypoint") or ()),
+        "cmd": list(config.get("Cmd") or ()),
+        "workdir": str(config.get("WorkingDir") or ""),
+        "podman": order["podman"] and program == PROGRAM,
+    }
 
 
 def copy(order: Order, meter: Meter) -> int:

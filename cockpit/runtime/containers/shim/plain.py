@@ -13,6 +13,7 @@ import os
 import re
 import shlex
 
+from cockpit.runtime.containers.shim import spool
 from cockpit.runtime.containers.shim.inmates import MARK
 from cockpit.runtime.containers.shim.sources import SourceError, real_folder
 
@@ -28,6 +29,8 @@ LACKS = (
 _WORKSPACE = "/workspace"
 _ELSEWHERE = {"COCKPIT_WORKERS_FILE": "world", "COCKPIT_PULSE_FILE": "pulse"}
 """Of an elastic job: where it is told of its workers, and where it answers; the folder of the attempt that this is."""
+_LIBRARY = "/run/cockpit-python"
+"""The packages that every job can import; the state folder has them under `python`."""
 _NAMED = re.compile(rf"(?<![\w./-]){_WORKSPACE}(?![\w.-])")
 """Where a text names it: as a word, behind `=`, `:` or a quote, but not inside another path."""
 
@@ -43,6 +46,9 @@ def lay_out(attempt: Attempt, plan: PlanDict) -> None:
     for folder in (workspace, attempt.file("tmp")):
         os.makedirs(folder, mode=0o700, exist_ok=True)
     for mount in plan["mounts"]:
+        if not mount["target"].startswith(f"{_WORKSPACE}/"):
+            real_folder(plan, mount)
+            continue
         place = workspace + mount["target"].removeprefix(_WORKSPACE)
         os.makedirs(os.path.dirname(place), exist_ok=True)
         _link(real_folder(plan, mount), place)
@@ -53,13 +59,19 @@ def outfit(attempt: Attempt, plan: PlanDict) -> PlanDict:
     workspace, tmp = attempt.file("workspace"), attempt.file("tmp")
 
     def placed(text: str) -> str:
-        return _NAMED.sub(lambda _: workspace, text)
+        text = _NAMED.sub(lambda _: workspace, text)
+        return text.replace(spool.PLACE, tools) if tools else text
 
+    tools = spool.lay_out(attempt, plan)
     env = {"TMPDIR": tmp, **{name: placed(value) for name, value in plan["env"].items()}, MARK: plan["cgroup"]}
     if plan["home_access"] == "none":
         env["HOME"] = tmp
     for name in _ELSEWHERE.keys() & env.keys():
         env[name] = attempt.file(_ELSEWHERE[name], os.path.basename(env[name]))
+    if "PYTHONPATH" in env:
+        library = os.path.join(attempt.state, "python")
+        folders = env["PYTHONPATH"].split(":")
+        env["PYTHONPATH"] = ":".join(library if folder == _LIBRARY else folder for folder in folders)
     argv = [placed(word) for word in plan["argv"]]
     hooks = {name: placed(script) for name, script in plan.get("hooks", {}).items()}
     return {**plan, "argv": argv, "hooks": hooks, "env": env, "workdir": os.path.realpath(placed(plan["workdir"]))}

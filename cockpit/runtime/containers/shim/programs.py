@@ -4,9 +4,11 @@ after it. All of them write into the job's logs and have its rights, folders and
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 
-from cockpit.runtime.containers.shim import logbounds, program
+from cockpit.runtime.containers.shim import logbounds, program, scriptfiles
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,6 +27,8 @@ class Programs:
         self._limits = limits
         self._seen = seen
         self._hooks = plan.get("hooks") or {}
+        self.mirrors = scriptfiles.Mirrors()
+        """Copies of a batch script's own files into the logs."""
 
     @property
     def first(self) -> str:
@@ -37,7 +41,7 @@ class Programs:
 
     def start(self, which: str, told: dict[str, str] | None = None) -> program.Start:
         """`told`: further variables. Raises OSError or `program.StartError`."""
-        streams = [os.open("/dev/null", os.O_RDONLY), *(self._log(name) for name in ("stdout", "stderr"))]
+        streams = self._streams(which)
 
         def choose() -> list[str]:
             for number, fd in enumerate(streams):
@@ -51,6 +55,22 @@ class Programs:
         finally:
             for fd in streams:
                 os.close(fd)
+
+    def _streams(self, which: str) -> list[int]:
+        if which == COMMAND and self._plan.get("script_files"):
+            return scriptfiles.opened(self._plan, self._log, self.mirrors)
+        return [os.open("/dev/null", os.O_RDONLY), *(self._log(name) for name in ("stdout", "stderr"))]
+
+    def send_early_signal(self, command: int) -> None:
+        """Before the time limit ends a batch script: to its own process, or to its steps, which hand it on to their
+        tasks. `command`: the pid of the script."""
+        early = self._plan.get("early_signal")
+        if early is None:
+            return
+        number = getattr(signal, f"SIG{early['name']}")
+        for pid in [command] if early["shell"] else _steps_of(command):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
 
     def log_bounds(self) -> LogBounds:
         """What bounds the logs that all of them write into."""
@@ -79,3 +99,19 @@ class Programs:
         if not self._plan["rootless"]:
             os.fchown(fd, self._plan["uid"], self._plan["gid"])
         return fd
+
+
+def _steps_of(command: int) -> list[int]:
+    """The `srun` processes of a batch script, which stay in its session."""
+    return [pid for name in os.listdir("/proc") if name.isdigit() and _is_step(pid := int(name), command)]
+
+
+def _is_step(pid: int, command: int) -> bool:
+    try:
+        if os.getsid(pid) != command:
+            return False
+        with open(f"/proc/{pid}/cmdline", "rb") as stream:
+            words = stream.read().split(b"\0")
+    except OSError:
+        return False
+    return any(os.path.basename(word) == b"srun" for word in words[:3]) and pid != command

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _HOMES = "/home"
 _OWN_PLACES = ("/var/tmp",)  # noqa: S108 - the container's own
+_OWN_PLACES_ALONE = frozenset({"/", "/run", "/var", "/var/lib", "/var/log", "/var/cache", "/run/cockpit-slurm"})
+_SYSTEM_TOPS = frozenset({"boot", "lib", "lib32", "lib64", "libx32", "opt"})
 _OWN_TOPS = frozenset({"bin", "dev", "etc", "proc", "sbin", "sys", "usr", "workspace"})
 
 
@@ -47,15 +49,28 @@ class Sources:
         self.binds: list[tuple[str, str, bool]] = []
         self.masked: list[str] = []
         """Where the engine's state and socket would show through."""
+        self._homes: list[str] = []
+        """Places of homes that are shown as they are, writable."""
 
     def add_mount(self, mount: MountDict) -> None:
         what, source, target = mount["what"], mount["source"], mount["target"]
-        if os.path.normpath(target) != target or not target.startswith("/workspace/"):
+        if os.path.normpath(target) != target or not (target == source or target.startswith("/workspace/")):
             raise SourceError(f"{what}: {target} is not a place in the container")
+        if target == source and not self._is_to_be_bound(what, target):
+            return
         if mount.get("copied"):
             self.binds.append((self.bound(mount)[0], target, False))
         else:
             self._add(self.opened(what, source, create=mount["create"]), what, target, writable=mount["writable"])
+
+    def _is_to_be_bound(self, what: str, folder: str) -> bool:
+        """Whether a folder that is to stand at its own path is not there by itself: in the home, or as a part of the
+        container's own system folders. It must be there in any case. Raises SourceError.
+
+        Nothing is mounted inside of a home or of a system folder: whoever may write there could put a link where the
+        mount is made, and a mount point would be made wherever that leads."""
+        os.close(self.opened(what, folder))
+        return is_shown_at_its_path(folder) and not any(is_inside(folder, home) for home in self._homes)
 
     def bound(self, mount: MountDict) -> tuple[str, str]:
         """A place where the folder is bound for nobody to see yet, and where it really is. What the engine has copied
@@ -91,6 +106,8 @@ class Sources:
             raise SourceError(f"{what}: {source}: {reason} for user {self._plan['user']}") from None
 
     def _add(self, fd: int, what: str, target: str, *, writable: bool) -> None:
+        if what == "home" and writable:
+            self._homes.append(target)
         place, real = self._bind(fd)
         self.binds.append((place, target, writable))
         self.masked.extend(self.shows_engine(real, what, target))
@@ -111,6 +128,17 @@ class Sources:
                 raise SourceError(f"{what}: {real} lies in the engine's own folder {folder}; choose another one")
             if os.path.commonpath([real, folder]) == real:
                 yield os.path.join(target, os.path.relpath(folder, real))
+
+
+def is_shown_at_its_path(folder: str) -> bool:
+    """Whether a folder of the machine can stand at its own path in a container: no system folder, of which each
+    container has its own, and nothing above one."""
+    top = folder.split("/")[1]
+    return folder not in _OWN_PLACES_ALONE and top not in _OWN_TOPS | _SYSTEM_TOPS
+
+
+def is_inside(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(f"{folder}/")
 
 
 def _may_be_shown(home: str) -> bool:

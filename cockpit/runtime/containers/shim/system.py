@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 
-from cockpit.runtime.containers.shim import linux
+from cockpit.runtime.containers.shim import linux, spool
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -83,6 +83,19 @@ def give_upper(plan: PlanDict, name: str) -> None:
     """Let the submitter write into a folder below `/`."""
     if not plan["rootless"]:
         os.chown(f"upper/{name}", plan["uid"], plan["gid"])
+    if name == "usr":
+        _link_tools(plan)
+
+
+def _link_tools(plan: PlanDict) -> None:
+    """Let a login shell, which has a search path of its own, find the commands of a batch script. Only into a layer
+    that nothing of the job has been in: it might lead elsewhere."""
+    names = spool.tools(plan)
+    if not names or os.path.lexists("upper/usr/local"):
+        return
+    os.makedirs("upper/usr/local/bin", mode=0o755)
+    for name in names:
+        os.symlink(f"{spool.TOOLS}/{name}", f"upper/usr/local/bin/{name}")
 
 
 def mount_overlay(plan: PlanDict, lower: str, name: str) -> bool:

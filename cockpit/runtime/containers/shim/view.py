@@ -11,7 +11,7 @@ import json
 import os
 import signal
 
-from cockpit.runtime.containers.shim import agentserver, bubblewrap, imageroot, linux, system, unaided
+from cockpit.runtime.containers.shim import agentserver, bubblewrap, imageroot, linux, spool, system, unaided
 from cockpit.runtime.containers.shim.sources import Sources
 
 TYPE_CHECKING = False
@@ -66,7 +66,7 @@ def beside_image(attempt: Attempt, plan: PlanDict) -> tuple[list[tuple[str, str,
     for place, _, writable in sources.binds:
         if not writable:
             linux.restrict(place, linux.ATTR_RDONLY)  # with what is mounted inside
-    return [*_world(attempt), *_agent(plan), *_given(attempt, plan), *sources.binds], sources.masked
+    return [*_world(attempt), *_library(attempt), *_agent(plan), *_given(attempt, plan), *sources.binds], sources.masked
 
 
 def _make_stage(attempt: Attempt, plan: PlanDict) -> str:
@@ -81,7 +81,7 @@ def _of_machine(attempt: Attempt, plan: PlanDict, stage: str) -> tuple[bubblewra
     read_only = system.make_root(attempt, plan)
     sources = _shown(plan, stage)
     state = os.path.realpath(attempt.state)
-    view = _view(attempt, plan, [*_make_own(stage, plan, _OWN), *_resolver()], sources)
+    view = _view(attempt, plan, stage, [*_make_own(stage, plan, _OWN), *_resolver()], sources)
     view.read_only = [*read_only, *system.inner_mounts(inner, without=[*read_only, state])]
     view.masked = [*([state] if system.is_system(state) else ()), *sources.masked]
     return view, read_only
@@ -94,7 +94,7 @@ def _of_image(attempt: Attempt, plan: PlanDict, stage: str, image: MountDict) ->
     root = imageroot.ImageRoot(attempt, plan, place, kept_out=shown)
     taken = root.make()
     own = [each for each in _OWN if each[0].split("/")[0] not in taken]
-    view = _view(attempt, plan, [*root.binds, *_make_own(stage, plan, own)], sources)
+    view = _view(attempt, plan, stage, [*root.binds, *_make_own(stage, plan, own)], sources)
     view.masked = [*(path for path in engine if path.split("/")[1] in taken), *sources.masked]
     return view, [target for _, target, writable in root.binds if not writable and os.path.isdir(place + target)]
 
@@ -107,15 +107,24 @@ def _shown(plan: PlanDict, stage: str) -> Sources:
     return sources
 
 
-def _view(attempt: Attempt, plan: PlanDict, first: list[tuple[str, str, bool]], sources: Sources) -> bubblewrap.View:
+def _view(
+    attempt: Attempt, plan: PlanDict, stage: str, first: list[tuple[str, str, bool]], sources: Sources
+) -> bubblewrap.View:
     """`first`: what is bound before anything of the job's."""
     given = _given(attempt, plan)
-    _make_parents(attempt.file("root"), [target for _, target, _ in (*given, *sources.binds)])
+    targets = [target for _, target, _ in (*given, *sources.binds)]
+    _make_parents(attempt.file("root"), targets)
+    _make_parents(os.path.join(stage, "own"), [each for each in targets if _stands_in(first, each)])
     return bubblewrap.View(
         root=attempt.file("root"),
-        binds=[*first, *_world(attempt), *_agent(plan), *given, *sources.binds],
+        binds=[*first, *_world(attempt), *_library(attempt), *_agent(plan), *given, *sources.binds],
         shared_memory_bytes=(plan["memory_mib"] or plan["scratch_mib"]) * _MIB,
     )
+
+
+def _stands_in(binds: Iterable[tuple[str, str, bool]], target: str) -> bool:
+    """Whether a place lies in one of the container's own folders, which are mounted over those of its root."""
+    return any(target.startswith(f"{place}/") for _, place, _ in binds if place[1:] in dict(_OWN))
 
 
 def _make_own(stage: str, plan: PlanDict, own: Iterable[tuple[str, int]]) -> list[tuple[str, str, bool]]:
@@ -150,6 +159,12 @@ def _world(attempt: Attempt) -> list[tuple[str, str, bool]]:
     ]
 
 
+def _library(attempt: Attempt) -> list[tuple[str, str, bool]]:
+    """The packages that every job can import, see `library`."""
+    folder = os.path.join(attempt.state, "python")
+    return [(folder, "/run/cockpit-python", False)] if os.path.isdir(folder) else []
+
+
 def _agent(plan: PlanDict) -> list[tuple[str, str, bool]]:
     """Of a job with several replicas: the agent that reaches the others, and the way to them."""
     return (
@@ -161,8 +176,11 @@ def _agent(plan: PlanDict) -> list[tuple[str, str, bool]]:
 
 def _given(attempt: Attempt, plan: PlanDict) -> list[tuple[str, str, bool]]:
     """The files that the job's mode gives it, which the job cannot change."""
-    found = []
+    folder = spool.lay_out(attempt, plan)
+    found = [(folder, spool.PLACE, False)] if folder else []
     for number, (path, text) in enumerate(plan.get("files", {}).items()):
+        if spool.is_spooled(path):
+            continue
         os.makedirs(attempt.file("given"), exist_ok=True)
         with open(attempt.file("given", str(number)), "w", encoding="utf-8") as stream:
             stream.write(text)

@@ -51,6 +51,12 @@ class Measured(msgspec.Struct, frozen=True):
     """Bytes."""
     env: dict[str, str] = {}
     """Of an image: variables that it brings."""
+    entrypoint: tuple[str, ...] = ()
+    """Of an image: the program that it runs, with its first arguments."""
+    cmd: tuple[str, ...] = ()
+    """Of an image: the arguments behind that where a job gives none."""
+    workdir: str = ""
+    """Of an image: the folder that its program begins in."""
     podman: bool = False
     """Of an image: podman makes its containers, so that nothing is copied."""
 

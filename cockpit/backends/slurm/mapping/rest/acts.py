@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from cockpit.backends.slurm.mapping import values
+from cockpit.backends.slurm.mapping.directives import STDIN
 from cockpit.backends.slurm.mapping.rest.questions import SLURM
 
 LISTS_SINCE = 39
@@ -118,6 +119,8 @@ _SUBMITTED: Final = {
     "exclusive": "exclusive",
 }
 """Of sbatch, by its options."""
+WRAPPING: Final = "#!/bin/sh\n# This script was created by sbatch --wrap.\n\n{}\n"
+"""What sbatch makes of --wrap."""
 _PATH: Final = "/usr/local/bin:/usr/bin:/bin"
 """slurmrestd wants an environment, and a script wants at least this."""
 
@@ -132,6 +135,11 @@ def _changed(change: str, version: int) -> tuple[str, object]:
 
 
 def _submit(options: Sequence[str], script: str, version: int) -> Request:
+    if STDIN in options:
+        raise NoSuchRequest(f"slurmrestd gives a script no arguments: {_ON_A_LOGIN_NODE}.")
+    if options and options[-1].startswith("--wrap="):
+        *options, wrapped = options
+        return _submit([*options, "--job-name=wrap"], WRAPPING.format(wrapped.removeprefix("--wrap=")), version)
     if not options and "#SBATCH" in script:
         raise NoSuchRequest(f"slurmrestd reads no #SBATCH lines: {_ON_A_LOGIN_NODE}.")
     job: dict[str, object] = {}

@@ -25,6 +25,7 @@ def nodes(records: Iterable[Record]) -> str:
 
 def _node(node: Record) -> Iterator[tuple[str, str]]:
     yield "NodeName", word(node.get("name"))
+    yield "NodeHostName", word(node.get("hostname"))
     yield "CPUAlloc", figure(node.get("alloc_cpus"))
     yield "CPUEfctv", figure(node.get("effective_cpus")) or figure(node.get("cpus"))
     yield "CPUTot", figure(node.get("cpus"))

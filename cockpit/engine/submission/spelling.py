@@ -1,0 +1,47 @@
+"""Card models as the cluster's nodes spell them: Slurm's scripts write `gpu:a100:2` where a node has an A100."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from cockpit.model.node import Node
+    from cockpit.model.spec import JobSpec, NodeSpec
+
+
+class Spelling:
+    """`nodes`: of the cluster; they are read once, for the first job that names a model."""
+
+    def __init__(self, nodes: Iterable[Node]) -> None:
+        self._nodes = nodes
+        self._models: Mapping[str, str] | None = None
+
+    def corrected(self, spec: JobSpec) -> JobSpec:
+        """The job with its card models as nodes have them. A model that no node has stays as it is written."""
+        asked = (*spec.specs, *(pool.spec for pool in spec.worker_pools))
+        if not any(each.card_models for each in asked):
+            return spec
+        specs = tuple([self._node_spec(each) for each in spec.specs])
+        pools = tuple([replace(pool, spec=self._node_spec(pool.spec)) for pool in spec.worker_pools])
+        if specs == spec.specs and pools == spec.worker_pools:
+            return spec
+        return replace(spec, specs=specs, worker_pools=pools)
+
+    def _node_spec(self, spec: NodeSpec) -> NodeSpec:
+        if not spec.card_models:
+            return spec
+        models = self._known()
+        return replace(
+            spec, card_models=tuple([models.get(each, models.get(each.casefold(), each)) for each in spec.card_models])
+        )
+
+    def _known(self) -> Mapping[str, str]:
+        """Each model by itself, and by its letters however they are written."""
+        if self._models is None:
+            there = sorted({card.model for node in self._nodes for card in node.cards})
+            self._models = {model.casefold(): model for model in there} | {model: model for model in there}
+        return self._models

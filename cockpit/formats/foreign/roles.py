@@ -1,0 +1,120 @@
+"""The roles of a distributed Kubernetes job: how many replicas of which pod. Source: kubeflow.org/v1 ReplicaSpec and
+RunPolicy, which all kinds of the training operator share."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from cockpit.formats.foreign.draft import Draft
+from cockpit.formats.foreign.pods import read_template, take_priority_class, take_queue
+
+PER_POOL = ("specs", "command", "image")
+"""What the replicas of each role may have of their own where they are worker pools."""
+
+
+class Role(NamedTuple):
+    """One kind of replicas, and what its pod says of a job."""
+
+    name: str
+    replicas: int
+    values: dict[str, Any]
+    restart_policy: str
+
+
+def read_roles(
+    replicas: Mapping[str, Any], known: Iterable[str], at: str, draft: Draft, given: Collection[str] = ()
+) -> list[Role]:
+    """In the order of `known`; others are noted. `given`: names of variables that the mode sets."""
+    left = dict(replicas)
+    roles = [_role(name, dict(left.pop(name) or {}), f"{at}.{name}", draft, given) for name in known if name in left]
+    for name in left:
+        draft.lacks(f"{at}.{name}")
+    return roles
+
+
+def _role(name: str, replica: dict[str, Any], at: str, draft: Draft, given: Collection[str]) -> Role:
+    own = Draft()
+    count = int(replica.pop("replicas", 1))
+    policy = str(replica.pop("restartPolicy", "") or "Never")
+    read_template(replica.pop("template", None) or {}, at, own, given)
+    for field in replica:
+        own.lacks(f"{at}.{field}")
+    draft.notes += [note for note in own.notes if note not in draft.notes]
+    return Role(name, count, own.values, policy)
+
+
+def merge(roles: Sequence[Role], at: str, draft: Draft, besides: Collection[str] = ()) -> None:
+    """The job has what the first role has; where another differs, but for `besides`, it is noted."""
+    if not roles:
+        return
+    first, *others = roles
+    draft.values |= {name: value for name, value in first.values.items() if name not in besides}
+    for other in others:
+        names = sorted({*other.values, *first.values} - {*besides})
+        differing = [name for name in names if other.values.get(name) != first.values.get(name)]
+        if differing:
+            draft.lacks(f"{at}.{other.name}", f"all replicas get the {first.name.lower()}'s {', '.join(differing)}")
+
+
+def pools_of(roles: Sequence[Role | None], draft: Draft) -> None:
+    """Worker pools, a role each by its position; None leaves one out."""
+    first = next(role for role in roles if role is not None)
+    pools: list[dict[str, Any]] = []
+    for role in roles:
+        if role is None:
+            pools.append({})
+            continue
+        pool: dict[str, Any] = {"replicas": role.replicas}
+        if specs := role.values.get("specs"):
+            pool["spec"] = specs[0]
+        pool |= {
+            name: role.values[name]
+            for name in ("command", "image")
+            if name in role.values and role.values[name] != first.values.get(name)
+        }
+        pools.append(pool)
+    draft.values.pop("nodes", None)
+    draft.values.pop("specs", None)
+    draft.values |= {"mode": "worker-pools", "worker_pools": pools}
+
+
+def read_policy(policy: Mapping[str, Any], roles: Sequence[Role], at: str, draft: Draft) -> None:
+    """How the job lives: deadlines, retries and waiting."""
+    left = dict(policy)
+    if (seconds := left.pop("activeDeadlineSeconds", None)) is not None:
+        draft.values["time_limit"] = int(seconds)
+    if left.pop("suspend", False):
+        draft.values["hold"] = True
+    retries = left.pop("backoffLimit", None)
+    if retries is not None and "elastic" in draft.values:
+        draft.values["elastic"]["backoff_limit"] = int(retries)
+    elif retries is not None and int(retries):
+        draft.values["restart"] = {"max_restarts": int(retries)}
+    take_restart_policies(roles, at, draft)
+    _scheduling(dict(left.pop("schedulingPolicy", None) or {}), f"{at}.schedulingPolicy", roles, draft)
+    for name, value in left.items():
+        if value is not None:
+            draft.lacks(f"{at}.{name}")
+
+
+def take_restart_policies(roles: Sequence[Role], at: str, draft: Draft) -> None:
+    """Of an elastic job another worker takes the place of one; of any other the whole job begins again."""
+    for role in roles:
+        if role.restart_policy == "Never":
+            continue
+        if "elastic" in draft.values and role.name == "Worker":
+            draft.values["elastic"]["worker_restart_policy"] = role.restart_policy
+        elif role.restart_policy != "OnFailure" or "restart" not in draft.values:
+            path = f"{at.rpartition('.')[0]}…{role.name}.restartPolicy={role.restart_policy}"
+            draft.lacks(path, "no container begins again by itself; `restart` says how often the whole job does")
+
+
+def _scheduling(policy: dict[str, Any], at: str, roles: Sequence[Role], draft: Draft) -> None:
+    take_queue(policy.pop("queue", None), f"{at}.queue", draft)
+    take_priority_class(policy.pop("priorityClass", None), f"{at}.priorityClass", draft)
+    least, count = policy.pop("minAvailable", None), sum(role.replicas for role in roles)
+    if least is not None and int(least) != count:
+        draft.lacks(f"{at}.minAvailable={least}", f"all {count} replicas start together or not at all")
+    for name in policy:
+        draft.lacks(f"{at}.{name}")

@@ -1,0 +1,72 @@
+"""A job's command for others to run: as the text that a shell reads, or as the arguments of a program that expands
+nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Final
+
+from cockpit.launch.arithmetic import names
+from cockpit.launch.lexer import Literal, Part, Sum, Unlike, Variable, Word, lex, script_follows
+
+_ESCAPES: Final = str.maketrans({char: f"\\{char}" for char in '\\"$`'})
+"""What is special in double quotes."""
+_SET_BY_THE_SCRIPT: Final = ("COCKPIT_", "SLURM_")
+
+
+def shell_text(command: str, known: Collection[str] = ()) -> str:
+    """The command as a POSIX shell runs it in the same way: a variable that is not set stays as it is written.
+
+    `known`: the names that are surely set; words with no other names are not changed.
+    """
+    words = lex(command)
+    if isinstance(words, Unlike):
+        return command
+    texts = [
+        _shell_word(word) if _needs_a_form(word, known, is_script=script_follows(words[:at])) else word.source
+        for at, word in enumerate(words)
+    ]
+    return " ".join(texts) if texts != [word.source for word in words] else command
+
+
+def plain_arguments(command: str) -> tuple[str, ...]:
+    """The arguments for a program that expands nothing. A command with variables is handed to a shell that expands
+    them."""
+    words = lex(command)
+    if isinstance(words, Unlike):
+        return ("bash", "-c", command)
+    if any(not isinstance(part, Literal) for word in words for part in word.parts):
+        return ("bash", "-c", shell_text(command))
+    return tuple("".join(part.text for part in word.parts if isinstance(part, Literal)) for word in words)
+
+
+def _needs_a_form(word: Word, known: Collection[str], *, is_script: bool) -> bool:
+    """Whether a shell would read the word's source as something else."""
+    if is_script and {"$", "`"} & {*word.source}:
+        return True
+    used = [name for part in word.parts if not isinstance(part, Literal) for name in _names(part)]
+    return any(name not in known and not name.startswith(_SET_BY_THE_SCRIPT) for name in used)
+
+
+def _names(part: Variable | Sum) -> list[str]:
+    return [part.name] if isinstance(part, Variable) else names(part.text)
+
+
+def _shell_word(word: Word) -> str:
+    text = "".join(map(_shell_part, word.parts))
+    only_variables = all(isinstance(part, Variable) for part in word.parts)
+    return text if only_variables and not word.quoted else f'"{text}"'
+
+
+def _shell_part(part: Part) -> str:
+    """For the inside of double quotes."""
+    if isinstance(part, Literal):
+        return part.text.translate(_ESCAPES)
+    if isinstance(part, Variable):
+        return f"${{{part.name}-\\{part.source}}}"
+    used = list(dict.fromkeys(names(part.text)))
+    if not used:
+        return part.source
+    tested = "".join(f"${{{name}+x}}" for name in used)
+    marks = "x" * len(used)
+    return f'$(if [ "{tested}" = {marks} ]; then echo "{part.source}"; else echo \'{part.source}\'; fi)'

@@ -1,0 +1,55 @@
+"""A batch script that a job runs as sbatch would: its text, its folders, and the files of its output."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+DISCARD = "/dev/null"
+"""The file name under which Slurm discards output, and under which a script reads nothing."""
+
+
+class OpenMode(StrEnum):
+    """What happens to an output file that exists already when the script starts."""
+
+    TRUNCATE = "truncate"
+    APPEND = "append"
+
+
+class EarlySignal(msgspec.Struct, frozen=True, kw_only=True):
+    """A signal that a script gets before its time limit ends it."""
+
+    name: str
+    """Without SIG."""
+    seconds: int = 60
+    """So long before the end."""
+    shell: bool = False
+    """For the script's own process alone; else for the tasks of its steps."""
+
+
+class BatchScript(msgspec.Struct, frozen=True, kw_only=True):
+    """One batch script. Folders are absolute paths; file names are patterns as for sbatch, relative to `work_dir`."""
+
+    text: str
+    """The whole script; its first line names the interpreter."""
+    file: str = ""
+    """Where it was read from, for people; empty: not from a file."""
+    arguments: tuple[str, ...] = ()
+    """Words that the script is given behind its own name."""
+    work_dir: str
+    """Folder in which the script runs."""
+    submit_dir: str = ""
+    """Folder from which it was submitted; empty: `work_dir`."""
+    output: str = ""
+    """Pattern of the file for standard output; empty: `slurm-%j.out`, of an array's task `slurm-%A_%a.out`."""
+    error: str = ""
+    """Pattern of the file for standard error; empty: the one for standard output."""
+    input: str = ""
+    """Pattern of the file that is standard input; empty: nothing is read."""
+    open_mode: OpenMode = OpenMode.TRUNCATE
+    early_signal: EarlySignal | None = None
+
+    @property
+    def submitted_from(self) -> str:
+        return self.submit_dir or self.work_dir

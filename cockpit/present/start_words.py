@@ -1,0 +1,135 @@
+"""Words for a predicted start: the one table from a forecast to its sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+from cockpit.model.forecast import (
+    BoundMove,
+    CameAhead,
+    Edited,
+    EndedEarly,
+    Forecast,
+    LeftQueue,
+    LimitFreed,
+    MoveCause,
+    MovedUp,
+    NoBound,
+    NodeLost,
+    NodeReturned,
+    NodesTaken,
+    RanLonger,
+    Replanned,
+    RulesChanged,
+)
+from cockpit.model.ids import JobId, Millis
+from cockpit.present.columns import Context
+from cockpit.present.moments import clock
+from cockpit.present.references import job_shown
+from cockpit.present.safe import safe
+from cockpit.present.spans import MUTED, Line, Span, line
+
+MINUTE_MS: Final = 60_000
+Named = Callable[[JobId], str]
+"""A job as a sentence names it."""
+
+WHY_NO_BOUND: Final[dict[NoBound, str]] = {
+    NoBound.PRIORITIES_CHANGE: "priorities change while jobs wait",
+    NoBound.LATER_SUBMISSIONS: "jobs that are submitted later may come ahead",
+    NoBound.PREEMPTION: "other jobs may take the resources that it waits for",
+    NoBound.OTHER_CLUSTERS: "the clusters of the fleet have queues of their own",
+    NoBound.NO_RESERVATION: "the scheduler has reserved no start for it yet",
+}
+
+
+def likely_words(forecast: Forecast, context: Context) -> str:
+    """`15:23`: the likely start, which there is. Every list, panel, page and command shows this figure."""
+    assert forecast.likely_at is not None
+    return clock(forecast.likely_at, context.now, context.zone)
+
+
+def spread_words(forecast: Forecast, context: Context) -> tuple[str, str] | None:
+    """How far the start may be from the likely one, as a label and moments: `no later than`, `16:05` where the policy
+    promises a latest start, else `likely`, `14:40–17:10`. None: neither is known."""
+    if forecast.latest_at is not None:
+        return "no later than", _rounded_up(forecast.latest_at, context)
+    if forecast.likely_from is None or forecast.likely_to is None:
+        return None
+    first, last = clock(forecast.likely_from, context.now, context.zone), _rounded_up(forecast.likely_to, context)
+    return "likely", f"{first}–{last}"
+
+
+def job_named(job: JobId) -> str:
+    """`job 4722`, or `job -` for one that the asker may not see."""
+    return f"job {job_shown(job)}"
+
+
+def bound_lines(forecast: Forecast, context: Context, named: Named = job_named) -> Iterator[Line]:
+    """Why the latest start has moved, if it has; nothing else."""
+    if (move := last_move(forecast)) is not None:
+        yield line(Span(f"  {move_words(move, context)}: ", MUTED), *_causes(move, context, named))
+
+
+def no_bound_lines(forecast: Forecast) -> Iterator[Line]:
+    """Why no latest start is promised; nothing where one is, or no start is known."""
+    if forecast.no_bound is not None:
+        yield line(Span("  no guaranteed latest start: ", MUTED), WHY_NO_BOUND[forecast.no_bound])
+
+
+def last_move(forecast: Forecast) -> BoundMove | None:
+    """The last change of the latest start that a clock in minutes shows."""
+    return next((each for each in reversed(forecast.moves) if _is_visible(each)), None)
+
+
+def move_words(move: BoundMove, context: Context) -> str:
+    """`latest start moved from 15:40 to 16:05 at 14:02`."""
+    before, at = _rounded_up(move.before, context), clock(move.at, context.now, context.zone)
+    if move.after is None:
+        return f"latest start {before} no longer guaranteed since {at}"
+    return f"latest start moved from {before} to {_rounded_up(move.after, context)} at {at}"
+
+
+def cause_words(cause: MoveCause, context: Context, named: Named = job_named) -> str:
+    """What moved it: `job 4722 came ahead of it`."""
+    return _CAUSES[type(cause)](cause, context, named)
+
+
+def _causes(move: BoundMove, context: Context, named: Named) -> Line:
+    return line("; ".join(cause_words(each, context, named) for each in move.causes))
+
+
+def _is_visible(move: BoundMove) -> bool:
+    return move.after is None or _minute_after(move.before) != _minute_after(move.after)
+
+
+def _minute_after(moment: Millis) -> int:
+    return -(-moment // MINUTE_MS)
+
+
+def _rounded_up(moment: Millis, context: Context) -> str:
+    """The clock at the end of the moment's minute: a bound that is cut to 16:05 would be exceeded at 16:05:30."""
+    return clock(Millis(_minute_after(moment) * MINUTE_MS), context.now, context.zone)
+
+
+def _ran_longer(cause: RanLonger, context: Context, named: Named) -> str:
+    said = f"{named(cause.job)} keeps its resources longer than planned"
+    if cause.until is None or cause.until <= context.now:
+        return said
+    return f"{said}, until {_rounded_up(cause.until, context)}"
+
+
+_CAUSES: Final[dict[type[MoveCause], Callable[[Any, Context, Named], str]]] = {
+    CameAhead: lambda cause, _, named: f"{named(cause.job)} came ahead of it",
+    LimitFreed: lambda cause, _, named: f"no rule stops {named(cause.job)} any more, which is ahead of it",
+    RanLonger: _ran_longer,
+    MovedUp: lambda cause, _, named: f"{named(cause.job)} moved up to an earlier start",
+    NodeLost: lambda cause, *_: f"node {safe(cause.node)} went out of service",
+    NodesTaken: lambda cause, *_: f"reservation {safe(cause.reservation)} was made",
+    EndedEarly: lambda cause, _, named: f"{named(cause.job)} ended earlier than planned",
+    LeftQueue: lambda cause, _, named: f"{named(cause.job)} is no longer ahead of it",
+    NodeReturned: lambda cause, *_: f"node {safe(cause.node)} came into service",
+    Edited: lambda *_: "the job was changed",
+    RulesChanged: lambda *_: "the cluster's rules were changed",
+    Replanned: lambda *_: "the queue was planned anew",
+}

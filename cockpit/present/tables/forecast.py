@@ -1,0 +1,155 @@
+"""The columns of a predicted start, for every table that shows one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from msgspec import to_builtins
+
+from cockpit.model.forecast import BoundMove, Forecast, MoveCause, NoBound, RanLonger
+from cockpit.model.ids import Millis
+from cockpit.present.columns import NOTHING, Column, Context, Kind
+from cockpit.present.moments import iso
+from cockpit.present.start_words import WHY_NO_BOUND, cause_words, last_move, move_words, spread_words
+
+ForecastOf = Callable[[Any, Context], Forecast | None]
+
+_MOVES: Final = {
+    "type": "array",
+    "items": {
+        "type": "object",
+        "properties": {
+            "at": {"type": "string", "format": "date-time"},
+            "before": {"type": "string", "format": "date-time"},
+            "after": {"type": ["string", "null"], "format": "date-time"},
+            "causes": {"type": "array", "items": {"type": "object", "required": ["type", "sentence"]}},
+        },
+        "required": ["at", "before", "after", "causes"],
+    },
+}
+
+
+def likely_column(forecast_of: ForecastOf, *, wide: bool = False) -> Column:
+    """The figure that the Jobs list shows as START."""
+    return _moment(
+        "likely_at",
+        "LIKELY",
+        "When it starts if jobs run as long as their users' jobs usually do; null: unknown",
+        forecast_of,
+        lambda forecast: forecast.likely_at,
+        wide=wide,
+    )
+
+
+def spread_columns(forecast_of: ForecastOf) -> tuple[Column, ...]:
+    """How far the start may be from the likely one, and why."""
+    return (
+        _moment(
+            "latest_at",
+            "NO LATER",
+            "The latest start that the scheduling policy promises; null: it promises none (no_bound)",
+            forecast_of,
+            lambda forecast: forecast.latest_at,
+        ),
+        _moment(
+            "likely_from",
+            "LIKELY FROM",
+            "The beginning of the range of likely starts, in which four of five jobs start",
+            forecast_of,
+            lambda forecast: forecast.likely_from,
+        ),
+        _moment("likely_to", "LIKELY TO", "The end of that range", forecast_of, lambda forecast: forecast.likely_to),
+        Column(
+            "no_bound",
+            "NO BOUND",
+            Kind.TEXT,
+            "Why no latest start is promised; null: one is, or no start is known",
+            derive=_of(forecast_of, lambda forecast: forecast.no_bound and str(forecast.no_bound)),
+            words=lambda row, context: _no_bound_words(forecast_of(row, context)),
+            schema={"enum": [*map(str, NoBound), None]},
+            nullable=True,
+            wide=True,
+        ),
+        Column(
+            "moves",
+            "MOVED",
+            Kind.RECORD,
+            "The last changes of latest_at, oldest first, each with its causes",
+            derive=lambda row, context: [
+                _move_json(each, context) for each in (forecast_of(row, context) or Forecast()).moves
+            ],
+            words=lambda row, context: _moved_words(forecast_of(row, context), context),
+            schema=_MOVES,
+            wide=True,
+        ),
+    )
+
+
+def spread_column(forecast_of: ForecastOf) -> Column:
+    """The same for people, in one cell."""
+
+    def words(row: Any, context: Context) -> str | None:  # noqa: ANN401 - whatever the table has a row of
+        forecast = forecast_of(row, context)
+        found = spread_words(forecast, context) if forecast is not None and not forecast.now else None
+        return " ".join(found) if found is not None else None
+
+    return Column(
+        "spread",
+        "SPREAD",
+        Kind.TEXT,
+        "The promised latest start, or the range of likely starts where none is promised",
+        derive=words,
+        nullable=True,
+    )
+
+
+def _moment(
+    name: str,
+    title: str,
+    told: str,
+    forecast_of: ForecastOf,
+    moment: Callable[[Forecast], Millis | None],
+    *,
+    wide: bool = True,
+) -> Column:
+    derive = _of(forecast_of, moment)
+    return Column(name, title, Kind.MOMENT, told, derive=derive, nullable=True, wide=wide)
+
+
+def _of(forecast_of: ForecastOf, field: Callable[[Forecast], Any]) -> Callable[[Any, Context], Any]:
+    def derive(row: Any, context: Context) -> Any:  # noqa: ANN401 - whatever the table has a row of
+        forecast = forecast_of(row, context)
+        return field(forecast) if forecast is not None else None
+
+    return derive
+
+
+def _no_bound_words(forecast: Forecast | None) -> str:
+    return NOTHING if forecast is None or forecast.no_bound is None else WHY_NO_BOUND[forecast.no_bound]
+
+
+def _moved_words(forecast: Forecast | None, context: Context) -> str:
+    move = last_move(forecast) if forecast is not None else None
+    if move is None:
+        return NOTHING
+    return f"{move_words(move, context)}: {'; '.join(cause_words(each, context) for each in move.causes)}"
+
+
+def _move_json(move: BoundMove, context: Context) -> dict[str, Any]:
+    return {
+        "at": iso(move.at),
+        "before": iso(move.before),
+        "after": iso(move.after) if move.after is not None else None,
+        "causes": [_cause_json(each, context) for each in move.causes],
+    }
+
+
+def _cause_json(cause: MoveCause, context: Context) -> dict[str, Any]:
+    """A job that the asker may not see is null."""
+    found: dict[str, Any] = to_builtins(cause)
+    if "job" in found:
+        found["job"] = found["job"] or None
+    if isinstance(cause, RanLonger):
+        found["until"] = iso(cause.until) if cause.until is not None else None
+    return found | {"sentence": cause_words(cause, context)}

@@ -1,0 +1,83 @@
+"""What of a job's CPUs and cards one of its steps holds. Source: srun(1), --exact, --exclusive, --gpus-per-task."""
+
+from __future__ import annotations
+
+from cockpit.runtime.containers.slurmtools.options import Task, Unusable, number
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    Held = dict[str, Any]
+
+_VISIBLE = "CUDA_VISIBLE_DEVICES"
+STEP_CARDS = "SLURM_STEP_GPUS"
+"""Of a step that asked for cards: the ones that it holds, as `CUDA_VISIBLE_DEVICES` names them."""
+
+
+def step_resources(
+    tasks: list[Task], options: dict[str, str], env: dict[str, str]
+) -> Callable[[dict[str, Held]], Held | None]:
+    """What a step takes of what others hold; nothing where all of its wishes may be shared. The cards that it got stand
+    in `env` afterwards. Raises `Unusable` where the job does not have so much."""
+    alone = bool(options.keys() & {"exclusive", "exact"}) and "overlap" not in options
+    cpus = _cpus(tasks, options, env) if alone else {}
+    here = env.get("SLURMD_NODENAME", "")
+    visible = [each for each in env.get(_VISIBLE, "").split(",") if each]
+    wanted = _cards(tasks, options, here) if "overlap" not in options else 0
+    if wanted > len(visible):
+        raise Unusable(f"Unable to create step: {wanted} GPUs requested, {len(visible)} allocated")
+
+    def take(others: dict[str, Held]) -> Held | None:
+        for host, (own, there) in cpus.items():
+            if own + sum(each["cpus"].get(host, 0) for each in others.values()) > there:
+                return None
+        taken = {card for each in others.values() for card in each["cards"]}
+        free = [card for card in visible if card not in taken]
+        if wanted > len(free):
+            return None
+        if wanted:
+            env[STEP_CARDS] = env[_VISIBLE] = ",".join(free[:wanted])
+        return {"cpus": {host: own for host, (own, _) in cpus.items()}, "cards": free[:wanted]}
+
+    return take
+
+
+def own_cards(options: dict[str, str], env: dict[str, str], task: Task) -> dict[str, str]:
+    """Of a task on the script's own host: its cards, where each task has its own."""
+    each = _count(options.get("gpus-per-task", ""))
+    visible = [card for card in env.get(_VISIBLE, "").split(",") if card]
+    if not each or task.host != env.get("SLURMD_NODENAME", ""):
+        return {}
+    return {_VISIBLE: ",".join(visible[task.local * each : (task.local + 1) * each])}
+
+
+def _cpus(tasks: list[Task], options: dict[str, str], env: dict[str, str]) -> dict[str, tuple[int, int]]:
+    """By host: how many the step needs there, and how many there are."""
+    each = number(options, "cpus-per-task", number(env, "SLURM_CPUS_PER_TASK", 1))
+    there = number(env, "SLURM_CPUS_ON_NODE", 1)
+    needed = {host: each * sum(task.host == host for task in tasks) for host in {task.host for task in tasks}}
+    if max(needed.values()) > there:
+        raise Unusable("Unable to create step: More processors requested than permitted")
+    return {host: (count, there) for host, count in needed.items()}
+
+
+def _cards(tasks: list[Task], options: dict[str, str], here: str) -> int:
+    """How many the step needs on the script's own host."""
+    local = sum(task.host == here for task in tasks)
+    if "gpus-per-task" in options:
+        return local * _count(options["gpus-per-task"])
+    for name in ("gpus-per-node", "gpus"):
+        if name in options:
+            return _count(options[name]) if local else 0
+    kinds = [each for each in options.get("gres", "").split(",") if each.partition(":")[0] == "gpu"]
+    return sum(_count(each.partition(":")[2]) for each in kinds) if local else 0
+
+
+def _count(text: str) -> int:
+    """`2`, `a100:2`; a model alone is one of them."""
+    if not text:
+        return 0
+    last = text.rpartition(":")[2]
+    return int(last) if last.isdigit() else 1

@@ -1,0 +1,76 @@
+"""Slurm's lists of host names: `n[1-3,7],login`."""
+
+from __future__ import annotations
+
+import re
+
+_PART = re.compile(r"[^,\[]*(?:\[[^\]]*\][^,\[]*)*")
+_RANGES = re.compile(r"(?P<head>[^\[]*)\[(?P<ranges>[^\]]*)\](?P<tail>.*)", re.DOTALL)
+_NUMBERED = re.compile(r"(?P<head>.*?)(?P<number>[0-9]+)", re.DOTALL)
+
+
+class WrongList(ValueError):
+    """A text that is no list of hosts."""
+
+
+def expanded(text: str) -> list[str]:
+    """Every name of a list, in its order."""
+    if text.count("[") != text.count("]"):
+        raise WrongList(text_of(text))
+    parts = [found for found in _PART.findall(text.strip()) if found.strip()]
+    return [name for part in parts for name in _names(part.strip())]
+
+
+def _names(part: str) -> list[str]:
+    found = _RANGES.fullmatch(part)
+    if found is None:
+        if "[" in part or "]" in part:
+            raise WrongList(text_of(part))
+        return [part]
+    heads = [f"{found['head']}{number}" for each in found["ranges"].split(",") for number in _numbers(each, part)]
+    return [head + tail for head in heads for tail in (_names(found["tail"]) if found["tail"] else [""])]
+
+
+def _numbers(span: str, part: str) -> list[str]:
+    low, dash, high = span.partition("-")
+    if not (low.isdigit() and (high.isdigit() or not dash)):
+        raise WrongList(text_of(part))
+    return [f"{number:0{len(low)}d}" for number in range(int(low), int(high or low) + 1)]
+
+
+def text_of(part: str) -> str:
+    return f"Invalid hostlist: {part}"
+
+
+def compressed(names: list[str]) -> str:
+    """The shortest list that Slurm writes of these names: neighbours of one head and one width as ranges."""
+    groups: list[tuple[str, int, list[int]]] = []
+    for name in names:
+        found = _NUMBERED.fullmatch(name)
+        head, digits = (found["head"], found["number"]) if found else (name, "")
+        width = len(digits) if digits else 0
+        if groups and groups[-1][0] == head and digits and _same_width(groups[-1][1], width, digits):
+            groups[-1][2].append(int(digits))
+        else:
+            groups.append((head, width, [int(digits)] if digits else []))
+    return ",".join(_group(*each) for each in groups)
+
+
+def _same_width(width: int, other: int, digits: str) -> bool:
+    """Numbers with leading zeros go together only where all have so many digits."""
+    return width == other or (width < other and width > 0 and not digits.startswith("0"))
+
+
+def _group(head: str, width: int, numbers: list[int]) -> str:
+    if not numbers:
+        return head
+    if len(numbers) == 1:
+        return f"{head}{numbers[0]:0{width}d}"
+    spans: list[list[int]] = []
+    for number in numbers:
+        if spans and spans[-1][-1] + 1 == number:
+            spans[-1] = [spans[-1][0], number]
+        else:
+            spans.append([number])
+    texts = ["-".join(f"{number:0{width}d}" for number in span) for span in spans]
+    return f"{head}[{','.join(texts)}]"

@@ -1,0 +1,177 @@
+"""The options of `srun`, and how many tasks they make on which host. Source: srun(1) of Slurm 22.05."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from cockpit.runtime.containers.slurmtools.hostlists import WrongList, expanded
+
+_SHORT = {
+    "A": "account", "C": "constraint", "D": "chdir", "E": "preserve-env", "G": "gpus", "H": "hold", "I": "immediate",
+    "J": "job-name", "K": "kill-on-bad-exit", "L": "licenses", "M": "clusters", "N": "nodes", "O": "overcommit",
+    "Q": "quiet", "S": "core-spec", "T": "threads", "W": "wait", "X": "disable-status", "Z": "no-allocate",
+    "a": "array", "b": "begin", "c": "cpus-per-task", "d": "dependency", "e": "error", "i": "input",
+    "k": "no-kill", "l": "label", "m": "distribution", "n": "ntasks", "o": "output", "p": "partition", "q": "qos",
+    "r": "relative", "s": "oversubscribe", "t": "time", "u": "unbuffered", "v": "verbose", "w": "nodelist",
+    "x": "exclude",
+}  # fmt: skip
+_FLAGS = frozenset(
+    [
+        "contiguous",
+        "disable-status",
+        "exact",
+        "hold",
+        "interactive",
+        "label",
+        "multi-prog",
+        "no-allocate",
+        "no-kill",
+        "oversubscribe",
+        "overcommit",
+        "overlap",
+        "preserve-env",
+        "pty",
+        "quiet",
+        "quit-on-interrupt",
+        "reboot",
+        "send-libs",
+        "spread-job",
+        "unbuffered",
+        "use-min-nodes",
+        "verbose",
+        "whole",
+    ]
+)
+_VALUE_BEHIND_EQUALS = frozenset(
+    ["compress", "exclusive", "immediate", "kill-on-bad-exit", "nice", "propagate", "wait-for", "x11"]
+)
+"""Options that take a value only behind `=`, or right behind their letter."""
+
+
+class Unusable(Exception):
+    """What srun was asked for cannot be had; the text says why."""
+
+
+class Task(NamedTuple):
+    """One task of a step."""
+
+    rank: int
+    host: str
+    node: int
+    """Number of its host among those of the step."""
+    local: int
+    """Number among the tasks of its host."""
+
+
+def parsed(words: list[str]) -> tuple[dict[str, str], list[str]]:
+    """Options by their long names (a flag is empty), and the command."""
+    words, options = list(words), {}
+    while words and words[0].startswith("-") and words[0] != "-":
+        word = words.pop(0)
+        if word == "--":
+            break
+        if word.startswith("--"):
+            name, equals, value = word[2:].partition("=")
+            if not equals and name not in _FLAGS and name not in _VALUE_BEHIND_EQUALS:
+                value = _next(words, word)
+            options[name] = value
+        else:
+            _take_letters(word[1:], words, options)
+    if not words:
+        raise Unusable("No command given to execute.")
+    return options, words
+
+
+def _take_letters(letters: str, words: list[str], options: dict[str, str]) -> None:
+    """`-ln4`: flags behind one hyphen, the last letter perhaps with its value."""
+    while letters:
+        name, letters = _SHORT.get(letters[0], letters[0]), letters[1:]
+        if name in _FLAGS:
+            options[name] = ""
+        elif name in _VALUE_BEHIND_EQUALS:
+            options[name] = letters if letters.isdigit() else ""
+            letters = "" if letters.isdigit() else letters
+        else:
+            options[name] = letters or _next(words, f"-{name}")
+            return
+
+
+def _next(words: list[str], option: str) -> str:
+    if not words:
+        raise Unusable(f"option {option} requires an argument")
+    return words.pop(0)
+
+
+def laid_out(options: dict[str, str], env: dict[str, str]) -> list[Task]:
+    """The tasks of a step, by rank; as Slurm does, as many on each host as on the one before, or one less."""
+    hosts = _hosts(options, env)
+    counted = options.keys() & {"ntasks", "ntasks-per-node", "nodes"}
+    per_node = number(options, "ntasks-per-node", 0)
+    asked = number(env, "SLURM_NTASKS", 0)
+    if not per_node and not counted:
+        per_node = number(env, "SLURM_NTASKS_PER_NODE", 0)
+    nodes = min(len(hosts), number(options, "nodes", len(hosts)))
+    if number(options, "nodes", 1) > len(hosts):
+        raise Unusable(f"Unable to create step: {options['nodes']} nodes requested, {len(hosts)} allocated")
+    usual = asked if asked and not options.keys() & {"ntasks-per-node", "nodelist", "exclude"} else 0
+    tasks = number(options, "ntasks", (per_node * nodes if "ntasks-per-node" in options else 0) or usual or nodes)
+    nodes = max(1, min(nodes, tasks))
+    if per_node:
+        nodes = min(nodes, math.ceil(tasks / per_node))
+    shares = [tasks // nodes + (node < tasks % nodes) for node in range(nodes)]
+    found: list[Task] = []
+    for node, share in enumerate(shares):
+        found += [Task(len(found) + local, hosts[node], node, local) for local in range(share)]
+    return found
+
+
+def _hosts(options: dict[str, str], env: dict[str, str]) -> list[str]:
+    try:
+        there = expanded(env.get("SLURM_JOB_NODELIST", ""))
+        wanted = expanded(options.get("nodelist", ""))
+        without = expanded(options.get("exclude", ""))
+    except WrongList as error:
+        raise Unusable(str(error)) from None
+    if not there:
+        raise Unusable("SLURM_JOB_NODELIST is not set: srun runs inside of a job")
+    for name in wanted:
+        if name not in there:
+            raise Unusable(f"Requested node {name} is not in this allocation")
+    first = int(options.get("relative") or 0) if options.get("relative", "0").isdigit() else 0
+    hosts = [name for name in (wanted or there[first:]) if name not in without]
+    if not hosts:
+        raise Unusable("Requested node configuration is not available")
+    return hosts
+
+
+def number(given: dict[str, str], name: str, otherwise: int) -> int:
+    """A count; of a range `2-4` the smaller."""
+    value = given.get(name)
+    if value is None:
+        return otherwise
+    value = value.partition("-")[0]
+    if not value.isdigit() or not int(value):
+        raise Unusable(f'Invalid numeric value "{given[name]}" for {name}.')
+    return int(value)
+
+
+def programs(text: str) -> list[tuple[set[int], list[str]]]:
+    """The lines of a `--multi-prog` file: the ranks, and what they run. `*` means all that are left: an empty set."""
+    import shlex
+
+    found: list[tuple[set[int], list[str]]] = []
+    for line in text.replace("\\\n", " ").splitlines():
+        if line.strip() and not line.lstrip().startswith("#"):
+            ranks, *command = shlex.split(line)
+            found.append((_ranks(ranks), command))
+    return found
+
+
+def _ranks(text: str) -> set[int]:
+    if text == "*":
+        return set()
+    try:
+        return {int(name) for name in expanded(f"[{text}]")}
+    except WrongList:
+        raise Unusable(f"Invalid task rank in the program file: {text}") from None

@@ -1,0 +1,91 @@
+"""`scontrol` inside of a batch script: what it can show without the cluster's daemon.
+
+scontrol show hostnames [LIST]     show hostlist NAMES     show hostlistsorted NAMES     show job [ID]
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import time
+from pathlib import Path
+
+from cockpit.runtime.containers.slurmtools.hostlists import WrongList, compressed, expanded
+
+RECORD = Path(__file__).parents[5] / "job"
+"""In a container: the folder of the script, five folders above this module's copy."""
+_MOMENT = re.compile(r"@(?P<since>since )?(?P<seconds>[0-9]+)@")
+_NAMED = re.compile(r"(?P<head>.*?)(?P<number>[0-9]*)", re.DOTALL)
+USAGE = "show hostnames [LIST], show hostlist NAMES, show hostlistsorted NAMES and show job [ID] work in a container"
+
+
+def main(words: list[str]) -> int:
+    flags = [word for word in words if word.startswith("-")]
+    words = [word for word in words if not word.startswith("-")]
+    if {"-V", "--version"} & set(flags):
+        sys.stdout.write("slurm 22.05 (cockpit)\n")
+        return 0
+    try:
+        return _run(words, one_line=bool({"-o", "--oneliner"} & set(flags)))
+    except WrongList as error:
+        return _failed(str(error))
+
+
+def _run(words: list[str], *, one_line: bool) -> int:
+    verb, what, rest = [*words, ""][0], [*words, "", ""][1], words[2:]
+    if not (verb and "show".startswith(verb)):
+        return _failed(f"{verb or 'nothing to do'}: {USAGE}; outside of it `cockpit --help` lists what there is")
+    if what and "hostnames".startswith(what):
+        return _say(expanded(rest[0] if rest else os.environ.get("SLURM_JOB_NODELIST", "")))
+    if what in {"hostlist", "hostlistsorted"} and rest:
+        names = expanded(",".join(rest))
+        return _say([compressed(sorted(names, key=_order) if what.endswith("sorted") else names)])
+    if what in {"job", "jobs", "jobid"}:
+        return _show_job(rest, one_line=one_line)
+    return _failed(f"show {what}: {USAGE}")
+
+
+def _order(name: str) -> tuple[str, int]:
+    found = _NAMED.fullmatch(name)
+    return (found["head"], int(found["number"] or 0)) if found else (name, 0)
+
+
+def _show_job(rest: list[str], *, one_line: bool) -> int:
+    own = {os.environ.get("SLURM_JOB_ID", ""), _array_name()}
+    wanted = rest[0].partition("=")[2] or rest[0] if rest else os.environ.get("SLURM_JOB_ID", "")
+    if wanted not in own:
+        return _failed(f"job {wanted}: only the script's own job is known here; `cockpit job {wanted}` shows others")
+    text = _MOMENT.sub(_filled, RECORD.read_text(encoding="utf-8", errors="surrogateescape"))
+    lines = text.rstrip("\n").split("\n")
+    return _say([" ".join(line.strip() for line in lines)] if one_line else [*lines, ""])
+
+
+def _array_name() -> str:
+    env = os.environ
+    return f"{env.get('SLURM_ARRAY_JOB_ID', '')}_{env.get('SLURM_ARRAY_TASK_ID', '')}"
+
+
+def _filled(found: re.Match[str]) -> str:
+    seconds = int(found["seconds"])
+    if not seconds:
+        return "Unknown"
+    if found["since"]:
+        return _clock(max(0, int(time.time()) - seconds))  # noqa: TID251 - in a container there is no other clock
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(seconds))
+
+
+def _clock(seconds: int) -> str:
+    days, rest = divmod(seconds, 86_400)
+    text = f"{rest // 3600:02}:{rest // 60 % 60:02}:{rest % 60:02}"
+    return f"{days}-{text}" if days else text
+
+
+def _say(lines: list[str]) -> int:
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
+    return 0
+
+
+def _failed(sentence: str) -> int:
+    sys.stderr.write(f"scontrol: error: {sentence}\n")
+    return 1

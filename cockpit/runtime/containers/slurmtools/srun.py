@@ -1,0 +1,244 @@
+"""`srun` in a batch script: runs a command as tasks in the containers of the script's job.
+
+A task on the script's own host is a child of this process, any other is started by the agent of its container. Signals
+are handed on to all tasks; the exit code is the largest of theirs. Source: srun(1) of Slurm 22.05.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+from cockpit.runtime.containers.slurmtools.gpus import own_cards, step_resources
+from cockpit.runtime.containers.slurmtools.options import Task, Unusable, laid_out, parsed, programs
+from cockpit.runtime.containers.slurmtools.steps import Steps
+from cockpit.runtime.containers.slurmtools.streams import Outputs, is_nothing, spread
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import IO
+
+AGENT = "/run/cockpit-launch/agent"
+FAILED = 1
+HANDED_ON = ("SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM", "SIGUSR1", "SIGUSR2", "SIGALRM", "SIGCONT")
+OF_EACH_CONTAINER = (
+    *("COCKPIT_", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "HOSTNAME", "PWD", "OLDPWD", "SHLVL", "_"),
+    *("SLURMD_NODENAME", "SLURM_GPUS_ON_NODE", "SLURM_JOB_GPUS", "SLURM_CPUS_ON_NODE"),
+)
+
+
+class Step:
+    """One `srun`."""
+
+    def __init__(self, options: dict[str, str], command: list[str], env: dict[str, str]) -> None:
+        self.options = options
+        self.command = command
+        self.env = env
+        self.tasks = laid_out(options, env)
+        self.number = 0
+        self.running: dict[int, Task] = {}
+        """Tasks by the process that is one, or that is the agent of one."""
+        self.feeds: list[IO[bytes]] = []
+        self._processes: list[subprocess.Popen[bytes]] = []
+
+    def variables(self, task: Task) -> dict[str, str]:
+        """What differs from the script's own variables."""
+        shares = self._shares()
+        hosts = list(dict.fromkeys(each.host for each in self.tasks))
+        job = self.env.get("SLURM_JOB_ID", "")
+        found = {
+            "SLURMD_NODENAME": task.host,
+            "SLURM_GTIDS": ",".join(str(each.rank) for each in self.tasks if each.node == task.node),
+            "SLURM_JOBID": job,
+            "SLURM_LOCALID": str(task.local),
+            "SLURM_NNODES": str(len(hosts)),
+            "SLURM_NODEID": str(task.node),
+            "SLURM_NPROCS": str(len(self.tasks)),
+            "SLURM_NTASKS": str(len(self.tasks)),
+            "SLURM_PROCID": str(task.rank),
+            "SLURM_STEPID": str(self.number),
+            "SLURM_STEP_ID": str(self.number),
+            "SLURM_STEP_NODELIST": ",".join(hosts),
+            "SLURM_STEP_NUM_NODES": str(len(hosts)),
+            "SLURM_STEP_NUM_TASKS": str(len(self.tasks)),
+            "SLURM_STEP_TASKS_PER_NODE": shares,
+            "SLURM_TASKS_PER_NODE": shares,
+        }
+        if "cpus-per-task" in self.options:
+            found["SLURM_CPUS_PER_TASK"] = self.options["cpus-per-task"]
+        return {**found, **own_cards(self.options, self.env, task)}
+
+    def _shares(self) -> str:
+        counts = [sum(each.node == node for each in self.tasks) for node in range(self.tasks[-1].node + 1)]
+        return ",".join(str(count) for count in counts)
+
+    def start(self, outputs: Outputs) -> None:
+        """Every task, in the order of their ranks."""
+        lines = programs(_text(self.command[0])) if "multi-prog" in self.options else []
+        feeds = len(self.tasks) > 1 and not is_nothing(0)
+        for task in self.tasks:
+            words = _line_of(lines, task, self.tasks) if lines else self.command
+            stdin, stdout, stderr = outputs.of(task, self.number)
+            process = self._started(words, task, subprocess.PIPE if feeds else stdin, stdout, stderr)
+            if feeds and process.stdin is not None:
+                self.feeds.append(process.stdin)
+            outputs.follow(process, task)
+            self.running[process.pid] = task
+            self._processes.append(process)
+        if self.feeds:
+            threading.Thread(target=spread, args=(self.feeds,), daemon=True).start()
+
+    def _started(
+        self, words: list[str], task: Task, stdin: int | None, stdout: int | None, stderr: int | None
+    ) -> subprocess.Popen[bytes]:
+        here = task.host == self.env.get("SLURMD_NODENAME", task.host)
+        folder = self.options.get("chdir") or None
+        streams = (stdin, stdout, stderr)
+        if not here:
+            text = self._text_for(words, task, folder or str(Path.cwd()))
+            return _child([AGENT, task.host, text], streams)
+        env = {**_exported(self.options, self.env), **self.variables(task)}
+        try:
+            return _child(words, streams, env=env, folder=folder, own_session="pty" not in self.options)
+        except OSError as error:
+            reason = f"error: execve(): {words[0]}: {error.strerror}"
+            sys.stderr.write(f"srun: {reason}\n")
+            code = 127 if isinstance(error, FileNotFoundError) else 126
+            return _child(["/bin/sh", "-c", f"exit {code}"], streams)
+
+    def _text_for(self, words: list[str], task: Task, folder: str) -> str:
+        """What the shell of another container runs."""
+        common = {
+            name: value
+            for name, value in _exported(self.options, self.env).items()
+            if not name.startswith(OF_EACH_CONTAINER)
+        }
+        variables = [f"{name}={value}" for name, value in {**common, **self.variables(task)}.items()]
+        text = shlex.join(["env", *variables, *words])
+        return f"cd {shlex.quote(folder)} 2>/dev/null; exec {text}"
+
+    def send(self, number: int) -> None:
+        """A signal to every task, and to all that it has started."""
+        for pid, task in list(self.running.items()):
+            here = task.host == self.env.get("SLURMD_NODENAME", task.host)
+            try:
+                if here and "pty" not in self.options:
+                    os.killpg(pid, number)
+                else:
+                    os.kill(pid, number)
+            except ProcessLookupError:
+                continue
+
+    def wait(self) -> int:
+        """The largest exit code of all tasks; what failed is said on standard error."""
+        kills = _kills_on_bad_exit(self.options, self.env)
+        worst = 0
+        while self.running:
+            pid, status = os.wait()
+            task = self.running.pop(pid, None)
+            if task is None:
+                continue
+            code = _code(status)
+            if code and not worst and kills and self.running:
+                sys.stderr.write(f"srun: Terminating StepId={self.env.get('SLURM_JOB_ID')}.{self.number}\n")
+                self.send(signal.SIGTERM)
+            if code and "quiet" not in self.options:
+                sys.stderr.write(f"srun: error: {task.host}: task {task.rank}: {_how(status, code)}\n")
+            worst = max(worst, code)
+        return worst
+
+
+def _child(
+    words: list[str],
+    streams: tuple[int | None, int | None, int | None],
+    env: dict[str, str] | None = None,
+    folder: str | None = None,
+    *,
+    own_session: bool = True,
+) -> subprocess.Popen[bytes]:
+    stdin, stdout, stderr = streams
+    return subprocess.Popen(
+        words, stdin=stdin, stdout=stdout, stderr=stderr, env=env, cwd=folder, start_new_session=own_session
+    )
+
+
+def _text(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8", errors="surrogateescape")
+    except OSError as error:
+        raise Unusable(f"Unable to open the program file {path}: {error.strerror}") from None
+
+
+def _line_of(lines: list[tuple[set[int], list[str]]], task: Task, tasks: list[Task]) -> list[str]:
+    named = set().union(*(ranks for ranks, _ in lines))
+    for ranks, command in lines:
+        if task.rank in ranks or (not ranks and task.rank not in named):
+            number = sorted(ranks or {each.rank for each in tasks} - named).index(task.rank)
+            return [word.replace("%t", str(task.rank)).replace("%o", str(number)) for word in command]
+    raise Unusable(f"The program file says nothing of task {task.rank}")
+
+
+def _exported(options: dict[str, str], env: dict[str, str]) -> dict[str, str]:
+    """The variables that tasks get: all of the script's, where `--export` says nothing else."""
+    wanted = [each for each in options.get("export", "ALL").split(",") if each]
+    names = {each for each in wanted if "=" not in each}
+    given = dict(each.split("=", 1) for each in wanted if "=" in each)
+    if "ALL" in names or not names:
+        return {**env, **given}
+    kept = {name: value for name, value in env.items() if name.startswith("SLURM") or name in names | {"PATH", "HOME"}}
+    return {**kept, **given}
+
+
+def _kills_on_bad_exit(options: dict[str, str], env: dict[str, str]) -> bool:
+    value = options.get("kill-on-bad-exit", env.get("SLURM_KILL_BAD_EXIT", "0"))
+    return value != "0"
+
+
+def _code(status: int) -> int:
+    """As a shell says it."""
+    return os.WEXITSTATUS(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status)
+
+
+def _how(status: int, code: int) -> str:
+    if os.WIFEXITED(status):
+        return f"Exited with exit code {code}"
+    return signal.strsignal(os.WTERMSIG(status)) or f"Signal {os.WTERMSIG(status)}"
+
+
+def main(words: list[str]) -> int:
+    """Run what the words say; the exit code."""
+    if words and words[0] in {"-V", "--version"}:
+        sys.stdout.write("slurm 22.05 (cockpit)\n")
+        return 0
+    env = dict(os.environ)
+    steps = Steps(env)
+    try:
+        options, command = parsed(words)
+        step = Step(options, command, env)
+        step.number = steps.begin(step_resources(step.tasks, options, env), _say_busy)
+    except Unusable as error:
+        sys.stderr.write(f"srun: error: {error}\n")
+        return FAILED
+    for name in HANDED_ON:
+        signal.signal(getattr(signal, name), lambda number, _frame: step.send(number))
+    try:
+        outputs = Outputs(options, env, len(step.tasks))
+        step.start(outputs)
+        code = step.wait()
+        outputs.finish()
+    except Unusable as error:
+        sys.stderr.write(f"srun: error: {error}\n")
+        step.send(signal.SIGKILL)
+        return FAILED
+    finally:
+        steps.end()
+    return code
+
+
+def _say_busy() -> None:
+    sys.stderr.write("srun: Step creation temporarily disabled, retrying (Requested nodes are busy)\n")

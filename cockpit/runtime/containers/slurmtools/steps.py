@@ -1,0 +1,68 @@
+"""The steps of a job: their numbers, and the CPUs and cards that each of them holds while it runs.
+
+All of it stands in one file of the job's own /tmp, which its `srun` processes lock in turn.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Any
+
+_PAUSE = 0.05
+
+
+class Steps:
+    """Of the job whose variables `env` has."""
+
+    def __init__(self, env: dict[str, str]) -> None:
+        folder = env.get("TMPDIR") or "/tmp"  # noqa: S108 - the container's own
+        self._path = Path(folder) / f".slurm-steps-{env.get('SLURM_JOB_ID', '0')}-{os.getuid()}"
+
+    def begin(self, take: Callable[[dict[str, Any]], dict[str, Any] | None], waits: Callable[[], None]) -> int:
+        """The number of a new step, once `take` gives what it holds of what others hold (by their process). `waits` is
+        called once where it has to wait."""
+        told = False
+        while True:
+            with self._opened() as (state, save):
+                held = take(state["held"])
+                if held is not None:
+                    state["held"][str(os.getpid())] = held
+                    state["next"] += 1
+                    save(state)
+                    return int(state["next"]) - 1
+            if not told:
+                waits()
+                told = True
+            time.sleep(_PAUSE)
+
+    def end(self) -> None:
+        """Give back what this process holds."""
+        with self._opened() as (state, save):
+            if state["held"].pop(str(os.getpid()), None) is not None:
+                save(state)
+
+    @contextmanager
+    def _opened(self) -> Iterator[tuple[dict[str, Any], Callable[[dict[str, Any]], None]]]:
+        """What is known, without steps whose process is gone, and how to write it down."""
+        fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        with os.fdopen(fd, "r+", encoding="utf-8") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            state = json.loads(file.read() or '{"next": 0, "held": {}}')
+            state["held"] = {pid: held for pid, held in state["held"].items() if Path(f"/proc/{pid}").exists()}
+
+            def save(new: dict[str, Any]) -> None:
+                file.seek(0)
+                file.truncate()
+                file.write(json.dumps(new))
+                file.flush()
+
+            yield state, save

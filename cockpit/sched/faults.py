@@ -1,0 +1,16 @@
+"""Defects met while one job is judged. Each is contained at its job, so that all other jobs get their answers."""
+
+from __future__ import annotations
+
+from cockpit.model.ids import JobId
+
+Faults = dict[JobId, Exception]
+"""By job: the first exception that was raised while it was judged."""
+
+_LONGEST = 200
+
+
+def described(error: Exception) -> str:
+    """Return the exception's type and text in one short line: `IndexError: tuple index out of range`."""
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text}"[:_LONGEST] if text else type(error).__name__

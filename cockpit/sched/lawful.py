@@ -1,0 +1,181 @@
+"""Which nodes the limits leave to a job that holds more than it asks for: all of a node (exclusive), slots of a sliced
+card, or cards of a model that it did not name.
+
+Nodes that are equal when empty are judged together, so a cluster of ten thousand nodes has a few groups. Of a gang
+every choice of groups is tried, up to a bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from cockpit.model.ids import NodeName
+from cockpit.model.node import NodeState
+from cockpit.model.reasons import Limit, LimitReached, QuotaFull
+from cockpit.model.spec import NodeSpec
+from cockpit.sched.gates import NO_USE, Gates, Use
+from cockpit.sched.index import Index
+from cockpit.sched.nodes.floor import Floor, admits
+from cockpit.sched.nodes.room import allocate, room_of, shortfall
+from cockpit.sched.placement import fitting
+from cockpit.sched.request import Request
+from cockpit.sched.rules.amounts import ONE, Amounts
+from cockpit.sched.rules.limits import JOBS
+from cockpit.sched.shape import Shape
+
+_MOST_CHOICES = 5_000
+
+
+class _Group(NamedTuple):
+    """Nodes on which a replica holds the same."""
+
+    names: tuple[NodeName, ...]
+    up: tuple[NodeName, ...]
+    """Those in service."""
+    amounts: Amounts
+
+
+_Choice = tuple[tuple[_Group, int], ...]
+"""So many nodes of each of these groups."""
+
+
+def varies(request: Request, shape: Shape) -> bool:
+    """Whether what a job of the request holds may depend on its nodes, and a limit may count it."""
+    if not (request.party.running or request.party.budgets) or shape.helpers:
+        return False
+    return shape.exclusive or any(spec.card_milli for spec in shape.specs)
+
+
+def limit_of_all(gates: Gates, request: Request, shape: Shape, asked: Amounts, floor: Floor) -> Limit | None:
+    """The limit that a job by one alternative would break wherever it is put, though nothing else ran."""
+    never = gates.never(request, asked)
+    if never is not None or not varies(request, shape) or shape.partition in floor.totalled:
+        return never
+    return _limit(_groups(gates, shape, shape.specs[0], floor), shape, lambda amounts: gates.never(request, amounts))
+
+
+def limit_now(gates: Gates, request: Request, shape: Shape, floor: Floor, free: Use = NO_USE) -> Limit | None:
+    """The limit that a job of a request that passed would break by each of its alternatives wherever it is put, beside
+    what is in use; None: some nodes are left to it."""
+    told = None
+    for spec in shape.specs if varies(request, shape) and shape.partition not in floor.totalled else ():
+        groups = _groups(gates, shape, spec, floor)
+        limit = _limit(groups, shape, lambda amounts: gates.exceeded(request, amounts, free))
+        if limit is None:
+            return None
+        told = told or limit
+    return told
+
+
+def within_limits(gates: Gates, request: Request, shape: Shape, index: Index, free: Use = NO_USE) -> Shape:
+    """The shape on no nodes but those that the limits leave to it; itself where they leave all, or none."""
+    if not varies(request, shape) or shape.partition in index.floor.totalled:
+        return shape
+    found = [_left(gates, request, replace(shape, specs=(spec,)), index, free) for spec in shape.specs]
+    if all(each is None for each in found):
+        return shape
+    several = {each.node_names for each in found if each is not None}
+    if len(several) == 1 and None not in found:
+        return replace(shape, node_names=several.pop())
+    left = [each or replace(shape, specs=(spec,)) for each, spec in zip(found, shape.specs, strict=True)]
+    lawful = [each for each in left if each.node_names or each.node_names == shape.node_names]
+    fits = (each for each in lawful if sum(1 for _ in fitting(index, each, each.specs[0])) >= each.nodes)
+    return next(fits, lawful[0] if lawful else shape)
+
+
+def _left(gates: Gates, request: Request, shape: Shape, index: Index, free: Use) -> Shape | None:
+    """Of one alternative; None: all nodes are left to it."""
+    groups = [each for each in _groups(gates, shape, shape.specs[0], index.floor) if each.up]
+    choices = _choices(groups, shape.nodes, up=True)
+    lawful = [each for each in choices if gates.exceeded(request, _sum(each), free) is None]
+    if len(lawful) == len(choices):
+        return None
+    if shape.nodes == 1:
+        return replace(shape, node_names=tuple(name for ((group, _),) in lawful for name in group.up))
+    rooms = {room.node.name for room in fitting(index, shape, shape.specs[0])}
+    names = [_named(each, rooms) for each in lawful]
+    free_now = (each for each in names if rooms.issuperset(each))
+    return replace(shape, node_names=next(free_now, names[0] if names else ()))
+
+
+def _named(choice: _Choice, rooms: set[NodeName]) -> tuple[str, ...]:
+    """Nodes of these groups, those with room first."""
+    first = [(sorted(group.up, key=lambda name: name not in rooms), count) for group, count in choice]
+    return tuple(name for names, count in first for name in names[:count])
+
+
+def _limit(groups: Sequence[_Group], shape: Shape, broken: Callable[[Amounts], Limit | None]) -> Limit | None:
+    """None where some choice of nodes breaks none, or there are no such nodes; else the one that is broken by least."""
+    told: list[Limit] = []
+    for choice in _choices(groups, shape.nodes, up=False):
+        limit = broken(_sum(choice))
+        if limit is None:
+            return None
+        told.append(limit)
+    return min(told, key=_excess, default=None)
+
+
+def _excess(limit: Limit) -> float:
+    return limit.asked / limit.allowed if isinstance(limit, LimitReached | QuotaFull) and limit.allowed else 0.0
+
+
+def _choices(groups: Sequence[_Group], count: int, *, up: bool) -> Sequence[_Choice]:
+    """The choices of so many nodes by how many are of which group, up to a bound; what is held least comes first."""
+    sizes = [len(group.up if up else group.names) for group in groups]
+    if count == 1:
+        return [((group, 1),) for group, size in zip(groups, sizes, strict=True) if size]
+    return [*islice(_split(groups, sizes, count), _MOST_CHOICES)]
+
+
+def _split(groups: Sequence[_Group], sizes: Sequence[int], count: int) -> Iterator[_Choice]:
+    if not count:
+        yield ()
+        return
+    rest = sum(sizes[1:])
+    for taken in range(min(count, sizes[0]) if sizes else 0, max(0, count - rest) - 1, -1):
+        for others in _split(groups[1:], sizes[1:], count - taken):
+            yield ((groups[0], taken), *others) if taken else others
+
+
+def _sum(choice: _Choice) -> Amounts:
+    total: Amounts = {}
+    for group, count in choice:
+        for resource, amount in group.amounts.items():
+            total[resource] = total.get(resource, 0) + count * amount
+    return total | {JOBS: ONE}
+
+
+def _groups(gates: Gates, shape: Shape, spec: NodeSpec, floor: Floor) -> list[_Group]:
+    """Remembered while nodes and rules stay what they are; what is held least first."""
+    key = gates.rules_version, shape, spec
+    known: list[_Group] | None = floor.groups.get(key)
+    if known is None:
+        known = floor.groups[key] = _grouped(gates, shape, spec, floor)
+    return known
+
+
+def _grouped(gates: Gates, shape: Shape, spec: NodeSpec, floor: Floor) -> list[_Group]:
+    found: dict[tuple[tuple[str, int], ...], list[NodeName]] = {}
+    serving = set()
+    for room, nodes in floor.sizes:
+        if not admits(floor.kinds[room.kind], shape) or shortfall(room, spec, exclusive=shape.exclusive) is not None:
+            continue
+        for node in nodes:
+            if shape.node_names and node.name not in shape.node_names:
+                continue
+            if node.state is NodeState.UP:
+                serving.add(node.name)
+        held = (allocate(room_of(nodes[0], 0, room.kind, ()), spec, 0, exclusive=shape.exclusive),)
+        amounts = gates.held_by(held, shape.partition)
+        names = [node.name for node in nodes if not shape.node_names or node.name in shape.node_names]
+        found.setdefault(tuple(sorted(amounts.items())), []).extend(names)
+    groups = [
+        _Group(tuple(names), tuple(name for name in names if name in serving), dict(amounts))
+        for amounts, names in found.items()
+        if names
+    ]
+    return sorted(groups, key=lambda each: sorted(each.amounts.items()))

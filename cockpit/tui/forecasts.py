@@ -1,0 +1,107 @@
+"""The predicted starts on the screen: one frame, which the list, the panel below it and a job's page all read.
+
+Both questions, about all queued jobs in sight and about the job under the cursor, are asked one after the other and
+shown together. Asked for at different moments, the list and the panel showed different starts of one job.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from cockpit.errors import CockpitError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from cockpit.model.forecast import Forecast, Outlook
+    from cockpit.model.ids import JobId, Millis
+    from cockpit.model.jobrow import JobRow
+    from cockpit.tui.face import Face
+
+FRESH_SECONDS, APART_SECONDS = 10.0, 2.0
+"""A frame is asked for again after so long, in the screen's time or in the cluster's, which in a demo is faster; and
+where other jobs came in sight, or in the cluster's time, so long after the last question."""
+
+
+class Forecasts:
+    """Asks once at a time, so that an answer comes however long it takes; a new job under the cursor does not wait."""
+
+    def __init__(self, app: Face, changed: Callable[[Iterable[JobId]], None]) -> None:
+        """`changed` is called with the jobs whose forecast is another than before, in each new frame."""
+        self.known: Mapping[JobId, Forecast] = {}
+        self.outlook: Outlook | None = None
+        """All that is known of the queued job under the cursor."""
+        self._app = app
+        self._changed = changed
+        self._cursor: tuple[JobId, int] | None = None
+        """The job under the cursor when it was last asked, and its version."""
+        self._sight: frozenset[JobId] = frozenset()
+        self._asked_at: tuple[float, Millis] | None = None
+        """In the event loop's time and in the cluster's."""
+        self._asking = False
+        self._asking_about: JobId | None = None
+        """The job whose outlook is under way; None: only the list is."""
+        self._listing = False
+        """The list is under way. A cursor that moves all the time would keep it from ever being answered."""
+        self._missed = False
+        """The cursor moved meanwhile."""
+
+    def look(self, sight: Sequence[JobId], row: JobRow | None) -> None:
+        """Ask, where these queued jobs in sight or this row under the cursor are new, or what is known is old."""
+        queued = row if row is not None and row.queued else None
+        cursor = (queued.id, queued.version) if queued is not None else None
+        if cursor is None:
+            self.outlook = self._cursor = None
+        jobs = [*dict.fromkeys((*sight, *([queued.id] if queued is not None else [])))]
+        if not jobs or not self._is_due(jobs, cursor):
+            return
+        about = queued.id if queued is not None else None
+        if self._asking and (self._listing or about in (None, self._asking_about)):
+            self._missed |= about not in (None, self._asking_about)
+            return
+        self._cursor, self._sight = cursor, frozenset(jobs)
+        self._asked_at = asyncio.get_running_loop().time(), self._app.now()
+        self._asking, self._asking_about, self._listing, self._missed = True, about, True, False
+        self._app.run_worker(self._ask(jobs, about), name="forecasts", group="forecasts", exclusive=True)
+
+    def _is_due(self, jobs: Sequence[JobId], cursor: tuple[JobId, int] | None) -> bool:
+        if self._asked_at is None or (cursor is not None and cursor != self._cursor):
+            return True
+        age = asyncio.get_running_loop().time() - self._asked_at[0]
+        old = self._app.now() - self._asked_at[1] >= 1000 * FRESH_SECONDS
+        return age >= FRESH_SECONDS or (age >= APART_SECONDS and (old or not self._sight.issuperset(jobs)))
+
+    async def _ask(self, jobs: Sequence[JobId], about: JobId | None) -> None:
+        try:
+            starts = await self._app.backend.starts(jobs)
+            found = {each.job: each.forecast for each in starts if each.at is not None}
+            self._listing = False
+            if self._missed:
+                self._show(found, self.outlook)
+                self._app.wake()
+            outlook = await self._outlook(about)
+        except CockpitError:  # the cluster is away: what was known stands until it is back
+            return
+        finally:
+            if self._asking_about == about:
+                self._asking = self._listing = False
+        # Both were asked for at nearly one moment, and the second answer is the newer. Where another scheduler names
+        # the start, its word stands in the list, and so in the panel.
+        if outlook is not None and not (outlook.told_by and outlook.job in found):
+            found.pop(outlook.job, None)
+            if outlook.forecast.likely_at is not None:
+                found[outlook.job] = outlook.forecast
+        self._show(found, outlook)
+
+    def _show(self, found: Mapping[JobId, Forecast], outlook: Outlook | None) -> None:
+        before, self.known, self.outlook = self.known, found, outlook
+        self._changed([job for job in before.keys() | found.keys() if before.get(job) != found.get(job)])
+
+    async def _outlook(self, job: JobId | None) -> Outlook | None:
+        if job is None:
+            return None
+        try:
+            return await self._app.backend.explain(job)
+        except CockpitError:  # it has just started, or the cluster is away: the panel says so anyhow
+            return None

@@ -1,0 +1,60 @@
+"""What the reading of a job, a partition or a node gives where Slurm leaves a field empty or a name out."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from cockpit.backends.slurm.mapping import holding, reasons, rules
+from cockpit.backends.slurm.mapping.acts import CannotBe
+from cockpit.backends.slurm.mapping.jobs import Listed
+from cockpit.backends.slurm.mapping.rest import accounts as rest_accounts
+from cockpit.backends.slurm.mapping.rest import cluster as rest_cluster
+from cockpit.model.ids import Millis
+from cockpit.model.reasons import Told
+from tests.backends.slurm.test_values import a_record
+
+
+@pytest.mark.req("SL-10")
+@pytest.mark.parametrize(
+    ("code", "about"),
+    [
+        ("PartitionTimeLimit", "partition gpu, cpu"),
+        ("QOSMaxJobsPerUserLimit", "QOS high"),
+        ("AssocMaxJobsLimit", "ann in account nlp"),
+    ],
+)
+def test_a_reason_names_what_its_code_leaves_out(code: str, about: str) -> None:
+    listed = Listed(a_record(Reason=code, Partition="gpu,cpu", QOS="high", Account="nlp"), None)
+    assert reasons.reason(listed) == Told(code, about)
+
+
+@pytest.mark.req("SL-10")
+def test_a_job_without_account_or_qos_has_none() -> None:
+    without, having = (Listed(a_record(Account=name, QOS=name), None).job.spec for name in ("", "nlp"))
+    assert (without.account, without.qos, having.account, having.qos) == (None, None, "nlp", "nlp")
+
+
+@pytest.mark.req("SL-10")
+def test_figures_that_a_partition_leaves_out_are_nothing() -> None:
+    (found,) = rules.read_partitions("PartitionName=gpu Nodes=n1")
+    assert (found.priority_job_factor, found.priority_tier, found.min_nodes, found.grace_seconds) == (0, 0, 0, 0)
+
+
+@pytest.mark.req("SL-10")
+def test_over_rest_a_node_without_a_state_is_unknown_and_one_user_has_an_administrators_level() -> None:
+    printed = rest_cluster.nodes([{"name": "n1"}, {"name": "n2", "state": ["IDLE", "DRAIN"]}])
+    assert ["State=UNKNOWN" in line for line in printed.splitlines()] == [True, False]
+    assert "State=IDLE+DRAIN" in printed
+    assert rest_accounts.admin_level([{"administrator_level": ["Operator"]}]) == "Operator\n"
+
+
+@pytest.mark.req("SL-23")
+@pytest.mark.parametrize(("left", "advice"), [(59, "no time is left"), (60, "--by 1m` is the most")])
+def test_an_extension_beyond_the_time_limit_names_the_longest_that_is_within_it(left: int, advice: str) -> None:
+    job = Listed(a_record(State="RUNNING", NodeList="n1", StartTime="2026-11-21T08:00:00"), None).job
+    assert job.attempt is not None
+    last = job.attempt.placed_at // 1000 + job.spec.time_limit_seconds - holding.SLACK_SECONDS
+    kept = replace(job, held_until=Millis(1000 * (last - left)))
+    with pytest.raises(CannotBe, match=advice):
+        holding.extension(kept, 300, admin=False)

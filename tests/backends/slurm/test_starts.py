@@ -1,0 +1,76 @@
+"""When queued jobs start: Slurm's own figure, in every place, and none of a job that does not start by itself."""
+
+from __future__ import annotations
+
+import pytest
+
+from cockpit.backends.slurm.backend import SlurmBackend
+from cockpit.backends.slurm.mapping.jobparts import spreads_freely
+from cockpit.backends.slurm.mapping.jobs import Listed
+from cockpit.backends.slurm.rows import Rows
+from cockpit.model.forecast import Forecast, Outlook
+from cockpit.model.ids import JobId, Millis
+from cockpit.present.columns import Context
+from cockpit.present.outlook import outlook_lines, prediction
+from cockpit.present.spans import plain
+from tests.backends.slurm.test_values import a_record
+
+WAITS = {"State": "PENDING", "SubmitTime": "2026-11-21T08:00:00", "UserName": "ann"}
+EIGHT, NINE = "2026-11-21T08:30:00", "2026-11-21T09:00:00"
+
+
+def starts_of(*jobs: dict[str, str]) -> dict[int, Millis | None]:
+    listed = [Listed(a_record(**{**WAITS, **each})) for each in jobs]
+    rows = Rows("ann").of(listed, {}, Millis(0))
+    return {int(job): row.starts_by for job, row in rows.items()}
+
+
+@pytest.mark.parametrize("code", ["JobHeldUser", "JobHeldAdmin", "PartitionConfig", "DependencyNeverSatisfied"])
+@pytest.mark.req("SC-12", "SL-14")
+def test_a_job_that_does_not_start_by_itself_has_no_start(code: str) -> None:
+    found = starts_of({"JobID": "7", "Reason": code, "StartTime": NINE}, {"JobID": "8", "StartTime": NINE})
+    assert found[7] is None
+    assert found[8] is not None
+
+
+@pytest.mark.req("SC-12", "SL-10")
+def test_components_of_a_heterogeneous_job_start_together() -> None:
+    parts = [{"JobID": "7", "HetJobID": "7", "HetJobOffset": "0"}, {"JobID": "8", "HetJobID": "7", "HetJobOffset": "1"}]
+    planned = starts_of(parts[0] | {"StartTime": EIGHT}, parts[1] | {"StartTime": NINE}, {"JobID": "9"})
+    assert planned[7] == planned[8] is not None
+    assert planned[7] == starts_of({"JobID": "1", "StartTime": NINE})[1]
+    assert planned[9] is None
+    held = starts_of(parts[0] | {"Reason": "JobHeldUser"}, parts[1] | {"StartTime": NINE})
+    assert held == {7: None, 8: None}
+
+
+@pytest.mark.req("SC-12")
+def test_a_job_of_tasks_alone_may_run_on_any_number_of_nodes() -> None:
+    free = a_record(JobID="7", NumNodes="3", **{"tres-alloc": "cpu=24,mem=100M,node=1,billing=24"})
+    fixed = a_record(JobID="7", NumNodes="2", **{"tres-alloc": "cpu=24,mem=200M,node=2,billing=24"})
+    assert (spreads_freely(free), spreads_freely(fixed)) == (True, False)
+
+
+@pytest.mark.req("UI-32", "SL-14")
+async def test_list_starts_and_explain_say_one_figure_and_whose_it_is(recorded: SlurmBackend) -> None:
+    rows = {row.id: row for row in await recorded.jobs() if row.queued}
+    starts = {each.job: each.at for each in await recorded.starts(list(rows))}
+    assert starts
+    for job, row in rows.items():
+        outlook = await recorded.explain(job)
+        assert outlook.told_by == "Slurm"
+        assert starts.get(job) == row.starts_by == outlook.told_at
+        assert not (outlook.told_at is None and outlook.forecast.now and row.reason is not None)
+
+
+@pytest.mark.req("UI-32", "SL-14")
+def test_the_first_line_is_the_clusters_own_figure() -> None:
+    own = Forecast(likely_at=Millis(600_000), latest_at=Millis(1_200_000))
+    told = Outlook(
+        job=JobId(7), name="x", position=1, explanation=None, forecast=own, told_at=Millis(3_600_000), told_by="Slurm"
+    )
+    context = Context(now=Millis(0))
+    assert prediction(told, context).endswith("starts about 01:00 (in 1 h) by Slurm's plan")
+    text = [plain(each) for each in outlook_lines(told, context)]
+    assert "  by cockpit's own plan, if jobs run as long as usual: about 00:10 (in 10 min)" in text
+    assert not any("no later than" in each for each in text)

@@ -1,0 +1,359 @@
+"""Manifests of Kubernetes in all their kinds: each becomes the same job, and the job the same manifest again."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from cockpit.errors import SpecErrors
+from cockpit.formats.foreign.exchange import Form, form_of, taken_over, written
+from cockpit.formats.job.file import Defaults, read_jobs
+from cockpit.headless.verbs.convert import FORMS
+from cockpit.launch.command import expand
+from cockpit.model.mounts import Dataset, Volume
+from cockpit.model.resilience import Restart, WorkerRestart
+from cockpit.model.spec import JobSpec, Mode, NodeSpec, PriorityWord
+
+NOON = 1_700_000_000_000
+
+
+def read(source: str, text: str) -> list[JobSpec]:
+    return read_jobs(f"{source}.json", text, "/home/ann", defaults=Defaults(now=NOON))
+
+
+def taken(text: str) -> tuple[JobSpec, list[str]]:
+    found = taken_over("file", text)
+    assert found is not None
+    (spec,) = read("file", found.text)
+    return spec, [note for note in found.notes if not note.startswith("output:")]
+
+
+def lost(spec: JobSpec, form: Form) -> tuple[str, ...]:
+    return written(spec, form, read).lost
+
+
+INDEXED = """
+apiVersion: batch/v1
+kind: Job
+metadata: {name: pi, namespace: math, labels: {team: nlp}}
+spec:
+  completions: 5
+  parallelism: 2
+  completionMode: Indexed
+  backoffLimit: 4
+  activeDeadlineSeconds: 100
+  suspend: true
+  template:
+    metadata: {labels: {app.kubernetes.io/name: pi}}
+    spec:
+      restartPolicy: OnFailure
+      terminationGracePeriodSeconds: 45
+      priorityClassName: urgent
+      nodeSelector: {disk: ssd}
+      affinity:
+        nodeAffinity:
+          requiredDuringSchedulingIgnoredDuringExecution:
+            nodeSelectorTerms:
+            - matchExpressions:
+              - {key: zone, operator: In, values: [a]}
+              - {key: kubernetes.io/hostname, operator: In, values: [n1, n2]}
+      tolerations: [{key: gpu, operator: Equal, value: "yes", effect: NoSchedule}, {operator: Exists}]
+      containers:
+      - name: pi
+        image: perl:5.34.0
+        command: ["perl", "-wle", "print $(DIGITS) $(UNKNOWN) $$(DIGITS)"]
+        args: ["--task=$(JOB_COMPLETION_INDEX)"]
+        env:
+        - {name: DIGITS, value: "2000"}
+        - {name: NAMED, value: "pi-$(DIGITS)-$(LATER)"}
+        - {name: LATER, value: "x"}
+        - {name: KEY, valueFrom: {secretKeyRef: {name: a, key: b}}}
+        resources: {requests: {cpu: 500m, memory: 1Gi}, limits: {cpu: 2, memory: 1Gi, nvidia.com/gpu: 1}}
+        volumeMounts:
+        - {name: d, mountPath: /workspace/volume/d}
+        - {name: p, mountPath: /p, readOnly: true}
+        - {name: c, mountPath: /c}
+      volumes:
+      - {name: d, hostPath: {path: /srv/d}}
+      - {name: p, hostPath: {path: /srv/p}}
+      - {name: c, configMap: {name: x}}
+"""
+
+
+@pytest.mark.req("LA-70")
+def test_a_job_of_kubernetes_with_all_that_has_a_counterpart() -> None:
+    spec, notes = taken(INDEXED)
+    assert (spec.name, spec.project, spec.image, spec.hold) == ("pi", "math", "perl:5.34.0", True)
+    assert spec.labels == {"team": "nlp", "app.kubernetes.io/name": "pi"}
+    assert spec.specs == (NodeSpec(cpus=2, memory_mib=1024, card_milli=1000),)
+    assert spec.env == {"DIGITS": "2000", "NAMED": "pi-2000-$(LATER)", "LATER": "x"}
+    assert spec.array is not None
+    assert (sorted(spec.array.indices), spec.array.at_once) == ([0, 1, 2, 3, 4], 2)
+    assert (spec.time_limit_seconds, spec.grace_seconds, spec.restart) == (100, 45, Restart(max_restarts=4))
+    assert (spec.priority, spec.node_names) == (PriorityWord.URGENT, ("n1", "n2"))
+    assert spec.node_selector == {"disk": "ssd", "zone": "a"}
+    assert [each.text for each in spec.tolerations] == ["gpu=yes", "*"]
+    assert spec.volumes == (Volume(name="d", path="/srv/d"),)
+    assert spec.datasets == (Dataset(name="p", path="/srv/p", read_only=True),)
+    assert expand(spec.command, {**spec.env, "SLURM_ARRAY_TASK_ID": "3"}) == (
+        *("env", "JOB_COMPLETION_INDEX=3", "perl", "-wle", "print 2000 $(UNKNOWN) $(DIGITS)", "--task=3"),
+    )
+    assert [note.split(":")[0] for note in notes] == [
+        "metadata.namespace",
+        "spec…env.KEY",
+        "spec…resources.requests.cpu=500m",
+        "spec…volumeMounts[p]",
+        "spec…volumeMounts[c]",
+    ]
+    assert lost(spec, Form.JOB) == ()
+
+
+def pods(command: list[str], image: str = "i", **limits: Any) -> dict[str, Any]:
+    container = {"name": "c", "image": image, "command": command, "resources": {"limits": limits}}
+    return {"template": {"spec": {"containers": [container]}}}
+
+
+def manifest(kind: str, version: str, **spec: Any) -> str:
+    return json.dumps({"apiVersion": version, "kind": kind, "metadata": {"name": "x"}, "spec": spec})
+
+
+def tf_job(**roles: int) -> str:
+    replicas = {
+        role: {"replicas": count, **pods(["python", f"{'ps' if role == 'PS' else 'train'}.py"], cpu=4)}
+        for role, count in roles.items()
+    }
+    return manifest("TFJob", "kubeflow.org/v1", tfReplicaSpecs=replicas)
+
+
+@pytest.mark.req("LA-70", "LA-20")
+def test_a_tf_job_of_workers_and_servers() -> None:
+    spec, notes = taken(tf_job(PS=2, Worker=3))
+    assert (spec.mode, spec.nodes, spec.parameter_servers) == (Mode.TENSORFLOW, 3, 2)
+    assert (spec.command, spec.specs[0].cpus) == ("python train.py", 4)
+    assert [note.split(":")[0] for note in notes] == ["spec.tfReplicaSpecs.PS", "spec.tfReplicaSpecs.PS…resources"]
+    assert lost(spec, Form.TFJOB) == ()
+
+
+@pytest.mark.req("LA-70", "LA-62")
+def test_a_tf_job_with_a_chief_or_an_evaluator_is_worker_pools() -> None:
+    spec, notes = taken(tf_job(Chief=1, PS=2, Worker=3, Evaluator=1))
+    assert (spec.mode, notes) == (Mode.WORKER_POOLS, [])
+    assert [(pool.replicas, pool.command) for pool in spec.worker_pools] == [
+        (1, ""),
+        (3, ""),
+        (2, "python ps.py"),
+        (1, ""),
+    ]
+    assert lost(spec, Form.TFJOB) == ()
+    alone, notes = taken(tf_job(Worker=3, Evaluator=1))
+    assert [pool.replicas for pool in alone.worker_pools] == [1, 2, 0, 1]
+    assert notes == ["spec.tfReplicaSpecs.Worker: the first of them is the chief, by which the job ends"]
+
+
+@pytest.mark.req("LA-70", "LA-12")
+@pytest.mark.parametrize("version", ["kubeflow.org/v1", "kubeflow.org/v2beta1"])
+def test_an_mpi_job_runs_its_launchers_command_on_its_workers_nodes(version: str) -> None:
+    launcher = {"replicas": 1, **pods(["mpirun", "-n", "4", "/pi"], cpu=1)}
+    worker = {"replicas": 2, **pods(["/usr/sbin/sshd", "-De"], **{"nvidia.com/gpu": 2, "cpu": 1})}
+    text = manifest("MPIJob", version, slotsPerWorker=2, mpiReplicaSpecs={"Launcher": launcher, "Worker": worker})
+    spec, notes = taken(text)
+    assert (spec.mode, spec.nodes, spec.command) == (Mode.HOROVOD, 2, "mpirun -n 4 /pi")
+    assert spec.specs[0].card_milli == 2000
+    assert notes == ["spec.mpiReplicaSpecs.Launcher: the command runs on the first worker, with the workers' specs"]
+    assert lost(spec, Form.MPIJOB) == ()
+
+
+@pytest.mark.req("LA-70")
+def test_a_train_job_is_the_framework_of_its_runtime() -> None:
+    trainer = {
+        "numNodes": 2,
+        "numProcPerNode": 2,
+        "image": "i",
+        "command": ["torchrun", "/t.py"],
+        "resourcesPerNode": {"requests": {"cpu": "4", "nvidia.com/gpu": "2"}},
+    }
+    text = manifest(
+        "TrainJob", "trainer.kubeflow.org/v1alpha1", runtimeRef={"name": "torch-distributed"}, trainer=trainer
+    )
+    spec, notes = taken(text)
+    assert (spec.mode, spec.nodes, spec.specs[0].card_milli) == (Mode.PYTORCH, 2, 2000)
+    env = {"WORLD_SIZE": "2", "SLOTS": "2", "RANK": "1", "MASTER_ADDR": "m", "MASTER_PORT": "2222"}
+    assert expand(spec.command, env) == (
+        *("torchrun", "--nnodes=2", "--nproc_per_node=2", "--node_rank=1", "--master_addr=m", "--master_port=2222"),
+        "/t.py",
+    )
+    assert notes == ["torchrun: has the nodes as options here; the operator gives them as PET_ variables"]
+    assert lost(spec, Form.TRAINJOB) == ()
+
+
+@pytest.mark.req("LA-70")
+@pytest.mark.parametrize(
+    ("plugins", "command", "mode"),
+    [
+        ({"pytorch": ["--master=master"]}, "python t.py", Mode.PYTORCH),
+        ({"mpi": [], "ssh": []}, "mpirun t", Mode.HOROVOD),
+        ({"ssh": [], "svc": []}, "mpiexec t", Mode.HOROVOD),
+        ({"svc": []}, "serve", Mode.PYTORCH),
+    ],
+)
+def test_a_job_of_volcano_is_the_framework_of_its_plugin(plugins: dict[str, Any], command: str, mode: Mode) -> None:
+    tasks = [
+        {"name": "master", "replicas": 1, **pods(command.split(), cpu=4)},
+        {"name": "worker", "replicas": 2, **pods(command.split(), cpu=4)},
+    ]
+    text = manifest(
+        "Job", "batch.volcano.sh/v1alpha1", tasks=tasks, plugins=plugins, queue="research", maxRetry=5, minAvailable=3
+    )
+    spec, _ = taken(text)
+    nodes = 2 if mode is Mode.HOROVOD else 3
+    assert (spec.mode, spec.nodes, spec.command) == (mode, nodes, command)
+    assert (spec.partitions, spec.restart) == (("research",), Restart(max_restarts=5))
+    assert lost(spec, Form.VOLCANOJOB) == ()
+
+
+@pytest.mark.req("LA-70")
+def test_one_task_of_volcano_is_a_job_without_a_mode() -> None:
+    tasks = [{"name": "only", "replicas": 1, **pods(["run"], cpu=4)}]
+    spec, notes = taken(manifest("Job", "batch.volcano.sh/v1alpha1", tasks=tasks))
+    assert (spec.mode, spec.nodes, spec.command, notes) == (None, 1, "run", [])
+
+
+@pytest.mark.req("LA-70", "EL-07")
+def test_an_elastic_job_replaces_its_workers_as_they_say() -> None:
+    worker = {"replicas": 2, "restartPolicy": "ExitCode", **pods(["torchrun", "t.py"], cpu=1)}
+    text = manifest(
+        "PyTorchJob",
+        "kubeflow.org/v1",
+        elasticPolicy={"minReplicas": 1, "maxReplicas": 4, "maxRestarts": 7},
+        pytorchReplicaSpecs={"Worker": worker},
+    )
+    spec, notes = taken(text)
+    assert spec.elastic is not None
+    assert (spec.elastic.worker_restart_policy, spec.elastic.backoff_limit) == (WorkerRestart.EXIT_CODE, 7)
+    assert (spec.command, notes) == ("torchrun t.py", [])
+    assert lost(spec, Form.PYTORCHJOB) == ()
+
+
+@pytest.mark.req("LA-70")
+@pytest.mark.parametrize(
+    ("container", "command"),
+    [
+        ({"image": "i"}, "entrypoint"),
+        ({"image": "i", "args": ["--lr", "1"]}, "entrypoint --lr 1"),
+        ({"image": "i", "command": ["run"], "args": ["--lr", "1"]}, "run --lr 1"),
+    ],
+)
+def test_without_a_command_the_images_own_runs(container: dict[str, Any], command: str) -> None:
+    text = manifest("Job", "batch/v1", template={"spec": {"containers": [{"name": "c", **container}]}})
+    spec, notes = taken(text)
+    assert spec.command == command
+    assert [note.split(":")[0] for note in notes] == (["command"] if command.startswith("entrypoint") else [])
+    assert lost(spec, Form.JOB) == ()
+
+
+SERVICE = "apiVersion: v1\nkind: Service\nmetadata: {name: web}\n"
+
+
+@pytest.mark.req("LA-70")
+def test_what_stands_beside_the_job_is_named() -> None:
+    _, notes = taken(f"{SERVICE}---\n{INDEXED}---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: x}}\n---\n")
+    assert notes[-1] == "the other documents of the file: Service web, ConfigMap x left out"
+
+
+@pytest.mark.req("LA-70")
+def test_a_list_holds_a_job() -> None:
+    job = json.loads(tf_job(Worker=2))
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web"}}
+    text = json.dumps({"apiVersion": "v1", "kind": "List", "items": [service, job]})
+    assert form_of(text) is Form.TFJOB
+    spec, notes = taken(text)
+    assert (spec.nodes, notes[-1]) == (2, "the other documents of the file: Service web left out")
+    with pytest.raises(SpecErrors, match="there are 2 jobs in it; give one"):
+        taken(json.dumps({"apiVersion": "v1", "kind": "List", "items": [job, job]}))
+
+
+@pytest.mark.req("LA-70")
+@pytest.mark.parametrize(
+    ("text", "form"),
+    [
+        (INDEXED, Form.JOB),
+        (INDEXED.replace("batch/v1", "batch.volcano.sh/v1alpha1"), Form.VOLCANOJOB),
+        (SERVICE, None),
+        ("name: x\nkind: batch\noutput: .\ntasks: []\n", None),
+        ("name: x\ncommand: 'echo kind: Job'\noutput: .\n", None),
+        ("apiVersion: batch/v2\nkind: CronJob\n", None),
+    ],
+)
+def test_a_manifest_is_recognised_by_kind_and_group(text: str, form: Form | None) -> None:
+    assert form_of(text) is form
+
+
+@pytest.mark.req("LA-70")
+def test_every_form_is_offered() -> None:
+    assert {*FORMS} == {str(form) for form in Form}
+
+
+@pytest.mark.req("LA-70")
+@pytest.mark.parametrize("form", [Form.PYTORCHJOB, Form.TFJOB, Form.MPIJOB, Form.TRAINJOB, Form.JOB, Form.VOLCANOJOB])
+def test_what_every_form_of_manifest_says_comes_back(form: Form) -> None:
+    modes = {Form.TFJOB: Mode.TENSORFLOW, Form.MPIJOB: Mode.HOROVOD, Form.JOB: None}
+    job = JobSpec(
+        name="x",
+        mode=modes.get(form, Mode.PYTORCH),
+        nodes=1 if form is Form.JOB else 3,
+        command="python3 t.py --lr=$LR '$(LR)' \"$LR b\"",
+        output="/home/ann/x",
+        image="i",
+        env={"LR": "0.1", "ODD": "$(LR) $$ $x"},
+        labels={"team": "nlp"},
+        project="vision",
+        specs=(NodeSpec(cpus=4, memory_mib=2048, card_milli=2000),),
+    )
+    assert lost(job, form) == ()
+    fuller = JobSpec(
+        **{
+            field: getattr(job, field)
+            for field in ("name", "mode", "nodes", "command", "output", "image", "env", "specs")
+        },
+        grace_seconds=77,
+        node_selector={"disk": "ssd"},
+        volumes=(Volume(name="d", path="/srv/d"),),
+        datasets=(Dataset(name="p", path="/srv/p", read_only=True),),
+        priority=PriorityWord.URGENT,
+        restart=Restart(max_restarts=2),
+        time_limit_seconds=1234,
+    )
+    if form is not Form.TRAINJOB:
+        assert lost(fuller, form) == ()
+
+
+@pytest.mark.req("LA-70")
+def test_two_parts_of_one_folder_are_two_volumes_and_a_script_keeps_its_lines() -> None:
+    text = """apiVersion: batch/v1
+kind: Job
+metadata: {name: x}
+spec:
+  template:
+    spec:
+      volumes: [{name: d, hostPath: {path: /srv/d}}]
+      containers:
+      - name: c
+        command:
+        - sh
+        - -c
+        - |
+          // kept
+          run
+        volumeMounts:
+        - {name: d, mountPath: /a, subPath: a}
+        - {name: d, mountPath: /b, subPath: b}
+"""
+    spec, notes = taken(text)
+    assert expand(spec.command, {})[2] == "// kept\nrun\n"
+    assert [(each.name, each.path) for each in spec.volumes] == [("d", "/srv/d/a"), ("d-2", "/srv/d/b")]
+    assert [note.partition(" instead")[0] for note in notes] == [
+        "spec…volumeMounts[d]: is shown as /workspace/volume/d",
+        "spec…volumeMounts[d]: is shown as /workspace/volume/d-2",
+    ]

@@ -1,0 +1,68 @@
+"""What `srun` makes of its options."""
+
+from __future__ import annotations
+
+import pytest
+
+from cockpit.runtime.containers.slurmtools.options import Task, Unusable, laid_out, parsed, programs
+
+pytestmark = pytest.mark.req("LA-71")
+
+ENV = {"SLURM_JOB_NODELIST": "a,b,c", "LR": "0.1"}
+
+
+def shares(line: str, env: dict[str, str]) -> dict[str, int]:
+    options, command = parsed([*line.split(), "hostname"])
+    assert command == ["hostname"]
+    tasks = laid_out(options, ENV | env)
+    assert [task.rank for task in tasks] == list(range(len(tasks)))
+    hosts = [task.host for task in tasks]
+    return {host: hosts.count(host) for host in hosts}
+
+
+@pytest.mark.parametrize(
+    ("line", "env", "expected"),
+    [
+        ("", {}, {"a": 1, "b": 1, "c": 1}),
+        ("-n 4", {}, {"a": 2, "b": 1, "c": 1}),
+        ("-n2", {}, {"a": 1, "b": 1}),
+        ("-ln4 -N1", {}, {"a": 4}),
+        ("-N 2 --ntasks-per-node=4 -l", {}, {"a": 4, "b": 4}),
+        ("--ntasks 5 --nodes=2 --mpi=none", {}, {"a": 3, "b": 2}),
+        ("", {"SLURM_NTASKS": "6"}, {"a": 2, "b": 2, "c": 2}),
+        ("", {"SLURM_NTASKS": "6", "SLURM_NTASKS_PER_NODE": "2"}, {"a": 2, "b": 2, "c": 2}),
+        ("-n 1", {"SLURM_NTASKS_PER_NODE": "2"}, {"a": 1}),
+        ("-w c,a -n 3", {}, {"c": 2, "a": 1}),
+        ("-x a", {}, {"b": 1, "c": 1}),
+        ("-w b", {"SLURM_NTASKS": "6"}, {"b": 1}),
+        ("--exclusive -n1 --overlap", {}, {"a": 1}),
+        ("-K1 --kill-on-bad-exit=1 -u --cpu-bind none", {}, {"a": 1, "b": 1, "c": 1}),
+        ("-n 1", {"SLURM_JOB_NODELIST": "gpu[07-08]"}, {"gpu07": 1}),
+    ],
+)
+def test_tasks_are_spread_over_the_nodes_in_blocks(line: str, env: dict[str, str], expected: dict[str, int]) -> None:
+    assert shares(line, env) == expected
+
+
+def test_each_task_knows_its_node_and_its_place_on_it() -> None:
+    assert laid_out({"ntasks": "3", "nodes": "2"}, ENV) == [
+        Task(0, "a", 0, 0),
+        Task(1, "a", 0, 1),
+        Task(2, "b", 1, 0),
+    ]
+
+
+@pytest.mark.parametrize("line", ["-n 0 x", "-n", "-N two x", "-w elsewhere x", "-N 4 x", "-x a,b,c x", "-n 2"])
+def test_what_it_cannot_do_it_says(line: str) -> None:
+    with pytest.raises(Unusable):
+        laid_out(parsed(line.split())[0], ENV)
+
+
+def test_outside_of_a_job_it_says_so() -> None:
+    with pytest.raises(Unusable, match="inside of a job"):
+        laid_out({}, {})
+
+
+def test_a_program_file_names_what_each_task_runs() -> None:
+    lines = programs("# roles\n0 ./server -p 1\n1-2,4 ./worker %t %o\n* ./rest\n")
+    assert lines == [({0}, ["./server", "-p", "1"]), ({1, 2, 4}, ["./worker", "%t", "%o"]), (set(), ["./rest"])]

@@ -1,0 +1,81 @@
+"""Latest starts over hours of a busy demo: each change has its cause, and no job starts later than was shown last."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from msgspec.structs import replace
+
+from cockpit.backends.demo.backend import open_demo
+from cockpit.backends.demo.crowd import actor_of
+from cockpit.backends.demo.fixture import read_fixture
+from cockpit.engine.foresight import expected
+from cockpit.model.forecast import BoundMove, CameAhead, Forecast, Replanned
+from cockpit.model.ids import JobId, Millis
+from cockpit.sched.forecast.moves import BoundHistory
+
+if TYPE_CHECKING:
+    from cockpit.sched.forecast.predict import Foresight
+
+CAMPUS = Path(__file__).parents[2] / "fixtures/clusters/campus.toml"
+MINUTES = 60
+A_MINUTE = 6
+"""Of the demo's time, in real seconds."""
+
+
+def first_come_first_served(folder: Path, backfill: str) -> str:
+    """The campus without priorities."""
+    text = re.sub(
+        r"\[rules\.priority\]\n(?:[^\[\n].*\n)+", f'[rules.backfill]\ntype = "{backfill}"\n\n', CAMPUS.read_text()
+    )
+    fixture = folder / "campus.toml"
+    fixture.write_text(text)
+    return str(fixture)
+
+
+@pytest.mark.req("SC-12")
+@pytest.mark.parametrize("backfill", ["easy", "off"])
+async def test_a_shown_bound_is_kept_or_its_cause_is_named(backfill: str, tmp_path: Path) -> None:
+    demo = await open_demo(first_come_first_served(tmp_path, backfill), 1, going=False)
+    shown: dict[JobId, Forecast] = {}
+    moved = 0
+    for _ in range(MINUTES):
+        await demo.elapse(A_MINUTE)
+        rows = {row.id: row for row in await demo.backend.jobs()}
+        for job, forecast in shown.items():
+            row = rows.get(job)
+            if row is not None and row.started_at is not None and forecast.latest_at is not None:
+                assert row.started_at <= forecast.latest_at
+        told = await demo.backend.starts([row.id for row in rows.values() if row.queued])
+        found = {each.job: each.forecast for each in told if not each.forecast.now}
+        for job in shown.keys() & found.keys():
+            if found[job].latest_at != shown[job].latest_at:
+                last = found[job].moves[-1]
+                assert (last.before, last.after) == (shown[job].latest_at, found[job].latest_at)
+                assert Replanned() not in last.causes
+                moved += 1
+        shown = {job: each for job, each in found.items() if each.latest_at is not None}
+    assert shown
+    assert moved
+    await demo.close()
+
+
+@pytest.mark.req("SC-12", "TR-03")
+async def test_causes_name_no_job_that_the_asker_may_not_see() -> None:
+    demo = await open_demo("campus", 1, going=False)
+    rows = [row for row in await demo.backend.jobs() if row.queued]
+    own, other = next(row for row in rows if row.user == "erin"), next(row for row in rows if row.user != "erin")
+    await demo.backend.starts([own.id])
+    engine = demo.backend._engine
+    foresight: Foresight | None = engine.foresight
+    assert foresight is not None
+    history = BoundHistory()
+    move = BoundMove(Millis(0), Millis(1), Millis(2), (CameAhead(other.id), CameAhead(own.id), CameAhead(JobId(-1))))
+    history._moves = {own.id: (move,)}
+    stranger = replace(actor_of(read_fixture("campus"), "erin"), projects=frozenset())
+    (told,) = expected(stranger, foresight, [own.id], history)
+    assert told.forecast.moves[0].causes == (CameAhead(JobId(0)), CameAhead(own.id), CameAhead(JobId(0)))
+    await demo.close()

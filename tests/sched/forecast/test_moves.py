@@ -1,0 +1,285 @@
+"""A latest start that moves says why: what really happened between the two plans, and nothing else."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import pairwise
+from random import Random
+
+import pytest
+from msgspec.structs import replace
+
+from cockpit.model.cluster import Backfill, BackfillKind, Cluster, Enforce, Reservation
+from cockpit.model.forecast import (
+    BoundMove,
+    CameAhead,
+    Edited,
+    EndedEarly,
+    LeftQueue,
+    LimitFreed,
+    NodeLost,
+    NodeReturned,
+    NodesTaken,
+    RanLonger,
+    Replanned,
+    RulesChanged,
+)
+from cockpit.model.ids import JobId, Millis, NodeName
+from cockpit.model.job import JobState
+from cockpit.model.node import NodeState
+from cockpit.model.spec import Dependency, DependencyKind, NodeSpec
+from cockpit.sched.forecast.history import History
+from cockpit.sched.forecast.moves import MOST_MOVES, BoundHistory
+from cockpit.sched.forecast.predict import Foresight
+from cockpit.sched.policy import Policy
+from tests.sched.world import World, node, wants
+
+HOUR = 3600
+CONSERVATIVE = Policy(backfill=Backfill(kind=BackfillKind.CONSERVATIVE))
+
+
+class Watched:
+    """A world whose bounds are followed from question to question."""
+
+    def __init__(self, *nodes, policy: Policy = CONSERVATIVE, **rules) -> None:
+        self.world = World(*nodes, policy=policy, **rules)
+        self.history = BoundHistory()
+
+    def submit(self, *specs: NodeSpec, **fields) -> JobId:
+        """A job that ends at once when it is asked to, unless it says otherwise."""
+        return self.world.submit(*specs, **{"grace_seconds": 0, **fields})
+
+    def ask(self) -> dict[JobId, Millis]:
+        """Run a pass, then ask: the latest starts that are promised now."""
+        self.world.run()
+        world = self.world
+        snapshot = replace(
+            world.snapshot(),
+            jobs=dict(world.jobs),
+            occupied=dict(world.occupied),
+            ends=dict(world.ends),
+            queue=tuple(world.queue),
+        )
+        foresight = Foresight(snapshot, None, world.policy, History())
+        self.history.follow(foresight.basis)
+        return {job.id: at for job in snapshot.queue if (at := foresight.forecast(job.id).latest_at) is not None}
+
+    def wait(self, seconds: int) -> None:
+        self.world.now = Millis(self.world.now + 1000 * seconds)
+
+    def moved(self, job: JobId) -> BoundMove:
+        (move,) = self.history.of(job)
+        return move
+
+
+def two_in_line(**more) -> tuple[Watched, JobId, JobId]:
+    """A node with one card, whose job ends in an hour, and one job that waits for it."""
+    watched = Watched(node("n1", 1), **more)
+    runs = watched.submit(wants(1000), limit=HOUR)
+    watched.ask()
+    waits = watched.submit(wants(1000), limit=HOUR)
+    assert watched.ask() == {waits: 1000 * HOUR}
+    return watched, runs, waits
+
+
+@pytest.mark.req("SC-12")
+def test_a_job_that_runs_longer_is_named() -> None:
+    watched, runs, waits = two_in_line()
+    watched.wait(60)
+    watched.world.occupy(runs, watched.world.occupied[runs], Millis(1000 * (HOUR + 600)))
+    watched.ask()
+    moment = Millis(1000 * (HOUR + 600))
+    assert watched.moved(waits) == BoundMove(Millis(60_000), Millis(1000 * HOUR), moment, (RanLonger(runs, moment),))
+
+
+@pytest.mark.req("SC-12")
+def test_a_job_that_outlives_its_limit_is_named() -> None:
+    watched, runs, waits = two_in_line()
+    watched.wait(HOUR + 5)
+    watched.ask()
+    assert RanLonger(runs, Millis(1000 * HOUR)) in watched.moved(waits).causes
+
+
+@pytest.mark.req("SC-12")
+def test_a_job_that_comes_ahead_is_named() -> None:
+    watched = Watched(node("n1", 1))
+    watched.submit(wants(1000), limit=HOUR)
+    watched.ask()
+    held = watched.submit(wants(1000), limit=HOUR, held_by="ann")
+    waits = watched.submit(wants(1000), limit=HOUR)
+    watched.ask()
+    watched.world.hold(held, "")
+    assert watched.ask()[waits] == 2000 * HOUR
+    assert watched.moved(waits).causes == (CameAhead(held),)
+    watched.world.withdraw(held)
+    watched.ask()
+    assert watched.history.of(waits)[-1].causes == (LeftQueue(held),)
+
+
+@pytest.mark.req("SC-12")
+def test_a_rule_that_no_longer_stops_a_job_ahead_is_named() -> None:
+    watched = Watched(node("n1", 2))
+    short, long = (watched.submit(wants(1000), limit=limit) for limit in (HOUR, 10 * HOUR))
+    watched.ask()
+    condition = Dependency(DependencyKind.AFTER_ANY, short)
+    freed = watched.submit(wants(1000), limit=5 * HOUR, record={"waits_for": (condition,)})
+    waits = watched.submit(wants(1000), limit=HOUR)
+    assert watched.ask() == {waits: 1000 * HOUR}
+    watched.wait(60)
+    watched.world.change(freed, waits_for=())
+    assert watched.ask()[waits] == 6000 * HOUR
+    assert watched.moved(waits).causes == (LimitFreed(freed),)
+    assert long in watched.world.occupied
+
+
+@pytest.mark.req("SC-12")
+def test_nodes_that_go_and_come_are_named() -> None:
+    watched = Watched(node("n1", 1), node("n2", 1))
+    for limit in (HOUR, 2 * HOUR):
+        watched.submit(wants(1000), limit=limit)
+    watched.ask()
+    waits = watched.submit(wants(1000), limit=HOUR)
+    watched.ask()
+    watched.world.set_state("n1", NodeState.DRAINED)
+    watched.ask()
+    assert watched.moved(waits).causes == (NodeLost(NodeName("n1")),)
+    watched.world.set_state("n1", NodeState.UP)
+    watched.ask()
+    assert watched.history.of(waits)[-1].causes == (NodeReturned(NodeName("n1")),)
+
+
+@pytest.mark.req("SC-12")
+def test_an_advance_reservation_an_edit_and_new_rules_are_named() -> None:
+    watched, _, waits = two_in_line()
+    kept = Reservation(name="service", nodes=(NodeName("n1"),), start_at=1000 * HOUR, end_at=3000 * HOUR)
+    watched.world.change_rules(reservations={"service": kept})
+    watched.ask()
+    assert watched.moved(waits).causes == (NodesTaken("service"),)
+    watched.world.change_rules(reservations={})
+    watched.ask()
+    assert watched.history.of(waits)[-1].causes == (RulesChanged(),)
+    first = watched.submit(wants(1000), limit=HOUR)
+    watched.ask()
+    job = watched.world.jobs[waits]
+    watched.world.change(waits, spec=replace(job.spec, time_limit_seconds=2 * HOUR), held_by="ann")
+    watched.ask()
+    watched.world.change(waits, held_by="")
+    watched.ask()
+    assert watched.history.of(waits)[-1].causes == (Edited(),)
+    assert watched.history.of(first)[-1].causes == (CameAhead(waits),)
+
+
+@pytest.mark.req("SC-12")
+def test_an_early_end_moves_it_forward_and_is_named() -> None:
+    watched = Watched(node("n1", 2))
+    short = watched.submit(wants(1000), limit=HOUR)
+    watched.submit(wants(1000), limit=HOUR // 2)
+    watched.ask()
+    waits = watched.submit(wants(2000), limit=HOUR)
+    watched.ask()
+    watched.wait(60)
+    watched.world.end(short)
+    assert watched.ask() == {waits: 500 * HOUR}
+    assert watched.moved(waits).causes == (EndedEarly(short),)
+
+
+@pytest.mark.req("SC-12")
+def test_few_moves_are_kept_and_none_of_jobs_that_have_left_the_queue() -> None:
+    watched, runs, waits = two_in_line()
+    for more in range(1, MOST_MOVES + 4):
+        watched.world.occupy(runs, watched.world.occupied[runs], Millis(1000 * (HOUR + more)))
+        watched.ask()
+    moves = watched.history.of(waits)
+    assert len(moves) == MOST_MOVES
+    assert all(first.after == then.before for first, then in pairwise(moves))
+    watched.world.withdraw(waits)
+    watched.ask()
+    assert watched.history.of(waits) == ()
+
+
+@pytest.mark.req("SC-12")
+def test_the_grace_of_a_job_that_may_use_its_whole_limit_is_part_of_the_bound() -> None:
+    watched = Watched(node("n1", 2))
+    runs = watched.submit(wants(1000), limit=HOUR, grace_seconds=90)
+    watched.submit(wants(1000), limit=2 * HOUR, grace_seconds=600)
+    watched.ask()
+    first = watched.submit(wants(1000), limit=HOUR, grace_seconds=40)
+    both = watched.submit(wants(2000), limit=HOUR)
+    assert watched.ask() == {first: 1000 * (HOUR + 90), both: 1000 * (2 * HOUR + 600)}
+    watched.wait(HOUR + 60)  # it has been asked to end
+    assert watched.ask() == {first: 1000 * (HOUR + 90), both: 1000 * (2 * HOUR + 600)}
+    watched.world.end(runs)
+    assert watched.ask()[both] == 1000 * (2 * HOUR + 600)
+    assert watched.world.started_at[first] <= 1000 * (HOUR + 90)
+
+
+@pytest.mark.req("SC-12")
+@pytest.mark.parametrize("kind", BackfillKind)
+@pytest.mark.parametrize("seed", range(25))
+def test_a_shown_bound_is_never_exceeded_unless_a_cause_is_named(seed: int, kind: BackfillKind) -> None:
+    """Jobs come, end early, overrun, are held, released and cancelled, and nodes go and come."""
+    random, causes = Random(seed), Counter[str]()
+    nodes = [node(f"n{number}", 4) for number in range(3)]
+    watched = Watched(*nodes, policy=Policy(backfill=Backfill(kind=kind)))
+    world, shown = watched.world, dict[JobId, Millis]()
+    for _ in range(120):
+        happens(world, random)
+        before = dict(watched.history._moves)
+        bounds = watched.ask()
+        for job, bound in shown.items():
+            if job in world.started_at:
+                assert world.started_at[job] <= bound, job
+            elif world.jobs[job].state is not JobState.QUEUED:
+                continue
+            elif (noted := watched.history.of(job)) != before.get(job, ()):
+                assert noted[-1].before == bound
+                assert noted[-1].after == bounds.get(job)
+                causes.update(type(each).__name__ for each in noted[-1].causes)
+            else:
+                assert bounds.get(job) == bound, job
+        shown = {job: at for job, at in bounds.items() if job not in world.started_at}
+    assert Replanned.__name__ not in causes, causes
+    assert kind is BackfillKind.OFF or causes
+
+
+def happens(world: World, random: Random) -> None:
+    """Something a cluster may live through; time goes on until then, and nobody ends unseen meanwhile."""
+    soonest = min(world.ends.values(), default=Millis(world.now + 60_000))
+    world.now = Millis(min(soonest, world.now + 1000 * random.randrange(1, 900)))
+    over = [job for job, end in world.ends.items() if end <= world.now]
+    for job in over:
+        if random.random() < 0.15:  # it takes its time to end
+            world.occupy(job, world.occupied[job], Millis(world.now + 1000 * random.randrange(1, 600)))
+        else:
+            world.end(job)
+    what = random.random()
+    running, queued = sorted(world.occupied), [job.id for job in world.queue]
+    if what < 0.5:
+        cards, gang = 1000 * random.choice((1, 2, 4)), random.choice((1, 1, 2))
+        held = "ann" if random.random() < 0.15 else ""
+        world.submit(wants(cards), nodes=gang, limit=random.randrange(60, 3000), held_by=held)
+    elif what < 0.7 and running:
+        world.end(random.choice(running))
+    elif what < 0.8 and queued:
+        job = random.choice(queued)
+        world.hold(job, "" if world.jobs[job].held_by else "ann")
+    elif what < 0.85 and queued:
+        world.withdraw(random.choice(queued))
+    elif what < 0.9:
+        name = random.choice(sorted(world.nodes))
+        up = world.nodes[name].state is NodeState.UP
+        world.set_state(name, NodeState.DRAINED if up else NodeState.UP)
+
+
+def test_limits_make_the_order_unsure_where_nothing_passes_the_first() -> None:
+    """A limit lets later jobs pass one that it stops, so only the first has a bound then."""
+    off = Policy(backfill=Backfill(kind=BackfillKind.OFF))
+    promised = []
+    for enforce in ((), (Enforce.LIMITS,)):
+        watched = Watched(node("n1", 1), policy=off, cluster=Cluster(enforce=enforce))
+        if enforce:
+            watched.world.change_rules(cluster=Cluster(enforce=enforce))
+        jobs = [watched.submit(wants(1000), limit=HOUR) for _ in range(4)]
+        promised.append([job in watched.ask() for job in jobs])
+    assert promised[0] == [False, True, True, True]
+    assert sum(promised[1]) <= 1

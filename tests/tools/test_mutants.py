@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tools.mutants import CHECKOUT, LAYERS, Laboratory, Mutation, mutations, sample
+
+
+def results(source: str) -> set[tuple[str, str]]:
+    found = mutations(source, "a.py")
+    return {(each.operator, each.applied(source.encode()).decode()) for each in found}
+
+
+@pytest.mark.parametrize(
+    ("source", "operator", "mutated"),
+    [
+        ("a = b == c", "comparison inverted", "a = (b != c)"),
+        ("a = b < c", "comparison inverted", "a = (b >= c)"),
+        ("a = b and c", "and to or", "a = (b or c)"),
+        ("a = b or c", "or to and", "a = (b and c)"),
+        ("a = b or 0.0", "default dropped", "a = (b)"),
+        ("a = not b", "not dropped", "a = (b)"),
+        ("a = b + c", "+ and - swapped", "a = (b - c)"),
+        ("a = True", "constant changed", "a = (False)"),
+        ("a = 3", "constant changed", "a = (4)"),
+        ("if a: b", "condition negated", "if (not a): b"),
+        ("a.add(b)", "statement removed", "pass"),
+        ("a += b", "statement removed", "pass"),
+        ("def f(): return a", "return value dropped", "def f(): return None"),
+    ],
+)
+def test_each_operator_changes_what_it_names(source: str, operator: str, mutated: str):
+    assert (operator, mutated) in results(source)
+
+
+def test_text_beyond_ascii_is_replaced_at_its_bytes():
+    assert ("comparison inverted", "a = '×'; b = (c != d)") in results("a = '×'; b = c == d")
+
+
+def test_what_does_not_run_is_not_mutated():
+    source = '"""Doc."""\nimport a\nif TYPE_CHECKING:\n    b(1)\ndef f(c: "list[1]") -> d[1]:\n    """Doc."""\n'
+    assert results(source) == set()
+
+
+def test_every_mutation_of_a_real_file_is_a_program():
+    source = (CHECKOUT / "cockpit/sched/shortage.py").read_text()
+    found = mutations(source, "a.py")
+    assert len(found) > 50
+    for each in found:
+        compile(each.applied(source.encode()), "a.py", "exec")
+
+
+def test_a_seed_takes_the_same_sample_and_another_seed_another():
+    assert sample(CHECKOUT, "sched", 20, 1) == sample(CHECKOUT, "sched", 20, 1)
+    assert sample(CHECKOUT, "sched", 20, 1) != sample(CHECKOUT, "sched", 20, 2)
+
+
+def test_every_layer_and_its_tests_are_there():
+    assert [layer for layer in LAYERS if not (CHECKOUT / "cockpit" / layer).is_dir()] == []
+    assert [path for paths in LAYERS.values() for path in paths if not (CHECKOUT / path).exists()] == []
+
+
+def test_a_mutation_that_a_test_sees_is_killed_and_another_survives(tmp_path: Path):
+    project = tmp_path / "project"
+    (project / "cockpit").mkdir(parents=True)
+    source = "def larger(a, b):\n    note = 1\n    return a > b\n"
+    (project / "cockpit/__init__.py").touch()
+    (project / "cockpit/a.py").write_text(source)
+    (project / "test_a.py").write_text("from cockpit.a import larger\ndef test_it():\n    assert larger(2, 1)\n")
+    (project / "pytest.ini").write_text("[pytest]\npythonpath = .\n")
+    laboratory = Laboratory(tmp_path / "copy", project)
+    stages = [["test_a.py"]]
+    by_operator: dict[str, Mutation] = {each.operator: each for each in mutations(source, "cockpit/a.py")}
+    assert laboratory.passes(stages[0], 60)
+    assert not laboratory.survives(by_operator["comparison inverted"], stages, 60)
+    assert laboratory.survives(by_operator["constant changed"], stages, 60)
+    assert (project / "cockpit/a.py").read_text() == source == (tmp_path / "copy/cockpit/a.py").read_text()

@@ -1,0 +1,195 @@
+"""One frame of predicted starts, for list and panel."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+
+import pytest
+
+from cockpit.errors import Unreachable
+from cockpit.model.forecast import Expected, Forecast, Outlook
+from cockpit.model.ids import JobId, Millis
+from cockpit.tui import forecasts
+from cockpit.tui.forecasts import APART_SECONDS, FRESH_SECONDS, Forecasts
+
+ONE, TWO = JobId(1), JobId(2)
+
+
+class Face:
+    """Its questions are answered when the test says so, in a time of the test's."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.woken = 0
+        self.time, self.cluster_time = 100.0, 0
+        self.asks: list = []
+        self.told = {ONE: Millis(10), TWO: Millis(20)}
+        self.explained = Forecast(likely_at=Millis(11))
+        self.told_by = ""
+        self.away = self.unexplained = False
+        self.backend = SimpleNamespace(starts=self.starts, explain=self.explain)
+        loop = SimpleNamespace(time=lambda: self.time)
+        monkeypatch.setattr(forecasts, "asyncio", SimpleNamespace(get_running_loop=lambda: loop))
+
+    def now(self) -> int:
+        return self.cluster_time
+
+    def wake(self) -> None:
+        self.woken += 1
+
+    def run_worker(self, ask, **_: object) -> None:
+        self.asks.append(ask)
+
+    async def starts(self, jobs: list[JobId]) -> list[Expected]:
+        if self.away:
+            raise Unreachable("gone")
+        return [Expected(job, self.told[job], Forecast(likely_at=self.told[job])) for job in jobs if job in self.told]
+
+    async def explain(self, job: JobId) -> Outlook:
+        if self.unexplained:
+            raise Unreachable("gone")
+        forecast = self.explained
+        return Outlook(job=job, name="job", position=1, explanation=None, forecast=forecast, told_by=self.told_by)
+
+    def answer(self) -> None:
+        asyncio.new_event_loop().run_until_complete(self.asks.pop())
+
+
+def queued(job: int, version: int = 1) -> SimpleNamespace:
+    return SimpleNamespace(id=JobId(job), version=version, queued=True)
+
+
+class Screen:
+    """Looks, and notes what changed."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.face = Face(monkeypatch)
+        self.changed: list = []
+        self.forecasts = Forecasts(self.face, lambda jobs: self.changed.append(sorted(jobs)))  # type: ignore[arg-type] # as much of one as it uses
+
+    def look(self, sight: list[JobId], row: SimpleNamespace | None = None) -> None:
+        self.forecasts.look(sight, row)  # type: ignore[arg-type] # likewise
+
+    def starts(self) -> dict[JobId, Millis | None]:
+        return {job: each.likely_at for job, each in self.forecasts.known.items()}
+
+
+@pytest.mark.req("UI-01", "SC-12")
+def test_starts_are_asked_for_when_jobs_come_in_sight_and_again_once_they_are_old(monkeypatch) -> None:
+    screen = Screen(monkeypatch)
+    face = screen.face
+    screen.look([])
+    assert face.asks == []
+    screen.look([ONE])
+    screen.look([ONE])  # under way
+    face.answer()
+    assert (screen.starts(), screen.changed) == ({ONE: 10}, [[ONE]])
+    screen.look([ONE, TWO])  # too soon
+    assert face.asks == []
+    face.time += APART_SECONDS
+    screen.look([ONE])  # known
+    assert face.asks == []
+    screen.look([ONE, TWO])
+    face.answer()
+    assert screen.changed == [[ONE], [TWO]]
+    face.time += FRESH_SECONDS
+    face.told[TWO] = Millis(30)
+    screen.look([TWO])
+    face.answer()
+    assert (screen.starts(), screen.changed[-1]) == ({TWO: 30}, [ONE, TWO])
+
+
+@pytest.mark.req("UI-32", "SC-12")
+def test_list_and_panel_change_in_one_frame_and_show_one_figure(monkeypatch) -> None:
+    screen = Screen(monkeypatch)
+    screen.look([ONE, TWO], queued(2))
+    assert (screen.starts(), screen.forecasts.outlook) == ({}, None)
+    screen.face.answer()
+    assert screen.starts() == {ONE: 10, TWO: 11}
+    assert screen.forecasts.outlook is not None
+    assert screen.forecasts.outlook.forecast == screen.forecasts.known[TWO]
+    screen.face.explained = Forecast()
+    screen.look([ONE, TWO], queued(2, version=2))
+    screen.face.answer()
+    assert screen.starts() == {ONE: 10}
+
+
+@pytest.mark.req("UI-32")
+def test_the_job_under_the_cursor_is_asked_about_though_its_row_is_out_of_sight(monkeypatch) -> None:
+    screen = Screen(monkeypatch)
+    screen.look([ONE], queued(2))
+    screen.face.answer()
+    assert screen.starts() == {ONE: 10, TWO: 11}
+
+
+@pytest.mark.req("UI-32")
+def test_another_schedulers_word_stands_in_list_and_panel(monkeypatch) -> None:
+    screen = Screen(monkeypatch)
+    screen.face.told_by = "Slurm"
+    screen.look([ONE], queued(1))
+    screen.face.answer()
+    assert screen.starts() == {ONE: 10}
+    del screen.face.told[ONE]
+    screen.look([ONE], queued(1, version=2))
+    screen.face.answer()
+    assert screen.starts() == {ONE: 11}
+
+
+@pytest.mark.req("UI-02", "UI-32")
+def test_in_a_cluster_whose_time_is_faster_the_whole_frame_is_as_fresh_as_the_panel(monkeypatch) -> None:
+    screen = Screen(monkeypatch)
+    screen.look([ONE, TWO], queued(1))
+    screen.face.answer()
+    screen.face.cluster_time += int(1000 * FRESH_SECONDS)
+    screen.look([ONE, TWO], queued(1))
+    assert screen.face.asks == []  # too soon for a screen
+    screen.face.time += APART_SECONDS
+    screen.face.told, screen.face.explained = {ONE: Millis(40), TWO: Millis(50)}, Forecast(likely_at=Millis(41))
+    screen.look([ONE, TWO], queued(1))
+    screen.face.answer()
+    assert screen.starts() == {ONE: 41, TWO: 50}
+
+
+@pytest.mark.req("UI-02")
+async def test_an_answer_comes_however_long_it_takes_and_however_the_cursor_moves(monkeypatch) -> None:
+    screen = Screen(monkeypatch)
+    screen.look([ONE], queued(1))
+    screen.face.time += 2 * FRESH_SECONDS
+    screen.look([ONE], queued(1))
+    screen.look([ONE], queued(2))  # the list is under way, and is not asked for anew with each move
+    (first,) = screen.face.asks
+    await first
+    assert screen.changed[0] == [ONE], "at once"
+    assert screen.face.woken == 1
+    screen.face.asks.clear()
+    screen.look([ONE], queued(2))
+    (second,) = screen.face.asks
+    await second
+    assert screen.forecasts.outlook is not None
+    assert screen.forecasts.outlook.job == TWO
+    screen.look([ONE], None)
+    assert screen.forecasts.outlook is None
+
+
+@pytest.mark.req("UI-29")
+def test_while_the_cluster_is_away_what_was_known_stands(monkeypatch) -> None:
+    screen = Screen(monkeypatch)
+    face = screen.face
+    for face.away in (False, True):
+        screen.look([ONE])
+        face.answer()
+        face.time += FRESH_SECONDS
+    assert screen.starts() == {ONE: 10}
+    screen.look([ONE])
+    assert len(face.asks) == 1
+    face.asks.pop().close()
+
+
+@pytest.mark.req("UI-29")
+def test_a_job_that_has_just_started_leaves_the_list_its_starts(monkeypatch) -> None:
+    screen = Screen(monkeypatch)
+    screen.face.unexplained = True
+    screen.look([ONE], queued(2))
+    screen.face.answer()
+    assert screen.starts() == {ONE: 10, TWO: 20}
+    assert screen.forecasts.outlook is None
