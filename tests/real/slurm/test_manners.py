@@ -100,7 +100,7 @@ async def test_a_wrapper_in_the_place_of_a_command_never_hides_a_record(emptied:
             wrapper = tmp_path / program
             wrapper.write_text(f"#!/bin/sh\n{what}\n")
             wrapper.chmod(0o755)
-            reading.forget()
+            reading.forget({program})
             try:
                 seen = {row.node.name if program == "scontrol" else row.id for row in await ask(backend)}
             except CockpitError:

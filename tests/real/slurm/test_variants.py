@@ -111,7 +111,7 @@ async def test_without_a_database_and_in_order_of_submission(small: SmallCluster
     assert (await root.priorities()).kind is PriorityKind.BASIC
     assert [row.node.name for row in await root.nodes()] == ["w1"]
     assert [row.path for row in (await root.queues()).rows] == ["all"]
-    with pytest.raises(RequestRefused, match="keeps no accounting"):
+    with pytest.raises(RequestRefused, match="has no accounting database"):
         await root.accounting()
     with pytest.raises(RequestRefused, match="There is no job 4711"):
         await root.job(4711)
