@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from cockpit.clusters.choosing import (
     address_of,
+    advice_when_unreachable,
     chosen,
     configured,
     is_read_in_this_process,
@@ -19,6 +20,7 @@ from cockpit.clusters.choosing import (
     own_places,
     settings_of,
     settled,
+    slurm_configured_by,
     system_meant,
 )
 from cockpit.clusters.opening import beside, connect, live, opened, opened_for_commands, running, user_name
@@ -68,11 +70,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     streams = Streams.of_process(SystemClock().now)
 
-    def connect_any(cluster: str | None) -> Backend:
-        """The demo has a time of its own, in which its moments are told, and so has a recording."""
+    def connect_any(cluster: str | None, *, typing: bool = True) -> Backend:
+        """The demo has a time of its own, in which its moments are told, and so has a recording. `typing`: a login node
+        may ask for a password at the terminal."""
         name = chosen(cluster)
         if is_read_in_this_process(name):
-            backend, streams.now = opened_for_commands(name)
+            backend, streams.now = opened_for_commands(name, typing=typing)
             return backend
         if address_of(name) != DEMO:
             return connect(cluster)
@@ -87,7 +90,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         signal.alarm(TAB_SECONDS)
         name = chosen(cluster)
         is_in_this_process = is_read_in_this_process(name) or address_of(name) == DEMO
-        return connect_any(cluster) if is_in_this_process else running(cluster)
+        return connect_any(cluster, typing=False) if is_in_this_process else running(cluster)
 
     services = Services(
         connect=connect_any,
@@ -100,6 +103,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         reach=reach,
         clusters=openable,
         journal=journal,
+        advice=advice_when_unreachable,
         saved=lambda cluster: lambda table: saved_filters(cluster).of(table),
     )
     return run(words, services, streams)
@@ -122,8 +126,10 @@ def _open_the_cockpit(options: Options) -> int:
         name = DEMO if options.demo else chosen(str(options.flags.get("cluster") or ""))
         return _open(name, options)
     except CockpitError as error:
+        from cockpit.headless.exitcodes import exit_code_of
+
         print(f"cockpit: {safe_lines(str(error))}", file=sys.stderr)  # noqa: T201 - the one place above all faces
-        return 1
+        return exit_code_of(error)
 
 
 def _open(name: str, options: Options) -> int:
@@ -139,7 +145,7 @@ async def _session_on(name: str) -> Session:
     from cockpit.tui.opening import Session
 
     if is_read_in_this_process(name):
-        backend, now = await opened(name)
+        backend, now = await opened(name, typing=True)
     else:
         backend, now = live(name), SystemClock().now
     others = beside(backend, now, settled(name))
@@ -268,7 +274,13 @@ def findings() -> Sequence[Finding]:
 
     system = system_meant()
     places = configured(system_paths() if system else own_places())
-    return look(socket=places.socket, state_folder=places.state_folder, env=os.environ, system=system)
+    return look(
+        socket=places.socket,
+        state_folder=places.state_folder,
+        env=os.environ,
+        system=system,
+        slurm=slurm_configured_by(),
+    )
 
 
 def journal(cluster: str | None) -> Sequence[Finding]:

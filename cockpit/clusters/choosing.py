@@ -1,9 +1,8 @@
-"""Which cluster a command means: by its flag, the environment, the settings, or because a Slurm answers here."""
+"""Which cluster a command means: by its flag, the environment, the settings, or because Slurm is configured here."""
 
 from __future__ import annotations
 
 import os
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from cockpit.config.clusternames import DEMO, EVERY_CLUSTER, OWN, SLURM, SYSTEM
@@ -15,9 +14,6 @@ if TYPE_CHECKING:
     from cockpit.config.places import EnginePaths
     from cockpit.config.settings import Settings
 
-SLURM_CONFS = ("/etc/slurm/slurm.conf", "/etc/slurm-llnl/slurm.conf", "/run/slurm/conf/slurm.conf")
-"""Where Slurm's configuration is, as its packages or its own configless mode put it."""
-PING_SECONDS = 2.0
 RECORDED = "recorded:"
 """Before the version of a recorded Slurm cluster."""
 SSH = "ssh://"
@@ -40,7 +36,7 @@ def chosen(cluster: str | None) -> str:
     """The name of the cluster that is meant; empty: whichever embedded one there is. Raises `CockpitError`."""
     from cockpit.errors import CockpitError
 
-    name = cluster or os.environ.get("COCKPIT_CLUSTER") or _default_cluster() or slurm_if_it_answers()
+    name = cluster or os.environ.get("COCKPIT_CLUSTER") or _default_cluster() or slurm_if_configured()
     if name not in {*CLUSTERS, ""} and not _is_address(name) and name not in members():
         names = ", ".join(repr(each) for each in (*members(), *CLUSTERS))
         ways = f"{names}, '{SSH}USER@LOGIN', '{REST[0]}///SOCKET', '{SNAPSHOT}FILE' and '{RECORDED}VERSION'"
@@ -124,19 +120,21 @@ def _default_cluster() -> str:
     return settings_of(places).cluster if places.configured else ""
 
 
-def slurm_if_it_answers() -> str:
-    """On a login node its cluster is what one wants to see. Where Slurm has no configuration, nothing is run."""
-    conf = next(filter(os.path.exists, (os.environ.get("SLURM_CONF", ""), *SLURM_CONFS)), "")
-    return SLURM if conf and _slurm_answers(conf) else ""
+def slurm_if_configured() -> str:
+    """Return the name of this machine's Slurm cluster, whether it answers or not; empty where none is configured."""
+    return SLURM if slurm_configured_by() else ""
 
 
-@lru_cache
-def _slurm_answers(_conf: str) -> bool:
-    """Asked once: every command settles its cluster's name several times."""
-    import subprocess
+def slurm_configured_by() -> str:
+    """Return what says that this machine belongs to a Slurm cluster; empty where nothing does."""
+    from cockpit.clusters.slurm_here import configured_by
 
-    try:
-        ping = subprocess.run(("scontrol", "ping"), capture_output=True, timeout=PING_SECONDS, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return False
-    return b"is UP" in ping.stdout
+    return configured_by(os.environ, own_places().state)
+
+
+def advice_when_unreachable(cluster: str | None) -> str:
+    """Return what to do where the cluster that nobody named does not answer; empty where it was named."""
+    if cluster or os.environ.get("COCKPIT_CLUSTER") or _default_cluster():
+        return ""
+    why = slurm_configured_by()
+    return f"This machine's cluster is Slurm ({why}). `-c {OWN}` opens your own engine on this machine." if why else ""

@@ -75,8 +75,9 @@ def live(cluster: str | None) -> LiveBackend:
     return LiveEngine(way, SystemClock().now, Random(), patience)  # noqa: S311 - spreads retries over time
 
 
-async def opened(name: str) -> tuple[LiveBackend, Callable[[], Millis]]:
-    """A cluster that is read in this process, and the time that its moments are told in."""
+async def opened(name: str, *, typing: bool = False) -> tuple[LiveBackend, Callable[[], Millis]]:
+    """A cluster that is read in this process, and the time that its moments are told in. `typing`: the person may be
+    asked for something at the terminal."""
     address = address_of(name)
     if address == EVERY_CLUSTER:
         from cockpit.clusters.several import every_cluster
@@ -92,10 +93,10 @@ async def opened(name: str) -> tuple[LiveBackend, Callable[[], Millis]]:
         from cockpit.backends.slurm.opening import open_recorded
 
         return await open_recorded(address.removeprefix(RECORDED))
-    return await _slurm(address, members().get(name))
+    return await _slurm(address, members().get(name), typing=typing)
 
 
-async def _slurm(address: str, member: Member | None) -> tuple[LiveBackend, Callable[[], Millis]]:
+async def _slurm(address: str, member: Member | None, *, typing: bool) -> tuple[LiveBackend, Callable[[], Millis]]:
     """A living one, as politely as the settings ask."""
     from cockpit.backends.slurm import opening
     from cockpit.runtime.clock import SystemClock
@@ -106,7 +107,8 @@ async def _slurm(address: str, member: Member | None) -> tuple[LiveBackend, Call
         file = member.token_file if member is not None else ""
         return await opening.open_rest(address, user_name(), folders, manners, file), SystemClock().now
     if address.startswith(SSH):
-        return await opening.open_over_ssh(address, folders, manners), SystemClock().now
+        typing = typing and has_terminal()
+        return await opening.open_over_ssh(address, folders, manners, typing=typing), SystemClock().now
     return await opening.open_here(user_name(), folders, manners), SystemClock().now
 
 
@@ -161,15 +163,24 @@ async def _stays_open() -> None:
     """Only the session that opened a cluster closes it."""
 
 
-def opened_for_commands(name: str) -> tuple[Backend, Callable[[], Millis]]:
+def opened_for_commands(name: str, *, typing: bool) -> tuple[Backend, Callable[[], Millis]]:
     """The same for who waits for each answer."""
     import asyncio
 
     from cockpit.backends.blocking import Blocking
 
     runner = asyncio.Runner()
-    backend, now = runner.run(opened(name))
+    backend, now = runner.run(opened(name, typing=typing))
     return Blocking(runner, backend), now
+
+
+def has_terminal() -> bool:
+    """Whether a person sits where this was started, whatever its input and output are joined to."""
+    try:
+        os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY))
+    except OSError:
+        return False
+    return True
 
 
 def user_name() -> str:

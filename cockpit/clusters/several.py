@@ -9,7 +9,7 @@ from cockpit.clusters.choosing import (
     CLUSTERS,
     members,
     own_places,
-    slurm_if_it_answers,
+    slurm_if_configured,
     system_runs,
 )
 from cockpit.config.clusternames import EVERY_CLUSTER, OWN, SLURM, SYSTEM
@@ -39,13 +39,14 @@ def every_cluster(
 
 
 def _ways(may_be_empty: bool = False) -> Iterator[tuple[str, str]]:
-    """Those of config.toml, then those of this machine that are there: an engine that does not run is not started.
+    """Those of config.toml, then of this machine its Slurm cluster, even if it is silent, and the engines
+    that run.
 
     Unless that `may_be_empty`, the user's own engine is the only one where there is no other.
     """
     named = {name: member.address for name, member in members().items()}
     yield from named.items()
-    there = {SLURM: bool(slurm_if_it_answers()), SYSTEM: system_runs(), OWN: _own_runs()}
+    there = {SLURM: bool(slurm_if_configured()), SYSTEM: system_runs(), OWN: _own_runs()}
     found = [name for name, is_there in there.items() if is_there and name not in named.values()]
     for name in found if found or named or may_be_empty else [OWN]:
         yield name, CLUSTERS[name]

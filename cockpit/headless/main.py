@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 
 from cockpit.backends.drive import drive
-from cockpit.errors import CockpitError, RequestRefused
+from cockpit.errors import CockpitError, ProtocolMismatch, RequestRefused, Unreachable
 from cockpit.headless.arguments import TextAsked, UsageError, Verb, parse
 from cockpit.headless.exitcodes import ExitCode, exit_code_of
 from cockpit.headless.services import Call, Services
@@ -72,6 +72,11 @@ async def _run(verb: Verb, call: Call) -> int:
 
             await resolve_jobs(call)
         return await verb.run(call)
+    except Unreachable as error:
+        advice = call.services.advice(call.args.cluster) if not isinstance(error, ProtocolMismatch) else ""
+        if not advice:
+            raise
+        raise Unreachable(f"{error}\n{advice}") from error
     finally:
         await call.close()
 

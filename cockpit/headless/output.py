@@ -69,7 +69,10 @@ def write_rows(
     if not rows:
         streams.hint(table.empty)
     elif not shown:
-        streams.hint(f"The filter leaves none of {len(rows)}.")
+        from cockpit.present.filters import whole_word_hint
+
+        hint = whole_word_hint(args.filter or "", table, rows, context)
+        streams.hint(" ".join(filter(None, (f"The filter leaves none of {len(rows)}.", hint))))
 
 
 def chosen_columns(table: Table, args: Namespace) -> tuple[Column, ...]:

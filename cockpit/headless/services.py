@@ -44,6 +44,8 @@ class Services(msgspec.Struct, frozen=True):
     """The names that `-c` knows, with a word about each."""
     journal: Callable[[str | None], Sequence[Finding]] = lambda _: ()
     """What `doctor --journal` finds, of that cluster's engine. Raises `StoreError` where there is no journal."""
+    advice: Callable[[str | None], str] = lambda _: ""
+    """What to do where the cluster that this name means does not answer; empty: there is nothing to add."""
     saved: Callable[[str | None], Saved] = lambda _: none_saved
     """The filters that were saved for the cluster of that name; it is asked for only when one is wanted."""
 

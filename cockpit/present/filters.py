@@ -73,6 +73,22 @@ def compile_filter(text: str, table: Table, memory: SearchMemory | None = None, 
     return Filter(list(_terms(text, table, memory, saved, ())))
 
 
+def whole_word_hint(text: str, table: Table, rows: Any, context: Context) -> str:  # noqa: ANN401 - rows of any kind
+    """Return which term of a filter that leaves nothing would match parts of words; empty: none would."""
+    for term in _split(text):
+        column = table.find(term["key"] or "")
+        if column is None or column.kind is not Kind.TEXT or term["not"] is not None or term["op"] not in {":", "="}:
+            continue
+        value = term["value"].strip('"')
+        found = sum(containing(column, value)(rows, context))
+        if found and not sum(_equal(column, table, value)(rows, context)):
+            return (
+                f"No {column.id} is {safe(value)}: {safe(term[0].strip())} wants the whole of it; "
+                f"{column.id}~{safe(term['value'])} finds it in {found}."
+            )
+    return ""
+
+
 def _terms(
     text: str, table: Table, memory: SearchMemory | None, saved: Saved, inside: tuple[str, ...]
 ) -> Iterator[Mask]:

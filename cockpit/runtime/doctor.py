@@ -39,11 +39,13 @@ def findings(
     uid: int | None = None,
     ask: Ask = ask,
     system: bool = False,
+    slurm: str = "",
 ) -> list[Finding]:
     """Everything, in the order of a first reading.
 
     Never raises; every program asked is given its time limit once. `socket` and `state_folder` are the engine's that
-    this user would talk to, the machine's with `system`; `env` is the environment the user sits in.
+    this user would talk to, the machine's with `system`; `env` is the environment the user sits in; `slurm` says what
+    configures a Slurm cluster here, empty where nothing does.
     """
     around = Surroundings(
         env=env,
@@ -51,6 +53,7 @@ def findings(
         socket=socket,
         state_folder=state_folder,
         system=system,
+        slurm=slurm,
         ask=ask,
     )
     return [finding for check in CHECKS for finding in _survived(check, around)]

@@ -1,46 +1,186 @@
-"""Which cluster a command opens where Slurm is installed."""
+"""Which cluster a command opens on a machine with Slurm."""
 
 from __future__ import annotations
 
+import json
+import os
+import pty
+import select
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from cockpit.clusters import choosing
+from cockpit import cli
+from cockpit.clusters import choosing, slurm_here
+from cockpit.headless.exitcodes import ExitCode
+
+ANSWERS = {
+    "up": "echo 'Slurmctld(primary) at vm is UP'",
+    "down": "echo 'Unable to contact slurm controller (connect failure)' >&2; exit 1",
+    "silent": "sleep 60",
+    "garbage": "head -c 4096 /dev/urandom",
+    "killed": "kill -9 $$",
+}
+PROGRAMS = ("scontrol", "squeue", "sinfo", "sacct", "sacctmgr", "sprio", "sshare", "sbatch", "scancel", "srun")
 
 
 @pytest.fixture(autouse=True)
-def asked_anew() -> None:
-    choosing._slurm_answers.cache_clear()
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A user without settings, on a machine where nothing but the test configures Slurm."""
+    for name in ("CONFIG_HOME", "RUNTIME_DIR", "STATE_HOME"):
+        (tmp_path / name).mkdir(mode=0o700)
+        monkeypatch.setenv(f"XDG_{name}", str(tmp_path / name))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("COCKPIT_CLUSTER", raising=False)
+    monkeypatch.delenv("SLURM_CONF", raising=False)
+    monkeypatch.setattr(slurm_here, "FILES", (str(tmp_path / "etc/slurm.conf"),))
+    return tmp_path
 
 
-def a_login_node(env: pytest.MonkeyPatch, folder: Path, ping: str) -> None:
-    (folder / "slurm.conf").touch()
-    program = folder / "scontrol"
-    program.write_text(f"#!/bin/sh\n{ping}\n")
-    program.chmod(0o755)
-    env.setenv("SLURM_CONF", str(folder / "slurm.conf"))
+def install(home: Path, env: pytest.MonkeyPatch, answer: str) -> Path:
+    """Slurm's programs, each of which does this; the folder that they are in."""
+    folder = home / "slurm" / "bin"
+    folder.mkdir(parents=True)
+    for name in PROGRAMS:
+        (folder / name).write_text(f"#!/bin/sh\n{ANSWERS[answer]}\n")
+        (folder / name).chmod(0o755)
     env.setenv("PATH", f"{folder}:/usr/bin:/bin")
-    env.setenv("XDG_CONFIG_HOME", str(folder))
-    env.delenv("COCKPIT_CLUSTER", raising=False)
+    return folder
+
+
+def configure(home: Path, env: pytest.MonkeyPatch, by: str) -> None:
+    """Say by this means that a Slurm cluster is here."""
+    if by == "SLURM_CONF":
+        env.setenv("SLURM_CONF", "/share/that/is/not/mounted/slurm.conf")
+        return
+    file = home / ("slurm/etc/slurm.conf" if by == "own folder" else "etc/slurm.conf")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    if by == "dangling link":
+        file.symlink_to("/share/that/is/not/mounted/slurm.conf")
+    else:
+        file.touch()
+    if by == "remembered":
+        assert choosing.chosen(None) == choosing.SLURM
+        file.unlink()
+
+
+@pytest.mark.req("SL-01", "TR-04")
+@pytest.mark.parametrize("answer", ANSWERS)
+@pytest.mark.parametrize("by", ["SLURM_CONF", "file", "dangling link", "own folder", "remembered"])
+def test_a_configured_cluster_is_chosen_whether_it_answers_or_not(
+    home: Path, monkeypatch: pytest.MonkeyPatch, by: str, answer: str
+) -> None:
+    install(home, monkeypatch, answer)
+    configure(home, monkeypatch, by)
+    assert choosing.chosen(None) == choosing.SLURM
+    assert choosing.chosen("local") == choosing.OWN
+    monkeypatch.setenv("COCKPIT_CLUSTER", "local")
+    assert choosing.chosen(None) == choosing.OWN
 
 
 @pytest.mark.req("SL-01")
-def test_a_controller_that_answers_is_what_one_wants_to_see(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    a_login_node(monkeypatch, tmp_path, "echo 'Slurmctld(primary) at vm is UP'")
-    assert choosing.chosen(None) == choosing.SLURM
-    assert choosing.chosen("local") == choosing.OWN
-
-
-@pytest.mark.parametrize("ping", ["echo 'Slurmctld(primary) at vm is DOWN'; exit 1", "exit 1"])
-def test_one_that_does_not_answer_is_not_chosen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ping: str) -> None:
-    a_login_node(monkeypatch, tmp_path, ping)
+def test_installed_packages_alone_configure_nothing(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(home, monkeypatch, "up")
     assert choosing.chosen(None) == ""
+    assert not list((home / "STATE_HOME").iterdir())
 
 
-def test_without_a_configuration_nothing_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    a_login_node(monkeypatch, tmp_path, f"touch {tmp_path}/ran; echo is UP")
-    monkeypatch.setattr(choosing, "SLURM_CONFS", ())
-    monkeypatch.setenv("SLURM_CONF", str(tmp_path / "none"))
-    assert choosing.chosen(None) == ""
-    assert not (tmp_path / "ran").exists()
+@pytest.mark.req("SL-01")
+def test_the_choice_is_remembered_for_this_machine_alone(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(home, monkeypatch, "up")
+    configure(home, monkeypatch, "remembered")
+    name = os.uname()
+    monkeypatch.setattr(os, "uname", lambda: os.uname_result((name.sysname, "workstation", *name[2:])))
+    assert choosing.chosen(None) == "", "homes are shared between machines"
+
+
+@pytest.mark.req("SL-01", "TR-04")
+@pytest.mark.parametrize("words", [["jobs"], ["submit", "job.sh"], ["nodes"], ["overview"], ["job", "1"], ["accounts"]])
+@pytest.mark.parametrize("answer", ["down", "killed"])
+def test_every_command_says_unreachable_and_starts_no_engine(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], words: list[str], answer: str
+) -> None:
+    install(home, monkeypatch, answer)
+    configure(home, monkeypatch, "SLURM_CONF")
+    monkeypatch.chdir(home)
+    (home / "job.sh").write_text("#!/bin/sh\n#SBATCH -n1\ntrue\n")
+    uncertain = words[0] == "submit" and answer == "killed"  # sbatch may have been heard before it was killed
+    assert cli.main(words) == (ExitCode.UNCERTAIN if uncertain else ExitCode.UNREACHABLE)
+    said = capfd.readouterr()
+    assert said.out == ""
+    assert uncertain or "`-c local` opens your own engine" in said.err
+    assert not list((home / "RUNTIME_DIR").glob("*/*.sock")), "no engine runs"
+
+
+@pytest.mark.req("SL-01")
+def test_who_names_the_cluster_is_not_advised(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    install(home, monkeypatch, "down")
+    configure(home, monkeypatch, "SLURM_CONF")
+    assert cli.main(["-c", "slurm", "jobs"]) == ExitCode.UNREACHABLE
+    assert "-c local" not in capfd.readouterr().err
+
+
+@pytest.mark.req("SL-01", "UI-10")
+def test_among_all_clusters_the_silent_one_is_listed(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    install(home, monkeypatch, "down")
+    configure(home, monkeypatch, "file")
+    assert cli.main(["clusters", "-o", "json"]) == 0
+    rows = {row["name"]: row["state"] for row in json.loads(capfd.readouterr().out)["rows"]}
+    assert rows == {"slurm": "no answer"}
+
+
+@pytest.mark.req("SL-01", "UI-10")
+def test_choosing_the_own_engine_is_kept(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(home, monkeypatch, "down")
+    configure(home, monkeypatch, "SLURM_CONF")
+    assert cli.main(["cluster", "use", "local"]) == 0
+    assert choosing.chosen(None) == choosing.OWN
+
+
+@pytest.mark.req("SL-01")
+def test_the_doctor_says_that_the_configured_cluster_does_not_answer(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    install(home, monkeypatch, "down")
+    configure(home, monkeypatch, "SLURM_CONF")
+    cli.main(["doctor", "-o", "json"])
+    rows = json.loads(capfd.readouterr().out)["rows"]
+    (found,) = [row for row in rows if row["subject"] == "Slurm"]
+    assert found["level"] == "missing"
+    assert "configured by SLURM_CONF=" in found["found"]
+
+
+@pytest.mark.req("SL-01", "TR-04")
+def test_the_cockpit_opens_at_once_and_shows_why_nothing_is_there(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its controller hangs; nothing is known yet, and the screen is there all the same."""
+    install(home, monkeypatch, "silent")
+    configure(home, monkeypatch, "SLURM_CONF")
+    monkeypatch.setenv("COCKPIT_PATIENCE", "3s")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    main, side = pty.openpty()
+    import fcntl
+    import struct
+    import termios
+
+    fcntl.ioctl(main, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 140, 0, 0))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "cockpit.cli"], stdin=side, stdout=side, stderr=side, close_fds=True
+    )
+    os.close(side)
+    try:
+        shown = b""
+        while b"not answered" not in shown:
+            assert select.select([main], [], [], 60)[0], shown
+            shown += os.read(main, 1 << 16)
+        assert b"\x1b[?1049h" in shown
+    finally:
+        process.kill()
+        process.wait()
+        os.close(main)
+    assert not list((home / "RUNTIME_DIR").glob("*/*.sock")), "no engine runs"

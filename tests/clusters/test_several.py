@@ -26,7 +26,7 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(f"XDG_{name}", str(tmp_path / name))
     monkeypatch.delenv("COCKPIT_CLUSTER", raising=False)
     monkeypatch.setattr(several, "system_runs", lambda: False)
-    monkeypatch.setattr(several, "slurm_if_it_answers", str)
+    monkeypatch.setattr(several, "slurm_if_configured", str)
     (tmp_path / "CONFIG_HOME" / "cockpit-cluster").mkdir()
     (tmp_path / "CONFIG_HOME" / "cockpit-cluster" / "config.toml").write_text(CONFIG)
 

@@ -58,6 +58,9 @@ def test_a_filter_that_leaves_nothing_says_so_without_titles(desk: Desk) -> None
     desk.backend.job_rows = five_jobs()
     nothing = desk("jobs", "--filter", "name:nobody", terminal=True)
     assert (nothing.out, nothing.err) == (b"", "The filter leaves none of 5.\n")
+    part = str(desk.backend.job_rows[0].name)[1:]
+    hint = desk("jobs", "--filter", f"name:{part}", terminal=True).err
+    assert f"No name is {part}: name:{part} wants the whole of it; name~{part} finds it in " in hint
     desk.backend.job_rows = []
     assert desk("jobs", terminal=True).out == b""
     assert desk("jobs").lines[0].startswith("ID")

@@ -253,6 +253,17 @@ def test_nodes_are_schedulable_ones_judged_against_the_chosen_spec(desk: Desk) -
     assert [(row["name"], row["status"]) for row in rows] == [("n07", "tight"), ("n12", "drained")]
 
 
+@pytest.mark.req("JT-43", "SL-11")
+def test_drained_nodes_are_among_the_nodes_with_their_reason(desk: Desk) -> None:
+    rows = json.loads(desk("nodes", "-o", "json").out)["rows"]
+    reasons = {row["name"]: row["state_reason"] for row in rows if row["status"] == "drained"}
+    assert reasons["n12"]
+    (line,) = [line for line in desk("nodes").lines if line.startswith("n12")]
+    assert line.rstrip().endswith(reasons["n12"])
+    in_service = json.loads(desk("nodes", "--up", "-o", "json").out)["rows"]
+    assert {row["name"] for row in rows} - {row["name"] for row in in_service} == {"n12"}
+
+
 @pytest.mark.parametrize("cards", ["1.5", "-1", "x", "nan"])
 def test_cards_that_nobody_can_ask_for(desk: Desk, cards: str) -> None:
     assert desk("nodes", f"--cards={cards}").code == 64

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
@@ -42,6 +42,7 @@ from cockpit.model.spec import DebugHold, HoldAllocation, JobSpec
 from cockpit.runtime.chronicle import Chronicle
 from cockpit.runtime.frozen import refuse
 from cockpit.runtime.latest import Latest
+from cockpit.runtime.tasks import Tasks
 
 if TYPE_CHECKING:
     from cockpit.backends.inprocess import InProcessBackend
@@ -68,9 +69,10 @@ class SlurmBackend(Verbs):
         reading: Reading,
         clock: Timekeeper,
         asker: str,
-        chronicle: Chronicle | None = None,
+        introduction: Callable[[], Awaitable[tuple[str, Chronicle]]] | None = None,
     ) -> None:
-        """`chronicle`: where what is seen is written down; None: it is forgotten in the end."""
+        """`introduction` gives the cluster's own name, and where what is seen is written down, once the cluster
+        answers; without it the cluster keeps `name`, and what is seen is forgotten in the end."""
         self._name, self._commands, self._reading, self._clock = name, commands, reading, clock
         self.asker = asker
         """Who asks, by the cluster's name for them."""
@@ -78,9 +80,30 @@ class SlurmBackend(Verbs):
         self._mirror = Mirror(clock, name, asker)
         self._acts = Acts(commands, reading, asker)
         self._past: tuple[Sequence[Past], dict[JobId, JobRow]] = (), {}
-        self._history = History(chronicle or Chronicle(None, SLURM))
+        self._history = History(Chronicle(None, SLURM))
+        self._introduction = introduction
+        self._introducing = asyncio.Lock()
+        self._beside = Tasks()
         self._connection = Latest(Connection(Phase.CONNECTING))
         self._changed = asyncio.Event()
+
+    async def _introduce(self) -> None:
+        """Learn the cluster's name, once. Raises `CockpitError` while the cluster does not answer."""
+        async with self._introducing:
+            if self._introduction is not None:
+                name, chronicle = await self._introduction()
+                self._introduction, self._name, self._mirror.name = None, name, name
+                self._history.close()
+                self._history = History(chronicle)
+
+    def introduced_within(self, seconds: float) -> Awaitable[object]:
+        """Begin to learn the name and wait so long for it; a question that comes earlier waits for the rest."""
+
+        async def first() -> None:
+            with suppress(CockpitError):  # the first question raises it again
+                await self._introduce()
+
+        return asyncio.wait({self._beside.start(first(), "the cluster's name")}, timeout=seconds)
 
     async def status(self) -> view.EngineStatus:
         config = await self._reading.config()
@@ -118,7 +141,10 @@ class SlurmBackend(Verbs):
         row = task_row(rows[known.listed.id], found) if known.listed is not None else job_row(found, None)
         told = explanation(row, rows)
         ran = found.attempt is not None
-        steps = (await self._reading.accounted(slurm_id(found.id)))[1] if ran else ()
+        steps: tuple[jobdetail.StepRow, ...] = ()
+        if ran:
+            with suppress(CockpitError):  # the job itself is known
+                steps = (await self._reading.accounted(slurm_id(found.id)))[1]
         if ran and found.state not in ENDED:
             steps = running.beside(steps, await self._reading.running_steps(known.number))
         path = await logs.output_path(self._reading, known)
@@ -217,9 +243,10 @@ class SlurmBackend(Verbs):
             await asyncio.sleep(LOOK_SECONDS)
 
     async def open_shell(self, request: asking.ShellRequest) -> ShellSession:
-        found = await self._find(JobId(request.job))
+        known = await look_up(self._reading, JobId(request.job))
+        found, fields = known.job, known.listed.fields if known.listed is not None else known.fields
         if found.spec.debug_hold.allocation is not HoldAllocation.FREE or found.state is JobState.RUNNING:
-            return await self._commands.open_shell(entering.command(found, request), request)
+            return await self._commands.open_shell(entering.command(found, fields.get("WorkDir", ""), request), request)
         argv = entering.anew(found, await self._reading.comment(slurm_id(found.id)), request)
         await self._acts.show([Shown(argv)])  # it is a job of its own, which is billed
         return await self._commands.open_shell(argv, request)
@@ -242,6 +269,7 @@ class SlurmBackend(Verbs):
         return done
 
     async def snapshot(self) -> Snapshot:
+        await self._introduce()
         return await taken(self._reading, self._name)
 
     async def watch_jobs(self, *, anything: bool = False) -> AsyncIterator[JobsDelta]:
@@ -281,6 +309,7 @@ class SlurmBackend(Verbs):
             await self._until_time_has_passed()
 
     async def close(self) -> None:
+        await self._beside.cancel_all()
         self._history.close()
         await self._commands.close()
 
@@ -289,7 +318,10 @@ class SlurmBackend(Verbs):
             return msgspec.convert(await self._queues(), answer, from_attributes=True)
         if op not in _MIRRORED:
             refuse(f"A Slurm cluster has no {op.replace('_', ' ')}.")
-        return await (await self._looked(closely=op == "nodes")).read(op, args, answer)
+        looked = await self._looked(closely=op == "nodes")
+        if op in self._reading.hidden:
+            raise RequestRefused(Refusal(RefusalKind.DENIED, self._reading.hidden[op]))
+        return await looked.read(op, args, answer)
 
     async def await_answer(self, op: str, args: msgspec.Struct, answer: type[T]) -> T:
         return await self.read(op, args, answer)
@@ -305,18 +337,23 @@ class SlurmBackend(Verbs):
         self._changed = asyncio.Event()
 
     async def _all_rows(self) -> dict[JobId, JobRow]:
+        await self._introduce()
         self._rows.admin = await self._acts.is_admin()
         reservations = {each.name: each for each in await self._reading.reservations()}
         return self._rows.of(await self._reading.jobs(), reservations, self._clock.now())
 
     async def _past_rows(self) -> dict[JobId, JobRow]:
-        """The asker's own jobs that ended of late, everybody's for an administrator. Those that are as they were
-        are the same objects."""
-        told, before = await self._reading.ended(RECENTLY, user="" if self._rows.admin else self.asker), self._past[1]
+        """The asker's own jobs that ended of late, everybody's for an administrator; nothing on a cluster without
+        accounting. Those that are as they were are the same objects."""
+        told, before = await self._ended_lately(), self._past[1]
         if told is not self._past[0]:
             rows = {each.job.id: past_row(each) for each in told}
             self._past = told, {job: old if (old := before.get(job)) == row else row for job, row in rows.items()}
         return self._past[1]
+
+    async def _ended_lately(self) -> Sequence[Past]:
+        user = "" if self._rows.admin else self.asker
+        return await self._reading.ended(RECENTLY, user=user)
 
     async def _rows_or_trouble(self) -> dict[JobId, JobRow] | None:
         """None while the cluster does not answer; the connection says why."""

@@ -39,8 +39,9 @@ def _within(container: Left | None) -> tuple[str, ...]:
     return ("apptainer", "exec", "--overlay", container.kept, container.image)
 
 
-def command(job: Job, request: ShellRequest) -> tuple[str, ...]:
-    """srun on the node of that rank, within the job's allocation but beside its steps. Refused where none runs."""
+def command(job: Job, folder: str, request: ShellRequest) -> tuple[str, ...]:
+    """srun on the node of that rank, in the job's working folder, within its allocation but beside its steps. Refused
+    where none runs."""
     attempt = job.attempt
     if (job.state is not JobState.RUNNING and not job.kept) or attempt is None:
         raise RequestRefused(
@@ -57,5 +58,6 @@ def command(job: Job, request: ShellRequest) -> tuple[str, ...]:
         )
     node = attempt.placement[request.rank].node
     where = ("srun", "--overlap", f"--jobid={slurm_id(job.id)}", "--nodes=1", "--ntasks=1", f"--nodelist={node}")
+    there = (f"--chdir={folder}",) if folder.startswith("/") else ()
     pty = ("--pty",) if request.terminal else ()
-    return (*where, *pty, *(request.command or SHELL))
+    return (*where, *there, *pty, *(request.command or SHELL))

@@ -17,7 +17,7 @@ from cockpit.backends.slurm.why import SLURM
 from cockpit.backends.slurm.wire.answers import Answers
 from cockpit.backends.slurm.wire.local import LocalCommands
 from cockpit.backends.slurm.wire.recorded import RecordedCommands
-from cockpit.backends.slurm.wire.shelf import FolderShelf, folder_for, own_folder_for
+from cockpit.backends.slurm.wire.shelf import shelf_for
 from cockpit.errors import CockpitError
 from cockpit.runtime.chronicle import Chronicle
 from cockpit.runtime.clock import SystemClock, VirtualClock
@@ -27,7 +27,11 @@ if TYPE_CHECKING:
     from cockpit.model.ids import Millis
     from cockpit.runtime.clock import Timekeeper
 
+HERE = "here "
+"""Before what names the cluster of this machine's own commands."""
 WHO_SECONDS = 30.0
+INTRODUCTION_SECONDS = 1.0
+"""So long a face waits for the cluster's name before it opens without it."""
 
 
 async def open_recorded(version: str) -> tuple[SlurmBackend, Callable[[], Millis]]:
@@ -51,14 +55,18 @@ class Folders(NamedTuple):
 async def open_here(user: str, folders: Folders, manners: Manners | None = None) -> SlurmBackend:
     """The cluster that this machine's commands speak to."""
     commands = LocalCommands(os.environ)
-    return await opened(commands, SystemClock(), user, folders, f"here {os.environ.get('SLURM_CONF', '')}", manners)
+    return await opened(commands, SystemClock(), user, folders, f"{HERE}{os.environ.get('SLURM_CONF', '')}", manners)
 
 
-async def open_over_ssh(address: str, folders: Folders, manners: Manners | None = None) -> SlurmBackend:
-    """The cluster of a login node elsewhere."""
+async def open_over_ssh(
+    address: str, folders: Folders, manners: Manners | None = None, *, typing: bool = False
+) -> SlurmBackend:
+    """The cluster of a login node elsewhere. `typing`: the terminal is free to be asked for a password or a code."""
     from cockpit.backends.slurm.wire.ssh import SshCommands
 
     commands = SshCommands(address)
+    if typing:
+        await commands.log_in()
     user = commands.user or await _whoami(commands)
     return await opened(commands, SystemClock(), user, folders, address, manners)
 
@@ -90,16 +98,25 @@ async def opened(
     commands: Commands, clock: Timekeeper, user: str, folders: Folders, whose: str, manners: Manners | None = None
 ) -> SlurmBackend:
     """`whose`: tells this cluster's answers from others' on the shelf. A cluster that does not answer yet is opened all
-    the same: it is asked again when something is wanted of it."""
+    the same: it introduces itself when it answers."""
     answers = Answers(commands, clock.now, _chance())
     reading = Reading(answers, clock.now, manners)
-    name, private = await _introduced(reading, commands.name)
-    folder = folder_for(whose, folders.answers, private=private)
-    own = own_folder_for(whose, folders.answers)
-    answers.shelf = FolderShelf(folder, clock.now, own) if folder is not None else None
-    return SlurmBackend(
-        name, commands, reading, clock, user, Chronicle(_chronicle_in(folders.history, name, whose), SLURM)
-    )
+
+    async def introduction() -> tuple[str, Chronicle]:
+        """Raises `CockpitError` while the cluster does not answer."""
+        config = await reading.config()
+        name, private = rules.cluster_name(config), settings(config).get("PrivateData", "none") not in {"none", ""}
+        identity = " ".join(
+            settings(config).get(key, "") for key in ("ClusterName", "SlurmctldHost[0]", "SlurmctldPort")
+        )
+        shared = "" if private or not whose.startswith(HERE) else identity
+        trusted = frozenset({0, _uid(settings(config).get("SlurmUser", ""))})
+        answers.shelf = shelf_for(f"{whose} {identity}", folders.answers, clock.now, shared=shared, trusted=trusted)
+        return name, Chronicle(_chronicle_in(folders.history, name, whose), SLURM)
+
+    backend = SlurmBackend(commands.name, commands, reading, clock, user, introduction=introduction)
+    await backend.introduced_within(INTRODUCTION_SECONDS)
+    return backend
 
 
 def _chronicle_in(folder: Path, name: str, whose: str) -> Path:
@@ -108,15 +125,10 @@ def _chronicle_in(folder: Path, name: str, whose: str) -> Path:
     return folder / f"{readable}-{hashlib.sha256(whose.encode()).hexdigest()[:8]}.jsonl"
 
 
-async def _introduced(reading: Reading, otherwise: str) -> tuple[str, bool]:
-    """The cluster's name, and whether it hides users' jobs from each other."""
-
-    try:
-        config = await reading.config()
-    except CockpitError:
-        return otherwise, True
-    hidden = settings(config).get("PrivateData", "none")
-    return rules.cluster_name(config), hidden not in {"none", ""}
+def _uid(user: str) -> int:
+    """Of `slurm(64030)`; root's where it is not said."""
+    number = user.rpartition("(")[2].rstrip(")")
+    return int(number) if number.isdigit() else 0
 
 
 def _chance() -> Random:

@@ -24,8 +24,9 @@ from cockpit.backends.slurm.mapping.ids import slurm_id
 from cockpit.backends.slurm.mapping.jobs import Listed
 from cockpit.backends.slurm.mapping.records import settings
 from cockpit.backends.slurm.mapping.untold import NOTHING_KNOWN, Known
+from cockpit.backends.slurm.vouching import Look, check_inventory, is_doubtful, left_out, live_jobs
 from cockpit.backends.slurm.wire.answers import Answers
-from cockpit.backends.slurm.wire.calls import Failed, Printed
+from cockpit.backends.slurm.wire.calls import Failed, Garbled, Printed
 from cockpit.errors import CockpitError
 from cockpit.model.accounts import Accounts
 from cockpit.model.cluster import Cluster, PriorityFlag, Reservation
@@ -34,6 +35,8 @@ from cockpit.model.jobdetail import StepRow
 from cockpit.model.priority import Breakdown
 
 T = TypeVar("T")
+DENIED = "Access/permission denied"
+NOTHING_SHOWN = Printed("", "", 1, verified=True)
 
 
 NO_ACCOUNTING = (
@@ -79,26 +82,74 @@ class Reading:
         self._past_fields: tuple[str, ...] = accounting.FIELDS_OF_ONE
         self._made: dict[str, tuple[object, Any]] = {}
         self._records: dict[str, Listed] = {}
+        self._looked_at = Millis(0)
+        self._vouched: Printed | None = None
+        """The last list of jobs of which nothing is missing."""
+        self._inventory: tuple[Printed, Printed] | None = None
+        """The last lists of nodes and of partitions that agree."""
         self.trouble: dict[str, str] = {}
         """What could not be read though the cluster answers, by what it is: a sentence each."""
+        self.hidden: dict[str, str] = {}
+        """What the cluster keeps from the asker, `nodes` or `partitions`: a sentence each."""
 
     async def config(self) -> str:
         return (await self._answers.ask(rules.CONFIG, self.manners.settings)).stdout
 
     async def rules(self) -> Cluster:
         config = await self._answers.ask(rules.CONFIG, self.manners.settings)
-        partitions = await self._answers.ask(rules.PARTITIONS, self.manners.settings / 5)
+        partitions = await self._shown("partitions", rules.PARTITIONS, self.manners.settings / 5)
+        await self._check_inventory(await self._shown("nodes", nodes.COMMAND, self.manners.settings), partitions)
         return self._once("rules", (config, partitions), lambda: rules.cluster(config.stdout, partitions.stdout))
 
     async def nodes(self, fresh_seconds: float | None = None) -> tuple[nodes.Seen, ...]:
-        printed = await self._answers.ask(nodes.COMMAND, fresh_seconds or self.manners.nodes)
+        printed = await self._shown("nodes", nodes.COMMAND, fresh_seconds or self.manners.nodes)
+        await self._check_inventory(
+            printed, await self._shown("partitions", rules.PARTITIONS, self.manners.settings / 5)
+        )
         return self._once("nodes", printed, lambda: tuple(nodes.seen(printed.stdout)))
 
     async def jobs(self) -> tuple[Listed, ...]:
         """All that squeue knows; those of which nothing has changed are the same objects as before."""
         shards = shards_per_card(await self.nodes(self.manners.settings))
-        printed = await self._list()
+        printed, before = await self._list(), (self._records, self._looked_at)
+        if printed is self._vouched or printed.verified:
+            return self._jobs_in(printed, shards)
+        found = self._jobs_in(printed, shards)
+        try:
+            found = await self._vouch(found, before, shards)
+        except CockpitError as error:
+            self._records, self._looked_at = before
+            self._made.pop("jobs", None)
+            self._answers.disbelieve(listing.command(self._fields), error)
+            raise
+        return found
+
+    def _jobs_in(self, printed: Printed, shards: int) -> tuple[Listed, ...]:
         return self._once("jobs", (printed, shards), lambda: tuple(self._listed(printed, shards)))
+
+    async def _vouch(
+        self, found: tuple[Listed, ...], before: tuple[dict[str, Listed], Millis], shards: int
+    ) -> tuple[Listed, ...]:
+        """The list, or one that is asked for once more where it may lack something. Raises `Garbled` where it does."""
+        records, looked_at = before
+        question = listing.command(self._fields)
+        self._looked_at = self._now()
+        look = Look(self._records, records, (self._looked_at - looked_at) / 1000)
+        if not self.hidden and await is_doubtful(self._answers, look, await self.config()):
+            live = await live_jobs(self._answers)
+            found = self._jobs_in(await self._answers.ask_now(question), shards)
+            if lost := live - self._records.keys():
+                raise left_out(lost)
+        self._vouched = self._answers.last(question)
+        return found
+
+    async def _check_inventory(self, nodes_told: Printed, partitions_told: Printed) -> None:
+        """Once for each pair of answers."""
+        pair = (nodes_told, partitions_told)
+        if self._inventory is None or any(one is not other for one, other in zip(pair, self._inventory, strict=True)):
+            if not (nodes_told.verified or partitions_told.verified):
+                await check_inventory(self._answers, nodes_told.stdout, partitions_told.stdout, self.manners.settings)
+            self._inventory = pair
 
     async def jobs_now(self, job: JobId) -> tuple[Listed, ...]:
         """The records of the job of this id, or of its whole array or heterogeneous job, asked for anew: acts decide by
@@ -119,7 +170,10 @@ class Reading:
         return self._answers.given_at(listing.command(self._fields))
 
     async def details(self) -> Known:
+        """Nothing where nodes or partitions are hidden: the scontrol of 22.05 crashes there when it is asked."""
         gres = {each.node.name: each.gres for each in await self.nodes(self.manners.settings)}
+        if self.hidden:
+            return NOTHING_KNOWN
         printed = await self._answers.ask(placements.DETAIL, self.manners.details)
         return self._once("details", printed, lambda: placements.details(printed.stdout, gres))
 
@@ -162,7 +216,8 @@ class Reading:
         return self._once("priorities", (printed, weights), made)
 
     async def ended(self, since: str, until: str = "now", *, user: str = "") -> Sequence[accounting.Past]:
-        """Out of accounting, in its order; nothing where it cannot be read, which `trouble` says."""
+        """Out of accounting, in its order. Where it does not answer, what it answered last, else nothing; `trouble`
+        says so, and `missing`."""
         argv = accounting.command(since, until, user=user)
         printed = await self._of_accounting("sacct", argv, self.manners.accounting)
         if printed.code:
@@ -172,7 +227,8 @@ class Reading:
         return self._once(f"ended for {user}", of, lambda: self._ended(printed, accounting.FIELDS, shards))
 
     async def accounted(self, job: str) -> tuple[accounting.Past | None, tuple[StepRow, ...]]:
-        """What accounting has of the job of Slurm's id: itself, once it has ended, and its steps."""
+        """What accounting has of the job of Slurm's id: itself, once it has ended, and its steps. Raises `Unreachable`
+        where accounting does not answer: nobody knows then whether there was such a job."""
         while True:
             argv = accounting.command_of_one(job, self._past_fields)
             try:
@@ -182,8 +238,6 @@ class Reading:
                 if unknown not in self._past_fields:
                     return None, ()
                 self._past_fields = tuple(name for name in self._past_fields if name != unknown)
-            except CockpitError:
-                return None, ()
             else:
                 shards = shards_per_card(await self.nodes(self.manners.settings))
                 past = self._ended(printed, self._past_fields, shards)
@@ -294,11 +348,26 @@ class Reading:
     def _listed(self, printed: Printed, shards: int) -> Iterator[Listed]:
         known, self._records = self._records, {}
         for fields in listing.read(printed.stdout, printed.separator, self._fields):
+            if not fields["JobID"].isdigit():
+                raise Garbled("squeue", f"{fields['JobID'][:20]!r} is no number of a job")
             listed = known.get(fields["JobID"])
             if listed is None or listed.fields != fields or listed.shards != shards:
                 listed = Listed(fields, UTC, shards)
             self._records[fields["JobID"]] = listed
             yield listed
+
+    async def _shown(self, what: str, argv: tuple[str, ...], fresh_seconds: float) -> Printed:
+        """The list; an empty one where PrivateData keeps all of it from the asker, who still sees their jobs."""
+        try:
+            printed = await self._answers.ask(argv, fresh_seconds)
+        except Failed as failed:
+            if DENIED not in str(failed):
+                raise
+            self.trouble[what] = self.hidden[what] = f"This cluster does not show its {what} to you (PrivateData)."
+            return NOTHING_SHOWN
+        self.trouble.pop(what, None)
+        self.hidden.pop(what, None)
+        return printed
 
     async def _of_accounting(self, what: str, argv: tuple[str, ...], fresh_seconds: float) -> Printed:
         """Nothing, and no call, where there is no database to be asked."""
@@ -312,12 +381,17 @@ class Reading:
         return " ".join(said for what, said in self.trouble.items() if what in (*commands, _ACCOUNTING))
 
     async def _optional(self, what: str, argv: tuple[str, ...], fresh_seconds: float) -> Printed:
-        """Nothing where the cluster does without it, or its database is away: everything else goes on."""
+        """The last answer while there is no other, with its trouble. Nothing where the cluster does without it, or its
+        database is away: everything else goes on. Raises `Garbled` for a wrong answer where there was no other."""
         try:
             printed = await self._answers.ask(argv, fresh_seconds, seconds=self.manners.patience / 3)
         except CockpitError as error:
-            self.trouble[what] = f"{what} tells nothing just now: {error}"
-            return Printed("", "", 1)
+            last = self._answers.last(argv)
+            if last is None and isinstance(error, Garbled):
+                raise
+            older = " What is shown of it is older." if last is not None else ""
+            self.trouble[what] = f"{what} tells nothing just now: {error}{older}"
+            return last or Printed("", "", 1)
         self.trouble.pop(what, None)
         return printed
 

@@ -80,7 +80,7 @@ def expected_start(each: Listed, now: Millis) -> Millis | None:
 def row(each: Listed, why: Reason | None, expected: Millis | None, may: Access) -> JobRow:
     """What `engine.views.rows.job_row` makes of the whole job, straight from the record: a list is long, and few of its
     jobs are looked at."""
-    if "cockpit:held" in each.fields.get("Comment", ""):
+    if each.fields.get("Comment", "").startswith(("cockpit:held", "cockpit:released")):
         return replace(job_row(each.job, why, each.priority, expected), may=may)
     fields, waits = each.fields, each.waits
     asked, nodes = jobparts.node_spec(fields, each.shards), jobparts.node_count(fields)

@@ -18,7 +18,7 @@ from cockpit.backends.slurm.rows import explanation, holdings, task_row
 from cockpit.backends.slurm.told_limits import limit_told
 from cockpit.backends.slurm.told_nodes import told_unavailable
 from cockpit.engine.foresight import MOST_HOLDERS, condition_of
-from cockpit.errors import RequestRefused
+from cockpit.errors import CockpitError, RequestRefused
 from cockpit.model.forecast import Condition, Forecast, Outlook
 from cockpit.model.ids import JobId
 from cockpit.model.jobrow import JobRow
@@ -97,5 +97,5 @@ async def _condition(reading: Reading, reason: Reason) -> Condition | None:
         return None
     try:
         return condition_of((await look_up(reading, reason.job, reason.task)).job)
-    except RequestRefused:
+    except CockpitError:
         return None

@@ -84,7 +84,7 @@ def still_drained(found: Node, before: Node | None) -> Node:
 def _node(machine: Machine, name: str) -> Node | Refusal:
     found = {str(node): each for node, each in machine.state.nodes.items()}.get(name)
     if found is None:
-        return Refusal(RefusalKind.NOT_FOUND, f'There is no node "{visible(name)}"; `cockpit nodes --all` lists them.')
+        return Refusal(RefusalKind.NOT_FOUND, f'There is no node "{visible(name)}"; `cockpit nodes` lists them.')
     return found
 
 

@@ -17,7 +17,8 @@ from cockpit.present.tables.nodes import NODES as TABLE
 
 
 def arguments(parser: ArgumentParser) -> None:
-    parser.add_argument("-a", "--all", action="store_true", help="also nodes that are drained or down")
+    parser.add_argument("-a", "--all", action="store_true", help="also judge nodes that are drained or down")
+    parser.add_argument("--up", action="store_true", help="only nodes in service: none that are drained or down")
     parser.add_argument("--cpus", type=count, metavar="N", help="judge against a spec with so many CPUs")
     parser.add_argument("--memory", type=mebibytes, metavar="M", help="… so much memory, such as 64G")
     parser.add_argument("--cards", metavar="K", help="… so many cards, or a part of one such as 0.5")
@@ -27,12 +28,14 @@ def arguments(parser: ArgumentParser) -> None:
 
 async def run(call: Call) -> int:
     chosen = chosen_spec(call.args)
-    return await list_rows(call, TABLE, lambda: _rows(call), chosen=chosen)
+    in_service = call.args.up or (chosen is not None and not call.args.all)
+    return await list_rows(call, TABLE, lambda: _rows(call, in_service=in_service), chosen=chosen)
 
 
-async def _rows(call: Call) -> list[NodeRow]:
+async def _rows(call: Call, *, in_service: bool) -> list[NodeRow]:
+    """All of them, drained ones too, since these are what people look for; a job is judged against those in service."""
     rows = await call.backend.nodes()
-    return rows if call.args.all else [row for row in rows if row.node.state is NodeState.UP]
+    return [row for row in rows if row.node.state is NodeState.UP or not in_service]
 
 
 def chosen_spec(args: Namespace) -> NodeSpec | None:
@@ -93,5 +96,9 @@ RESUME = Verb(resume_arguments, run_resume, ("cockpit nodes resume n07",))
 NODES = Verb(
     arguments,
     run,
-    ("cockpit nodes", "cockpit nodes --cards 4 --card-model A100 --filter status:idle", "cockpit nodes --all -o wide"),
+    (
+        "cockpit nodes",
+        "cockpit nodes --cards 4 --card-model A100 --filter status:idle",
+        "cockpit nodes --filter status:drained,down -o wide",
+    ),
 )

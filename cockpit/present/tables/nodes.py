@@ -36,6 +36,12 @@ def usage_entry(use: SliceUse) -> str:
     return f"{use.card + 1}{slot}:{use.name}"
 
 
+def note(row: NodeRow, context: Context) -> str:
+    """The badges, and why the node is out of service."""
+    out = () if row.node.state is NodeState.UP else (row.node.state_reason,)
+    return ", ".join(filter(None, (*badges(row, context), *out))) or "–"
+
+
 def badges(row: NodeRow, _: Context) -> tuple[str, ...]:
     """What it is kept for, and what is not as the hardware is: parts of this machine, declared cards, larger sums."""
     node = row.node
@@ -96,7 +102,7 @@ NODES: Final = Table(
     name="nodes",
     identity=("name",),
     help="The cluster's nodes and what is used of them",
-    empty="No nodes in service. All of them: cockpit nodes --all",
+    empty="No nodes in service. All of them: cockpit nodes",
     columns=(
         Column("name", "NAME", Kind.TEXT, "The node's name", field="node.name", aliases=("node",)),
         Column(
@@ -137,6 +143,7 @@ NODES: Final = Table(
             Kind.WORDS,
             "kept for …, for logins, no containers, virtual, declared cards …",
             derive=badges,
+            words=note,
         ),
         Column(
             "reserved",

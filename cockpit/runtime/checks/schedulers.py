@@ -6,18 +6,26 @@ from pathlib import Path
 
 from cockpit.runtime.asking import Outcome
 from cockpit.runtime.checks.surroundings import Surroundings
-from cockpit.runtime.findings import Finding, note, ok
+from cockpit.runtime.findings import Finding, missing, note, ok
+
+_SILENT = "no answer in time"
 
 
 def slurm(around: Surroundings) -> list[Finding]:
     """`scontrol ping`: `Slurmctld(primary) at host is UP` (scontrol(1))."""
     answer = around.ask(("scontrol", "ping"))
-    if answer.outcome is Outcome.ABSENT:
-        return [note("Slurm", "no scontrol here", "Slurm clusters are reached from a login node, or over SSH.")]
     if answer.ok and " is UP" in answer.text:
         return [ok("Slurm", answer.first_line)]
-    said = answer.first_line if answer.outcome is Outcome.ANSWERED else "no answer in time"
-    return [note("Slurm", f"scontrol is here, but slurmctld does not answer: {said}", "Run `scontrol ping`.")]
+    if answer.outcome is Outcome.ABSENT:
+        said = "no scontrol here"
+    else:
+        said = f"slurmctld does not answer: {answer.first_line if answer.outcome is Outcome.ANSWERED else _SILENT}"
+    if around.slurm:
+        advice = "Run `scontrol ping`. Commands without -c ask this cluster and no other; -c local is your own engine."
+        return [missing("Slurm", f"configured by {around.slurm}, but {said}", advice)]
+    if answer.outcome is Outcome.ABSENT:
+        return [note("Slurm", said, "Slurm clusters are reached from a login node, or over SSH.")]
+    return [note("Slurm", f"scontrol is here, but {said}", "Run `scontrol ping`.")]
 
 
 def kubernetes(around: Surroundings) -> list[Finding]:

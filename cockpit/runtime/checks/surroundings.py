@@ -19,6 +19,8 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     state_folder: Path
     system: bool = False
     """That engine is the machine's, and its places are root's."""
+    slurm: str = ""
+    """What configures a Slurm cluster on this machine; empty: nothing does."""
     ask: Ask
     root: Path = Path("/")
     """Stands for `/` where the kernel's files and device nodes are read."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
@@ -10,10 +11,10 @@ from random import Random
 import pytest
 
 from cockpit.backends.slurm.mapping.listing import SEPARATOR
-from cockpit.backends.slurm.wire import answers
-from cockpit.backends.slurm.wire.answers import Answers
+from cockpit.backends.slurm.wire import answers, shelf
+from cockpit.backends.slurm.wire.answers import Answers, Shelf
 from cockpit.backends.slurm.wire.calls import Failed, Printed
-from cockpit.backends.slurm.wire.shelf import FolderShelf, folder_for
+from cockpit.backends.slurm.wire.shelf import FolderShelf, SharedShelf, shelf_for
 from cockpit.errors import Unreachable
 from cockpit.runtime.clock import VirtualClock
 
@@ -36,11 +37,11 @@ class Told:
         return self._printed.pop(0) if len(self._printed) > 1 else self._printed[0]
 
 
-FINE = Printed("fine", "", 0)
+FINE = Printed("fine", "", 0, verified=True)
 
 
-def asking(commands: Told, clock: VirtualClock, shelf: FolderShelf | None = None) -> Answers:
-    return Answers(commands, clock.now, Random(1), shelf)
+def asking(commands: Told, clock: VirtualClock, kept: Shelf | None = None) -> Answers:
+    return Answers(commands, clock.now, Random(1), kept)
 
 
 @pytest.mark.req("SL-03")
@@ -115,10 +116,10 @@ async def test_a_separator_is_another_each_time() -> None:
 async def test_cockpits_leave_each_other_their_answers(tmp_path: Path) -> None:
     clock = VirtualClock()
     commands = Told(clock, FINE)
-    folder = folder_for("a cluster", tmp_path / "cockpit" / "own", private=True)
-    assert folder is not None
+    shelves = [shelf_for("a cluster", tmp_path / "cockpit" / "own", clock.now) for _ in range(10)]
     assert (tmp_path / "cockpit").stat().st_mode & 0o777 == 0o700, "where the engine's socket is to lie too"
-    cockpits = [asking(commands, clock, FolderShelf(folder, clock.now)) for _ in range(10)]
+    (folder,) = (tmp_path / "cockpit" / "own").iterdir()
+    cockpits = [asking(commands, clock, each) for each in shelves]
     told = await asyncio.gather(*(each.ask(QUESTION, 10) for each in cockpits))
     assert {each.stdout for each in told} == {"fine"}
     assert len(commands.asked) == 1
@@ -129,21 +130,106 @@ async def test_a_shelf_that_cannot_be_used_is_none(tmp_path: Path) -> None:
     clock = VirtualClock()
     commands = Told(clock, FINE)
     (tmp_path / "file").touch()
-    shelf = FolderShelf(tmp_path / "file", clock.now)
-    assert (await asking(commands, clock, shelf).ask(QUESTION, 10)).stdout == "fine"
-    assert folder_for("x", tmp_path / "file", private=True) is None
+    broken = FolderShelf(tmp_path / "file", clock.now)
+    assert (await asking(commands, clock, broken).ask(QUESTION, 10)).stdout == "fine"
+    assert shelf_for("x", tmp_path / "file", clock.now) is None
+
+
+@pytest.fixture
+def for_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder that root made for all users of the machine."""
+    if os.geteuid() != 0:
+        pytest.skip("only root makes a folder for all users")
+    folder = tmp_path / "run"
+    folder.mkdir(mode=0o755)
+    monkeypatch.setattr(shelf, "FOR_ALL", folder)
+    return folder
+
+
+def of_user(number: int, folder: Path, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch) -> Shelf:
+    """The shelf of a cockpit that this user runs, without a folder of their own."""
+    (folder.parent / "file").touch()
+    monkeypatch.setattr(os, "geteuid", lambda: number)
+    found = shelf_for("x", folder.parent / "file", clock.now, shared="cluster host 6817", trusted=frozenset({0, 64030}))
+    assert found is not None
+    return found
+
+
+@pytest.mark.req("SL-03")
+async def test_one_asks_for_all_users(for_all: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = VirtualClock()
+    root, commands = Told(clock, FINE), Told(clock, FINE)
+    publisher = asking(root, clock, of_user(0, for_all, clock, monkeypatch))
+    users = [asking(commands, clock, of_user(uid, for_all, clock, monkeypatch)) for uid in range(1001, 1008)]
+    for _ in range(9):
+        monkeypatch.setattr(os, "geteuid", lambda: 0)
+        await publisher.ask(QUESTION, 10)
+        clock.advance(10_000)
+        monkeypatch.setattr(os, "geteuid", lambda: 1001)
+        assert [(await each.ask(QUESTION, 10)).stdout for each in users] == ["fine"] * 7
+    assert (len(root.asked), commands.asked) == (9, [])
+    clock.advance(60_000)
+    await users[0].ask(QUESTION, 10)
+    assert len(commands.asked) == 1, "whose asker is gone asks by itself"
+
+
+def tamper(for_all: Path, how: str) -> None:
+    """Change who may have written the one answer that is there."""
+    (folder,) = for_all.iterdir()
+    (file,) = (each for each in folder.iterdir() if not each.suffix)
+    if how == "another's file":
+        os.chown(file, 1005, 1005)
+    elif how == "writable by others":
+        file.chmod(0o666)
+    elif how == "another's folder":
+        os.chown(folder, 1005, 1005)
+    elif how == "open folder":
+        folder.chmod(0o1777)
+    else:
+        file.rename(folder / "elsewhere")
+        file.symlink_to(folder / "elsewhere")
+
+
+@pytest.mark.req("SL-03", "TR-05")
+@pytest.mark.parametrize("how", ["another's file", "writable by others", "another's folder", "a link", "open folder"])
+async def test_what_another_user_left_is_not_believed(for_all: Path, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
+    clock = VirtualClock()
+    await asking(
+        Told(clock, Printed("a lie", "", 0, verified=True)), clock, of_user(0, for_all, clock, monkeypatch)
+    ).ask(QUESTION, 10)
+    tamper(for_all, how)
+    commands = Told(clock, FINE)
+    user = asking(commands, clock, of_user(1001, for_all, clock, monkeypatch))
+    assert (await user.ask(QUESTION, 10)).stdout == "fine"
+
+
+@pytest.mark.req("SL-03")
+async def test_what_was_done_is_seen_behind_a_shelf(tmp_path: Path) -> None:
+    """The shelf's answer is of before the act."""
+    clock = VirtualClock(1_000_000)
+    commands = Told(clock, FINE)
+    cockpit = asking(commands, clock, shelf_for("x", tmp_path / "own", clock.now))
+    await cockpit.ask(QUESTION, 10)
+    clock.advance(1)
+    cockpit.forget()
+    await cockpit.ask(QUESTION, 10)
+    assert len(commands.asked) == 2
 
 
 @pytest.mark.req("SL-03", "SL-20")
 async def test_an_act_outdates_the_answers_of_every_cockpit_of_its_user(tmp_path: Path) -> None:
-    """The folder of answers may be everybody's, where nobody deletes another user's files."""
+    """Also those that the folder for all has, which other users go on believing."""
     clock = VirtualClock()
     commands = Told(clock, FINE, takes_ms=1)
     shared, ann, bob = (tmp_path / name for name in ("shared", "ann", "bob"))
     for folder in (shared, ann, bob):
-        folder.mkdir()
-    acting, watching = (asking(commands, clock, FolderShelf(shared, clock.now, ann)) for _ in range(2))
-    other = asking(commands, clock, FolderShelf(shared, clock.now, bob))
+        folder.mkdir(mode=0o755)
+    trusted = frozenset({os.geteuid()})
+
+    def of(user: Path) -> SharedShelf:
+        return SharedShelf(shared, trusted, FolderShelf(user, clock.now), clock.now)
+
+    acting, watching, other = (asking(commands, clock, of(user)) for user in (ann, ann, bob))
     for each in (acting, watching, other):
         await each.ask(QUESTION, 10)
         await each.ask(("sacctmgr", "list"), 10)
@@ -151,7 +237,7 @@ async def test_an_act_outdates_the_answers_of_every_cockpit_of_its_user(tmp_path
     clock.advance(1)
     acting.forget(answers.JOBS_REPORTED_BY)
     clock.advance(1)
-    for each in (watching, acting, asking(commands, clock, FolderShelf(shared, clock.now, ann)), other):
+    for each in (watching, acting, asking(commands, clock, of(ann)), other):
         await each.ask(QUESTION, 10)
         await each.ask(("sacctmgr", "list"), 10)
     assert commands.asked[2:] == [QUESTION], "once anew, and only what the act can have changed"
@@ -160,7 +246,7 @@ async def test_an_act_outdates_the_answers_of_every_cockpit_of_its_user(tmp_path
 @pytest.mark.req("SL-20")
 async def test_an_answer_under_way_while_something_is_done_does_not_count() -> None:
     clock = VirtualClock()
-    commands = Told(clock, Printed("before", "", 0), Printed("after", "", 0), takes_ms=5)
+    commands = Told(clock, Printed("before", "", 0, verified=True), Printed("after", "", 0, verified=True), takes_ms=5)
     cockpit = asking(commands, clock)
     async with asyncio.TaskGroup() as tasks:
         under_way = tasks.create_task(cockpit.ask(QUESTION, 10))
@@ -173,7 +259,9 @@ async def test_an_answer_under_way_while_something_is_done_does_not_count() -> N
 @pytest.mark.req("SL-20")
 async def test_acts_decide_by_what_is_so_now() -> None:
     clock = VirtualClock()
-    commands = Told(clock, Printed("before", "", 0), Printed("after", "", 0), takes_ms=5_000)
+    commands = Told(
+        clock, Printed("before", "", 0, verified=True), Printed("after", "", 0, verified=True), takes_ms=5_000
+    )
     cockpit = asking(commands, clock)
     assert (await cockpit.ask(QUESTION, 10)).stdout == "before"
     assert (await cockpit.ask_now(QUESTION)).stdout == "after"

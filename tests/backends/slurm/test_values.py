@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from cockpit.backends.slurm.entering import command
 from cockpit.backends.slurm.mapping import values
 from cockpit.backends.slurm.mapping.accounting import FIELDS, ended
 from cockpit.backends.slurm.mapping.dependencies import Conditions, conditions
@@ -13,12 +14,14 @@ from cockpit.backends.slurm.mapping.listing import read, unknown_field
 from cockpit.backends.slurm.mapping.nodes import node_state, seen
 from cockpit.backends.slurm.mapping.reasons import reason
 from cockpit.backends.slurm.mapping.records import words
-from cockpit.model.attempt import EndCause
+from cockpit.backends.slurm.rows import row
+from cockpit.model.asking import ShellRequest
+from cockpit.model.attempt import EndCause, ExitStatus
 from cockpit.model.ids import JobId, index_ranges, job_words, rest_id, task_id, task_of
 from cockpit.model.job import JobState
 from cockpit.model.node import NodeState
 from cockpit.model.reasons import Told
-from cockpit.model.spec import Dependency, DependencyKind
+from cockpit.model.spec import Access, Dependency, DependencyKind
 from tests.hostile import HOSTILE
 
 
@@ -192,6 +195,25 @@ def test_a_comment_of_the_wrapper_makes_a_running_job_a_kept_one() -> None:
     other = Listed(running | {"Comment": "cockpit:held rc=3 until=soon; rm -rf /"}, None)
     assert other.job.state is JobState.RUNNING
     assert held(other.job, "") is other.job
+
+
+@pytest.mark.req("SL-23")
+@pytest.mark.parametrize("said", ["held rc=3 until=1795248117", "released rc=3"])
+def test_a_hold_that_was_cancelled_keeps_the_commands_exit_code(said: str) -> None:
+    """Slurm's own exit code is that of the cancel."""
+    times = {"StartTime": "2026-11-21T08:00:01", "EndTime": "2026-11-21T08:05:00"}
+    record = a_record(State="CANCELLED", exit_code="15", NodeList="n1", Comment=f"cockpit:{said}", **times)
+    found = Listed(record, None).job
+    assert (found.state, found.exit) == (JobState.STOPPED, ExitStatus(code=3))
+    assert row(Listed(record, None), None, None, Access.RW).exit_code == 3
+
+
+@pytest.mark.req("SL-22")
+def test_a_shell_begins_in_the_jobs_working_folder() -> None:
+    running = a_record(State="RUNNING", NodeList="n1", StartTime="2026-11-21T08:00:01")
+    request = ShellRequest(job=JobId(7), command=("pwd",))
+    assert "--chdir=/data/a b" in command(Listed(running, None).job, "/data/a b", request)
+    assert not [word for word in command(Listed(running, None).job, "", request) if word.startswith("--chdir")]
 
 
 def test_what_users_write_into_records_hides_no_key_before_it() -> None:

@@ -15,8 +15,9 @@ from tests.real.slurm.real_cluster import ADA
 class LoginNode:
     """An sshd on loopback that lets one key in."""
 
-    def __init__(self, folder: Path, env: dict[str, str]) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, env: dict[str, str], pam: str = "") -> None:
+        """`pam`: the service whose rules let others in, who have no key here."""
+        self.folder, self._pam = folder, pam
         (self.port,) = free_ports(1)
         for name in ("host", "own"):
             subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / name)], check=True)
@@ -29,7 +30,8 @@ class LoginNode:
             f"AuthorizedKeysFile {folder}/authorized",
             "PasswordAuthentication no",
             "StrictModes no",
-            "UsePAM no",
+            f"UsePAM {'yes' if pam else 'no'}",
+            f"KbdInteractiveAuthentication {'yes' if pam else 'no'}",
             f"SetEnv SLURM_CONF={env['SLURM_CONF']} PATH={env['PATH']}",
         ]
         (folder / "sshd_config").write_text("\n".join([*lines, ""]))
@@ -70,7 +72,11 @@ class LoginNode:
 
     def _start(self) -> subprocess.Popen[bytes]:
         Path("/run/sshd").mkdir(exist_ok=True)
-        command = [shutil.which("sshd") or "/usr/sbin/sshd", "-D", "-e", "-f", str(self.folder / "sshd_config")]
+        program = shutil.which("sshd") or "/usr/sbin/sshd"
+        if self._pam and not (self.folder / self._pam).exists():
+            (self.folder / self._pam).symlink_to(program)
+        program = str(self.folder / self._pam) if self._pam else program
+        command = [program, "-D", "-e", "-f", str(self.folder / "sshd_config")]
         process = subprocess.Popen(command, stderr=(self.folder / "sshd.log").open("ab"))
         deadline = time.monotonic() + 60
         while True:

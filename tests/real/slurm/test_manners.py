@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
@@ -19,6 +19,7 @@ from cockpit.backends.slurm.wire.local import LocalCommands
 from cockpit.backends.slurm.wire.shelf import FolderShelf
 from cockpit.errors import CockpitError, Unreachable
 from cockpit.runtime.clock import SystemClock
+from tests.real.slurm.conftest import HASTE
 from tests.real.slurm.real_cluster import ADA
 
 if TYPE_CHECKING:
@@ -82,22 +83,32 @@ async def test_a_controller_that_stands_still_is_told_of_and_comes_back(emptied:
 
 
 @pytest.mark.req("TR-04", "SL-02")
-@pytest.mark.parametrize(
-    "nonsense", ["echo garbage", "head -c 3000000 /dev/urandom", "exit 1", "sleep 60", "kill -9 $$"]
-)
-async def test_a_wrapper_in_the_place_of_squeue_does_no_harm(
-    cluster: RealCluster, tmp_path: Path, nonsense: str
-) -> None:
-    wrapper = tmp_path / "squeue"
-    wrapper.write_text(f"#!/bin/sh\n{nonsense}\n")
-    wrapper.chmod(0o755)
-    commands = LocalCommands({**cluster.env, "PATH": f"{tmp_path}:{cluster.env['PATH']}"})
-    clock = SystemClock()
-    reading = Reading(Answers(commands, clock.now, Random(1)), clock.now, Manners(patience=1.0))
-    backend = SlurmBackend("cockpit", commands, reading, clock, "root")
-    with suppress(CockpitError):
-        assert await backend.jobs() == []
-    assert len(await reading.nodes()) == 4
+async def test_a_wrapper_in_the_place_of_a_command_never_hides_a_record(emptied: RealCluster, tmp_path: Path) -> None:
+    """Whatever it does to the answer of the real command, at places that a seed chooses."""
+    for _ in range(6):
+        emptied.submit(ADA, "-H", run="true")
+    chance, refused = Random(24), 0
+    cuts = [f"head -c {chance.randrange(1, 4000)}" for _ in range(4)] + ["head -n 1", "head -n 3", "sed '$d'"]
+    nonsense = ["echo garbage", "head -c 3000000 /dev/urandom", "exit 0", "exit 1", "sleep 60", "kill -9 $$"]
+    for program, ask in (("squeue", SlurmBackend.jobs), ("scontrol", SlurmBackend.nodes)):
+        for what in [*(f'/usr/bin/{program} "$@" | {each}' for each in cuts), *nonsense]:
+            commands = LocalCommands({**emptied.env, "PATH": f"{tmp_path}:{emptied.env['PATH']}"})
+            clock = SystemClock()
+            reading = Reading(Answers(commands, clock.now, Random(1)), clock.now, HASTE._replace(patience=1.0))
+            backend = SlurmBackend("cockpit", commands, reading, clock, "root")
+            truth = {row.node.name if program == "scontrol" else row.id for row in await ask(backend)}
+            wrapper = tmp_path / program
+            wrapper.write_text(f"#!/bin/sh\n{what}\n")
+            wrapper.chmod(0o755)
+            reading.forget({program})
+            try:
+                seen = {row.node.name if program == "scontrol" else row.id for row in await ask(backend)}
+            except CockpitError:
+                refused += 1
+            else:
+                assert seen == truth, what
+            wrapper.unlink()
+    assert refused > 20
 
 
 @pytest.mark.req("SL-04")

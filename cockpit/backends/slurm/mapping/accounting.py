@@ -74,7 +74,7 @@ def command_of_one(job: str, fields: Sequence[str]) -> tuple[str, ...]:
 
 
 def _sacct(fields: Sequence[str], *which: str) -> tuple[str, ...]:
-    return ("sacct", "--parsable", "--noheader", f"--delimiter={SEPARATOR}", *which, f"--format={','.join(fields)}")
+    return ("sacct", "--parsable", f"--delimiter={SEPARATOR}", *which, f"--format={','.join(fields)}")
 
 
 def unknown_field(complaint: str) -> str | None:
@@ -139,8 +139,10 @@ def _step(record: Mapping[str, str], zone: tzinfo | None) -> StepRow:
 
 
 def _records(printed: str, separator: str, fields: Sequence[str]) -> Iterator[dict[str, str]]:
+    """Without the line that only names the fields."""
     for record in separated(printed, separator, len(fields)):
-        yield dict(zip(fields, record, strict=True))
+        if record[0] != fields[0]:
+            yield dict(zip(fields, record, strict=True))
 
 
 def _job(fields: dict[str, str], zone: tzinfo | None, shards_per_card: int) -> Job | None:

@@ -13,13 +13,14 @@ from cockpit.backends.slurm.mapping.ids import slurm_id
 from cockpit.backends.slurm.mapping.wrapper import SLACK_SECONDS, WRAPPED
 from cockpit.model.attempt import EndCause, ExitStatus
 from cockpit.model.ids import Millis
-from cockpit.model.job import Job, JobState
+from cockpit.model.job import ENDED, Job, JobState
 from cockpit.model.spec import DebugHold, HoldAllocation, HoldCards
 from cockpit.model.view import HoldRow
 
 _COPIED = re.compile(r"cockpit:copied rc=\d{1,3} folder=(/.*)")
 _KEPT = DebugHold(cards=HoldCards.KEEP, allocation=HoldAllocation.KEEP)
 _FREED = DebugHold(allocation=HoldAllocation.FREE)
+_CODE = re.compile(r"cockpit:(?:held|released) rc=(\d{1,3})\b")
 _HELD = re.compile(r"cockpit:held rc=(\d{1,3}) until=(\d{1,12})")
 
 
@@ -33,6 +34,9 @@ def held(job: Job, comment: str) -> Job:
     job = replace(job, spec=replace(job.spec, terminal=True, debug_hold=_KEPT))
     if left(comment) is not None:
         return replace(job, spec=replace(job.spec, terminal=True, debug_hold=_FREED))
+    code = _CODE.match(comment)
+    if code is not None and job.state in ENDED:  # Slurm tells only how the hold ended: with the signal of a cancel
+        return replace(job, exit=ExitStatus(code=int(code[1])))
     found = _HELD.fullmatch(comment)
     if found is None or job.state is not JobState.RUNNING or job.attempt is None:
         return job

@@ -66,7 +66,7 @@ def command(fields: Sequence[str] = FIELDS, job: str = "") -> tuple[str, ...]:
     that one by Slurm's id, with the rest of its array or heterogeneous job."""
     wanted = ",".join(f"{name}:{SEPARATOR}" for name in fields)
     which = (f"--jobs={job}",) if job else ()
-    return ("squeue", "--all", "--noheader", "--states=all", *which, f"--Format={wanted}")
+    return ("squeue", "--all", "--states=all", *which, f"--Format={wanted}")
 
 
 OUTPUT_FIELDS = ("STDOUT", "STDERR", "WorkDir")
@@ -84,6 +84,10 @@ def unknown_field(complaint: str) -> str | None:
 
 
 def read(printed: str, separator: str, fields: Sequence[str] = FIELDS) -> Iterator[dict[str, str]]:
-    """One record a job, by field."""
-    for record in separated(printed, separator, len(fields)):
+    """One record a job, by field; without the first line where that only names the fields."""
+    records = separated(printed, separator, len(fields))
+    first = next(records, None)
+    if first is not None and first[0].replace("_", "").upper() != fields[0].upper():
+        yield dict(zip(fields, first, strict=True))
+    for record in records:
         yield dict(zip(fields, record, strict=True))

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from cockpit.backends.slurm.mapping import values
 from cockpit.backends.slurm.mapping.gres import Cards, cards_of
-from cockpit.backends.slurm.mapping.records import words
+from cockpit.backends.slurm.mapping.records import blocks, words
 from cockpit.model.ids import NodeName
 from cockpit.model.node import CardSlice, Node, NodeState
 
@@ -33,9 +33,9 @@ class Seen(NamedTuple):
 
 
 def seen(printed: str) -> Iterator[Seen]:
-    """One a line. A line that names no node is left out."""
-    for line in printed.splitlines():
-        record = words(line)
+    """One a line, or several where a reason has line breaks."""
+    for block in blocks(printed, "NodeName"):
+        record = words(block)
         if values.text(record.get("NodeName", "")):
             yield _seen(record)
 

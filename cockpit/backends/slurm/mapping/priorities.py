@@ -9,7 +9,7 @@ from cockpit.model.cluster import Weights
 from cockpit.model.ids import JobId
 from cockpit.model.priority import Breakdown, FactorName, Part
 
-COMMAND = ("sprio", "-h", "-o", "%i|%r|%u|%Y|%A|%B|%F|%J|%P|%Q|%S|%T|%N")
+COMMAND = ("sprio", "-o", "%i|%r|%u|%Y|%A|%B|%F|%J|%P|%Q|%S|%T|%N")
 
 _NAMES = (
     FactorName.AGE,

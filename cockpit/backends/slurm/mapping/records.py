@@ -19,7 +19,7 @@ def separated(printed: str, separator: str, width: int) -> Iterator[tuple[str, .
     A field may hold line breaks of its own: a job's name is whatever its owner likes. A record that is cut off at the
     end is left out.
     """
-    fields = printed.split(separator)
+    fields = printed.split(separator) if separator else []  # without one nothing was printed
     for start in range(0, len(fields) - width, width):
         first, *rest = fields[start : start + width]
         yield (first.removeprefix("\n"), *rest)

@@ -10,7 +10,7 @@ from cockpit.backends.slurm.mapping.hostlist import hosts
 from cockpit.backends.slurm.mapping.records import blocks, words
 from cockpit.model.cluster import Reservation
 
-COMMAND = ("scontrol", "show", "reservation")
+COMMAND = ("scontrol", "-o", "show", "reservation")
 
 
 def reservations(printed: str, zone: tzinfo | None) -> Iterator[Reservation]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from cockpit.backends.slurm.mapping import values
 from cockpit.backends.slurm.mapping.hostlist import hosts
-from cockpit.backends.slurm.mapping.records import settings, words
+from cockpit.backends.slurm.mapping.records import blocks, settings, words
 from cockpit.formats.trestext import Meaning, parse_tres
 from cockpit.model.cluster import (
     Backfill,
@@ -112,8 +112,8 @@ def _preemption(found: dict[str, str]) -> Preemption:
 
 def read_partitions(printed: str) -> Iterator[Partition]:
     """One a line."""
-    for line in printed.splitlines():
-        record = words(line)
+    for block in blocks(printed, "PartitionName"):
+        record = words(block)
         if values.text(record.get("PartitionName", "")):
             yield _partition(record)
 

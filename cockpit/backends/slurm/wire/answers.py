@@ -11,7 +11,8 @@ from random import Random
 from typing import NamedTuple, Protocol
 
 from cockpit.backends.slurm.mapping.listing import SEPARATOR
-from cockpit.backends.slurm.wire.calls import PASSING, Commands, Printed, checked
+from cockpit.backends.slurm.mapping.whole import flaw
+from cockpit.backends.slurm.wire.calls import PASSING, Commands, Garbled, Printed, checked
 from cockpit.errors import CockpitError
 from cockpit.model.ids import Millis
 
@@ -79,10 +80,6 @@ class Answers:
                 self.shelf.outdate(program)
         self._failed = {question: known for question, known in self._failed.items() if question[0] not in programs}
 
-    async def ask_now(self, argv: Sequence[str], *, seconds: float | None = None) -> Printed:
-        """An answer that is given now, whatever is known: acts decide by it. Raises `Unreachable`, `Failed`."""
-        return await self._run(tuple(argv), seconds or self.patience)
-
     async def ask(self, argv: Sequence[str], fresh_seconds: float, *, seconds: float | None = None) -> Printed:
         """An answer no older than that, or older where the cluster is slow. Raises `Unreachable`, `Failed`."""
         question = tuple(argv)
@@ -94,6 +91,26 @@ class Answers:
                 raise self._failed[question][0]
             known = self._known[question] = await self._tried(question, fresh_seconds, seconds or self.patience)
             return known.printed
+
+    async def ask_now(self, argv: Sequence[str], *, seconds: float | None = None) -> Printed:
+        """An answer that is given now, whatever is known: acts decide by it. Raises `Unreachable`, `Failed`."""
+        question = tuple(argv)
+        async with self._asking.setdefault(question, asyncio.Lock()):
+            began = self._now()
+            printed = await self._run(question, seconds or self.patience)
+            self._known[question] = Answer(printed, began, self._now() - began)
+            return printed
+
+    def last(self, argv: Sequence[str]) -> Printed | None:
+        """The last answer to this, however old."""
+        known = self._known.get(tuple(argv))
+        return known.printed if known is not None else None
+
+    def disbelieve(self, argv: Sequence[str], error: CockpitError) -> None:
+        """The last answer to this turned out wrong: for a while it is said instead, and then asked again."""
+        question = tuple(argv)
+        self._known.pop(question, None)
+        self._failed[question] = error, self._now() + FAILED_MS
 
     def given_at(self, argv: Sequence[str]) -> Millis | None:
         """When the last answer to this was given."""
@@ -113,11 +130,13 @@ class Answers:
         return answer
 
     def _is_good(self, question: tuple[str, ...], known: Answer, fresh_seconds: float) -> bool:
-        outdated_at = self._outdated.get(question[0], -1)
-        if self.shelf is not None:
-            outdated_at = max(outdated_at, self.shelf.outdated_at(question[0]))
         good_for = max(int(1000 * fresh_seconds), SLOW_FACTOR * known.took_ms)
-        return known.given_at > outdated_at and self._now() - known.given_at < good_for
+        return known.given_at > self._outdated_at(question[0]) and self._now() - known.given_at < good_for
+
+    def _outdated_at(self, program: str) -> int:
+        """When this user last changed something that the program reports, in any process; negative: never."""
+        at = self._outdated.get(program, Millis(-1))
+        return at if self.shelf is None else max(at, self.shelf.outdated_at(program))
 
     async def _fresh(self, question: tuple[str, ...], fresh_seconds: float, seconds: float) -> Answer:
         began = self._now()
@@ -126,6 +145,9 @@ class Answers:
         printed, given_at = await self.shelf.get(
             "\0".join(question), int(1000 * fresh_seconds), lambda: self._run(question, seconds)
         )
+        if given_at < self._outdated_at(question[0]):
+            began = given_at = self._now()
+            printed = await self._run(question, seconds)
         return Answer(printed, given_at, max(0, self._now() - began))
 
     async def _run(self, question: tuple[str, ...], seconds: float) -> Printed:
@@ -133,7 +155,13 @@ class Answers:
         argv = [word.replace(SEPARATOR, separator) for word in question]
         for attempt in range(1, TRIES + 1):
             printed = await self._commands.run(argv, seconds=seconds)
-            if PASSING not in printed.stderr or attempt == TRIES:
-                return checked(printed._replace(separator=separator), argv)
-            await asyncio.sleep(PAUSE_SECONDS * attempt)
+            if PASSING in printed.stderr and attempt < TRIES:
+                await asyncio.sleep(PAUSE_SECONDS * attempt)
+                continue
+            found = checked(printed._replace(separator=separator), argv)
+            wrong = "" if found.verified else flaw(argv, found.stdout, separator)
+            if not wrong:
+                return found
+            if attempt > 1:
+                raise Garbled(" ".join([argv[0], *(word for word in argv[1:3] if word.isalpha())]), wrong)
         raise AssertionError("the last try returns")

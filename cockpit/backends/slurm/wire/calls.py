@@ -36,6 +36,15 @@ class Printed(NamedTuple):
     code: int
     separator: str = ""
     """What stood for the separator of its fields."""
+    verified: bool = False
+    """The way in knows that nothing is missing, and the text is made by it: it is not examined again."""
+
+
+class Garbled(Unreachable):
+    """A command ended well and printed something else than its whole answer, which therefore says nothing."""
+
+    def __init__(self, program: str, flaw: str) -> None:
+        super().__init__(f"The answer of {program} is not whole: {flaw}. Nothing of it is shown; run it by hand.")
 
 
 class Unanswered(Unreachable):
@@ -98,10 +107,12 @@ def complaint(printed: Printed) -> str:
 
 
 def checked(printed: Printed, argv: Sequence[str]) -> Printed:
-    """Raises `Unreachable` where nobody answered the command, `Failed` where it was refused."""
+    """Raises `Unreachable` where the command got no answer or was killed, `Failed` where it was refused."""
     if printed.code == 0:
         return printed
     if any(words in printed.stderr for words in STALLED):
         error = Unanswered if any(words in printed.stderr for words in _SENT) else Unreachable
         raise error(f"Slurm does not answer {argv[0]}: {complaint(printed)}")
+    if printed.code < 0 or (printed.code > 128 and not complaint(printed)):
+        raise Unanswered(f"{argv[0]} was killed before it had answered (exit code {printed.code}).")
     raise Failed(printed, argv)

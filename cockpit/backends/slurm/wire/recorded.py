@@ -80,7 +80,7 @@ class RecordedCommands:
             raise Unreachable("This is the recording of a cluster: nothing can be done there.")
         if argv[0] in FILES:
             return Printed("", "No such file or directory", 1)
-        return Printed(self._printed(argv), "", 0)
+        return Printed(self._printed(argv), "", 0, verified=True)
 
     async def shown(self, argv: Sequence[str], stdin: str) -> tuple[str, ...]:
         del stdin

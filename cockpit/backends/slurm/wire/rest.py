@@ -19,9 +19,9 @@ import msgspec
 
 from cockpit.backends.base import ShellSession
 from cockpit.backends.slurm.mapping.rest.acts import NoSuchRequest, Request, request
-from cockpit.backends.slurm.mapping.rest.questions import DATABASE, SLURM, question
+from cockpit.backends.slurm.mapping.rest.questions import DATABASE, SLURM, NoAnswer, question
 from cockpit.backends.slurm.wire import http
-from cockpit.backends.slurm.wire.calls import Commands, Printed, Unanswered
+from cockpit.backends.slurm.wire.calls import Commands, Garbled, Printed, Unanswered
 from cockpit.errors import CockpitError, RequestRefused, Unreachable
 from cockpit.model.asking import ShellRequest
 from cockpit.model.ids import Millis
@@ -89,7 +89,12 @@ class RestCommands:
             return Printed("", _no_word(version), 1)
         wanted = Request("GET", asked.area, asked.path, params=asked.params)
         answer, wrong = await self._told(wanted)
-        return Printed("" if wrong else asked.printed(answer), wrong, 1 if wrong else 0)
+        if wrong:
+            return Printed("", wrong, 1)
+        try:
+            return Printed(asked.printed(answer), "", 0, verified=True)
+        except NoAnswer as missing:
+            raise Garbled("slurmrestd", str(missing)) from None
 
     async def _act(self, argv: Sequence[str], stdin: str) -> Printed:
         wanted = self._request(argv, stdin, await self._known_version())

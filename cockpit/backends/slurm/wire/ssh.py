@@ -1,14 +1,16 @@
 """Slurm's commands on a login node, over one SSH connection: `ssh://user@login`.
 
-Everything that OpenSSH knows of the host is used: ~/.ssh/config with its jump hosts, the agent, keys, known_hosts. A
-host whose key is not known, or is another than it was, is refused with the fingerprint: nobody says yes blindly.
+Everything that OpenSSH knows of the host is used: ~/.ssh/config with its jump hosts, the agent, keys, known_hosts, and
+a connection that `ssh` holds open already. A host whose key is not known, or is another than it was, is refused with
+the fingerprint. Where a server wants something typed, `ssh` asks for it at the terminal before the cockpit opens.
 """
 
 from __future__ import annotations
 
 import asyncio
 import shlex
-from collections.abc import Sequence
+import shutil
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +19,7 @@ from urllib.parse import urlsplit
 from cockpit.backends.base import ShellSession
 from cockpit.backends.shell import OpenShell
 from cockpit.backends.slurm.wire.calls import Printed, Unanswered, all_of
+from cockpit.backends.slurm.wire.openssh import Host, Master, logged_in, standing
 from cockpit.errors import SpecErrors, Unreachable
 from cockpit.model.asking import ShellOpened, ShellRequest
 
@@ -25,6 +28,8 @@ if TYPE_CHECKING:
 
 CONNECT_SECONDS = 20.0
 KEEPALIVE_SECONDS = 15
+LONGEST_SECONDS = 3600.0
+"""Longer than any command is given."""
 
 
 def remote_line(argv: Sequence[str], *, utc: bool = False) -> str:
@@ -49,18 +54,35 @@ class SshCommands:
         self.name = f"{found.username}@{found.hostname}" if found.username else found.hostname
         self.user = found.username or ""
         self._host, self._port = found.hostname, port
+        self._to = Host(self._host, self.user, port)
+        self._master: Master | None = None
         self._connection: asyncssh.SSHClientConnection | None = None
         self._connecting = asyncio.Lock()
+
+    async def log_in(self) -> None:
+        """Connect before anybody waits for an answer, at a terminal that nothing else uses yet: what the server wants
+        typed is asked for there. Raises `Unreachable` where the server wants more; one that does not answer is asked
+        again later."""
+        try:
+            await self._way_in()
+        except Unreachable as error:
+            if not isinstance(error, Refused):
+                return
+            if shutil.which("ssh") is None:
+                raise
+            self._master = await logged_in(self._to, typing=True)
 
     async def run(self, argv: Sequence[str], *, seconds: float, stdin: bytes = b"", reading: bool = True) -> Printed:
         import asyncssh
 
-        error_type = Unreachable
+        line, error_type = remote_line(argv, utc=reading), Unreachable
         try:
             async with asyncio.timeout(seconds):
-                connection = await self._connected()
+                connection = await self._way_in()
                 error_type = Unanswered
-                process = await connection.create_process(remote_line(argv, utc=reading), encoding=None)
+                if isinstance(connection, Master):
+                    return await self._through(connection, line, stdin)
+                process = await connection.create_process(line, encoding=None)
                 try:
                     return await _talk(process, stdin, argv[0])
                 finally:
@@ -79,47 +101,85 @@ class SshCommands:
         """On a connection of its own: a person stays in it, and it must not wait for anybody's event loop."""
         from cockpit.backends.slurm.wire.pumping import remote_shell
 
+        connection = await self._way_in()
+        if isinstance(connection, Master):
+            return await connection.open_shell(remote_line(argv), request)
         fds = remote_shell(self._connect, remote_line(argv), request)
         return OpenShell(ShellOpened(request.terminal, kept=False, remounted=False, cards_freed=False), fds)
 
     async def close(self) -> None:
+        if self._master is not None:
+            await self._master.close()
+            self._master = None
         if self._connection is not None:
             self._connection.close()
             with suppress(OSError):
                 await self._connection.wait_closed()
             self._connection = None
 
-    async def _connected(self) -> asyncssh.SSHClientConnection:
+    async def _way_in(self) -> asyncssh.SSHClientConnection | Master:
+        """The connection that stands; else the one that ssh holds; else one of our own."""
         async with self._connecting:
-            if self._connection is None or self._connection.is_closed():
+            if self._master is not None:
+                return self._master
+            if self._connection is not None and not self._connection.is_closed():
+                return self._connection
+            self._master = await standing(self._to)
+            if self._master is not None:
+                return self._master
+            try:
                 self._connection = await self._connect()
+            except ValueError:  # a key or a setting that only ssh itself understands
+                self._master = await logged_in(self._to, typing=False)
+                return self._master
             return self._connection
+
+    async def _through(self, master: Master, line: str, stdin: bytes) -> Printed:
+        """The time of the whole is the caller's."""
+        try:
+            return await master.run(line, seconds=LONGEST_SECONDS, stdin=stdin)
+        except Unreachable:
+            self._master = None  # the next command looks for another way
+            await master.close()
+            raise
 
     async def _connect(self) -> asyncssh.SSHClientConnection:
         import asyncssh
 
-        whose = {"username": self.user} if self.user else {}
+        hops: list[asyncssh.SSHClientConnection] = []
         try:
-            return await asyncssh.connect(
-                self._host,
-                connect_timeout=CONNECT_SECONDS,
-                keepalive_interval=KEEPALIVE_SECONDS,
-                **self._way(),
-                **whose,
-            )
+            for jump in self._jumps():
+                hops.append(await self._hop(jump, hops))
+            return await self._hop(self._to, hops)
         except asyncssh.HostKeyNotVerifiable as error:
             raise Unreachable(await self._unverified(error)) from None
         except asyncssh.PermissionDenied as error:
-            message = f"{self.name} lets nobody in with the keys of this machine and its agent: {error.reason}."
-            raise Unreachable(message) from None
+            raise Refused(
+                f"{self.name} lets nobody in with the keys of this machine and its agent: {error.reason}. Where it "
+                f"wants a password or a code, open the cockpit at a terminal, or keep a connection open: {_KEPT_OPEN}."
+            ) from None
         except (OSError, asyncssh.Error) as error:
             raise Unreachable(f"{self.name} cannot be reached over SSH: {error}.") from None
 
-    def _way(self) -> dict[str, Any]:
-        """To the host that a name means: by ~/.ssh/config, and through its jump hosts."""
-        config = Path.home() / ".ssh" / "config"
-        port = {"port": self._port} if self._port is not None else {}
-        return {"config": [str(config)] if config.exists() else None, **port}
+    async def _hop(self, host: Host, hops: Sequence[asyncssh.SSHClientConnection]) -> asyncssh.SSHClientConnection:
+        """To the host that a name means by ~/.ssh/config, through those before it."""
+        import asyncssh
+
+        connection = await asyncssh.connect(
+            host.name,
+            connect_timeout=CONNECT_SECONDS,
+            keepalive_interval=KEEPALIVE_SECONDS,
+            tunnel=hops[-1] if hops else None,
+            **_options(host),
+        )
+        if hops:
+            connection.set_tunnel(hops[-1])
+        return connection
+
+    def _jumps(self) -> Sequence[Host]:
+        """The jump hosts of the configuration, in their order; each has settings of its own."""
+        said = str(_configured(self._to)["ProxyJump"] or "")
+        return [_jump(each) for each in said.split(",") if each and each.lower() != "none"]
 
     async def _unverified(self, error: Exception) -> str:
         """With the fingerprint that the host shows, to compare with what its administrator says."""
@@ -127,12 +187,59 @@ class SshCommands:
 
         found = None
         with suppress(OSError, asyncssh.Error):
-            found = await asyncssh.get_server_host_key(self._host, **self._way())
+            own = {name: value for name, value in _options(self._to).items() if name in {"config", "port"}}
+            found = await asyncssh.get_server_host_key(self._host, **own)
         shown = f" It shows {found.get_fingerprint()}." if found is not None else ""
         return (
             f"The host key of {self.name} is not the one in known_hosts, or is not there: {error}.{shown} Connect once "
             f"with `ssh {self.name}` and compare it before you say yes."
         )
+
+
+class Refused(Unreachable):
+    """The server wants another proof than the keys of this machine."""
+
+
+_KEPT_OPEN = (
+    "`ControlMaster auto`, `ControlPath ~/.ssh/%C` and `ControlPersist 8h` in ~/.ssh/config, then log in with ssh"
+)
+
+
+def _config_files() -> list[str]:
+    own = Path.home() / ".ssh" / "config"
+    return [str(own)] if own.exists() else []
+
+
+def _configured(host: Host) -> Mapping[str, object]:
+    """What ~/.ssh/config says of the host."""
+    from getpass import getuser
+
+    from asyncssh.config import SSHClientConfig
+
+    whose = (host.user or (), host.name, host.port if host.port is not None else ())
+    found = SSHClientConfig.load(None, _config_files(), False, False, False, getuser(), *whose)
+    return {name: found.get(name) for name in ("IdentityFile", "ProxyJump")}
+
+
+def _options(host: Host) -> dict[str, Any]:
+    """For asyncssh. Keys that the configuration names and that are not there are passed over, as ssh does; those that
+    need a passphrase are ssh's or the agent's to open."""
+    found: dict[str, Any] = {"config": _config_files() or None}
+    if host.user:
+        found["username"] = host.user
+    if host.port is not None:
+        found["port"] = host.port
+    said = _configured(host)["IdentityFile"]
+    named = [Path(str(each)).expanduser() for each in said] if isinstance(said, list) else []
+    if named:
+        found |= {"client_keys": [str(each) for each in named if each.is_file()], "ignore_encrypted": True}
+    return found
+
+
+def _jump(said: str) -> Host:
+    """`user@host:port`, or `ssh://user@host:port`."""
+    found = urlsplit(said if "://" in said else f"ssh://{said}")
+    return Host(found.hostname or said, found.username or "", found.port)
 
 
 def _end(process: asyncssh.SSHClientProcess[bytes]) -> None:

@@ -40,9 +40,16 @@ def question(argv: Sequence[str], version: int, cluster_name: str = "") -> Quest
 
 
 def _all(answer: Mapping[str, Any], *names: str) -> list[Mapping[str, Any]]:
-    """The records of an answer, whichever of these names they go by."""
-    found = next((answer[name] for name in names if isinstance(answer.get(name), list)), None)
-    return [each for each in found or () if isinstance(each, Mapping)]
+    """The records of an answer, whichever of these names they go by. Raises `NoAnswer` where none of them has a
+    list: that is no empty one."""
+    found = next((answer[name] for name in names if name in answer), None)
+    if not isinstance(found, list) or not all(isinstance(each, Mapping) for each in found):
+        raise NoAnswer(f"it has no list of {names[0]}")
+    return found
+
+
+class NoAnswer(Exception):
+    """JSON that does not answer the question; its text says what is missing."""
 
 
 def _of_squeue(argv: Sequence[str]) -> Question | None:

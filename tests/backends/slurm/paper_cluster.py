@@ -1,0 +1,79 @@
+"""A recorded cluster that prints what its commands would, byte for byte, and may be made to print it wrongly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from cockpit.backends.slurm.mapping.rest.questions import option
+from cockpit.backends.slurm.wire.calls import Printed
+from cockpit.backends.slurm.wire.recorded import RecordedCommands
+
+Fault = Callable[[Printed], Printed]
+_PRIORITIES = "JOBID|PARTITION|USER|PRIORITY|AGE|ASSOC|FAIRSHARE|JOBSIZE|PARTITION|QOS|SITE|TRES|NICE\n"
+SDIAG = """*******************************************************
+sdiag output at Sat Nov 21 09:00:00 2026 ({at})
+Data since      Sat Nov 21 08:00:00 2026 (1)
+*******************************************************
+Job states ts:  Sat Nov 21 09:00:00 2026 ({at})
+Jobs pending:   {pending}
+Jobs running:   {running}
+
+Remote Procedure Call statistics by message type
+Remote Procedure Call statistics by user
+"""
+
+
+class PaperCluster(RecordedCommands):
+    """Its answers are not verified: they are examined as those of a living cluster are."""
+
+    def __init__(self, version: str = "22.05") -> None:
+        super().__init__(version)
+        self.faults: dict[str, Fault] = {}
+        """By what `subject` calls a question."""
+        self.asked: list[str] = []
+
+    async def run(self, argv: Sequence[str], *, seconds: float, stdin: bytes = b"", reading: bool = True) -> Printed:
+        subject = subject_of(argv)
+        self.asked.append(subject)
+        printed = Printed(self._whole(argv), "", 0)
+        if not printed.stdout:
+            return Printed("", "error: Invalid job id specified", 1)
+        return self.faults.get(subject, lambda one: one)(printed)
+
+    def _whole(self, argv: Sequence[str]) -> str:
+        words = [word for word in argv[1:] if not word.startswith("-")]
+        if argv[0] == "sdiag":
+            return self._statistics()
+        if argv[0] == "sprio":
+            return _PRIORITIES + self._printed(argv)
+        if argv[:2] == ("sacctmgr", "-n") or list(argv[:2]) == ["sacctmgr", "-n"]:
+            return "None\n"
+        if argv[0] in {"squeue", "sacct"} and "--noheader" not in argv and "--batch-script" not in argv:
+            return self._header(argv) + self._printed(argv)
+        if words[:2] == ["show", "step"]:
+            return ""
+        text = self._printed([argv[0], *words[:2]])
+        if words[:2] == ["show", "reservation"]:
+            return " ".join(text.split()) + "\n"
+        if len(words) > 2 and argv[0] == "scontrol":
+            lines = [line for line in text.splitlines() if line.split()[0].endswith(f"Name={words[2]}")]
+            return "".join(f"{line}\n" for line in lines)
+        return text
+
+    def _header(self, argv: Sequence[str]) -> str:
+        if argv[0] == "sacct":
+            separator = option(argv, "--delimiter")
+            return "".join(f"{name}{separator}" for name in option(argv, "--format").split(",")) + "\n"
+        named = [each.partition(":")[::2] for each in option(argv, "--Format").split(",")]
+        return "".join(f"{name.upper()}{separator}" for name, separator in named) + "\n"
+
+    def _statistics(self) -> str:
+        states = [line.split()[0] for line in self._text("scontrol-job-d.txt").split("JobState=")[1:]]
+        counts = {"pending": states.count("PENDING"), "running": states.count("RUNNING")}
+        return SDIAG.format(at=self.recorded_at // 1000, **counts)
+
+
+def subject_of(argv: Sequence[str]) -> str:
+    """`squeue`, `scontrol show node`, `sacctmgr list qos`: which question it is."""
+    words = [word for word in argv[1:] if not word.startswith("-")]
+    return " ".join([argv[0], *words[:2]]) if argv[0] in {"scontrol", "sacctmgr"} else argv[0]

@@ -1,0 +1,230 @@
+"""Answers that are cut, empty, or not what the command prints: the whole truth is shown, or an error."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Awaitable, Callable
+from random import Random
+
+import pytest
+
+from cockpit.backends.slurm.backend import SlurmBackend
+from cockpit.backends.slurm.reading import Manners, Reading
+from cockpit.backends.slurm.wire.answers import Answers
+from cockpit.backends.slurm.wire.calls import Garbled, Printed
+from cockpit.errors import CockpitError, RequestRefused, Unreachable
+from cockpit.runtime.clock import VirtualClock
+from tests.backends.slurm.paper_cluster import Fault, PaperCluster
+
+HASTE = Manners(*(0.0 for _ in range(8)))
+VIEWS: dict[str, Callable[[SlurmBackend], Awaitable[object]]] = {
+    "jobs": lambda cluster: cluster.jobs(),
+    "ended": lambda cluster: cluster.jobs(ended=True),
+    "nodes": lambda cluster: cluster.nodes(),
+    "queues": lambda cluster: cluster.queues(),
+    "accounts": lambda cluster: cluster.accounts(),
+    "priorities": lambda cluster: cluster.priorities(),
+    "reservations": lambda cluster: cluster.reservations(),
+    "accounting": lambda cluster: cluster.accounting(),
+}
+READ_BY = {
+    "squeue": ("jobs", "ended", "nodes", "queues", "accounts", "priorities"),
+    "scontrol show node": ("jobs", "nodes"),
+    "scontrol show partition": ("queues", "nodes", "priorities"),
+    "scontrol show config": ("accounts", "nodes"),
+    "scontrol show job": ("nodes",),
+    "scontrol show reservation": ("reservations", "jobs"),
+    "scontrol show licenses": ("queues",),
+    "sprio": ("priorities",),
+    "sshare": ("accounts",),
+    "sacctmgr list qos": ("accounts",),
+    "sacctmgr list assoc": ("accounts",),
+    "sacct": ("ended", "accounting"),
+}
+"""Which views show what each question answers."""
+CROSS_CHECKED = {"squeue", "scontrol show node", "scontrol show partition", "scontrol show config"}
+"""A cut between two records is seen, too: something else tells of what is missing."""
+RECORD_END = {"squeue": "~\n", "sacct": "~\n", "scontrol show job": "\n\n"}
+"""How a record ends; of all others with the line."""
+
+
+@pytest.fixture
+def paper() -> PaperCluster:
+    return PaperCluster()
+
+
+def a_cockpit(paper: PaperCluster) -> tuple[SlurmBackend, VirtualClock]:
+    clock = VirtualClock(paper.recorded_at)
+    reading = Reading(Answers(paper, clock.now, Random(1)), clock.now, HASTE)
+    return SlurmBackend("paper", paper, reading, clock, "alice"), clock
+
+
+def cut(at: float) -> Fault:
+    """After this part of it."""
+    return lambda printed: printed._replace(stdout=printed.stdout[: int(at * len(printed.stdout))])
+
+
+def with_garbage(at: float, seed: int) -> Fault:
+    noise = random.Random(seed).randbytes(40).decode(errors="replace")
+
+    def insert(printed: Printed) -> Printed:
+        place = int(at * len(printed.stdout))
+        return printed._replace(stdout=printed.stdout[:place] + noise + printed.stdout[place:])
+
+    return insert
+
+
+def garbage(seed: int) -> Fault:
+    noise = random.Random(seed).randbytes(9000).decode(errors="replace")
+    return lambda printed: printed._replace(stdout=noise)
+
+
+def size(shown: object) -> int:
+    """How many rows it has."""
+    return len(getattr(shown, "rows", shown))
+
+
+def is_between_records(subject: str, text: str) -> bool:
+    return text.endswith(RECORD_END.get(subject, "\n"))
+
+
+@pytest.mark.req("TR-04", "SL-02")
+@pytest.mark.parametrize("subject", READ_BY)
+async def test_a_cut_answer_is_an_error_or_the_whole_truth(paper: PaperCluster, subject: str) -> None:
+    chance = random.Random(f"cut {subject}")
+    whole, _ = a_cockpit(paper)
+    truth = {name: await VIEWS[name](whole) for name in READ_BY[subject]}
+    refused = 0
+    for at in [0.0, *(chance.random() for _ in range(25))]:
+        kept: list[str] = []
+
+        def fault(printed: Printed, at: float = at, kept: list[str] = kept) -> Printed:
+            done = cut(at)(printed)
+            kept.append(done.stdout)
+            return done
+
+        paper.faults = {subject: fault}
+        for name in READ_BY[subject]:
+            cockpit, _ = a_cockpit(paper)
+            try:
+                seen = await VIEWS[name](cockpit)
+            except (Unreachable, RequestRefused):
+                refused += 1
+                continue
+            may_lack = subject not in CROSS_CHECKED and any(is_between_records(subject, text) for text in kept if text)
+            assert seen == truth[name] or may_lack, (at, name, kept[-1][-80:])
+    assert refused > 20, "the cuts were made"
+
+
+@pytest.mark.req("TR-04", "SL-02")
+@pytest.mark.parametrize("subject", READ_BY)
+async def test_garbage_and_nothing_are_errors(paper: PaperCluster, subject: str) -> None:
+    for seed in range(3):
+        for fault in (garbage(seed), lambda printed: printed._replace(stdout=""), lambda _: Printed("x", "", -9)):
+            paper.faults = {subject: fault}
+            for name in READ_BY[subject]:
+                cockpit, _ = a_cockpit(paper)
+                try:
+                    await VIEWS[name](cockpit)
+                except (Unreachable, RequestRefused):  # unavailable: a database that is away
+                    continue
+                assert (await cockpit.status()).trouble, (subject, name)
+
+
+@pytest.mark.req("TR-04", "SL-02")
+@pytest.mark.parametrize("subject", ["squeue", "scontrol show node", "scontrol show partition"])
+async def test_garbage_within_takes_no_record_away(paper: PaperCluster, subject: str) -> None:
+    chance = random.Random(f"within {subject}")
+    name = READ_BY[subject][0]
+    whole, _ = a_cockpit(paper)
+    count = size(await VIEWS[name](whole))
+    for seed in range(40):
+        paper.faults = {subject: with_garbage(chance.random(), seed)}
+        cockpit, _ = a_cockpit(paper)
+        try:
+            seen = await VIEWS[name](cockpit)
+        except Unreachable:
+            continue
+        assert size(seen) >= count
+
+
+@pytest.mark.req("TR-04")
+@pytest.mark.parametrize("subject", ["squeue", "scontrol show node"])
+async def test_every_cut_between_two_records_is_noticed(paper: PaperCluster, subject: str) -> None:
+    """First looks and later ones: a list without its last lines is well formed."""
+    name = READ_BY[subject][0]
+    cockpit, clock = a_cockpit(paper)
+    truth = await VIEWS[name](cockpit)
+    for lines in range(1, 4):
+
+        def shortened(printed: Printed, lines: int = lines) -> Printed:
+            return printed._replace(stdout="".join(printed.stdout.splitlines(keepends=True)[:lines]))
+
+        paper.faults = {subject: shortened}
+        fresh, _ = a_cockpit(paper)
+        for each in (fresh, cockpit):
+            with pytest.raises(Garbled, match="leaves out"):
+                await VIEWS[name](each)
+        paper.faults = {}
+        clock.advance(60_000)
+        assert await VIEWS[name](cockpit) == truth, "it recovers by itself"
+
+
+@pytest.mark.req("TR-04")
+async def test_what_was_known_stays_with_its_trouble(paper: PaperCluster) -> None:
+    cockpit, clock = a_cockpit(paper)
+    before = await cockpit.priorities()
+    paper.faults = {"sprio": cut(0.5)}
+    clock.advance(60_000)
+    assert await cockpit.priorities() == before
+    (trouble,) = (await cockpit.status()).trouble
+    assert trouble.startswith("sprio tells nothing just now: The answer of sprio is not whole")
+    assert trouble.endswith("What is shown of it is older.")
+
+
+@pytest.mark.req("TR-04")
+async def test_a_passing_cut_is_asked_for_again_at_once(paper: PaperCluster) -> None:
+    places = [0.4]
+    paper.faults = {"squeue": lambda printed: cut(places.pop())(printed) if places else printed}
+    cockpit, _ = a_cockpit(paper)
+    assert await cockpit.jobs()
+    assert not places
+
+
+@pytest.mark.req("TR-04", "SL-03")
+async def test_jobs_that_end_are_not_doubted(paper: PaperCluster) -> None:
+    """The controller forgets ended jobs: then nothing is asked beside the list."""
+    cockpit, clock = a_cockpit(paper)
+    await cockpit.jobs()
+    paper.asked.clear()
+    clock.advance(60_000)
+    await cockpit.jobs()
+    assert "sdiag" not in paper.asked
+    assert "scontrol show job" not in paper.asked
+
+
+@pytest.mark.req("TR-04")
+async def test_an_accounting_that_is_silent_is_no_empty_history(paper: PaperCluster) -> None:
+    paper.faults = {"sacct": lambda _: Printed("", "sacct: error: Connection refused", 1)}
+    cockpit, _ = a_cockpit(paper)
+    with pytest.raises(RequestRefused) as refused:
+        await cockpit.accounting()
+    assert "does not answer sacct" in refused.value.refusal.message
+    assert await cockpit.jobs(ended=True), "those that the controller knows"
+    assert any("does not answer sacct" in each for each in (await cockpit.status()).trouble)
+    with pytest.raises(CockpitError, match="does not answer sacct"):
+        await cockpit.job(99_999)
+
+
+@pytest.mark.req("SL-11", "SL-02")
+async def test_what_private_data_keeps_from_the_asker_hides_nothing_else(paper: PaperCluster) -> None:
+    truth = await a_cockpit(paper)[0].jobs()
+    denied = Printed("", "slurm_load_node: Access/permission denied\n", 1)
+    paper.faults = dict.fromkeys(("scontrol show node", "scontrol show partition"), lambda _: denied)
+    paper.faults["scontrol show job"] = lambda _: Printed("", "", -11)  # as 22.05 does then
+    cockpit, _ = a_cockpit(paper)
+    assert [row.id for row in await cockpit.jobs()] == [row.id for row in truth]
+    assert await cockpit.priorities()
+    assert "This cluster does not show its nodes to you (PrivateData)." in (await cockpit.status()).trouble
+    with pytest.raises(RequestRefused, match="does not show its nodes to you"):
+        await cockpit.nodes()
