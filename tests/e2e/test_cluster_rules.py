@@ -90,7 +90,7 @@ def test_a_node_whose_prolog_fails_is_drained_and_its_job_waits_for_it(user: Coc
     assert "prolog 1 ended with 1" in row["state_reason"]
     assert marks.read_text().splitlines() == [f"prolog_slurmd {me} {job}", f"epilog_slurmd {me} {job}"]
     user.ok("engine", "restart")
-    assert user.rows("nodes") == []
+    assert user.rows("nodes", "--up") == []
     (user.folder / "disk").touch()
     user.ok("nodes", "resume", row["name"])
     assert user.wait(job) == 0

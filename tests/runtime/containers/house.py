@@ -197,10 +197,15 @@ class House:
         return await asyncio.to_thread(finish, entered)
 
     def out(self, effect: StartReplica) -> str:
-        return log_file(self.state, effect.replica, "stdout").read_text()
+        return self._log(effect, "stdout")
 
     def err(self, effect: StartReplica) -> str:
-        return log_file(self.state, effect.replica, "stderr").read_text()
+        return self._log(effect, "stderr")
+
+    def _log(self, effect: StartReplica, stream: str) -> str:
+        """Empty until the replica's programs have opened it."""
+        path = log_file(self.state, effect.replica, stream)
+        return path.read_text() if path.exists() else ""
 
     def folder_of(self, replica: ReplicaId) -> Path:
         return self.state / "containers" / replica.folder
