@@ -18,7 +18,7 @@ from cockpit.backends.slurm.mapping.listing import FIELDS, read
 from cockpit.backends.slurm.past import RECENTLY
 from cockpit.backends.slurm.reading import Reading
 from cockpit.backends.slurm.rows import Rows
-from cockpit.backends.slurm.wire.answers import Answers
+from cockpit.backends.slurm.wire.answers import PROGRAMS, Answers
 from cockpit.backends.slurm.wire.recorded import RecordedCommands
 from cockpit.model.ids import Millis
 from cockpit.present.columns import Context
@@ -100,7 +100,7 @@ async def test_ten_thousand_jobs_listed_and_drawn(figure: Figures) -> None:
         backend = SlurmBackend("bench", commands, reading, clock, "ann")
         await reading.everything(closely=False)
         await reading.ended(RECENTLY)
-        reading.forget()
+        reading.forget(PROGRAMS)
         context = Context(now=clock.now(), zone=UTC, user="ann")
         before = perf_counter()
         delta = await anext(aiter(backend.watch_jobs()))
