@@ -162,9 +162,15 @@ class Refusals:
         return max(open_at, named, guard.reserved_at) if guard is not None else None
 
     def _never(self, request: Request) -> Reason | None:
-        """What stops every job of the request for good: each of its alternatives by itself."""
+        """What stops every job of the request for good: each of its alternatives by itself. That nothing does is
+        remembered while nodes and rules stay what they are."""
+        key = self.gates.rules_version, request
+        if key in self._floor.some_day:
+            return None
         if request not in self._of_good:
             self._of_good[request] = self._for_good(request)
+            if self._of_good[request] is None:
+                self._floor.some_day.add(key)
         return self._of_good[request]
 
     def _for_good(self, request: Request) -> Reason | None:

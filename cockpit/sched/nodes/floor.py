@@ -60,6 +60,8 @@ class Floor:
         """Shapes for which that is None."""
         self.groups: dict[object, Any] = {}
         """Of `lawful`: nodes on which a replica holds the same."""
+        self.some_day: set[tuple[int, object]] = set()
+        """Of `refusals`: by version of the rules the requests that nothing stops for good."""
         self.at_hand: dict[object, Any] = {}
         """What policies worked out; one that works takes its own away meanwhile."""
         self._kinds_for: dict[object, list[Kind]] = {}
