@@ -87,7 +87,7 @@ async def opened(name: str, *, typing: bool = False) -> tuple[LiveBackend, Calla
     if address.startswith(SNAPSHOT):
         from cockpit.backends.snapshot.backend import open_snapshot
 
-        snapshot = await open_snapshot(_snapshot_in(address.removeprefix(SNAPSHOT)))
+        snapshot = await open_snapshot(_snapshot_in(address.removeprefix(SNAPSHOT)), user_name())
         return snapshot, snapshot.now
     if address.startswith(RECORDED):
         from cockpit.backends.slurm.opening import open_recorded

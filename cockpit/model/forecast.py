@@ -257,7 +257,8 @@ class Outlook(msgspec.Struct, frozen=True, kw_only=True):
     condition: Condition | None = None
     """Where a dependency stands in the way: what is known of that job."""
     told_at: Millis | None = None
-    """When the cluster's own scheduler, if it is not this one, expects the start."""
+    """When the cluster's own scheduler, if it is not this one, expects the start; it is not asked about a job that
+    nobody has submitted."""
     told_by: str = ""
     """Whose that scheduler is: `Slurm`; empty: cockpit's own, and the forecast is all there is."""
     failure: str = ""

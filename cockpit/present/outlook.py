@@ -28,12 +28,20 @@ MOST_NAMED: Final = 3
 
 def prediction(outlook: Outlook, context: Context) -> str:
     """`starts now`, or `queued behind 3, starts about 14:20 (in 25 min), no later than 16:05`, or `likely 13:50–15:40`
-    where the policy promises no latest start."""
-    if outlook.forecast.now and not outlook.told_by:
+    where the policy promises no latest start. Where another scheduler knows the job, it is that one's start;
+    of a job that nobody has submitted the sentence ends with `by cockpit's own plan, not Slurm's`."""
+    if outlook.told_by and not outlook.job:
+        return f"{_planned(outlook, context)}, by cockpit's own plan, not {safe(outlook.told_by)}'s"
+    return _planned(outlook, context)
+
+
+def _planned(outlook: Outlook, context: Context) -> str:
+    told = outlook.told_by and outlook.job
+    if outlook.forecast.now and not told:
         return "starts now"
     if outlook.explanation is not None and never_starts(outlook.explanation.reason):
         return NEVER
-    when = _told_start(outlook, context) if outlook.told_by else starts(outlook.forecast, context)
+    when = _told_start(outlook, context) if told else starts(outlook.forecast, context)
     if outlook.place is None:
         return when
     behind = outlook.place - 1
@@ -100,9 +108,10 @@ def failure_lines(outlook: Outlook) -> Iterator[Line]:
 
 def told_lines(outlook: Outlook, context: Context) -> Iterator[Line]:
     """`By cockpit's own plan, if jobs run as long as usual: about 14:20 (in 25 min)`, beside the other scheduler's
-    start; nothing where cockpit is the scheduler, or plans none. It is no bound there: other rules decide."""
+    start; nothing where cockpit is the scheduler, or plans none, and of a job that only cockpit knows. It is no bound
+    there: other rules decide."""
     at = outlook.forecast.likely_at
-    if not outlook.told_by or at is None:
+    if not outlook.told_by or not outlook.job or at is None:
         return
     about = f"about {clock(at, context.now, context.zone)} ({until(outlook.forecast, context)})"
     yield line(Span(f"{INDENT}by cockpit's own plan, if jobs run as long as usual: ", MUTED), about)

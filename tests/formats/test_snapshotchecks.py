@@ -126,7 +126,7 @@ def test_any_edit_ends_in_a_sentence_or_in_a_cluster_that_answers(written: str, 
 
 async def _ask(snapshot: Any) -> None:
     try:
-        backend = await open_snapshot(snapshot)
+        backend = await open_snapshot(snapshot, "ann")
     except CockpitError:
         return
     jobs = [JobId(job) for job in list(snapshot.state.jobs)[:3]]

@@ -176,8 +176,9 @@ class SlurmBackend(Verbs):
         return [forecast.Expected(job, at) for job, at in told if at is not None]
 
     async def predict(self, specs: Sequence[JobSpec]) -> list[forecast.Outlook]:
-        """What becomes of one that fails changes nothing about its start."""
-        return await (await self._judged()).predict([replace(spec, debug_hold=DebugHold()) for spec in specs])
+        """By the core: Slurm is not asked. What becomes of one that fails changes nothing about its start."""
+        plain = [replace(spec, debug_hold=DebugHold()) for spec in specs]
+        return [replace(each, told_by=SLURM) for each in await (await self._judged()).predict(plain)]
 
     async def priorities(self, weights: WeightChanges | None = None) -> view.Priorities:
         rows, printed = await self._all_rows(), await self._reading.priorities()

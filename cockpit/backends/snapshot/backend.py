@@ -16,7 +16,7 @@ from cockpit.runtime.clock import VirtualClock
 from cockpit.runtime.frozen import frozen_engine, look, onlooker, refuse
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     import msgspec
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from cockpit.model.asking import ShellRequest
     from cockpit.model.jobrow import JobRows
     from cockpit.model.priority import WeightChanges
+    from cockpit.model.spec import JobSpec
     from cockpit.model.view import Priorities, PriorityRow
     from cockpit.runtime.engine import Engine
 
@@ -33,12 +34,12 @@ FIXED = "This is a snapshot: it shows a cluster as it was, and nothing can be do
 _NOTHING = Told()
 
 
-async def open_snapshot(snapshot: Snapshot) -> SnapshotBackend:
-    """Planned and ready to be asked."""
+async def open_snapshot(snapshot: Snapshot, user: str) -> SnapshotBackend:
+    """Planned and ready to be asked by this user, in whose name jobs are predicted."""
     with contradictions():
         engine = await frozen_engine(snapshot.state, (), VirtualClock(snapshot.at), f"{snapshot.cluster} · snapshot")
         await look(engine)
-    return SnapshotBackend(engine, snapshot)
+    return SnapshotBackend(engine, snapshot, user)
 
 
 @contextmanager
@@ -59,8 +60,8 @@ def contradictions() -> Iterator[None]:
 class SnapshotBackend(InProcessBackend):
     """Implements `LiveBackend`. Beside what the core says stands what the cluster's own scheduler told."""
 
-    def __init__(self, engine: Engine, snapshot: Snapshot) -> None:
-        super().__init__(engine, onlooker("cockpit"))
+    def __init__(self, engine: Engine, snapshot: Snapshot, user: str) -> None:
+        super().__init__(engine, onlooker(user))
         self._snapshot = snapshot
 
     def now(self) -> Millis:
@@ -82,6 +83,9 @@ class SnapshotBackend(InProcessBackend):
         found = await super().explain(job, task=task)
         told = self._snapshot.told.get(found.job, _NOTHING)
         return replace(found, told_at=told.starts_at, told_by=self._snapshot.told_by)
+
+    async def predict(self, specs: Sequence[JobSpec]) -> list[forecast.Outlook]:
+        return [replace(each, told_by=self._snapshot.told_by) for each in await super().predict(specs)]
 
     async def priorities(self, weights: WeightChanges | None = None) -> Priorities:
         with contradictions():

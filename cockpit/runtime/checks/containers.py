@@ -9,6 +9,7 @@ from pathlib import Path
 from cockpit.formats.mountinfo import network_filesystem
 from cockpit.runtime.asking import Answer, Outcome
 from cockpit.runtime.checks.surroundings import Surroundings
+from cockpit.runtime.containers.shim.outward import nftables
 from cockpit.runtime.containers.shim.usernet import PROGRAMS
 from cockpit.runtime.findings import Finding, missing, note, ok
 from cockpit.runtime.sysfiles import read_text
@@ -79,7 +80,7 @@ def _forbidden(name: str, forbidding: str, allowing: str) -> Finding:
 
 def outward(around: Surroundings) -> list[Finding]:
     """What jobs with several nodes have beside their own network."""
-    if around.ask(("nft", "--version")).outcome is Outcome.ABSENT:
+    if nftables(str(around.root)) is None:
         return [_no_way("nftables is not installed", "Run `apt-get install nftables` as root to have one.")]
     return [_outward_of_root(around) if around.uid == 0 else _outward_of_user(around)]
 

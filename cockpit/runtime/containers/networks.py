@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from cockpit.runtime.containers import agentscript
 from cockpit.runtime.containers.shim.agentserver import SHOWN
-from cockpit.runtime.containers.shim.outward import CABLE, TABLE
+from cockpit.runtime.containers.shim.outward import CABLE, TABLE, nftables
 
 if TYPE_CHECKING:
     from cockpit.model.ids import ReplicaId
@@ -71,6 +71,6 @@ def _tidy_up(networks: Path, containers: Path) -> None:
 
 def _forget_rules() -> None:
     """Of another engine of root's, which may have a job just now, there would be a cable."""
-    if os.geteuid() == 0 and (nft := shutil.which("nft")):
+    if os.geteuid() == 0 and (nft := nftables()):
         command = [nft, "delete", "table", "ip", TABLE]
         subprocess.run(command, check=False, capture_output=True, timeout=_NFT_SECONDS)

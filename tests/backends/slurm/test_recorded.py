@@ -271,7 +271,7 @@ async def test_a_recording_takes_no_orders_and_has_to_exist(recorded: SlurmBacke
 @pytest.mark.req("SC-24", "SL-30")
 async def test_a_snapshot_carries_the_clusters_figures_and_gives_the_cores_own(recorded: SlurmBackend) -> None:
     written = write_snapshot(await recorded.snapshot())
-    snapshot = await open_snapshot(read_snapshot(written, "file"))
+    snapshot = await open_snapshot(read_snapshot(written, "file"), "root")
     compared = 0
     for row in (await snapshot.priorities()).rows:
         if row.told is None or row.breakdown is None or row.name in {"excl", "directprio"}:

@@ -8,8 +8,10 @@ from cockpit.backends.slurm.backend import SlurmBackend
 from cockpit.backends.slurm.mapping.jobparts import spreads_freely
 from cockpit.backends.slurm.mapping.jobs import Listed
 from cockpit.backends.slurm.rows import Rows
+from cockpit.backends.snapshot.backend import open_snapshot
 from cockpit.model.forecast import Forecast, Outlook
 from cockpit.model.ids import JobId, Millis
+from cockpit.model.spec import JobSpec, NodeSpec
 from cockpit.present.columns import Context
 from cockpit.present.outlook import outlook_lines, prediction
 from cockpit.present.spans import plain
@@ -74,3 +76,14 @@ def test_the_first_line_is_the_clusters_own_figure() -> None:
     text = [plain(each) for each in outlook_lines(told, context)]
     assert "  by cockpit's own plan, if jobs run as long as usual: about 00:10 (in 10 min)" in text
     assert not any("no later than" in each for each in text)
+
+
+@pytest.mark.req("SL-14", "UI-08")
+async def test_a_prediction_says_that_it_is_not_slurms(recorded: SlurmBackend) -> None:
+    spec = JobSpec(name="vit", command="true", output="/tmp", specs=(NodeSpec(memory_mib=64),))
+    (told,) = await recorded.predict([spec])
+    here = Context(now=(await recorded.snapshot()).at)
+    assert prediction(told, here).endswith(", by cockpit's own plan, not Slurm's")
+    assert not any("if jobs run as long as usual" in plain(each) for each in outlook_lines(told, here))
+    (kept,) = await (await open_snapshot(await recorded.snapshot(), "root")).predict([spec])
+    assert prediction(kept, here).endswith(", by cockpit's own plan, not Slurm's")

@@ -101,7 +101,7 @@ async def test_the_core_counts_every_priority_as_sprio_prints_it(emptied: RealCl
 
     await eventually(root.priorities, counted)
     compared = 0
-    for row in (await (await open_snapshot(await root.snapshot())).priorities()).rows:
+    for row in (await (await open_snapshot(await root.snapshot(), "root")).priorities()).rows:
         if row.told is not None and row.told.parts and row.breakdown is not None:
             told = {(part.name, part.tres): part.contribution for part in row.told.parts}
             own = {(part.name, part.tres): part.contribution for part in row.breakdown.parts}

@@ -65,9 +65,14 @@ def connect_as_user(outpost: Outpost) -> str:
     return by
 
 
+def nftables(root: str = "/") -> str | None:
+    """Where its program is below that folder; the PATH of a user often does not lead there."""
+    return next((program for program in _NFT if os.path.exists(os.path.join(root, program[1:]))), None)
+
+
 def _nftables() -> str:
-    program = next(filter(os.path.exists, _NFT), "")
-    if not program:
+    program = nftables()
+    if program is None:
         raise OSError(errno.ENOENT, "nftables is not installed")
     return program
 
