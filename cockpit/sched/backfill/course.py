@@ -83,6 +83,12 @@ class Course:
             room = _common(room, other)
         return room
 
+    def free_cpus(self, after: Millis) -> Iterator[tuple[Millis, int]]:
+        """Moments from that one on at which what is free changes, with the CPUs free from then on."""
+        first = self._step(after)
+        yield after, self._cpus[first]
+        yield from zip(self._at[first + 1 :], self._cpus[first + 1 :], strict=True)
+
     def next_step(self, moment: Millis) -> Millis | None:
         """When its next step begins; None: that of this moment is the last."""
         return next(iter(self._at[bisect_right(self._at, moment) :]), None)
