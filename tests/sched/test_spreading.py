@@ -78,9 +78,7 @@ def test_few_nodes_are_taken_and_the_rest_goes_where_it_fits_most_tightly(kind: 
 @pytest.mark.req("SL-14", "SC-06")
 @BOTH
 @pytest.mark.parametrize(("count", "at"), [(19, 100), (24, 100), (25, 200), (28, 200), (29, 300), (32, 300)])
-def test_tasks_wait_for_the_first_moment_at_which_all_have_room(
-    kind: BackfillKind, count: int, at: int
-) -> None:
+def test_tasks_wait_for_the_first_moment_at_which_all_have_room(kind: BackfillKind, count: int, at: int) -> None:
     world = busy(kind)
     job = world.submit_spec(tasks(count))
     assert reserved_at(world.cycle(), job) == 1000 * at

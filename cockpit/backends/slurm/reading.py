@@ -18,11 +18,13 @@ from cockpit.backends.slurm.mapping import (
     reservations,
     rules,
     running,
+    spreads,
 )
 from cockpit.backends.slurm.mapping.cluster import Everything, shards_per_card
 from cockpit.backends.slurm.mapping.ids import slurm_id
 from cockpit.backends.slurm.mapping.jobs import Listed
 from cockpit.backends.slurm.mapping.records import settings
+from cockpit.backends.slurm.mapping.spreads import NO_SPREADS, Spreads
 from cockpit.backends.slurm.mapping.untold import NOTHING_KNOWN, Known
 from cockpit.backends.slurm.vouching import Look, check_inventory, is_doubtful, left_out, live_jobs
 from cockpit.backends.slurm.wire.answers import Answers
@@ -177,6 +179,13 @@ class Reading:
         printed = await self._answers.ask(placements.DETAIL, self.manners.details)
         return self._once("details", printed, lambda: placements.details(printed.stdout, gres))
 
+    async def spreads(self) -> Spreads:
+        """Tasks of waiting jobs; nothing where `details` says nothing."""
+        if self.hidden:
+            return NO_SPREADS
+        printed = await self._answers.ask(placements.DETAIL, self.manners.details)
+        return self._once("spreads", printed, lambda: spreads.spreads(printed.stdout))
+
     async def reservations(self) -> tuple[Reservation, ...]:
         printed = await self._optional("scontrol show reservation", reservations.COMMAND, self.manners.reservations)
         return self._once("reservations", printed, lambda: tuple(reservations.reservations(printed.stdout, UTC)))
@@ -323,6 +332,7 @@ class Reading:
             shares=await self.shares(),
             reservations=await self.reservations(),
             details=await self.details() if closely else NOTHING_KNOWN,
+            spreads=await self.spreads() if closely else NO_SPREADS,
         )
         if PriorityFlag.NO_NORMAL_ALL not in found.rules.priority.flags:
             return found
