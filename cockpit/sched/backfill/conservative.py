@@ -227,14 +227,14 @@ class Conservative:
     def _spread_hole(self, index: Index, shape: Shape, span: int, stay: int) -> tuple[Millis, Found] | None:
         """The first moment at which all tasks have room for the span, on whichever nodes.
 
-        The sum of what the nodes have free at a moment says cheaply whether it is worth a look; room for the whole span
-        is then asked of each node.
+        The sum of the tasks that the nodes hold as far as numbers say tells cheaply which moments are worth a look;
+        cards, reservations and the bounds on nodes are asked of those alone.
         """
         known_span, after = self._not_before.get(shape, (span, self._now))
         if known_span > span or after < self._now:
             after = self._now
         (spec,) = shape.specs
-        for moment in self._promising(index, shape, after):
+        for moment in self._promising(index, shape, span, after):
             if moment > self._horizon:
                 return None
             opening = self.opening(index, shape, spec, span, stay, moment)
@@ -249,25 +249,28 @@ class Conservative:
                 return moment, found
         return None
 
-    def _promising(self, index: Index, shape: Shape, after: Millis) -> Iterator[Millis]:
-        """Moments from that one on at which nodes get emptier, or a reservation ends, and have CPUs enough together."""
-        spread = shape.spread
+    def _promising(self, index: Index, shape: Shape, span: int, after: Millis) -> Iterator[Millis]:
+        """Moments from that one on at which the nodes together hold the tasks for the span as far as numbers say, or
+        at which a reservation ends."""
+        spread, (spec,) = shape.spread, shape.specs
         assert spread is not None
         later = replace(shape, barred=()) if shape.barred else shape
-        wanted, each = spread.tasks, max(1, spread.each.cpus)
-        free: dict[int, int] = {}
-        steps: list[tuple[Millis, int, int]] = []
-        for order in eligible(index, later, shape.specs[0]):
-            steps += [(at, order, cpus // each) for at, cpus in self._course(index, order).free_cpus(after)]
-        steps += [(Millis(one.end_at), -1, 0) for one in index.floor.reservations.values() if one.end_at > after]
-        steps.sort()
+        most = spread.most_per_node or spread.tasks
+        changes: list[tuple[int, int]] = []
+        for order in eligible(index, later, spec):
+            before = 0
+            for at, held in self._course(index, order).tasks_over(spec, spread, span, after):
+                count = min(held, most)
+                if count != before:
+                    changes.append((at, count - before))
+                    before = count
+        changes += [(one.end_at, 0) for one in index.floor.reservations.values() if one.end_at > after]
+        changes.sort()
         total = 0
-        for at, group in groupby(steps, key=itemgetter(0)):
-            for _, order, tasks in group:
-                total += tasks - free.get(order, 0)
-                free[order] = tasks
-            if total >= wanted:
-                yield at
+        for at, group in groupby(changes, key=itemgetter(0)):
+            total += sum(change for _, change in group)
+            if total >= spread.tasks:
+                yield Millis(at)
 
     def among(self, index: Index, shape: Shape, number: int, orders: Sequence[int], moment: Millis, span: int) -> Found:
         """Room for an alternative on the best of these nodes, which have it from the moment on."""
