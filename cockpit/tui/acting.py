@@ -101,6 +101,9 @@ class Acting(Upkeep):
 
     def perform(self, action_id: str, run: Callable[[Face], Awaitable[None] | None] | None = None) -> None:
         """Do it, or say why not. `run`: what to do instead of asking, where the command line has said it all."""
+        if not self.screen.is_mounted:  # it was pushed a moment ago and has no widgets yet: it calls back once it has
+            self.screen.call_later(self.perform, action_id, run)
+            return
         action = next(each for each in self.actions if each.id == action_id)
         refusal = action.refusal(self.situation())
         if refusal:

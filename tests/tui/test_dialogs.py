@@ -71,3 +71,13 @@ def test_a_defect_is_told_without_values_and_harmless() -> None:
     assert "Jobs are not affected" in text
     assert token not in text
     assert "\x1b" not in text
+
+
+@pytest.mark.req("UI-03", "UI-26")
+@pytest.mark.parametrize("action", ["back", "times", "wrap", "search", "next_tab", "stream", "replica", "help"])
+async def test_what_is_done_while_a_page_opens_waits_for_the_page(action: str) -> None:
+    async with the_lab() as lab:
+        lab.cockpit.app.perform("open")
+        lab.cockpit.app.perform(action)
+        await lab.cockpit.press("Esc", "Esc").sees("train")
+        assert not lab.cockpit.app.failed
