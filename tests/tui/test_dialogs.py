@@ -81,3 +81,18 @@ async def test_what_is_done_while_a_page_opens_waits_for_the_page(action: str) -
         lab.cockpit.app.perform(action)
         await lab.cockpit.press("Esc", "Esc").sees("train")
         assert not lab.cockpit.app.failed
+
+
+@pytest.mark.req("UI-26", "UI-08")
+async def test_a_click_on_what_has_gone_but_is_still_drawn_does_nothing() -> None:
+    async with the_lab() as lab:
+        await lab.cockpit.press("n").sees("New job")
+        app = lab.cockpit.app
+        label = app.screen.query("FieldRow Label").first()
+        place = label.region.offset
+        with app.batch_update():  # nothing is drawn anew
+            await label.remove()
+            for kind in (events.MouseDown, events.MouseMove, events.MouseUp):
+                await app.on_event(mouse(kind, *place))
+        await lab.cockpit.sees("New job")
+        assert not app.failed
