@@ -63,7 +63,9 @@ def _runtime(reference: dict[str, Any], draft: Draft) -> None:
     name = str(reference.pop("name", "") or "")
     mode = next((mode for part, mode in _MODES if part in name.lower()), "")
     draft.values["mode"] = mode or "pytorch"
-    if not mode:
+    if not name:
+        draft.lacks("spec.runtimeRef.name", "is missing; taken for a runtime of PyTorch")
+    elif not mode:
         draft.lacks(f"spec.runtimeRef.name={name}", "is not known here; taken for one of PyTorch")
     for field, value in reference.items():
         if value != _KIND.get(field):

@@ -81,6 +81,23 @@ def test_nodes_have_their_cards() -> None:
 
 
 @pytest.mark.req("SC-15")
+@pytest.mark.parametrize(
+    ("cluster", "needed"),
+    [
+        (Cluster(), False),
+        (Cluster(enforce=(Enforce.LIMITS,)), True),
+        (Cluster(partitions=(Partition(name="p", qos="part"),)), True),
+        (Cluster(priority=Priority(kind=PriorityKind.MULTIFACTOR, weights=Weights(fairshare=1000))), True),
+        (Cluster(priority=Priority(kind=PriorityKind.MULTIFACTOR, weights=Weights(age=1000))), False),
+        (Cluster(priority=Priority(kind=PriorityKind.BASIC, weights=Weights(fairshare=1000))), False),
+    ],
+    ids=["nothing", "limits", "QOS", "fair share", "age", "basic"],
+)
+def test_slurmdbd_is_named_where_slurmctld_does_not_start_without_it(cluster: Cluster, needed: bool) -> None:
+    assert ("AccountingStorageType=accounting_storage/slurmdbd" in lines(cluster)) is needed
+
+
+@pytest.mark.req("SC-15")
 def test_cards_that_only_a_weight_names_are_counted() -> None:
     """Else slurmctld ends: "TRES weight 'gres:gpu' is not a configured TRES type"."""
     weights, prices = Weights(tres={"gres/gpu:A100": 3.0}), {"gres/gpu": 10.0, "cpu": 1.0}
