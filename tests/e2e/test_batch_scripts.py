@@ -89,6 +89,25 @@ def test_any_interpreter_with_its_options(lab: CockpitUser, first: str, body: st
     assert ("u" in found[0]) if said is None else (found == said)
 
 
+def test_the_last_lines_come_through_a_tee(lab: CockpitUser) -> None:
+    script = """#!/bin/bash
+#SBATCH --mem=200M -o out.txt
+set -e
+trap 'echo "cleaning up after $?"' EXIT
+exec > >(while read -r line; do echo "$line"; done | tee -a log.txt) 2>&1
+seq 2000; false
+"""
+    ran(lab, script, code=1)
+    said = [*map(str, range(1, 2001)), "cleaning up after 1"]
+    assert (output(lab, "out.txt"), output(lab, "log.txt")) == (said, said)
+
+
+def test_who_reads_a_pipe_that_stays_open_does_not_keep_the_job(lab: CockpitUser) -> None:
+    job = ran(lab, "#!/bin/bash\n#SBATCH --mem=200M -o out.txt\nexec > >(cat)\nsleep 1000 &\necho said\n")
+    assert output(lab, "out.txt") == ["said"]
+    assert lab.row("job", job)["state"] == "succeeded"
+
+
 def test_a_script_without_any_option_line_runs_too(lab: CockpitUser) -> None:
     job = ran(lab, "#!/bin/bash\nset -euo pipefail\ncd $SLURM_SUBMIT_DIR\necho in $(basename $PWD)\n")
     assert output(lab, f"slurm-{job}.out") == ["in work"]
