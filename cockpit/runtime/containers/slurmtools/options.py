@@ -105,6 +105,8 @@ def _next(words: list[str], option: str) -> str:
 
 def laid_out(options: dict[str, str], env: dict[str, str]) -> list[Task]:
     """The tasks of a step, by rank; as Slurm does, as many on each host as on the one before, or one less."""
+    if set(options.get("het-group", "0").split(",")) != {"0"}:
+        raise Unusable("--het-group: this job has one component, number 0")
     hosts = _hosts(options, env)
     counted = options.keys() & {"ntasks", "ntasks-per-node", "nodes"}
     per_node = number(options, "ntasks-per-node", 0)
@@ -143,6 +145,27 @@ def _hosts(options: dict[str, str], env: dict[str, str]) -> list[str]:
     if not hosts:
         raise Unusable("Requested node configuration is not available")
     return hosts
+
+
+def grouped(counts: list[int]) -> str:
+    """Counts of nodes as Slurm writes them: `4(x2),1`."""
+    groups: list[list[int]] = []
+    for count in counts:
+        if groups and groups[-1][0] == count:
+            groups[-1][1] += 1
+        else:
+            groups.append([count, 1])
+    return ",".join(f"{count}(x{times})" if times > 1 else str(count) for count, times in groups)
+
+
+def ungrouped(text: str) -> list[int]:
+    """What `grouped` wrote."""
+    counts: list[int] = []
+    for each in text.split(","):
+        count, _, times = each.partition("(x")
+        if count.isdigit():
+            counts += [int(count)] * int(times.rstrip(")") or 1)
+    return counts
 
 
 def number(given: dict[str, str], name: str, otherwise: int) -> int:
