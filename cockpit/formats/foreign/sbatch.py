@@ -290,7 +290,7 @@ _OF_SCRIPT: Final = frozenset({"output", "error", "input", "open-mode", "chdir",
 _MOMENTS: Final = {"begin": "begin_at", "deadline": "deadline"}
 _SIZES: Final = frozenset(
     {"nodes", "ntasks", "ntasks-per-node", "cpus-per-task", "mem", "mem-per-cpu", "mem-per-gpu"}
-    | {"mincpus", "gpus", "gpus-per-node", "gpus-per-task", "gres", "cpus-per-gpu"}
+    | {"mincpus", "distribution", "gpus", "gpus-per-node", "gpus-per-task", "gres", "cpus-per-gpu"}
 )
 
 
@@ -309,14 +309,14 @@ _TASKS: Final = {
     "ntasks-per-node": "SLURM_NTASKS_PER_NODE",
 }
 """What Slurm counts, and what a script is told of it."""
-_COUNTED: Final = {
+_TOLD: Final = {
     "gpus": "SLURM_GPUS",
     "gpus-per-node": "SLURM_GPUS_PER_NODE",
     "gpus-per-task": "SLURM_GPUS_PER_TASK",
     "cpus-per-gpu": "SLURM_CPUS_PER_GPU",
+    "distribution": "SLURM_DISTRIBUTION",
 }
-
-
+"""What the script and its steps are told as it was asked for."""
 _MEMORY_SHARES: Final = {"mem-per-cpu": "SLURM_MEM_PER_CPU", "mem-per-gpu": "SLURM_MEM_PER_GPU"}
 
 
@@ -337,7 +337,7 @@ def _size(options: Mapping[str, str], draft: Draft) -> None:
     per_node = _whole(options, "ntasks-per-node") or math.ceil((_whole(options, "ntasks") or nodes) / nodes)
     each = _whole(options, "cpus-per-task")
     cards, model = _cards(options, nodes, per_node)
-    for name, variable in _COUNTED.items():
+    for name, variable in _TOLD.items():
         if name in options:
             draft.env(variable, options[name])
     cpus = per_node * (each or 1) if {"ntasks", "ntasks-per-node", "cpus-per-task"} & options.keys() else None

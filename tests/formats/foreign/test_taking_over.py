@@ -195,6 +195,12 @@ def test_a_script_is_told_of_its_memory_as_it_asked(lines: str, variables: dict[
 
 
 @pytest.mark.req("LA-71")
+def test_a_distribution_is_for_the_steps_of_the_script() -> None:
+    spec, notes = taken("#!/bin/bash\n#SBATCH -J x -n 4 -m cyclic\npython t.py\n")
+    assert (spec.env["SLURM_DISTRIBUTION"], notes) == ("cyclic", [])
+
+
+@pytest.mark.req("LA-71")
 def test_all_memory_of_a_node_that_is_the_jobs_alone_needs_no_word() -> None:
     assert taken("#!/bin/bash\n#SBATCH -J x --mem=0 --exclusive\npython t.py\n")[1] == []
     assert taken("#!/bin/bash\n#SBATCH -J x --mem=0\npython t.py\n")[1] == ["--mem=0"]

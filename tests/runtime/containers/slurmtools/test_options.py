@@ -43,6 +43,8 @@ def shares(line: str, env: dict[str, str]) -> dict[str, int]:
         ("", {"SLURM_NTASKS": "6"}, {"a": 2, "b": 2, "c": 2}),
         ("", {"SLURM_NTASKS": "6", "SLURM_NTASKS_PER_NODE": "2"}, {"a": 2, "b": 2, "c": 2}),
         ("-n 1", {"SLURM_NTASKS_PER_NODE": "2"}, {"a": 1}),
+        ("-N 2 --ntasks-per-node=4", {"SLURM_NTASKS": "2"}, {"a": 1, "b": 1}),
+        ("-N 2 --ntasks-per-node=1", {"SLURM_NTASKS": "4"}, {"a": 2, "b": 2}),
         ("-w c,a -n 3", {}, {"c": 2, "a": 1}),
         ("-x a", {}, {"b": 1, "c": 1}),
         ("-w b", {"SLURM_NTASKS": "6"}, {"b": 1}),
@@ -60,6 +62,15 @@ def test_each_task_knows_its_node_and_its_place_on_it() -> None:
         Task(0, "a", 0, 0),
         Task(1, "a", 0, 1),
         Task(2, "b", 1, 0),
+    ]
+
+
+@pytest.mark.parametrize("words", [["-m", "cyclic"], ["--distribution=cyclic:block"]])
+def test_ranks_go_round_the_nodes_where_the_distribution_is_cyclic(words: list[str]) -> None:
+    options, _ = parsed([*words, "-n", "5", "hostname"])
+    assert [(task.host, task.local) for task in laid_out(options, ENV)] == [
+        *(("a", 0), ("b", 0), ("c", 0)),
+        *(("a", 1), ("b", 1)),
     ]
 
 
