@@ -267,7 +267,7 @@ spec:
 """)
     assert spec.elastic is not None
     assert (spec.elastic.workers, spec.elastic.max_workers, spec.elastic.backoff_limit) == (2, 2, 5)
-    assert notes == ["spec.elasticPolicy.rdzvBackend", "output"]
+    assert notes == ["spec.elasticPolicy.rdzvBackend", "torchrun", "output"]
 
 
 @pytest.mark.req("LA-70")
