@@ -57,6 +57,21 @@ def test_arena_with_its_global_options_first_and_blanks_for_equals() -> None:
 
 
 @pytest.mark.req("LA-70")
+@pytest.mark.parametrize("name", ["timeout", "maxWaitDuration"])
+@pytest.mark.parametrize("value", ["1.5h", "", "-3s", "90"])
+def test_a_duration_of_vertex_that_is_none_is_told(name: str, value: str) -> None:
+    pool = {
+        "replicaCount": 1,
+        "machineSpec": {"machineType": None},
+        "containerSpec": {"imageUri": "i", "command": ["x"]},
+    }
+    spec, notes = taken(json.dumps({"jobSpec": {"workerPoolSpecs": [pool], "scheduling": {name: value}}}))
+    assert f'scheduling.{name}={value}: is no duration such as "3600s"; left out' in notes
+    assert [note for note in notes if "machineType" in note] == []
+    assert spec.worker_pools[0].machine_type == ""
+
+
+@pytest.mark.req("LA-70")
 @pytest.mark.parametrize("option", ["/srv/x", "/srv/x:/srv/x", "/srv/x:/data"])
 def test_a_data_dir_is_a_folder_of_the_machine_with_or_without_its_place(option: str) -> None:
     spec, notes = taken(f"arena submit mpijob --name=x --data-dir={option} 'mpirun t'")

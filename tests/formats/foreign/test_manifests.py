@@ -222,6 +222,19 @@ def test_a_job_of_volcano_is_the_framework_of_its_plugin(plugins: dict[str, Any]
 
 
 @pytest.mark.req("LA-70")
+def test_servers_of_volcano_are_parameter_servers_beside_the_workers() -> None:
+    tasks = [
+        {"name": "ps", "replicas": 2, **pods(["run", "--ps"], cpu=1)},
+        {"name": "worker", "replicas": 3, **pods(["run", "--worker"], cpu=4)},
+    ]
+    text = manifest("Job", "batch.volcano.sh/v1alpha1", tasks=tasks, plugins={"tensorflow": []})
+    spec, notes = taken(text)
+    assert (spec.mode, spec.parameter_servers, spec.nodes) == (Mode.TENSORFLOW, 2, 3)
+    assert (spec.command, spec.specs) == ("run --worker", (NodeSpec(cpus=4),))
+    assert "spec.tasks.ps: all replicas get the worker's command" in notes
+
+
+@pytest.mark.req("LA-70")
 def test_one_task_of_volcano_is_a_job_without_a_mode() -> None:
     tasks = [{"name": "only", "replicas": 1, **pods(["run"], cpu=4)}]
     spec, notes = taken(manifest("Job", "batch.volcano.sh/v1alpha1", tasks=tasks))
