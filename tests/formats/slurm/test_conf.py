@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from cockpit.errors import SpecErrors
-from cockpit.formats.slurm.conf import gres_type, slurm_conf
+from cockpit.formats.slurm.conf import slurm_conf
+from cockpit.model.cardmodels import gres_type
 from cockpit.model.cluster import (
     Backfill,
     BackfillKind,
