@@ -5,6 +5,7 @@ import pytest
 from cockpit.model.cluster import Enforce, Reservation
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import ArrayTask
+from cockpit.model.node import NodeState
 from cockpit.model.reasons import (
     ArrayFull,
     BeginsLater,
@@ -13,7 +14,6 @@ from cockpit.model.reasons import (
     LimitReached,
     WaitsForJob,
 )
-from cockpit.model.node import NodeState
 from cockpit.model.spec import Dependency, DependencyKind
 from cockpit.sched.gates import Gates
 from cockpit.sched.nodes.reserved import Bars
@@ -133,11 +133,11 @@ def test_what_a_limit_stopped_in_an_earlier_pass_is_not_asked_again_while_as_muc
     assert not here.cycle().starts
     assert len(set(asked[-len(waiting) :])) == len(waiting)
     asked.clear()
-    here.set_state(sorted(here.nodes)[-1], NodeState.DRAINED)  # a whole pass, not the continuation of the last one
+    here.set_state(max(here.nodes), NodeState.DRAINED)  # a whole pass, not the continuation of the last one
     assert not here.cycle().starts
     assert asked == []
     assert [here.reason(job).limit for job in waiting] == ["GrpTRES"] * len(waiting)
-    here.set_state(sorted(here.nodes)[-1], NodeState.UP)
+    here.set_state(max(here.nodes), NodeState.UP)
     for job in runs:
         here.end(job)
     assert [start.job for start in here.cycle().starts] == waiting[:1]
