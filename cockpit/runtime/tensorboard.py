@@ -52,7 +52,9 @@ class Board:
 
     @property
     def address(self) -> str:
-        """Where it is; empty while it does not run, or has not begun to listen."""
+        """Where it is; empty while it does not run, or has not begun to listen. Asking writes nothing."""
+        if not self._folder.exists():
+            return ""
         with self._lock() as free:
             return "" if free else self._printed()
 
@@ -71,6 +73,8 @@ class Board:
 
     def stop(self) -> bool:
         """Whether there was one."""
+        if not self._folder.exists():
+            return False
         with self._lock() as free:
             if free:
                 return False

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from cockpit.config.clusternames import EVERY_CLUSTER
 from cockpit.errors import CockpitError, RequestRefused
-from cockpit.model.ids import JobId
+from cockpit.model.ids import JobId, job_words
 from cockpit.present.refusals import refusal_text
 from cockpit.tui import commands
 from cockpit.tui.action import (
@@ -147,7 +147,7 @@ class Acting(Upkeep):
         row_id = self.job_rows.folds.shown_as(job)
         if self.job_rows.place(row_id) is None:
             hidden = "is filtered out; Esc shows them all" if self.job_rows.row(job) else "is not on the list"
-            self.notify(f"Job {number} {hidden}.", severity="warning")
+            self.notify(f"Job {job_words(number)} {hidden}.", severity="warning")
             return
         self.perform("jobs")
         self.main_screen.jobs.move_to(row_id)

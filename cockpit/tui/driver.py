@@ -23,7 +23,7 @@ def _lenient_decoder(encoding: str) -> partial[IncrementalDecoder]:
     return partial(getincrementaldecoder(encoding), errors="replace")
 
 
-linux_driver.getincrementaldecoder = _lenient_decoder  # type: ignore[attr-defined] # it imports it
+linux_driver.getincrementaldecoder = _lenient_decoder  # type: ignore[attr-defined,assignment]  # Textual keeps it there
 _AT_WORK: set[LastingDriver] = set()
 
 

@@ -16,7 +16,8 @@ ROWS = account_tree().rows
 
 
 def shown(tree: AccountTree) -> list[str]:
-    return [tree.row(key).association.user or tree.row(key).association.account for key in tree.order]  # type: ignore[union-attr]
+    places = [row.association for key in tree.order if (row := tree.row(key)) is not None]
+    return [place.user or place.account for place in places]
 
 
 @pytest.mark.req("UI-09")

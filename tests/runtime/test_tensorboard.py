@@ -107,3 +107,11 @@ def test_the_real_one_takes_the_same_command_line(runs: dict[str, str], tmp_path
         assert shown(board.start(runs)) == ["tune-0", "tune-1"]
     finally:
         assert board.stop()
+
+
+@pytest.mark.req("JT-41")
+def test_who_asks_for_one_that_never_ran_leaves_no_folder(tmp_path: Path) -> None:
+    board = Board(tmp_path / "state/tensorboard/4711")
+    assert board.address == ""
+    assert not board.stop()
+    assert list(tmp_path.iterdir()) == []

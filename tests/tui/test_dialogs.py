@@ -7,6 +7,7 @@ from textual import events
 
 from cockpit.tui.defects import defect_text
 from cockpit.tui.opening import CockpitApp
+from cockpit.tui.screens.dialog import Palette
 from cockpit.tui.screens.main import MainScreen
 from tests.tui.lab import the_lab
 
@@ -96,3 +97,15 @@ async def test_a_click_on_what_has_gone_but_is_still_drawn_does_nothing() -> Non
                 await app.on_event(mouse(kind, *place))
         await lab.cockpit.sees("New job")
         assert not app.failed
+
+
+@pytest.mark.req("UI-26", "UI-30")
+async def test_what_was_typed_into_the_palette_is_not_looked_for_once_it_is_closed() -> None:
+    async with the_lab() as lab:
+        await lab.cockpit.press("ctrl+p").sees("Search for commands")
+        palette = lab.cockpit.app.screen
+        assert isinstance(palette, Palette)
+        await palette.dismiss(None)
+        palette._gather_commands("theme")  # as the handler of what is typed does
+        await lab.cockpit.misses("Search for commands").sees("train")
+        assert not lab.cockpit.app.failed

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from textual.await_complete import AwaitComplete
 from textual.command import CommandPalette
 from textual.screen import ModalScreen, Screen
+from textual.worker import Worker
 
 Result = TypeVar("Result")
 
@@ -29,6 +30,10 @@ class Palette(CommandPalette):
     def dismiss(self, result: None = None) -> AwaitComplete:
         """Close the palette. Does nothing once it is closed."""
         return super().dismiss(result) if _can_close(self) else AwaitComplete()
+
+    def _gather_commands(self, search_value: str) -> Worker[None] | None:  # type: ignore[override]  # Textual's result is unused
+        """Look for commands, unless the palette is closed: what was typed into it last may arrive after that."""
+        return super()._gather_commands(search_value) if is_open(self) else None
 
 
 def is_open(screen: Screen[Any]) -> bool:

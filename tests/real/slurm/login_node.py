@@ -52,6 +52,13 @@ class LoginNode:
         """How often somebody came in."""
         return (self.folder / "sshd.log").read_text().count("Accepted publickey")
 
+    def wait_for_login(self, count: int) -> None:
+        """Wait until the server has logged this many logins: it lets a client in first and writes the line then."""
+        deadline = time.monotonic() + 60
+        while self.accepted < count:
+            assert time.monotonic() < deadline, f"{self.accepted} logins in the server's log, not {count}"
+            time.sleep(0.01)
+
     def known_by(self, home: Path, key: str) -> None:
         """Make it known in this home, with this key."""
         (home / ".ssh").mkdir(mode=0o700)

@@ -127,8 +127,9 @@ def held_open(node: LoginNode, home: Path) -> Iterator[str]:
     """The name of a host that ssh has a connection to, by a key that is used nowhere else."""
     host = f"Host lab\n  HostName 127.0.0.1\n  Port {node.port}\n  User {ME}\n"
     (home / "config").write_text(host + f"  ControlPath {home}/%C\n")
-    key = str(node.folder / "own")
+    key, before = str(node.folder / "own"), node.accepted
     subprocess.run(["ssh", "-M", "-N", "-f", "-i", key, "lab"], check=True, stderr=subprocess.DEVNULL)
+    node.wait_for_login(before + 1)
     yield "lab"
     subprocess.run(["ssh", "-O", "exit", "lab"], check=False, capture_output=True)
 
