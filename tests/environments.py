@@ -5,16 +5,20 @@ from __future__ import annotations
 import compileall
 import shutil
 import subprocess
+import sys
 import tomllib
+from collections.abc import Collection
 from importlib.metadata import distribution
 from pathlib import Path
 
+import pytest
 from packaging.requirements import Requirement
 
 CHECKOUT = Path(__file__).parents[1]
 NEVER_RUN = shutil.ignore_patterns("tests", "include", "f2py", "*.pyi", "*.a")
 """Of what distributions bring: two files in three, which would be copied and removed for nothing."""
-SYSTEM_PYTHON = Path("/usr/bin/python3")
+NOBODY = 65534
+_VERSION = f"python{sys.version_info.major}.{sys.version_info.minor}"
 
 
 def needed_by(name: str, seen: set[str]) -> set[str]:
@@ -54,14 +58,39 @@ def lend(names: set[str], site_packages: Path) -> None:
                 link.symlink_to(part)
 
 
-def environment_for_everybody(folder: Path) -> Path:
-    """The python of an environment that every user can read: a copy of this checkout and of what it needs at the
-    command line, run by the system's own Python. What runs the tests may lie in somebody's home.
+def python_for_everybody() -> str:
+    """Return a Python that every user of this machine can run, of the version that runs the tests: packages are built
+    for one version. Empty where there is none, such as where that version lies in root's home alone. Only for root.
     """
-    assert SYSTEM_PYTHON.exists(), f"{SYSTEM_PYTHON} is missing: ordinary users need a Python that they may run"
-    subprocess.run([SYSTEM_PYTHON, "-m", "venv", "--without-pip", folder], check=True, timeout=60)
+    candidates = (f"/usr/bin/{_VERSION}", f"/usr/local/bin/{_VERSION}", sys._base_executable)  # type: ignore[attr-defined]
+    return next((each for each in candidates if _nobody_can_run(each)), "")
+
+
+def _nobody_can_run(python: str) -> bool:
+    command = [python, "-IS", "-c", "import venv"]
+    try:
+        done = subprocess.run(
+            command, user=NOBODY, group=NOBODY, extra_groups=[], cwd="/", check=False, capture_output=True, timeout=60
+        )
+    except OSError:  # it is not there, or in a folder that is closed
+        return False
+    return done.returncode == 0
+
+
+def environment_for_everybody(folder: Path, *, also: Collection[str] = ()) -> Path:
+    """The python of an environment that every user can read: a copy of this checkout and of what it needs at the
+    command line, and of the distributions in `also`. What runs the tests may lie in somebody's home. Skips the test
+    where there is no Python that everybody can run.
+    """
+    python = python_for_everybody()
+    if not python:
+        pytest.skip(f"no {_VERSION} that ordinary users can run: {sys.base_prefix} is closed to them")
+    subprocess.run([python, "-m", "venv", "--without-pip", folder], check=True, timeout=60)
     (site_packages,) = (folder / "lib").glob("python*/site-packages")
-    for name in needed_by_checkout(without={"asyncssh", "kubernetes", "rich", "textual"}):
+    names = needed_by_checkout(without={"asyncssh", "kubernetes", "rich", "textual"})
+    for name in also:
+        needed_by(name, names)
+    for name in names:
         for part in installed_parts(name):
             _copy(part, site_packages / part.name)
     _copy(CHECKOUT / "cockpit", site_packages / "cockpit")

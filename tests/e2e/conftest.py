@@ -45,7 +45,7 @@ def host_mounts() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def everybodys_python() -> Iterator[str]:
+def everybodys_python(people: None) -> Iterator[str]:
     """A Python with cockpit that every user of this machine can run."""
     with tempfile.TemporaryDirectory(prefix="cockpit-env-", dir=_quick_disk()) as path:
         Path(path).chmod(0o755)

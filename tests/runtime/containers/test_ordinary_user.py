@@ -5,32 +5,17 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 from tempfile import mkdtemp
 
-import msgspec
 import pytest
 
+from tests.environments import environment_for_everybody
 from tests.runtime.containers.conftest import IS_ROOT
 
 HERE = Path(__file__).parent
 CHECKOUT = HERE.parents[2]
 LEAST = 50
-
-
-def python_for(user: str) -> str:
-    """An interpreter of this version that this user may execute: the tests' own may lie in root's home."""
-    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
-    for candidate in (sys.executable, f"/usr/bin/{version}", f"/usr/local/bin/{version}"):
-        if (
-            subprocess.run(
-                ["runuser", "-u", user, "--", candidate, "-c", ""], check=False, capture_output=True
-            ).returncode
-            == 0
-        ):
-            return candidate
-    pytest.skip(f"no {version} that an ordinary user may run")
 
 
 @pytest.mark.real
@@ -43,11 +28,11 @@ def test_everything_holds_for_an_ordinary_users_engine(ann):
             shutil.copytree(CHECKOUT / name, copy / name)
         shutil.copy(CHECKOUT / "pyproject.toml", copy)
         subprocess.run(["chown", "-R", ann, copy], check=True)  # what they compile they keep
-        packages = Path(msgspec.__file__).parents[1]
+        python = environment_for_everybody(copy / "venv", also=("pytest", "pytest-asyncio", "hypothesis"))
         run = subprocess.run(
             [
-                *("runuser", "-u", ann, "--", "env", "-i", f"PYTHONPATH={packages}", "PATH=/usr/bin:/bin", "HOME=/tmp"),
-                *(python_for(ann), "-m", "pytest", "-q", "-p", "no:cacheprovider"),
+                *("runuser", "-u", ann, "--", "env", "-i", "PATH=/usr/bin:/bin", "HOME=/tmp"),
+                *(python, "-m", "pytest", "-q", "-p", "no:cacheprovider"),
                 *("tests/runtime/containers", "-m", "real", f"--basetemp=/tmp/{ann}"),
             ],
             cwd=copy,
