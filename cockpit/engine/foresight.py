@@ -235,8 +235,11 @@ def _holding(job: Job) -> Holding:
             sum(each) for each in zip(*((part.cpus, part.memory_mib, part.card_milli) for part in held), strict=True)
         ]
         return Holding(job.id, job.spec.name, job.submitter.name, True, len(held), *sums)
-    nodes, asked = job.spec.nodes, job.spec.specs[0]
+    nodes, asked, spread = job.spec.nodes, job.spec.specs[0], job.spec.spread
     sums = [nodes * each for each in (asked.cpus, asked.memory_mib, asked.card_milli)]
+    if spread is not None:
+        tasks = (spread.each.cpus, spread.each.memory_mib, spread.each.card_milli)
+        sums = [max(amount, spread.tasks * each) for amount, each in zip(sums, tasks, strict=True)]
     return Holding(job.id, job.spec.name, job.submitter.name, False, nodes, *sums)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable
+from shlex import quote
 from typing import TYPE_CHECKING, NamedTuple
 
 from cockpit.headless.registry import VERBS
@@ -16,6 +18,10 @@ if TYPE_CHECKING:
     from cockpit.model.ids import Millis
 
 NODES, RESERVATIONS = "nodes", "reservations"
+_REASON = re.compile(
+    r"(?P<before>drain\s+[^-\s].*?\s--reason)[\s=]+(?P<reason>[^'\"\s].*?)(?P<after>(?:\s+-{1,2}[a-z].*)?)"
+)
+"""A reason without quotes behind the nodes that are drained: its words up to the next option."""
 Deed = Callable[["Backend"], Awaitable[None]]
 
 
@@ -30,7 +36,9 @@ class Asked(NamedTuple):
 
 def asked_of_nodes(noun: str, text: str, now: Millis) -> Asked:
     """`create course --nodes n01 …` after `reservations`, `drain n07 --reason …` after `nodes`. Raises `UsageError`; a
-    wish for help is one too."""
+    wish for help is one too. A reason for which only the end of the line is left needs no quotes."""
+    if noun == NODES and (found := _REASON.fullmatch(text.strip())) is not None:
+        text = f"{found['before']} {quote(found['reason'])}{found['after']}"
     verbs = [name.split()[1] for name in VERBS if name.startswith(f"{noun} ")]
     verb, args = typed(noun, text, verbs)
     return _READ[noun, verb](args, now)

@@ -34,6 +34,8 @@ _NO_TASK: Final = 4_294_967_294
 """What Slurm writes for `%a` where there is no array."""
 _PATTERN: Final = re.compile(r"%(?:%|(?P<width>\d{0,2})(?P<letter>[AajJNnstux]))")
 _MOST_WIDTH: Final = 10
+_MEMORY_SHARES: Final = frozenset({"SLURM_MEM_PER_CPU", "SLURM_MEM_PER_GPU"})
+"""What a script that asked for memory so is told, and not how much that makes on a node."""
 _NTASKS, _PER_NODE, _PER_TASK = "SLURM_NTASKS", "SLURM_NTASKS_PER_NODE", "SLURM_CPUS_PER_TASK"
 
 
@@ -214,6 +216,8 @@ def slurm_environment(spec: JobSpec, run: Run) -> dict[str, str]:
     if facts.started_at:
         env["SLURM_JOB_START_TIME"] = str(facts.started_at)
         env["SLURM_JOB_END_TIME"] = str(facts.started_at + spec.time_limit_seconds)
+    if _MEMORY_SHARES & spec.env.keys():
+        del env["SLURM_MEM_PER_NODE"]
     if replica.attempt == 1:
         del env["SLURM_RESTART_COUNT"]
     if spec.reservation:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from cockpit.model.cardmodels import is_one_of
 from cockpit.model.ids import NodeName
 from cockpit.model.image import Mpi
 from cockpit.model.node import Allocation, Card, CardSlice, CardVendor, Node, Placement
@@ -33,7 +34,7 @@ def imagined_cards(spec: JobSpec, part: Allocation, known: Sequence[Node]) -> tu
     there is none it is NVIDIA, the default of cards that cluster.toml declares.
     """
     models = _asked_by_rank(spec)[part.rank].card_models
-    fitting = (card for node in known for card in node.cards if not models or card.model in models)
+    fitting = (card for node in known for card in node.cards if is_one_of(card.model, models))
     like = next(fitting, None)
     model, vendor = (like.model, like.vendor) if like is not None else ((*models, "card")[0], CardVendor.NVIDIA)
     return tuple(Card(index=each.card, model=model, vendor=vendor) for each in part.slices)

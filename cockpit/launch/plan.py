@@ -102,6 +102,7 @@ def launch_plan(  # noqa: PLR0913, PLR0917 - each is another part of what is kno
     streams = script_files(spec, submitter, names[own], replica, array) if runs_script else None
     env = {
         **_base_environment(spec, submitter),
+        **({"TMPDIR": "/tmp"} if under_slurm else {}),  # noqa: S108 - the container's own
         **spec.env,
         **mode.env,
         **(slurm_environment(spec, run) if under_slurm else {}),

@@ -154,6 +154,21 @@ class NodeSpec(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
         return 0 < self.card_milli < WHOLE_CARD
 
 
+class TaskSpread(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
+    """Tasks on any number of nodes, as many on each as fit there: sbatch's `-n 24` without a fixed number of nodes.
+
+    The job's node spec is then what each of its nodes must offer at least, and `nodes` how many they are at least.
+    """
+
+    tasks: int
+    each: NodeSpec
+    """What one task takes of its node; an amount of 0 is asked for by node alone."""
+    most_nodes: int | None = None
+    """None: any number."""
+    most_per_node: int | None = None
+    """How many tasks may share a node; None: as many as fit."""
+
+
 class Task(msgspec.Struct, frozen=True, kw_only=True):
     """One task of a batch."""
 
@@ -263,6 +278,9 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     """Its trials are the tasks of an array."""
     nodes: int = 1
     specs: tuple[NodeSpec, ...] = (NodeSpec(),)
+    spread: TaskSpread | None = None
+    """How its tasks share out over its nodes; None: a replica on each of `nodes` nodes. Of jobs of a Slurm cluster
+    alone; excludes alternatives, helpers and `elastic`."""
     node_names: tuple[str, ...] = ()
     """Empty: any. Excludes `pool` and `driver_version`."""
     pool: str | None = None

@@ -120,10 +120,10 @@ def node_spec(row: JobRow, _: Context) -> str:
     """What it asks of each node, as one text to search in."""
     nodes = max(row.nodes, 1)
     named = f"{safe(row.spec_name)}: " if row.spec_name else ""
-    per_node = f"{named}{row.cpus // nodes} CPUs, {units.memory(row.memory_mib // nodes)}"
+    per_node = f"{named}{units.counted(row.cpus // nodes, 'CPU')}, {units.memory(row.memory_mib // nodes)}"
     if not row.card_milli:
         return per_node
-    return f"{per_node}, {units.cards(row.card_milli // nodes)} {listed(row.card_models, 'or') or 'cards'}"
+    return f"{per_node}, {units.counted_cards(row.card_milli // nodes, listed(row.card_models, 'or'))}"
 
 
 @lru_cache(maxsize=4096)

@@ -185,7 +185,7 @@ def holding(job: JobId, known: Holding | None) -> str:
         return f"{job_words(job)} (-)" if job else HIDDEN
     amount = units.counted(known.cpus, "CPU")
     if known.card_milli:
-        amount = f"{units.cards(known.card_milli)} {'card' if known.card_milli <= 1000 else 'cards'}"
+        amount = units.counted_cards(known.card_milli)
     return f"{job_words(job)} ({safe(known.user)}, {amount})"
 
 

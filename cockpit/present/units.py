@@ -76,6 +76,11 @@ def cards(milli: int) -> int | float:
     return milli // WHOLE_CARD if milli % WHOLE_CARD == 0 else milli / WHOLE_CARD
 
 
+def counted_cards(milli: int, models: str = "") -> str:
+    """Thousandths inside a sentence: `1 card`, `2 cards`, `0.5 card`; of `models` where these are named."""
+    return f"{cards(milli)} {models or ('card' if milli <= WHOLE_CARD else 'cards')}"
+
+
 def decimal(amount: int, unit: int, *, digits: int) -> str:
     """An amount in units, without trailing zeros."""
     text = f"{amount / unit:.{digits}f}"

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 PROGRAM = "tensorboard"
 HOST = "127.0.0.1"
 MISSING = "TensorBoard is not installed here. Install it beside cockpit: pip install 'cockpit-cluster[tensorboard]'."
+REINSTALL = "Look at the interpreter that its first line names, or install TensorBoard again."
 START_SECONDS, STOP_SECONDS, LOOK_SECONDS = 60.0, 5.0, 0.05
 LAST_LINES = 3
 _ADDRESS = re.compile(rf"http://{re.escape(HOST)}:\d+/[^\s]*".encode())
@@ -51,7 +52,9 @@ class Board:
 
     @property
     def address(self) -> str:
-        """Where it is; empty while it does not run, or has not begun to listen."""
+        """Where it is; empty while it does not run, or has not begun to listen. Asking writes nothing."""
+        if not self._folder.exists():
+            return ""
         with self._lock() as free:
             return "" if free else self._printed()
 
@@ -70,6 +73,8 @@ class Board:
 
     def stop(self) -> bool:
         """Whether there was one."""
+        if not self._folder.exists():
+            return False
         with self._lock() as free:
             if free:
                 return False
@@ -107,14 +112,17 @@ class Board:
         """It inherits the lock, and so has it as long as it lives."""
         os.ftruncate(lock, 0)  # before anybody can take an earlier one for it
         with self._log.open("wb") as log:
-            process = subprocess.Popen(
-                [found, "--logdir", self._runs, "--host", HOST, "--port", "0"],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-                pass_fds=(lock,),
-            )
+            try:
+                process = subprocess.Popen(
+                    [found, "--logdir", self._runs, "--host", HOST, "--port", "0"],
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    start_new_session=True,
+                    pass_fds=(lock,),
+                )
+            except OSError as error:  # a program that is there, while what its first line names is not
+                raise CockpitError(f"{found} cannot be started ({error.strerror}). {REINSTALL}") from None
         os.write(lock, str(process.pid).encode())
         return process
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -17,6 +17,7 @@ from cockpit.sched.nodes.eligibility import PRICE, kept_off, suits
 from cockpit.sched.nodes.floor import Floor, admits, serves
 from cockpit.sched.nodes.room import Room, room_of, shortfall
 from cockpit.sched.shape import Shape, shape_of
+from cockpit.sched.spreading import spread_over, tasks_in
 
 Group = tuple[Room, Sequence[Node]]
 """Nodes that are equal when empty and in the same state, and their empty room."""
@@ -152,6 +153,30 @@ def _mixed_verdict(shape: Shape, matching: Sequence[Group], *, in_service: bool)
     return NeverFits(None, wanted, there, ()) if there < wanted else None
 
 
+def _spread_verdict(shape: Shape, matching: Sequence[Group], *, in_service: bool) -> Reason | None:
+    """Of tasks that share out: nodes enough for one of them each, then whether all of them together have a place."""
+    if never := _alternative(shape, shape.specs[0], matching, in_service):
+        return never
+    up = [group for group in matching if group[1][0].state is NodeState.UP]
+    if spread_over(_each_room(up if in_service else matching), shape) is not None:
+        return None
+    out = [node for _, nodes in matching for node in nodes if node.state is not NodeState.UP]
+    if in_service and out and spread_over(_each_room(matching), shape) is not None:
+        return _no_eligible(shape, out)
+    spec, spread = shape.specs[0], shape.spread
+    assert spread is not None
+    held = sum(tasks_in(room, shape) * len(nodes) for room, nodes in matching)
+    missing = Resource.CARDS if spread.each.whole_cards else Resource.CPUS
+    each = max(1, wanted(spread.each, missing))
+    return NeverFits(missing, spread.tasks * each, min(held, spread.tasks - 1) * each, spec.card_models)
+
+
+def _each_room(groups: Iterable[Group]) -> Iterator[Room]:
+    """One room for each node."""
+    each = ((room, node) for room, nodes in groups for node in nodes)
+    return (replace(room, node=node, order=order) for order, (room, node) in enumerate(each))
+
+
 def _verdict(shape: Shape, groups: Iterable[Group], *, in_service: bool) -> Reason | None:
     """None as soon as one alternative can; else why none of them can."""
     matching = [group for group in groups if not shape.node_names or group[0].node.name in shape.node_names]
@@ -159,6 +184,8 @@ def _verdict(shape: Shape, groups: Iterable[Group], *, in_service: bool) -> Reas
         return _mixed_verdict(shape, matching, in_service=in_service)
     if not matching:
         return _no_eligible(shape, ())
+    if shape.spread is not None:
+        return _spread_verdict(shape, matching, in_service=in_service)
     verdicts = []
     for spec in shape.specs:
         verdict = _alternative(shape, spec, matching, in_service)

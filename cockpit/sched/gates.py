@@ -188,7 +188,7 @@ class Gates(msgspec.Struct):
 
     def amounts(self, found: Found, shape: Shape) -> Amounts:
         """What a job would hold by the placement found for it, running and billed."""
-        if not (shape.exclusive or shape.specs[found.spec_index].card_milli):
+        if not (shape.exclusive or shape.spread is not None or shape.specs[found.spec_index].card_milli):
             return self._book.rules.asked[shape][found.spec_index]
         amounts = held(found.placement, self._snapshot.nodes)
         return self._book.rules.billed(amounts, shape.partition) | {JOBS: ONE}

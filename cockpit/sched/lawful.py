@@ -45,7 +45,7 @@ _Choice = tuple[tuple[_Group, int], ...]
 
 def varies(request: Request, shape: Shape) -> bool:
     """Whether what a job of the request holds may depend on its nodes, and a limit may count it."""
-    if not (request.party.running or request.party.budgets) or shape.helpers:
+    if not (request.party.running or request.party.budgets) or shape.is_uneven:
         return False
     return shape.exclusive or any(spec.card_milli for spec in shape.specs)
 

@@ -18,6 +18,7 @@ from cockpit.sched.nodes.floor import admits
 from cockpit.sched.nodes.room import Room, allocate, best_fit_rank, share_rank, sharing_cards, shortfall
 from cockpit.sched.nodes.shelves import Shelves, walk
 from cockpit.sched.shape import Shape
+from cockpit.sched.spreading import share_of, spread_over
 
 
 class Found(msgspec.Struct, frozen=True, gc=False):
@@ -53,6 +54,8 @@ def find(index: Index, shape: Shape, fit: Fit | None = None, avoid: Collection[i
         if order is None:
             return None
         return Found(0, (Allocation(0, floor.nodes[order].name, spec.cpus, spec.memory_mib),))
+    if shape.spread is not None:
+        return find_spread((each for each in fitting(index, shape, shape.specs[0]) if each.order not in avoid), shape)
     if shape.helpers:
         return _find_mixed(index, shape, fit, avoid)
     fit = None if shape.exclusive else fit  # whole nodes leave no fragments to choose between
@@ -63,6 +66,21 @@ def find(index: Index, shape: Shape, fit: Fit | None = None, avoid: Collection[i
         if len(rooms) == shape.nodes:
             return Found(spec_index, allocated(shape, spec, rooms, fit))
     return None
+
+
+def find_spread(rooms: Iterable[Room], shape: Shape) -> Found | None:
+    """Room for tasks that share out over any number of these rooms."""
+    shares = spread_over(rooms, shape)
+    if shares is None:
+        return None
+    spec, spread = shape.specs[0], shape.spread
+    assert spread is not None
+    in_order = sorted(shares, key=lambda share: share[0].order)
+    parts = [
+        allocate(room, share_of(spec, spread, tasks), rank, exclusive=shape.exclusive)
+        for rank, (room, tasks) in enumerate(in_order)
+    ]
+    return Found(0, tuple(parts))
 
 
 def _lacks_nodes(index: Index, shape: Shape, spec: NodeSpec) -> bool:
@@ -118,7 +136,7 @@ def has_room(index: Index, shape: Shape) -> bool:
     """Whether `find` would find any."""
     if (kind := index.floor.plain_kind[shape]) is not None:
         return index.tightest(kind, shape.specs[0]) is not None
-    if shape.helpers:
+    if shape.is_uneven:
         return find(index, shape) is not None
     if index.too_narrow_for(shape.specs):
         return False

@@ -176,7 +176,7 @@ class Refusals:
     def _for_good(self, request: Request) -> Reason | None:
         if request.refused is not None and never_starts(request.refused):
             return request.refused
-        if request.shape.helpers:
+        if request.shape.is_uneven:
             never = infeasible(request.shape, self._floor)
             return never if never is not None and never_starts(never) else None
         each: list[OfOne] = []

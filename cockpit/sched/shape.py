@@ -8,7 +8,7 @@ import msgspec
 from msgspec.structs import replace
 
 from cockpit.model.labels import Toleration
-from cockpit.model.spec import JobSpec, NodeSpec
+from cockpit.model.spec import JobSpec, NodeSpec, TaskSpread
 
 SPOT = Toleration("spot")
 """Nodes that their provider may take back have a taint of this key; a job with `spot` puts up with it."""
@@ -42,6 +42,14 @@ class Shape(msgspec.Struct, frozen=True, cache_hash=True):
     launcher: tuple[tuple[str, str], ...] = ()
     """Labels, by key, that a node must have for the launcher to be there, which is given nothing of it."""
 
+    spread: TaskSpread | None = None
+    """Tasks that share out over any number of nodes, of which there are `nodes` at least."""
+
+    @property
+    def is_uneven(self) -> bool:
+        """Whether it may hold different amounts on its nodes, so that room is a matter of all of them together."""
+        return bool(self.helpers) or self.spread is not None
+
     @property
     def alike(self) -> Shape:
         """Without those of other kinds."""
@@ -73,6 +81,7 @@ def shape_of(spec: JobSpec, partition: str = "") -> Shape:
         helpers=spec.helpers,
         max_price_milli=spec.elastic.max_price_milli if spec.elastic is not None else None,
         launcher=tuple(sorted(spec.elastic.launcher_selector.items())) if spec.elastic is not None else (),
+        spread=spec.spread,
     )
 
 

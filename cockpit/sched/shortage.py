@@ -40,9 +40,19 @@ class Shortages:
         if shape.helpers:
             lacking = (kind for kind in shape.kinds if find(self._index, kind) is None)
             shape = next(lacking, shape.alike)
+        elif shape.spread is not None:
+            return self._of_tasks(shape)
         told = [self._of_alternative(replace(shape, specs=(spec,))) for spec in shape.specs]
         each = [one for one in told if one is not None]
         return none_of(each) if len(each) == len(told) else NotEvaluated()
+
+    def _of_tasks(self, shape: Shape) -> Reason:
+        """Of tasks that share out: what too few nodes have for one of them; else all nodes together hold too few."""
+        never = infeasible(shape, self._index.floor)
+        if never is not None:
+            return never
+        rooms = list(fitting(self._index, shape, shape.specs[0]))
+        return NotEvaluated() if len(rooms) >= shape.nodes else self._of_alternative(shape) or NotEvaluated()
 
     def _of_alternative(self, shape: Shape) -> OfOne | None:
         """None: it has room by now."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from cockpit.config.clusternames import EVERY_CLUSTER
 from cockpit.errors import CockpitError, RequestRefused
-from cockpit.model.ids import JobId
+from cockpit.model.ids import JobId, job_words
 from cockpit.present.refusals import refusal_text
 from cockpit.tui import commands
 from cockpit.tui.action import (
@@ -101,6 +101,9 @@ class Acting(Upkeep):
 
     def perform(self, action_id: str, run: Callable[[Face], Awaitable[None] | None] | None = None) -> None:
         """Do it, or say why not. `run`: what to do instead of asking, where the command line has said it all."""
+        if not self.screen.is_mounted:  # it was pushed a moment ago and has no widgets yet: it calls back once it has
+            self.screen.call_later(self.perform, action_id, run)
+            return
         action = next(each for each in self.actions if each.id == action_id)
         refusal = action.refusal(self.situation())
         if refusal:
@@ -144,7 +147,7 @@ class Acting(Upkeep):
         row_id = self.job_rows.folds.shown_as(job)
         if self.job_rows.place(row_id) is None:
             hidden = "is filtered out; Esc shows them all" if self.job_rows.row(job) else "is not on the list"
-            self.notify(f"Job {number} {hidden}.", severity="warning")
+            self.notify(f"Job {job_words(number)} {hidden}.", severity="warning")
             return
         self.perform("jobs")
         self.main_screen.jobs.move_to(row_id)

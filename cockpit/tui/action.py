@@ -218,5 +218,10 @@ def only_in_demo(situation: Situation) -> str:
     return "" if situation.demo else "Only a demo's time can be changed."
 
 
+def has_output(situation: Situation) -> str:
+    """A demo's jobs are simulated, and what stands at the paths that they name is the user's own."""
+    return "The jobs of a demo write no files." if situation.demo else needs_job(situation)
+
+
 def only_outside_demo(situation: Situation) -> str:
     return "This is the demo." if situation.demo else ""

@@ -13,8 +13,9 @@ from cockpit.headless import account_words, catalogue_words
 from cockpit.model.numerals import is_whole
 from cockpit.model.spec import PriorityWord
 from cockpit.present.filters import compile_filter
-from cockpit.present.folding import group_of
+from cockpit.present.folding import group_of, id_text
 from cockpit.present.nearest import nearest
+from cockpit.present.references import parse_reference
 from cockpit.present.safe import safe
 from cockpit.present.saved import SAVED
 from cockpit.present.tables.accounting import HOURS
@@ -34,6 +35,7 @@ from cockpit.tui.deeds.limits import COMMAND, set_limit
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from cockpit.model.ids import JobId
     from cockpit.tui.face import Face
 
 VI_WORDS = {"ctx": "cluster", "q": "quit", "q!": "quit", "wq": "quit", "h": "help"}
@@ -83,11 +85,22 @@ def run_command(app: Face, text: str) -> None:
 
 
 def _named(app: Face, words: str) -> int | None:
-    """The one job on the list that has this name. An action of the same name goes before it."""
+    """The job on the list that has this id as lists show it, or the only one of this name: `34_1`, `34_[0-3]`, `train`.
+
+    Of an array, its first task. An action of the same name goes before it.
+    """
     if called(words) is not None:
         return None
-    named = {group_of(row) or row.id for row in app.job_rows.list.rows() if row.name == words}
-    return next(iter(named)) if len(named) == 1 else None
+    rows = app.job_rows.list.rows()
+    ref = parse_reference(words)
+    shown = f"{ref.job}_{ref.tasks[0]}" if ref is not None and ref.tasks else words
+    if (found := next((row.id for row in rows if id_text(row) == shown), None)) is not None:
+        return found
+    named: dict[JobId, JobId] = {}
+    for row in rows:
+        if row.name == words:
+            named.setdefault(group_of(row) or row.id, row.id)
+    return next(iter(named.values())) if len(named) == 1 else None
 
 
 def _filter(app: Face, text: str) -> None:

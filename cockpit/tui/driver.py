@@ -1,10 +1,13 @@
-"""How the application writes to its terminal, also when that has gone."""
+"""How the application writes to its terminal, also when that has gone, and reads what is typed, whatever it is."""
 
 from __future__ import annotations
 
+from codecs import IncrementalDecoder, getincrementaldecoder
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
+from textual.drivers import linux_driver
 from textual.drivers.linux_driver import LinuxDriver
 
 if TYPE_CHECKING:
@@ -13,6 +16,14 @@ if TYPE_CHECKING:
     from textual.app import App
     from textual.driver import Driver
 
+
+def _lenient_decoder(encoding: str) -> partial[IncrementalDecoder]:
+    """What takes the place of the decoder that Textual uses, which raises: terminals that are not set to UTF-8 send
+    other bytes, and so does a paste that is cut."""
+    return partial(getincrementaldecoder(encoding), errors="replace")
+
+
+linux_driver.getincrementaldecoder = _lenient_decoder  # type: ignore[attr-defined,assignment]  # Textual keeps it there
 _AT_WORK: set[LastingDriver] = set()
 
 
@@ -49,12 +60,24 @@ class LastingDriver(LinuxDriver):
         super().stop_application_mode()
         _AT_WORK.discard(self)
 
+    def _run_input_thread(self) -> None:
+        """Read what is typed. An error ends the application as any other defect does: Textual's way shows the values
+        of variables and exits with 0."""
+        try:
+            self.run_input_thread()
+        except Exception as error:  # noqa: BLE001 - whatever it is
+            self._app.call_later(_raise, error)
+
     def write(self, data: str) -> None:
         if self._writer_thread is not None and self._writer_thread.is_alive():
             super().write(data)
         elif self._file is not None:
             self._file.write(data)
             self._file.flush()
+
+
+def _raise(error: Exception) -> None:
+    raise error
 
 
 class _Lossy:

@@ -115,5 +115,6 @@ class JobLog:
         if not parts:
             return []
         whole = f"cockpit logs {job_words(self.job)}" + (f"/{self.rank}" if self.rank else "")
+        whole += f" --attempt {self.attempt}" if self.attempt is not None else ""
         whole += " --stderr" if self.stream is LogStream.STDERR else ""
         return [line(Span(f"… {' and '.join(parts)} not shown; all of it: {whole}", MUTED))]

@@ -3,6 +3,9 @@
 Textual hands a key to whatever has the focus when the key arrives, while what the key before it does happens later. So
 of a `/state:queued` that comes in one piece over a slow line only `/` would be meant for the list, and `q` would leave
 the cockpit. Here a key waits until the one before it has had its effect.
+
+A click goes to what the user sees at its place. Where that has been removed since it was drawn, Textual fails; here
+such a click does nothing.
 """
 
 from __future__ import annotations
@@ -12,7 +15,8 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from textual import on
-from textual.events import Event, Key
+from textual.errors import NoWidget
+from textual.events import Event, Key, MouseEvent
 from textual.message import Message
 
 from cockpit.tui.painting import TightPainting
@@ -52,12 +56,23 @@ class KeysInTurn(TightPainting):
         return not self._key_is_under_way()
 
     async def on_event(self, event: Event) -> None:
+        if isinstance(event, MouseEvent) and self._is_on_removed_widget(event):
+            return
         if not isinstance(event, Key) or event.is_forwarded:
             await super().on_event(event)
         elif self._key_is_under_way():
             self._keys_waiting.append(event)
         else:
             await self._take_key(event)
+
+    def _is_on_removed_widget(self, event: MouseEvent) -> bool:
+        if event.is_forwarded or self.mouse_captured is not None:
+            return False
+        try:
+            widget, _ = self.get_widget_at(event.x, event.y)
+        except NoWidget:
+            return False
+        return not widget.is_attached
 
     def _key_is_under_way(self) -> bool:
         now = asyncio.get_running_loop().time()

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-PROGRAM = """#!{python}
+PROGRAM = """#!/bin/sh
+'''exec' {python} "$0" "$@"
+' '''
 import argparse, http.server, json, pathlib, sys
 
 parser = argparse.ArgumentParser()
@@ -37,6 +40,6 @@ def stand_in(folder: Path, text: str = PROGRAM) -> str:
     """A PATH on which `tensorboard` is this program."""
     folder.mkdir(exist_ok=True)
     program = folder / "tensorboard"
-    program.write_text(text.format(python=sys.executable))
+    program.write_text(text.format(python=shlex.quote(sys.executable)))  # the kernel takes no space in a first line
     program.chmod(0o755)
     return f"{folder}:/usr/bin:/bin"

@@ -86,9 +86,9 @@ class Terminal:
         self._fd = -1
 
     def press(self, keys: str) -> float:
-        """Send what the keys send; when that was."""
+        """Send what the keys send; when that was. Bytes that are no UTF-8 stand as lone surrogates."""
         at = perf_counter()
-        os.write(self._fd, keys.encode())
+        os.write(self._fd, keys.encode(errors="surrogateescape"))
         return at
 
     def resize(self, columns: int, lines: int) -> None:

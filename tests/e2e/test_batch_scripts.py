@@ -89,6 +89,25 @@ def test_any_interpreter_with_its_options(lab: CockpitUser, first: str, body: st
     assert ("u" in found[0]) if said is None else (found == said)
 
 
+def test_the_last_lines_come_through_a_tee(lab: CockpitUser) -> None:
+    script = """#!/bin/bash
+#SBATCH --mem=200M -o out.txt
+set -e
+trap 'echo "cleaning up after $?"' EXIT
+exec > >(while read -r line; do echo "$line"; done | tee -a log.txt) 2>&1
+seq 2000; false
+"""
+    ran(lab, script, code=1)
+    said = [*map(str, range(1, 2001)), "cleaning up after 1"]
+    assert (output(lab, "out.txt"), output(lab, "log.txt")) == (said, said)
+
+
+def test_who_reads_a_pipe_that_stays_open_does_not_keep_the_job(lab: CockpitUser) -> None:
+    job = ran(lab, "#!/bin/bash\n#SBATCH --mem=200M -o out.txt\nexec > >(cat)\nsleep 1000 &\necho said\n")
+    assert output(lab, "out.txt") == ["said"]
+    assert lab.row("job", job)["state"] == "succeeded"
+
+
 def test_a_script_without_any_option_line_runs_too(lab: CockpitUser) -> None:
     job = ran(lab, "#!/bin/bash\nset -euo pipefail\ncd $SLURM_SUBMIT_DIR\necho in $(basename $PWD)\n")
     assert output(lab, f"slurm-{job}.out") == ["in work"]
@@ -193,6 +212,32 @@ def test_srun_and_scontrol_do_on_one_node_what_they_do_under_slurm(lab: CockpitU
     assert lab.ok("logs", job, "--stderr") == said
 
 
+STEPS_AND_THEIR_INPUT = """#!/bin/bash
+#SBATCH -n 2 --mem=300M -o out.txt -e err.txt
+printf '1\\n2\\n' | srun -n2 -i0 cat
+printf '3\\n' | srun -n2 --input=none cat
+echo four > four.txt; srun -n2 -i four.txt cat
+srun -n2 --job-name=inner sh -c 'echo $SLURM_JOB_NAME $SLURM_TASKS_PER_NODE'
+srun -n3 true; echo "too many $?"
+export TMPDIR=/tmp/other; srun -n1 sh -c 'echo step $SLURM_STEP_ID'
+"""
+
+
+def test_a_step_has_the_input_the_name_and_the_cpus_that_it_asks_for(lab: CockpitUser) -> None:
+    ran(lab, STEPS_AND_THEIR_INPUT)
+    expected = ["1", "2", "four", "four", "inner 2", "inner 2", "too many 1", "step 4"]
+    assert output(lab, "out.txt") == expected
+    assert "More processors requested than permitted" in (lab.work / "err.txt").read_text()
+
+
+@pytest.mark.parametrize("temporary", ["", "/scratch/of/a/login/node", "/tmp/mine"])
+def test_there_is_always_a_temporary_folder(lab: CockpitUser, temporary: str) -> None:
+    if temporary:
+        lab.env["TMPDIR"] = temporary
+    ran(lab, "#!/bin/bash\n#SBATCH -o out.txt --mem=200M\necho $TMPDIR\ncd $(mktemp -d) && srun true && dirname $PWD\n")
+    assert output(lab, "out.txt") == [temporary if temporary == "/tmp/mine" else "/tmp"] * 2
+
+
 def test_exclusive_steps_share_the_cpus_and_cards_of_the_job(lab: CockpitUser) -> None:
     script = """#!/bin/bash
 #SBATCH -n 2 --mem=300M --gres=gpu:2 -o out.txt
@@ -295,10 +340,10 @@ def test_a_dependency_and_a_time_limit_in_days(lab: CockpitUser) -> None:
     first = ran(lab, "#!/bin/bash\n#SBATCH --mem=200M\ntrue\n", name="first.sh")
     script = f"""#!/bin/bash
 #SBATCH --dependency=afterok:{first} --time=1-00:00:00 --mem-per-cpu=150M --cpus-per-task=2 -o out.txt
-scontrol show job $SLURM_JOB_ID | grep -o 'TimeLimit=[0-9:-]*'; echo $SLURM_CPUS_PER_TASK $SLURM_MEM_PER_NODE
+scontrol show job $SLURM_JOB_ID | grep -o 'TimeLimit=[0-9:-]*'; echo $SLURM_CPUS_PER_TASK $SLURM_MEM_PER_CPU
 """
     ran(lab, script)
-    assert output(lab, "out.txt") == ["TimeLimit=1-00:00:00", "2 300"]
+    assert output(lab, "out.txt") == ["TimeLimit=1-00:00:00", "2 150"]
 
 
 def test_a_job_that_is_stopped_is_told_by_its_trap(lab: CockpitUser) -> None:

@@ -25,7 +25,8 @@ READY = "ready>"
 def user() -> Iterator[CockpitUser]:
     """Has the command on the path, and a job that waits."""
     with a_new_user() as somebody:
-        command = somebody.write("bin/cockpit", f'#!/bin/sh\nexec {sys.executable} -P -m cockpit.cli "$@"\n', 0o755)
+        python = shlex.quote(sys.executable)
+        command = somebody.write("bin/cockpit", f'#!/bin/sh\nexec {python} -P -m cockpit.cli "$@"\n', 0o755)
         somebody.env |= {"PATH": f"{command.parent}:{somebody.env['PATH']}", "PYTHONPATH": str(ROOT)}
         file = somebody.write("job.yaml", "{name: waits, command: 'true', output: ./out, hold: true}")
         somebody.ok("submit", str(file))

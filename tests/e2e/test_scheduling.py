@@ -62,9 +62,10 @@ def test_a_chain_goes_its_way_by_how_each_job_ends(user: CockpitUser) -> None:
 @pytest.mark.req("SC-10", "JT-25")
 def test_a_held_job_starts_neither_at_its_begin_time_nor_before(user: CockpitUser) -> None:
     held = user.submit("true", name="held", hold=True, begin_at="now+1s", specs=SMALL)
-    later = user.submit("true", name="later", begin_at="now+2s", specs=SMALL)
+    later = user.submit("true", name="later", begin_at="now+1h", specs=SMALL)
     reasons = {str(row["id"]): row["reason"]["type"] for row in user.rows("jobs")}
     assert reasons == {held: "held", later: "begins_later"}
+    user.ok("edit", later, str(user.job("true", name="later", begin_at="now+2s", specs=SMALL)))
     assert user.wait(later) == 0
     assert user.row("jobs", "--filter", f"id:{held}")["state"] == "queued"
     user.ok("release", held)

@@ -111,6 +111,18 @@ def test_what_does_not_fit_together_is_named(written: str, edit: Callable[[dict[
     assert all(line.startswith("s.json: state") for line in wrong.value.errors)
 
 
+@pytest.mark.parametrize(("wrong", "listed"), [(19, 19), (20, 20), (21, 21), (500, 21)])
+def test_of_very_many_contradictions_the_first_are_listed(written: str, wrong: int, listed: int) -> None:
+    document = json.loads(written)
+    for number in range(wrong):
+        document["state"]["usage"][f"nobody-{number}"] = {}
+    with pytest.raises(SpecErrors) as refused:
+        read_snapshot(json.dumps(document), "s.json")
+    errors = refused.value.errors
+    assert len(errors) == listed
+    assert ("further contradictions are not listed" in errors[-1]) is (wrong > 20)
+
+
 @pytest.mark.parametrize("seed", range(60))
 def test_any_edit_ends_in_a_sentence_or_in_a_cluster_that_answers(written: str, seed: int) -> None:
     chance = random.Random(seed)

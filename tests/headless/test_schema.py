@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from cockpit.model.staging import Progress, StagedCopy
 from cockpit.present.tables.all import TABLES
+from tests.doubles.samples import NOW
 from tests.headless.conftest import Desk
 
 COMMANDS = {
@@ -79,6 +81,28 @@ def test_what_a_command_writes_is_as_its_schema_says(desk: Desk, name: str) -> N
     row = schema["properties"]["rows"]["items"]
     assert row["required"] == list(row["properties"])
     assert all(set(found) == set(row["properties"]) for found in document["rows"])
+
+
+@pytest.mark.req("UI-40")
+@pytest.mark.parametrize("progress", [None, Progress(done=1 << 29, total=1 << 30, rate=0)])
+def test_a_copy_that_is_made_and_one_that_is_there_are_as_the_schema_says(
+    desk: Desk, progress: Progress | None
+) -> None:
+    made = StagedCopy(
+        key="4f2a",
+        what="dataset",
+        source="/data/cats",
+        size=1 << 30,
+        users=("bob",),
+        made_at=NOW,
+        used_at=NOW,
+        jobs=(),
+        progress=progress,
+    )
+    desk.backend.copies = [made]
+    document = json.loads(desk("staged", "-o", "json").out)
+    assert document["rows"][0]["done"] == (None if progress is None else "50%")
+    assert conforms(document, schema_of(desk, "staged"))
 
 
 def test_the_schema_notices_a_wrong_document(desk: Desk) -> None:

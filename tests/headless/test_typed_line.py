@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import ClassVar
+
 import pytest
 
 from cockpit.headless.account_words import CHANGES, NOUN
@@ -28,3 +30,25 @@ def test_a_line_that_is_no_command_is_refused_with_what_would_be_one(text: str, 
 def test_nodes_of_another_cluster_are_not_drained_here() -> None:
     with pytest.raises(UsageError, match="the cluster that is shown"):
         asked_of_nodes(NODES, "drain n07 --reason fan -c other", Millis(0))
+
+
+@pytest.mark.req("UI-23", "JT-24")
+@pytest.mark.parametrize(
+    ("text", "reason", "within"),
+    [
+        ("drain n1 n2 --reason the fan isn't well", "the fan isn't well", None),
+        ("drain n1 n2 --reason=-5 V rail is low --within 5m", "-5 V rail is low", 300),
+        ("drain n1 n2 --reason 'new  memory' --within", "new  memory", 300),
+        ("drain --reason fan n1 n2", "fan", None),
+    ],
+)
+async def test_a_reason_at_the_end_of_the_line_needs_no_quotes(text: str, reason: str, within: int | None) -> None:
+    class Drained:
+        asked: ClassVar[list[tuple[object, ...]]] = []
+
+        async def drain_node(self, *arguments: object) -> None:
+            self.asked.append(arguments)
+
+    for deed in asked_of_nodes(NODES, text, Millis(0)).deeds:
+        await deed(Drained())  # type: ignore[arg-type]  # all that it needs of a backend
+    assert Drained.asked == [(node, reason, within) for node in ("n1", "n2")]

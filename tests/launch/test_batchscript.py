@@ -114,6 +114,15 @@ def test_tasks_are_counted_as_the_script_asked(env: dict[str, str], nodes: int, 
     assert ("SLURM_NTASKS" in found) == bool(env)
 
 
+@pytest.mark.parametrize("share", ["SLURM_MEM_PER_CPU", "SLURM_MEM_PER_GPU"])
+def test_memory_is_told_in_one_way_alone(share: str) -> None:
+    """Slurm's own srun ends where two of these variables are there."""
+    placement = (Allocation(0, NodeName("n1"), 2, 512),)
+    run = Run(ANN, placement, REPLICA, ["train-0"], facts=_facts())
+    assert slurm_environment(a_job(), run)["SLURM_MEM_PER_NODE"] == "512"
+    assert "SLURM_MEM_PER_NODE" not in slurm_environment(a_job(env={share: "256"}), run)
+
+
 def _facts() -> Any:
     from cockpit.launch.batchscript import JobFacts
 

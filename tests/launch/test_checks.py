@@ -1,9 +1,12 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from cockpit.launch.checks import submission_errors, warnings
-from cockpit.model.spec import JobSpec
+from cockpit.model.resilience import Elastic
+from cockpit.model.spec import JobSpec, NodeSpec
+from tests.builders import a_spec
 
 
 @pytest.mark.req("JT-01", "JT-16", "LA-01")
@@ -16,6 +19,18 @@ def test_a_forged_request_meets_every_rule() -> None:
 def test_an_empty_or_oversized_command_has_one_error(command: str) -> None:
     errors = submission_errors(JobSpec(name="a", command=command, output="/out"))
     assert [error.split(":")[0] for error in errors] == ["command"]
+
+
+def test_best_effort_workers_that_nobody_watches_are_warned_of() -> None:
+    unwatched = a_spec(
+        "x", elastic=Elastic(workers=2, max_workers=2, best_effort=True), specs=(NodeSpec(cpus=0, memory_mib=0),)
+    )
+    (warning,) = warnings(unwatched)
+    assert warning.startswith("elastic.supervised: without it")
+    assert (
+        warnings(replace(unwatched, elastic=Elastic(workers=2, max_workers=2, best_effort=True, supervised=True))) == ()
+    )
+    assert warnings(a_spec("x", elastic=Elastic(workers=2, max_workers=2))) == ()
 
 
 def test_a_sound_spec_has_none() -> None:

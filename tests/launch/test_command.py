@@ -148,6 +148,7 @@ def test_variables_and_sums_are_expanded_and_nothing_else(command: str, argv: tu
         ('x --a="$UNSET-$LR"', ("x", "--a=$UNSET-0.1")),
         ("x $((UNSET + SLOTS)) $((SLOTS))", ("x", "$((UNSET + SLOTS))", "4")),
         ('bash -c "for i in 1 2; do echo $i; done"', ("bash", "-c", "for i in 1 2; do echo $i; done")),
+        ('bash -c "echo $((SLOTS + 1)) $((cd x; pwd))"', ("bash", "-c", "echo 5 $((cd x; pwd))")),
         ('bash -c "n=2; echo $((n * 2)) $LR"', ("bash", "-c", "n=2; echo $((n * 2)) 0.1")),
     ],
 )

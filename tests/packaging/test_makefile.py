@@ -7,6 +7,8 @@ import re
 import subprocess
 from pathlib import Path
 
+import pytest
+
 CHECKOUT = Path(__file__).parents[2]
 
 
@@ -27,14 +29,42 @@ def test_words_after_run_reach_cockpit():
     assert ".venv/bin/cockpit jobs -o json" in make("--dry-run", "run", "ARGS=jobs -o json")
 
 
-def test_a_second_setup_does_nothing(tmp_path: Path):
-    project = tmp_path / "a project"
-    for folder in ("tools", ".venv/bin"):
-        (project / folder).mkdir(parents=True)
+def bare_project(folder: Path) -> tuple[Path, Path]:
+    """Return a project that has the set-up script alone, in a path with a space, and that script."""
+    project = folder / "a project"
+    (project / "tools").mkdir(parents=True)
     (project / "pyproject.toml").touch()
     setup = project / "tools" / "setup"
     setup.write_bytes((CHECKOUT / "tools" / "setup").read_bytes())
     setup.chmod(0o755)
+    return project, setup
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "shown"),
+    [
+        ("Python 3.10.13", 0, "(Python 3.10.13)"),
+        ("python: error while loading shared libraries: libpython3.12.so.1.0", 127, "loading shared libraries"),
+    ],
+)
+def test_a_named_python_that_does_not_do_is_told_with_its_own_words(
+    tmp_path: Path, words: str, status: int, shown: str
+):
+    project, setup = bare_project(tmp_path)
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\n[ "$1" = --version ] || exit 1\necho "{words}" >&2\nexit {status}\n')
+    python.chmod(0o755)
+    env = {**os.environ, "PYTHON": str(python)}
+    run = subprocess.run([setup], env=env, capture_output=True, text=True, check=False)
+    assert run.returncode == 1
+    assert f"PYTHON={python} is no Python 3.11 or newer (" in run.stderr
+    assert shown in run.stderr
+    assert not (project / ".venv").exists()
+
+
+def test_a_second_setup_does_nothing(tmp_path: Path):
+    project, setup = bare_project(tmp_path)
+    (project / ".venv/bin").mkdir(parents=True)
     (project / ".venv/bin/python").symlink_to("/bin/true")
     fingerprint = subprocess.run(["cksum"], input="", capture_output=True, text=True, check=True).stdout
     (project / ".venv/.ready").write_text(f"{project}\n{fingerprint}")

@@ -67,7 +67,7 @@ def rows() -> list[JobRow]:
         ("algorithm:/home/ann/code", "desk"),
         ("spec~two-a100", "eval"),
         ('spec~"2 A100"', "eval"),
-        ('spec~"1 CPUs, 1G"', "train tune tune desk"),
+        ('spec~"1 CPU, 1G"', "train tune tune desk"),
         ("output~/data/out", "tune tune desk"),
         ("output:/data/out/tune-1", "tune"),
         ("kind:batch,interactive !name:desk state:queued", "tune tune"),

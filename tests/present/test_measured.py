@@ -124,3 +124,12 @@ def test_many_replicas_are_a_table() -> None:
         "99",
         "%",
     ]
+
+
+@pytest.mark.req("JT-48", "UI-25")
+@pytest.mark.parametrize(("memory_mib", "role"), [(15_000, "tight"), (8192, "running")])
+def test_memory_that_is_nearly_used_up_has_a_colour_of_its_own(memory_mib: int, role: str) -> None:
+    used = job(replace(USE, memory_mib=memory_mib))
+    around = Around(Context(now=NOW, zone=UTC), 80, 30, {}, lambda _: None, node={"n03": node()}.get)
+    line = next(each for each in usage_tab(used, around) if plain(each).startswith("    memory "))
+    assert {span.role for span in line if "━" in span.text} == {role}

@@ -58,6 +58,14 @@ def test_cards(milli: int, number: float) -> None:
 
 
 @pytest.mark.parametrize(
+    ("milli", "models", "said"),
+    [(1000, "", "1 card"), (500, "", "0.5 card"), (1500, "", "1.5 cards"), (8000, "", "8 cards"), (1000, "A", "1 A")],
+)
+def test_cards_in_sentences(milli: int, models: str, said: str) -> None:
+    assert units.counted_cards(milli, models) == said
+
+
+@pytest.mark.parametrize(
     ("part", "shown"), [(0.0, "    "), (0.5, "━━  "), (1.0, "━━━━"), (0.375, "━╸  "), (2.0, "━━━━")]
 )
 def test_bars_count_in_eighths(part: float, shown: str) -> None:

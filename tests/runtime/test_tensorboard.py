@@ -83,6 +83,12 @@ def test_what_stands_in_the_way_is_said(board: Board, runs: dict[str, str], tmp_
     stand_in(tmp_path / "bin", "#!/bin/sh\necho cannot import numpy >&2\nexit 3\n")
     with pytest.raises(CockpitError, match="ended at once with exit code 3: cannot import numpy"):
         board.start(runs)
+    for first_line in ("#!/home/ana/my env/bin/python\n", "\x7fELF", "#!/usr/bin\n"):
+        stand_in(tmp_path / "bin", first_line)
+        with pytest.raises(
+            CockpitError, match=r"bin/tensorboard cannot be started \([A-Z].*\)\. Look at the interpreter"
+        ):
+            board.start(runs)
     assert board.address == ""
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(tensorboard.sys, "executable", str(tmp_path / "python"))
@@ -101,3 +107,11 @@ def test_the_real_one_takes_the_same_command_line(runs: dict[str, str], tmp_path
         assert shown(board.start(runs)) == ["tune-0", "tune-1"]
     finally:
         assert board.stop()
+
+
+@pytest.mark.req("JT-41")
+def test_who_asks_for_one_that_never_ran_leaves_no_folder(tmp_path: Path) -> None:
+    board = Board(tmp_path / "state/tensorboard/4711")
+    assert board.address == ""
+    assert not board.stop()
+    assert list(tmp_path.iterdir()) == []

@@ -82,14 +82,14 @@ async def a_lab(
 
 
 @asynccontextmanager
-async def a_members_lab(*alices: JobSpec) -> AsyncIterator[Cockpit]:
+async def a_members_lab(*alices: JobSpec, **outside: Any) -> AsyncIterator[Cockpit]:
     """What Bob sees of Alice's, who is in the project `vision` as she is."""
     demo = await open_demo(FIXTURE, going=False)
     await demo.backend.submit(alices)
     await demo.elapse(6)
     member = replace(actor_of(read_fixture(FIXTURE), "bob"), projects=frozenset({"vision"}))
     session = dataclasses.replace(session_of(demo), backend=InProcessBackend(demo.backend._engine, member))
-    async with at_the_cockpit(session, (120, 40)) as cockpit:
+    async with at_the_cockpit(session, (120, 40), **outside) as cockpit:
         yield cockpit
 
 

@@ -63,3 +63,16 @@ async def test_the_first_task_alone_is_no_array() -> None:
         await cockpit.lives(60).sees("■ stopped")
         states = {row.id: str(row.state) for row in await lab.backend.jobs(ended=True)}
         assert [states[task] for task in (2, 3, 4, 5)].count("stopped") == 1
+
+
+@pytest.mark.req("UI-01", "UI-30")
+async def test_the_command_line_goes_to_a_task_and_to_an_array_by_the_ids_that_lists_show() -> None:
+    async with a_lab(*JOBS) as lab:
+        cockpit = lab.cockpit
+        await cockpit.sees("sweep [4]").press("G").stands_on("last")
+        await cockpit.press(":").type("2_[0-3]").press("Enter").stands_on("sweep [4]")
+        await cockpit.press("z").sees("2_3").press(":").type("2_2").press("Enter").stands_on("2_2")
+        await cockpit.press("G", ":").type("2_[1-2]").press("Enter").stands_on("2_1")
+        await cockpit.press("G", ":").type("sweep").press("Enter").stands_on("2_0")
+        await cockpit.press("z", "G", ":").type("2_3").press("Enter").stands_on("sweep [4]")
+        await cockpit.press(":").type("2_[8-9]").press("Enter").sees("no action 2_[8-9]").stands_on("sweep [4]")

@@ -7,6 +7,7 @@ from textual import events
 
 from cockpit.tui.defects import defect_text
 from cockpit.tui.opening import CockpitApp
+from cockpit.tui.screens.dialog import Palette
 from cockpit.tui.screens.main import MainScreen
 from tests.tui.lab import the_lab
 
@@ -71,3 +72,40 @@ def test_a_defect_is_told_without_values_and_harmless() -> None:
     assert "Jobs are not affected" in text
     assert token not in text
     assert "\x1b" not in text
+
+
+@pytest.mark.req("UI-03", "UI-26")
+@pytest.mark.parametrize("action", ["back", "times", "wrap", "search", "next_tab", "stream", "replica", "help"])
+async def test_what_is_done_while_a_page_opens_waits_for_the_page(action: str) -> None:
+    async with the_lab() as lab:
+        lab.cockpit.app.perform("open")
+        lab.cockpit.app.perform(action)
+        await lab.cockpit.press("Esc", "Esc").sees("train")
+        assert not lab.cockpit.app.failed
+
+
+@pytest.mark.req("UI-26", "UI-08")
+async def test_a_click_on_what_has_gone_but_is_still_drawn_does_nothing() -> None:
+    async with the_lab() as lab:
+        await lab.cockpit.press("n").sees("New job")
+        app = lab.cockpit.app
+        label = app.screen.query("FieldRow Label").first()
+        place = label.region.offset
+        with app.batch_update():  # nothing is drawn anew
+            await label.remove()
+            for kind in (events.MouseDown, events.MouseMove, events.MouseUp):
+                await app.on_event(mouse(kind, *place))
+        await lab.cockpit.sees("New job")
+        assert not app.failed
+
+
+@pytest.mark.req("UI-26", "UI-30")
+async def test_what_was_typed_into_the_palette_is_not_looked_for_once_it_is_closed() -> None:
+    async with the_lab() as lab:
+        await lab.cockpit.press("ctrl+p").sees("Search for commands")
+        palette = lab.cockpit.app.screen
+        assert isinstance(palette, Palette)
+        await palette.dismiss(None)
+        palette._gather_commands("theme")  # as the handler of what is typed does
+        await lab.cockpit.misses("Search for commands").sees("train")
+        assert not lab.cockpit.app.failed

@@ -68,3 +68,9 @@ async def test_nothing_that_is_said_first_is_cut_on_a_small_screen() -> None:
     async with a_lab(size=(80, 24)) as lab:
         assert "…" not in await lab.cockpit.press("4").sees("nobody is bound by\n   limits.")
         await lab.cockpit.press("8", "?").sees("Nothing is filtered; / filters while", "you type.")
+
+
+@pytest.mark.req("UI-20", "UI-50")
+async def test_a_demo_opens_no_other_demo_and_says_why() -> None:
+    async with the_lab() as lab:
+        await lab.cockpit.press(":").type("demo").press("Enter").sees("This is the demo.")

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from datetime import UTC
+
 import pytest
 from rich.color import Color
 
 from cockpit.model.asking import LogChunk, LogRequest, LogStream
+from cockpit.model.ids import JobId
+from cockpit.present.columns import Context
+from cockpit.present.spans import plain
+from cockpit.tui.job_log import JobLog
 from cockpit.tui.widgets.lines import LineView
+from tests.doubles.samples import NOW
 from tests.tui.lab import Lab, a_lab, job, the_lab
 
 TRACEBACK = (
@@ -107,3 +114,12 @@ async def test_colours_are_drawn_and_no_other_sequence_is() -> None:
         colours = {segment.text: segment.style.color for segment in strip if segment.style is not None}
         assert colours["red"] == Color.parse("red")
         assert colours[" \\x1b[2Jplain"] != Color.parse("red")
+
+
+@pytest.mark.req("UI-14")
+def test_the_note_names_the_attempt_and_the_replica_that_are_shown() -> None:
+    log = JobLog(JobId(47))
+    log.rank, log.attempt, log.stream = 2, 1, LogStream.STDERR
+    log.take(LogChunk(b"tail\n", 2048, ended=True), NOW)
+    said = plain(log.lines(Context(now=NOW, zone=UTC))[0])
+    assert said == "… the first 2K not shown; all of it: cockpit logs 47/2 --attempt 1 --stderr"

@@ -49,6 +49,9 @@ async def test_a_node_is_drained_and_given_back() -> None:
         cockpit = lab.cockpit.press("2").sees("NODE").press("g", "D").sees(f"nodes drain {first} --reason")
         await cockpit.type("'new memory'").press("Enter").sees(f"drained {first}", "■ drained", "new memory")
         await cockpit.press("D").sees(f"nodes resume {first}").press("Enter").sees(f"gave back {first}")
+        await cockpit.press("D").sees("--reason").type("the fan isn't [red]well[/]").press("Enter")
+        await cockpit.sees("■ drained", "the fan isn't [red]well[/]")
+        await cockpit.press("D").sees(f"nodes resume {first}").press("Enter").sees(f"gave back {first}")
         await cockpit.misses("■ drained").press(":").type("nodes drian n1").press("Enter").sees("did you mean drain?")
 
 

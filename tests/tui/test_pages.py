@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
+from typing import Any
 
 import pytest
 
 from cockpit.errors import CockpitError
 from cockpit.model.asking import LogChunk, LogRequest
 from cockpit.tui.keys import key_name
+from cockpit.tui.screens.job import JobPage
+from cockpit.tui.screens.node import NodePage
 from tests.tui.lab import a_lab, job, the_lab
 
 
@@ -228,3 +232,33 @@ async def test_a_value_that_a_column_never_has_is_told_with_the_nearest_one() ->
 async def test_a_job_is_found_by_its_name() -> None:
     async with the_lab() as lab:
         await lab.cockpit.press(":").type("wide").press("Enter").stands_on("wide")
+
+
+@pytest.mark.req("UI-03", "UI-26")
+@pytest.mark.parametrize("fails", [False, True])
+@pytest.mark.parametrize(("keys", "question"), [(("Enter",), "job"), (("2", "Enter"), "nodes")])
+async def test_an_answer_that_comes_while_the_cockpit_closes_harms_nothing(
+    monkeypatch: pytest.MonkeyPatch, keys: tuple[str, ...], question: str, *, fails: bool
+) -> None:
+    """A page's widgets go before the page and what it does beside the screen."""
+    asked, came = asyncio.Event(), []
+    async with the_lab() as lab:
+        app = lab.cockpit.app
+        await lab.cockpit.press(*keys).sees("n01")
+        page, answer = app.screen, getattr(app.backend, question)
+        assert isinstance(page, JobPage | NodePage)
+
+        async def answer_late(*args: Any) -> Any:
+            asked.set()
+            while page.query("#head"):  # noqa: ASYNC110 - nothing tells when a widget has gone
+                await asyncio.sleep(0)
+            came.append(question)
+            if fails:
+                raise CockpitError("no answer")
+            return await answer(*args)
+
+        monkeypatch.setattr(app.backend, question, answer_late)
+        page.run_worker(page.catch_up())
+        await asyncio.wait_for(asked.wait(), timeout=100)
+    assert came
+    assert not app.failed

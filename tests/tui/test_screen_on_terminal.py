@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
+from cockpit.headless.exitcodes import ExitCode
 from cockpit.tui.widgets.table import CURSOR_SIGN
 from tests.doubles.feeder import Wish
 from tests.doubles.fence import FencedTerminal
@@ -97,6 +98,42 @@ def test_a_terminal_that_is_gone_while_one_is_in_a_shell_ends_the_demo():
         terminal.until(lambda screen: "exit or Ctrl-D returns" in screen)
         terminal.hang_up()
         terminal.process.wait(timeout=60)
+
+
+@pytest.mark.req("UI-24", "UI-26")
+def test_bytes_that_are_not_utf_8_are_read_as_signs_that_stand_for_them():
+    with feeder(Wish(rows=200)) as terminal:
+        terminal.paint_after(0, CURSOR_SIGN)
+        terminal.press("/\udcfc\udcc3(\udce8xy")
+        terminal.until(lambda screen: "\N{REPLACEMENT CHARACTER}(" in screen and "xy" in screen)
+        terminal.press("\x1b")
+        terminal.until(lambda screen: "xy" not in screen)
+
+
+DEFECT_WHILE_READING = """
+import os, sys
+from cockpit.cli import command
+from cockpit.tui import driver
+
+def defect(self):
+    value = os.environ["SOME_TOKEN"]
+    raise RuntimeError("the thread that reads is defective")
+
+driver.LastingDriver.run_input_thread = defect
+sys.argv = ["cockpit", "demo"]
+command()
+"""
+
+
+@pytest.mark.req("TR-10", "UI-40")
+def test_a_defect_in_the_thread_that_reads_ends_the_cockpit_with_its_code_and_shows_no_values():
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "SOME_TOKEN": "planted-secret"}
+    with Terminal([sys.executable, "-c", DEFECT_WHILE_READING], env) as terminal:
+        terminal.until(lambda screen: "the thread that reads is defective" in screen)
+        assert terminal.process.wait(timeout=SECONDS) == ExitCode.INTERNAL
+        terminal.to_the_end()
+        assert b"planted-secret" not in terminal.written_since(0)
+        assert b"ended because of a defect" in terminal.written_since(0)
 
 
 CUT_SHORT = """

@@ -127,7 +127,7 @@ def test_the_terminal_is_the_containers_until_its_shell_ends(terminal: Tmux, use
 
 @pytest.mark.req("UI-50")
 def test_the_demos_terminal_is_a_real_shell_in_a_sandbox(terminal: Tmux) -> None:
-    terminal.type(f"{COCKPIT} demo {FIXTURE}").press("Enter").sees("No jobs yet")
+    terminal.type(f"{COCKPIT} demo {shlex.quote(str(FIXTURE))}").press("Enter").sees("No jobs yet")
     terminal.press("q").sees(PROMPT)
     terminal.type(DEMO).press("Enter").sees("DEMO", "? help").press("s").sees("/workspace/algorithm").misses("? help")
     terminal.type("exit").press("Enter").sees("? help", "running").press("q").sees(PROMPT)
@@ -146,7 +146,7 @@ def test_a_line_that_drops_ends_the_demo_wherever_one_was(user: CockpitUser, whe
     temporary = user.work / "tmp"
     temporary.mkdir()
     terminal = Tmux(user.work, {**user.env, "TMPDIR": str(temporary)})
-    terminal.type(f"exec bash -c '{DEMO}; true'").press("Enter").sees("DEMO", "running", "? help")
+    terminal.type(f"exec bash -c {shlex.quote(f'{DEMO}; true')}").press("Enter").sees("DEMO", "running", "? help")
     own = list(temporary.glob("cockpit-demo-*"))
     if where == "shell":
         terminal.press("s").sees("exit or Ctrl-D returns to the cockpit.")

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 from cockpit.backends.slurm.mapping import (
     accounting,
     accounts,
+    cross_checks,
     licences,
     listing,
     nodes,
@@ -18,13 +19,16 @@ from cockpit.backends.slurm.mapping import (
     reservations,
     rules,
     running,
+    spreads,
 )
 from cockpit.backends.slurm.mapping.cluster import Everything, shards_per_card
+from cockpit.backends.slurm.mapping.cross_checks import CrossCheck
 from cockpit.backends.slurm.mapping.ids import slurm_id
 from cockpit.backends.slurm.mapping.jobs import Listed
 from cockpit.backends.slurm.mapping.records import settings
+from cockpit.backends.slurm.mapping.spreads import NO_SPREADS, Spreads
 from cockpit.backends.slurm.mapping.untold import NOTHING_KNOWN, Known
-from cockpit.backends.slurm.vouching import Look, check_inventory, is_doubtful, left_out, live_jobs
+from cockpit.backends.slurm.vouching import Look, check_inventory, completed, is_doubtful, left_out, live_jobs
 from cockpit.backends.slurm.wire.answers import Answers
 from cockpit.backends.slurm.wire.calls import Failed, Garbled, Printed
 from cockpit.errors import CockpitError
@@ -44,6 +48,8 @@ NO_ACCOUNTING = (
     "shares, and jobs that its controller has forgotten (MinJobAge after they ended), are unknown. Its administrator "
     "sets up slurmdbd."
 )
+SAME_MOMENT_MS = 2000
+"""Jobs that waited for their turn so long before priorities were printed still did, as a rule."""
 _ACCOUNTING = "accounting"
 """What stands for the database among the troubles."""
 
@@ -85,6 +91,8 @@ class Reading:
         self._looked_at = Millis(0)
         self._vouched: Printed | None = None
         """The last list of jobs of which nothing is missing."""
+        self._absent: dict[str, set[str]] = {}
+        """By list the names that it leaves out on purpose, though others name them."""
         self._inventory: tuple[Printed, Printed] | None = None
         """The last lists of nodes and of partitions that agree."""
         self.trouble: dict[str, str] = {}
@@ -177,12 +185,25 @@ class Reading:
         printed = await self._answers.ask(placements.DETAIL, self.manners.details)
         return self._once("details", printed, lambda: placements.details(printed.stdout, gres))
 
+    async def spreads(self) -> Spreads:
+        """Tasks of waiting jobs; nothing where `details` says nothing."""
+        if self.hidden:
+            return NO_SPREADS
+        printed = await self._answers.ask(placements.DETAIL, self.manners.details)
+        return self._once("spreads", printed, lambda: spreads.spreads(printed.stdout))
+
     async def reservations(self) -> tuple[Reservation, ...]:
-        printed = await self._optional("scontrol show reservation", reservations.COMMAND, self.manners.reservations)
+        what = "scontrol show reservation"
+        printed = await self._optional(what, reservations.COMMAND, self.manners.reservations)
+        check = cross_checks.of_reservations(self._records.values())
+        printed = await self._completed(what, reservations.COMMAND, printed, check)
         return self._once("reservations", printed, lambda: tuple(reservations.reservations(printed.stdout, UTC)))
 
     async def licences(self) -> tuple[licences.Licence, ...]:
-        printed = await self._optional("scontrol show licenses", licences.COMMAND, self.manners.nodes)
+        what = "scontrol show licenses"
+        printed = await self._optional(what, licences.COMMAND, self.manners.nodes)
+        check = cross_checks.of_licences(await self.config())
+        printed = await self._completed(what, licences.COMMAND, printed, check)
         return self._once("licences", printed, lambda: tuple(licences.licences(printed.stdout)))
 
     async def shares(self) -> tuple[accounts.Shared, ...]:
@@ -194,6 +215,11 @@ class Reading:
         qos = await self._of_accounting("sacctmgr list qos", accounts.QOS, self.manners.settings)
         assoc = await self._of_accounting("sacctmgr list assoc", accounts.ASSOCIATIONS, self.manners.settings)
         name = rules.cluster_name(await self.config())
+        if assoc.stdout and shares.stdout:
+            check = cross_checks.of_shares(assoc.stdout, name)
+            shares = await self._completed("sshare", accounts.SHARES, shares, check)
+            check = cross_checks.of_associations(shares.stdout, name)
+            assoc = await self._completed("sacctmgr list assoc", accounts.ASSOCIATIONS, assoc, check)
 
         def made() -> Accounts:
             if not assoc.stdout:
@@ -206,6 +232,10 @@ class Reading:
         """What sprio prints, by Slurm's own id of the job or array, the best first."""
         weights = (await self.rules()).priority.weights
         printed = await self._optional("sprio", priorities.COMMAND, self.manners.priorities)
+        listed_at, given_at = self.listed_at, self._answers.given_at(priorities.COMMAND)
+        if listed_at is not None and given_at is not None and listed_at > given_at - SAME_MOMENT_MS:
+            check = cross_checks.of_priorities(self._records.values())
+            printed = await self._completed("sprio", priorities.COMMAND, printed, check)
 
         def made() -> dict[int, tuple[Breakdown, ...]]:
             found: dict[int, tuple[Breakdown, ...]] = {}
@@ -323,6 +353,7 @@ class Reading:
             shares=await self.shares(),
             reservations=await self.reservations(),
             details=await self.details() if closely else NOTHING_KNOWN,
+            spreads=await self.spreads() if closely else NO_SPREADS,
         )
         if PriorityFlag.NO_NORMAL_ALL not in found.rules.priority.flags:
             return found
@@ -394,6 +425,12 @@ class Reading:
             return last or Printed("", "", 1)
         self.trouble.pop(what, None)
         return printed
+
+    async def _completed(self, what: str, argv: tuple[str, ...], printed: Printed, check: CrossCheck) -> Printed:
+        """An optional answer once something else that was read vouches for it. Raises `Garbled`."""
+        if printed.code or printed.verified or what in self.trouble:
+            return printed
+        return await completed(self._answers, argv, printed, check, self._absent.setdefault(what, set()))
 
     def _once(self, what: str, of: object, make: Callable[[], T]) -> T:
         """Made anew only where what it is made of is another."""

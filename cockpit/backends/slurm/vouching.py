@@ -13,13 +13,15 @@ from typing import TYPE_CHECKING, NamedTuple
 from cockpit.backends.slurm.mapping import placements, states, values
 from cockpit.backends.slurm.mapping.hostlist import hosts
 from cockpit.backends.slurm.mapping.records import blocks, settings, words
-from cockpit.backends.slurm.wire.calls import Failed, Garbled
+from cockpit.backends.slurm.wire.calls import Failed, Garbled, command_of
 from cockpit.errors import CockpitError
 from cockpit.model.job import ENDED
 
 if TYPE_CHECKING:
+    from cockpit.backends.slurm.mapping.cross_checks import CrossCheck
     from cockpit.backends.slurm.mapping.jobs import Listed
     from cockpit.backends.slurm.wire.answers import Answers
+    from cockpit.backends.slurm.wire.calls import Printed
 
 STATISTICS = ("sdiag",)
 FRESH_SECONDS = 10.0
@@ -90,6 +92,35 @@ def left_out(lost: set[str]) -> Garbled:
     """What is wrong with squeue's list."""
     which = f"job {min(lost, key=int)} for one" if len(lost) > 1 else f"job {next(iter(lost))}"
     return Garbled("squeue", f"it leaves out {len(lost)} that scontrol has, {which}")
+
+
+async def completed(
+    answers: Answers, argv: tuple[str, ...], printed: Printed, check: CrossCheck, absent: set[str]
+) -> Printed:
+    """Return the list, or one that is asked for once more where it lacks what others name.
+
+    `absent`: names of which it was found that the list leaves them out on purpose. Raises `Garbled` where it lacks a
+    name twice and the cluster, asked for that one alone, has it.
+    """
+    if not check.lacks(printed.stdout) - absent:
+        return printed
+    try:
+        printed = await answers.ask_now(argv)
+        lost = check.lacks(printed.stdout) - absent
+        found = await answers.ask_now(check.alone(min(lost))) if lost else None
+    except Garbled:
+        raise
+    except CockpitError:
+        return printed  # who is asked for one name only says no; the list itself was answered
+    if found is None:
+        return printed
+    name = min(lost)
+    if name in check.lacks(found.stdout):
+        absent |= lost
+        return printed
+    error = Garbled(command_of(argv), f"it leaves out {name}")
+    answers.disbelieve(argv, error)
+    raise error
 
 
 async def check_inventory(answers: Answers, nodes: str, partitions: str, fresh_seconds: float) -> None:

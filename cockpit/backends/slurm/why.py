@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from cockpit.backends.slurm.mapping import licences
-from cockpit.backends.slurm.mapping.cluster import Everything
+from cockpit.backends.slurm.mapping.cluster import Everything, spec_shared_out
 from cockpit.backends.slurm.mapping.ids import slurm_id
 from cockpit.backends.slurm.mapping.jobparts import spreads_freely
 from cockpit.backends.slurm.mapping.jobs import Found
@@ -48,8 +48,11 @@ async def outlook(reading: Reading, mirror: Mirror, known: Found, rows: Mapping[
         reason, held = await _limited(reading, mirror, everything, known, reason)
         in_all = len(held)
     never = known.listed is not None and never_starts(known.listed)
-    spread = known.listed is not None and spreads_freely(known.listed.fields)  # the core plans equal shares
-    unknown = never or spread or (core.forecast.now and known.listed is not None and known.listed.code not in UNJUDGED)
+    shared_out = known.listed is not None and spec_shared_out(everything, known.listed) is not None
+    equal = (
+        known.listed is not None and spreads_freely(known.listed.fields) and not shared_out
+    )  # to the core, it is not
+    unknown = never or equal or (core.forecast.now and known.listed is not None and known.listed.code not in UNJUDGED)
     named = (*told.ahead, *held[:MOST_HOLDERS])
     return replace(
         core,
@@ -61,7 +64,7 @@ async def outlook(reading: Reading, mirror: Mirror, known: Found, rows: Mapping[
         holders=held[:MOST_HOLDERS],
         holders_in_all=in_all,
         condition=await _condition(reading, reason) or core.condition,
-        what_ifs=() if spread else core.what_ifs,
+        what_ifs=() if equal or shared_out else core.what_ifs,
         named=(*core.named, *holdings(named, rows, {each.job for each in core.named})),
         told_at=row.starts_by,
         told_by=SLURM,

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from cockpit.model.cardmodels import gres_type
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
@@ -36,12 +38,12 @@ class Spelling:
             return spec
         models = self._known()
         return replace(
-            spec, card_models=tuple([models.get(each, models.get(each.casefold(), each)) for each in spec.card_models])
+            spec, card_models=tuple([models.get(each, models.get(gres_type(each), each)) for each in spec.card_models])
         )
 
     def _known(self) -> Mapping[str, str]:
-        """Each model by itself, and by its letters however they are written."""
+        """Each model by itself, and by its letters in the way that Slurm writes them."""
         if self._models is None:
             there = sorted({card.model for node in self._nodes for card in node.cards})
-            self._models = {model.casefold(): model for model in there} | {model: model for model in there}
+            self._models = {gres_type(model): model for model in there} | {model: model for model in there}
         return self._models

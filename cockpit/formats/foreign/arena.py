@@ -15,7 +15,8 @@ from cockpit.formats.foreign.options import Line, read_line
 from cockpit.formats.foreign.podresources import read_resources
 from cockpit.formats.foreign.pods import BEST_EFFORT, take_labels, take_namespace, take_priority_class
 from cockpit.formats.foreign.podvolumes import take_folder
-from cockpit.formats.foreign.pytorchjob import take_processes
+from cockpit.formats.foreign.pytorchjob import take_torchrun
+from cockpit.formats.foreign.torchrun import without_nodes
 from cockpit.formats.foreign.waiting import take_longest_wait
 from cockpit.launch.checks import COMPUTE_QOS, SUPERVISED
 from cockpit.model.numerals import is_whole
@@ -49,6 +50,7 @@ _ELASTIC: Final = {
     "spot-instance": "spot",
     "launcher-selector": "launcher_selector",
 }
+_PROCESSES: Final = "nproc-per-node"
 _COUNTS: Final = frozenset({"min_workers", "max_workers", "max_wait_time", "backoff_limit"})
 _VARIABLES: Final = ("workers", "gpus", "minWorkers", "maxWorkers")
 """What arena fills into the command; here they are variables of the job."""
@@ -103,6 +105,7 @@ def read_arena(text: str, elastic_fields: frozenset[str]) -> Draft:
     else:
         draft.run([])
     _variables(text_of, options, draft)
+    take_torchrun(draft, options.get(_PROCESSES), f"--{_PROCESSES}")
     take_roles({name: options[name] for name in options if name in ROLE_OPTIONS}, draft)
     return draft
 
@@ -133,7 +136,8 @@ def _repeated(name: str, value: str, draft: Draft) -> None:
         take_folder(claim, "", place, f"--data={value}", draft)
         draft.lacks(f"--data={value}", f"{claim} is the volume of that name in the catalogue")
     elif name == "data-dir" and value:
-        take_folder(PurePosixPath(value).name or "data", value, value, f"--data-dir={value}", draft)
+        path, _, place = value.partition(":")
+        take_folder(PurePosixPath(path).name or "data", path, place or path, f"--data-dir={value}", draft)
     elif value == f"{COMPUTE_QOS}={BEST_EFFORT}":
         draft.values["best_effort"] = True
     elif value == f"{SUPERVISED}=true":
@@ -157,7 +161,7 @@ def _take(kind: str, options: Mapping[str, str], draft: Draft, elastic_fields: f
     }
     is_elastic = kind in {"etjob", "et"}
     for name, value in options.items():
-        if name in ROLE_OPTIONS:
+        if name in ROLE_OPTIONS or name == _PROCESSES:
             continue
         if name in _ELASTIC and _ELASTIC[name] in elastic_fields and (is_elastic or kind not in {"deepspeedjob", "dp"}):
             elastic[_ELASTIC[name]] = _elastic_value(_ELASTIC[name], value)
@@ -188,7 +192,6 @@ def _taken(name: str, value: str, options: Mapping[str, str], draft: Draft) -> b
 _TAKERS: Final[Mapping[str, Callable[[str, str, Draft], None]]] = {
     "namespace": take_namespace,
     "priority": take_priority_class,
-    "nproc-per-node": take_processes,
 }
 
 
@@ -272,7 +275,7 @@ def write_arena(values: Mapping[str, Any]) -> str:
         *(_folder(each) for each in folders),
     ]
     lines = [f"--{name}={shlex.quote(str(value))}" for name, value in options if value is not None]
-    command = str(values["command"])
+    command = without_nodes(str(values["command"]))
     options_end = ["--"] if command.startswith("-") else []
     return " \\\n  ".join([f"arena submit {kind}", *lines, *options_end, shlex.quote(command)]) + "\n"
 

@@ -19,7 +19,7 @@ from cockpit.formats.foreign.customjob import is_custom_job, read_custom_job, wr
 from cockpit.formats.foreign.draft import Draft
 from cockpit.formats.foreign.gcloud import is_gcloud, read_gcloud, write_gcloud
 from cockpit.formats.foreign.kubejob import read_job, write_job
-from cockpit.formats.foreign.manifests import beside, items_of, kinds_in
+from cockpit.formats.foreign.manifests import beside, items_of, kinds_in, unknown_kind
 from cockpit.formats.foreign.mpijob import read_mpi_job, write_mpi_job
 from cockpit.formats.foreign.propagation import policy_of
 from cockpit.formats.foreign.pytorchjob import read_pytorch_job, write_pytorch_job
@@ -97,6 +97,7 @@ def taken_over(source: str, text: str, beside: Beside = alone, submission: Submi
     `SpecErrors` where it is and cannot be read."""
     form = form_of(text) or (Form.SBATCH if text.startswith("#!") else None)
     if form is None:
+        _refuse_other_kinds(source, text)
         return None
     try:
         if form is Form.SBATCH:
@@ -110,6 +111,21 @@ def taken_over(source: str, text: str, beside: Beside = alone, submission: Submi
         why = _TOO_LONG if "int_max_str_digits" in str(error) else error
         raise SpecErrors([f"{source}: looks like {form} and cannot be read as that: {why}"]) from None
     return TakenOver(form, values, tuple(draft.notes))
+
+
+def _refuse_other_kinds(source: str, text: str) -> None:
+    """An object of Kubernetes that is none of the jobs. Raises SpecErrors."""
+    if "apiVersion" not in text or "kind" not in text:
+        return
+    try:
+        kind = unknown_kind(items_of(_documents(source, text)))
+    except ValueError:
+        return
+    if kind:
+        known = ", ".join([*_KINDS, "Job of Kubernetes", "Job of Volcano"])
+        raise SpecErrors(
+            [f"{source}: is a {visible(kind, 200)} of Kubernetes; only these can become a job here: {known}"]
+        )
 
 
 def form_of(text: str) -> Form | None:

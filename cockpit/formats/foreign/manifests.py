@@ -29,6 +29,14 @@ def kinds_in(text: str) -> list[tuple[str, str]]:
     return [(kind, group) for kind in kinds for group in groups or [""]]
 
 
+def unknown_kind(documents: list[object]) -> str:
+    """The kind of the first object of Kubernetes among documents, with its API; empty: there is none."""
+    for each in documents:
+        if isinstance(each, Mapping) and "apiVersion" in each and "kind" in each:
+            return f"{each['kind']} ({each['apiVersion']})"
+    return ""
+
+
 def beside(documents: list[object], job: object, draft: Draft) -> None:
     """What the other documents say of the job; each that says nothing is noted."""
     others = [each for each in documents if each is not job]

@@ -30,7 +30,8 @@ def read_volumes(volumes: Collection[Any], mounts: Collection[Any], at: str, dra
         volume = known.get(name, {})
         if not _take(name, volume, mount, at, draft):
             kinds = [kind for kind in volume if kind != "name"] or ["volume"]
-            draft.lacks(f"{at}…volumeMounts[{name}]", f"its {kinds[0]} has no counterpart here; left out")
+            part = " with a subPath" if mount.get("subPath") else ""
+            draft.lacks(f"{at}…volumeMounts[{name}]", f"its {kinds[0]}{part} has no counterpart here; left out")
         for left in mount:
             if left not in {"name", "mountPath", "readOnly", "subPath"}:
                 draft.lacks(f"{at}…volumeMounts[{name}].{left}")

@@ -9,7 +9,8 @@ from cockpit.formats.foreign.draft import Draft
 from cockpit.formats.foreign.pods import read_name
 from cockpit.formats.foreign.podwriting import metadata_of, run_policy, template_of
 from cockpit.formats.foreign.roles import merge, read_policy, read_roles
-from cockpit.formats.foreign.torchrun import with_nodes, without_nodes
+from cockpit.formats.foreign.torchrun import SLOTS, is_untold, with_nodes, without_nodes
+from cockpit.model.numerals import is_whole
 
 if TYPE_CHECKING:
     from cockpit.model.spec import JobSpec
@@ -29,30 +30,50 @@ def read_pytorch_job(value: Mapping[str, Any]) -> Draft:
     if not roles:
         draft.run([])
     _elastic(spec.pop("elasticPolicy", None), draft)
-    take_torchrun(draft)
+    take_torchrun(draft, spec.pop("nprocPerNode", None), "spec.nprocPerNode")
     read_policy(spec.pop("runPolicy", None) or {}, roles, "spec.runPolicy", draft)
-    take_processes(spec.pop("nprocPerNode", None), "spec.nprocPerNode", draft)
     for name in spec:
         draft.lacks(f"spec.{name}")
     return draft
 
 
-def take_torchrun(draft: Draft) -> None:
-    """A launcher on several nodes that the operator tells of them by variables."""
-    if draft.values.get("nodes", 1) > 1 and draft.values.get("mode") == "pytorch":
-        command = draft.values["command"]
-        draft.values["command"] = with_nodes(command)
-        if draft.values["command"] != command:
-            draft.lacks("torchrun", "has the nodes as options here; the operator gives them as PET_ variables")
+def take_torchrun(draft: Draft, count: object = None, at: str = "") -> None:
+    """A launcher that the operator tells of its nodes, and of the processes on each, by variables. `count`: how many
+    processes, as the field `at` says."""
+    nodes, command = int(draft.values.get("nodes") or 1), str(draft.values.get("command", ""))
+    if draft.values.get("mode") != "pytorch":
+        take_processes(count, at, draft)
+        return
+    if "elastic" in draft.values:
+        take_processes(count, at, draft)
+        if with_nodes(command, nodes=2) != command:
+            draft.lacks(
+                "torchrun", "is told of no other worker here; a job that grows learns of them by cockpit.elastic"
+            )
+        return
+    own = is_whole(str(count)) and int(str(count)) not in {0, _cards(draft)}
+    draft.values["command"] = with_nodes(command, nodes=nodes, processes=str(count) if own else SLOTS)
+    if draft.values["command"] == command:
+        take_processes(count, at, draft)
+        if is_untold(command):
+            draft.lacks("torchrun", "is called by a shell, and has no PET_ variables here; give it --nproc_per_node=N")
+    elif nodes > 1:
+        draft.lacks("torchrun", "has the nodes as options here; the operator gives them as PET_ variables")
+    else:
+        draft.lacks("torchrun", "has its processes as an option here; the operator gives them as PET_NPROC_PER_NODE")
+
+
+def _cards(draft: Draft) -> int:
+    """Of a node; at least one, since a node without cards has one process."""
+    cards = (draft.values.get("specs") or [{}])[0].get("cards", 0)
+    return max(1, cards) if isinstance(cards, int) else 1
 
 
 def take_processes(count: object, at: str, draft: Draft) -> None:
     """A node has as many processes as cards, or one."""
-    cards = (draft.values.get("specs") or [{}])[0].get("cards", 0)
-    if count is not None and str(count) not in {"auto", "gpu", str(max(1, cards))}:
-        draft.lacks(
-            at if "=" in at else f"{at}={count}", f"a node has a process for each card, {max(1, cards)} here; left out"
-        )
+    cards = _cards(draft)
+    if count is not None and str(count) not in {"auto", "gpu", str(cards)}:
+        draft.lacks(at if "=" in at else f"{at}={count}", f"a node has a process for each card, {cards} here; left out")
 
 
 def _elastic(policy: Mapping[str, Any] | None, draft: Draft) -> None:

@@ -49,7 +49,10 @@ def merge(roles: Sequence[Role], at: str, draft: Draft, besides: Collection[str]
     if not roles:
         return
     first, *others = roles
+    labels = {**draft.values.get("labels", {}), **first.values.get("labels", {})}
     draft.values |= {name: value for name, value in first.values.items() if name not in besides}
+    if labels:
+        draft.values["labels"] = labels
     for other in others:
         names = sorted({*other.values, *first.values} - {*besides})
         differing = [name for name in names if other.values.get(name) != first.values.get(name)]

@@ -290,7 +290,7 @@ _OF_SCRIPT: Final = frozenset({"output", "error", "input", "open-mode", "chdir",
 _MOMENTS: Final = {"begin": "begin_at", "deadline": "deadline"}
 _SIZES: Final = frozenset(
     {"nodes", "ntasks", "ntasks-per-node", "cpus-per-task", "mem", "mem-per-cpu", "mem-per-gpu"}
-    | {"mincpus", "gpus", "gpus-per-node", "gpus-per-task", "gres", "cpus-per-gpu"}
+    | {"mincpus", "distribution", "gpus", "gpus-per-node", "gpus-per-task", "gres", "cpus-per-gpu"}
 )
 
 
@@ -309,12 +309,15 @@ _TASKS: Final = {
     "ntasks-per-node": "SLURM_NTASKS_PER_NODE",
 }
 """What Slurm counts, and what a script is told of it."""
-_COUNTED: Final = {
+_TOLD: Final = {
     "gpus": "SLURM_GPUS",
     "gpus-per-node": "SLURM_GPUS_PER_NODE",
     "gpus-per-task": "SLURM_GPUS_PER_TASK",
     "cpus-per-gpu": "SLURM_CPUS_PER_GPU",
+    "distribution": "SLURM_DISTRIBUTION",
 }
+"""What the script and its steps are told as it was asked for."""
+_MEMORY_SHARES: Final = {"mem-per-cpu": "SLURM_MEM_PER_CPU", "mem-per-gpu": "SLURM_MEM_PER_GPU"}
 
 
 def _whole(options: Mapping[str, str], name: str) -> int | None:
@@ -334,7 +337,7 @@ def _size(options: Mapping[str, str], draft: Draft) -> None:
     per_node = _whole(options, "ntasks-per-node") or math.ceil((_whole(options, "ntasks") or nodes) / nodes)
     each = _whole(options, "cpus-per-task")
     cards, model = _cards(options, nodes, per_node)
-    for name, variable in _COUNTED.items():
+    for name, variable in _TOLD.items():
         if name in options:
             draft.env(variable, options[name])
     cpus = per_node * (each or 1) if {"ntasks", "ntasks-per-node", "cpus-per-task"} & options.keys() else None
@@ -392,10 +395,13 @@ def _memory(options: Mapping[str, str], cpus: int, cards: int, draft: Draft) -> 
         found = _MEMORY.fullmatch(options.get(name, ""))
         if found is None:
             continue
-        mib = upwards(float(found["number"]) * _MIB_OF[found["unit"].upper()]) * times
+        mib = upwards(float(found["number"]) * _MIB_OF[found["unit"].upper()])
         if mib:
-            return f"{mib}M"
-        draft.lacks("--mem=0", "all memory of a node has no counterpart here; write --exclusive")
+            if name in _MEMORY_SHARES:
+                draft.env(_MEMORY_SHARES[name], str(mib))
+            return f"{mib * times}M"
+        if "exclusive" not in options:
+            draft.lacks(f"--{name}=0", "all memory of a node has no counterpart here; write --exclusive")
     return None
 
 
@@ -482,6 +488,7 @@ def write_sbatch(values: Mapping[str, Any]) -> str:
     models = spec.get("card_models", [])
     gres = f"gpu:{models[0]}:{spec['cards']}" if models else f"gpu:{spec['cards']}" if spec.get("cards") else None
     shell = "ALL" if values.get("script") else "NONE"
+    memory = _memory_options(spec, env)
     told = {name: value for name, value in env.items() if _OPTION_VALUE.fullmatch(str(value))}
     options: dict[str, object] = {
         "job-name": values["name"],
@@ -491,7 +498,7 @@ def write_sbatch(values: Mapping[str, Any]) -> str:
         "ntasks-per-node": per_node,
         "cpus-per-task": each,
         "mincpus": None if each or tasks or per_node else spec.get("cpus"),
-        "mem": spec.get("memory"),
+        **memory,
         "gres": gres,
         "time": values.get("time_limit") and _clock(values["time_limit"]),
         "partition": ",".join(values.get("partitions", [])) or None,
@@ -516,6 +523,12 @@ def write_sbatch(values: Mapping[str, Any]) -> str:
     elif _begins_with_options(body):
         body = f"{_NO_OPTIONS}\n{body}"
     return "\n".join(["#!/bin/bash", *lines, "", body, ""])
+
+
+def _memory_options(spec: Mapping[str, Any], env: dict[str, Any]) -> dict[str, object]:
+    """As the script asked for it. `env`: its variable is taken out, which Slurm's srun refuses beside --mem."""
+    shares = {name: env.pop(variable) for name, variable in _MEMORY_SHARES.items() if variable in env}
+    return {name: f"{mib}M" for name, mib in shares.items()} or {"mem": spec.get("memory")}
 
 
 def _directive(name: str, value: str) -> str:

@@ -1,27 +1,70 @@
-"""`torchrun` on several nodes: the training operator tells it of them by PET_* variables, cockpit by its options."""
+"""`torchrun` on the nodes of a job: the training operator tells it of them, and of the processes on each, by PET_*
+variables, cockpit by its options."""
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from cockpit.launch.command import words_of
 
-_OPTIONS: Final = (
-    "--nnodes=${WORLD_SIZE} --nproc_per_node=${SLOTS} --node_rank=${RANK} --master_addr=${MASTER_ADDR} "
-    "--master_port=${MASTER_PORT} "
-)
-_TOLD: Final = ("--nnodes", "--standalone", "--rdzv", "--node_rank", "--node-rank", "--master")
+SLOTS: Final = "${SLOTS}"
+"""As many processes as the node has cards, or one."""
+_NODES: Final = "--nnodes=${WORLD_SIZE} "
+_RANK: Final = "--node_rank=${RANK} --master_addr=${MASTER_ADDR} --master_port=${MASTER_PORT} "
+_TELL_NODES: Final = ("--nnodes", "--standalone", "--rdzv", "--node_rank", "--node-rank", "--master")
+_TELL_PROCESSES: Final = ("--nproc_per_node", "--nproc-per-node")
+_PYTHON: Final = re.compile(r"(?:.*/)?python[0-9.]*")
+_MODULES: Final = frozenset({"torch.distributed.run", "torch.distributed.launch"})
+_NAMED: Final = re.compile(r"\btorchrun\b|\btorch\.distributed\.(?:run|launch)\b")
 
 
-def with_nodes(command: str) -> str:
-    """The command with options for its nodes, where it is a `torchrun` without any."""
-    program, *arguments = words_of(command) or [""]
-    told = any(word.startswith(_TOLD) for word in arguments)
-    if program.rpartition("/")[2] != "torchrun" or told or not arguments:
+def with_nodes(command: str, *, nodes: int, processes: str = SLOTS) -> str:
+    """The command with options for its nodes and their processes, as far as it has none of its own, where it is a
+    launcher of PyTorch."""
+    launcher, arguments = _parted(command)
+    if not launcher or not arguments:
         return command
-    return f"{program} {_OPTIONS}{' '.join(arguments)}"
+    untold = _options(
+        nodes=nodes > 1 and not _tell(arguments, _TELL_NODES),
+        processes="" if _tell(arguments, _TELL_PROCESSES) else processes,
+    )
+    return f"{' '.join(launcher)} {untold}{' '.join(arguments)}" if untold else command
 
 
 def without_nodes(command: str) -> str:
     """What `with_nodes` was given."""
-    return command.replace(_OPTIONS, "", 1)
+    launcher, arguments = _parted(command)
+    rest = " ".join(arguments)
+    for options in (_options(nodes=True, processes=SLOTS), _options(nodes=True), _options(processes=SLOTS)):
+        if launcher and rest.startswith(options):
+            return f"{' '.join(launcher)} {rest.removeprefix(options)}"
+    return command
+
+
+def is_untold(command: str) -> bool:
+    """Whether a launcher of PyTorch in it learns of its processes by a variable alone: in the text of a shell, say."""
+    return _NAMED.search(command) is not None and not any(option in command for option in _TELL_PROCESSES)
+
+
+def _options(*, nodes: bool = False, processes: str = "") -> str:
+    each = f"--nproc_per_node={processes} " if processes else ""
+    return f"{_NODES}{each}{_RANK}" if nodes else each
+
+
+def _tell(arguments: list[str], options: tuple[str, ...]) -> bool:
+    return any(word.startswith(options) for word in arguments)
+
+
+def _parted(command: str) -> tuple[list[str], list[str]]:
+    """The words that are the launcher, none where it is none, and those behind it."""
+    words = words_of(command)
+    if not words:
+        return [], []
+    if words[0].rpartition("/")[2] == "torchrun":
+        return words[:1], words[1:]
+    if _PYTHON.fullmatch(words[0]) and "-m" in words:
+        at = words.index("-m") + 2
+        if words[at - 1 : at] and words[at - 1] in _MODULES and all(word.startswith("-") for word in words[1 : at - 1]):
+            return words[:at], words[at:]
+    return [], []

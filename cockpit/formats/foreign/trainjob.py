@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cockpit.formats.foreign.draft import Draft
 from cockpit.formats.foreign.pods import read_container, read_name, take_labels
 from cockpit.formats.foreign.podwriting import container_of, metadata_of
-from cockpit.formats.foreign.pytorchjob import GIVEN, take_processes, take_torchrun
+from cockpit.formats.foreign.pytorchjob import GIVEN, take_torchrun
 from cockpit.formats.foreign.torchrun import without_nodes
 from cockpit.model.spec import Mode
 
@@ -45,8 +45,7 @@ def read_train_job(value: Mapping[str, Any]) -> Draft:
     processes = trainer.pop("numProcPerNode", None)
     trainer["resources"] = trainer.pop("resourcesPerNode", None)
     read_container(trainer, "spec.trainer", draft, GIVEN)
-    take_torchrun(draft)
-    take_processes(processes, "spec.trainer.numProcPerNode", draft)
+    take_torchrun(draft, processes, "spec.trainer.numProcPerNode")
     take_labels(spec.pop("labels", None) or {}, "spec.labels", draft)
     if (seconds := spec.pop("activeDeadlineSeconds", None)) is not None:
         draft.values["time_limit"] = int(seconds)
@@ -63,7 +62,9 @@ def _runtime(reference: dict[str, Any], draft: Draft) -> None:
     name = str(reference.pop("name", "") or "")
     mode = next((mode for part, mode in _MODES if part in name.lower()), "")
     draft.values["mode"] = mode or "pytorch"
-    if not mode:
+    if not name:
+        draft.lacks("spec.runtimeRef.name", "is missing; taken for a runtime of PyTorch")
+    elif not mode:
         draft.lacks(f"spec.runtimeRef.name={name}", "is not known here; taken for one of PyTorch")
     for field, value in reference.items():
         if value != _KIND.get(field):

@@ -5,6 +5,7 @@ Its plugins say which framework its tasks are; the first task is the one that de
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
@@ -26,6 +27,8 @@ _PLUGINS: Final = {"pytorch": "pytorch", "tensorflow": "tensorflow", "mpi": "hor
 _NEEDLESS: Final = frozenset({"ssh", "svc", "env"})
 """Plugins by which replicas reach each other: here they always do."""
 _SERVERS: Final = frozenset({"ps", "parameter-server"})
+_OF_PLUGINS: Final = re.compile(r"\b(?:VC|VK)_[A-Z0-9_]+\b|/etc/volcano/[\w./-]+")
+"""What the plugins `env` and `svc` give each container."""
 _OF_MASTER: Final = ("command", "env")
 
 
@@ -44,9 +47,16 @@ def read_volcano_job(value: Mapping[str, Any]) -> Draft:
     _volumes(spec.pop("volumes", None) or [], draft)
     _least(spec, roles, draft)
     take_torchrun(draft)
+    _note_plugins_gifts(mode, draft)
     for name in spec:
         draft.lacks(f"spec.{name}", *(("cockpit schedules; left out",) if name == "schedulerName" else ()))
     return draft
+
+
+def _note_plugins_gifts(mode: str, draft: Draft) -> None:
+    for name in dict.fromkeys(_OF_PLUGINS.findall(str(draft.values.get("command", "")))):
+        if not (name == "VK_TASK_INDEX" and mode == "tensorflow"):
+            draft.lacks(name, "is set by a plugin of Volcano, and by nobody here; docs/launch.md has what a mode sets")
 
 
 def _tasks(tasks: list[Mapping[str, Any]], draft: Draft) -> list[Role]:

@@ -146,6 +146,7 @@ def _unquoted(text: str) -> str:
     """A text in JSON's quotes is what they hold; any other, such as a command that begins with one, itself."""
     try:
         found = json.loads(text) if text[:1] == '"' else text
+        json.dumps(found, ensure_ascii=False).encode()  # a lone surrogate is no text that a file could hold
     except ValueError:
         return text
     return found if isinstance(found, str) else text
@@ -157,4 +158,13 @@ def _yaml_value(text: str) -> object:
 
     documents = yaml_documents(f"value: {text}")
     found = documents.found[0].value if len(documents.found) == 1 and not documents.errors else None
-    return found.get("value", text) if isinstance(found, dict) and found.keys() == {"value"} else text
+    return _without_doubt(found["value"]) if isinstance(found, dict) and found.keys() == {"value"} else text
+
+
+def _without_doubt(value: object) -> object:
+    """The value with every doubtful word as plain text: the form is its only reader, and the field's rule judges it."""
+    if isinstance(value, dict):
+        return {name: _without_doubt(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_without_doubt(item) for item in value]
+    return str(value) if isinstance(value, str) else value

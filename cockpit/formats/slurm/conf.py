@@ -12,6 +12,7 @@ from cockpit.errors import SpecErrors
 from cockpit.formats.slurm.spec_fields import slurm_time
 from cockpit.formats.trestext import plain_number, tres_text
 from cockpit.model.accounts import NORMAL
+from cockpit.model.cardmodels import gres_type
 from cockpit.model.cluster import (
     Backfill,
     BackfillKind,
@@ -35,7 +36,6 @@ ALL = "all"
 _NO_WORD = re.compile(r"[^\w.:@+*-]")
 _NO_PATH = re.compile(r"[\x00-\x1f\"\\]")
 _QUOTED_PATH = re.compile(r"[\s#=]")
-_NO_TYPE = re.compile(r"[^a-z0-9._-]")
 _WEIGHT_NAMES = {
     "age": "Age",
     "assoc": "Assoc",
@@ -242,11 +242,6 @@ def _prices(tres: Tres) -> str:
         f"{name}={plain_number(price * MIB_PER_GIB)!r}G" if name == "mem" else f"{name}={plain_number(price)!r}"
         for name, price in _slurm_names(tres).items()
     )
-
-
-def gres_type(model: str) -> str:
-    """A card's model as a type of Slurm's GRES, which has no blanks and the like: `rtx_4090`."""
-    return _NO_TYPE.sub("_", model.lower())
 
 
 def _slurm_names(tres: Tres) -> Tres:

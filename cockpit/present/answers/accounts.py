@@ -49,7 +49,7 @@ def account_answer(
 def _held(row: AccountRow, tree: AccountTree) -> str:
     """In the last days, used or not; empty where nobody has counted."""
     hours = grouped(card_hours(tree.held(row.association.key)))
-    return f"{hours} card-hours in the last {tree.days} days" if tree.days else ""
+    return f"{hours} card-hours in the last {counted(tree.days, 'day')}" if tree.days else ""
 
 
 def _labelled(label: str, words: str) -> Line:

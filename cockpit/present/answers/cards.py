@@ -57,7 +57,7 @@ def totals(parts: Iterable[CardRow], *, words: bool) -> Line:
         milli[part.state] += part.milli
     given, total = milli[CardState.ALLOCATED] + milli[CardState.KEPT], sum(milli.values())
     said = [
-        Span(f"{units.cards(given)} of {units.cards(total)} cards given" if words else f"{units.cards(given)} given")
+        Span(f"{units.cards(given)} of {units.counted_cards(total)} given" if words else f"{units.cards(given)} given")
     ]
     for state in (CardState.FREE, CardState.STRANDED, *((CardState.OUT,) if words else ())):
         if milli[state]:

@@ -14,7 +14,7 @@ from cockpit.present.safe import safe
 from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line, spread
 from cockpit.present.sparkline import sparkline
 from cockpit.present.spending_chart import MONTHS, Sign, amounts, in_cards
-from cockpit.present.units import tenths
+from cockpit.present.units import counted, tenths
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -93,7 +93,7 @@ def spending_title(by: By, days: int, rows: Sequence[Held]) -> str:
     """`12 345.6 card-hours in the last 30 days, by user`."""
     cards = in_cards(rows)
     total = sum(sum(amounts(row, cards=cards)) for row in rows)
-    return f"{tenths(total)} {'card' if cards else 'CPU'}-hours in the last {days} days, by {by}"
+    return f"{tenths(total)} {'card' if cards else 'CPU'}-hours in the last {counted(days, 'day')}, by {by}"
 
 
 def spending_answer(

@@ -204,7 +204,7 @@ def _placement(placement: Placement) -> str:
         return names
     if milli < WHOLE_CARD:
         return f"{names} with {units.cards(milli)} of a card"
-    return f"{names} with {units.cards(milli)} {'card' if milli == WHOLE_CARD else 'cards'}"
+    return f"{names} with {units.counted_cards(milli)}"
 
 
 def _attempt(number: int) -> str:

@@ -56,7 +56,7 @@ def _figures(row: NodeRow) -> str:
     node = row.node
     memory = "/".join(units.decimal(mib, GIB, digits=0) for mib in (row.used_memory_mib, node.memory_mib))
     cards = f"{units.cards(row.used_card_milli)}/{len(node.cards)}" if node.cards else "–"
-    return f"{f'{row.used_cpus}/{node.cpus}':>9}{memory:>11}{cards:>9}"
+    return f"{f'{row.used_cpus}/{node.cpus}':>9}{f' {memory}':>11}{f' {cards}':>9}"
 
 
 def _model(row: NodeRow) -> Span:

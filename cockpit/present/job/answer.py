@@ -239,13 +239,13 @@ def _other(job: JobId, around: Around) -> str:
         return f"{job_words(job)} (-)"
     held = units.counted(row.cpus, "CPU")
     if row.card_milli:
-        held = f"{units.cards(row.card_milli)} {'card' if row.card_milli <= 1000 else 'cards'}"
+        held = units.counted_cards(row.card_milli)
     return f"{job_words(job)} ({safe(row.user)}, {held})"
 
 
 def _asks(row: JobRow) -> Line:
     models = listed(row.card_models, "or")
-    cards = f", {units.cards(row.card_milli)} {models or 'cards'}" if row.card_milli else ""
+    cards = f", {units.counted_cards(row.card_milli, models)}" if row.card_milli else ""
     nodes = units.counted(row.nodes, "node") if row.workers is None else units.counted(row.nodes, "worker")
     each = f"{units.counted(row.cpus, 'CPU')}, {units.memory(row.memory_mib)}" if row.cpus else LEFT_OVER
     limit = Span(f" for {units.spoken(row.time_limit_seconds)} at most", MUTED)

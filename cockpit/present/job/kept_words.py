@@ -10,7 +10,7 @@ from cockpit.model.ids import Millis
 from cockpit.model.job import ENDED, Job
 from cockpit.model.spec import WHOLE_CARD, HoldAllocation, HoldCards
 from cockpit.present.states import seconds_left
-from cockpit.present.units import counted, tenths
+from cockpit.present.units import counted, counted_cards, tenths
 
 _UNCOVERED: Final = {
     EndCause.TIME_LIMIT: "its time limit",
@@ -39,11 +39,11 @@ def cost_words(job: Job, now: Millis) -> str:
     milli = sum(each.card_milli for each in placed) or job.spec.specs[0].card_milli * len(placed)
     cards = milli / WHOLE_CARD if hold.cards is HoldCards.KEEP else 0.0
     cpus = sum(each.cpus for each in placed) if hold.allocation is HoldAllocation.KEEP else 0
-    held = [counted(round(cards), "card")] if cards else []
+    held = [counted_cards(milli)] if cards else []
     held += [counted(cpus, "CPU")] if cpus else []
     if not held:
         return ""
     hours = seconds_left(job.held_until, now) / 3600
     sum_up = f"{tenths(cards * hours)} card-hours" if cards else f"{tenths(cpus * hours)} CPU-hours"
-    stay = "stays" if len(held) == 1 and round(cards or cpus) == 1 else "stay"
+    stay = "stays" if len(held) == 1 and (cards or cpus) <= 1 else "stay"
     return f"{' and '.join(held)} {stay} its own and {'is' if stay == 'stays' else 'are'} billed: {sum_up} until then"

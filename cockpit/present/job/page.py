@@ -16,7 +16,7 @@ from cockpit.model.job import ArrayTask, Job
 from cockpit.model.jobdetail import JobDetail, ReplicaUse
 from cockpit.model.mounts import Model, Reference
 from cockpit.model.node import Allocation
-from cockpit.model.spec import WHOLE_CARD, Access, JobKind, NodeSpec, Sweep
+from cockpit.model.spec import Access, JobKind, NodeSpec, Sweep
 from cockpit.present import units
 from cockpit.present.columns import Context
 from cockpit.present.events.sentences import event_sentence
@@ -224,8 +224,7 @@ def _node_spec(spec: NodeSpec) -> str:
     named = f"{safe(spec.name)}: " if spec.name else ""
     parts = [units.counted(spec.cpus, "CPU"), units.memory(spec.memory_mib)] if spec.cpus else [LEFT_OVER]
     if spec.card_milli:
-        kind = listed(spec.card_models, "or") or ("cards" if spec.card_milli > WHOLE_CARD else "card")
-        parts.append(f"{units.cards(spec.card_milli)} {kind}")
+        parts.append(units.counted_cards(spec.card_milli, listed(spec.card_models, "or")))
     return f"{named}{', '.join(parts[:-1])}{' and ' if len(parts) > 1 else ''}{parts[-1]}"
 
 

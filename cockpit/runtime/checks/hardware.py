@@ -6,6 +6,7 @@ import platform
 import sys
 
 from cockpit.model.node import Node
+from cockpit.present.units import counted
 from cockpit.runtime.checks.surroundings import Surroundings
 from cockpit.runtime.clock import wall_nanos
 from cockpit.runtime.findings import Finding, missing, note, ok
@@ -28,7 +29,7 @@ def machine(around: Surroundings) -> list[Finding]:
     """The node as the engine would see it, its cards, and what is wrong with the vendors' tools."""
     inspection = inspect_machine(around.root, around.ask)
     node = inspection.node
-    size = f"{node.cpus} CPUs, {node.memory_mib / 1024:.1f} GiB, {node.os}, Linux {node.kernel}"
+    size = f"{counted(node.cpus, 'CPU')}, {node.memory_mib / 1024:.1f} GiB, {node.os}, Linux {node.kernel}"
     return [ok("machine", size), *_cards(node), *inspection.findings]
 
 

@@ -64,7 +64,7 @@ def _found(promised: Node, allocation: Allocation) -> str:
 def _wrong(promised: Node, allocation: Allocation, machine: Node, state: Path) -> Iterator[str]:
     if not promised.overcommitted:
         if machine.cpus < allocation.cpus:
-            yield f"the machine has {machine.cpus} CPUs now, and {allocation.cpus} were promised"
+            yield f"the machine has {counted(machine.cpus, 'CPU')} now, and {allocation.cpus} were promised"
         if machine.memory_mib < allocation.memory_mib:
             yield f"the machine has {machine.memory_mib} MiB of memory now, and {allocation.memory_mib} were promised"
     free = shutil.disk_usage(state).free // _MIB

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from heapq import heapify, heappop, heappush
+from itertools import groupby
+from operator import itemgetter
 from typing import Self
 
 from msgspec.structs import replace
@@ -26,7 +28,7 @@ from cockpit.sched.backfill.reservation import is_certain
 from cockpit.sched.decisions import Reserved
 from cockpit.sched.index import Index
 from cockpit.sched.nodes.room import Room
-from cockpit.sched.placement import Fit, Found, eligible, find, find_among, has_room
+from cockpit.sched.placement import Fit, Found, eligible, find, find_among, find_spread, has_room
 from cockpit.sched.shape import Shape, alternative
 
 
@@ -115,7 +117,9 @@ class Conservative:
         limit = 1000 * job.spec.time_limit_seconds
         grain = self._grain
         span = limit if grain == 1 else self._rounded(limit) + (self._now % grain and grain)
-        if shape.helpers:
+        if shape.spread is not None:
+            hole = self._spread_hole(index, shape, span, limit)
+        elif shape.helpers:
             hole = mixed_hole(self, index, shape, span, limit, (self._now, self._horizon))
         else:
             hole = self._hole(index, shape, span, limit)
@@ -219,6 +223,54 @@ class Conservative:
         if moment > self._horizon:
             return None
         return moment, self.among(index, shape, number, orders, moment, span)
+
+    def _spread_hole(self, index: Index, shape: Shape, span: int, stay: int) -> tuple[Millis, Found] | None:
+        """The first moment at which all tasks have room for the span, on whichever nodes.
+
+        The sum of the tasks that the nodes hold as far as numbers say tells cheaply which moments are worth a look;
+        cards, reservations and the bounds on nodes are asked of those alone.
+        """
+        known_span, after = self._not_before.get(shape, (span, self._now))
+        if known_span > span or after < self._now:
+            after = self._now
+        (spec,) = shape.specs
+        for moment in self._promising(index, shape, span, after):
+            if moment > self._horizon:
+                return None
+            opening = self.opening(index, shape, spec, span, stay, moment)
+            if opening is None:
+                return None
+            if opening[0] > moment:
+                continue
+            rooms = [self._course(index, order).narrowest(moment, Millis(moment + span)) for order in opening[1]]
+            found = find_spread(rooms, shape)
+            if found is not None:
+                self._not_before[shape] = (span, moment)
+                return moment, found
+        return None
+
+    def _promising(self, index: Index, shape: Shape, span: int, after: Millis) -> Iterator[Millis]:
+        """Moments from that one on at which the nodes together hold the tasks for the span as far as numbers say, or
+        at which a reservation ends."""
+        spread, (spec,) = shape.spread, shape.specs
+        assert spread is not None
+        later = replace(shape, barred=()) if shape.barred else shape
+        most = spread.most_per_node or spread.tasks
+        changes: list[tuple[int, int]] = []
+        for order in eligible(index, later, spec):
+            before = 0
+            for at, held in self._course(index, order).tasks_over(spec, spread, span, after):
+                count = min(held, most)
+                if count != before:
+                    changes.append((at, count - before))
+                    before = count
+        changes += [(one.end_at, 0) for one in index.floor.reservations.values() if one.end_at > after]
+        changes.sort()
+        total = 0
+        for at, group in groupby(changes, key=itemgetter(0)):
+            total += sum(change for _, change in group)
+            if total >= spread.tasks:
+                yield Millis(at)
 
     def among(self, index: Index, shape: Shape, number: int, orders: Sequence[int], moment: Millis, span: int) -> Found:
         """Room for an alternative on the best of these nodes, which have it from the moment on."""

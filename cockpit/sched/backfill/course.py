@@ -8,7 +8,7 @@ from operator import and_
 
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.node import Allocation
-from cockpit.model.spec import NodeSpec
+from cockpit.model.spec import NodeSpec, TaskSpread
 from cockpit.sched.nodes.room import Room, shortfall
 
 NEVER = Millis(1 << 62)
@@ -82,6 +82,30 @@ class Course:
         for other in self._rooms[first + 1 : last]:
             room = _common(room, other)
         return room
+
+    def tasks_over(self, spec: NodeSpec, spread: TaskSpread, span: int, after: Millis) -> list[tuple[int, int]]:
+        """How many tasks that stay for `span` the node could hold, as far as numbers say: moments from `after` on, each
+        with the count of those that start from then on until the next.
+
+        A count changes where a step begins, and where the end of the stay comes into one.
+        """
+        first = self._step(after)
+        at, each = self._at[first:], spread.each
+        counts = [free // each.cpus if free >= spec.cpus else 0 for free in self._cpus[first:]] if each.cpus else []
+        if self._memory_mib and (spec.memory_mib or each.memory_mib):
+            memory = [
+                0 if free < spec.memory_mib else free // each.memory_mib if each.memory_mib else spread.tasks
+                for free in self._memory_mib[first:]
+            ]
+            counts = [*map(min, counts, memory)] if counts else memory
+        counts = counts or [spread.tasks] * len(at)
+        if len(at) == 1:
+            return [(after, counts[0])]
+        moments = {after, *at[1:], *(begin for step in at[1:] if (begin := step - span + 1) > after)}
+        return [
+            (moment, min(counts[max(0, bisect_right(at, moment) - 1) : bisect_left(at, moment + span)]))
+            for moment in sorted(moments)
+        ]
 
     def next_step(self, moment: Millis) -> Millis | None:
         """When its next step begins; None: that of this moment is the last."""

@@ -76,7 +76,7 @@ class InOrder(msgspec.Struct):
 
     def _keep_room(self, index: Index, job: Job, shape: Shape) -> None:
         """Give the job its reservation, where it can have one."""
-        if is_certain(index, self._backfill) and not shape.helpers:
+        if is_certain(index, self._backfill) and not shape.is_uneven:
             self._promised = index
         else:
             self._guard = reserve(index, self._now, self._backfill, job, shape)

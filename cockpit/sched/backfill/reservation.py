@@ -124,6 +124,8 @@ def is_certain(index: Index, backfill: Backfill) -> bool:
 def reserve(index: Index, now: Millis, backfill: Backfill, head: Job, shape: Shape) -> AnyGuard | None:
     """Let those who hold resources go one after the other until the head, which has no room now, has some; None when
     nobody knows that moment, or it lies beyond the window."""
+    if shape.spread is not None:
+        return reserve_mixed(index, now, backfill, head, shape, since=now)
     if shape.helpers:
         return _reserve_for_all(index, now, backfill, head, shape)
     if (kind := _plain(index, backfill, shape)) is not None:

@@ -148,7 +148,7 @@ def _limit(spec: JobSpec, seconds: int) -> Iterator[Candidate]:
 
 
 def _nodes(spec: JobSpec, nodes: int) -> Iterator[Candidate]:
-    if nodes >= 1 and nodes != spec.nodes and spec.elastic is None and not spec.helpers:
+    if nodes >= 1 and nodes != spec.nodes and spec.elastic is None and not spec.helpers and not spec.spread:
         yield Candidate(Change.NODES, str(spec.nodes), str(nodes), replace(spec, nodes=nodes), named=True)
 
 

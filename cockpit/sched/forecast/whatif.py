@@ -46,14 +46,14 @@ def candidates(snapshot: Snapshot, job: Job, reserved_at: Millis | None) -> Iter
 def _fewer_cards(spec: JobSpec) -> Iterator[Candidate]:
     """Of each node, as many for every alternative."""
     most = max(each.whole_cards for each in spec.specs)
-    for fewer in _halves(most):
+    for fewer in _halves(most) if spec.spread is None else ():
         specs = tuple(replace(each, card_milli=min(each.card_milli, fewer * WHOLE_CARD)) for each in spec.specs)
         yield Candidate(Change.CARDS, str(most), str(fewer), replace(spec, specs=specs))
 
 
 def _fewer_nodes(spec: JobSpec) -> Iterator[Candidate]:
     pins = len(spec.node_names)
-    for fewer in _halves(spec.nodes):
+    for fewer in _halves(spec.nodes) if spec.spread is None else ():
         if not pins or fewer <= pins:
             yield Candidate(Change.NODES, str(spec.nodes), str(fewer), replace(spec, nodes=fewer))
 

@@ -119,7 +119,7 @@ class _PlainKinds(dict[Shape, int | None]):
     def __missing__(self, shape: Shape) -> int | None:
         (spec, *others) = shape.specs
         chooses = (
-            shape.nodes > 1 or others or shape.helpers or spec.card_milli or shape.exclusive or shape.node_names
+            shape.nodes > 1 or others or shape.is_uneven or spec.card_milli or shape.exclusive or shape.node_names
         ) or not spec.cpus
         kinds = self._floor.kinds_for(shape, spec) if not chooses else []
         number = self[shape] = kinds[0].number if len(kinds) == 1 else None

@@ -8,7 +8,7 @@ from cockpit.model.cluster import Tres
 from cockpit.model.ids import NodeName
 from cockpit.model.mig import counted_milli
 from cockpit.model.node import Node, Placement
-from cockpit.model.spec import NodeSpec
+from cockpit.model.spec import NodeSpec, TaskSpread
 from cockpit.sched.rules.tres import CARDS, CPU, MEMORY, NODE, cards_of, together
 
 Amounts = dict[str, int]
@@ -21,9 +21,9 @@ def thousandths(amount: float) -> int:
     return round(ONE * amount)
 
 
-def asked(spec: NodeSpec, nodes: int, others: Iterable[NodeSpec] = ()) -> Amounts:
-    """What so many replicas ask for, and others of other kinds."""
-    return _amounts(together(spec, nodes, others))
+def asked(spec: NodeSpec, nodes: int, others: Iterable[NodeSpec] = (), spread: TaskSpread | None = None) -> Amounts:
+    """What so many replicas ask for, and others of other kinds; of tasks that share out, the least."""
+    return _amounts(together(spec, nodes, others, spread))
 
 
 def held(placement: Placement, nodes: Mapping[NodeName, Node]) -> Amounts:

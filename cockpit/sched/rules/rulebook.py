@@ -131,7 +131,7 @@ class _Asked(dict[Shape, list[Amounts]]):
         self._rules = rules
 
     def __missing__(self, shape: Shape) -> list[Amounts]:
-        whole = [asked(spec, shape.nodes, shape.helpers) for spec in shape.specs]
+        whole = [asked(spec, shape.nodes, shape.helpers, shape.spread) for spec in shape.specs]
         found = self[shape] = [self._rules.billed(each, shape.partition) | {JOBS: ONE} for each in whole]
         return found
 

@@ -6,10 +6,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import cache
 
+from msgspec.structs import replace
+
 from cockpit.model.cluster import Cluster, PriorityFlag, Tres
 from cockpit.model.mig import counted_milli, instances_per_card
 from cockpit.model.node import Node
-from cockpit.model.spec import WHOLE_CARD, JobSpec, NodeSpec
+from cockpit.model.spec import WHOLE_CARD, JobSpec, NodeSpec, TaskSpread
 
 LICENCES = "license"
 """Of one name, which stands beside it."""
@@ -28,12 +30,16 @@ def cards_of(model: str) -> str:
 
 def requested(spec: JobSpec, alternative: int = 0) -> Tres:
     """What the whole job asks for, all its nodes together; of several node specs, by the given one."""
-    return together(spec.specs[alternative], spec.nodes, spec.helpers)
+    return together(spec.specs[alternative], spec.nodes, spec.helpers, spec.spread)
 
 
-def together(each: NodeSpec, count: int, others: Iterable[NodeSpec]) -> Tres:
-    """What so many replicas ask for, and others of other kinds."""
+def together(each: NodeSpec, count: int, others: Iterable[NodeSpec], spread: TaskSpread | None = None) -> Tres:
+    """What so many replicas ask for, and others of other kinds; of tasks that share out over at least so many nodes,
+    what they take at least."""
     total = replicas(each, count)
+    if spread is not None:
+        tasks = replicas(replace(spread.each, card_models=each.card_models), spread.tasks)
+        total |= {name: max(amount, total.get(name, 0.0)) for name, amount in tasks.items() if name != NODE}
     for other in others:
         for name, amount in replicas(other, 1).items():
             total[name] = total.get(name, 0.0) + amount

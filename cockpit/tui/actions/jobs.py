@@ -20,6 +20,7 @@ from cockpit.tui.action import (
     PRIORITY,
     QOS,
     Action,
+    has_output,
     needs_begun,
     needs_container,
     needs_job,
@@ -244,7 +245,7 @@ ACTING: Final = (
         boards.tensorboard,
         ACT,
         ON_JOBS,
-        needs_job,
+        has_output,
     ),
     Action(
         "delete",

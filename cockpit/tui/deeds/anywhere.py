@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -65,10 +66,13 @@ async def log_in(app: Face) -> None:
     failure: CockpitError | None = None
     with app.suspend():  # the event loop waits too: nothing may draw over the question
         print(f"Log in to {app.cluster} again.")  # noqa: T201 - the screen is ssh's now
+        before = signal.signal(signal.SIGINT, lambda *_: None)  # Ctrl-c ends ssh, not the cockpit
         try:
             login.ask_at_terminal()
         except CockpitError as error:  # raised below: the screen must come back first
             failure = error
+        finally:
+            signal.signal(signal.SIGINT, before)
     app.refresh()
     if failure is not None:
         raise failure

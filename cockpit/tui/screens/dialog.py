@@ -1,4 +1,4 @@
-"""Dialogs that close themselves and no other screen.
+"""Dialogs that close themselves and no other screen, and what is not done to a screen that has been left.
 
 Textual's `dismiss` closes the top screen, whichever that is, each time that it is called. A second click that was
 queued behind the first then closed the screen below, and ended the application where that was the last one.
@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from textual.await_complete import AwaitComplete
 from textual.command import CommandPalette
 from textual.screen import ModalScreen, Screen
+from textual.worker import Worker
 
 Result = TypeVar("Result")
 
@@ -30,10 +31,21 @@ class Palette(CommandPalette):
         """Close the palette. Does nothing once it is closed."""
         return super().dismiss(result) if _can_close(self) else AwaitComplete()
 
+    def _gather_commands(self, search_value: str) -> Worker[None] | None:  # type: ignore[override]  # Textual's result is unused
+        """Look for commands, unless the palette is closed: what was typed into it last may arrive after that."""
+        return super()._gather_commands(search_value) if is_open(self) else None
+
+
+def is_open(screen: Screen[Any]) -> bool:
+    """Whether the screen is still one of the cockpit's, so that its widgets can be drawn: what it has waited for may
+    come when it has been left, and its widgets go before it does.
+    """
+    return screen.app.is_running and screen in screen.app.screen_stack
+
 
 def _can_close(screen: Screen[Any]) -> bool:
     """Whether the screen is still open. Screens above it are closed, without a result, so that it is on top."""
-    if screen not in screen.app.screen_stack:
+    if not is_open(screen):
         return False
     while screen.app.screen is not screen:
         screen.app.screen.dismiss(None)

@@ -30,7 +30,7 @@ from cockpit.tui.beside import beside
 from cockpit.tui.bringing import here, job_of, jobs_in
 from cockpit.tui.face import Face
 from cockpit.tui.screens.confirm import Confirm
-from cockpit.tui.screens.dialog import Dialog
+from cockpit.tui.screens.dialog import Dialog, is_open
 from cockpit.tui.screens.pick import Choice, Pick
 from cockpit.tui.screens.specs import SpecsScreen
 from cockpit.tui.widgets.field_row import Field, FieldRow
@@ -389,8 +389,7 @@ class FormScreen(Dialog[None]):
     # Drawing
 
     def _draw(self) -> None:
-        """An answer may come back when the form has been left."""
-        if not self.app.is_running or self not in self.app.screen_stack:
+        if not is_open(self):
             return
         self._tell_of_field()
         self.query_one("#verdict", Lines).show([self._verdict()])

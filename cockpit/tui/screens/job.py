@@ -17,6 +17,7 @@ from cockpit.present.job.tabs import TABS, head_line, tab_lines
 from cockpit.present.safe import safe
 from cockpit.present.spans import ACCENT, MUTED, STRONG, Span, line, line_width, spread
 from cockpit.tui.job_log import JobLog
+from cockpit.tui.screens.dialog import is_open
 from cockpit.tui.widgets.entry import SEARCH, Entry
 from cockpit.tui.widgets.lines import Lines, LineView
 
@@ -73,6 +74,8 @@ class JobPage(Screen[None]):
 
     def show_tab(self, tab: str) -> None:
         """Turn to this tab."""
+        if not is_open(self):
+            return
         self.tab = tab
         self._body.search("")
         self._body.follow = tab == LOGS
@@ -85,6 +88,8 @@ class JobPage(Screen[None]):
 
     def draw(self) -> None:
         """Everything, from what is known."""
+        if not is_open(self):
+            return
         width = self.size.width
         note = tuple(self._log_note() if self.tab == LOGS else self._turning_note())
         tabs = view_row(TAB_NAMES, self.tab.capitalize(), (), width)
@@ -171,7 +176,7 @@ class JobPage(Screen[None]):
             self.app.notify(str(error), severity="warning")
             return
         place = self._log.error_place() if self._log.at_error else None
-        if place is not None:
+        if place is not None and is_open(self):
             self.call_after_refresh(self._body.go_to, place)  # the page's size is known by then
 
     async def _choose_log(self) -> None:
@@ -185,7 +190,8 @@ class JobPage(Screen[None]):
         self.draw()
 
     def _show_log(self) -> None:
-        self._body.show(self._log.lines(self.app.context()))
+        if is_open(self):
+            self._body.show(self._log.lines(self.app.context()))
 
     # Searching
 
@@ -286,7 +292,8 @@ class JobPage(Screen[None]):
         try:
             self._detail = await self.app.backend.job(self.job)
         except CockpitError as error:
-            self.query_one("#head", Lines).show([line(Span(f" {safe(str(error))}", "warning"))])
+            if is_open(self):
+                self.query_one("#head", Lines).show([line(Span(f" {safe(str(error))}", "warning"))])
         else:
             self.draw()
 

@@ -13,6 +13,7 @@ from cockpit.present.frame import Key, key_at, key_row
 from cockpit.present.node_page import node_lines
 from cockpit.present.safe import safe
 from cockpit.present.spans import ACCENT, MUTED, Span, line
+from cockpit.tui.screens.dialog import is_open
 from cockpit.tui.widgets.lines import Lines, LineView
 
 if TYPE_CHECKING:
@@ -46,6 +47,8 @@ class NodePage(Screen[None]):
 
     def draw(self) -> None:
         """Everything, from what is known."""
+        if not is_open(self):
+            return
         width = self.size.width
         self.query_one("#head", Lines).show([line(Span(" node ", MUTED), Span(safe(self.node), ACCENT))])
         self.query_one("#keys", Lines).show([key_row(self._keys(), width)])
@@ -72,7 +75,8 @@ class NodePage(Screen[None]):
         try:
             self.app.node_rows.take(await self.app.backend.nodes())
         except CockpitError as error:
-            self.query_one("#head", Lines).show([line(Span(f" {safe(str(error))}", "warning"))])
+            if is_open(self):
+                self.query_one("#head", Lines).show([line(Span(f" {safe(str(error))}", "warning"))])
         else:
             self.draw()
 

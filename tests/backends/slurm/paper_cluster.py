@@ -38,21 +38,21 @@ class PaperCluster(RecordedCommands):
         printed = Printed(self._whole(argv), "", 0)
         if not printed.stdout:
             return Printed("", "error: Invalid job id specified", 1)
-        return self.faults.get(subject, lambda one: one)(printed)
+        return printed if is_of_one(argv) else self.faults.get(subject, lambda one: one)(printed)
 
     def _whole(self, argv: Sequence[str]) -> str:
         words = [word for word in argv[1:] if not word.startswith("-")]
         if argv[0] == "sdiag":
             return self._statistics()
         if argv[0] == "sprio":
-            return _PRIORITIES + self._printed(argv)
+            return _PRIORITIES + self._printed(argv[:3])
         if argv[:2] == ("sacctmgr", "-n") or list(argv[:2]) == ["sacctmgr", "-n"]:
             return "None\n"
         if argv[0] in {"squeue", "sacct"} and "--noheader" not in argv and "--batch-script" not in argv:
             return self._header(argv) + self._printed(argv)
         if words[:2] == ["show", "step"]:
             return ""
-        text = self._printed([argv[0], *words[:2]])
+        text = self._printed([*argv[:4], *words[:2]] if argv[0] == "sshare" else [argv[0], *words[:2]])
         if words[:2] == ["show", "reservation"]:
             return " ".join(text.split()) + "\n"
         if len(words) > 2 and argv[0] == "scontrol":
@@ -71,6 +71,12 @@ class PaperCluster(RecordedCommands):
         states = [line.split()[0] for line in self._text("scontrol-job-d.txt").split("JobState=")[1:]]
         counts = {"pending": states.count("PENDING"), "running": states.count("RUNNING")}
         return SDIAG.format(at=self.recorded_at // 1000, **counts)
+
+
+def is_of_one(argv: Sequence[str]) -> bool:
+    """Whether it is a question about one name alone, whose short answer is not cut."""
+    narrowing = ("--jobs=", "--accounts=", "account=")
+    return argv[0] != "squeue" and (any(word.startswith(narrowing) for word in argv) or "licenses" in argv[:-1])
 
 
 def subject_of(argv: Sequence[str]) -> str:

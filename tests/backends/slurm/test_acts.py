@@ -184,3 +184,23 @@ def test_whole_nodes_are_changed_until_26_05_fixes_them() -> None:
     assert command.argv[-1] == "OverSubscribe=no"
     with pytest.raises(CannotBe, match="Slurm changes no exclusive of a job that waits"):
         acts.edit(job, replace(job.spec, exclusive=True), (26, 5, 5))
+
+
+@pytest.mark.req("SL-20")
+def test_an_edit_of_what_slurm_never_changes_names_it() -> None:
+    job = Listed(a_record(State="PENDING", Command="/home/ann/run.sh")).job
+    own = replace(job.spec, env={"A": "1"})
+    job = replace(job, spec=own)
+    edits = {
+        "command": replace(own, command="other"),
+        "env": replace(own, env={"A": "2"}),
+        "array": replace(own, array=Array((0, 1))),
+    }
+    for name, wanted in edits.items():
+        with pytest.raises(CannotBe, match=f"Slurm changes no {name} of a job that waits"):
+            acts.edit(job, wanted, (22, 5, 8))
+    with pytest.raises(CannotBe, match="Nothing of it would be other"):
+        acts.edit(job, own, (22, 5, 8))
+    unsaid = replace(job, spec=replace(own, env={}))  # squeue tells no environment, which a job file does
+    (command,) = acts.edit(unsaid, replace(own, nice=7), (22, 5, 8))
+    assert command.argv[-1] == "Nice=7"

@@ -46,6 +46,9 @@ def test_amounts_and_moments() -> None:
         "cpu": 4, "mem": 8192, "gres/gpu:a100": 4, "billing": 46
     }  # fmt: skip
     assert values.memory_mib("500M") == 500
+    assert [values.memory_mib(f"2{unit}") for unit in "MGTP"] == [2 * 1024**power for power in range(4)]
+    assert values.memory_mib("512K") == 0
+    assert values.memory_mib("2048K") == 2
     assert values.moment("1795248117", None) == 1_795_248_117_000
     assert values.moment("N/A", None) is None
 

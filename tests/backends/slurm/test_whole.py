@@ -42,7 +42,16 @@ READ_BY = {
     "sacct": ("ended", "accounting"),
 }
 """Which views show what each question answers."""
-CROSS_CHECKED = {"squeue", "scontrol show node", "scontrol show partition", "scontrol show config"}
+CROSS_CHECKED = {
+    "squeue",
+    "scontrol show node",
+    "scontrol show partition",
+    "scontrol show config",
+    "scontrol show licenses",
+    "sprio",
+    "sshare",
+    "sacctmgr list assoc",
+}
 """A cut between two records is seen, too: something else tells of what is missing."""
 RECORD_END = {"squeue": "~\n", "sacct": "~\n", "scontrol show job": "\n\n"}
 """How a record ends; of all others with the line."""
@@ -149,7 +158,7 @@ async def test_garbage_within_takes_no_record_away(paper: PaperCluster, subject:
 
 
 @pytest.mark.req("TR-04")
-@pytest.mark.parametrize("subject", ["squeue", "scontrol show node"])
+@pytest.mark.parametrize("subject", ["squeue", "scontrol show node", "sprio", "sshare", "sacctmgr list assoc"])
 async def test_every_cut_between_two_records_is_noticed(paper: PaperCluster, subject: str) -> None:
     """First looks and later ones: a list without its last lines is well formed."""
     name = READ_BY[subject][0]

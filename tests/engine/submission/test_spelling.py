@@ -34,6 +34,13 @@ def test_a_batch_script_that_asks_for_a_model_in_lower_case_finds_it(asked: str)
 
 
 @pytest.mark.req("LA-70")
+def test_a_model_is_found_by_the_name_that_slurm_has_for_it() -> None:
+    engine = an_engine("A100", "RTX 4090")
+    (job,) = engine.run(a_spec("x", card_milli=1000, card_models=("rtx_4090",)))
+    assert engine.job(job).spec.specs[0].card_models == ("RTX 4090",)
+
+
+@pytest.mark.req("LA-70")
 def test_a_model_that_is_there_as_it_is_written_is_that_one() -> None:
     engine = an_engine("t4", "T4")
     for model in ("T4", "t4"):

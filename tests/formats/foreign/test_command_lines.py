@@ -57,6 +57,44 @@ def test_arena_with_its_global_options_first_and_blanks_for_equals() -> None:
 
 
 @pytest.mark.req("LA-70")
+@pytest.mark.parametrize("name", ["timeout", "maxWaitDuration"])
+@pytest.mark.parametrize("value", ["1.5h", "", "-3s", "90"])
+def test_a_duration_of_vertex_that_is_none_is_told(name: str, value: str) -> None:
+    pool = {
+        "replicaCount": 1,
+        "machineSpec": {"machineType": None},
+        "containerSpec": {"imageUri": "i", "command": ["x"]},
+    }
+    spec, notes = taken(json.dumps({"jobSpec": {"workerPoolSpecs": [pool], "scheduling": {name: value}}}))
+    assert f'scheduling.{name}={value}: is no duration such as "3600s"; left out' in notes
+    assert [note for note in notes if "machineType" in note] == []
+    assert spec.worker_pools[0].machine_type == ""
+
+
+@pytest.mark.req("LA-70")
+@pytest.mark.parametrize("option", ["/srv/x", "/srv/x:/srv/x", "/srv/x:/data"])
+def test_a_data_dir_is_a_folder_of_the_machine_with_or_without_its_place(option: str) -> None:
+    spec, notes = taken(f"arena submit mpijob --name=x --data-dir={option} 'mpirun t'")
+    assert spec.volumes == (Volume(name="x", path="/srv/x"),)
+    assert notes == [f"--data-dir={option}: is shown as /workspace/volume/x instead of {option.rpartition(':')[2]}"]
+
+
+@pytest.mark.req("LA-70")
+def test_a_launcher_of_pytorch_in_a_line_of_arena_has_its_processes() -> None:
+    line = "arena submit pytorch --name=x --gpus=4 --workers=2 --nproc-per-node=2 'torchrun t.py'"
+    spec, notes = taken(line)
+    assert "--nnodes=${WORLD_SIZE} --nproc_per_node=2 " in spec.command
+    assert notes == ["torchrun: has the nodes as options here; the operator gives them as PET_ variables"]
+    assert lost(spec, Form.ARENA) == ()
+    spec, notes = taken(line.replace("--nproc-per-node=2", "").replace("--workers=2", "--workers=1"))
+    assert spec.command == "torchrun --nproc_per_node=${SLOTS} t.py"
+    assert lost(spec, Form.ARENA) == ()
+    assert taken(line.replace("torchrun t.py", "python t.py"))[1] == [
+        "--nproc-per-node=2: a node has a process for each card, 4 here; left out"
+    ]
+
+
+@pytest.mark.req("LA-70")
 def test_arenas_workers_have_their_own_image_and_size() -> None:
     sizes = "--gpus=1 --worker-image=w --worker-cpu=4 --worker-memory=8Gi"
     line = f"arena submit tfjob --name=x --workers=3 {sizes} --ps=2 t.py"

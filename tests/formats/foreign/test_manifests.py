@@ -189,6 +189,14 @@ def test_a_train_job_is_the_framework_of_its_runtime() -> None:
 
 
 @pytest.mark.req("LA-70")
+@pytest.mark.parametrize("reference", [{}, {"name": ""}, {"name": None}])
+def test_a_train_job_without_a_runtime_says_that_none_is_named(reference: dict[str, Any]) -> None:
+    text = manifest("TrainJob", "trainer.kubeflow.org/v1alpha1", runtimeRef=reference, trainer={"command": ["run"]})
+    spec, notes = taken(text)
+    assert (spec.mode, notes) == (Mode.PYTORCH, ["spec.runtimeRef.name: is missing; taken for a runtime of PyTorch"])
+
+
+@pytest.mark.req("LA-70")
 @pytest.mark.parametrize(
     ("plugins", "command", "mode"),
     [
@@ -214,10 +222,141 @@ def test_a_job_of_volcano_is_the_framework_of_its_plugin(plugins: dict[str, Any]
 
 
 @pytest.mark.req("LA-70")
+def test_servers_of_volcano_are_parameter_servers_beside_the_workers() -> None:
+    tasks = [
+        {"name": "ps", "replicas": 2, **pods(["run", "--ps"], cpu=1)},
+        {"name": "worker", "replicas": 3, **pods(["run", "--worker"], cpu=4)},
+    ]
+    text = manifest("Job", "batch.volcano.sh/v1alpha1", tasks=tasks, plugins={"tensorflow": []})
+    spec, notes = taken(text)
+    assert (spec.mode, spec.parameter_servers, spec.nodes) == (Mode.TENSORFLOW, 2, 3)
+    assert (spec.command, spec.specs) == ("run --worker", (NodeSpec(cpus=4),))
+    assert "spec.tasks.ps: all replicas get the worker's command" in notes
+
+
+@pytest.mark.req("LA-70")
 def test_one_task_of_volcano_is_a_job_without_a_mode() -> None:
     tasks = [{"name": "only", "replicas": 1, **pods(["run"], cpu=4)}]
     spec, notes = taken(manifest("Job", "batch.volcano.sh/v1alpha1", tasks=tasks))
     assert (spec.mode, spec.nodes, spec.command, notes) == (None, 1, "run", [])
+
+
+@pytest.mark.req("LA-70")
+@pytest.mark.parametrize(
+    ("command", "nodes", "count", "expected"),
+    [
+        ("torchrun t.py", 1, 4, "torchrun --nproc_per_node=4 t.py"),
+        ("torchrun t.py", 1, 2, "torchrun --nproc_per_node=2 t.py"),
+        ("/opt/bin/torchrun --standalone t.py", 1, 4, "/opt/bin/torchrun --nproc_per_node=4 --standalone t.py"),
+        ("torchrun --nproc-per-node=1 t.py", 1, 4, "torchrun --nproc-per-node=1 t.py"),
+        (
+            "torchrun --nnodes=2 --node_rank=$(RANK) t.py",
+            2,
+            4,
+            "torchrun --nproc_per_node=4 --nnodes=2 --node_rank=1 t.py",
+        ),
+        (
+            "torchrun --nproc_per_node=2 t.py",
+            2,
+            4,
+            "torchrun --nnodes=2 --node_rank=1 --master_addr=m --master_port=2222 --nproc_per_node=2 t.py",
+        ),
+        (
+            "python3 -u -m torch.distributed.run t.py",
+            1,
+            4,
+            "python3 -u -m torch.distributed.run --nproc_per_node=4 t.py",
+        ),
+        ("python t.py -m torch.distributed.run x", 1, 4, "python t.py -m torch.distributed.run x"),
+    ],
+)
+def test_a_launcher_of_pytorch_starts_as_many_processes_as_the_operator_says(
+    command: str, nodes: int, count: int, expected: str
+) -> None:
+    text = manifest(
+        "PyTorchJob",
+        "kubeflow.org/v1",
+        nprocPerNode=str(count),
+        pytorchReplicaSpecs={
+            "Master": {"replicas": 1, **pods(command.split(), **{"nvidia.com/gpu": 4})},
+            **({"Worker": {"replicas": 1, **pods(command.split(), **{"nvidia.com/gpu": 4})}} if nodes > 1 else {}),
+        },
+    )
+    spec, notes = taken(text)
+    env = {"WORLD_SIZE": str(nodes), "SLOTS": "4", "RANK": "1", "MASTER_ADDR": "m", "MASTER_PORT": "2222"}
+    assert expand(spec.command, env) == tuple(expected.split())
+    assert lost(spec, Form.PYTORCHJOB) == ()
+    assert [note.partition(":")[0] for note in notes] in ([], ["torchrun"])
+
+
+@pytest.mark.req("LA-70")
+@pytest.mark.parametrize(("count", "expected"), [("auto", "4"), ("4", "4"), (2, "2")])
+def test_the_launcher_of_a_train_job_has_its_processes_on_one_node_too(count: object, expected: str) -> None:
+    trainer = {
+        "command": ["torchrun", "t.py"],
+        "numProcPerNode": count,
+        "resourcesPerNode": {"limits": {"nvidia.com/gpu": 4}},
+    }
+    reference = {"name": "torch-distributed"}
+    spec, _ = taken(manifest("TrainJob", "trainer.kubeflow.org/v1alpha1", runtimeRef=reference, trainer=trainer))
+    assert expand(spec.command, {"SLOTS": "4"}) == ("torchrun", f"--nproc_per_node={expected}", "t.py")
+
+
+@pytest.mark.req("LA-70")
+def test_labels_of_the_job_and_of_its_pods_are_all_labels() -> None:
+    template = {"metadata": {"labels": {"a": "pod", "b": "pod"}}, "spec": {"containers": [{"command": ["run"]}]}}
+    document = {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "PyTorchJob",
+        "metadata": {"name": "x", "labels": {"a": "job", "c": "job"}},
+        "spec": {"pytorchReplicaSpecs": {"Master": {"replicas": 1, "template": template}}},
+    }
+    assert taken(json.dumps(document))[0].labels == {"a": "pod", "b": "pod", "c": "job"}
+
+
+@pytest.mark.req("LA-70")
+@pytest.mark.parametrize(
+    ("command", "mode", "names"),
+    [
+        ("run --index $VC_TASK_INDEX", "pytorch", ["VC_TASK_INDEX"]),
+        (
+            "mpirun --hostfile /etc/volcano/mpiworker.host -n $VC_WORKER_NUM t",
+            "mpi",
+            ["/etc/volcano/mpiworker.host", "VC_WORKER_NUM"],
+        ),
+        ("run --index $VK_TASK_INDEX", "tensorflow", []),
+    ],
+)
+def test_what_volcanos_plugins_set_and_nobody_here_is_told(command: str, mode: str, names: list[str]) -> None:
+    tasks = [{"name": name, "replicas": 1, **pods(["sh", "-c", command], cpu=4)} for name in ("master", "worker")]
+    text = manifest("Job", "batch.volcano.sh/v1alpha1", tasks=tasks, plugins={mode: [], "env": [], "svc": []})
+    assert [note.partition(":")[0] for note in taken(text)[1] if "plugin of Volcano" in note] == names
+
+
+@pytest.mark.req("LA-70")
+@pytest.mark.parametrize(
+    ("kind", "version"),
+    [("JobSet", "jobset.x-k8s.io/v1alpha2"), ("RayJob", "ray.io/v1"), ("Pod", "v1"), ("CronJob", "batch/v1")],
+)
+def test_another_kind_of_kubernetes_is_refused_by_its_name(kind: str, version: str) -> None:
+    with pytest.raises(SpecErrors) as refused:
+        taken_over("x.yaml", manifest(kind, version))
+    (error,) = refused.value.errors
+    assert error.startswith(
+        f"x.yaml: is a {kind} ({version}) of Kubernetes; only these can become a job here: PyTorchJob"
+    )
+
+
+@pytest.mark.req("LA-70")
+def test_a_launcher_within_a_shell_is_told_of() -> None:
+    text = manifest(
+        "PyTorchJob",
+        "kubeflow.org/v1",
+        pytorchReplicaSpecs={"Master": {"replicas": 1, **pods(["bash", "-c", "cd /x && torchrun t.py"], cpu=1)}},
+    )
+    assert taken(text)[1] == [
+        "torchrun: is called by a shell, and has no PET_ variables here; give it --nproc_per_node=N"
+    ]
 
 
 @pytest.mark.req("LA-70", "EL-07")
@@ -232,7 +371,10 @@ def test_an_elastic_job_replaces_its_workers_as_they_say() -> None:
     spec, notes = taken(text)
     assert spec.elastic is not None
     assert (spec.elastic.worker_restart_policy, spec.elastic.backoff_limit) == (WorkerRestart.EXIT_CODE, 7)
-    assert (spec.command, notes) == ("torchrun t.py", [])
+    assert (spec.command, notes) == (
+        "torchrun t.py",
+        ["torchrun: is told of no other worker here; a job that grows learns of them by cockpit.elastic"],
+    )
     assert lost(spec, Form.PYTORCHJOB) == ()
 
 

@@ -153,7 +153,14 @@ def test_what_a_form_cannot_say_is_told(form: Form) -> None:
 @pytest.mark.req("LA-70")
 @pytest.mark.parametrize(
     "options",
-    ["-N 2 --ntasks-per-node=4 -c 32 --gpus-per-task=1", "-n 8 -c 2", "-N 3 -n 6", "--exclusive -c 4 --mem=3G"],
+    [
+        "-N 2 --ntasks-per-node=4 -c 32 --gpus-per-task=1",
+        "-n 8 -c 2",
+        "-N 3 -n 6",
+        "--exclusive -c 4 --mem=3G",
+        "-n 4 -c 2 --mem-per-cpu=2G",
+        "--gpus-per-node=2 -c 3 --mem-per-gpu=8G",
+    ],
 )
 def test_tasks_come_back_as_the_same_nodes(options: str) -> None:
     found = taken_over("x", f"#!/bin/bash\n#SBATCH -J x -D /x {options}\npython3 t.py\n")

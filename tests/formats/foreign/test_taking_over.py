@@ -180,6 +180,32 @@ def test_slurm_counts_tasks_and_cockpit_nodes(lines: str, expected: dict[str, in
     assert {name: getattr(spec.specs[0], name) for name in expected} == expected
 
 
+@pytest.mark.req("LA-71")
+@pytest.mark.parametrize(
+    ("lines", "variables"),
+    [
+        ("-c 4 --mem-per-cpu=2G", {"SLURM_MEM_PER_CPU": "2048"}),
+        ("--gpus-per-node=2 --mem-per-gpu=8G", {"SLURM_MEM_PER_GPU": "8192"}),
+        ("--mem=500", {}),
+    ],
+)
+def test_a_script_is_told_of_its_memory_as_it_asked(lines: str, variables: dict[str, str]) -> None:
+    spec, _ = taken(f"#!/bin/bash\n#SBATCH -J x {lines}\npython t.py\n")
+    assert {name: value for name, value in spec.env.items() if "MEM" in name} == variables
+
+
+@pytest.mark.req("LA-71")
+def test_a_distribution_is_for_the_steps_of_the_script() -> None:
+    spec, notes = taken("#!/bin/bash\n#SBATCH -J x -n 4 -m cyclic\npython t.py\n")
+    assert (spec.env["SLURM_DISTRIBUTION"], notes) == ("cyclic", [])
+
+
+@pytest.mark.req("LA-71")
+def test_all_memory_of_a_node_that_is_the_jobs_alone_needs_no_word() -> None:
+    assert taken("#!/bin/bash\n#SBATCH -J x --mem=0 --exclusive\npython t.py\n")[1] == []
+    assert taken("#!/bin/bash\n#SBATCH -J x --mem=0\npython t.py\n")[1] == ["--mem=0"]
+
+
 @pytest.mark.req("LA-70")
 @pytest.mark.parametrize(
     ("time", "seconds"),
@@ -241,7 +267,7 @@ spec:
 """)
     assert spec.elastic is not None
     assert (spec.elastic.workers, spec.elastic.max_workers, spec.elastic.backoff_limit) == (2, 2, 5)
-    assert notes == ["spec.elasticPolicy.rdzvBackend", "output"]
+    assert notes == ["spec.elasticPolicy.rdzvBackend", "torchrun", "output"]
 
 
 @pytest.mark.req("LA-70")

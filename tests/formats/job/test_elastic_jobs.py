@@ -50,6 +50,13 @@ def test_it_is_written_as_it_reads() -> None:
     assert read_jobs("job.yaml", spec_as_yaml(spec), "/", defaults=Defaults()) == [spec]
 
 
+@pytest.mark.req("JT-26")
+@pytest.mark.parametrize("price", ["0.001", "0.35", "1", "1.001", "12"])
+def test_a_price_is_written_as_people_write_it(price: str) -> None:
+    text = spec_as_yaml(read(f"elastic: {{workers: 2, spot: true, max_price: {price}}}\ntime_limit: 1h"))
+    assert re.findall(r"max_price: (.*)", text) == [price]
+
+
 @pytest.mark.req("JT-26", "EL-08")
 def test_best_effort_asks_for_nothing_whatever_its_spec_says_and_is_written_as_it_reads() -> None:
     text = (

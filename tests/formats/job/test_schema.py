@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,7 @@ def test_the_example_is_valid() -> None:
 
 def test_every_attribute_of_a_spec_has_a_described_field() -> None:
     attributes = {field.attribute for field in JOB.fields}
-    of_the_engine = {"limit_by_default", "pool_nodes", "image_found", "image_mpi"}
+    of_the_engine = {"limit_by_default", "pool_nodes", "image_found", "image_mpi", "spread"}
     assert attributes == {field.name for field in msgspec.structs.fields(JobSpec)} - of_the_engine
     assert all(field["description"].endswith(".") for field in SCHEMA["properties"].values())
 
@@ -86,6 +87,43 @@ def test_examples_in_the_schema_are_valid() -> None:
 def test_schema_and_rules_refuse_the_same(wrong: dict[str, Any]) -> None:
     assert not VALIDATOR.is_valid(LEAST | wrong)
     assert not is_read(LEAST | wrong)
+
+
+def bounded(schema: Mapping[str, Any], path: tuple[str | int, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The path of each whole number within a schema, its least and its greatest value."""
+    if schema.get("type") == "integer" and "minimum" in schema:
+        yield path, schema["minimum"], schema["maximum"]
+    for other in schema.get("anyOf", ()):
+        yield from bounded(other, path)
+    for name, inner in schema.get("properties", {}).items():
+        yield from bounded(inner, (*path, name))
+    if isinstance(schema.get("items"), dict):
+        yield from bounded(schema["items"], (*path, 0))
+
+
+BOUNDED = [each for each in bounded(SCHEMA) if each[0][0] != "spec"]  # errors call it specs[0], which is here too
+
+
+@pytest.mark.req("JT-27")
+@pytest.mark.parametrize(
+    ("path", "least", "greatest"), BOUNDED, ids=[".".join(map(str, path)) for path, _, _ in BOUNDED]
+)
+def test_the_bounds_in_the_schema_are_those_of_the_rules(
+    path: tuple[str | int, ...], least: int, greatest: int
+) -> None:
+    at = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)[1:]
+
+    def is_refused(value: Any) -> bool:
+        for part in reversed(path):
+            value = [value] if isinstance(part, int) else {part: value}
+        try:
+            read_jobs("job.json", json.dumps(LEAST | value), "/work", defaults=Defaults(home_folder="/home/a"))
+        except SpecErrors as refused:
+            beyond = re.compile(rf"job.json: {re.escape(at)}: .*(between|write)")
+            return any(beyond.match(each) and "TensorFlow" not in each for each in refused.errors)
+        return False
+
+    assert [is_refused(value) for value in (least - 1, least, greatest, greatest + 1)] == [True, False, False, True]
 
 
 def test_both_ask_for_the_required_fields() -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from cockpit.errors import SpecErrors
-from cockpit.formats.slurm.conf import gres_type, slurm_conf
+from cockpit.formats.slurm.conf import slurm_conf
+from cockpit.model.cardmodels import gres_type
 from cockpit.model.cluster import (
     Backfill,
     BackfillKind,
@@ -78,6 +79,23 @@ def test_nodes_have_their_cards() -> None:
     assert "GresTypes=gpu" in plain
     assert "AccountingStorage" not in plain  # without slurmdbd, slurmctld would end for it
     assert gres_type("MLU370-X8") == "mlu370-x8"
+
+
+@pytest.mark.req("SC-15")
+@pytest.mark.parametrize(
+    ("cluster", "needed"),
+    [
+        (Cluster(), False),
+        (Cluster(enforce=(Enforce.LIMITS,)), True),
+        (Cluster(partitions=(Partition(name="p", qos="part"),)), True),
+        (Cluster(priority=Priority(kind=PriorityKind.MULTIFACTOR, weights=Weights(fairshare=1000))), True),
+        (Cluster(priority=Priority(kind=PriorityKind.MULTIFACTOR, weights=Weights(age=1000))), False),
+        (Cluster(priority=Priority(kind=PriorityKind.BASIC, weights=Weights(fairshare=1000))), False),
+    ],
+    ids=["nothing", "limits", "QOS", "fair share", "age", "basic"],
+)
+def test_slurmdbd_is_named_where_slurmctld_does_not_start_without_it(cluster: Cluster, needed: bool) -> None:
+    assert ("AccountingStorageType=accounting_storage/slurmdbd" in lines(cluster)) is needed
 
 
 @pytest.mark.req("SC-15")

@@ -34,6 +34,12 @@ def test_pods_are_jobs_of_one_replica_with_cpus_in_thousandths(packed) -> None:
 
 
 @pytest.mark.req("SC-23")
+def test_the_largest_figure_is_the_last_that_is_counted_exactly() -> None:
+    (pod,) = read_pods("pods.csv", b"name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec\np,1,9007199254740992,0,0,\n")
+    assert pod.specs[0].memory_mib == 2**53
+
+
+@pytest.mark.req("SC-23")
 def test_nodes_have_their_cards() -> None:
     first, second = read_nodes("nodes.csv", NODES.encode())
     assert (first.name, first.cpus, first.memory_mib) == ("n0", 64000, 262144)
@@ -48,6 +54,7 @@ def test_nodes_have_their_cards() -> None:
         ("p,1,1,2,500,", "pods.csv:2: 500 thousandths of each of 2 cards"),
         ("p,1,1,1,1001,", "pods.csv:2: gpu_milli is '1001'; it has a whole number from 0 to 1000."),
         ("p,-1,1,1,1000,", "pods.csv:2: cpu_milli is '-1'"),
+        ("p,1,9007199254740993,1,1000,", "pods.csv:2: memory_mib is '9007199254740993'"),
         ("p,1,1", "pods.csv:2: num_gpu is ''"),
         (",1,1,1,1000,", "pods.csv:2: name is empty."),
         ("p,1,99999999999999999999,1,1000,", "pods.csv:2: memory_mib is '99999999999999999999'"),

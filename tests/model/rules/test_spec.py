@@ -167,3 +167,11 @@ def test_hostile_sizes_cost_little() -> None:
         volumes=(Volume(name="", path=""),) * 100_000,
     )
     assert len(spec_errors(spec)) < 3 * bounds.MOST_PINS
+
+
+@pytest.mark.req("JT-25")
+@pytest.mark.parametrize(("deadline", "early"), [(61_000, False), (60_999, True), (1000, True), (999, True)])
+def test_a_deadline_comes_after_the_beginning_and_the_time_limit(deadline: int, early: bool) -> None:
+    errors = spec_errors(changed(begin_at=1000, time_limit_seconds=60, deadline_at=deadline))
+    assert any(error.startswith("deadline: comes before") for error in errors) is early
+    assert not any("deadline" in each for each in spec_errors(changed(time_limit_seconds=60, deadline_at=deadline)))

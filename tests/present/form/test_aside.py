@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from cockpit.formats.foreign.bringing import JOB_FILE, Brought
 from cockpit.model.spec import Mode, WorkerPool
 from cockpit.present.form.aside import brought_lines, run_lines
+from cockpit.present.form.nodes import node_lines
 from cockpit.present.spans import plain
 from tests.builders import ANN, a_spec
 from tests.doubles.samples import node_row
@@ -19,6 +21,23 @@ def test_of_many_replicas_the_first_are_shown_and_the_last_is_told() -> None:
     texts = [plain(each) for each in lines]
     assert texts[2:4] == ["rank 1  p-1 in /workspace", "python w.py"]
     assert texts[-1] == "and so on, up to rank 6"
+
+
+@pytest.mark.req("UI-08", "JT-43")
+@pytest.mark.parametrize(
+    ("cpus", "gib", "figures"),
+    [
+        (64, 480, ["36/64", "24/480", "1.5/8", "A100"]),
+        (100, 1000, ["36/100", "24/1000", "1.5/8", "A100"]),
+        (10_000, 10_240, ["36/10000", "24/10240", "1.5/8", "A100"]),
+    ],
+)
+def test_the_figures_of_a_node_are_whole_and_apart(cpus: int, gib: int, figures: list[str]) -> None:
+    row = node_row(cpus=cpus, memory_mib=gib * 1024)
+    assert plain([*node_lines(a_spec("p"), [row], 90)][1]).split()[3:] == figures
+    full = replace(row, used_cpus=cpus, used_memory_mib=gib * 1024)
+    *_, cpu, memory, cards, _ = plain([*node_lines(a_spec("p"), [full], 90)][1]).split()
+    assert (cpu, memory, cards) == (f"{cpus}/{cpus}", f"{gib}/{gib}", "1.5/8")
 
 
 @pytest.mark.req("LA-70", "UI-08")

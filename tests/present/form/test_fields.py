@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cockpit.formats.job.file import Defaults, read_jobs
+from cockpit.formats.job.texts import FIELDS, GROUPS
 from cockpit.model.spec import NodeSpec
 from cockpit.present.form.fields import JobForm, title
 from cockpit.present.form.names import take_entry, with_named_specs
@@ -160,3 +161,38 @@ def test_what_a_job_ran_is_its_first_tasks_once_it_is_a_batch():
     form.add("tasks")
     form.texts["kind"] = "regular"
     assert not form.follow_kind(), "the second would be lost"
+
+
+@pytest.mark.req("UI-08")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2:00:00",
+        "08",
+        "1e9",
+        ".inf",
+        "0x1F",
+        "1_000",
+        "2020-01-01",
+        pytest.param("9" * 5000, id="digits"),
+        "{A: [1:30, .nan]}",
+        '"\\ud800"',
+    ],
+)
+def test_whatever_is_typed_into_a_field_is_judged_there(text):
+    fields = (*FIELDS, *(f"{group}[0].{name}" for group, names in GROUPS.items() for name in names))
+    for path in fields:
+        form = JobForm(FIRST)
+        form.texts[path] = text
+        form.judged(read, "/home/ann")
+
+
+@pytest.mark.req("UI-08")
+def test_words_that_some_readers_take_for_numbers_are_words_in_a_form():
+    form = JobForm(FIRST)
+    form.texts |= {"env": "{AT: 2:00:00, MAC: 08}", "specs[0].cpus": "08"}
+    assert set(form.judged(read, "/home/ann").errors) == {"specs[0].cpus"}
+    form.texts["specs[0].cpus"] = "8"
+    spec = form.judged(read, "/home/ann").spec
+    assert spec is not None
+    assert spec.env == {"AT": "2:00:00", "MAC": "08"}

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from cockpit.model.attempt import EndCause
-from cockpit.model.forecast import BoundMove, CameAhead, Forecast, NoBound
+from cockpit.model.forecast import BoundMove, CameAhead, Condition, Forecast, NoBound
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import JobState
 from cockpit.model.jobdetail import JobDetail
@@ -173,3 +173,20 @@ def test_a_latest_start_that_has_moved_says_why_and_one_that_is_not_promised_too
     foretold = around(140, lines=12, forecast=none)._replace(outlook=outlook())
     lines = ["".join(span.text for span in each).rstrip() for each in answer(row, waiting_detail(), foretold)]
     assert "  no guaranteed latest start: priorities change while jobs wait" in lines
+
+
+@pytest.mark.req("UI-02")
+@pytest.mark.parametrize(
+    ("condition", "words"),
+    [
+        (Condition(JobId(47), "stage1", JobState.RUNNING, Millis(NOW + HOUR)), "is running, ends by 13:00"),
+        (Condition(JobId(47), "stage1", JobState.QUEUED), "is queued"),
+        (Condition(JobId(47), "stage1", JobState.ERROR), "has ended: error"),
+    ],
+)
+def test_the_job_that_is_depended_on_is_told_with_its_state(condition: Condition, words: str) -> None:
+    foretold = around(140, lines=12)._replace(outlook=msgspec.structs.replace(outlook(), condition=condition))
+    lines = [
+        "".join(span.text for span in each).rstrip() for each in answer(queued_row(4720), waiting_detail(), foretold)
+    ]
+    assert any("job 47 stage1 " in each and each.endswith(words) for each in lines), lines

@@ -17,9 +17,13 @@ NOW = Millis(1_000_000_000)
 KEPT = DebugHold(cards=HoldCards.KEEP, allocation=HoldAllocation.KEEP)
 
 
-def kept(hold: DebugHold = KEPT, cards: int = 2, nodes: int = 2) -> Job:
+def kept(hold: DebugHold = KEPT, cards: float = 2, nodes: int = 2) -> Job:
     spec = replace(
-        a_spec("job"), nodes=nodes, specs=(NodeSpec(cpus=4, card_milli=cards * 1000),), terminal=True, debug_hold=hold
+        a_spec("job"),
+        nodes=nodes,
+        specs=(NodeSpec(cpus=4, card_milli=int(cards * 1000)),),
+        terminal=True,
+        debug_hold=hold,
     )
     placement = tuple(Allocation(rank, NodeName(f"n{rank}"), 4, 100) for rank in range(nodes))
     return Job(
@@ -42,6 +46,15 @@ def kept(hold: DebugHold = KEPT, cards: int = 2, nodes: int = 2) -> Job:
         (kept(), "4 cards and 8 CPUs stay its own and are billed: 2.0 card-hours until then"),
         (kept(cards=0), "8 CPUs stay its own and are billed: 4.0 CPU-hours until then"),
         (kept(DebugHold(cards=HoldCards.KEEP), 1, 1), "1 card stays its own and is billed: 0.5 card-hours until then"),
+        (kept(cards=0.25, nodes=1), "0.25 card and 4 CPUs stay its own and are billed: 0.1 card-hours until then"),
+        (
+            kept(DebugHold(cards=HoldCards.KEEP), 0.5, 3),
+            "1.5 cards stay its own and are billed: 0.8 card-hours until then",
+        ),
+        (
+            kept(DebugHold(cards=HoldCards.KEEP), 0.5, 1),
+            "0.5 card stays its own and is billed: 0.2 card-hours until then",
+        ),
         (kept(DebugHold()), ""),
     ],
 )

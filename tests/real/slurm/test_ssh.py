@@ -17,6 +17,8 @@ import pytest
 from cockpit.backends.slurm.backend import SlurmBackend
 from cockpit.backends.slurm.reading import Reading
 from cockpit.backends.slurm.wire.answers import Answers
+from cockpit.backends.slurm.wire.calls import Garbled
+from cockpit.backends.slurm.wire.openssh import Host, Master
 from cockpit.backends.slurm.wire.ssh import SshCommands, remote_line
 from cockpit.errors import SpecErrors, Unreachable
 from cockpit.model.asking import ShellRequest
@@ -129,12 +131,50 @@ async def test_no_word_is_more_than_a_word_over_there(home: Path, login: LoginNo
     await commands.close()
 
 
+@pytest.mark.req("TR-04", "SL-01")
+@pytest.mark.parametrize("through_ssh", [False, True])
+async def test_what_a_login_node_cuts_between_two_lines_is_no_answer(
+    home: Path, login: LoginNode, *, through_ssh: bool
+) -> None:
+    authorized = login.folder / "authorized"
+    usual = authorized.read_text()
+    commands = SshCommands(login.address)
+    if through_ssh:
+        with (home / ".ssh" / "config").open("a") as config:
+            config.write(f"  ControlPath {home}/to\n  UserKnownHostsFile {home}/.ssh/known_hosts\n")
+        config_of = ("-F", str(home / ".ssh" / "config"))
+    try:
+        authorized.write_text(f'command="sh -c \\"$SSH_ORIGINAL_COMMAND\\" | head -n 2" {usual}')
+        if through_ssh:
+            there = ("-p", str(login.port), f"{ADA}@127.0.0.1")
+            await quietly("ssh", *config_of, "-fNM", *there)
+            commands._master = Master(Host("127.0.0.1", ADA, login.port), home)
+        with pytest.raises(Garbled, match="The answer of printf is not whole"):
+            await commands.run(("printf", "a\nb\nc\n"), seconds=20)
+        assert (await commands.run(("printf", "a\n"), seconds=20)).stdout == "a\n"
+        with pytest.raises(Garbled, match="The answer of false is not whole"):
+            await commands.run(("false",), seconds=20)  # whose exit code is lost there, too
+        acted = await commands.run(("printf", "a\nb\nc\n"), seconds=20, reading=False)
+        assert acted.stdout == "a\nb\n"
+    finally:
+        authorized.write_text(usual)
+        if through_ssh:
+            await quietly("ssh", *config_of, "-O", "exit", *there)
+        else:
+            await commands.close()
+
+
 @pytest.mark.parametrize(
     "address", ["ssh://", "http://login", "ssh://login/path", "ssh://me:secret@login", "ssh://login:x"]
 )
 def test_what_is_no_way_in_is_said(address: str) -> None:
     with pytest.raises(SpecErrors, match="is no way in; write ssh://user@login"):
         SshCommands(address)
+
+
+async def quietly(*argv: str) -> None:
+    process = await asyncio.create_subprocess_exec(*argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    assert await process.wait() == 0
 
 
 def read_all(terminal: int | None) -> bytes:

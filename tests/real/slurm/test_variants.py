@@ -22,6 +22,8 @@ from tests.real.slurm.test_ssh import read_all
 
 pytestmark = [pytest.mark.real, pytest.mark.real_slurm]
 NOBODY = "nobody"
+HOUR_MS = 3_600_000
+"""The partition's limit."""
 CONF = """
 ClusterName=small
 SlurmctldHost=localhost
@@ -97,14 +99,18 @@ async def test_without_a_database_and_in_order_of_submission(small: SmallCluster
     numbers = [
         int(
             (
-                small.ask("sbatch", "--parsable", f"--chdir={work}", "--output=/dev/null", "--wrap=sleep 300") or "0"
+                small.ask("sbatch", "--parsable", f"--chdir={work}", "--output=/dev/null", "--wrap=sleep 3600") or "0"
             ).strip()
         )
-        for _ in range(2)
+        for _ in range(3)
     ]
     rows = await eventually(root.jobs, lambda rows: any(row.state is JobState.RUNNING for row in rows))
     assert [row.id for row in rows] == numbers
-    assert sorted(row.state for row in rows) == [JobState.QUEUED, JobState.RUNNING], "each has the whole node"
+    assert [row.state for row in rows].count(JobState.QUEUED) == 2, "each has the whole node"
+    own = [(await root.explain(row.id)).forecast.likely_at for row in rows if row.queued]
+    assert own[0] is not None
+    assert own[1] is not None
+    assert own[1] - own[0] >= HOUR_MS, "one after the other: nodes are given whole"
     shell = await root.open_shell(ShellRequest(job=JobId(numbers[0]), command=("pwd",), terminal=True))
     assert str(work).encode() in read_all(shell.terminal_fd)
     assert [row.id for row in await root.jobs(ended=True)] == numbers

@@ -232,9 +232,8 @@ def dies_first(house, what: str) -> str:
     """A Python in whose place the first shim only does this."""
     wrapper = house.folder / "python"
     mark = house.folder / "died"
-    wrapper.write_text(
-        f'#!/bin/sh\nif mkdir {shlex.quote(str(mark))} 2>/dev/null; then {what}; fi\nexec {sys.executable} "$@"\n'
-    )
+    mark_word, python = shlex.quote(str(mark)), shlex.quote(sys.executable)
+    wrapper.write_text(f'#!/bin/sh\nif mkdir {mark_word} 2>/dev/null; then {what}; fi\nexec {python} "$@"\n')
     wrapper.chmod(0o755)
     return str(wrapper)
 

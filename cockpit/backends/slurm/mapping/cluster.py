@@ -11,12 +11,14 @@ from cockpit.backends.slurm.mapping.accounts import Shared, usage
 from cockpit.backends.slurm.mapping.jobs import Listed
 from cockpit.backends.slurm.mapping.nodes import Seen
 from cockpit.backends.slurm.mapping.placements import placed
+from cockpit.backends.slurm.mapping.spreads import NO_SPREADS, Spreads, spread_spec
 from cockpit.backends.slurm.mapping.untold import NOTHING_KNOWN, Known, Untold
 from cockpit.engine.state import ClusterState
 from cockpit.model.accounts import Accounts, assoc_key
 from cockpit.model.cluster import Cluster, Reservation
 from cockpit.model.ids import JobId, Millis, task_of
 from cockpit.model.job import Job, JobState
+from cockpit.model.spec import JobSpec
 
 NEVER = "a dependency that never comes true"
 """Whose job never starts is held back by it: to the core it is as if it were not there."""
@@ -36,6 +38,8 @@ class Everything(NamedTuple):
     shares: tuple[Shared, ...] = ()
     reservations: tuple[Reservation, ...] = ()
     details: Known = NOTHING_KNOWN
+    spreads: Spreads = NO_SPREADS
+    """Tasks of waiting jobs, where it is to be planned on which nodes they go."""
     counted_at: Millis | None = None
     """When the cluster last counted ages and usage; None: just now."""
     site_factors: Mapping[int, int] = NO_FACTORS
@@ -49,6 +53,8 @@ def state(everything: Everything, *, as_ranked: bool) -> ClusterState:
     listed: list[Job] = []
     for each in everything.jobs:
         tasks = list(each.each(PLANNED_TASKS if as_ranked else None))
+        if as_ranked and (spec := spec_shared_out(everything, each)) is not None:  # Slurm counts priorities by its plan
+            tasks = [replace(job, spec=replace(spec, array=job.spec.array)) for job in tasks]
         listed += tasks
         ranks |= dict.fromkeys((job.id for job in tasks), each.priority if as_ranked else None)
     untold = Untold(everything.nodes, everything.details)
@@ -69,6 +75,13 @@ def state(everything: Everything, *, as_ranked: bool) -> ClusterState:
         usage_at=counted_at,
         usage_reset_at=counted_at,
     )
+
+
+def spec_shared_out(everything: Everything, listed: Listed) -> JobSpec | None:
+    """Return the spec of a waiting job whose tasks share out over its nodes; None for any other, and where nobody told
+    how they do."""
+    tasks = everything.spreads.get(listed.fields["JobID"]) if listed.waits else None
+    return spread_spec(listed.job.spec, listed.fields, tasks, listed.shards) if tasks is not None else None
 
 
 def _bounded(jobs: list[Job]) -> Iterator[Job]:

@@ -60,7 +60,7 @@ def node_count(fields: Fields) -> int:
 
 def spreads_freely(fields: Fields) -> bool:
     """Whether a waiting job runs on any number of nodes that hold its tasks (`-n 24` without -N): then the count that
-    squeue prints is the one of Slurm's last plan, and what it asks for says the least."""
+    squeue prints is the one of Slurm's last plan, and what it asks for says the least. `spreads` knows the rest."""
     least = values.tres(fields.get("tres-alloc", "")).get("node", 0)
     return 0 < least < node_count(fields)
 

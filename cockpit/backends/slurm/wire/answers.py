@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 
 from cockpit.backends.slurm.mapping.listing import SEPARATOR
 from cockpit.backends.slurm.mapping.whole import flaw
-from cockpit.backends.slurm.wire.calls import PASSING, Commands, Garbled, Printed, checked
+from cockpit.backends.slurm.wire.calls import PASSING, Commands, Garbled, Printed, checked, command_of
 from cockpit.errors import CockpitError
 from cockpit.model.ids import Millis
 
@@ -163,5 +163,5 @@ class Answers:
             if not wrong:
                 return found
             if attempt > 1:
-                raise Garbled(" ".join([argv[0], *(word for word in argv[1:3] if word.isalpha())]), wrong)
+                raise Garbled(command_of(argv), wrong)
         raise AssertionError("the last try returns")

@@ -106,6 +106,12 @@ def complaint(printed: Printed) -> str:
     return " ".join(each.partition("error: ")[2] or each for each in lines[-3:])
 
 
+def command_of(argv: Sequence[str]) -> str:
+    """What a person calls the question: `scontrol show licenses`, `sprio`."""
+    words = [word for word in argv[1:] if word.isalpha()] if argv[0] in {"scontrol", "sacctmgr"} else []
+    return " ".join([argv[0], *words[:2]])
+
+
 def checked(printed: Printed, argv: Sequence[str]) -> Printed:
     """Raises `Unreachable` where the command got no answer or was killed, `Failed` where it was refused."""
     if printed.code == 0:

@@ -8,6 +8,7 @@ the fingerprint. Where a server wants something typed, `ssh` asks for it at the 
 from __future__ import annotations
 
 import asyncio
+import os
 import shlex
 import shutil
 from collections.abc import Mapping, Sequence
@@ -18,7 +19,7 @@ from urllib.parse import urlsplit
 
 from cockpit.backends.base import ShellSession
 from cockpit.backends.shell import OpenShell
-from cockpit.backends.slurm.wire.calls import Printed, Unanswered, all_of
+from cockpit.backends.slurm.wire.calls import Garbled, Printed, Unanswered, all_of
 from cockpit.backends.slurm.wire.openssh import Host, Master, log_in_now, logged_in, standing
 from cockpit.errors import SpecErrors, Unreachable
 from cockpit.model.asking import ShellOpened, ShellRequest
@@ -32,9 +33,23 @@ LONGEST_SECONDS = 3600.0
 """Longer than any command is given."""
 
 
-def remote_line(argv: Sequence[str], *, utc: bool = False) -> str:
-    """The one place where words become a line that a remote shell reads: every word is quoted."""
-    return " ".join((*(("env", "TZ=UTC") if utc else ()), *map(shlex.quote, argv)))
+def remote_line(argv: Sequence[str], *, utc: bool = False, end: str = "") -> str:
+    """The one place where words become a line that a remote shell reads: every word is quoted.
+
+    `end` is a line of its own behind the output of a command that succeeds, written so that csh and fish understand it.
+    """
+    line = " ".join((*(("env", "TZ=UTC") if utc else ()), *map(shlex.quote, argv)))
+    return f"{line} && echo {shlex.quote(end)}" if end else line
+
+
+def _whole(printed: Printed, end: str, program: str) -> Printed:
+    """Return the output without its last line, which the login shell wrote once the command had succeeded. Raises
+    `Garbled` where that did not come through: then what stood before it need not have either."""
+    if not end or printed.code != 0:
+        return printed
+    if not printed.stdout.endswith(f"{end}\n"):
+        raise Garbled(program, "its end did not come through")
+    return printed._replace(stdout=printed.stdout.removesuffix(f"{end}\n"))
 
 
 class SshCommands:
@@ -87,16 +102,17 @@ class SshCommands:
     async def run(self, argv: Sequence[str], *, seconds: float, stdin: bytes = b"", reading: bool = True) -> Printed:
         import asyncssh
 
-        line, error_type = remote_line(argv, utc=reading), Unreachable
+        end = f"~{os.urandom(6).hex()}~" if reading else ""
+        line, error_type = remote_line(argv, utc=reading, end=end), Unreachable
         try:
             async with asyncio.timeout(seconds):
                 connection = await self._way_in()
                 error_type = Unanswered
                 if isinstance(connection, Master):
-                    return await self._through(connection, line, stdin)
+                    return _whole(await self._through(connection, line, stdin), end, argv[0])
                 process = await connection.create_process(line, encoding=None)
                 try:
-                    return await _talk(process, stdin, argv[0])
+                    return _whole(await _talk(process, stdin, argv[0]), end, argv[0])
                 finally:
                     _end(process)
         except TimeoutError:

@@ -36,6 +36,8 @@ Real-time signals are queued: one that a job sends cannot swallow the engine's."
 LOOK_SECONDS = 5.0
 """How often the holder of a kept container looks whether its window is over."""
 _RETRY_SECONDS = 0.5
+_DRAIN_SECONDS = 2.0
+"""How long those that read the pipes of a command that has ended may go on."""
 _KIB_PER_MIB = 1024
 
 
@@ -183,6 +185,7 @@ class Holder:
         """The record says that everything is dead, so first everything is. Who enters looks for `running` once inside:
         either they see that it is gone, or they are killed here."""
         self._attempt.forget("running")
+        self._let_pipes_drain()
         self._kill_everything()
         if self._programs is not None:
             self._programs.mirrors.step()
@@ -191,6 +194,19 @@ class Holder:
         ended_at = time.time_ns() // 1_000_000  # noqa: TID251 - outlives the engine and its clock
         self._untold = {**self._how, "ended_at": ended_at, **_used()}
         self._tell()
+
+    def _let_pipes_drain(self) -> None:
+        """A script that says `exec > >(tee log)` has ended before `tee` has written its last lines. The end of such a
+        reader wakes this process, whose child it has become."""
+        until = time.monotonic() + _DRAIN_SECONDS
+        while not self._killed and self._inmates.read_pipes() and (left := until - time.monotonic()) > 0:
+            received = signal.sigtimedwait(self.SIGNALS, left)
+            _ended_children()
+            if received is None or received.si_signo == signal.SIGCHLD or self._inmates.sent(received):
+                continue
+            if received.si_signo == LEAVE:
+                self._leave()
+            self._killed = received.si_signo == KILL
 
     def _copy_output(self) -> None:
         """Of a batch script that runs: what it wrote into its own files goes into the logs."""

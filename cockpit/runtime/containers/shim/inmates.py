@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import stat
 import time
 
 TYPE_CHECKING = False
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 
         def are_left(self) -> bool:
             """Whether one is alive."""
+
+        def read_pipes(self) -> bool:
+            """Whether one of them reads a pipe, such as the `tee` that writes down what the command says."""
 
         def sent(self, received: signal.struct_siginfo) -> bool:
             """Whether a signal comes from one of them, and not from the engine."""
@@ -50,6 +54,9 @@ class Contained:
 
     def are_left(self) -> bool:
         return any(pid != 1 and _stat(pid)[0] not in _DEAD for pid in _everybody())
+
+    def read_pipes(self) -> bool:
+        return any(pid != 1 and _reads_pipe(pid) for pid in _everybody())
 
     def sent(self, received: signal.struct_siginfo) -> bool:
         """A sender outside of this pid namespace has, seen from here, no pid."""
@@ -78,6 +85,9 @@ class Plain:
 
     def are_left(self) -> bool:
         return bool(self.pids())
+
+    def read_pipes(self) -> bool:
+        return any(_reads_pipe(pid) for pid in self.pids())
 
     def sent(self, received: signal.struct_siginfo) -> bool:
         return received.si_pid in self.pids()
@@ -131,6 +141,21 @@ def _stat(pid: int) -> tuple[bytes, int]:
         state, parent = stream.read().rpartition(b")")[2].split()[:2]
         return state, int(parent)
     return b"X", 0
+
+
+def _reads_pipe(pid: int) -> bool:
+    """By any descriptor: a shell's child has not made it its standard input yet. What a descriptor is open for is in
+    the mode of its link."""
+    folder = f"/proc/{pid}/fd"
+    with contextlib.suppress(OSError):
+        return any(_is_read_end(f"{folder}/{number}") for number in os.listdir(folder))
+    return False
+
+
+def _is_read_end(link: str) -> bool:
+    with contextlib.suppress(OSError):
+        return os.readlink(link).startswith("pipe:") and not os.lstat(link).st_mode & stat.S_IWUSR
+    return False
 
 
 def _namespace(pid: int) -> str:

@@ -27,6 +27,7 @@ LACKS = (
 )
 """Said behind how limits are enforced."""
 _WORKSPACE = "/workspace"
+_CONTAINERS_TMP = "/tmp"  # noqa: S108 - never the machine's
 _ELSEWHERE = {"COCKPIT_WORKERS_FILE": "world", "COCKPIT_PULSE_FILE": "pulse"}
 """Of an elastic job: where it is told of its workers, and where it answers; the folder of the attempt that this is."""
 _LIBRARY = "/run/cockpit-python"
@@ -63,7 +64,9 @@ def outfit(attempt: Attempt, plan: PlanDict) -> PlanDict:
         return text.replace(spool.PLACE, tools) if tools else text
 
     tools = spool.lay_out(attempt, plan)
-    env = {"TMPDIR": tmp, **{name: placed(value) for name, value in plan["env"].items()}, MARK: plan["cgroup"]}
+    env = {**{name: placed(value) for name, value in plan["env"].items()}, MARK: plan["cgroup"]}
+    if env.get("TMPDIR", _CONTAINERS_TMP) == _CONTAINERS_TMP:
+        env["TMPDIR"] = tmp
     if plan["home_access"] == "none":
         env["HOME"] = tmp
     for name in _ELSEWHERE.keys() & env.keys():

@@ -101,7 +101,7 @@ def _run(entry: Entry, choose: Callable[[], list[str]], waits: int, tell: int) -
         arguments = choose()
         os.chdir(entry.plan["workdir"])
         _restore_signals()
-        env = {**entry.env, "HOME": _home(entry.env)}
+        env = {**entry.env, "HOME": _home(entry.env), **_temporary(entry.env)}
         _filter_calls(entry)
     except BaseException as error:  # noqa: BLE001 - this is the end of the child: the parent reports
         os.write(tell, f"the command could not be started: {error}".encode(errors="replace"))
@@ -113,6 +113,18 @@ def _home(env: dict[str, str]) -> str:
     """The one asked for where the container has it."""
     home = env.get("HOME", "")
     return home if home != "/" and os.path.isdir(home) else "/tmp"  # noqa: S108 - the container's own
+
+
+def _temporary(env: dict[str, str]) -> dict[str, str]:
+    """TMPDIR as Slurm gives it: the folder asked for, made where it is missing, else /tmp. A submitter's shell may name
+    one that only their login node has."""
+    folder = env.get("TMPDIR")
+    if folder is None:
+        return {}
+    with contextlib.suppress(OSError):
+        os.mkdir(folder, 0o700)
+    usable = os.path.isdir(folder) and os.access(folder, os.W_OK | os.X_OK)
+    return {"TMPDIR": folder if usable else "/tmp"}  # noqa: S108 - the container's own
 
 
 def _enter_view(entry: Entry) -> None:

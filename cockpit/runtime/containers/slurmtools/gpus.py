@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from cockpit.runtime.containers.slurmtools.options import Task, Unusable, number
+from cockpit.runtime.containers.slurmtools.hostlists import expanded
+from cockpit.runtime.containers.slurmtools.options import Task, Unusable, number, ungrouped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,8 +22,9 @@ def step_resources(
 ) -> Callable[[dict[str, Held]], Held | None]:
     """What a step takes of what others hold; nothing where all of its wishes may be shared. The cards that it got stand
     in `env` afterwards. Raises `Unusable` where the job does not have so much."""
-    alone = bool(options.keys() & {"exclusive", "exact"}) and "overlap" not in options
-    cpus = _cpus(tasks, options, env) if alone else {}
+    needed = _cpus(tasks, options, env)
+    alone = bool(options.keys() & {"exclusive", "exact"}) and not options.keys() & {"overlap", "overcommit"}
+    cpus = needed if alone else {}
     here = env.get("SLURMD_NODENAME", "")
     visible = [each for each in env.get(_VISIBLE, "").split(",") if each]
     wanted = _cards(tasks, options, here) if "overlap" not in options else 0
@@ -54,13 +56,17 @@ def own_cards(options: dict[str, str], env: dict[str, str], task: Task) -> dict[
 
 
 def _cpus(tasks: list[Task], options: dict[str, str], env: dict[str, str]) -> dict[str, tuple[int, int]]:
-    """By host: how many the step needs there, and how many there are."""
-    each = number(options, "cpus-per-task", number(env, "SLURM_CPUS_PER_TASK", 1))
-    there = number(env, "SLURM_CPUS_ON_NODE", 1)
+    """By host: how many the step needs there, and how many there are. Raises `Unusable` where these are too few."""
+    each = number(options, "cpus-per-task", number(env, "SRUN_CPUS_PER_TASK", 1))
+    usual = number(env, "SLURM_CPUS_ON_NODE", 1)
+    counts = ungrouped(env.get("SLURM_JOB_CPUS_PER_NODE", ""))
+    hosts = expanded(env.get("SLURM_JOB_NODELIST", ""))
+    there = {host: counts[at] for at, host in enumerate(hosts[: len(counts)])}
     needed = {host: each * sum(task.host == host for task in tasks) for host in {task.host for task in tasks}}
-    if max(needed.values()) > there:
+    found = {host: (count, there.get(host, usual)) for host, count in needed.items()}
+    if "overcommit" not in options and any(count > own for count, own in found.values()):
         raise Unusable("Unable to create step: More processors requested than permitted")
-    return {host: (count, there) for host, count in needed.items()}
+    return found
 
 
 def _cards(tasks: list[Task], options: dict[str, str], here: str) -> int:

@@ -104,7 +104,10 @@ def _next(words: list[str], option: str) -> str:
 
 
 def laid_out(options: dict[str, str], env: dict[str, str]) -> list[Task]:
-    """The tasks of a step, by rank; as Slurm does, as many on each host as on the one before, or one less."""
+    """The tasks of a step, by rank; as Slurm does, as many on each host as on the one before, or one less. The number
+    of tasks that the script asked for goes before what the step asks for on each node."""
+    if set(options.get("het-group", "0").split(",")) != {"0"}:
+        raise Unusable("--het-group: this job has one component, number 0")
     hosts = _hosts(options, env)
     counted = options.keys() & {"ntasks", "ntasks-per-node", "nodes"}
     per_node = number(options, "ntasks-per-node", 0)
@@ -114,16 +117,16 @@ def laid_out(options: dict[str, str], env: dict[str, str]) -> list[Task]:
     nodes = min(len(hosts), number(options, "nodes", len(hosts)))
     if number(options, "nodes", 1) > len(hosts):
         raise Unusable(f"Unable to create step: {options['nodes']} nodes requested, {len(hosts)} allocated")
-    usual = asked if asked and not options.keys() & {"ntasks-per-node", "nodelist", "exclude"} else 0
-    tasks = number(options, "ntasks", (per_node * nodes if "ntasks-per-node" in options else 0) or usual or nodes)
+    usual = asked if asked and not options.keys() & {"nodelist", "exclude"} else 0
+    tasks = number(options, "ntasks", usual or (per_node * nodes if "ntasks-per-node" in options else nodes))
     nodes = max(1, min(nodes, tasks))
-    if per_node:
+    if per_node and "nodes" not in options:
         nodes = min(nodes, math.ceil(tasks / per_node))
     shares = [tasks // nodes + (node < tasks % nodes) for node in range(nodes)]
-    found: list[Task] = []
-    for node, share in enumerate(shares):
-        found += [Task(len(found) + local, hosts[node], node, local) for local in range(share)]
-    return found
+    places = [(node, local) for node, share in enumerate(shares) for local in range(share)]
+    if options.get("distribution", env.get("SLURM_DISTRIBUTION", "")).startswith("cyclic"):
+        places.sort(key=lambda place: place[1])
+    return [Task(rank, hosts[node], node, local) for rank, (node, local) in enumerate(places)]
 
 
 def _hosts(options: dict[str, str], env: dict[str, str]) -> list[str]:
@@ -143,6 +146,27 @@ def _hosts(options: dict[str, str], env: dict[str, str]) -> list[str]:
     if not hosts:
         raise Unusable("Requested node configuration is not available")
     return hosts
+
+
+def grouped(counts: list[int]) -> str:
+    """Counts of nodes as Slurm writes them: `4(x2),1`."""
+    groups: list[list[int]] = []
+    for count in counts:
+        if groups and groups[-1][0] == count:
+            groups[-1][1] += 1
+        else:
+            groups.append([count, 1])
+    return ",".join(f"{count}(x{times})" if times > 1 else str(count) for count, times in groups)
+
+
+def ungrouped(text: str) -> list[int]:
+    """What `grouped` wrote."""
+    counts: list[int] = []
+    for each in text.split(","):
+        count, _, times = each.partition("(x")
+        if count.isdigit():
+            counts += [int(count)] * int(times.rstrip(")") or 1)
+    return counts
 
 
 def number(given: dict[str, str], name: str, otherwise: int) -> int:

@@ -15,7 +15,7 @@ import threading
 from pathlib import Path
 
 from cockpit.runtime.containers.slurmtools.gpus import own_cards, step_resources
-from cockpit.runtime.containers.slurmtools.options import Task, Unusable, laid_out, parsed, programs
+from cockpit.runtime.containers.slurmtools.options import Task, Unusable, grouped, laid_out, parsed, programs
 from cockpit.runtime.containers.slurmtools.steps import Steps
 from cockpit.runtime.containers.slurmtools.streams import Outputs, is_nothing, spread
 
@@ -69,13 +69,15 @@ class Step:
             "SLURM_STEP_TASKS_PER_NODE": shares,
             "SLURM_TASKS_PER_NODE": shares,
         }
+        if "job-name" in self.options:
+            found["SLURM_JOB_NAME"] = self.options["job-name"]
         if "cpus-per-task" in self.options:
             found["SLURM_CPUS_PER_TASK"] = self.options["cpus-per-task"]
         return {**found, **own_cards(self.options, self.env, task)}
 
     def _shares(self) -> str:
         counts = [sum(each.node == node for each in self.tasks) for node in range(self.tasks[-1].node + 1)]
-        return ",".join(str(count) for count in counts)
+        return grouped(counts)
 
     def start(self, outputs: Outputs) -> None:
         """Every task, in the order of their ranks."""
@@ -84,8 +86,9 @@ class Step:
         for task in self.tasks:
             words = _line_of(lines, task, self.tasks) if lines else self.command
             stdin, stdout, stderr = outputs.of(task, self.number)
-            process = self._started(words, task, subprocess.PIPE if feeds else stdin, stdout, stderr)
-            if feeds and process.stdin is not None:
+            stdin = subprocess.PIPE if feeds and stdin is None else stdin
+            process = self._started(words, task, stdin, stdout, stderr)
+            if process.stdin is not None:
                 self.feeds.append(process.stdin)
             outputs.follow(process, task)
             self.running[process.pid] = task

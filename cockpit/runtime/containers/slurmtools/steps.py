@@ -24,7 +24,8 @@ class Steps:
     """Of the job whose variables `env` has."""
 
     def __init__(self, env: dict[str, str]) -> None:
-        folder = env.get("TMPDIR") or "/tmp"  # noqa: S108 - the container's own
+        plain = env.get("TMPDIR", "") if "COCKPIT_PLAIN" in env else ""
+        folder = plain or "/tmp"  # noqa: S108 - the container's own, where a script may set another TMPDIR for each step
         self._path = Path(folder) / f".slurm-steps-{env.get('SLURM_JOB_ID', '0')}-{os.getuid()}"
 
     def begin(self, take: Callable[[dict[str, Any]], dict[str, Any] | None], waits: Callable[[], None]) -> int:

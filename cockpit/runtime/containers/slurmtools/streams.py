@@ -94,7 +94,7 @@ class Outputs:
             return subprocess.DEVNULL
         if given == "all" or given.isdigit():
             return None
-        return self._opened(self._path(given, task, step), os.O_RDONLY)
+        return _opened(self._path(given, task, step), os.O_RDONLY)  # each task reads all of it
 
     def _output(self, given: str, task: Task, step: int) -> int | None:
         if given in {"", "all"}:
@@ -105,15 +105,12 @@ class Outputs:
             return None
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
         empties = self._options.get("open-mode", "truncate").startswith("t")
-        return self._opened(self._path(given, task, step), flags | (os.O_TRUNC if empties else 0))
+        return self._shared(self._path(given, task, step), flags | (os.O_TRUNC if empties else 0))
 
-    def _opened(self, path: str, flags: int) -> int:
+    def _shared(self, path: str, flags: int) -> int:
         """One descriptor for each file, which several tasks may share."""
         if path not in self._files:
-            try:
-                self._files[path] = os.open(path, flags | os.O_CLOEXEC, 0o666)
-            except OSError as error:
-                raise Unusable(f"Could not open file {path}: {error.strerror}") from None
+            self._files[path] = _opened(path, flags)
         return self._files[path]
 
     def _path(self, pattern: str, task: Task, step: int) -> str:
@@ -141,3 +138,10 @@ class Outputs:
             return value.zfill(min(int(found["width"] or 0), 10)) if value.isdigit() else value
 
         return _PATTERN.sub(filled, pattern)
+
+
+def _opened(path: str, flags: int) -> int:
+    try:
+        return os.open(path, flags | os.O_CLOEXEC, 0o666)
+    except OSError as error:
+        raise Unusable(f"Could not open file {path}: {error.strerror}") from None

@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import pytest
 
-from cockpit.runtime.containers.slurmtools.options import Task, Unusable, laid_out, parsed, programs
+from cockpit.runtime.containers.slurmtools.gpus import step_resources
+from cockpit.runtime.containers.slurmtools.options import (
+    Task,
+    Unusable,
+    grouped,
+    laid_out,
+    parsed,
+    programs,
+    ungrouped,
+)
 
 pytestmark = pytest.mark.req("LA-71")
 
@@ -32,6 +43,8 @@ def shares(line: str, env: dict[str, str]) -> dict[str, int]:
         ("", {"SLURM_NTASKS": "6"}, {"a": 2, "b": 2, "c": 2}),
         ("", {"SLURM_NTASKS": "6", "SLURM_NTASKS_PER_NODE": "2"}, {"a": 2, "b": 2, "c": 2}),
         ("-n 1", {"SLURM_NTASKS_PER_NODE": "2"}, {"a": 1}),
+        ("-N 2 --ntasks-per-node=4", {"SLURM_NTASKS": "2"}, {"a": 1, "b": 1}),
+        ("-N 2 --ntasks-per-node=1", {"SLURM_NTASKS": "4"}, {"a": 2, "b": 2}),
         ("-w c,a -n 3", {}, {"c": 2, "a": 1}),
         ("-x a", {}, {"b": 1, "c": 1}),
         ("-w b", {"SLURM_NTASKS": "6"}, {"b": 1}),
@@ -52,10 +65,65 @@ def test_each_task_knows_its_node_and_its_place_on_it() -> None:
     ]
 
 
-@pytest.mark.parametrize("line", ["-n 0 x", "-n", "-N two x", "-w elsewhere x", "-N 4 x", "-x a,b,c x", "-n 2"])
+@pytest.mark.parametrize("words", [["-m", "cyclic"], ["--distribution=cyclic:block"]])
+def test_ranks_go_round_the_nodes_where_the_distribution_is_cyclic(words: list[str]) -> None:
+    options, _ = parsed([*words, "-n", "5", "hostname"])
+    assert [(task.host, task.local) for task in laid_out(options, ENV)] == [
+        *(("a", 0), ("b", 0), ("c", 0)),
+        *(("a", 1), ("b", 1)),
+    ]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "--het-group=1 x",
+        "--het-group=0,1 x",
+        "-n 0 x",
+        "-n",
+        "-N two x",
+        "-w elsewhere x",
+        "-N 4 x",
+        "-x a,b,c x",
+        "-n 2",
+    ],
+)
 def test_what_it_cannot_do_it_says(line: str) -> None:
     with pytest.raises(Unusable):
         laid_out(parsed(line.split())[0], ENV)
+
+
+@pytest.mark.parametrize(
+    ("line", "cpus", "fits"),
+    [
+        ("-N1 -n 4", "4", True),
+        ("-N1 -n 5", "4", False),
+        ("-N1 -n 5 --overcommit", "4", True),
+        ("-N1 -n 2 -c 3", "4", False),
+        ("-n 3", "1,2,1", True),
+        ("-n 4", "1,2,1", False),
+        ("-N2 -n 4", "2(x2),1", True),
+        ("-n 1 -w b --exact -c 2", "1,2,1", True),
+    ],
+)
+def test_a_step_has_the_cpus_of_its_job_at_most(line: str, cpus: str, fits: bool) -> None:
+    env = {**ENV, "SLURM_JOB_CPUS_PER_NODE": cpus, "SLURM_CPUS_ON_NODE": cpus[0]}
+    options, _ = parsed([*line.split(), "hostname"])
+    with nullcontext() if fits else pytest.raises(Unusable, match="More processors requested than permitted"):
+        step_resources(laid_out(options, env), options, env)
+
+
+def test_a_step_takes_the_cpus_of_a_task_from_the_option_or_its_own_variable() -> None:
+    env = {**ENV, "SLURM_JOB_CPUS_PER_NODE": "4(x3)", "SRUN_CPUS_PER_TASK": "2", "SLURM_CPUS_PER_TASK": "3"}
+    options = {"ntasks": "1", "exact": ""}
+    held = step_resources(laid_out(options, env), options, env)({})
+    assert held == {"cpus": {"a": 2}, "cards": []}
+
+
+@pytest.mark.parametrize("counts", [[1], [2, 2], [2, 1], [1, 2, 2, 2, 1]])
+def test_counts_of_nodes_are_grouped(counts: list[int]) -> None:
+    assert ungrouped(grouped(counts)) == counts
+    assert grouped([4, 4, 1]) == "4(x2),1"
 
 
 def test_outside_of_a_job_it_says_so() -> None:

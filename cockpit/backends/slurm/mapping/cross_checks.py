@@ -1,0 +1,86 @@
+"""What one list must name because others name it: a list that is cut between two records lacks some of that.
+
+Each check has the names that a list of this text lacks, and the question that asks for one of them alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from cockpit.backends.slurm.mapping import accounts, licences, priorities, reservations, values
+from cockpit.backends.slurm.mapping.jobs import Listed
+from cockpit.backends.slurm.mapping.records import blocks, settings, words
+from cockpit.model.ids import task_of
+from cockpit.model.job import ENDED
+
+_IN_TURN = frozenset({"Priority", "Resources"})
+"""Reasons of jobs that sprio counts; of others it leaves out some."""
+
+
+class CrossCheck(NamedTuple):
+    """What is asked of one list."""
+
+    lacks: Callable[[str], set[str]]
+    """The names that a list of this text should have and does not."""
+    alone: Callable[[str], tuple[str, ...]]
+    """The command that asks for one name."""
+
+
+def of_licences(config: str) -> CrossCheck:
+    """Licences that slurm.conf names."""
+    wanted = set(licences.asked({"Licenses": settings(config).get("Licenses", "")}))
+    return CrossCheck(
+        lambda printed: wanted - {each.name for each in licences.licences(printed)},
+        lambda name: (*licences.COMMAND, name),
+    )
+
+
+def of_reservations(jobs: Iterable[Listed]) -> CrossCheck:
+    """Reservations that jobs name."""
+    live = [each.fields.get("Reservation", "") for each in jobs if each.kind not in ENDED]
+    wanted = {name for each in live for name in values.names(each)}
+    return CrossCheck(
+        lambda printed: wanted - {words(each)["ReservationName"] for each in blocks(printed, "ReservationName")},
+        lambda name: (*reservations.COMMAND, name),
+    )
+
+
+def of_priorities(jobs: Iterable[Listed]) -> CrossCheck:
+    """Jobs that wait for their turn."""
+    waiting = [each for each in jobs if each.waits and each.code in _IN_TURN and each.component is None]
+    wanted = {str(task_of(each.id)[0]) for each in waiting}
+    return CrossCheck(
+        lambda printed: wanted - {line.partition("|")[0].strip() for line in printed.splitlines()},
+        lambda name: (*priorities.COMMAND, f"--jobs={name}"),
+    )
+
+
+def of_shares(associations: str, cluster: str) -> CrossCheck:
+    """Associations that sacctmgr lists."""
+    wanted = _associations(associations, cluster)
+
+    def alone(name: str) -> tuple[str, ...]:
+        account, user = name.split("/")[:2]
+        return (*accounts.SHARES, f"--accounts={account}", *((f"--users={user}",) if user else ()))
+
+    return CrossCheck(lambda printed: wanted - _shares(printed), alone)
+
+
+def of_associations(shares: str, cluster: str) -> CrossCheck:
+    """Associations that sshare lists."""
+    wanted = _shares(shares)
+
+    def alone(name: str) -> tuple[str, ...]:
+        account, user = name.split("/")[:2]
+        return (*accounts.ASSOCIATIONS, f"account={account}", *((f"user={user}",) if user else ()))
+
+    return CrossCheck(lambda printed: wanted - _associations(printed, cluster), alone)
+
+
+def _associations(printed: str, cluster: str) -> set[str]:
+    return set(accounts.accounts(printed, "", "", cluster).associations)
+
+
+def _shares(printed: str) -> set[str]:
+    return {each.key for each in accounts.shared(printed)}

@@ -1,0 +1,72 @@
+"""How tasks share out over any number of nodes: as many on each as fit there (`-n 24` without a fixed `-N`).
+
+Source: Slurm's select/cons_tres. It counts how many tasks each node could hold now, takes nodes until all tasks have a
+place, at least one on each, and tries to do with few of them.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable
+
+from msgspec.structs import replace
+
+from cockpit.model.spec import NodeSpec, TaskSpread
+from cockpit.sched.nodes.room import Room, shortfall, whole_cards
+from cockpit.sched.shape import Shape
+
+
+def tasks_in(room: Room, shape: Shape) -> int:
+    """Return how many such tasks the node could hold now."""
+    spec, spread = shape.specs[0], shape.spread
+    assert spread is not None
+    if shortfall(room, spec, exclusive=shape.exclusive) is not None:
+        return 0
+    most, each = [], spread.each
+    if spread.most_per_node is not None:
+        most.append(spread.most_per_node)
+    if each.cpus:
+        most.append(room.cpus // each.cpus)
+    if each.memory_mib:
+        most.append(room.memory_mib // each.memory_mib)
+    if each.whole_cards:
+        most.append(len(whole_cards(room, spec)) // each.whole_cards)
+    return min(most, default=spread.tasks)
+
+
+def share_of(spec: NodeSpec, spread: TaskSpread, tasks: int) -> NodeSpec:
+    """Return what so many of the tasks take of one node, which gives at least what the job asks of each node."""
+    each = spread.each
+    return replace(
+        spec,
+        cpus=max(spec.cpus, tasks * each.cpus),
+        memory_mib=max(spec.memory_mib, tasks * each.memory_mib),
+        card_milli=max(spec.card_milli, tasks * each.card_milli),
+    )
+
+
+def spread_over(rooms: Iterable[Room], shape: Shape) -> list[tuple[Room, int]] | None:
+    """Share the tasks out over the fewest of these rooms; None where not all of them have a place.
+
+    1. Rooms that hold most come first; of equal ones the tightest, then the cluster's order.
+    2. Each takes all that it holds, but leaves one task for each further node that the job must have.
+    3. As soon as one room holds the rest, the tightest such room takes it, so that bigger holes stay whole.
+    """
+    spread = shape.spread
+    assert spread is not None
+    holding = sorted([(count, -room.cpus, -room.order, room) for room in rooms if (count := tasks_in(room, shape))])
+    chosen: list[tuple[Room, int]] = []
+    left = spread.tasks
+    while left:
+        needed = max(1, shape.nodes - len(chosen))
+        if len(holding) < needed or len(chosen) == spread.most_nodes:
+            return None
+        number = len(holding) - 1
+        if needed == 1 and holding[-1][0] >= left:
+            enough = holding[bisect_left(holding, (left,))][0]
+            number = bisect_left(holding, (enough + 1,)) - 1
+        count, *_, room = holding.pop(number)
+        taken = min(count, left - (needed - 1))
+        chosen.append((room, taken))
+        left -= taken
+    return chosen

@@ -1,0 +1,41 @@
+"""A launch before the job has a place: what each replica asks for, on cards as the cluster has them."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from cockpit.launch.imagined import imagined_node, imagined_placement
+from cockpit.launch.plan import launch_plan
+from cockpit.model.ids import JobId, ReplicaId
+from cockpit.model.node import CardVendor
+from cockpit.model.spec import Mode, NodeSpec, WorkerPool
+from tests.builders import ANN, a_card, a_node, a_spec
+
+MLU = a_node("m", card_list=(replace(a_card(0, "MLU370-X8"), vendor=CardVendor.MLU),))
+GPU = a_node("g", card_list=(replace(a_card(0, "A100"), vendor=CardVendor.NVIDIA),))
+
+
+@pytest.mark.req("LA-60")
+def test_each_pool_has_its_own_size() -> None:
+    pools = (
+        WorkerPool(replicas=1, spec=NodeSpec(cpus=2, card_milli=2000)),
+        WorkerPool(replicas=2, spec=NodeSpec(cpus=3, card_milli=500)),
+    )
+    spec = a_spec("x", mode=Mode.WORKER_POOLS, worker_pools=pools, specs=(pools[0].spec,))
+    assert [(part.cpus, part.card_milli, len(part.slices)) for part in imagined_placement(spec)] == [
+        (2, 2000, 2),
+        (3, 500, 1),
+        (3, 500, 1),
+    ]
+
+
+@pytest.mark.req("LA-70", "JT-47")
+@pytest.mark.parametrize("model", ["MLU370-X8", "mlu370-x8"])
+@pytest.mark.parametrize(("milli", "seen"), [(1000, "0"), (2000, "0,1"), (500, "0")])
+def test_cards_have_the_variables_of_their_maker_however_they_are_spelled(model: str, milli: int, seen: str) -> None:
+    spec = a_spec("x", specs=(NodeSpec(card_milli=milli, card_models=(model,)),))
+    (part,) = placement = imagined_placement(spec)
+    node = imagined_node(spec, part, (GPU, MLU))
+    env = launch_plan(spec, ANN, node, part, placement, ReplicaId(JobId(0), 1, 0)).env
+    assert (env["MLU_VISIBLE_DEVICES"], env["CUDA_VISIBLE_DEVICES"]) == (seen, "")

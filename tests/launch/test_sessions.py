@@ -1,0 +1,43 @@
+"""Sessions that are made from jobs of every kind, and jobs that are made from sessions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from cockpit.launch.checks import meeting_errors, submission_errors
+from cockpit.launch.sessions import development, training
+from cockpit.model.batchscript import BatchScript
+from cockpit.model.resilience import Elastic, Restart
+from cockpit.model.spec import Array, JobKind, JobSpec, Mode, NodeSpec, Sweep, Task, WorkerPool
+from tests.builders import a_spec
+
+BIG = NodeSpec(cpus=4, memory_mib=4096, card_milli=2000)
+POOLS = (WorkerPool(replicas=1, spec=BIG), WorkerPool(replicas=2, spec=BIG))
+SCRIPT = BatchScript(text="#!/bin/bash\npython t.py\n", work_dir="/home/ann")
+JOBS: dict[str, JobSpec] = {
+    "plain": a_spec("job", specs=(BIG,)),
+    "script": a_spec("job", specs=(BIG,), mode=Mode.SLURM, script=SCRIPT, nodes=2),
+    "array": a_spec("job", specs=(BIG,), array=Array((0, 1)), hold=True),
+    "sweep": a_spec("job", specs=(BIG,), array=Array((0, 1)), sweep=Sweep(parameters={"lr": ("1", "2")})),
+    "pools": a_spec("job", specs=(BIG,), mode=Mode.WORKER_POOLS, worker_pools=POOLS),
+    "servers": a_spec("job", specs=(BIG,), mode=Mode.TENSORFLOW, parameter_servers=2, nodes=2),
+    "nodes": a_spec("job", specs=(BIG,), mode=Mode.PYTORCH, nodes=4, restart=Restart(max_restarts=2)),
+    "elastic": a_spec("job", specs=(BIG,), nodes=2, elastic=Elastic(workers=2, max_workers=4)),
+    "batch": replace(a_spec("job", specs=(BIG,), kind=JobKind.BATCH, tasks=(Task(command="x"),)), command=""),
+}
+
+
+@pytest.mark.req("JT-39")
+@pytest.mark.parametrize("job", JOBS.values(), ids=JOBS)
+def test_a_session_is_made_of_any_job_and_a_job_of_it(job: JobSpec) -> None:
+    session = development(job)
+    assert [*submission_errors(session), *meeting_errors(session)] == []
+    assert (session.name, session.kind, session.command, session.nodes) == ("job-dev", JobKind.INTERACTIVE, "", 1)
+    again = training(session, "python t.py --lr 1")
+    assert [*submission_errors(again), *meeting_errors(again)] == []
+    assert (again.name, again.kind, again.command) == ("job", JobKind.REGULAR, "python t.py --lr 1")
+    kept: dict[str, Any] = {name: getattr(job, name) for name in ("output", "env", "image", "specs", "project", "home")}
+    assert {name: getattr(again, name) for name in kept} == kept

@@ -1,0 +1,57 @@
+"""Tasks on any number of nodes (`-n 18`), on a real cluster: cockpit's own plan, Slurm's, and what then happens."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cockpit.model.ids import JobId
+from cockpit.model.job import JobState
+from tests.real.slurm.conftest import eventually
+from tests.real.slurm.real_cluster import ADA, BEN
+
+if TYPE_CHECKING:
+    from cockpit.backends.slurm.backend import SlurmBackend
+    from cockpit.model.forecast import Outlook
+    from cockpit.model.jobrow import JobRow
+    from tests.real.slurm.real_cluster import RealCluster
+
+pytestmark = [pytest.mark.real, pytest.mark.real_slurm]
+
+MINUTE = 60_000
+
+
+@pytest.mark.req("SL-14", "SC-12", "UI-32")
+async def test_tasks_wait_for_and_start_on_as_many_nodes_as_it_takes(emptied: RealCluster, root: SlurmBackend) -> None:
+    def fill(node: str, cpus: int, minutes: int) -> int:
+        run = f"sleep {60 * minutes}"
+        return emptied.submit(ADA, "-pbatch", f"-w{node}", f"-c{cpus}", "--mem=100", f"-t{minutes}", run=run)
+
+    # CPUs free: 2 of n1, none of n2, 4 of n3, none of n4; after 10 min 8 of n1, after 20 min 8 of n2
+    first, second = fill("n1", 6, 10), fill("n2", 8, 20)
+    for node, cpus in (("n3", 12), ("n4", 8)):
+        fill(node, cpus, 60)
+    await eventually(root.jobs, lambda rows: sum(row.state is JobState.RUNNING for row in rows) == 4)
+    spread = JobId(emptied.submit(BEN, "-pbatch", "-n18", "--mem=100", "-t10", run="sleep 600"))
+    behind = JobId(emptied.submit(BEN, "-pbatch", "-n2", "--mem=100", "-t2", "--nice=1000", run="sleep 60"))
+
+    async def row_of(job: JobId) -> JobRow:
+        return {row.id: row for row in await root.jobs()}[job]
+
+    async def outlook() -> Outlook:
+        return await root.explain(spread)
+
+    told = await eventually(outlook, lambda found: found.told_at is not None and found.told_by == "Slurm")
+    own = told.forecast.likely_at
+    assert own is not None
+    assert told.told_at is not None
+    assert abs(own - told.told_at) <= 3 * MINUTE, "both see that it waits for n1 and n2, 20 minutes"
+    assert {each.job for each in told.forecast.after} >= {JobId(second)}
+    starts = {each.job: each.at for each in await root.starts([spread])}
+    assert starts[spread] == (await row_of(spread)).starts_by
+    await eventually(lambda: row_of(behind), lambda row: row.state is JobState.RUNNING)  # it ends long before
+    emptied.ask("scancel", str(second), str(first))
+    placed = await eventually(lambda: row_of(spread), lambda row: row.state is JobState.RUNNING)
+    assert placed.nodes == 3
+    assert (emptied.ask("squeue", "-h", f"--jobs={spread}", "-o", "%N") or "").strip() == "n[1-3]"
