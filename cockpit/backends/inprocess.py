@@ -18,11 +18,11 @@ from cockpit.model.jobrow import JobRows
 from cockpit.protocol import messages
 from cockpit.protocol.pages import JobsArgs, rows_of, rows_of_all, whole_list
 from cockpit.runtime import accounting, reading
-from cockpit.runtime.allowing import allow
-from cockpit.runtime.asked import Asked
+from cockpit.runtime.authorization import allow
 from cockpit.runtime.feed import TICK_SECONDS
 from cockpit.runtime.operations import OPERATIONS, SHELL
 from cockpit.runtime.priorities import priorities
+from cockpit.runtime.request_context import RequestContext
 from cockpit.runtime.shells import open_shell
 from cockpit.runtime.snapshots import snapshot_of
 
@@ -51,7 +51,7 @@ class InProcessBackend(Verbs):
 
     def __init__(self, engine: Engine, actor: Actor) -> None:
         self._engine = engine
-        self._asked = Asked(actor)
+        self._asked = RequestContext(actor)
 
     async def jobs(self, *, ended: bool = False) -> JobRows:
         pages = reading.jobs(self._engine, self._asked, JobsArgs(ended))

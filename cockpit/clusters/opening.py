@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from cockpit.backends.fleet.member import Opened
     from cockpit.backends.fleet.watching import Watching
     from cockpit.backends.local.channel import Channel
-    from cockpit.backends.slurm.reading import Manners
+    from cockpit.backends.slurm.reading import PollIntervals
     from cockpit.config.members import Member
     from cockpit.formats.snapshotfile import Snapshot
     from cockpit.model.ids import Millis
@@ -60,17 +60,17 @@ def live(cluster: str | None) -> LiveBackend:
     """The same cluster for a face that stays open; it connects with the first question."""
     from random import Random
 
-    from cockpit.backends.local.keeping import Patience
+    from cockpit.backends.local.engine_dialer import EngineDialer
     from cockpit.backends.local.live import LiveBackend as LiveEngine
-    from cockpit.backends.local.way import Way
+    from cockpit.backends.local.reconnector import Patience
     from cockpit.config.places import system_paths
     from cockpit.runtime.clock import SystemClock
 
     name = address_of(chosen(cluster))
     if name == SYSTEM or (not name and system_runs()):
-        way = Way(system_paths(), system=True)
+        way = EngineDialer(system_paths(), system=True)
     else:
-        way = Way(configured(own_places()))
+        way = EngineDialer(configured(own_places()))
     patience = Patience(act=_act_patience())
     return LiveEngine(way, SystemClock().now, Random(), patience)  # noqa: S311 - spreads retries over time
 
@@ -112,12 +112,12 @@ async def _slurm(address: str, member: Member | None, *, typing: bool) -> tuple[
     return await opening.open_here(user_name(), folders, manners), SystemClock().now
 
 
-def _manners(member: Member | None) -> Manners:
-    from cockpit.backends.slurm.reading import Manners
+def _manners(member: Member | None) -> PollIntervals:
+    from cockpit.backends.slurm.reading import PollIntervals
 
     settings = settings_of(own_places())
     own = (member.ask_every_seconds, member.patience_seconds) if member is not None else (None, None)
-    return Manners.every(own[0] or settings.ask_every_seconds, own[1] or settings.patience_seconds)
+    return PollIntervals.every(own[0] or settings.ask_every_seconds, own[1] or settings.patience_seconds)
 
 
 async def _member(name: str) -> Opened:
@@ -206,11 +206,11 @@ def _snapshot_in(file: str) -> Snapshot:
 
 
 def _again(name: str) -> Channel:
-    from cockpit.backends.local.way import Way, reach_back
+    from cockpit.backends.local.engine_dialer import EngineDialer, reach_back
     from cockpit.config.places import system_paths
 
-    ways = [Way(system_paths(), system=True)] if name != OWN else []
-    return reach_back([*ways, *([Way(configured(own_places()))] if name != SYSTEM else [])])
+    ways = [EngineDialer(system_paths(), system=True)] if name != OWN else []
+    return reach_back([*ways, *([EngineDialer(configured(own_places()))] if name != SYSTEM else [])])
 
 
 def _to_any() -> Channel:

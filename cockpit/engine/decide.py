@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec.structs import replace
 
 from cockpit.engine import evictions, retries, workers
-from cockpit.engine.deciding import counted, is_decided, matters
+from cockpit.engine.completion_policy import counted, is_decided, matters
 from cockpit.engine.due import too_late
 from cockpit.engine.nodes.service import still_drained
 from cockpit.engine.timers import given_up_at
@@ -155,7 +155,7 @@ def _absent(job: Job, replica: Replica) -> str:
 def placed(machine: Machine, plan: Plan) -> list[EventBody]:
     """What the plan says: who gives way, and who starts. What changed since its snapshot wins: such a job is left to
     the next cycle."""
-    decided: list[EventBody] = evictions.decided(machine, plan) if plan.evictions or plan.turns else []
+    decided: list[EventBody] = evictions.decided(machine, plan) if plan.evictions or plan.switches else []
     fleet, jobs = bool(machine.state.cluster.members), machine.state.jobs
     for start in plan.starts:
         job = jobs.get(start.job)

@@ -24,7 +24,7 @@ NAMESAKES = JobId(0)
 """What a singleton's condition names."""
 
 
-class Fate(NamedTuple):
+class DependencyOutcome(NamedTuple):
     """What has become of a job, or of an array as a whole."""
 
     over: bool
@@ -32,7 +32,7 @@ class Fate(NamedTuple):
     """The job, or one of the tasks, that ended otherwise than well."""
 
 
-def verdict(dependency: Dependency, fate: Fate) -> bool | None:
+def verdict(dependency: Dependency, fate: DependencyOutcome) -> bool | None:
     """Whether the condition has come true (True), never will (False), or is open (None)."""
     match dependency.kind:
         case DependencyKind.AFTER_ANY:
@@ -57,7 +57,9 @@ def waiter(job: Job) -> Waiter:
     return Waiter(job.id, (job.submitter.uid, job.spec.name), job.never is not None)
 
 
-def settled(machine: Machine, waiting: Waiter, conditions: Iterable[Dependency], fates: Fates) -> list[EventBody]:
+def settled(
+    machine: Machine, waiting: Waiter, conditions: Iterable[Dependency], fates: DependencyOutcomes
+) -> list[EventBody]:
     """What of a job's conditions is decided: at submission, after an edit, or by what has just ended."""
     decided: list[EventBody] = []
     never = waiting.never
@@ -76,7 +78,7 @@ def settled(machine: Machine, waiting: Waiter, conditions: Iterable[Dependency],
     return decided
 
 
-class Fates:
+class DependencyOutcomes:
     """What becomes of jobs: by the machine's state, by what is being decided, and by what accounting remembers."""
 
     def __init__(
@@ -93,7 +95,7 @@ class Fates:
             if job.array is not None and job.array.array != job.id:
                 self._remembered.setdefault(job.array.array, []).append(job)
 
-    def of(self, machine: Machine, dependency: Dependency) -> Fate:
+    def of(self, machine: Machine, dependency: Dependency) -> DependencyOutcome:
         """Of the job, array or task that the dependency names."""
         if dependency.task is None and machine.indices.arrays.of(dependency.job):
             return self._of_array(machine, dependency.job)
@@ -104,19 +106,19 @@ class Fates:
         namesakes = machine.indices.owned.of(owner)
         return min((each for each in namesakes if each not in self._ending and each not in self._renamed), default=None)
 
-    def _of_array(self, machine: Machine, array: JobId) -> Fate:
+    def _of_array(self, machine: Machine, array: JobId) -> DependencyOutcome:
         over = all(task in self._ending for task in machine.indices.tasks.of(array))
         failed = machine.state.failed_tasks.get(array)
         if failed is None and self._ending:
             ending = (task for task in machine.indices.arrays.of(array) if task in self._ending)
             failed = next((task for task in ending if self._ending[task] is not JobState.SUCCEEDED), None)
-        return Fate(over, failed)
+        return DependencyOutcome(over, failed)
 
-    def _of_jobs(self, machine: Machine, dependency: Dependency) -> Fate:
+    def _of_jobs(self, machine: Machine, dependency: Dependency) -> DependencyOutcome:
         jobs = self._meant(machine, dependency)
         states = [(each, self._ending.get(each.id, each.state)) for each in jobs]
         failed = (each.id for each, state in states if state in ENDED and state is not JobState.SUCCEEDED)
-        return Fate(all(state in ENDED for _, state in states), next(failed, None))
+        return DependencyOutcome(all(state in ENDED for _, state in states), next(failed, None))
 
     def _meant(self, machine: Machine, dependency: Dependency) -> Sequence[Job]:
         """What is live comes before what is remembered."""
@@ -139,7 +141,7 @@ def consequences(machine: Machine, decided: Sequence[EventBody]) -> list[EventBo
     }
     if not ending and not renamed:
         return []
-    fates = Fates(ending, renamed)
+    fates = DependencyOutcomes(ending, renamed)
     follow: list[EventBody] = []
     for job, named in _affected(machine, ending, renamed, fates).items():
         if job not in ending and job not in renamed:
@@ -150,7 +152,7 @@ def consequences(machine: Machine, decided: Sequence[EventBody]) -> list[EventBo
 
 
 def _affected(
-    machine: Machine, ending: Iterable[JobId], renamed: Iterable[JobId], fates: Fates
+    machine: Machine, ending: Iterable[JobId], renamed: Iterable[JobId], fates: DependencyOutcomes
 ) -> dict[JobId, set[JobId]]:
     """Jobs with a condition on what moves, and the jobs and arrays that those conditions name; 0 for a singleton."""
     affected: dict[JobId, set[JobId]] = {}

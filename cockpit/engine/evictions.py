@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cockpit.engine import workers
-from cockpit.engine.dependencies import Fates, settled, waiter
+from cockpit.engine.dependencies import DependencyOutcomes, settled, waiter
 from cockpit.model import events
 from cockpit.model.attempt import EndCause, Suspension
 from cockpit.model.eviction import EvictionMode
@@ -51,7 +51,9 @@ def requeue(machine: Machine, job: Job, now: Millis, grace_seconds: int | None =
             return _conflict(f"{theirs}; `cockpit clone {job.id}` gives it another.")
         return [
             events.JobRequeued(job.id, EndCause.REQUEUE),
-            *settled(machine, waiter(job), job.waits_for, Fates()),  # what it waited for may have ended since
+            *settled(
+                machine, waiter(job), job.waits_for, DependencyOutcomes()
+            ),  # what it waited for may have ended since
         ]
     if job.ending is not None:
         return _conflict(f"Job {job.id} is being ended.")
@@ -97,15 +99,15 @@ def _short_of_cpus(machine: Machine, job: Job) -> Iterator[str]:
 def _turned(machine: Machine, plan: Plan) -> Iterator[EventBody]:
     """Who stands still first, so that whoever goes on has the CPUs."""
     jobs = machine.state.jobs
-    for turn in plan.turns:
-        waits = jobs.get(turn.job)
-        others = [jobs[other] for other in turn.others if other in jobs]
+    for switch in plan.switches:
+        waits = jobs.get(switch.job)
+        others = [jobs[other] for other in switch.others if other in jobs]
         unchanged = waits is not None and waits.state is JobState.SUSPENDED and waits.ending is None
         if not unchanged or any(each.state is not JobState.RUNNING or each.ending is not None for each in others):
             continue
         for each in others:
-            yield events.JobSuspended(each.id, Suspension(for_jobs=turn.instead))
-        yield events.JobResumed(turn.job)
+            yield events.JobSuspended(each.id, Suspension(for_jobs=switch.instead))
+        yield events.JobResumed(switch.job)
 
 
 def _evicted(each: Eviction, now: Millis) -> EventBody:

@@ -15,7 +15,7 @@ from cockpit.model.quantity import duration_text
 from cockpit.model.reasons import InReservation, NodesReserved
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.rules.bounds import TIME_LIMIT_SECONDS
-from cockpit.sched.nodes.reserved import closed
+from cockpit.sched.nodes.reservation_windows import closed
 from cockpit.sched.rules.rulebook import Rulebook
 
 if TYPE_CHECKING:

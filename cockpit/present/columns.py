@@ -18,8 +18,8 @@ from cockpit.model.forecast import Forecast
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.jobrow import JobRows
 from cockpit.present import units
+from cockpit.present.map_unique import map_unique
 from cockpit.present.moments import clock, iso
-from cockpit.present.repeating import each
 from cockpit.present.safe import safe
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ class Column(msgspec.Struct, frozen=True):
         """One JSON value a row, as msgspec encodes it."""
         facts = self.facts(rows, context)
         convert = iso if self.kind is Kind.MOMENT else self.record_json
-        return facts if convert is None else each(lambda fact: None if fact is None else convert(fact), facts)
+        return facts if convert is None else map_unique(lambda fact: None if fact is None else convert(fact), facts)
 
     def texts(self, rows: Sequence[Any], context: Context) -> list[str]:
         """One harmless text a row."""
@@ -138,7 +138,7 @@ class Column(msgspec.Struct, frozen=True):
         facts = self.facts(rows, context)
         if self.kind in LIKE_NUMBERS:
             return [fact_text(self.kind, fact, context) for fact in facts]
-        return each(lambda fact: fact_text(self.kind, fact, context), facts)
+        return map_unique(lambda fact: fact_text(self.kind, fact, context), facts)
 
 
 def values(rows: Sequence[Any], field: str) -> list[Any]:
@@ -148,7 +148,7 @@ def values(rows: Sequence[Any], field: str) -> list[Any]:
 
 def _beside(words: Sequence[str]) -> str:
     """Sentences have no commas between them."""
-    return (" " if all(each.endswith(".") for each in words) else ", ").join(words)
+    return (" " if all(map_unique.endswith(".") for map_unique in words) else ", ").join(words)
 
 
 def fact_text(kind: Kind, fact: object, context: Context) -> str:

@@ -17,9 +17,9 @@ from typing import Any, Final, TypeVar
 from cockpit.errors import CockpitError
 from cockpit.model.jobrow import JobRows
 from cockpit.present.columns import Column, Context, Kind, Table
-from cockpit.present.masks import Mask, all_of, any_of, containing, fact_is, negated
 from cockpit.present.nearest import nearest
 from cockpit.present.operands import Operand, read_operand
+from cockpit.present.row_filters import Mask, all_of, any_of, containing, fact_is, negated
 from cockpit.present.safe import safe
 from cockpit.present.saved import SAVED, Saved, none_saved
 from cockpit.present.searching import SearchMemory, anywhere

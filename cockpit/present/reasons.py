@@ -28,7 +28,7 @@ from cockpit.present.phrases import RESOURCE_NAMES, amount, bare_amount, listed
 from cockpit.present.references import job_shown
 from cockpit.present.rule_reasons import rule_clauses
 from cockpit.present.safe import safe
-from cockpit.present.told_reasons import told_clauses
+from cockpit.present.slurm_reasons import told_clauses
 
 REASON_TYPES: Final = tuple(str(kind.__struct_config__.tag) for kind in get_args(Reason))
 """Every reason's type, as JSON names it."""

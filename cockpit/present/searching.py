@@ -9,8 +9,8 @@ from operator import attrgetter
 from typing import Any, Final
 
 from cockpit.present.columns import NOTHING, Column, Context, Kind, Table, fact_text
-from cockpit.present.masks import Mask, any_of, can_hold, containing, searched
 from cockpit.present.moments import day
+from cockpit.present.row_filters import Mask, any_of, can_hold, containing, searched
 from cockpit.present.safe import safe
 
 _BETWEEN: Final = "\n"

@@ -7,7 +7,7 @@ from itertools import chain
 from typing import Any, Final, TypeVar
 
 from cockpit.present.columns import FRACTIONS, Column, Context, Fraction, Kind
-from cockpit.present.repeating import SAMPLE
+from cockpit.present.map_unique import SAMPLE
 
 Row = TypeVar("Row")
 Item = TypeVar("Item")

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 
-from cockpit.present.repeating import each
+from cockpit.present.map_unique import map_unique
 from cockpit.present.safe import VARIATION_SELECTOR, ZERO_WIDTH_JOINER, is_emoji
 
 ELLIPSIS: Final = "…"
@@ -29,14 +29,14 @@ def _wide(text: str) -> int:
 
 def widest(texts: Sequence[str]) -> int:
     """Columns of the widest one; 0 of none."""
-    return max(map(len, texts) if _ascii(texts) else each(width, texts), default=0)
+    return max(map(len, texts) if _ascii(texts) else map_unique(width, texts), default=0)
 
 
 def aligned(texts: Sequence[str], columns: int, *, right: bool = False) -> list[str]:
     """Each cut and padded to exactly so many columns."""
     if _ascii(texts) and widest(texts) <= columns:
         return [text.rjust(columns) for text in texts] if right else [text.ljust(columns) for text in texts]
-    return each(lambda text: pad(cut(text, columns), columns, right=right), texts)
+    return map_unique(lambda text: pad(cut(text, columns), columns, right=right), texts)
 
 
 def _ascii(texts: Sequence[str]) -> bool:

@@ -15,30 +15,32 @@ if TYPE_CHECKING:
 
     from cockpit.model.accounting import EndedJob, Spending
     from cockpit.protocol import messages
-    from cockpit.runtime.asked import Asked
     from cockpit.runtime.engine import Engine
+    from cockpit.runtime.request_context import RequestContext
 
 MOST_JOBS = 100_000
 
 
-async def list_ended(engine: Engine, asked: Asked, args: messages.AccountingArgs) -> AsyncIterator[list[msgspec.Raw]]:
+async def list_ended(
+    engine: Engine, context: RequestContext, args: messages.AccountingArgs
+) -> AsyncIterator[list[msgspec.Raw]]:
     """The newest first, in pieces."""
-    for piece in pieces(await ended_jobs(engine, asked, args)):
+    for piece in pieces(await ended_jobs(engine, context, args)):
         yield piece
 
 
-async def ended_jobs(engine: Engine, asked: Asked, args: messages.AccountingArgs) -> list[EndedJob]:
+async def ended_jobs(engine: Engine, context: RequestContext, args: messages.AccountingArgs) -> list[EndedJob]:
     """The newest first."""
     since, until = (None if at is None else Millis(at) for at in (args.since, args.until))
-    alone = not asked.actor.admin and not asked.actor.projects
-    user = args.user or (asked.actor.name if alone else None)
+    alone = not context.actor.admin and not context.actor.projects
+    user = args.user or (context.actor.name if alone else None)
     found = await engine.host.journal.ended_jobs(limit=MOST_JOBS, user=user, since=since, until=until)
-    return list(ended_seen(found, engine.host.machine.state, asked.actor))
+    return list(ended_seen(found, engine.host.machine.state, context.actor))
 
 
-async def spending_of(engine: Engine, asked: Asked, args: messages.SpendingArgs) -> Spending:
+async def spending_of(engine: Engine, context: RequestContext, args: messages.SpendingArgs) -> Spending:
     """What was held in each stretch of time: of everybody, by account; of those whom the asker may see, by name."""
     edges, state = [Millis(at) for at in sorted(args.edges)], engine.host.machine.state
     live = [job.id for job in state.jobs.values() if is_open(job)]
     past = await engine.host.journal.spent(edges, live)
-    return spending(state, past, edges, asked.actor, engine.host.clock.now())
+    return spending(state, past, edges, context.actor, engine.host.clock.now())

@@ -14,19 +14,19 @@ from cockpit.engine.accounts.changes import change_accounts as decide_accounts
 from cockpit.engine.arrays import addressed, on_each
 from cockpit.engine.catalogue.changes import change_catalogue as decide_catalogue
 from cockpit.engine.nodes import service
+from cockpit.engine.priority_changes import set_priority as decide_priority
 from cockpit.engine.submission.admission import named_elsewhere
 from cockpit.engine.submission.submit import edit as edit_job
 from cockpit.engine.submission.submit import submit
 from cockpit.engine.timelimits import set_time_limit as decide_limit
-from cockpit.engine.urgency import set_priority as decide_priority
 from cockpit.errors import RequestRefused
 from cockpit.launch.plain import needs_container
 from cockpit.model import events
 from cockpit.model.ids import JobId
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.protocol import messages
-from cockpit.runtime.asked import Asked
 from cockpit.runtime.logs import forget_logs
+from cockpit.runtime.request_context import RequestContext
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -44,16 +44,16 @@ STOP_DELAY_SECONDS = 0.05
 """Between the answer to `stop` and the stop, so that the answer gets out."""
 
 
-async def submit_jobs(engine: Engine, asked: Asked, args: messages.SubmitArgs) -> bytes:
+async def submit_jobs(engine: Engine, context: RequestContext, args: messages.SubmitArgs) -> bytes:
     """Queue all jobs of the request; answered when that is on the disk."""
-    actor, remembered = asked.actor, await _remembered(engine, args.specs)
+    actor, remembered = context.actor, await _remembered(engine, args.specs)
 
     def decision(machine: Machine, now: Millis) -> decide.Decision:
         if engine.plain and (refusal := _no_container_for(args.specs)):
             return refusal
         return submit(machine, args.specs, actor, now=now, remembered=remembered)
 
-    return await _act(engine, asked, decision, _submitted, durable=True)
+    return await _act(engine, context, decision, _submitted, durable=True)
 
 
 def _no_container_for(specs: Sequence[JobSpec]) -> Refusal | None:
@@ -80,37 +80,37 @@ async def _remembered(engine: Engine, specs: Sequence[JobSpec]) -> list[Job]:
     return list(found.values())
 
 
-async def cancel(engine: Engine, asked: Asked, args: messages.CancelArgs) -> bytes:
+async def cancel(engine: Engine, context: RequestContext, args: messages.CancelArgs) -> bytes:
     """Stop a job, a task, or an array."""
-    return await _act_on(engine, asked, args, lambda found, now: decide.cancel(found, now, args.grace_seconds))
+    return await _act_on(engine, context, args, lambda found, now: decide.cancel(found, now, args.grace_seconds))
 
 
-async def hold(engine: Engine, asked: Asked, args: messages.JobArgs) -> bytes:
+async def hold(engine: Engine, context: RequestContext, args: messages.JobArgs) -> bytes:
     """Keep a queued job from starting."""
-    return await _act_on(engine, asked, args, lambda found, _: decide.hold(found, asked.actor.name))
+    return await _act_on(engine, context, args, lambda found, _: decide.hold(found, context.actor.name))
 
 
-async def release(engine: Engine, asked: Asked, args: messages.JobArgs) -> bytes:
+async def release(engine: Engine, context: RequestContext, args: messages.JobArgs) -> bytes:
     """Let a held job start."""
-    return await _act_on(engine, asked, args, lambda found, _: decide.release(found))
+    return await _act_on(engine, context, args, lambda found, _: decide.release(found))
 
 
-async def suspend(engine: Engine, asked: Asked, args: messages.JobArgs) -> bytes:
+async def suspend(engine: Engine, context: RequestContext, args: messages.JobArgs) -> bytes:
     """Have a running job stand still."""
-    return await _act_on(engine, asked, args, lambda found, _: evictions.suspend(found, asked.actor.name))
+    return await _act_on(engine, context, args, lambda found, _: evictions.suspend(found, context.actor.name))
 
 
-async def resume(engine: Engine, asked: Asked, args: messages.JobArgs) -> bytes:
+async def resume(engine: Engine, context: RequestContext, args: messages.JobArgs) -> bytes:
     """Let it go on."""
-    return await _act_on(engine, asked, args, lambda found, _: evictions.resume(engine.host.machine, found))
+    return await _act_on(engine, context, args, lambda found, _: evictions.resume(engine.host.machine, found))
 
 
-async def requeue(engine: Engine, asked: Asked, args: messages.JobArgs) -> bytes:
+async def requeue(engine: Engine, context: RequestContext, args: messages.JobArgs) -> bytes:
     """Have a job begin anew under its id."""
-    return await _act_on(engine, asked, args, lambda found, now: evictions.requeue(engine.host.machine, found, now))
+    return await _act_on(engine, context, args, lambda found, now: evictions.requeue(engine.host.machine, found, now))
 
 
-async def edit(engine: Engine, asked: Asked, args: messages.EditArgs) -> bytes:
+async def edit(engine: Engine, context: RequestContext, args: messages.EditArgs) -> bytes:
     """Let a queued job ask for something else."""
     remembered = await _remembered(engine, [args.spec])
 
@@ -120,12 +120,12 @@ async def edit(engine: Engine, asked: Asked, args: messages.EditArgs) -> bytes:
             return decide.only_in_accounting(args.job)
         if engine.plain and (refusal := _no_container_for([args.spec])):
             return refusal
-        return edit_job(machine, found, args.spec, actor=asked.actor, now=now, remembered=remembered)
+        return edit_job(machine, found, args.spec, actor=context.actor, now=now, remembered=remembered)
 
-    return await _act(engine, asked, decision)
+    return await _act(engine, context, decision)
 
 
-async def delete(engine: Engine, asked: Asked, args: messages.JobArgs) -> bytes:
+async def delete(engine: Engine, context: RequestContext, args: messages.JobArgs) -> bytes:
     """Take an ended job off the lists, its logs too: they may be what fills the disk."""
     deleted: list[JobId] = []
 
@@ -133,114 +133,116 @@ async def delete(engine: Engine, asked: Asked, args: messages.JobArgs) -> bytes:
         deleted.extend(record.body.job for record in records if isinstance(record.body, events.JobDeleted))
         return _done(records)
 
-    answered = await _act_on(engine, asked, args, lambda found, _: decide.delete(found), answer)
+    answered = await _act_on(engine, context, args, lambda found, _: decide.delete(found), answer)
     await asyncio.to_thread(forget_logs, engine.logs, deleted)
     return answered
 
 
-async def extend_hold(engine: Engine, asked: Asked, args: messages.ExtendArgs) -> bytes:
+async def extend_hold(engine: Engine, context: RequestContext, args: messages.ExtendArgs) -> bytes:
     """Keep a failed container longer; answers with the new end."""
     return await _act_on_one(
-        engine, asked, args.job, lambda found, now: decide.extend_hold(found, now, args.seconds), _held_until
+        engine, context, args.job, lambda found, now: decide.extend_hold(found, now, args.seconds), _held_until
     )
 
 
-async def end_hold(engine: Engine, asked: Asked, args: messages.JobArgs) -> bytes:
+async def end_hold(engine: Engine, context: RequestContext, args: messages.JobArgs) -> bytes:
     """Remove a kept container."""
-    return await _act_on_one(engine, asked, args.job, lambda found, _: decide.end_hold(found))
+    return await _act_on_one(engine, context, args.job, lambda found, _: decide.end_hold(found))
 
 
-async def set_priority(engine: Engine, asked: Asked, args: messages.SetPriorityArgs) -> bytes:
+async def set_priority(engine: Engine, context: RequestContext, args: messages.SetPriorityArgs) -> bytes:
     """Make queued jobs more or less urgent."""
 
     def decision(machine: Machine, _now: Millis) -> decide.Decision:
         found = addressed(machine, JobId(args.job), args.task)
         return (
-            decide_priority(machine, found, args.priority, asked.actor)
+            decide_priority(machine, found, args.priority, context.actor)
             if found
             else decide.only_in_accounting(args.job)
         )
 
-    return await _act(engine, asked, decision)
+    return await _act(engine, context, decision)
 
 
-async def set_time_limit(engine: Engine, asked: Asked, args: messages.SetTimeLimitArgs) -> bytes:
+async def set_time_limit(engine: Engine, context: RequestContext, args: messages.SetTimeLimitArgs) -> bytes:
     """Let a job run for longer, or not for so long."""
-    machine, actor = engine.host.machine, asked.actor
-    return await _act_on(engine, asked, args, lambda found, now: decide_limit(machine, found, args.limit, actor, now))
+    machine, actor = engine.host.machine, context.actor
+    return await _act_on(engine, context, args, lambda found, now: decide_limit(machine, found, args.limit, actor, now))
 
 
-async def make_reservation(engine: Engine, asked: Asked, args: messages.ReservationArgs) -> bytes:
+async def make_reservation(engine: Engine, context: RequestContext, args: messages.ReservationArgs) -> bytes:
     """Keep nodes for somebody over a span of time."""
     return await _act(
         engine,
-        asked,
+        context,
         lambda machine, now: reservations.make_reservation(machine, args.reservation, now),
     )
 
 
-async def end_reservation(engine: Engine, asked: Asked, args: messages.NameArgs) -> bytes:
+async def end_reservation(engine: Engine, context: RequestContext, args: messages.NameArgs) -> bytes:
     """Give the nodes back."""
-    return await _act(engine, asked, lambda machine, _: reservations.end_reservation(machine, args.name))
+    return await _act(engine, context, lambda machine, _: reservations.end_reservation(machine, args.name))
 
 
-async def drain_node(engine: Engine, asked: Asked, args: messages.DrainArgs) -> bytes:
+async def drain_node(engine: Engine, context: RequestContext, args: messages.DrainArgs) -> bytes:
     """Let nothing more start on a node, and whoever runs there go, if it is taken back."""
-    by, within = asked.actor.name, args.within_seconds
+    by, within = context.actor.name, args.within_seconds
     if within is None:
-        return await _act(engine, asked, lambda machine, _: service.drain(machine, args.name, args.reason, by))
+        return await _act(engine, context, lambda machine, _: service.drain(machine, args.name, args.reason, by))
     return await _act(
-        engine, asked, lambda machine, now: service.take_back(machine, args.name, args.reason, by, now, within)
+        engine, context, lambda machine, now: service.take_back(machine, args.name, args.reason, by, now, within)
     )
 
 
-async def resume_node(engine: Engine, asked: Asked, args: messages.NameArgs) -> bytes:
+async def resume_node(engine: Engine, context: RequestContext, args: messages.NameArgs) -> bytes:
     """Give a drained node back."""
-    return await _act(engine, asked, lambda machine, _: service.resume(machine, args.name, asked.actor.name))
+    return await _act(engine, context, lambda machine, _: service.resume(machine, args.name, context.actor.name))
 
 
-async def change_accounts(engine: Engine, asked: Asked, args: messages.ChangeAccountsArgs) -> bytes:
+async def change_accounts(engine: Engine, context: RequestContext, args: messages.ChangeAccountsArgs) -> bytes:
     """Change accounts, users or QOS at once; who may, is decided with the change."""
-    return await _act(engine, asked, lambda machine, _: decide_accounts(machine.state, asked.actor, args.change))
+    return await _act(engine, context, lambda machine, _: decide_accounts(machine.state, context.actor, args.change))
 
 
-async def change_catalogue(engine: Engine, asked: Asked, args: messages.ChangeCatalogueArgs) -> bytes:
+async def change_catalogue(engine: Engine, context: RequestContext, args: messages.ChangeCatalogueArgs) -> bytes:
     """Add, change and remove entries, all or none; who may, is decided with the changes."""
-    return await _act(engine, asked, lambda machine, _: decide_catalogue(machine.state, asked.actor, args.changes))
+    return await _act(engine, context, lambda machine, _: decide_catalogue(machine.state, context.actor, args.changes))
 
 
-async def apply_quota(engine: Engine, asked: Asked, args: messages.ApplyQuotaArgs) -> bytes:
+async def apply_quota(engine: Engine, context: RequestContext, args: messages.ApplyQuotaArgs) -> bytes:
     """Let a quota tree hold from now on."""
-    return await _act(engine, asked, lambda machine, _: quotas.apply_quota(machine.state, args.tree))
+    return await _act(engine, context, lambda machine, _: quotas.apply_quota(machine.state, args.tree))
 
 
-async def remove_quota(engine: Engine, asked: Asked, _args: messages.NoArgs) -> bytes:
+async def remove_quota(engine: Engine, context: RequestContext, _args: messages.NoArgs) -> bytes:
     """No quotas from now on."""
-    return await _act(engine, asked, lambda machine, _: quotas.remove_quota(machine.state))
+    return await _act(engine, context, lambda machine, _: quotas.remove_quota(machine.state))
 
 
-async def stop(engine: Engine, asked: Asked, args: messages.StopArgs) -> None:
+async def stop(engine: Engine, context: RequestContext, args: messages.StopArgs) -> None:
     """End the engine once this is answered; with `jobs` after every job has been stopped."""
-    await _act(engine, asked, lambda _machine, _now: [events.EngineStopAsked(args.jobs)])
+    await _act(engine, context, lambda _machine, _now: [events.EngineStopAsked(args.jobs)])
     if args.jobs:
-        await _stop_all_jobs(engine, asked)
+        await _stop_all_jobs(engine, context)
     if args.holds:
-        await _end_all_holds(engine, asked)
+        await _end_all_holds(engine, context)
     asyncio.get_running_loop().call_later(STOP_DELAY_SECONDS, engine.stopping.set)
 
 
-async def _stop_all_jobs(engine: Engine, asked: Asked) -> None:
+async def _stop_all_jobs(engine: Engine, context: RequestContext) -> None:
     """In one act, so that none of those that wait is started in the place of those that end."""
-    await _act(engine, Asked(asked.actor), decide.cancel_all)
+    await _act(engine, RequestContext(context.actor), decide.cancel_all)
     jobs = engine.host.machine.state.jobs
     async with engine.host.changed:
         await engine.host.changed.wait_for(lambda: all(found.ended for found in jobs.values()))
 
 
-async def _end_all_holds(engine: Engine, asked: Asked) -> None:
+async def _end_all_holds(engine: Engine, context: RequestContext) -> None:
     """Answered once the containers are gone: they do not outlive the engine."""
     held = [found for found in engine.host.machine.state.jobs.values() if found.kept]
-    await _act(engine, Asked(asked.actor), lambda _machine, _now: on_each(held, decide.end_hold) if held else [])
+    await _act(
+        engine, RequestContext(context.actor), lambda _machine, _now: on_each(held, decide.end_hold) if held else []
+    )
     for found in held:
         for replica in found.attempt.replica_ids(found.id) if found.attempt is not None else ():
             await engine.host.settled(replica, HOLD_SECONDS)
@@ -265,14 +267,14 @@ def _done(_records: Sequence[EventRecord]) -> bytes:
 
 async def _act(
     engine: Engine,
-    asked: Asked,
+    context: RequestContext,
     decision: Callable[[Machine, Millis], decide.Decision],
     answer: Callable[[Sequence[EventRecord]], bytes] = _done,
     *,
     durable: bool = False,
 ) -> bytes:
     """Let the host act, once per request id; raises `RequestRefused`."""
-    outcome = await engine.host.act(decision, asked.act(durable=durable), answer)
+    outcome = await engine.host.act(decision, context.act(durable=durable), answer)
     if isinstance(outcome, Refusal):
         raise RequestRefused(outcome)
     return outcome
@@ -280,7 +282,7 @@ async def _act(
 
 async def _act_on(
     engine: Engine,
-    asked: Asked,
+    context: RequestContext,
     args: messages.JobArgs | messages.CancelArgs | messages.SetTimeLimitArgs,
     decision: Callable[[Job, Millis], decide.Decision],
     answer: Callable[[Sequence[EventRecord]], bytes] = _done,
@@ -291,12 +293,12 @@ async def _act_on(
         found = addressed(machine, JobId(args.job), args.task)
         return on_each(found, lambda job: decision(job, now)) if found else decide.only_in_accounting(args.job)
 
-    return await _act(engine, asked, decide_on, answer)
+    return await _act(engine, context, decide_on, answer)
 
 
 async def _act_on_one(
     engine: Engine,
-    asked: Asked,
+    context: RequestContext,
     job_id: int,
     decision: Callable[[Job, Millis], decide.Decision],
     answer: Callable[[Sequence[EventRecord]], bytes] = _done,
@@ -305,4 +307,4 @@ async def _act_on_one(
         found = machine.state.jobs.get(JobId(job_id))
         return decision(found, now) if found is not None else decide.only_in_accounting(job_id)
 
-    return await _act(engine, asked, decide_on, answer)
+    return await _act(engine, context, decide_on, answer)

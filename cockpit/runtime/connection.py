@@ -27,10 +27,10 @@ from cockpit.protocol.frames import (
     raw,
 )
 from cockpit.runtime import faults
-from cockpit.runtime.allowing import allow
-from cockpit.runtime.asked import Asked, request_key
+from cockpit.runtime.authorization import allow
 from cockpit.runtime.operations import ONCE, OPERATIONS, SHELL, WAITING
 from cockpit.runtime.peers import peer_actor
+from cockpit.runtime.request_context import RequestContext, request_key
 from cockpit.runtime.requests import digest_of
 from cockpit.runtime.shells import SHELL_ARGS, open_shell
 from cockpit.runtime.tasks import report_defect
@@ -177,11 +177,11 @@ class Connection:
             await self._refuse(request.id, _defect(error))
 
     async def _perform(self, request: Request) -> None:
-        asked = self._asked(request)
+        context = self._asked(request)
         if request.op == SHELL:
             wanted = _decoded(request.args, SHELL_ARGS, SHELL)
-            await allow(self._engine, asked, SHELL, wanted)
-            opened = await open_shell(self._engine, asked, wanted)
+            await allow(self._engine, context, SHELL, wanted)
+            opened = await open_shell(self._engine, context, wanted)
             await self._send_with_fds(Answer(request.id, raw(opened.answer), fds=len(opened.fds)), opened.fds)
             return
         operation = OPERATIONS.get(request.op)
@@ -194,29 +194,33 @@ class Connection:
         args = _decoded(request.args, args_type, request.op)
         if request.op in ONCE:
             faults.point("read", request.op)
-            answer = await self._engine.requests.once(asked, partial(self._allowed, asked, request.op, args, function))
+            answer = await self._engine.requests.once(
+                context, partial(self._allowed, context, request.op, args, function)
+            )
             faults.point("answering", request.op)
             await self._send(Answer(request.id, _encoded(answer)))
             return
-        await allow(self._engine, asked, request.op, args)
-        outcome = function(self._engine, asked, args)
+        await allow(self._engine, context, request.op, args)
+        outcome = function(self._engine, context, args)
         if hasattr(outcome, "__aiter__"):
             await self._stream(request.id, outcome)
         else:
             await self._send(Answer(request.id, _encoded(await outcome)))
 
-    async def _allowed(self, asked: Asked, op: str, args: msgspec.Struct, function: Callable[..., Any]) -> bytes:
-        await allow(self._engine, asked, op, args)
-        answer: bytes = await function(self._engine, asked, args)
+    async def _allowed(
+        self, context: RequestContext, op: str, args: msgspec.Struct, function: Callable[..., Any]
+    ) -> bytes:
+        await allow(self._engine, context, op, args)
+        answer: bytes = await function(self._engine, context, args)
         return answer
 
-    def _asked(self, request: Request) -> Asked:
+    def _asked(self, request: Request) -> RequestContext:
         """A request id is its user's own: the same id of another user is another request."""
         actor = self._asker()
         if not request.request:
-            return Asked(actor)
+            return RequestContext(actor)
         own = request_key(actor, request.request)
-        return Asked(actor, own, request.op, digest_of(request.op, request.args))
+        return RequestContext(actor, own, request.op, digest_of(request.op, request.args))
 
     def _asker(self) -> Actor:
         """Whom the kernel named, with the projects that they are in by now."""

@@ -6,10 +6,10 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from cockpit.runtime.asking import Ask, ask, printable
 from cockpit.runtime.checks import containers, folders, hardware, images, limits, schedulers, terminal
 from cockpit.runtime.checks.surroundings import Check, Surroundings
 from cockpit.runtime.findings import Finding, note
+from cockpit.runtime.probe_command import Probe, printable, probe_command
 
 CHECKS: tuple[Check, ...] = (
     hardware.python,
@@ -37,7 +37,7 @@ def findings(
     state_folder: Path,
     env: Mapping[str, str],
     uid: int | None = None,
-    ask: Ask = ask,
+    probe_command: Probe = probe_command,
     system: bool = False,
     slurm: str = "",
 ) -> list[Finding]:
@@ -54,7 +54,7 @@ def findings(
         state_folder=state_folder,
         system=system,
         slurm=slurm,
-        ask=ask,
+        probe=probe_command,
     )
     return [finding for check in CHECKS for finding in _survived(check, around)]
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from cockpit.model.view import Overview
     from cockpit.runtime.host import Host
-    from cockpit.sched.forecast.predict import Foresight
+    from cockpit.sched.forecast.predict import StartPredictor
 
 
 class Engine:
@@ -56,7 +56,7 @@ class Engine:
         self.feed = JobFeed(host)
         self.requests = Requests(host.journal)
         self.started_at = host.clock.now()
-        self.foresight: Foresight | None = None
+        self.foresight: StartPredictor | None = None
         """What the last question about starts was answered from."""
         self.bounds = BoundHistory()
         """How the latest starts have moved from one such answer to the next."""

@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from cockpit.engine.access import access_to, is_owner, may_see
 from cockpit.engine.sharing import catalogued_projects
 from cockpit.engine.views.ranking import best_priority
+from cockpit.engine.views.redaction import shown_reason, shown_to
 from cockpit.engine.views.rows import job_row, slowest
-from cockpit.engine.views.shown import shown_reason, shown_to
 from cockpit.model.job import JobState
 from cockpit.model.reasons import NotEvaluated
 from cockpit.protocol.frames import raw
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from cockpit.model.jobrow import JobRow
     from cockpit.runtime.host import Host
     from cockpit.sched.plan import Plan
-    from cockpit.sched.priority.scale import Scale
+    from cockpit.sched.priority.priority_context import PriorityContext
 
 TICK_SECONDS = 0.1
 RESYNC_ROWS = 20_000
@@ -320,11 +320,11 @@ class JobFeed:
         return row if reason is row.reason and may is row.may else replace(row, reason=reason, may=may)
 
 
-def _count(plan: Plan) -> tuple[Scale, Millis] | None:
+def _count(plan: Plan) -> tuple[PriorityContext, Millis] | None:
     """Tells one count of all priorities from the next; None without priorities. What a job's end adds to its user's
     usage shows with the next."""
-    measure = plan.priorities.measure
-    return (measure.scale, measure.at) if measure is not None else None
+    calculator = plan.priorities.calculator
+    return (calculator.context, calculator.at) if calculator is not None else None
 
 
 def _is_live(row: JobRow) -> bool:

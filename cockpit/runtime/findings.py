@@ -6,7 +6,7 @@ from enum import StrEnum
 
 import msgspec
 
-from cockpit.runtime.asking import Answer, Outcome
+from cockpit.runtime.probe_command import Answer, Outcome
 
 
 class Level(StrEnum):

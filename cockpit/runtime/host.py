@@ -17,10 +17,10 @@ from cockpit.engine import decide, scripts, workers
 from cockpit.engine.dependencies import consequences
 from cockpit.engine.due import due
 from cockpit.engine.effects import RecordEnded
-from cockpit.engine.foresight import remember
 from cockpit.engine.invariants import violations
 from cockpit.engine.nodes import prechecks, reclaiming, service
 from cockpit.engine.ports import Executor
+from cockpit.engine.prediction import remember
 from cockpit.engine.workers import may_begin_to_grow
 from cockpit.errors import StoreError
 from cockpit.model import events
@@ -28,11 +28,11 @@ from cockpit.model.events import EventBody, EventRecord
 from cockpit.model.ids import Millis
 from cockpit.model.refusal import Refusal
 from cockpit.model.requests import KeptAnswer
-from cockpit.runtime.consequential import MOVES_CONTAINERS, RECONSIDERED_AFTER
 from cockpit.runtime.effects import EffectRunner
+from cockpit.runtime.event_effects import MOVES_CONTAINERS, RECONSIDERED_AFTER
 from cockpit.runtime.faultlog import FaultLog
 from cockpit.runtime.ledger import RETRY_MS, Ledger
-from cockpit.runtime.passing import planned
+from cockpit.runtime.pass_runner import planned
 from cockpit.runtime.reason_history import ReasonHistory
 from cockpit.runtime.requests import repeated
 from cockpit.runtime.tasks import Tasks

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from cockpit.runtime.containers.shim.outward import CABLE
+from cockpit.runtime.containers.shim.nat import CABLE
 from cockpit.runtime.sysfiles import read_text
 
 _WORKS: Final = frozenset({"up", "unknown"})

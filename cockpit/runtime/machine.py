@@ -11,11 +11,11 @@ import msgspec
 from cockpit.model.ids import NodeName
 from cockpit.model.node import Card, Node
 from cockpit.runtime.allowance import usable_cpus, usable_memory_mib
-from cockpit.runtime.asking import Ask, ask, printable
 from cockpit.runtime.cards import ascend, cambricon, nvidia, rocm
 from cockpit.runtime.cards.found import FoundCards
 from cockpit.runtime.findings import Finding
 from cockpit.runtime.mpi import found_mpi
+from cockpit.runtime.probe_command import Probe, printable, probe_command
 from cockpit.runtime.sysfiles import read_text
 
 VENDORS = (nvidia, rocm, ascend, cambricon)
@@ -33,9 +33,9 @@ def probe_machine(root: Path = Path("/")) -> Node:
     return inspect_machine(root).node
 
 
-def inspect_machine(root: Path = Path("/"), ask: Ask = ask) -> Inspection:
+def inspect_machine(root: Path = Path("/"), probe_command: Probe = probe_command) -> Inspection:
     """`root` stands for `/`; `ask` runs the vendors' tools."""
-    vendors = [module.probe(root, ask) for module in VENDORS]
+    vendors = [module.probe(root, probe_command) for module in VENDORS]
     system = os.uname()
     node = Node(
         name=NodeName(printable(system.nodename.partition(".")[0]) or "localhost"),

@@ -10,8 +10,8 @@ from cockpit.model import asking
 from cockpit.protocol import messages, pages
 from cockpit.runtime import accounting, acting, predicting, reading, staging
 from cockpit.runtime.priorities import priorities
+from cockpit.runtime.priority_weights import set_weights
 from cockpit.runtime.snapshots import snapshot
-from cockpit.runtime.weighing import set_weights
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine

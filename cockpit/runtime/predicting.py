@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING, TypeVar, cast
 
 from msgspec.structs import replace
 
-from cockpit.engine import foresight as telling
+from cockpit.engine import prediction as telling
 from cockpit.engine.access import may_see
-from cockpit.engine.foresight import Changed, expected, first_of_each, outlook, shown_outlook, would_be
+from cockpit.engine.prediction import Changed, expected, first_of_each, outlook, shown_outlook, would_be
 from cockpit.errors import RequestRefused, StoreError
 from cockpit.model.forecast import Expected, Outlook
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.refusal import Refusal, RefusalKind
-from cockpit.runtime.asked import Asked, asked_job
-from cockpit.runtime.passing import considerate
+from cockpit.runtime.pass_runner import considerate
+from cockpit.runtime.request_context import RequestContext, asked_job
 from cockpit.sched.forecast.history import History, history_of
 from cockpit.sched.forecast.moves import BoundHistory
-from cockpit.sched.forecast.predict import Foresight
+from cockpit.sched.forecast.predict import StartPredictor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -50,9 +50,9 @@ SAME_MOMENT_MS = 1_000
 MOST_SPECS = MOST_STARTS = 1_000
 
 
-async def explain(engine: Engine, asked: Asked, args: messages.JobArgs) -> Outlook:
+async def explain(engine: Engine, context: RequestContext, args: messages.JobArgs) -> Outlook:
     """Why a queued job does not start, when it will, and what it could ask for instead."""
-    found = await asked_job(engine, asked.actor, args.job, args.task)
+    found = await asked_job(engine, context.actor, args.job, args.task)
     if found.id not in engine.host.machine.queue:
         message = f"Job {found.id} is {found.state}; only a queued job waits for something."
         if found.spec.elastic is not None and not found.ended:
@@ -60,23 +60,23 @@ async def explain(engine: Engine, asked: Asked, args: messages.JobArgs) -> Outlo
         raise RequestRefused(Refusal(RefusalKind.CONFLICT, message))
     async with engine.foretelling:
         foresight = await _foresight(engine)
-        (answer,) = await _told(engine, asked.actor, foresight, [found])
+        (answer,) = await _told(engine, context.actor, foresight, [found])
         await _promise(engine, [found.id])
     return answer
 
 
-async def starts(engine: Engine, asked: Asked, args: messages.StartsArgs) -> list[Expected]:
+async def starts(engine: Engine, context: RequestContext, args: messages.StartsArgs) -> list[Expected]:
     """When these likely start, those of them that are queued and that the asker may see."""
     if len(args.jobs) > MOST_STARTS:
         message = f"Starts are told of at most {MOST_STARTS} jobs at once; ask for fewer."
         raise RequestRefused(Refusal(RefusalKind.INVALID, message))
     queue = engine.host.machine.queue
-    jobs = [JobId(each) for each in args.jobs if (job := queue.get(JobId(each))) and may_see(asked.actor, job)]
+    jobs = [JobId(each) for each in args.jobs if (job := queue.get(JobId(each))) and may_see(context.actor, job)]
     if not jobs:
         return []
     async with engine.foretelling:
         foresight = await _foresight(engine)
-        found = await _in_turn(engine, lambda: list(expected(asked.actor, foresight, jobs, engine.bounds)))
+        found = await _in_turn(engine, lambda: list(expected(context.actor, foresight, jobs, engine.bounds)))
         engine.host.note_faults(foresight.faults)
         await _promise(engine, [each.job for each in found])
         return found
@@ -120,7 +120,7 @@ async def _watch(engine: Engine) -> None:
         _watch_on(engine, Millis(max(WATCH_MS, int(1000 * WATCH_SHARE * used))))
 
 
-def _followed(engine: Engine, fresh: Foresight) -> float:
+def _followed(engine: Engine, fresh: StartPredictor) -> float:
     """Take over what is promised now; the seconds of processor time that it took."""
     begun = time.thread_time()
     engine.bounds.follow(fresh.basis)
@@ -143,22 +143,22 @@ async def _save_promises(engine: Engine) -> None:
             engine.bounds.saved(changed, over)
 
 
-async def predict(engine: Engine, asked: Asked, args: messages.PredictArgs) -> list[Outlook]:
+async def predict(engine: Engine, context: RequestContext, args: messages.PredictArgs) -> list[Outlook]:
     """When these would start if they were submitted now, one behind the other. Refused as their submission would be."""
     if len(args.specs) > MOST_SPECS:
         message = f"A prediction takes at most {MOST_SPECS} jobs; ask for fewer at once."
         raise RequestRefused(Refusal(RefusalKind.INVALID, message))
     host = engine.host
-    jobs = would_be(host.machine, args.specs, asked.actor, host.clock.now())
+    jobs = would_be(host.machine, args.specs, context.actor, host.clock.now())
     if isinstance(jobs, Refusal):
         raise RequestRefused(jobs)
     async with engine.foretelling:
         foresight = await _of_now(host, jobs)
-        answers = await _told(engine, asked.actor, foresight, first_of_each(jobs))
+        answers = await _told(engine, context.actor, foresight, first_of_each(jobs))
     return [replace(answer, job=JobId(0)) for answer in answers]
 
 
-async def _foresight(engine: Engine) -> Foresight:
+async def _foresight(engine: Engine) -> StartPredictor:
     """That of the last question, if nothing has happened since."""
     host, known = engine.host, engine.foresight
     if known is not None and _still_true(known, host):
@@ -169,17 +169,17 @@ async def _foresight(engine: Engine) -> Foresight:
     return fresh
 
 
-def _still_true(known: Foresight, host: Host) -> bool:
+def _still_true(known: StartPredictor, host: Host) -> bool:
     same = known.snapshot.version == host.machine.state.seq
     return same and host.clock.now() - known.snapshot.now < SAME_MOMENT_MS
 
 
-async def _of_now(host: Host, more: Sequence[Job]) -> Foresight:
+async def _of_now(host: Host, more: Sequence[Job]) -> StartPredictor:
     """With these jobs at the end of the queue."""
     history = await _history(host)
     policy = replace(host.settings.policy, backfill=host.machine.state.cluster.backfill)
     snapshot = _own_copy(host.machine.peek(host.clock.now()), more)
-    return Foresight(snapshot, host.plan, policy, history)
+    return StartPredictor(snapshot, host.plan, policy, history)
 
 
 def _own_copy(snapshot: Snapshot, more: Sequence[Job]) -> Snapshot:
@@ -196,7 +196,7 @@ def _own_copy(snapshot: Snapshot, more: Sequence[Job]) -> Snapshot:
     )
 
 
-async def _told(engine: Engine, actor: Actor, foresight: Foresight, jobs: Sequence[Job]) -> list[Outlook]:
+async def _told(engine: Engine, actor: Actor, foresight: StartPredictor, jobs: Sequence[Job]) -> list[Outlook]:
     """What-ifs are for a single job: of many, nobody reads them."""
     machine = engine.host.machine
 

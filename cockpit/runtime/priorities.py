@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from cockpit.engine.access import Actor
     from cockpit.model.priority import WeightChanges
     from cockpit.protocol import messages
-    from cockpit.runtime.asked import Asked
     from cockpit.runtime.engine import Engine
+    from cockpit.runtime.request_context import RequestContext
     from cockpit.sched.priority.priorities import PriorityTable
     from cockpit.sched.snapshot import Snapshot
 
@@ -26,12 +26,14 @@ PAGE_ROWS = 1000
 """Encoded within a few milliseconds."""
 
 
-async def priorities(engine: Engine, asked: Asked, args: messages.PrioritiesArgs) -> AsyncIterator[Priorities]:
+async def priorities(
+    engine: Engine, context: RequestContext, args: messages.PrioritiesArgs
+) -> AsyncIterator[Priorities]:
     """Pages, at least one. A long queue is counted in a thread: meanwhile everybody else is answered."""
     host = engine.host
     snapshot = _own_copy(host.machine.peek(host.clock.now()))
     last = host.plan.priorities if host.plan is not None else None
-    whole = await asyncio.to_thread(_whole, snapshot, last, args.weights, asked.actor)
+    whole = await asyncio.to_thread(_whole, snapshot, last, args.weights, context.actor)
     for start in range(0, max(len(whole.rows), 1), PAGE_ROWS):
         yield replace(whole, rows=whole.rows[start : start + PAGE_ROWS])
 

@@ -13,9 +13,9 @@ from cockpit.engine.views.accounts import accounts_shown
 from cockpit.engine.views.catalogue import catalogue_shown
 from cockpit.engine.views.queues import queues_shown
 from cockpit.engine.views.ranking import breakdowns
+from cockpit.engine.views.redaction import shown_explanation, shown_job, shown_reason, shown_to
 from cockpit.engine.views.rows import hold_row, node_rows, overview
 from cockpit.engine.views.rules import shown_cluster
-from cockpit.engine.views.shown import shown_explanation, shown_job, shown_reason, shown_to
 from cockpit.errors import RequestRefused
 from cockpit.launch.batch import batch_spec
 from cockpit.model import asking
@@ -32,8 +32,8 @@ from cockpit.model.view import AccountsShown, EngineStatus, HoldRow, NodeRow, Ov
 from cockpit.protocol import messages
 from cockpit.protocol.frames import MAJOR, MINOR, raw
 from cockpit.protocol.pages import LIST_ROWS, AllLoaded, JobsArgs, SubscribeArgs, fits, pieces, start_over
-from cockpit.runtime.asked import Asked, asked_job, moved, request_key
 from cockpit.runtime.logs import first_address, left_out, log_path, log_tail, mib_of, read_log
+from cockpit.runtime.request_context import RequestContext, asked_job, moved, request_key
 from cockpit.runtime.timeline import timeline
 from cockpit.sched.explain import explain
 from cockpit.sched.growth import why_not
@@ -52,7 +52,7 @@ MOST_TRIALS = 500
 """On the page of one of them; `cockpit trials` lists any number."""
 
 
-async def status(engine: Engine, asked: Asked, _args: messages.NoArgs) -> EngineStatus:
+async def status(engine: Engine, context: RequestContext, _args: messages.NoArgs) -> EngineStatus:
     """What runs here."""
     jobs = engine.host.machine.state.jobs.values()
     return EngineStatus(
@@ -64,16 +64,16 @@ async def status(engine: Engine, asked: Asked, _args: messages.NoArgs) -> Engine
         protocol=f"{MAJOR}.{MINOR}",
         system=engine.system,
         started_at=engine.started_at,
-        jobs=sum(may_see(asked.actor, job) for job in jobs) if not asked.actor.admin else len(jobs),
+        jobs=sum(may_see(context.actor, job) for job in jobs) if not context.actor.admin else len(jobs),
         containers=engine.containers,
         trouble=_troubles(engine),
-        asker=asked.actor.name,
+        asker=context.actor.name,
     )
 
 
-async def overview_of(engine: Engine, asked: Asked, _args: messages.NoArgs) -> Overview:
+async def overview_of(engine: Engine, context: RequestContext, _args: messages.NoArgs) -> Overview:
     """The header's figures. Faces ask every second: for who sees everything they are made once per change."""
-    glance = _glance(engine, asked.actor)
+    glance = _glance(engine, context.actor)
     troubles = _troubles(engine)
     if not troubles and not engine.plain:
         return glance
@@ -94,9 +94,9 @@ def _troubles(engine: Engine) -> tuple[str, ...]:
     return (*engine.host.trouble, *engine.troubles)
 
 
-async def jobs(engine: Engine, asked: Asked, args: JobsArgs) -> AsyncIterator[msgspec.Raw]:
+async def jobs(engine: Engine, context: RequestContext, args: JobsArgs) -> AsyncIterator[msgspec.Raw]:
     """Live and held jobs in pages; with `ended` also those that have left the live state."""
-    feed, actor = engine.feed, asked.actor
+    feed, actor = engine.feed, context.actor
     pages = (
         feed.pages(await _all_rows(engine, actor), LIST_ROWS, brief=args.brief)
         if args.ended
@@ -115,9 +115,9 @@ async def _all_rows(engine: Engine, actor: Actor) -> list[JobRow]:
     return rows + engine.feed.rows(actor)
 
 
-async def subscribe(engine: Engine, asked: Asked, args: SubscribeArgs) -> AsyncIterator[msgspec.Raw]:
+async def subscribe(engine: Engine, context: RequestContext, args: SubscribeArgs) -> AsyncIterator[msgspec.Raw]:
     """All rows in pages, the first one small; then what changes, until the client goes."""
-    subscription = engine.feed.subscribe(asked.actor, anything=args.anything)
+    subscription = engine.feed.subscribe(context.actor, anything=args.anything)
     try:
         for page in engine.feed.first_load(subscription, max(1, args.first), brief=args.brief):
             yield page
@@ -131,32 +131,32 @@ async def subscribe(engine: Engine, asked: Asked, args: SubscribeArgs) -> AsyncI
         engine.feed.unsubscribe(subscription)
 
 
-async def job(engine: Engine, asked: Asked, args: messages.JobArgs) -> JobDetail:
+async def job(engine: Engine, context: RequestContext, args: messages.JobArgs) -> JobDetail:
     """Everything about one job, live or ended."""
-    found = await asked_job(engine, asked.actor, args.job, args.task)
-    host, own = engine.host, is_owner(asked.actor, found)
-    shown = shown_to(asked.actor, host.machine.state.jobs)
+    found = await asked_job(engine, context.actor, args.job, args.task)
+    host, own = engine.host, is_owner(context.actor, found)
+    shown = shown_to(context.actor, host.machine.state.jobs)
     explanation = None
     if host.plan is not None and found.id in host.machine.queue:
         explanation = explain(host.machine.peek(host.clock.now()), host.plan, found.id)
         explanation = explanation and shown_explanation(shown, explanation, own=own)
         if explanation is not None:
             host.waited.note(host.plan, found, host.clock.now())
-    tasks = await _batch(engine, asked.actor, found)
+    tasks = await _batch(engine, context.actor, found)
     priority = breakdowns(host.plan.priorities, found) if explanation is not None and host.plan is not None else ()
     return JobDetail(
-        row=engine.feed.row(asked.actor, found),
+        row=engine.feed.row(context.actor, found),
         job=shown_job(shown, found, own=own),
         explanation=explanation,
-        events=tuple(await timeline(host, asked.actor, messages.EventsArgs(found.id, -1, DETAIL_EVENTS))),
+        events=tuple(await timeline(host, context.actor, messages.EventsArgs(found.id, -1, DETAIL_EVENTS))),
         log_tail=_tail(engine, found),
         log_left_out_mib=_left_out_mib(engine, found),
         priority=priority,
-        waited=tuple(_waited(engine, asked.actor, found)),
+        waited=tuple(_waited(engine, context.actor, found)),
         use=tuple([use async for use in _use(engine, found)]),
         growth=_no_growth(engine, found),
         address=_address(engine, found),
-        tasks=tuple(engine.feed.row(asked.actor, each) for each in tasks),
+        tasks=tuple(engine.feed.row(context.actor, each) for each in tasks),
         batch=batch_spec(
             {
                 each.array.index: shown_job(shown, each, own=own).spec
@@ -210,77 +210,79 @@ async def _use(engine: Engine, found: Job) -> AsyncIterator[ReplicaUse]:
             yield in_the_end(each.rank, each.used)
 
 
-async def nodes(engine: Engine, asked: Asked, _args: messages.NoArgs) -> list[NodeRow]:
+async def nodes(engine: Engine, context: RequestContext, _args: messages.NoArgs) -> list[NodeRow]:
     """Every node with what is used of it."""
-    rows = node_rows(engine.host.machine, lambda found: may_see(asked.actor, found), engine.host.clock.now())
+    rows = node_rows(engine.host.machine, lambda found: may_see(context.actor, found), engine.host.clock.now())
     return [msgspec.structs.replace(row, plain=True) for row in rows] if engine.plain else rows
 
 
-async def rules(engine: Engine, asked: Asked, _args: messages.NoArgs) -> Cluster:
+async def rules(engine: Engine, context: RequestContext, _args: messages.NoArgs) -> Cluster:
     """The cluster's rules as they are in force; of the projects those that the asker is in."""
-    return shown_cluster(asked.actor, engine.host.machine.state.cluster)
+    return shown_cluster(context.actor, engine.host.machine.state.cluster)
 
 
-async def accounts(engine: Engine, asked: Asked, _args: messages.NoArgs) -> AccountsShown:
+async def accounts(engine: Engine, context: RequestContext, _args: messages.NoArgs) -> AccountsShown:
     """The tree of accounts with what each part of it uses."""
-    return accounts_shown(engine.host.machine.state, asked.actor)
+    return accounts_shown(engine.host.machine.state, context.actor)
 
 
-async def catalogue(engine: Engine, asked: Asked, _args: messages.NoArgs) -> CatalogueShown:
+async def catalogue(engine: Engine, context: RequestContext, _args: messages.NoArgs) -> CatalogueShown:
     """What names in job files stand for."""
-    return catalogue_shown(engine.host.machine.state, asked.actor)
+    return catalogue_shown(engine.host.machine.state, context.actor)
 
 
-async def queues(engine: Engine, asked: Asked, _args: messages.NoArgs) -> QueuesShown:
+async def queues(engine: Engine, context: RequestContext, _args: messages.NoArgs) -> QueuesShown:
     """The quota tree and the partitions with what waits and runs in each: figures of all, whoever asks."""
-    return queues_shown(engine.host.machine, admin=asked.actor.admin)
+    return queues_shown(engine.host.machine, admin=context.actor.admin)
 
 
-async def holds(engine: Engine, asked: Asked, _args: messages.NoArgs) -> list[HoldRow]:
+async def holds(engine: Engine, context: RequestContext, _args: messages.NoArgs) -> list[HoldRow]:
     """Kept containers, soonest to end first."""
-    kept = [each for each in engine.host.machine.state.jobs.values() if each.kept and may_see(asked.actor, each)]
+    kept = [each for each in engine.host.machine.state.jobs.values() if each.kept and may_see(context.actor, each)]
     return [hold_row(each) for each in sorted(kept, key=lambda each: (each.held_until or 0, each.id))]
 
 
-async def reservations(engine: Engine, _asked: Asked, _args: messages.NoArgs) -> list[Reservation]:
+async def reservations(engine: Engine, _asked: RequestContext, _args: messages.NoArgs) -> list[Reservation]:
     """Everybody sees them, the first to begin first: they say why nodes stay free."""
     return sorted(engine.host.machine.state.reservations.values(), key=lambda each: (each.start_at, each.name))
 
 
-async def list_events(engine: Engine, asked: Asked, args: messages.EventsArgs) -> AsyncIterator[list[msgspec.Raw]]:
+async def list_events(
+    engine: Engine, context: RequestContext, args: messages.EventsArgs
+) -> AsyncIterator[list[msgspec.Raw]]:
     """The time line, of one job or of all, in pieces."""
-    for piece in pieces(await events_seen(engine, asked, args)):
+    for piece in pieces(await events_seen(engine, context, args)):
         yield piece
 
 
-async def events_seen(engine: Engine, asked: Asked, args: messages.EventsArgs) -> Sequence[EventRecord]:
+async def events_seen(engine: Engine, context: RequestContext, args: messages.EventsArgs) -> Sequence[EventRecord]:
     """The time line, of one job or of all."""
-    return await timeline(engine.host, asked.actor, args)
+    return await timeline(engine.host, context.actor, args)
 
 
-async def wait(engine: Engine, asked: Asked, args: messages.WaitArgs) -> Job | None:
+async def wait(engine: Engine, context: RequestContext, args: messages.WaitArgs) -> Job | None:
     """The job once its command has ended, also when its container is kept; None on time-out."""
     try:
         async with asyncio.timeout(args.timeout_seconds):
-            while not (found := await asked_job(engine, asked.actor, args.job)).ended:
+            while not (found := await asked_job(engine, context.actor, args.job)).ended:
                 await moved(engine, found)
-            shown = shown_to(asked.actor, engine.host.machine.state.jobs)
-            return shown_job(shown, found, own=is_owner(asked.actor, found))
+            shown = shown_to(context.actor, engine.host.machine.state.jobs)
+            return shown_job(shown, found, own=is_owner(context.actor, found))
     except TimeoutError:
         return None
 
 
-async def request(engine: Engine, asked: Asked, args: messages.RequestArgs) -> RequestOutcome:
+async def request(engine: Engine, context: RequestContext, args: messages.RequestArgs) -> RequestOutcome:
     """What became of a request of the asker's own, by its id."""
-    return await engine.requests.outcome(request_key(asked.actor, args.request))
+    return await engine.requests.outcome(request_key(context.actor, args.request))
 
 
-async def logs(engine: Engine, asked: Asked, request: asking.LogRequest) -> asking.LogChunk:
+async def logs(engine: Engine, context: RequestContext, request: asking.LogRequest) -> asking.LogChunk:
     """A piece of a replica's log."""
-    found = await asked_job(engine, asked.actor, request.job)
+    found = await asked_job(engine, context.actor, request.job)
     while request.wait and found.attempt is None and not found.ended:
         await moved(engine, found)
-        found = await asked_job(engine, asked.actor, request.job)
+        found = await asked_job(engine, context.actor, request.job)
     if found.attempt is None:
         return asking.LogChunk(b"", 0, ended=found.ended)
     replica = ReplicaId(found.id, request.attempt or found.attempt.number, request.rank)

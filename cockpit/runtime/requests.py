@@ -78,27 +78,29 @@ class Requests:
         self._journal = journal
         self._under_way: dict[str, _Turn] = {}
 
-    async def once(self, asked: Identified, perform: Callable[[], Awaitable[bytes]]) -> bytes:
+    async def once(self, context: Identified, perform: Callable[[], Awaitable[bytes]]) -> bytes:
         """The first answer to this request, or what `perform` answers now. Raises `RequestRefused`, `StoreError`."""
-        if not asked.request:
+        if not context.request:
             return await perform()
-        async with self._turn(asked.request):
-            known = await self._known(asked.request)
-            if known is not None and known.refused and known.digest not in {b"", asked.digest}:
-                await self._journal.forget_refusal(asked.request)  # nothing was done: a corrected request is a new one
+        async with self._turn(context.request):
+            known = await self._known(context.request)
+            if known is not None and known.refused and known.digest not in {b"", context.digest}:
+                await self._journal.forget_refusal(
+                    context.request
+                )  # nothing was done: a corrected request is a new one
                 known = None
             if known is not None:
-                return _raised(repeated(known, asked.digest))
+                return _raised(repeated(known, context.digest))
             try:
                 return await perform()
             except RequestRefused as refused:
-                await self._remember_refusal(asked, refused.refusal)
+                await self._remember_refusal(context, refused.refusal)
                 raise
 
-    async def remember(self, asked: Identified, answer: bytes) -> None:
+    async def remember(self, context: Identified, answer: bytes) -> None:
         """Keep the answer of an act whose answer is known only after its event. Raises `StoreError`."""
-        if asked.request:
-            await self._journal.remember(KeptAnswer(asked.request, answer, asked.op, asked.digest))
+        if context.request:
+            await self._journal.remember(KeptAnswer(context.request, answer, context.op, context.digest))
 
     async def outcome(self, request: str) -> RequestOutcome:
         """What became of a request; one that is being decided is waited for. Raises `StoreError`."""
@@ -117,12 +119,14 @@ class Requests:
             said = str(error).replace(" Nothing was accepted.", "")
             raise RequestRefused(Refusal(RefusalKind.UNAVAILABLE, _UNREADABLE.format(error=said))) from error
 
-    async def _remember_refusal(self, asked: Identified, refusal: Refusal) -> None:
+    async def _remember_refusal(self, context: Identified, refusal: Refusal) -> None:
         """A refusal that cannot be kept stays true all the same: nothing was done."""
         if refusal.kind is not RefusalKind.UNAVAILABLE:
             encoded = msgspec.msgpack.encode(refusal)
             with suppress(StoreError):
-                await self._journal.remember(KeptAnswer(asked.request, encoded, asked.op, asked.digest, refused=True))
+                await self._journal.remember(
+                    KeptAnswer(context.request, encoded, context.op, context.digest, refused=True)
+                )
 
     @asynccontextmanager
     async def _turn(self, request: str) -> AsyncIterator[None]:

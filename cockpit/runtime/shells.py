@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from cockpit.engine.machine import Machine
     from cockpit.model.ids import Millis
     from cockpit.model.job import Job
-    from cockpit.runtime.asked import Asked
     from cockpit.runtime.engine import Engine
+    from cockpit.runtime.request_context import RequestContext
 
 SHELL_ARGS = ShellRequest
 START_SECONDS = 5.0
@@ -37,7 +37,7 @@ class OpenedShell(msgspec.Struct, frozen=True):
     fds: tuple[int, ...]
 
 
-async def open_shell(engine: Engine, asked: Asked, request: ShellRequest) -> OpenedShell:
+async def open_shell(engine: Engine, context: RequestContext, request: ShellRequest) -> OpenedShell:
     """Enter; raises `RequestRefused` where there is nothing to enter."""
 
     def decision(machine: Machine, _now: Millis) -> decide.Decision:
@@ -47,7 +47,7 @@ async def open_shell(engine: Engine, asked: Asked, request: ShellRequest) -> Ope
         return decide.open_shell(job, request.rank, request.command, request.term if request.terminal else "")
 
     await _started(engine, JobId(request.job))
-    outcome = await engine.host.act(decision, asked.act())
+    outcome = await engine.host.act(decision, context.act())
     if isinstance(outcome, Refusal):
         raise RequestRefused(outcome)
     job = engine.host.machine.state.jobs[JobId(request.job)]

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from cockpit.protocol import messages
-    from cockpit.runtime.asked import Asked
     from cockpit.runtime.engine import Engine
+    from cockpit.runtime.request_context import RequestContext
 
 
 def snapshot_of(engine: Engine) -> Snapshot:
@@ -23,7 +23,7 @@ def snapshot_of(engine: Engine) -> Snapshot:
     return Snapshot(cluster=engine.cluster, at=host.clock.now(), state=without_secrets(host.machine.state))
 
 
-async def snapshot(engine: Engine, _asked: Asked, _args: messages.NoArgs) -> AsyncIterator[bytes]:
+async def snapshot(engine: Engine, _asked: RequestContext, _args: messages.NoArgs) -> AsyncIterator[bytes]:
     """Encoded, in pieces."""
     encoded = msgspec.msgpack.encode(snapshot_of(engine))
     for start in range(0, len(encoded), PIECE_BYTES):

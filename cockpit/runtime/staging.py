@@ -19,20 +19,20 @@ if TYPE_CHECKING:
     from cockpit.model.ids import Millis
     from cockpit.model.staging import StagedCopy
     from cockpit.protocol import messages
-    from cockpit.runtime.asked import Asked
     from cockpit.runtime.engine import Engine
+    from cockpit.runtime.request_context import RequestContext
 
 
 _DONE = msgspec.msgpack.encode(None)
 
 
-async def staged(engine: Engine, _asked: Asked, _args: messages.NoArgs) -> list[StagedCopy]:
+async def staged(engine: Engine, _asked: RequestContext, _args: messages.NoArgs) -> list[StagedCopy]:
     """Copies that are there or being made; who is last used first."""
     found = await engine.host.executor.copies()
     return sorted(found, key=lambda each: (each.used_at, each.key))
 
 
-async def unstage(engine: Engine, asked: Asked, args: messages.NameArgs) -> bytes:
+async def unstage(engine: Engine, context: RequestContext, args: messages.NameArgs) -> bytes:
     """Remove a copy that nobody uses."""
     executor = engine.host.executor
 
@@ -44,7 +44,7 @@ async def unstage(engine: Engine, asked: Asked, args: messages.NameArgs) -> byte
             return Refusal(RefusalKind.CONFLICT, f"Copy {found[0].key[:12]} is in use; it goes after its last job.")
         return [events.CopyRemoved(found[0].what, found[0].source, found[0].key)]
 
-    outcome = await engine.host.act(decision, asked.act(), lambda _: _DONE)
+    outcome = await engine.host.act(decision, context.act(), lambda _: _DONE)
     if isinstance(outcome, Refusal):
         raise RequestRefused(outcome)
     return outcome

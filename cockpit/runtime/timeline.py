@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from cockpit.engine.views.catalogue import shown_change
+from cockpit.engine.views.redaction import HIDDEN_JOB, jobs_named, shown_body, shown_to
 from cockpit.engine.views.rules import shown_rules
-from cockpit.engine.views.shown import HIDDEN_JOB, jobs_named, shown_body, shown_to
 from cockpit.model.events import CatalogueChanged
 from cockpit.model.ids import JobId
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from cockpit.engine.access import Actor
     from cockpit.engine.state import ClusterState
-    from cockpit.engine.views.shown import Shown
+    from cockpit.engine.views.redaction import Shown
     from cockpit.model.events import EventBody, EventRecord
     from cockpit.model.job import Job
     from cockpit.protocol.messages import EventsArgs

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from cockpit.model.cluster import PreemptType
-from cockpit.sched.eviction.claims import Claims
-from cockpit.sched.eviction.clearing import Clearing
+from cockpit.sched.eviction.eviction_planner import EvictionPlanner
 from cockpit.sched.eviction.preemption import Preemption
+from cockpit.sched.eviction.preemption_rules import PreemptionRule
 from cockpit.sched.fragmentation import GradientDescent, target_workload
+from cockpit.sched.incremental import following, only_came
 from cockpit.sched.index import Index, refreshed
-from cockpit.sched.lineup import LineUp, Listed, line_up
+from cockpit.sched.pass_queue import ListQueue, PassQueue, pass_queue
 from cockpit.sched.plan import Plan
 from cockpit.sched.policy import BEST_FIT, Policy
 from cockpit.sched.priority.priorities import PriorityTable, prioritised
-from cockpit.sched.round import Round
 from cockpit.sched.rules.rulebook import Rulebook
-from cockpit.sched.sequel import following, only_came
+from cockpit.sched.scheduling_pass import SchedulingPass
 from cockpit.sched.snapshot import Snapshot
 
 
@@ -31,29 +31,29 @@ def cycle(snapshot: Snapshot, index: Index | None, policy: Policy, priorities: P
 
 
 def pass_over(
-    snapshot: Snapshot, index: Index, policy: Policy, priorities: PriorityTable, queue: LineUp | None = None
+    snapshot: Snapshot, index: Index, policy: Policy, priorities: PriorityTable, queue: PassQueue | None = None
 ) -> Plan:
     """The cycle from its third step on: `index` and `priorities` are already those of the snapshot, and so is the queue
     where it is given."""
-    rules = index.book.rules
+    rules = index.equivalence.rules
     if queue is None:
-        queue = line_up(priorities, snapshot, index.book)
+        queue = pass_queue(priorities, snapshot, index.equivalence)
     descent = _descent(index, policy, queue) if policy.fraction_fit is not BEST_FIT else None
     gives_way = rules.takes_room or snapshot.promised or snapshot.suspended
-    round_ = Round(
-        snapshot, index, policy, queue, descent, clearing(snapshot, rules, priorities) if gives_way else None
+    round_ = SchedulingPass(
+        snapshot, index, policy, queue, descent, eviction_planner(snapshot, rules, priorities) if gives_way else None
     )
     if snapshot.suspended:  # who stands still goes on before anybody gets its CPUs
-        round_.take_turns(rules.cluster)
+        round_.plan_timeslices(rules.cluster)
     if snapshot.promised:  # those for whom others were made to go come first
-        round_.keep_promises(index.book.asks_of(snapshot.jobs, snapshot.promised))
+        round_.place_nominated(index.equivalence.entries_of(snapshot.jobs, snapshot.promised))
     if round_.reclaim is not None:  # then those who stay within what is kept for their queue
         round_.serve_guaranteed(queue)
     # 3. gates, 4. place or reserve and 5. preempt or reclaim, for one after the other: else who comes after would take
     #    what is free beside those who give way, and more of them would have to
-    round_.go_through(queue)
+    round_.schedule_queue(queue)
     if descent:
-        index.floor.at_hand = {descent.targets: descent}
+        index.layout.at_hand = {descent.targets: descent}
     # 6. grow: elastic jobs take what nobody else can use
     if snapshot.elastic:
         round_.grow()
@@ -70,41 +70,41 @@ def next_plan(last: Plan | None, snapshot: Snapshot, policy: Policy, index: Inde
     if last is None:
         return cycle(snapshot, index, policy)
     priorities = prioritised(snapshot, last.priorities)
-    queue = line_up(priorities, snapshot, index.book)
+    queue = pass_queue(priorities, snapshot, index.equivalence)
     came = only_came(last, snapshot, index, policy, queue)
     if came is None:
         return pass_over(snapshot, index, policy, priorities, queue)
     round_ = last.round.resumed(snapshot, index)
-    round_.go_through(Listed(came))
+    round_.schedule_queue(ListQueue(came))
     if snapshot.elastic:
         round_.grow()
     return planned(snapshot, round_, priorities)
 
 
-def planned(snapshot: Snapshot, round_: Round, priorities: PriorityTable) -> Plan:
+def planned(snapshot: Snapshot, round_: SchedulingPass, priorities: PriorityTable) -> Plan:
     """What a pass comes to."""
     return Plan(
         version=snapshot.version,
         now=snapshot.now,
         starts=tuple(round_.starts),
-        turns=round_.turns,
-        evictions=tuple(round_.clearing.evictions) if round_.clearing is not None else (),
+        switches=round_.switches,
+        evictions=tuple(round_.eviction_planner.evictions) if round_.eviction_planner is not None else (),
         growths=tuple(round_.growths),
         round=round_,
         priorities=priorities,
     )
 
 
-def _descent(index: Index, policy: Policy, queue: LineUp) -> GradientDescent:
+def _descent(index: Index, policy: Policy, queue: PassQueue) -> GradientDescent:
     """With what an earlier cycle worked out for the same workload, unless another cycle has it just now."""
-    targets = policy.workload or target_workload((ask.request.shape for ask in queue), index.running())
-    return index.floor.at_hand.pop(targets, None) or GradientDescent(targets)
+    targets = policy.workload or target_workload((entry.equivalence_class.shape for entry in queue), index.running())
+    return index.layout.at_hand.pop(targets, None) or GradientDescent(targets)
 
 
-def clearing(snapshot: Snapshot, rules: Rulebook, priorities: PriorityTable) -> Clearing | None:
+def eviction_planner(snapshot: Snapshot, rules: Rulebook, priorities: PriorityTable) -> EvictionPlanner | None:
     """The rules by which a job may take another's room, for one pass; None where there are none."""
-    claims: list[Claims] = []
+    preemption_rule: list[PreemptionRule] = []
     if rules.cluster.preemption.kind != PreemptType.NONE:
-        claims.append(Preemption(rules, snapshot, lambda job, name: priorities.breakdown(job, name).total))
-    needed = claims or snapshot.promised or snapshot.suspended or rules.quotas.guarantees
-    return Clearing(snapshot, claims) if needed else None
+        preemption_rule.append(Preemption(rules, snapshot, lambda job, name: priorities.breakdown(job, name).total))
+    needed = preemption_rule or snapshot.promised or snapshot.suspended or rules.quotas.guarantees
+    return EvictionPlanner(snapshot, preemption_rule) if needed else None

@@ -54,7 +54,7 @@ class Eviction(msgspec.Struct, frozen=True):
     """Where it shrinks: the workers that end."""
 
 
-class Turn(msgspec.Struct, frozen=True):
+class SliceSwitch(msgspec.Struct, frozen=True):
     """A job that stands still goes on."""
 
     job: JobId

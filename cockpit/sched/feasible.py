@@ -14,12 +14,12 @@ from cockpit.model.spec import JobSpec, NodeSpec
 from cockpit.sched.alternatives import none_of
 from cockpit.sched.launchers import may_launch
 from cockpit.sched.nodes.eligibility import PRICE, kept_off, suits
-from cockpit.sched.nodes.floor import Floor, admits, serves
-from cockpit.sched.nodes.room import Room, room_of, shortfall
+from cockpit.sched.nodes.node_free import NodeFree, node_free_of, shortfall
+from cockpit.sched.nodes.node_layout import NodeLayout, admits, serves
 from cockpit.sched.shape import Shape, shape_of
 from cockpit.sched.spreading import spread_over, tasks_in
 
-Group = tuple[Room, Sequence[Node]]
+Group = tuple[NodeFree, Sequence[Node]]
 """Nodes that are equal when empty and in the same state, and their empty room."""
 
 _STAGES = (Resource.CARDS, Resource.CARD_SHARE, Resource.CPUS, Resource.MEMORY)
@@ -38,29 +38,29 @@ def never_fits(spec: JobSpec, nodes: Mapping[NodeName, Node]) -> Reason | None:
     return _with_kept_off(never, _singly(nodes.values()), shape)
 
 
-def infeasible(shape: Shape, floor: Floor) -> Reason | None:
+def infeasible(shape: Shape, layout: NodeLayout) -> Reason | None:
     """As `never_fits`, but with only the nodes that are in service and that the shape may use; remembered while the
     nodes stay what they are."""
     try:
-        return floor.never[shape]
+        return layout.never[shape]
     except KeyError:
-        nowhere: Reason | None = _no_launcher(shape, floor.nodes, in_service=True) if shape.launcher else None
+        nowhere: Reason | None = _no_launcher(shape, layout.nodes, in_service=True) if shape.launcher else None
         if nowhere is None and shape.barred:  # what keeps it waiting without any reservation is told first
-            nowhere = infeasible(replace(shape, barred=()), floor)
-        never = nowhere or _kept_away(shape, floor) or _verdict(shape, _admitting(shape, floor), in_service=True)
+            nowhere = infeasible(replace(shape, barred=()), layout)
+        never = nowhere or _kept_away(shape, layout) or _verdict(shape, _admitting(shape, layout), in_service=True)
         if nowhere is None:
-            never = _with_kept_off(never, _serving(shape, floor), shape)
-        floor.never[shape] = never
+            never = _with_kept_off(never, _serving(shape, layout), shape)
+        layout.never[shape] = never
         if never is None:
-            floor.possible.add(shape)
+            layout.possible.add(shape)
         return never
 
 
-def kept_by(shape: Shape, floor: Floor, passes: Callable[[Shape], bool]) -> NodesReserved | None:
+def kept_by(shape: Shape, layout: NodeLayout, passes: Callable[[Shape], bool]) -> NodesReserved | None:
     """Of a barred shape that does not pass: the reservation without which, and without those before it, it would."""
     for count, name in enumerate(shape.barred, 1):
         if passes(replace(shape, barred=shape.barred[count:])):
-            kept = floor.reservations[name]
+            kept = layout.reservations[name]
             return NodesReserved(name, Millis(kept.start_at), Millis(kept.end_at))
     return None
 
@@ -89,33 +89,41 @@ def _no_launcher(shape: Shape, nodes: Iterable[Node], *, in_service: bool) -> No
     return replace(_no_eligible(labelled, some), launcher=True)
 
 
-def _kept_away(shape: Shape, floor: Floor) -> Reason | None:
+def _kept_away(shape: Shape, layout: NodeLayout) -> Reason | None:
     """Reservations keep it from nodes that it could not do without."""
-    if not shape.barred or _verdict(shape, _admitting(shape, floor), in_service=True) is None:
+    if not shape.barred or _verdict(shape, _admitting(shape, layout), in_service=True) is None:
         return None
-    return kept_by(shape, floor, lambda freer: _verdict(freer, _admitting(freer, floor), in_service=True) is None)
+    return kept_by(shape, layout, lambda freer: _verdict(freer, _admitting(freer, layout), in_service=True) is None)
 
 
-def _admitting(shape: Shape, floor: Floor) -> list[Group]:
+def _admitting(shape: Shape, layout: NodeLayout) -> list[Group]:
     """Nodes that the shape may use."""
     if not shape.node_names:
-        return [(room, nodes) for room, nodes in floor.sizes if admits(floor.kinds[room.kind], shape)]
-    nodes = [floor.nodes[order] for order in _pinned(shape, floor) if admits(floor.kinds[floor.kind_of[order]], shape)]
+        return [
+            (node_free, nodes)
+            for node_free, nodes in layout.sizes
+            if admits(layout.node_classes[node_free.node_class], shape)
+        ]
+    nodes = [
+        layout.nodes[order]
+        for order in _pinned(shape, layout)
+        if admits(layout.node_classes[layout.class_of[order]], shape)
+    ]
     return _singly(nodes)
 
 
-def _serving(shape: Shape, floor: Floor) -> list[Group]:
+def _serving(shape: Shape, layout: NodeLayout) -> list[Group]:
     """Where it might be, if it suited."""
 
-    def is_served(room: Room) -> bool:
-        return serves(floor.kinds[floor.kind_of[floor.position[room.node.name]]], shape)
+    def is_served(node_free: NodeFree) -> bool:
+        return serves(layout.node_classes[layout.class_of[layout.position[node_free.node.name]]], shape)
 
-    groups = _singly(floor.nodes[order] for order in _pinned(shape, floor)) if shape.node_names else floor.sizes
-    return [(room, nodes) for room, nodes in groups if is_served(room)]
+    groups = _singly(layout.nodes[order] for order in _pinned(shape, layout)) if shape.node_names else layout.sizes
+    return [(node_free, nodes) for node_free, nodes in groups if is_served(node_free)]
 
 
-def _pinned(shape: Shape, floor: Floor) -> list[int]:
-    orders = (order for name in shape.node_names if (order := floor.position.get(NodeName(name))) is not None)
+def _pinned(shape: Shape, layout: NodeLayout) -> list[int]:
+    orders = (order for name in shape.node_names if (order := layout.position.get(NodeName(name))) is not None)
     return sorted(set(orders))
 
 
@@ -133,21 +141,27 @@ def _kept_off(never: OfOne, groups: Sequence[Group], shape: Shape) -> OfOne:
         return never
     if isinstance(never, NoEligibleNode) and never.out_of_service:
         return never
-    rooms = [room for room, _ in groups if not shape.node_names or room.node.name in shape.node_names]
+    nodes_free = [
+        node_free for node_free, _ in groups if not shape.node_names or node_free.node.name in shape.node_names
+    ]
     if isinstance(never, NeverFits):
-        rooms = [room for room in rooms if shortfall(room, shape.specs[0], exclusive=shape.exclusive) is None]
-    taints, pools = kept_off([room.node for room in rooms], shape)
+        nodes_free = [
+            node_free
+            for node_free in nodes_free
+            if shortfall(node_free, shape.specs[0], exclusive=shape.exclusive) is None
+        ]
+    taints, pools = kept_off([node_free.node for node_free in nodes_free], shape)
     return replace(never, taints=taints, dedicated=pools)
 
 
 def _singly(nodes: Iterable[Node]) -> list[Group]:
-    return [(room_of(node, 0, 0, ()), (node,)) for node in nodes]
+    return [(node_free_of(node, 0, 0, ()), (node,)) for node in nodes]
 
 
 def _mixed_verdict(shape: Shape, matching: Sequence[Group], *, in_service: bool) -> Reason | None:
     """Of replicas that are not alike each kind by itself, then the number of nodes."""
-    for kind in shape.kinds:
-        if never := _verdict(kind, matching, in_service=in_service):
+    for node_class in shape.replica_groups:
+        if never := _verdict(node_class, matching, in_service=in_service):
             return never
     wanted, there = shape.nodes + len(shape.helpers), sum(len(nodes) for _, nodes in matching)
     return NeverFits(None, wanted, there, ()) if there < wanted else None
@@ -165,16 +179,16 @@ def _spread_verdict(shape: Shape, matching: Sequence[Group], *, in_service: bool
         return _no_eligible(shape, out)
     spec, spread = shape.specs[0], shape.spread
     assert spread is not None
-    held = sum(tasks_in(room, shape) * len(nodes) for room, nodes in matching)
+    held = sum(tasks_in(node_free, shape) * len(nodes) for node_free, nodes in matching)
     missing = Resource.CARDS if spread.each.whole_cards else Resource.CPUS
     each = max(1, wanted(spread.each, missing))
     return NeverFits(missing, spread.tasks * each, min(held, spread.tasks - 1) * each, spec.card_models)
 
 
-def _each_room(groups: Iterable[Group]) -> Iterator[Room]:
+def _each_room(groups: Iterable[Group]) -> Iterator[NodeFree]:
     """One room for each node."""
-    each = ((room, node) for room, nodes in groups for node in nodes)
-    return (replace(room, node=node, order=order) for order, (room, node) in enumerate(each))
+    each = ((node_free, node) for node_free, nodes in groups for node in nodes)
+    return (replace(node_free, node=node, order=order) for order, (node_free, node) in enumerate(each))
 
 
 def _verdict(shape: Shape, groups: Iterable[Group], *, in_service: bool) -> Reason | None:
@@ -196,7 +210,7 @@ def _verdict(shape: Shape, groups: Iterable[Group], *, in_service: bool) -> Reas
 
 
 def _alternative(shape: Shape, spec: NodeSpec, matching: Sequence[Group], in_service: bool) -> OfOne | None:
-    lacking = [shortfall(room, spec, exclusive=shape.exclusive) for room, _ in matching]
+    lacking = [shortfall(node_free, spec, exclusive=shape.exclusive) for node_free, _ in matching]
     big = [nodes for (_, nodes), lack in zip(matching, lacking, strict=True) if lack is None]
     if not big:
         return _too_small(spec, [lack for lack in lacking if lack])

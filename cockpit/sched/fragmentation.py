@@ -19,10 +19,10 @@ from operator import is_not, itemgetter
 from typing import NamedTuple
 
 from cockpit.model.spec import WHOLE_CARD, NodeSpec
-from cockpit.sched.appetite import Appetite, Usable
+from cockpit.sched.fragmentation_measure import Appetite, Usable
 from cockpit.sched.index import Index
 from cockpit.sched.nodes.cards import share_taken
-from cockpit.sched.nodes.room import Room, share_rank, sharing_cards, whole_cards_taken
+from cockpit.sched.nodes.node_free import NodeFree, share_rank, sharing_cards, whole_cards_taken
 from cockpit.sched.placement import pinned
 from cockpit.sched.policy import Target
 from cockpit.sched.shape import Shape
@@ -57,12 +57,12 @@ def target_workload(queued: Iterable[Shape], running: Mapping[NodeSpec, int]) ->
     return workload({spec: _rounded(often) for spec, often in count.items()})
 
 
-def fragmentation(room: Room, targets: Sequence[Target]) -> int:
+def fragmentation(node_free: NodeFree, targets: Sequence[Target]) -> int:
     """Thousandths of cards free on the node that the workload cannot use, summed over its requests."""
     appetite = Appetite(targets)
-    free = sum(map(room.free_milli, range(len(room.holes))))
-    usable = appetite.usable(room.node.cards, room.idle, room.holes)
-    return free * appetite.weight - appetite.of(room.cpus, room.memory_mib, usable)
+    free = sum(map(node_free.free_milli, range(len(node_free.holes))))
+    usable = appetite.usable(node_free.node.cards, node_free.idle, node_free.holes)
+    return free * appetite.weight - appetite.of(node_free.cpus, node_free.memory_mib, usable)
 
 
 def _rounded(often: int) -> int:
@@ -87,11 +87,11 @@ class _Way(NamedTuple):
 
 
 Ways = tuple[tuple[bool, int], list[_Way]]
-"""How well the node fits by its cards (as in `room.best_fit_rank`), and the ways to put a replica there, best fit
+"""How well the node fits by its cards (as in `node_free.best_fit_rank`), and the ways to put a replica there, best fit
 first."""
 
 Entry = tuple[int, bool, int, int, int, int]
-"""Growth of fragmentation, then `room.best_fit_rank`."""
+"""Growth of fragmentation, then `node_free.best_fit_rank`."""
 
 
 class GradientDescent:
@@ -108,42 +108,46 @@ class GradientDescent:
         self._usable: dict[object, Usable] = {}
         self._rankings: dict[NodeSpec, _Ranking] = {}
 
-    def rooms(self, index: Index, shape: Shape, spec: NodeSpec) -> Iterator[Room]:
+    def nodes_free(self, index: Index, shape: Shape, spec: NodeSpec) -> Iterator[NodeFree]:
         """Every room that holds one replica now, least growth first."""
-        if spec not in self._rankings and len(self._rankings) * len(index.rooms) > _MOST_RANKED:
+        if spec not in self._rankings and len(self._rankings) * len(index.nodes_free) > _MOST_RANKED:
             self._rankings.clear()
         ranking = self._rankings.setdefault(spec, _Ranking())
-        ranking.follow(index.rooms, self, spec)
-        kinds = {kind.number for kind in index.floor.kinds_for(shape, spec)}
-        pins = {room.order for room in pinned(index, shape)} if shape.node_names else None
-        rooms = (index.rooms[entry[-1]] for entry in ranking.entries)
-        return (room for room in rooms if (room.kind in kinds if pins is None else room.order in pins))
+        ranking.follow(index.nodes_free, self, spec)
+        node_classes = {node_class.number for node_class in index.layout.classes_for(shape, spec)}
+        pins = {node_free.order for node_free in pinned(index, shape)} if shape.node_names else None
+        nodes_free = (index.nodes_free[entry[-1]] for entry in ranking.entries)
+        return (
+            node_free
+            for node_free in nodes_free
+            if (node_free.node_class in node_classes if pins is None else node_free.order in pins)
+        )
 
-    def ranked(self, rooms: Sequence[Room], spec: NodeSpec) -> list[Room]:
+    def ranked(self, nodes_free: Sequence[NodeFree], spec: NodeSpec) -> list[NodeFree]:
         """Those of the rooms that hold one replica, least growth first."""
-        entries = [(entry, room) for room in rooms if (entry := self.entry(room, spec)) is not None]
-        return [room for _, room in sorted(entries, key=itemgetter(0))]
+        entries = [(entry, node_free) for node_free in nodes_free if (entry := self.entry(node_free, spec)) is not None]
+        return [node_free for _, node_free in sorted(entries, key=itemgetter(0))]
 
-    def card(self, room: Room, spec: NodeSpec) -> int | None:
+    def card(self, node_free: NodeFree, spec: NodeSpec) -> int | None:
         """The card to share in a room where it fits; None for whole cards or none."""
-        ways = self._ways_of(room, spec)
-        return None if ways is None else self._best(room, spec, ways[1])[1]
+        ways = self._ways_of(node_free, spec)
+        return None if ways is None else self._best(node_free, spec, ways[1])[1]
 
-    def entry(self, room: Room, spec: NodeSpec) -> Entry | None:
+    def entry(self, node_free: NodeFree, spec: NodeSpec) -> Entry | None:
         """Where the room stands among others; None where one replica does not fit."""
-        if room.cpus < spec.cpus or room.memory_mib < spec.memory_mib:
+        if node_free.cpus < spec.cpus or node_free.memory_mib < spec.memory_mib:
             return None
-        ways = self._ways_of(room, spec)
+        ways = self._ways_of(node_free, spec)
         if ways is None:
             return None
-        growth, _ = self._best(room, spec, ways[1])
-        return (growth, *ways[0], room.cpus, room.memory_mib, room.order)
+        growth, _ = self._best(node_free, spec, ways[1])
+        return (growth, *ways[0], node_free.cpus, node_free.memory_mib, node_free.order)
 
-    def _best(self, room: Room, spec: NodeSpec, ways: list[_Way]) -> tuple[int, int | None]:
+    def _best(self, node_free: NodeFree, spec: NodeSpec, ways: list[_Way]) -> tuple[int, int | None]:
         """(steps of growth, card) of the gentlest way; of equal ones the best fit."""
         appetite, step = self._appetite, self._step
-        before = appetite.of(room.cpus, room.memory_mib, self._usable_of(room))
-        cpus, memory_mib = room.cpus - spec.cpus, room.memory_mib - spec.memory_mib
+        before = appetite.of(node_free.cpus, node_free.memory_mib, self._usable_of(node_free))
+        cpus, memory_mib = node_free.cpus - spec.cpus, node_free.memory_mib - spec.memory_mib
         least, card = None, None
         for way in ways:
             growth = before - appetite.of(cpus, memory_mib, way.usable) - way.taken * appetite.weight
@@ -153,40 +157,42 @@ class GradientDescent:
         assert least is not None
         return least, card
 
-    def _usable_of(self, room: Room) -> Usable:
-        alike = (room.kind, room.idle, room.holes)
+    def _usable_of(self, node_free: NodeFree) -> Usable:
+        alike = (node_free.node_class, node_free.idle, node_free.holes)
         if alike not in self._usable:
-            self._usable[alike] = self._appetite.usable(room.node.cards, room.idle, room.holes)
+            self._usable[alike] = self._appetite.usable(node_free.node.cards, node_free.idle, node_free.holes)
         return self._usable[alike]
 
-    def _ways_of(self, room: Room, spec: NodeSpec) -> Ways | None:
-        alike = (room.kind, room.idle, room.holes, spec.card_milli, spec.card_models)
+    def _ways_of(self, node_free: NodeFree, spec: NodeSpec) -> Ways | None:
+        alike = (node_free.node_class, node_free.idle, node_free.holes, spec.card_milli, spec.card_models)
         if alike not in self._ways:
             if len(self._ways) > _MOST_WAYS:
                 self._ways.clear()
                 self._usable.clear()
-            self._ways[alike] = self._found_ways(room, spec)
+            self._ways[alike] = self._found_ways(node_free, spec)
         return self._ways[alike]
 
-    def _found_ways(self, room: Room, spec: NodeSpec) -> Ways | None:
+    def _found_ways(self, node_free: NodeFree, spec: NodeSpec) -> Ways | None:
         if spec.shares_a_card:
-            cards = sharing_cards(room, spec)
-            ways = [self._sharing(room, spec, card) for card in _distinct(room, cards)]
-            return (share_rank(room, cards[0]), ways) if ways else None
-        taken = whole_cards_taken(room, spec)
+            cards = sharing_cards(node_free, spec)
+            ways = [self._sharing(node_free, spec, card) for card in _distinct(node_free, cards)]
+            return (share_rank(node_free, cards[0]), ways) if ways else None
+        taken = whole_cards_taken(node_free, spec)
         if len(taken) < spec.whole_cards:
             return None
-        holes = tuple(0 if card in taken else hole for card, hole in enumerate(room.holes))
-        return (True, len(room.idle)), [self._way(room, None, WHOLE_CARD * len(taken), taken, holes)]
+        holes = tuple(0 if card in taken else hole for card, hole in enumerate(node_free.holes))
+        return (True, len(node_free.idle)), [self._way(node_free, None, WHOLE_CARD * len(taken), taken, holes)]
 
-    def _sharing(self, room: Room, spec: NodeSpec, card: int) -> _Way:
-        milli = share_taken(room.node.cards[card], spec.card_milli)
-        holes = tuple(hole - milli if each == card else hole for each, hole in enumerate(room.holes))
-        return self._way(room, card, room.free_milli(card) - holes[card], (card,), holes)
+    def _sharing(self, node_free: NodeFree, spec: NodeSpec, card: int) -> _Way:
+        milli = share_taken(node_free.node.cards[card], spec.card_milli)
+        holes = tuple(hole - milli if each == card else hole for each, hole in enumerate(node_free.holes))
+        return self._way(node_free, card, node_free.free_milli(card) - holes[card], (card,), holes)
 
-    def _way(self, room: Room, card: int | None, milli: int, cards: Collection[int], holes: tuple[int, ...]) -> _Way:
-        idle = tuple(each for each in room.idle if each not in cards)
-        return _Way(card, milli, self._appetite.usable(room.node.cards, idle, holes))
+    def _way(
+        self, node_free: NodeFree, card: int | None, milli: int, cards: Collection[int], holes: tuple[int, ...]
+    ) -> _Way:
+        idle = tuple(each for each in node_free.idle if each not in cards)
+        return _Way(card, milli, self._appetite.usable(node_free.node.cards, idle, holes))
 
 
 class _Ranking:
@@ -194,20 +200,20 @@ class _Ranking:
 
     def __init__(self) -> None:
         self.entries: list[Entry] = []
-        self._rooms: list[Room | None] = []
+        self._nodes_free: list[NodeFree | None] = []
         self._entry_of: list[Entry | None] = []
 
-    def follow(self, rooms: Sequence[Room], descent: GradientDescent, spec: NodeSpec) -> None:
+    def follow(self, nodes_free: Sequence[NodeFree], descent: GradientDescent, spec: NodeSpec) -> None:
         """Look again at the rooms that are not what they were."""
-        if not self._rooms:
-            self._rooms, self._entry_of = [None] * len(rooms), [None] * len(rooms)
-        changed = list(compress(range(len(rooms)), map(is_not, rooms, self._rooms)))
-        afresh = len(changed) > len(rooms) // 8
+        if not self._nodes_free:
+            self._nodes_free, self._entry_of = [None] * len(nodes_free), [None] * len(nodes_free)
+        changed = list(compress(range(len(nodes_free)), map(is_not, nodes_free, self._nodes_free)))
+        afresh = len(changed) > len(nodes_free) // 8
         for order in changed:
-            entry = descent.entry(rooms[order], spec)
+            entry = descent.entry(nodes_free[order], spec)
             if not afresh:
                 self._move(self._entry_of[order], entry)
-            self._rooms[order], self._entry_of[order] = rooms[order], entry
+            self._nodes_free[order], self._entry_of[order] = nodes_free[order], entry
         if afresh:
             self.entries = sorted(filter(None, self._entry_of))
 
@@ -218,10 +224,10 @@ class _Ranking:
             insort(self.entries, new)
 
 
-def _distinct(room: Room, cards: Iterable[int]) -> list[int]:
+def _distinct(node_free: NodeFree, cards: Iterable[int]) -> list[int]:
     """One of those that are alike, the first."""
     first: dict[object, int] = {}
     for index in cards:
-        card = room.node.cards[index]
-        first.setdefault((card.model, card.slices, index in room.idle, room.holes[index]), index)
+        card = node_free.node.cards[index]
+        first.setdefault((card.model, card.slices, index in node_free.idle, node_free.holes[index]), index)
     return list(first.values())

@@ -16,15 +16,15 @@ from cockpit.model.node import Placement
 from cockpit.model.reasons import ArrayFull, Limit, LimitReached, NoQueue, QuotaFull, QuotaMaxJobs, Reason, never_starts
 from cockpit.sched.alternatives import none_of
 from cockpit.sched.conditions import unmet
+from cockpit.sched.equivalence import EquivalenceCache, EquivalenceClass
 from cockpit.sched.index import Index
-from cockpit.sched.nodes.reserved import Bars
+from cockpit.sched.nodes.reservation_windows import ReservationWindows
 from cockpit.sched.placement import Found
-from cockpit.sched.request import Request, RequestBook
 from cockpit.sched.rules.amounts import ONE, Amounts, held, thousandths
 from cockpit.sched.rules.counters import Counters, Tally, counts, of_array, tally
+from cockpit.sched.rules.limit_cache import Stop
 from cockpit.sched.rules.limits import JOBS, WALL, Budget, Counter, Running
 from cockpit.sched.rules.quotas import NO_LEAF, QUOTA
-from cockpit.sched.rules.stops import Stop
 from cockpit.sched.rules.tres import BILLING
 from cockpit.sched.shape import Shape
 from cockpit.sched.snapshot import Snapshot
@@ -38,10 +38,10 @@ class Gates(msgspec.Struct):
     """Asked and told in the course of one pass; `counters` grow with what it starts."""
 
     _snapshot: Snapshot
-    _book: RequestBook
+    _equivalence: EquivalenceCache
     counters: Counters
     """As of the pass's index."""
-    _bars: Bars
+    _windows: ReservationWindows
     _own: bool = False
     """Whether the counters are this pass's alone."""
     _that_runs: dict[Counter, float] | None = None
@@ -53,17 +53,17 @@ class Gates(msgspec.Struct):
 
     def refusal(self, job: Job, partition: str) -> Reason | None:
         """The first rule that stops the job in that partition; None: only room can."""
-        return self.own(job) or self.shared(self.request(job, partition))
+        return self.own(job) or self.shared(self.equivalence_class(job, partition))
 
-    def request(self, job: Job, partition: str) -> Request:
+    def equivalence_class(self, job: Job, partition: str) -> EquivalenceClass:
         """What the job asks for there."""
-        return self._book.request(job, partition)
+        return self._equivalence.equivalence_class(job, partition)
 
     def as_of(self, other: Gates) -> bool:
         """Whether the same is in use under the same rules at a moment that lets the same through."""
         ours, theirs = self._snapshot, other._snapshot
         return (
-            self._book.rules.version == other._book.rules.version
+            self._equivalence.rules.version == other._equivalence.rules.version
             and self.counters.used == other.counters.used
             and (ours.usage, ours.qos_usage, ours.now) == (theirs.usage, theirs.qos_usage, theirs.now)
         )
@@ -71,85 +71,90 @@ class Gates(msgspec.Struct):
     def own(self, job: Job) -> Reason | None:
         """What stops this job alone: a hold, other jobs, a moment, the reservation it names."""
         told = unmet(job, self.now) or self._no_queue(job)
-        return told if told is not None or not job.spec.reservation else self._bars.refusal(job)
+        return told if told is not None or not job.spec.reservation else self._windows.refusal(job)
 
     def own_for_good(self, job: Job) -> Reason | None:
         """What stops this job alone and does not pass, be it behind what does."""
         if job.never is not None:
             return unmet(job, self.now)
-        told = self._no_queue(job) or (self._bars.refusal(job) if job.spec.reservation else None)
+        told = self._no_queue(job) or (self._windows.refusal(job) if job.spec.reservation else None)
         return told if told is not None and never_starts(told) else None
 
     def _no_queue(self, job: Job) -> NoQueue | None:
-        waits = job.spec.suspension.scheduling and self._book.rules.quotas.leaf(job.project) == NO_LEAF
+        waits = job.spec.suspension.scheduling and self._equivalence.rules.quotas.leaf(job.project) == NO_LEAF
         return NoQueue(job.project) if waits else None
 
-    def shared(self, request: Request, free: Use = NO_USE) -> Reason | None:
+    def shared(self, equivalence_class: EquivalenceClass, free: Use = NO_USE) -> Reason | None:
         """What stops every job of the request: the rules by themselves, its array, a limit. `free`: does not count."""
-        if request.refused is not None:
-            return request.refused
-        if request.array and self.counters.of(of_array(request.array)) >= ONE * request.at_once:
-            return ArrayFull(request.array, request.at_once)
-        if not (request.party.running or request.party.budgets):
+        if equivalence_class.refused is not None:
+            return equivalence_class.refused
+        if (
+            equivalence_class.array
+            and self.counters.of(of_array(equivalence_class.array)) >= ONE * equivalence_class.at_once
+        ):
+            return ArrayFull(equivalence_class.array, equivalence_class.at_once)
+        if not (equivalence_class.scope.running or equivalence_class.scope.budgets):
             return None
         limits = []
-        for amounts in self._book.rules.asked[request.shape]:
-            limit = self.exceeded(request, amounts, free)
+        for amounts in self._equivalence.rules.asked[equivalence_class.shape]:
+            limit = self.exceeded(equivalence_class, amounts, free)
             if limit is None:
                 return None
             limits.append(limit)
         return none_of(limits)
 
-    def open_shape(self, request: Request, free: Use = NO_USE) -> Shape:
+    def open_shape(self, equivalence_class: EquivalenceClass, free: Use = NO_USE) -> Shape:
         """Of a request that passed: its shape, without the alternatives that a limit stops."""
-        shape = request.shape
-        if len(shape.specs) == 1 or not (request.party.running or request.party.budgets):
+        shape = equivalence_class.shape
+        if len(shape.specs) == 1 or not (equivalence_class.scope.running or equivalence_class.scope.budgets):
             return shape
-        each = zip(shape.specs, self._book.rules.asked[request.shape], strict=True)
-        specs = tuple(spec for spec, amounts in each if self.exceeded(request, amounts, free) is None)
+        each = zip(shape.specs, self._equivalence.rules.asked[equivalence_class.shape], strict=True)
+        specs = tuple(spec for spec, amounts in each if self.exceeded(equivalence_class, amounts, free) is None)
         return replace(shape, specs=specs)
 
-    def alternatives(self, request: Request) -> Iterator[tuple[Shape, Amounts]]:
+    def alternatives(self, equivalence_class: EquivalenceClass) -> Iterator[tuple[Shape, Amounts]]:
         """Each node spec by itself, with what a job of the request would hold by it."""
-        for spec, amounts in zip(request.shape.specs, self._book.rules.asked[request.shape], strict=True):
-            yield replace(request.shape, specs=(spec,)), amounts
+        for spec, amounts in zip(
+            equivalence_class.shape.specs, self._equivalence.rules.asked[equivalence_class.shape], strict=True
+        ):
+            yield replace(equivalence_class.shape, specs=(spec,)), amounts
 
-    def beside_quota(self, request: Request) -> Request:
+    def beside_quota(self, equivalence_class: EquivalenceClass) -> EquivalenceClass:
         """The same, bound by nothing of the quota tree."""
-        party = request.party
-        running = tuple(each for each in party.running if each.limit != QUOTA)
-        return replace(request, party=replace(party, running=running)) if party.queue else request
+        scope = equivalence_class.scope
+        running = tuple(each for each in scope.running if each.limit != QUOTA)
+        return replace(equivalence_class, scope=replace(scope, running=running)) if scope.queue else equivalence_class
 
-    def exceeded(self, request: Request, amounts: Amounts, free: Use = NO_USE) -> Limit | None:
+    def exceeded(self, equivalence_class: EquivalenceClass, amounts: Amounts, free: Use = NO_USE) -> Limit | None:
         """The first limit that a job of the request would break by holding these amounts."""
-        party = request.party
-        bound = self._beyond(party.running, amounts, free)
+        scope = equivalence_class.scope
+        bound = self._beyond(scope.running, amounts, free)
         if bound is not None:
             return self._reached(bound, amounts)
-        return next((told for each in party.budgets if (told := self._spent(each, request, amounts))), None)
+        return next((told for each in scope.budgets if (told := self._spent(each, equivalence_class, amounts))), None)
 
-    def never(self, request: Request, amounts: Amounts) -> Limit | None:
+    def never(self, equivalence_class: EquivalenceClass, amounts: Amounts) -> Limit | None:
         """The first limit that a job of the request would break by these amounts though nothing else ran."""
-        party = request.party
-        bound = next((each for each in party.running if amounts.get(each.resource, 0) > each.allowed), None)
+        scope = equivalence_class.scope
+        bound = next((each for each in scope.running if amounts.get(each.resource, 0) > each.allowed), None)
         if bound is not None:
             return self._reached(bound, amounts)
-        spent = (self._spent(each, request, amounts) for each in party.budgets)
+        spent = (self._spent(each, equivalence_class, amounts) for each in scope.budgets)
         return next((told for told in spent if told is not None and told.never), None)
 
-    def open_at(self, request: Request, index: Index) -> Millis | None:
+    def open_at(self, equivalence_class: EquivalenceClass, index: Index) -> Millis | None:
         """When no limit on what runs stops a job of the request any more, if all others use their whole time; None:
         that is not known."""
-        if request.array:
-            bounds = [(of_array(request.array), ONE * (request.at_once - 1))]
+        if equivalence_class.array:
+            bounds = [(of_array(equivalence_class.array), ONE * (equivalence_class.at_once - 1))]
             if (array_at := self._below(bounds, index)) is None:
                 return None
         else:
             array_at = self.now
         moments = []
-        for amounts in self._book.rules.asked[request.shape]:
-            if self.never(request, amounts) is None:
-                running = request.party.running
+        for amounts in self._equivalence.rules.asked[equivalence_class.shape]:
+            if self.never(equivalence_class, amounts) is None:
+                running = equivalence_class.scope.running
                 bounds = [(each.counter, each.allowed - amounts.get(each.resource, 0)) for each in running]
                 moments.append(self._below(bounds, index))
         known = [at for at in moments if at is not None]
@@ -174,46 +179,46 @@ class Gates(msgspec.Struct):
                         del over[counter]
         return moment
 
-    def stop(self, request: Request) -> Stop | None:
+    def stop(self, equivalence_class: EquivalenceClass) -> Stop | None:
         """Of a request that did not pass: what keeps it from passing later, where that is one limit on what runs."""
-        asked = self._book.rules.asked[request.shape]
-        bound = self._beyond(request.party.running, asked[0]) if len(asked) == 1 else None
+        asked = self._equivalence.rules.asked[equivalence_class.shape]
+        bound = self._beyond(equivalence_class.scope.running, asked[0]) if len(asked) == 1 else None
         if bound is None or bound.limit == QUOTA:  # what others have borrowed they may have to give back
             return None
         return Stop(bound.counter, bound.allowed - asked[0][bound.resource] + 1)
 
     def stopped(self) -> Iterator[int]:
         """Numbers of the requests known to be stopped by what runs."""
-        return self._book.stops.at(self.counters.used)
+        return self._equivalence.limit_cache.at(self.counters.used)
 
     def amounts(self, found: Found, shape: Shape) -> Amounts:
         """What a job would hold by the placement found for it, running and billed."""
         if not (shape.exclusive or shape.spread is not None or shape.specs[found.spec_index].card_milli):
-            return self._book.rules.asked[shape][found.spec_index]
+            return self._equivalence.rules.asked[shape][found.spec_index]
         amounts = held(found.placement, self._snapshot.nodes)
-        return self._book.rules.billed(amounts, shape.partition) | {JOBS: ONE}
+        return self._equivalence.rules.billed(amounts, shape.partition) | {JOBS: ONE}
 
     @property
     def rules_version(self) -> int:
         """Of the rules that are asked."""
-        return self._book.rules.version
+        return self._equivalence.rules.version
 
     def held_by(self, placement: Placement, partition: str) -> Amounts:
         """What part of a job holds by a placement, with what that is billed."""
-        return self._book.rules.billed(held(placement, self._snapshot.nodes), partition)
+        return self._equivalence.rules.billed(held(placement, self._snapshot.nodes), partition)
 
     def may_count(self, job: Job) -> bool:
         """Whether there may be a limit to which the job counts."""
-        return self._book.rules.binding or job.array is not None
+        return self._equivalence.rules.binding or job.array is not None
 
     def started(self, job: Job, partition: str, amounts: Amounts) -> Sequence[int]:
         """The pass starts the job: it counts from here. Numbers of requests known to be stopped by that."""
-        if self._book.rules.safe:
+        if self._equivalence.rules.safe:
             self._commit(self._committed, job, partition, amounts, job.spec.time_limit_seconds)
-        if not counts(self._book.rules, job, partition):
+        if not counts(self._equivalence.rules, job, partition):
             return ()
         added = self.adds(job, partition, amounts)
-        of, stops = self.counters.of, self._book.stops
+        of, stops = self.counters.of, self._equivalence.limit_cache
         return [
             number
             for counter, amount in added.parts
@@ -224,7 +229,7 @@ class Gates(msgspec.Struct):
         """The job counts by these amounts, and nothing else, from here."""
         if not self._own:
             self.counters, self._own = self.counters.fork(), True
-        added = tally(self._book.rules, job, partition, amounts)
+        added = tally(self._equivalence.rules, job, partition, amounts)
         self.counters.set(job.id, added)
         return added
 
@@ -245,11 +250,11 @@ class Gates(msgspec.Struct):
         resource = "" if bound.resource == JOBS else bound.resource
         return LimitReached(bound.holder, bound.limit, resource, bound.allowed / ONE, used / ONE, wanted / ONE)
 
-    def _spent(self, budget: Budget, request: Request, amounts: Amounts) -> LimitReached | None:
+    def _spent(self, budget: Budget, equivalence_class: EquivalenceClass, amounts: Amounts) -> LimitReached | None:
         """Without `safe` a budget stops only once it is used up; with it, what runs and the job must fit in whole."""
         used, wanted = self._used(budget.counter), 0.0
-        if self._book.rules.safe:
-            seconds = request.seconds * request.party.factor
+        if self._equivalence.rules.safe:
+            seconds = equivalence_class.seconds * equivalence_class.scope.factor
             wanted = seconds if budget.resource == WALL else amounts.get(budget.resource, 0) / ONE * seconds / 60
             used += self._committed[budget.counter]
         if used < budget.allowed and used + wanted <= budget.allowed:
@@ -288,6 +293,6 @@ class Gates(msgspec.Struct):
     def _commit(
         self, committed: dict[Counter, float], job: Job, partition: str, amounts: Amounts, seconds: float
     ) -> None:
-        party = self._book.rules.party(job, partition)
-        for counter in party.charged:
-            committed[counter] += amounts.get(counter[-1], 0) / ONE * seconds * party.factor / 60
+        scope = self._equivalence.rules.scope(job, partition)
+        for counter in scope.charged:
+            committed[counter] += amounts.get(counter[-1], 0) / ONE * seconds * scope.factor / 60

@@ -20,7 +20,7 @@ from cockpit.model.node import Placement
 from cockpit.model.spec import NodeSpec
 from cockpit.sched.decisions import Growth
 from cockpit.sched.index import Index
-from cockpit.sched.nodes.room import Room, allocate
+from cockpit.sched.nodes.node_free import NodeFree, allocate
 from cockpit.sched.placement import Fit, fitting
 from cockpit.sched.shape import Shape, shape_of
 from cockpit.sched.sizes import Sizes
@@ -69,19 +69,19 @@ class More(NamedTuple):
 
 
 def further_workers(
-    wanted: Wanted, index: Index, line: Line, fit: Fit | None, lawful: Callable[[Placement], bool]
+    wanted: Wanted, index: Index, backfiller: Line, fit: Fit | None, lawful: Callable[[Placement], bool]
 ) -> More:
     """Those that have room, in the best room first, as many as rules and places in line allow."""
     found: Placement = ()
     stopped = NoGrowth.NO_ROOM
     begins_with = () if wanted.runs else wanted.held
-    for room in _rooms(wanted, index, fit):
+    for node_free in _nodes_free(wanted, index, fit):
         if len(wanted.held) + len(found) >= wanted.most:
             return More(found, NoGrowth.MOST)
-        card = fit.card(room, wanted.spec) if fit and not wanted.shape.exclusive else None
+        card = fit.card(node_free, wanted.spec) if fit and not wanted.shape.exclusive else None
         rank = wanted.first_rank + len(found)
-        part = allocate(room, wanted.spec, rank, exclusive=wanted.shape.exclusive, card=card)
-        if not line.allows(index, wanted.job, wanted.end, (*begins_with, *found, part)):
+        part = allocate(node_free, wanted.spec, rank, exclusive=wanted.shape.exclusive, card=card)
+        if not backfiller.allows(index, wanted.job, wanted.end, (*begins_with, *found, part)):
             stopped = NoGrowth.KEPT
             continue
         if not lawful((*wanted.held, *found, part)):
@@ -90,13 +90,13 @@ def further_workers(
     return More(found, stopped)
 
 
-def _rooms(wanted: Wanted, index: Index, fit: Fit | None) -> Iterator[Room]:
+def _nodes_free(wanted: Wanted, index: Index, fit: Fit | None) -> Iterator[NodeFree]:
     """With room for one more, none of those where it has a worker already."""
     one, spec = replace(wanted.shape, nodes=1), wanted.spec
     taken = {order for order, _ in index.located(wanted.held)}
-    taken |= {index.floor.position[name] for name in wanted.blocked if name in index.floor.position}
-    rooms = fit.rooms(index, one, spec) if fit and not one.exclusive else fitting(index, one, spec)
-    return (room for room in rooms if room.order not in taken)
+    taken |= {index.layout.position[name] for name in wanted.blocked if name in index.layout.position}
+    nodes_free = fit.nodes_free(index, one, spec) if fit and not one.exclusive else fitting(index, one, spec)
+    return (node_free for node_free in nodes_free if node_free.order not in taken)
 
 
 class Grown(NamedTuple):
@@ -111,7 +111,7 @@ def grown(
     snapshot: Snapshot,
     growing: Iterable[Grower],
     index: Index,
-    line: Line,
+    backfiller: Line,
     fit: Fit | None,
     sizes: Sizes,
     off_reserved: Callable[[Job, Shape], Shape],
@@ -126,10 +126,12 @@ def grown(
         rank = next_rank(attempt)
         most = job.spec.most_nodes
         wanted = Wanted(job.id, shape, spec, attempt.placement, True, most, rank, end, attempt.blocked)
-        added, done.stopped[job.id] = further_workers(wanted, index, line, fit, sizes.lawful(job, attempt.partition))
+        added, done.stopped[job.id] = further_workers(
+            wanted, index, backfiller, fit, sizes.lawful(job, attempt.partition)
+        )
         if not added:
             continue
-        line.extended(index, job.id, end, added)
+        backfiller.extended(index, job.id, end, added)
         held = (*attempt.placement, *added)
         index.apply([(job.id, held)], {job.id: end})
         done.growths.append(Growth(job.id, added, sizes.resized(job, attempt.partition, held)))

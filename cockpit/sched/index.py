@@ -13,10 +13,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.node import Allocation, Placement
 from cockpit.model.spec import NodeSpec
-from cockpit.sched.nodes.floor import Floor
-from cockpit.sched.nodes.room import Room, Tenant, room_of
-from cockpit.sched.nodes.shelves import Shelves
-from cockpit.sched.request import RequestBook
+from cockpit.sched.equivalence import EquivalenceCache
+from cockpit.sched.nodes.free_node_buckets import FreeNodeBuckets
+from cockpit.sched.nodes.node_free import NodeFree, Tenant, node_free_of
+from cockpit.sched.nodes.node_layout import NodeLayout
 from cockpit.sched.rules.counters import Counters, Tally, tally_of_placed
 from cockpit.sched.rules.rulebook import Rulebook
 from cockpit.sched.snapshot import Snapshot
@@ -24,7 +24,7 @@ from cockpit.sched.snapshot import Snapshot
 Located = tuple[tuple[int, Allocation], ...]
 """A placement with its nodes' orders."""
 
-_NO_KIND: frozenset[int] = frozenset()
+_NO_CLASS: frozenset[int] = frozenset()
 Departure = tuple[Millis, JobId, Located]
 """When somebody who holds resources is gone at the latest, who, and what comes free."""
 
@@ -39,30 +39,34 @@ class Index:
         "_own",
         "_running",
         "_shelved",
-        "book",
         "counters",
         "departures",
         "ends",
-        "floor",
+        "equivalence",
+        "layout",
         "lone",
         "most_cards",
+        "nodes_free",
         "placed",
-        "rooms",
         "shared",
         "version",
         "widest",
     )
 
     def __init__(
-        self, floor: Floor, book: RequestBook, occupied: Mapping[JobId, Placement], ends: Mapping[JobId, Millis]
+        self,
+        layout: NodeLayout,
+        equivalence: EquivalenceCache,
+        occupied: Mapping[JobId, Placement],
+        ends: Mapping[JobId, Millis],
     ) -> None:
         """`occupied`: what each job holds; `ends`: when it is gone at the latest, where somebody knows."""
         self.version = 0
         """Of the latest state that it is known to be that of."""
         self.shared = True
         """Somebody may look at it later, as it is now."""
-        self.floor = floor
-        self.book = book
+        self.layout = layout
+        self.equivalence = equivalence
         self.counters = Counters()
         self.placed: dict[JobId, Placement] = dict(occupied)
         self.ends = {job: ends[job] for job in occupied if job in ends}
@@ -70,18 +74,18 @@ class Index:
         located = {job: self.located(placement) for job, placement in occupied.items()}
         self.departures: list[Departure] = sorted([(end, job, located[job]) for job, end in self.ends.items()])
         """The same, soonest first."""
-        tenants: list[list[Tenant]] = [[] for _ in floor.nodes]
+        tenants: list[list[Tenant]] = [[] for _ in layout.nodes]
         for job, parts in located.items():
             for order, part in parts:
                 tenants[order].append((job, part))
-        self.rooms = [
-            room_of(node, order, kind, inside)
-            for order, (node, kind, inside) in enumerate(zip(floor.nodes, floor.kind_of, tenants, strict=True))
+        self.nodes_free = [
+            node_free_of(node, order, node_class, inside)
+            for order, (node, node_class, inside) in enumerate(zip(layout.nodes, layout.class_of, tenants, strict=True))
         ]
-        self.lone = len(self.rooms) == 1
+        self.lone = len(self.nodes_free) == 1
         """The cluster has one node."""
         self._running: Counter[NodeSpec] | None = None
-        self._own = frozenset(range(len(floor.kinds)))
+        self._own = frozenset(range(len(layout.node_classes)))
         """Kinds whose shelves no other index has too; before any other are changed, they are copied."""
         self._shelve()
         self._measure()
@@ -89,36 +93,39 @@ class Index:
     def fork(self) -> Index:
         """A copy that may be changed; about 0.3 ms for 10 000 nodes."""
         fork = Index.__new__(Index)
-        fork.version, fork.floor, fork.book = self.version, self.floor, self.book
+        fork.version, fork.layout, fork.equivalence = self.version, self.layout, self.equivalence
         fork.counters, fork.shared, fork.lone = self.counters, True, self.lone
-        fork.rooms, fork.placed = self.rooms.copy(), self.placed.copy()
+        fork.nodes_free, fork.placed = self.nodes_free.copy(), self.placed.copy()
         fork.ends, fork.departures = self.ends.copy(), self.departures.copy()
         fork._running = None if self._running is None else self._running.copy()  # noqa: SLF001 - of its own kind
         fork._by_whole, fork._by_hole = self._by_whole.copy(), self._by_hole.copy()  # noqa: SLF001 - of its own kind
-        fork._own, fork._shelved = _NO_KIND, self._shelved  # noqa: SLF001 - of its own kind
+        fork._own, fork._shelved = _NO_CLASS, self._shelved  # noqa: SLF001 - of its own kind
         fork.widest, fork.most_cards = self.widest, self.most_cards
         return fork
 
     @property
-    def by_whole(self) -> list[Shelves]:
+    def by_whole(self) -> list[FreeNodeBuckets]:
         """Per kind, by the number of idle cards."""
         if not self._shelved:
             self._shelve()
         return self._by_whole
 
     @property
-    def by_hole(self) -> list[Shelves]:
+    def by_hole(self) -> list[FreeNodeBuckets]:
         """Per kind, by the thousandths left on a card that is not idle; a node is on one shelf per distinct hole."""
         if not self._shelved:
             self._shelve()
         return self._by_hole
 
     def _shelve(self) -> None:
-        by_whole, by_hole = [Shelves() for _ in self.floor.kinds], [Shelves() for _ in self.floor.kinds]
-        for room in self.rooms:
-            by_whole[room.kind].put(len(room.idle), room)
-            for hole in _shared_holes(room):
-                by_hole[room.kind].put(hole, room)
+        by_whole, by_hole = (
+            [FreeNodeBuckets() for _ in self.layout.node_classes],
+            [FreeNodeBuckets() for _ in self.layout.node_classes],
+        )
+        for node_free in self.nodes_free:
+            by_whole[node_free.node_class].put(len(node_free.idle), node_free)
+            for hole in _shared_holes(node_free):
+                by_hole[node_free.node_class].put(hole, node_free)
         self._by_whole, self._by_hole = by_whole, by_hole
         self._shelved = True  # last: another thread may be looking
         """False only of a cluster with one node: its shelves are made anew when asked for, as quickly as kept up."""
@@ -140,7 +147,9 @@ class Index:
 
     def is_of_rules(self, snapshot: Snapshot) -> bool:
         """Whether nodes and rules are still those of the snapshot."""
-        return self.book.rules.version == snapshot.rules_version and self.floor.version == snapshot.nodes_version
+        return (
+            self.equivalence.rules.version == snapshot.rules_version and self.layout.version == snapshot.nodes_version
+        )
 
     def apply(self, changes: Iterable[tuple[JobId, Placement | None]], ends: Mapping[JobId, Millis]) -> None:
         """Each job now holds what is said here until its end, and nothing else."""
@@ -163,20 +172,20 @@ class Index:
         widest = self.widest
         return alternatives[0].cpus > widest and all(spec.cpus > widest for spec in alternatives[1:])
 
-    def tightest(self, kind: int, spec: NodeSpec, avoid: Collection[int] = ()) -> int | None:
+    def tightest(self, node_class: int, spec: NodeSpec, avoid: Collection[int] = ()) -> int | None:
         """Order of the node of the kind, not one to avoid, that has the CPUs and memory free and least more of them."""
         if spec.cpus > self.widest:
             return None
         if self.lone:
-            return 0 if self.rooms[0].memory_mib >= spec.memory_mib and 0 not in avoid else None
-        return self._by_whole[kind].tightest(spec.cpus, spec.memory_mib, avoid)
+            return 0 if self.nodes_free[0].memory_mib >= spec.memory_mib and 0 not in avoid else None
+        return self._by_whole[node_class].tightest(spec.cpus, spec.memory_mib, avoid)
 
-    def rooms_at(self, orders: Iterable[int]) -> Iterator[Room]:
-        return map(self.rooms.__getitem__, orders)
+    def nodes_free_at(self, orders: Iterable[int]) -> Iterator[NodeFree]:
+        return map(self.nodes_free.__getitem__, orders)
 
     def located(self, placement: Placement) -> Located:
         """With the node's order; a node may have left the cluster under a running job."""
-        position = self.floor.position
+        position = self.layout.position
         if len(placement) == 1:
             (part,) = placement
             return ((position[part.node], part),) if part.node in position else ()
@@ -204,10 +213,10 @@ class Index:
         self.placed[job] = placement
         if self._running is not None:
             self._count_running(placement, +1)
-        located, rooms = self.located(placement), self.rooms
+        located, nodes_free = self.located(placement), self.nodes_free
         for order, part in located:
-            old = rooms[order]
-            new = rooms[order] = old.having(job, part)
+            old = nodes_free[order]
+            new = nodes_free[order] = old.having(job, part)
             if self.lone:
                 self._shelved = False
             else:
@@ -220,40 +229,40 @@ class Index:
         placement = self.placed.pop(job)
         if self._running is not None:
             self._count_running(placement, -1)
-        end, departures, rooms = self.ends.pop(job, None), self.departures, self.rooms
+        end, departures, nodes_free = self.ends.pop(job, None), self.departures, self.nodes_free
         if end is None:
             located = self.located(placement)
         else:
             _, _, located = departures.pop(bisect_left(departures, (end, job)))
         for order, _ in located:
-            old = rooms[order]
-            new = rooms[order] = old.left_by(job)
+            old = nodes_free[order]
+            new = nodes_free[order] = old.left_by(job)
             if self.lone:
                 self._shelved = False
             else:
                 self._move(old, new)
 
-    def _move(self, old: Room, new: Room) -> None:
+    def _move(self, old: NodeFree, new: NodeFree) -> None:
         """One node from where it was on the shelves to where it belongs now."""
-        kind = new.kind
-        if kind not in self._own:
-            self._own |= {kind}
-            self._by_whole[kind] = self._by_whole[kind].copy()
+        node_class = new.node_class
+        if node_class not in self._own:
+            self._own |= {node_class}
+            self._by_whole[node_class] = self._by_whole[node_class].copy()
             if new.holes:
-                self._by_hole[kind] = self._by_hole[kind].copy()
-        self._by_whole[kind].move(len(old.idle), old, len(new.idle), new)
+                self._by_hole[node_class] = self._by_hole[node_class].copy()
+        self._by_whole[node_class].move(len(old.idle), old, len(new.idle), new)
         if new.holes:
             for hole in _shared_holes(old):
-                self._by_hole[kind].take(hole, old)
+                self._by_hole[node_class].take(hole, old)
             for hole in _shared_holes(new):
-                self._by_hole[kind].put(hole, new)
+                self._by_hole[node_class].put(hole, new)
 
     def _measure(self) -> None:
         """`widest` and `most_cards`: the most CPUs that are free on any node, and the most idle cards. Whoever wants
         more need not search."""
         if self.lone:
-            room = self.rooms[0]
-            self.widest, self.most_cards = room.cpus, len(room.idle)
+            node_free = self.nodes_free[0]
+            self.widest, self.most_cards = node_free.cpus, len(node_free.idle)
         elif len(self._by_whole) == 1:
             self.widest, self.most_cards = self._by_whole[0].most_free()
         else:
@@ -261,8 +270,8 @@ class Index:
             self.widest, self.most_cards = max(cpus), max(cards)
 
 
-def _shared_holes(room: Room) -> frozenset[int]:
-    idle, holes = room.idle, room.holes
+def _shared_holes(node_free: NodeFree) -> frozenset[int]:
+    idle, holes = node_free.idle, node_free.holes
     if len(idle) == len(holes) - holes.count(0):  # an idle card is a hole, too
         return frozenset()
     return frozenset([hole for card, hole in enumerate(holes) if hole and card not in idle])
@@ -272,26 +281,26 @@ def refreshed(index: Index | None, snapshot: Snapshot) -> Index:
     """The index of this snapshot: from the last one by the changes since, or from nothing where that cannot be."""
     if index is not None and index.version == snapshot.version:
         return index
-    book = _book(index, snapshot)
-    if index is None or not index.floor.of(snapshot) or index.version < snapshot.changes_from:
-        return _rebuilt(snapshot, book)
+    equivalence = _equivalence(index, snapshot)
+    if index is None or not index.layout.of(snapshot) or index.version < snapshot.changes_from:
+        return _rebuilt(snapshot, equivalence)
     fresh = index.after(dict(snapshot.changes), snapshot)
-    if book is not index.book:
+    if equivalence is not index.equivalence:
         fresh = fresh.fork()
-        fresh.book = book
+        fresh.equivalence = equivalence
         _count_anew(fresh, snapshot)
     return fresh
 
 
-def _book(index: Index | None, snapshot: Snapshot) -> RequestBook:
+def _equivalence(index: Index | None, snapshot: Snapshot) -> EquivalenceCache:
     """Good as long as the rules are."""
-    if index is not None and index.book.rules.version == snapshot.rules_version:
-        return index.book
-    return RequestBook(Rulebook(snapshot.cluster, snapshot.accounts, snapshot.rules_version, snapshot.quota))
+    if index is not None and index.equivalence.rules.version == snapshot.rules_version:
+        return index.equivalence
+    return EquivalenceCache(Rulebook(snapshot.cluster, snapshot.accounts, snapshot.rules_version, snapshot.quota))
 
 
-def _rebuilt(snapshot: Snapshot, book: RequestBook) -> Index:
-    index = Index(Floor(snapshot), book, snapshot.occupied, snapshot.ends)
+def _rebuilt(snapshot: Snapshot, equivalence: EquivalenceCache) -> Index:
+    index = Index(NodeLayout(snapshot), equivalence, snapshot.occupied, snapshot.ends)
     index.version = snapshot.version
     _count_anew(index, snapshot)
     return index
@@ -304,7 +313,7 @@ def _count_anew(index: Index, snapshot: Snapshot) -> None:
 
 def count(index: Index, changes: Mapping[JobId, Placement | None], snapshot: Snapshot) -> None:
     """What each of the changed jobs adds to the limits from now on."""
-    rules, tallies = index.book.rules, index.counters.tallies
+    rules, tallies = index.equivalence.rules, index.counters.tallies
     if not (rules.binding or tallies or any(changes.values())):
         return
     told: dict[JobId, Tally | None] = {}

@@ -17,12 +17,12 @@ from cockpit.model.ids import NodeName
 from cockpit.model.node import NodeState
 from cockpit.model.reasons import Limit, LimitReached, QuotaFull
 from cockpit.model.spec import NodeSpec
+from cockpit.sched.equivalence import EquivalenceClass
 from cockpit.sched.gates import NO_USE, Gates, Use
 from cockpit.sched.index import Index
-from cockpit.sched.nodes.floor import Floor, admits
-from cockpit.sched.nodes.room import allocate, room_of, shortfall
+from cockpit.sched.nodes.node_free import allocate, node_free_of, shortfall
+from cockpit.sched.nodes.node_layout import NodeLayout, admits
 from cockpit.sched.placement import fitting
-from cockpit.sched.request import Request
 from cockpit.sched.rules.amounts import ONE, Amounts
 from cockpit.sched.rules.limits import JOBS
 from cockpit.sched.shape import Shape
@@ -43,39 +43,47 @@ _Choice = tuple[tuple[_Group, int], ...]
 """So many nodes of each of these groups."""
 
 
-def varies(request: Request, shape: Shape) -> bool:
+def varies(equivalence_class: EquivalenceClass, shape: Shape) -> bool:
     """Whether what a job of the request holds may depend on its nodes, and a limit may count it."""
-    if not (request.party.running or request.party.budgets) or shape.is_uneven:
+    if not (equivalence_class.scope.running or equivalence_class.scope.budgets) or shape.is_uneven:
         return False
     return shape.exclusive or any(spec.card_milli for spec in shape.specs)
 
 
-def limit_of_all(gates: Gates, request: Request, shape: Shape, asked: Amounts, floor: Floor) -> Limit | None:
+def limit_of_all(
+    gates: Gates, equivalence_class: EquivalenceClass, shape: Shape, asked: Amounts, layout: NodeLayout
+) -> Limit | None:
     """The limit that a job by one alternative would break wherever it is put, though nothing else ran."""
-    never = gates.never(request, asked)
-    if never is not None or not varies(request, shape) or shape.partition in floor.totalled:
+    never = gates.never(equivalence_class, asked)
+    if never is not None or not varies(equivalence_class, shape) or shape.partition in layout.totalled:
         return never
-    return _limit(_groups(gates, shape, shape.specs[0], floor), shape, lambda amounts: gates.never(request, amounts))
+    return _limit(
+        _groups(gates, shape, shape.specs[0], layout), shape, lambda amounts: gates.never(equivalence_class, amounts)
+    )
 
 
-def limit_now(gates: Gates, request: Request, shape: Shape, floor: Floor, free: Use = NO_USE) -> Limit | None:
+def limit_now(
+    gates: Gates, equivalence_class: EquivalenceClass, shape: Shape, layout: NodeLayout, free: Use = NO_USE
+) -> Limit | None:
     """The limit that a job of a request that passed would break by each of its alternatives wherever it is put, beside
     what is in use; None: some nodes are left to it."""
     told = None
-    for spec in shape.specs if varies(request, shape) and shape.partition not in floor.totalled else ():
-        groups = _groups(gates, shape, spec, floor)
-        limit = _limit(groups, shape, lambda amounts: gates.exceeded(request, amounts, free))
+    for spec in shape.specs if varies(equivalence_class, shape) and shape.partition not in layout.totalled else ():
+        groups = _groups(gates, shape, spec, layout)
+        limit = _limit(groups, shape, lambda amounts: gates.exceeded(equivalence_class, amounts, free))
         if limit is None:
             return None
         told = told or limit
     return told
 
 
-def within_limits(gates: Gates, request: Request, shape: Shape, index: Index, free: Use = NO_USE) -> Shape:
+def within_limits(
+    gates: Gates, equivalence_class: EquivalenceClass, shape: Shape, index: Index, free: Use = NO_USE
+) -> Shape:
     """The shape on no nodes but those that the limits leave to it; itself where they leave all, or none."""
-    if not varies(request, shape) or shape.partition in index.floor.totalled:
+    if not varies(equivalence_class, shape) or shape.partition in index.layout.totalled:
         return shape
-    found = [_left(gates, request, replace(shape, specs=(spec,)), index, free) for spec in shape.specs]
+    found = [_left(gates, equivalence_class, replace(shape, specs=(spec,)), index, free) for spec in shape.specs]
     if all(each is None for each in found):
         return shape
     several = {each.node_names for each in found if each is not None}
@@ -87,24 +95,24 @@ def within_limits(gates: Gates, request: Request, shape: Shape, index: Index, fr
     return next(fits, lawful[0] if lawful else shape)
 
 
-def _left(gates: Gates, request: Request, shape: Shape, index: Index, free: Use) -> Shape | None:
+def _left(gates: Gates, equivalence_class: EquivalenceClass, shape: Shape, index: Index, free: Use) -> Shape | None:
     """Of one alternative; None: all nodes are left to it."""
-    groups = [each for each in _groups(gates, shape, shape.specs[0], index.floor) if each.up]
+    groups = [each for each in _groups(gates, shape, shape.specs[0], index.layout) if each.up]
     choices = _choices(groups, shape.nodes, up=True)
-    lawful = [each for each in choices if gates.exceeded(request, _sum(each), free) is None]
+    lawful = [each for each in choices if gates.exceeded(equivalence_class, _sum(each), free) is None]
     if len(lawful) == len(choices):
         return None
     if shape.nodes == 1:
         return replace(shape, node_names=tuple(name for ((group, _),) in lawful for name in group.up))
-    rooms = {room.node.name for room in fitting(index, shape, shape.specs[0])}
-    names = [_named(each, rooms) for each in lawful]
-    free_now = (each for each in names if rooms.issuperset(each))
+    nodes_free = {node_free.node.name for node_free in fitting(index, shape, shape.specs[0])}
+    names = [_named(each, nodes_free) for each in lawful]
+    free_now = (each for each in names if nodes_free.issuperset(each))
     return replace(shape, node_names=next(free_now, names[0] if names else ()))
 
 
-def _named(choice: _Choice, rooms: set[NodeName]) -> tuple[str, ...]:
+def _named(choice: _Choice, nodes_free: set[NodeName]) -> tuple[str, ...]:
     """Nodes of these groups, those with room first."""
-    first = [(sorted(group.up, key=lambda name: name not in rooms), count) for group, count in choice]
+    first = [(sorted(group.up, key=lambda name: name not in nodes_free), count) for group, count in choice]
     return tuple(name for names, count in first for name in names[:count])
 
 
@@ -149,27 +157,30 @@ def _sum(choice: _Choice) -> Amounts:
     return total | {JOBS: ONE}
 
 
-def _groups(gates: Gates, shape: Shape, spec: NodeSpec, floor: Floor) -> list[_Group]:
+def _groups(gates: Gates, shape: Shape, spec: NodeSpec, layout: NodeLayout) -> list[_Group]:
     """Remembered while nodes and rules stay what they are; what is held least first."""
     key = gates.rules_version, shape, spec
-    known: list[_Group] | None = floor.groups.get(key)
+    known: list[_Group] | None = layout.groups.get(key)
     if known is None:
-        known = floor.groups[key] = _grouped(gates, shape, spec, floor)
+        known = layout.groups[key] = _grouped(gates, shape, spec, layout)
     return known
 
 
-def _grouped(gates: Gates, shape: Shape, spec: NodeSpec, floor: Floor) -> list[_Group]:
+def _grouped(gates: Gates, shape: Shape, spec: NodeSpec, layout: NodeLayout) -> list[_Group]:
     found: dict[tuple[tuple[str, int], ...], list[NodeName]] = {}
     serving = set()
-    for room, nodes in floor.sizes:
-        if not admits(floor.kinds[room.kind], shape) or shortfall(room, spec, exclusive=shape.exclusive) is not None:
+    for node_free, nodes in layout.sizes:
+        if (
+            not admits(layout.node_classes[node_free.node_class], shape)
+            or shortfall(node_free, spec, exclusive=shape.exclusive) is not None
+        ):
             continue
         for node in nodes:
             if shape.node_names and node.name not in shape.node_names:
                 continue
             if node.state is NodeState.UP:
                 serving.add(node.name)
-        held = (allocate(room_of(nodes[0], 0, room.kind, ()), spec, 0, exclusive=shape.exclusive),)
+        held = (allocate(node_free_of(nodes[0], 0, node_free.node_class, ()), spec, 0, exclusive=shape.exclusive),)
         amounts = gates.held_by(held, shape.partition)
         names = [node.name for node in nodes if not shape.node_names or node.name in shape.node_names]
         found.setdefault(tuple(sorted(amounts.items())), []).extend(names)

@@ -7,11 +7,11 @@ from functools import cached_property
 import msgspec
 
 from cockpit.model.ids import JobId, Millis
-from cockpit.sched.decisions import Eviction, Growth, Reserved, Start, Turn
+from cockpit.sched.decisions import Eviction, Growth, Reserved, SliceSwitch, Start
 from cockpit.sched.index import Index
 from cockpit.sched.priority.priorities import PriorityTable
 from cockpit.sched.refusals import Refusals
-from cockpit.sched.round import Round
+from cockpit.sched.scheduling_pass import SchedulingPass
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True, dict=True):
@@ -26,9 +26,9 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     starts, any other job that they make room for starts once they are gone."""
     growths: tuple[Growth, ...] = ()
     """Who takes what nobody else can use; all that after the starts."""
-    turns: tuple[Turn, ...] = ()
+    switches: tuple[SliceSwitch, ...] = ()
     """Who goes on after standing still; all that before anybody gives way or starts."""
-    round: Round
+    round: SchedulingPass
     """The pass it comes from: a next one may go on where it ended."""
     priorities: PriorityTable
     """For the next cycle, and for whoever asks why this order."""
@@ -52,7 +52,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def reservations(self) -> tuple[Reserved, ...]:
         """In the order of the queue: under EASY of the first job that waits for room, else of every job that does."""
         started = {start.job for start in self.starts}  # one that waits in a partition may start in another
-        return tuple(each for each in self.round.line.reservations if each.job not in started)
+        return tuple(each for each in self.round.backfiller.reservations if each.job not in started)
 
     @cached_property
     def order(self) -> tuple[JobId, ...]:

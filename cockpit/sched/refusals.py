@@ -25,17 +25,17 @@ from cockpit.model.reasons import (
 )
 from cockpit.sched.alternatives import none_of, of_room
 from cockpit.sched.backfill.easy import InTheWay
-from cockpit.sched.backfill.reservation import reserve
+from cockpit.sched.backfill.head_reservation import reserve
 from cockpit.sched.decisions import Reserved
-from cockpit.sched.entries import partitions_of
-from cockpit.sched.eviction.clearing import Clearing
+from cockpit.sched.equivalence import EquivalenceClass
+from cockpit.sched.eviction.eviction_planner import EvictionPlanner
 from cockpit.sched.feasible import infeasible
 from cockpit.sched.gates import Gates
 from cockpit.sched.index import Index
 from cockpit.sched.lawful import limit_of_all
-from cockpit.sched.nodes.reserved import Bars
+from cockpit.sched.nodes.reservation_windows import ReservationWindows
 from cockpit.sched.placement import has_room
-from cockpit.sched.request import Request
+from cockpit.sched.queue_order import partitions_of
 from cockpit.sched.shape import Shape
 from cockpit.sched.shortage import Shortages
 
@@ -45,9 +45,9 @@ class Noted(NamedTuple):
 
     failed: Mapping[Shape, Reason | None]
     """None stands for no room."""
-    narrowed: Mapping[Request, Shape]
+    narrowed: Mapping[EquivalenceClass, Shape]
     """Of requests that a limit left some alternatives of."""
-    exceeded: Mapping[Request, Limit]
+    exceeded: Mapping[EquivalenceClass, Limit]
     """What a request would have broken by what there was room for."""
 
 
@@ -70,29 +70,29 @@ class Refusals:
     def __init__(
         self,
         gates: Gates,
-        bars: Bars,
+        bars: ReservationWindows,
         noted: Noted,
-        line: Line,
+        backfiller: Line,
         index: Index,
-        clearing: Clearing | None = None,
+        eviction_planner: EvictionPlanner | None = None,
     ) -> None:
-        """`clearing`: who gives way for whom."""
+        """`eviction_planner`: who gives way for whom."""
         self.gates = gates
-        self._line = line
+        self._line = backfiller
         self.index = index
         """With the starts of the pass."""
         self._bars = bars
         self._failed, self._narrowed, self._exceeded = noted
-        self.promised = clearing.promised if clearing is not None else {}
+        self.promised = eviction_planner.promised if eviction_planner is not None else {}
         """Who waits only for others to be gone, and for whom."""
-        self._vain = clearing.vain if clearing is not None else {}
-        self._floor = index.floor
+        self._vain = eviction_planner.vain if eviction_planner is not None else {}
+        self._layout = index.layout
         self._shortages = Shortages(index)
         self._of_shapes: dict[Shape, Reason] = {}
-        self._of_requests: dict[Request, Reason | None] = {}
-        self._of_good: dict[Request, Reason | None] = {}
+        self._of_requests: dict[EquivalenceClass, Reason | None] = {}
+        self._of_good: dict[EquivalenceClass, Reason | None] = {}
         """What stops them for good."""
-        self._soonest: dict[tuple[Request, Reason], Millis | None] = {}
+        self._soonest: dict[tuple[EquivalenceClass, Reason], Millis | None] = {}
 
     def __len__(self) -> int:
         """How many distinct shapes failed."""
@@ -114,11 +114,11 @@ class Refusals:
         """The first rule that stops the job in that partition; None where no pass has looked at such a job yet."""
         if (promised := self.promised.get(job.id)) is not None:
             return promised
-        request = self.gates.request(job, partition)
-        told = self.gates.own(job) or self._of(request, job)
+        equivalence_class = self.gates.equivalence_class(job, partition)
+        told = self.gates.own(job) or self._of(equivalence_class, job)
         if told is not None and not isinstance(told, Held) and not never_starts(told):
-            told = self.gates.own_for_good(job) or self._never(request) or told  # before what passes
-        vain = self._vain.get((request.shape, request.claim))
+            told = self.gates.own_for_good(job) or self._never(equivalence_class) or told  # before what passes
+        vain = self._vain.get((equivalence_class.shape, equivalence_class.preemption_key))
         if vain is not None and told is not None:
             return of_room(told, lambda one: replace(one, preemptable=vain))
         return told
@@ -127,19 +127,19 @@ class Refusals:
         """Whether the job starts in none of its partitions, whatever is free: a few lookups."""
         if self.gates.own_for_good(job) is not None:
             return True
-        return all(self._never(self.gates.request(job, name)) is not None for name in partitions_of(job))
+        return all(self._never(self.gates.equivalence_class(job, name)) is not None for name in partitions_of(job))
 
     def soonest(self, job: Job, partition: str, reason: Reason) -> Millis | None:
         """About when the job can start there, of those ahead only the one counting that the reason names; None: it is
         not known."""
-        request = self.gates.request(job, partition)
-        key = request, reason
+        equivalence_class = self.gates.equivalence_class(job, partition)
+        key = equivalence_class, reason
         if key not in self._soonest:
-            self._soonest[key] = self._moment(job, request, reason)
+            self._soonest[key] = self._moment(job, equivalence_class, reason)
         return self._soonest[key]
 
-    def _moment(self, job: Job, request: Request, reason: Reason) -> Millis | None:
-        open_at = self.gates.open_at(request, self.index)
+    def _moment(self, job: Job, equivalence_class: EquivalenceClass, reason: Reason) -> Millis | None:
+        open_at = self.gates.open_at(equivalence_class, self.index)
         if open_at is None:
             return None
         match reason:
@@ -153,37 +153,41 @@ class Refusals:
                 )
             case _:
                 named = open_at
-        shape = self.gates.open_shape(request) if self.gates.shared(request) is None else request.shape
-        if infeasible(shape, self._floor) is not None:
+        shape = (
+            self.gates.open_shape(equivalence_class)
+            if self.gates.shared(equivalence_class) is None
+            else equivalence_class.shape
+        )
+        if infeasible(shape, self._layout) is not None:
             return None
         if has_room(self.index, shape):
             return max(open_at, named)
-        guard = reserve(self.index, self.gates.now, Backfill(), job, shape)
-        return max(open_at, named, guard.reserved_at) if guard is not None else None
+        reservation = reserve(self.index, self.gates.now, Backfill(), job, shape)
+        return max(open_at, named, reservation.reserved_at) if reservation is not None else None
 
-    def _never(self, request: Request) -> Reason | None:
+    def _never(self, equivalence_class: EquivalenceClass) -> Reason | None:
         """What stops every job of the request for good: each of its alternatives by itself. That nothing does is
         remembered while nodes and rules stay what they are."""
-        key = self.gates.rules_version, request
-        if key in self._floor.some_day:
+        key = self.gates.rules_version, equivalence_class
+        if key in self._layout.some_day:
             return None
-        if request not in self._of_good:
-            self._of_good[request] = self._for_good(request)
-            if self._of_good[request] is None:
-                self._floor.some_day.add(key)
-        return self._of_good[request]
+        if equivalence_class not in self._of_good:
+            self._of_good[equivalence_class] = self._for_good(equivalence_class)
+            if self._of_good[equivalence_class] is None:
+                self._layout.some_day.add(key)
+        return self._of_good[equivalence_class]
 
-    def _for_good(self, request: Request) -> Reason | None:
-        if request.refused is not None and never_starts(request.refused):
-            return request.refused
-        if request.shape.is_uneven:
-            never = infeasible(request.shape, self._floor)
+    def _for_good(self, equivalence_class: EquivalenceClass) -> Reason | None:
+        if equivalence_class.refused is not None and never_starts(equivalence_class.refused):
+            return equivalence_class.refused
+        if equivalence_class.shape.is_uneven:
+            never = infeasible(equivalence_class.shape, self._layout)
             return never if never is not None and never_starts(never) else None
         each: list[OfOne] = []
-        for shape, amounts in self.gates.alternatives(request):
-            never = infeasible(shape, self._floor)
+        for shape, amounts in self.gates.alternatives(equivalence_class):
+            never = infeasible(shape, self._layout)
             fits = never is None or not never_starts(never)
-            told = limit_of_all(self.gates, request, shape, amounts, self._floor) if fits else never
+            told = limit_of_all(self.gates, equivalence_class, shape, amounts, self._layout) if fits else never
             if not isinstance(told, OfOne):
                 return None
             each.append(told)
@@ -194,27 +198,31 @@ class Refusals:
         self._described()
         _ = self._in_the_way
 
-    def _of(self, request: Request, job: Job) -> Reason | None:
-        if request not in self._of_requests:
-            self._of_requests[request] = self.gates.shared(request) or self._exceeded.get(request)
-        if (bound := self._of_requests[request]) is not None:
+    def _of(self, equivalence_class: EquivalenceClass, job: Job) -> Reason | None:
+        if equivalence_class not in self._of_requests:
+            self._of_requests[equivalence_class] = self.gates.shared(equivalence_class) or self._exceeded.get(
+                equivalence_class
+            )
+        if (bound := self._of_requests[equivalence_class]) is not None:
             return bound
-        shape = self._narrowed.get(request, request.shape)
+        shape = self._narrowed.get(equivalence_class, equivalence_class.shape)
         told = self._of_room(shape, job)
-        if shape is not request.shape and isinstance(told, OfOne | NoAlternative):
-            return none_of(self._with_limits(request, shape, told))
+        if shape is not equivalence_class.shape and isinstance(told, OfOne | NoAlternative):
+            return none_of(self._with_limits(equivalence_class, shape, told))
         return told
 
-    def _with_limits(self, request: Request, shape: Shape, told: OfOne | NoAlternative) -> list[OfOne]:
+    def _with_limits(
+        self, equivalence_class: EquivalenceClass, shape: Shape, told: OfOne | NoAlternative
+    ) -> list[OfOne]:
         """What stops the alternatives that limits left, and beside them what stops the others."""
         left = iter(told.specs if isinstance(told, NoAlternative) else [told] * len(shape.specs))
         each: list[OfOne] = []
-        for one, amounts in self.gates.alternatives(request):
+        for one, amounts in self.gates.alternatives(equivalence_class):
             if one.specs[0] in shape.specs:
                 each.append(next(left))
                 continue
-            never = infeasible(one, self._floor)
-            other = never if isinstance(never, OfOne) else self.gates.exceeded(request, amounts)
+            never = infeasible(one, self._layout)
+            other = never if isinstance(never, OfOne) else self.gates.exceeded(equivalence_class, amounts)
             each += [other] if other is not None else []
         return each
 
@@ -247,7 +255,7 @@ class Refusals:
         noted = self._failed[shape]
         if isinstance(noted, WouldDelay | BehindHead) and not has_room(self.index, shape):
             noted = None
-        return noted or infeasible(shape, self._floor) or self._shortages.reason(shape)
+        return noted or infeasible(shape, self._layout) or self._shortages.reason(shape)
 
     @cached_property
     def _in_the_way(self) -> InTheWay:

@@ -56,7 +56,7 @@ class Shape(msgspec.Struct, frozen=True, cache_hash=True):
         return replace(self, helpers=())
 
     @property
-    def kinds(self) -> list[Shape]:
+    def replica_groups(self) -> list[Shape]:
         """One shape for each kind of its replicas, all of which have to find room; that of the first ones comes first,
         with those of the others that ask for just the same."""
         counted, alike = Counter(self.helpers), self.alike

@@ -13,9 +13,9 @@ from cockpit.sched.alternatives import none_of
 from cockpit.sched.feasible import infeasible, kept_by, wanted
 from cockpit.sched.index import Index
 from cockpit.sched.nodes.cards import accepts
-from cockpit.sched.nodes.floor import Kind
-from cockpit.sched.nodes.room import Room, shortfall, whole_cards
-from cockpit.sched.nodes.shelves import Shelves
+from cockpit.sched.nodes.free_node_buckets import FreeNodeBuckets
+from cockpit.sched.nodes.node_free import NodeFree, shortfall, whole_cards
+from cockpit.sched.nodes.node_layout import NodeClass
 from cockpit.sched.placement import find, fitting, pinned
 from cockpit.sched.shape import Shape
 
@@ -34,11 +34,11 @@ class Shortages:
     def reason(self, shape: Shape) -> Reason:
         """Of a feasible shape that found no room, what each alternative lacks. There is some by now where others stood
         still after it was looked at; the next pass sees that."""
-        floor = self._index.floor
-        if kept := kept_by(shape, floor, lambda freer: find(self._index, freer) is not None):
+        layout = self._index.layout
+        if kept := kept_by(shape, layout, lambda freer: find(self._index, freer) is not None):
             return kept
         if shape.helpers:
-            lacking = (kind for kind in shape.kinds if find(self._index, kind) is None)
+            lacking = (node_class for node_class in shape.replica_groups if find(self._index, node_class) is None)
             shape = next(lacking, shape.alike)
         elif shape.spread is not None:
             return self._of_tasks(shape)
@@ -48,15 +48,15 @@ class Shortages:
 
     def _of_tasks(self, shape: Shape) -> Reason:
         """Of tasks that share out: what too few nodes have for one of them; else all nodes together hold too few."""
-        never = infeasible(shape, self._index.floor)
+        never = infeasible(shape, self._index.layout)
         if never is not None:
             return never
-        rooms = list(fitting(self._index, shape, shape.specs[0]))
-        return NotEvaluated() if len(rooms) >= shape.nodes else self._of_alternative(shape) or NotEvaluated()
+        nodes_free = list(fitting(self._index, shape, shape.specs[0]))
+        return NotEvaluated() if len(nodes_free) >= shape.nodes else self._of_alternative(shape) or NotEvaluated()
 
     def _of_alternative(self, shape: Shape) -> OfOne | None:
         """None: it has room by now."""
-        never = infeasible(shape, self._index.floor)
+        never = infeasible(shape, self._index.layout)
         if isinstance(never, OfOne):
             return never
         one = replace(shape, nodes=1)
@@ -83,68 +83,70 @@ def _not_enough(index: Index, shape: Shape, near: tuple[NodeShortfall, ...]) -> 
 
 def nearest(index: Index, shape: Shape, spec: NodeSpec) -> tuple[NodeShortfall, ...]:
     """The eligible nodes that lack least, best first, at most three; only such as would hold a replica when empty."""
-    lacking = [(room, lack) for room in _near(index, shape, spec) if (lack := _lack(room, shape, spec))]
+    lacking = [(node_free, lack) for node_free in _near(index, shape, spec) if (lack := _lack(node_free, shape, spec))]
     lacking.sort(key=lambda each: _distance(*each))
-    return tuple(NodeShortfall(room.node.name, *lack) for room, lack in lacking[:_MOST_NEAREST])
+    return tuple(NodeShortfall(node_free.node.name, *lack) for node_free, lack in lacking[:_MOST_NEAREST])
 
 
-def _distance(room: Room, lack: tuple[Resource, int]) -> tuple[int, ...]:
-    return _NEARNESS.index(lack[0]), -lack[1], -room.cpus, -room.memory_mib, room.order
+def _distance(node_free: NodeFree, lack: tuple[Resource, int]) -> tuple[int, ...]:
+    return _NEARNESS.index(lack[0]), -lack[1], -node_free.cpus, -node_free.memory_mib, node_free.order
 
 
-def _lack(room: Room, shape: Shape, spec: NodeSpec) -> tuple[Resource, int] | None:
-    return shortfall(room, spec, exclusive=shape.exclusive)
+def _lack(node_free: NodeFree, shape: Shape, spec: NodeSpec) -> tuple[Resource, int] | None:
+    return shortfall(node_free, spec, exclusive=shape.exclusive)
 
 
-def _near(index: Index, shape: Shape, spec: NodeSpec) -> Iterable[Room]:
+def _near(index: Index, shape: Shape, spec: NodeSpec) -> Iterable[NodeFree]:
     """Rooms among which the nearest three are."""
     if shape.node_names:
-        return (room for room in pinned(index, shape) if not _lack(room.emptied(), shape, spec))
+        return (node_free for node_free in pinned(index, shape) if not _lack(node_free.emptied(), shape, spec))
     near = {
-        room.order: room
-        for kind in index.floor.kinds_for(shape, spec)
-        for rooms in _candidates(index, kind, shape, spec)
-        for room in islice(_worthwhile(rooms, shape, spec), _MOST_NEAREST)
+        node_free.order: node_free
+        for node_class in index.layout.classes_for(shape, spec)
+        for nodes_free in _candidates(index, node_class, shape, spec)
+        for node_free in islice(_worthwhile(nodes_free, shape, spec), _MOST_NEAREST)
     }
     return near.values()
 
 
-def _worthwhile(rooms: Iterable[Room], shape: Shape, spec: NodeSpec) -> Iterator[Room]:
+def _worthwhile(nodes_free: Iterable[NodeFree], shape: Shape, spec: NodeSpec) -> Iterator[NodeFree]:
     """Those that lack something and are big enough; that their cards suffice is known of their kind."""
     return (
-        room
-        for room in rooms
-        if room.node.cpus >= spec.cpus and room.node.memory_mib >= spec.memory_mib and _lack(room, shape, spec)
+        node_free
+        for node_free in nodes_free
+        if node_free.node.cpus >= spec.cpus
+        and node_free.node.memory_mib >= spec.memory_mib
+        and _lack(node_free, shape, spec)
     )
 
 
-def _candidates(index: Index, kind: Kind, shape: Shape, spec: NodeSpec) -> Iterator[Iterator[Room]]:
+def _candidates(index: Index, node_class: NodeClass, shape: Shape, spec: NodeSpec) -> Iterator[Iterator[NodeFree]]:
     """Series of rooms of one kind, each nearest first: of those with cards enough, who lacks memory and who lacks CPUs;
     then those that lack cards."""
-    idle, holes = index.by_whole[kind.number], index.by_hole[kind.number]
+    idle, holes = index.by_whole[node_class.number], index.by_hole[node_class.number]
     least = 1 if spec.shares_a_card else spec.whole_cards
     if not shape.exclusive:
         yield from _with_cards(index, idle, least, spec)
     if spec.shares_a_card and not shape.exclusive:
         yield from _with_cards(index, holes, spec.card_milli, spec)
         yield _descending(index, holes, spec.card_milli)
-    yield _descending(index, idle, kind.whole_cards + 1 if shape.exclusive else least)
+    yield _descending(index, idle, node_class.whole_cards + 1 if shape.exclusive else least)
 
 
-def _with_cards(index: Index, shelves: Shelves, least: int, spec: NodeSpec) -> Iterator[Iterator[Room]]:
+def _with_cards(index: Index, shelves: FreeNodeBuckets, least: int, spec: NodeSpec) -> Iterator[Iterator[NodeFree]]:
     for label in shelves.labels():
         if label >= least:
-            yield index.rooms_at(shelves.most_memory(label, spec.cpus))
-            yield index.rooms_at(shelves.most_cpus(label, spec.cpus))
+            yield index.nodes_free_at(shelves.most_memory(label, spec.cpus))
+            yield index.nodes_free_at(shelves.most_cpus(label, spec.cpus))
 
 
-def _descending(index: Index, shelves: Shelves, below: int) -> Iterator[Room]:
+def _descending(index: Index, shelves: FreeNodeBuckets, below: int) -> Iterator[NodeFree]:
     seen: set[int] = set()
     labels = [label for label in reversed(shelves.labels()) if label < below]
     for order in (order for label in labels for order in shelves.most_cpus(label)):
         if order not in seen:
             seen.add(order)
-            yield index.rooms[order]
+            yield index.nodes_free[order]
 
 
 def _other_models_free(index: Index, shape: Shape, spec: NodeSpec) -> int:
@@ -152,20 +154,20 @@ def _other_models_free(index: Index, shape: Shape, spec: NodeSpec) -> int:
     if not spec.card_models:
         return 0
     if shape.node_names:
-        return sum(_not_accepted(room, spec) for room in pinned(index, shape))
+        return sum(_not_accepted(node_free, spec) for node_free in pinned(index, shape))
     anything = replace(spec, card_milli=0)
-    return sum(_refused_cards(index, kind, spec) for kind in index.floor.kinds_for(shape, anything))
+    return sum(_refused_cards(index, node_class, spec) for node_class in index.layout.classes_for(shape, anything))
 
 
-def _refused_cards(index: Index, kind: Kind, spec: NodeSpec) -> int:
-    accepted = [accepts(spec, card) for card in kind.cards]
+def _refused_cards(index: Index, node_class: NodeClass, spec: NodeSpec) -> int:
+    accepted = [accepts(spec, card) for card in node_class.cards]
     if all(accepted):
         return 0
-    shelves = index.by_whole[kind.number]
+    shelves = index.by_whole[node_class.number]
     if not any(accepted):
         return shelves.total()
-    return sum(_not_accepted(room, spec) for room in index.rooms_at(shelves.orders()))
+    return sum(_not_accepted(node_free, spec) for node_free in index.nodes_free_at(shelves.orders()))
 
 
-def _not_accepted(room: Room, spec: NodeSpec) -> int:
-    return len(room.idle) - len(whole_cards(room, spec))
+def _not_accepted(node_free: NodeFree, spec: NodeSpec) -> int:
+    return len(node_free.idle) - len(whole_cards(node_free, spec))

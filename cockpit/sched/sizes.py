@@ -24,7 +24,7 @@ class Sizes:
 
     def lawful(self, job: Job, partition: str) -> Callable[[Placement], bool]:
         """Whether the job may hold so much there: no limit on jobs of that size stops it, nor one on all that runs."""
-        request = self._gates.request(job, partition)
+        equivalence_class = self._gates.equivalence_class(job, partition)
         has = self._has(job, partition)
 
         def check(placement: Placement) -> bool:
@@ -33,7 +33,7 @@ class Sizes:
                 return False
             amounts = self._amounts(placement, partition) | {JOBS: ONE}
             more = {each: amount - has.get(each, 0) for each, amount in amounts.items()}
-            return self._gates.exceeded(request, more) is None
+            return self._gates.exceeded(equivalence_class, more) is None
 
         return check
 

@@ -12,25 +12,25 @@ from collections.abc import Iterable
 from msgspec.structs import replace
 
 from cockpit.model.spec import NodeSpec, TaskSpread
-from cockpit.sched.nodes.room import Room, shortfall, whole_cards
+from cockpit.sched.nodes.node_free import NodeFree, shortfall, whole_cards
 from cockpit.sched.shape import Shape
 
 
-def tasks_in(room: Room, shape: Shape) -> int:
+def tasks_in(node_free: NodeFree, shape: Shape) -> int:
     """Return how many such tasks the node could hold now."""
     spec, spread = shape.specs[0], shape.spread
     assert spread is not None
-    if shortfall(room, spec, exclusive=shape.exclusive) is not None:
+    if shortfall(node_free, spec, exclusive=shape.exclusive) is not None:
         return 0
     most, each = [], spread.each
     if spread.most_per_node is not None:
         most.append(spread.most_per_node)
     if each.cpus:
-        most.append(room.cpus // each.cpus)
+        most.append(node_free.cpus // each.cpus)
     if each.memory_mib:
-        most.append(room.memory_mib // each.memory_mib)
+        most.append(node_free.memory_mib // each.memory_mib)
     if each.whole_cards:
-        most.append(len(whole_cards(room, spec)) // each.whole_cards)
+        most.append(len(whole_cards(node_free, spec)) // each.whole_cards)
     return min(most, default=spread.tasks)
 
 
@@ -45,7 +45,7 @@ def share_of(spec: NodeSpec, spread: TaskSpread, tasks: int) -> NodeSpec:
     )
 
 
-def spread_over(rooms: Iterable[Room], shape: Shape) -> list[tuple[Room, int]] | None:
+def spread_over(nodes_free: Iterable[NodeFree], shape: Shape) -> list[tuple[NodeFree, int]] | None:
     """Share the tasks out over the fewest of these rooms; None where not all of them have a place.
 
     1. Rooms that hold most come first; of equal ones the tightest, then the cluster's order.
@@ -54,8 +54,14 @@ def spread_over(rooms: Iterable[Room], shape: Shape) -> list[tuple[Room, int]] |
     """
     spread = shape.spread
     assert spread is not None
-    holding = sorted([(count, -room.cpus, -room.order, room) for room in rooms if (count := tasks_in(room, shape))])
-    chosen: list[tuple[Room, int]] = []
+    holding = sorted(
+        [
+            (count, -node_free.cpus, -node_free.order, node_free)
+            for node_free in nodes_free
+            if (count := tasks_in(node_free, shape))
+        ]
+    )
+    chosen: list[tuple[NodeFree, int]] = []
     left = spread.tasks
     while left:
         needed = max(1, shape.nodes - len(chosen))
@@ -65,8 +71,8 @@ def spread_over(rooms: Iterable[Room], shape: Shape) -> list[tuple[Room, int]] |
         if needed == 1 and holding[-1][0] >= left:
             enough = holding[bisect_left(holding, (left,))][0]
             number = bisect_left(holding, (enough + 1,)) - 1
-        count, *_, room = holding.pop(number)
+        count, *_, node_free = holding.pop(number)
         taken = min(count, left - (needed - 1))
-        chosen.append((room, taken))
+        chosen.append((node_free, taken))
         left -= taken
     return chosen

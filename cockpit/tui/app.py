@@ -22,11 +22,11 @@ from cockpit.present.tables.nodes import NODES as node_table  # noqa: N811 - lik
 from cockpit.present.tables.priority import PRIORITY as priority_table  # noqa: N811 - likewise
 from cockpit.present.tables.queues import QUEUES as queue_table  # noqa: N811 - likewise
 from cockpit.tui import commands, offers
-from cockpit.tui.acting import Acting
 from cockpit.tui.action import ACCOUNTS, CARDS, CATALOGUE, CLUSTERS, JOBS, NODES, PRIORITY, QOS, QUEUES, SPENDING
+from cockpit.tui.action_dispatcher import ActionDispatcher
+from cockpit.tui.cockpit_base import HelpEntry
 from cockpit.tui.defects import defect_text
 from cockpit.tui.driver import lasting
-from cockpit.tui.face import HelpEntry
 from cockpit.tui.screens.dialog import Palette
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from textual.screen import Screen
 
     from cockpit.backends.base import Backend
-    from cockpit.tui.outside import Outside
+    from cockpit.tui.app_options import AppOptions
 
 _TABLES = {
     JOBS: job_table,
@@ -52,7 +52,7 @@ _TABLES = {
 }
 
 
-class CockpitApp(Acting, inherit_bindings=False):
+class CockpitApp(ActionDispatcher, inherit_bindings=False):
     """One cockpit over one backend."""
 
     CSS_PATH: ClassVar[list[str | PurePath]] = [
@@ -62,7 +62,7 @@ class CockpitApp(Acting, inherit_bindings=False):
     ENABLE_COMMAND_PALETTE = True
     BINDINGS: ClassVar[list[BindingType]] = []
 
-    def __init__(self, backend: Backend, outside: Outside) -> None:
+    def __init__(self, backend: Backend, outside: AppOptions) -> None:
         super().__init__(backend, outside)
         for key in {key for action in self.actions for key in action.keys}:
             self.bind(key, f"press('{key}')", show=False)

@@ -28,15 +28,15 @@ from cockpit.present.tables.nodes import NODES
 from cockpit.present.tables.priority import PRIORITY
 from cockpit.present.tables.queues import QUEUES
 from cockpit.tui.actions.all import ACTIONS, called, command_name
-from cockpit.tui.deeds import accounts, catalogue, directives, nodes
-from cockpit.tui.deeds.jobs import prioritise
-from cockpit.tui.deeds.limits import COMMAND, set_limit
+from cockpit.tui.controllers import accounts, catalogue, directives, nodes
+from cockpit.tui.controllers.jobs import prioritise
+from cockpit.tui.controllers.limits import COMMAND, set_limit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from cockpit.model.ids import JobId
-    from cockpit.tui.face import Face
+    from cockpit.tui.cockpit_base import CockpitBase
 
 VI_WORDS = {"ctx": "cluster", "q": "quit", "q!": "quit", "wq": "quit", "h": "help"}
 """Short words that people's fingers know; none of them destroys."""
@@ -48,7 +48,7 @@ _FILTERED: Final = {
 """Tables whose rows a person filters, by view."""
 
 
-def completions(app: Face) -> Sequence[str]:
+def completions(app: CockpitBase) -> Sequence[str]:
     """What Tab completes; the shortest of several."""
     names = sorted((command_name(action.id) for action in ACTIONS), key=len)
     saved = (f"filter {SAVED}{name}" for name in app.saved_filters())
@@ -62,13 +62,13 @@ def completions(app: Face) -> Sequence[str]:
     ]
 
 
-def continuations(app: Face, text: str) -> Sequence[str]:
+def continuations(app: CockpitBase, text: str) -> Sequence[str]:
     """What a begun command may become: of those about accounts and the catalogue word by word."""
     names = catalogue_words.completions(text, app.catalogue_rows.shown)
     return [*account_words.completions(text, app.accounts), *names]
 
 
-def run_command(app: Face, text: str) -> None:
+def run_command(app: CockpitBase, text: str) -> None:
     """Do what was typed, or say what is near it."""
     words = VI_WORDS.get(text.strip(), text.strip())
     name, _, rest = words.partition(" ")
@@ -84,7 +84,7 @@ def run_command(app: Face, text: str) -> None:
         _unknown(app, words, [command_name(each.id) for each in ACTIONS], "action")
 
 
-def _named(app: Face, words: str) -> int | None:
+def _named(app: CockpitBase, words: str) -> int | None:
     """The job on the list that has this id as lists show it, or the only one of this name: `34_1`, `34_[0-3]`, `train`.
 
     Of an array, its first task. An action of the same name goes before it.
@@ -103,11 +103,11 @@ def _named(app: Face, words: str) -> int | None:
     return next(iter(named.values())) if len(named) == 1 else None
 
 
-def _filter(app: Face, text: str) -> None:
+def _filter(app: CockpitBase, text: str) -> None:
     app.main_view.filter(text)
 
 
-def _save_filter(app: Face, name: str) -> None:
+def _save_filter(app: CockpitBase, name: str) -> None:
     """Whatever is shown now, under this name. A filter that names itself could never be read again."""
     name = name.removeprefix(SAVED)
     view, text = app.view_name, app.main_view.filter_text
@@ -123,7 +123,7 @@ def _save_filter(app: Face, name: str) -> None:
     app.notify(f"saved as {SAVED}{name}")
 
 
-def _delete_filter(app: Face, name: str) -> None:
+def _delete_filter(app: CockpitBase, name: str) -> None:
     name = name.removeprefix(SAVED)
     known = app.filters.of(app.view_name)
     if name in known:
@@ -133,72 +133,72 @@ def _delete_filter(app: Face, name: str) -> None:
         _unknown(app, name, list(known), "saved filter")
 
 
-def _cluster(app: Face, name: str) -> None:
+def _cluster(app: CockpitBase, name: str) -> None:
     if name in app.clusters:
         app.go_to_cluster(name)
     else:
         _unknown(app, name, list(app.clusters), "cluster")
 
 
-def _priority(app: Face, text: str) -> None:
+def _priority(app: CockpitBase, text: str) -> None:
     """Of the chosen jobs: a word, or an administrator's number or addition."""
     if (wanted := read_priority(text)) is None:
         _unknown(app, text, list(PriorityWord), "priority")
         return
-    app.perform("priority", lambda face: prioritise(face, face.chosen_rows(), wanted))
+    app.perform("priority", lambda app: prioritise(app, app.chosen_rows(), wanted))
 
 
-def _bring(app: Face, path: str) -> None:
+def _bring(app: CockpitBase, path: str) -> None:
     """A file that somebody has already, into the form of a new job."""
     from cockpit.tui.editing import write_brought
 
-    app.perform("new", lambda face: write_brought(face, Path(path).expanduser()))
+    app.perform("new", lambda app: write_brought(app, Path(path).expanduser()))
 
 
-def _time_limit(app: Face, text: str) -> None:
+def _time_limit(app: CockpitBase, text: str) -> None:
     """Of the chosen jobs."""
     if (wanted := read_limit(text)) is None:
         app.notify(f"{safe(text)} is no time limit; write {LIMIT_EXPECTED}.", severity="warning")
         return
-    app.perform("time_limit", lambda face: set_limit(face, face.chosen_rows(), wanted))
+    app.perform("time_limit", lambda app: set_limit(app, app.chosen_rows(), wanted))
 
 
-def _signal(app: Face, name: str) -> None:
+def _signal(app: CockpitBase, name: str) -> None:
     """To the chosen jobs."""
-    app.perform("signal", lambda face: directives.send_signal(face, name))
+    app.perform("signal", lambda app: directives.send_signal(app, name))
 
 
-def _update(app: Face, text: str) -> None:
+def _update(app: CockpitBase, text: str) -> None:
     """Of the chosen jobs."""
-    app.perform("update", lambda face: directives.update(face, text))
+    app.perform("update", lambda app: directives.update(app, text))
 
 
-def _submit(app: Face, file: str) -> None:
+def _submit(app: CockpitBase, file: str) -> None:
     """A job file, or a batch script."""
-    app.perform("new", lambda face: directives.submit_file(face, file))
+    app.perform("new", lambda app: directives.submit_file(app, file))
 
 
-def _weights(app: Face, text: str) -> None:
+def _weights(app: CockpitBase, text: str) -> None:
     """Tried out in the Priority view."""
     changes = read_weights(text)
     app.perform("priorities")
     app.try_weights(changes)
 
 
-def _theme(app: Face, name: str) -> None:
+def _theme(app: CockpitBase, name: str) -> None:
     if name in app.themes:
         app.use_theme(name)
     else:
         _unknown(app, name, list(app.themes), "theme")
 
 
-def _unknown(app: Face, word: str, known: Sequence[str], what: str) -> None:
+def _unknown(app: CockpitBase, word: str, known: Sequence[str], what: str) -> None:
     hint = nearest(word, known)
     more = f"did you mean {hint}?" if hint else "Tab completes, ? lists them."
     app.notify(f"There is no {what} {safe(word)}; {more}", severity="warning")
 
 
-_WITH_WORDS: Final[dict[str, Callable[[Face, str], None]]] = {
+_WITH_WORDS: Final[dict[str, Callable[[CockpitBase, str], None]]] = {
     "theme": _theme,
     "filter": _filter,
     "save-filter": _save_filter,

@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from cockpit.model.ids import JobId
     from cockpit.model.jobdetail import JobDetail
     from cockpit.model.spec import JobSpec
-    from cockpit.tui.face import Face
+    from cockpit.tui.cockpit_base import CockpitBase
 
 SOURCE = "the job file"
 SAVING = "# Save and leave to go back to the form; leave without saving to change nothing. Paths begin in {folder}\n"
 """Whatever else describes a job may stand below it instead."""
 
 
-async def write_new(app: Face) -> None:
+async def write_new(app: CockpitBase) -> None:
     """A first job."""
     from cockpit.formats.job.file import job_values
     from cockpit.formats.job.template import REGULAR, template
@@ -40,7 +40,7 @@ async def write_new(app: Face) -> None:
     await _fill_in(app, "New job", values, _submitting(app))
 
 
-async def write_brought(app: Face, path: Path) -> None:
+async def write_brought(app: CockpitBase, path: Path) -> None:
     """What somebody has in a file."""
     from cockpit.tui.bringing import here, job_of
 
@@ -49,7 +49,7 @@ async def write_brought(app: Face, path: Path) -> None:
     await _fill_in(app, "New job", found.values, _submitting(app), found)
 
 
-async def write_clone(app: Face, spec: JobSpec) -> None:
+async def write_clone(app: CockpitBase, spec: JobSpec) -> None:
     """The same under a free name."""
     from cockpit.formats.job.specfile import spec_as_table
 
@@ -57,7 +57,7 @@ async def write_clone(app: Face, spec: JobSpec) -> None:
     await _fill_in(app, f"A copy of {safe(spec.name)}", spec_as_table(copy), _submitting(app))
 
 
-async def write_session(app: Face, spec: JobSpec) -> JobId | None:
+async def write_session(app: CockpitBase, spec: JobSpec) -> JobId | None:
     """A session like the job; its id, or None where the form was left."""
     from cockpit.formats.job.specfile import spec_as_table
     from cockpit.launch.sessions import development
@@ -74,7 +74,7 @@ async def write_session(app: Face, spec: JobSpec) -> JobId | None:
     return begun[0] if begun else None
 
 
-async def write_training(app: Face, spec: JobSpec) -> None:
+async def write_training(app: CockpitBase, spec: JobSpec) -> None:
     """A job where the session is, whose command is still to be typed."""
     from cockpit.formats.job.specfile import spec_as_table
     from cockpit.launch.sessions import training
@@ -83,16 +83,16 @@ async def write_training(app: Face, spec: JobSpec) -> None:
     await _fill_in(app, f"A training where {safe(spec.name)} is", values, _submitting(app))
 
 
-def _named_freely(app: Face, spec: JobSpec) -> JobSpec:
+def _named_freely(app: CockpitBase, spec: JobSpec) -> JobSpec:
     return replace(spec, name=free_name(spec.name, _names(app)))
 
 
-def _names(app: Face) -> set[str]:
+def _names(app: CockpitBase) -> set[str]:
     """That jobs on the list have."""
     return {each.name for each in app.job_rows.list.rows()}
 
 
-async def write_again(app: Face, detail: JobDetail) -> None:
+async def write_again(app: CockpitBase, detail: JobDetail) -> None:
     """A queued job's spec; it keeps its id and its place."""
     from cockpit.formats.job.changing import read_changes
     from cockpit.formats.job.specfile import spec_as_table
@@ -112,7 +112,7 @@ async def write_again(app: Face, detail: JobDetail) -> None:
     )
 
 
-def _submitting(app: Face) -> Callable[[JobSpec], Awaitable[str]]:
+def _submitting(app: CockpitBase) -> Callable[[JobSpec], Awaitable[str]]:
     async def submit(spec: JobSpec) -> str:
         (job,) = await app.backend.submit([spec])
         app.follow_to(job)
@@ -132,7 +132,7 @@ def submitted_words(spec: JobSpec, job: JobId) -> str:
 
 
 async def _fill_in(
-    app: Face,
+    app: CockpitBase,
     heading: str,
     values: Mapping[str, object],
     accept: Callable[[JobSpec], Awaitable[str]],
@@ -147,7 +147,7 @@ async def _fill_in(
     await app.push_screen_wait(screen)
 
 
-def _in_editor(app: Face, values: Mapping[str, object]) -> Brought | None:
+def _in_editor(app: CockpitBase, values: Mapping[str, object]) -> Brought | None:
     """What the person made of them, be it another system's; None when they were left as they were."""
     from cockpit.formats.foreign.bringing import JOB_FILE, Brought, brought
     from cockpit.formats.job.file import job_values

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from cockpit.model.forecast import Forecast, Outlook
     from cockpit.model.ids import JobId, Millis
     from cockpit.model.jobrow import JobRow
-    from cockpit.tui.face import Face
+    from cockpit.tui.cockpit_base import CockpitBase
 
 FRESH_SECONDS, APART_SECONDS = 10.0, 2.0
 """A frame is asked for again after so long, in the screen's time or in the cluster's, which in a demo is faster; and
@@ -27,7 +27,7 @@ where other jobs came in sight, or in the cluster's time, so long after the last
 class Forecasts:
     """Asks once at a time, so that an answer comes however long it takes; a new job under the cursor does not wait."""
 
-    def __init__(self, app: Face, changed: Callable[[Iterable[JobId]], None]) -> None:
+    def __init__(self, app: CockpitBase, changed: Callable[[Iterable[JobId]], None]) -> None:
         """`changed` is called with the jobs whose forecast is another than before, in each new frame."""
         self.known: Mapping[JobId, Forecast] = {}
         self.outlook: Outlook | None = None

@@ -15,8 +15,8 @@ from cockpit.present.nearest import nearest
 from cockpit.runtime.leaving import leave_politely
 from cockpit.tui import theme as themes
 from cockpit.tui.app import CockpitApp
+from cockpit.tui.app_options import AppOptions, NoOthers, Several
 from cockpit.tui.driver import give_back
-from cockpit.tui.outside import NoOthers, Outside, Several
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from cockpit.config.settings import Settings
     from cockpit.model.ids import Millis
     from cockpit.model.spec import JobSpec
-    from cockpit.tui.face import Pace
+    from cockpit.tui.cockpit_base import Pace
 
 READ_ONLY = "This cockpit is read-only: it was opened with --read-only, or so by config.toml or COCKPIT_READ_ONLY."
 SELDOM = (50_000, 20, 50)
@@ -109,7 +109,7 @@ def app_for(session: Session, env: Mapping[str, str], look: Look | None = None) 
     """
     settings = look.settings if look is not None else load_settings(env=env)
     known = themes.load_themes(look.folder / "themes" if look is not None and look.folder is not None else None)
-    outside = Outside(
+    outside = AppOptions(
         now=session.now,
         user=session.user,
         read_jobs=session.read_jobs,

@@ -13,9 +13,9 @@ from random import Random
 import pytest
 
 from cockpit.backends.local.control import LocalEngineControl
-from cockpit.backends.local.keeping import Patience
+from cockpit.backends.local.engine_dialer import EngineDialer
 from cockpit.backends.local.live import LiveBackend
-from cockpit.backends.local.way import Way
+from cockpit.backends.local.reconnector import Patience
 from cockpit.config.places import paths
 from cockpit.runtime.clock import SystemClock
 
@@ -35,7 +35,7 @@ class OwnEngine:
         self.folder = folder
         self.places = paths(os.geteuid(), os.environ)
         self.control = LocalEngineControl(self.places, system=False)
-        self.way = Way(self.places)
+        self.way = EngineDialer(self.places)
 
     @property
     def pid(self) -> int:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cockpit.backends.base import JobsDelta, Phase
-from cockpit.backends.local.keeping import SILENT
+from cockpit.backends.local.reconnector import SILENT
 from cockpit.errors import RequestRefused, Unreachable
 from cockpit.model.asking import LogRequest, ShellRequest
 from cockpit.model.ids import JobId

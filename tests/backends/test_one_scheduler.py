@@ -17,7 +17,7 @@ from cockpit.model.job import JobState
 from cockpit.model.reasons import BehindHead
 from cockpit.model.spec import JobSpec
 from cockpit.sched.policy import Policy
-from cockpit.sched.round import Round
+from cockpit.sched.scheduling_pass import SchedulingPass
 from tests.backends.demo.conftest import LAB, pass_hours
 from tests.builders import ANN, a_node, a_spec
 from tests.runtime.host_world import World
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.req("SC-14", "SC-20")
 def replaced(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
     """Whether the placement step is replaced by one that lets nobody pass."""
     if request.param:
-        monkeypatch.setattr(Round, "place", lambda *_: BehindHead(JobId(0)))
+        monkeypatch.setattr(SchedulingPass, "place", lambda *_: BehindHead(JobId(0)))
     return bool(request.param)
 
 

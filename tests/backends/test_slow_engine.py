@@ -14,8 +14,8 @@ import pytest
 
 from cockpit.backends.base import Phase
 from cockpit.backends.local.channel import Channel
-from cockpit.backends.local.keeping import Keeper, Patience
 from cockpit.backends.local.live import LiveBackend
+from cockpit.backends.local.reconnector import Patience, Reconnector
 from cockpit.backends.local.threads import beside
 from cockpit.errors import MayBeAccepted, Unreachable
 from cockpit.model.ids import JobId, Millis
@@ -252,7 +252,7 @@ def test_retries_are_spread_and_grow_to_a_limit() -> None:
 
 
 async def test_a_keeper_tells_the_figures_only_when_they_change(listener: Listener) -> None:
-    keeper = Keeper(listener, lambda: Millis(7), Random(1), HASTE)
+    keeper = Reconnector(listener, lambda: Millis(7), Random(1), HASTE)
     seen = []
     glances = iter([GLANCE, GLANCE, GLANCE, msgspec.structs.replace(GLANCE, held=1)])
 

@@ -10,7 +10,7 @@ from time import perf_counter
 
 import pytest
 
-from cockpit.backends.local.keeping import Patience
+from cockpit.backends.local.reconnector import Patience
 from tests.backends.conftest import OwnEngine, own_engine
 from tests.bench.figures import Figures
 from tests.builders import a_spec

@@ -14,7 +14,7 @@ from cockpit.formats.traces.swf import read_swf
 from cockpit.formats.traces.swf_history import history
 from cockpit.headless.verbs.replay import drawn, predicted, replayed
 from cockpit.sched.forecast.history import history_of
-from cockpit.sched.forecast.predict import Foresight
+from cockpit.sched.forecast.predict import StartPredictor
 from tests.oracles.traces import trace
 from tests.sched.busy import busy_world
 
@@ -93,7 +93,7 @@ def test_one_prediction(figure: Figures) -> None:
     first, more = [], []
     for _ in range(ROUNDS):
         before = perf_counter()
-        foresight = Foresight(snapshot, plan, world.policy, past)
+        foresight = StartPredictor(snapshot, plan, world.policy, past)
         foresight.forecast(snapshot.queue[-1].id)
         first.append((perf_counter() - before) * 1000)
         before = perf_counter()

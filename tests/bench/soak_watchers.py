@@ -23,7 +23,7 @@ import msgspec
 from cockpit.backends.drive import drive
 from cockpit.backends.local.backend import LocalBackend
 from cockpit.backends.local.control import LocalEngineControl
-from cockpit.backends.local.way import Way
+from cockpit.backends.local.engine_dialer import EngineDialer
 from cockpit.config.places import paths
 from cockpit.model.ids import JobId
 from cockpit.model.spec import Array, PriorityWord
@@ -104,7 +104,7 @@ def main() -> None:
 
 
 def measured(address: object, places: object, args: argparse.Namespace) -> dict[str, float]:
-    backend = LocalBackend(Way(places).reach, patience=lambda: 600.0)  # type: ignore[arg-type] # EnginePaths
+    backend = LocalBackend(EngineDialer(places).reach, patience=lambda: 600.0)  # type: ignore[arg-type] # EnginePaths
     for number in range(args.jobs // TASKS):
         spec = a_spec(f"many-{number}", hold=True, array=Array(tuple(range(TASKS))))
         drive(backend.submit([spec]))
@@ -124,7 +124,7 @@ def measured(address: object, places: object, args: argparse.Namespace) -> dict[
 
     def churn() -> None:
         nonlocal turns
-        own = LocalBackend(Way(places).reach, patience=lambda: 600.0)  # type: ignore[arg-type] # EnginePaths
+        own = LocalBackend(EngineDialer(places).reach, patience=lambda: 600.0)  # type: ignore[arg-type] # EnginePaths
         while not stop.is_set():
             array = JobId(1 + TASKS * (turns % (args.jobs // TASKS)))
             word = PriorityWord.URGENT if turns % 2 else PriorityWord.NORMAL

@@ -15,14 +15,14 @@ from msgspec.structs import replace
 from cockpit.engine import decide, evictions
 from cockpit.engine.access import Actor
 from cockpit.engine.apply.events import apply
-from cockpit.engine.dependencies import Fates, verdict
+from cockpit.engine.dependencies import DependencyOutcomes, verdict
 from cockpit.engine.machine import Machine
 from cockpit.engine.nodes import prechecks, service
+from cockpit.engine.priority_changes import set_priority
 from cockpit.engine.quotas import apply_quota
 from cockpit.engine.reservations import make_reservation
 from cockpit.engine.state import ClusterState
 from cockpit.engine.submission.submit import edit, submit
-from cockpit.engine.urgency import set_priority
 from cockpit.model import events
 from cockpit.model.accounts import Qos
 from cockpit.model.asking import SiteFactor, WantedPriority
@@ -268,7 +268,7 @@ class EngineMachine(RuleBasedStateMachine):
         machine = self.engine.machine
         for job in machine.queue.values():
             for condition in job.waits_for if job.never is None else ():
-                fate = Fates().of(machine, condition)
+                fate = DependencyOutcomes().of(machine, condition)
                 assert condition.kind is DependencyKind.SINGLETON or verdict(condition, fate) is None
 
     @invariant()

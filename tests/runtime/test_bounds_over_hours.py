@@ -10,15 +10,15 @@ import pytest
 from msgspec.structs import replace
 
 from cockpit.backends.demo.backend import open_demo
-from cockpit.backends.demo.crowd import actor_of
 from cockpit.backends.demo.fixture import read_fixture
-from cockpit.engine.foresight import expected
+from cockpit.backends.demo.simulated_users import actor_of
+from cockpit.engine.prediction import expected
 from cockpit.model.forecast import BoundMove, CameAhead, Forecast, Replanned
 from cockpit.model.ids import JobId, Millis
 from cockpit.sched.forecast.moves import BoundHistory
 
 if TYPE_CHECKING:
-    from cockpit.sched.forecast.predict import Foresight
+    from cockpit.sched.forecast.predict import StartPredictor
 
 CAMPUS = Path(__file__).parents[2] / "fixtures/clusters/campus.toml"
 MINUTES = 60
@@ -70,7 +70,7 @@ async def test_causes_name_no_job_that_the_asker_may_not_see() -> None:
     own, other = next(row for row in rows if row.user == "erin"), next(row for row in rows if row.user != "erin")
     await demo.backend.starts([own.id])
     engine = demo.backend._engine
-    foresight: Foresight | None = engine.foresight
+    foresight: StartPredictor | None = engine.foresight
     assert foresight is not None
     history = BoundHistory()
     move = BoundMove(Millis(0), Millis(1), Millis(2), (CameAhead(other.id), CameAhead(own.id), CameAhead(JobId(-1))))

@@ -6,8 +6,8 @@ import pytest
 
 from cockpit.model.node import CardVendor
 from cockpit.runtime import allowance
-from cockpit.runtime.asking import Answer, Outcome, ask
 from cockpit.runtime.machine import inspect_machine, os_name, probe_machine
+from cockpit.runtime.probe_command import Answer, Outcome, probe_command
 
 MEMINFO = "MemTotal:       24681236 kB\nMemFree:        1000 kB\n"
 MOUNTS_V2 = "31 23 0:28 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw,nsdelegate\n"
@@ -114,7 +114,7 @@ def test_cards_of_two_vendors_are_numbered_in_one_row(tools, machine_root) -> No
         '[ "$1" = -L ] || echo "0, GPU-5d5ba0d6-d33d, 24564, 00000000:07:00.0, 535.104.05, NVIDIA GeForce RTX 4090"',
     )
     tools("cnmon", "echo '| 0     /   MLU370-X4    v1.1.6 | x |'; echo '| 0% | 0 MiB/ 23308 MiB |'")
-    seen = inspect_machine(machine_root({"dev/nvidia0": "", "proc/meminfo": MEMINFO}), ask)
+    seen = inspect_machine(machine_root({"dev/nvidia0": "", "proc/meminfo": MEMINFO}), probe_command)
     assert [(card.index, card.model, card.vendor) for card in seen.node.cards] == [
         (0, "RTX 4090", CardVendor.NVIDIA),
         (1, "MLU370-X4", CardVendor.MLU),
@@ -127,7 +127,7 @@ def test_cards_of_two_vendors_are_numbered_in_one_row(tools, machine_root) -> No
 def test_hostile_tools_neither_raise_nor_reach_the_screen(tools, machine_root) -> None:
     for name in ("nvidia-smi", "npu-smi", "cnmon"):
         tools(name, r"printf '\033[2J\377\000| 0 910B | OK | \n%s%n'; head -c 100000 /dev/zero; exit 7")
-    seen = inspect_machine(machine_root({"proc/meminfo": MEMINFO}), ask)
+    seen = inspect_machine(machine_root({"proc/meminfo": MEMINFO}), probe_command)
     assert seen.node.cards == ()
     assert len(seen.findings) == 3
     assert all(finding.found.isprintable() for finding in seen.findings)

@@ -447,7 +447,7 @@ def _another(world: World, job_id: JobId, reason: Reason, number: int) -> bool:
     where it has several reasons."""
     world.plan = None
     plan = world.cycle()
-    if any(each.job == job_id for each in (*plan.starts, *plan.turns)):
+    if any(each.job == job_id for each in (*plan.starts, *plan.switches)):
         return True
     after = world.reason(job_id)
     after = after.specs[number] if isinstance(after, NoAlternative) else after

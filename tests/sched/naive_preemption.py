@@ -15,7 +15,7 @@ from tests.sched.reference import Occupied, place
 
 
 class NaivePreempting:
-    """Afterwards: `starts`, `turns` (who goes on), `evictions` (who, for whom), and `promised` (who waits for room)."""
+    """Afterwards: `starts`, `switches` (who resumes), `evictions` (who, for whom), `promised` (who waits for room)."""
 
     def __init__(self, world, *, backfill: bool) -> None:
         self.world, self.now, self.backfill = world, world.now, backfill
@@ -24,7 +24,7 @@ class NaivePreempting:
         self.mode = world.rules["cluster"].preemption.mode[0]
         self.occupied, self.ends = dict(world.occupied), dict(world.ends)
         self.starts: list[tuple] = []
-        self.turns: list[JobId] = []
+        self.switches: list[JobId] = []
         self.evictions: list[tuple[JobId, JobId]] = []
         self.promised: set[JobId] = set()
         self.head: tuple | None = None
@@ -44,7 +44,7 @@ class NaivePreempting:
             if any(self.needs(self.world.jobs[other], job) for other in job.suspension.for_jobs):
                 continue
             if all(self.free_cpus(part.node) >= part.cpus for part in job.attempt.placement):
-                self.turns.append(job.id)
+                self.switches.append(job.id)
             self.occupied[job.id] = job.attempt.placement
             stood = job.attempt.suspended_ms + self.now - job.state_since
             self.ends[job.id] = Millis(job.attempt.placed_at + stood + 1000 * job.spec.time_limit_seconds)

@@ -13,7 +13,7 @@ from cockpit.model.ids import JobId, Millis, UserName
 from cockpit.model.job import Job, Submitter
 from cockpit.model.node import Node
 from cockpit.model.spec import DAY_SECONDS, NodeSpec
-from cockpit.sched.priority.scale import Scale
+from cockpit.sched.priority.priority_context import PriorityContext
 from cockpit.sched.priority.share_tree import ShareTree
 from tests.sched.world import cards, node, spec_of
 
@@ -123,8 +123,8 @@ class Recorded:
         return {row.association.key: Usage(row.usage) for row in self.rows}
 
     @property
-    def scale(self) -> Scale:
-        return Scale(self.cluster, self.accounts, NODES)
+    def scale(self) -> PriorityContext:
+        return PriorityContext(self.cluster, self.accounts, NODES)
 
     @property
     def tree(self) -> ShareTree:

@@ -56,7 +56,7 @@ def test_those_ahead_are_all_who_matter_and_have_the_reservations_told(first: in
     for seed in range(first, first + 300):
         world = every_rule_world(seed)
         plan = world.cycle()
-        if plan.starts or plan.evictions or plan.turns or world.rules["cluster"].members:
+        if plan.starts or plan.evictions or plan.switches or world.rules["cluster"].members:
             continue  # totals are told as they were when it was looked at
         snapshot, reserved = world.snapshot(), {each.job: each.reserved_at for each in plan.reservations}
         for job in world.queue:

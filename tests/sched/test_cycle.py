@@ -63,4 +63,4 @@ def test_shapes_of_jobs_that_left_the_queue_are_forgotten() -> None:
             world.submit(wants(), held_by="root")
         world.run()
         world.withdraw(*[job.id for job in world.queue])
-    assert len(world.index.book._jobs) <= 5000
+    assert len(world.index.equivalence._jobs) <= 5000

@@ -9,7 +9,7 @@ from cockpit.model.ids import JobId
 from cockpit.model.node import Allocation, CardSlice, NodeState
 from cockpit.sched.fragmentation import GradientDescent, fragmentation, target_workload, workload
 from cockpit.sched.index import refreshed
-from cockpit.sched.nodes.room import allocate, best_fit_rank, room_of, sharing_cards, shortfall
+from cockpit.sched.nodes.node_free import allocate, best_fit_rank, node_free_of, sharing_cards, shortfall
 from cockpit.sched.policy import FractionFit, Policy
 from cockpit.sched.shape import shape_of
 from tests.sched.random_worlds import act, histories, job_specs, node_specs, some_nodes
@@ -21,7 +21,7 @@ from tests.sched.world import World, alone, node, spec_of, wants
 def room_with_holes(*free: int, cpus: int = 16):
     slices = tuple(CardSlice(card, 0, 1000 - left) for card, left in enumerate(free) if left < 1000)
     tenants = [(JobId(1), Allocation(0, "n1", 0, 0, slices))]
-    return room_of(node("n1", len(free), cpus=cpus), 0, 0, tenants)
+    return node_free_of(node("n1", len(free), cpus=cpus), 0, 0, tenants)
 
 
 @pytest.mark.req("SC-04")
@@ -42,8 +42,8 @@ def test_fragmentation_is_what_a_shape_cannot_use_of_what_is_free(spec, unusable
 
 @pytest.mark.req("SC-04")
 def test_fragmentation_adds_up_over_the_workload_by_its_weights() -> None:
-    room = room_with_holes(200, 1000)
-    assert fragmentation(room, [(wants(500), 3), (wants(2000), 2)]) == 3 * 200 + 2 * 1200
+    node_free = room_with_holes(200, 1000)
+    assert fragmentation(node_free, [(wants(500), 3), (wants(2000), 2)]) == 3 * 200 + 2 * 1200
 
 
 @pytest.mark.req("SC-04")
@@ -57,8 +57,8 @@ def test_the_target_workload_counts_replicas_queued_and_running_that_ask_for_car
 
 @pytest.mark.req("SC-04")
 def test_descent_leaves_a_hole_that_the_workload_can_use_where_best_fit_leaves_a_useless_one() -> None:
-    room = room_with_holes(600, 800)
-    assert GradientDescent(((wants(500), 1),)).card(room, wants(300)) == 1
+    node_free = room_with_holes(600, 800)
+    assert GradientDescent(((wants(500), 1),)).card(node_free, wants(300)) == 1
     # 600 - 300 = 300 is of no use to anybody who wants 500; 800 - 300 = 500 is
 
 
@@ -82,18 +82,18 @@ def test_equal_growth_is_decided_by_best_fit() -> None:
     world.occupy(JobId(1), alone(1, "n1", CardSlice(0, 0, 100)))
     world.occupy(JobId(2), alone(1, "n2", CardSlice(0, 0, 600)))
     asked = spec_of(wants(300))
-    rooms = GradientDescent(()).rooms(refreshed(None, world.snapshot()), shape_of(asked), asked.specs[0])
-    assert [room.node.name for room in rooms] == ["n2", "n1", "n3"]
+    nodes_free = GradientDescent(()).nodes_free(refreshed(None, world.snapshot()), shape_of(asked), asked.specs[0])
+    assert [node_free.node.name for node_free in nodes_free] == ["n2", "n1", "n3"]
     assert GradientDescent(()).card(room_with_holes(900, 400), wants(300)) == 1
 
 
-def steps_by_hand(room, spec, targets) -> int | None:
+def steps_by_hand(node_free, spec, targets) -> int | None:
     """Steps of growth of the gentlest way, by trying each on the room itself; None where it does not fit."""
-    if shortfall(room, spec, exclusive=False):
+    if shortfall(node_free, spec, exclusive=False):
         return None
-    cards = sharing_cards(room, spec) if spec.shares_a_card else [None]
-    after = [room.having(JobId(99), allocate(room, spec, 0, exclusive=False, card=card)) for card in cards]
-    growth = min(fragmentation(each, targets) for each in after) - fragmentation(room, targets)
+    cards = sharing_cards(node_free, spec) if spec.shares_a_card else [None]
+    after = [node_free.having(JobId(99), allocate(node_free, spec, 0, exclusive=False, card=card)) for card in cards]
+    growth = min(fragmentation(each, targets) for each in after) - fragmentation(node_free, targets)
     return -(-growth // (40 * max(1, sum(weight for _, weight in targets))))
 
 
@@ -111,12 +111,12 @@ def test_what_it_remembers_is_what_trying_each_room_finds(nodes, history, target
         index = world.run().index
         if len({each.name for each in world.nodes.values()}) != len(nodes) or step[0] == "node":
             descent = GradientDescent(targets)  # other nodes, another floor
-        found = list(descent.rooms(index, shape, spec))
+        found = list(descent.nodes_free(index, shape, spec))
         by_hand = {
-            room.order: (grown, *best_fit_rank(room, spec))
-            for room in index.rooms
-            if room.node.state is NodeState.UP
-            and suits(room.node, freed)
-            and (grown := steps_by_hand(room, spec, targets)) is not None
+            node_free.order: (grown, *best_fit_rank(node_free, spec))
+            for node_free in index.nodes_free
+            if node_free.node.state is NodeState.UP
+            and suits(node_free.node, freed)
+            and (grown := steps_by_hand(node_free, spec, targets)) is not None
         }
-        assert [room.order for room in found] == sorted(by_hand, key=by_hand.__getitem__)
+        assert [node_free.order for node_free in found] == sorted(by_hand, key=by_hand.__getitem__)

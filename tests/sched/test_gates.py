@@ -16,7 +16,7 @@ from cockpit.model.reasons import (
 )
 from cockpit.model.spec import Dependency, DependencyKind
 from cockpit.sched.gates import Gates
-from cockpit.sched.nodes.reserved import Bars
+from cockpit.sched.nodes.reservation_windows import ReservationWindows
 from cockpit.sched.rules.enforcement import enforced
 from tests.sched.lab import starts, submit, tree, world
 from tests.sched.world import World, node, spec_of, wants
@@ -101,7 +101,7 @@ def test_a_gate_can_be_asked_by_itself() -> None:
     first, second = submit(here), submit(here)
     plan = here.run()
     index = here.index
-    gates = Gates(here.snapshot(), index.book, index.counters.fork(), Bars({}, here.now))
+    gates = Gates(here.snapshot(), index.equivalence, index.counters.fork(), ReservationWindows({}, here.now))
     assert gates.refusal(here.jobs[second], "") is None  # the index is of before the start
     assert isinstance(plan.refusals.gates.refusal(here.jobs[second], ""), LimitReached)
     here.cycle()
@@ -113,7 +113,7 @@ def test_a_spec_without_limits_asks_the_book_once_for_all_that_are_alike() -> No
     for _ in range(20):
         here.submit_spec(spec_of(wants(1000)))
     here.cycle()
-    assert len(here.index.book.requests) == 1
+    assert len(here.index.equivalence.classes) == 1
 
 
 @pytest.mark.req("SC-14")
@@ -121,9 +121,9 @@ def test_what_a_limit_stopped_in_an_earlier_pass_is_not_asked_again_while_as_muc
     asked = []
     shared = Gates.shared
 
-    def counted(gates: Gates, request, *more):
-        asked.append(request)
-        return shared(gates, request, *more)
+    def counted(gates: Gates, equivalence_class, *more):
+        asked.append(equivalence_class)
+        return shared(gates, equivalence_class, *more)
 
     monkeypatch.setattr(Gates, "shared", counted)
     here = world(tree(nlp={"grp_tres": {"cpu": 8}}))

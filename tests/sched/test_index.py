@@ -6,7 +6,7 @@ from hypothesis import given
 from cockpit.model.ids import JobId
 from cockpit.model.node import NodeState
 from cockpit.sched.index import Index, refreshed
-from cockpit.sched.nodes.room import best_fit_rank, shortfall
+from cockpit.sched.nodes.node_free import best_fit_rank, shortfall
 from cockpit.sched.placement import fitting
 from cockpit.sched.shape import shape_of
 from tests.sched.random_worlds import act, histories, job_specs, some_nodes
@@ -23,11 +23,11 @@ def index_of(*nodes) -> Index:
 def test_refreshing_leaves_the_given_index_as_it_was() -> None:
     world = World(node("n1", 2))
     before = refreshed(None, world.snapshot())
-    rooms, shelves = list(before.rooms), [each.labels() for each in before.by_whole]
+    nodes_free, shelves = list(before.nodes_free), [each.labels() for each in before.by_whole]
     world.occupy(JobId(1), alone(3))
     after = refreshed(before, world.snapshot())
-    assert (before.rooms, [each.labels() for each in before.by_whole]) == (rooms, shelves)
-    assert (before.rooms[0].cpus, after.rooms[0].cpus) == (16, 13)
+    assert (before.nodes_free, [each.labels() for each in before.by_whole]) == (nodes_free, shelves)
+    assert (before.nodes_free[0].cpus, after.nodes_free[0].cpus) == (16, 13)
 
 
 @pytest.mark.req("SC-14")
@@ -44,7 +44,7 @@ def test_changes_that_the_index_has_already_seen_do_no_harm() -> None:
     index = refreshed(None, world.snapshot())
     world.occupy(JobId(1), None)
     world.occupy(JobId(1), alone(5))
-    assert refreshed(index, world.snapshot()).rooms == refreshed(None, world.snapshot()).rooms
+    assert refreshed(index, world.snapshot()).nodes_free == refreshed(None, world.snapshot()).nodes_free
 
 
 @pytest.mark.req("SC-14")
@@ -54,7 +54,7 @@ def test_an_index_older_than_the_changes_is_made_anew() -> None:
     world.occupy(JobId(1), alone(3))
     world.cycle()
     world.occupy(JobId(2), alone(4))
-    assert refreshed(old, world.snapshot()).rooms[0].cpus == 9
+    assert refreshed(old, world.snapshot()).nodes_free[0].cpus == 9
 
 
 @pytest.mark.req("SC-14")
@@ -71,15 +71,15 @@ def test_a_job_on_a_node_that_left_the_cluster_is_no_obstacle() -> None:
 
 @pytest.mark.req("SC-14")
 def test_kinds_are_nodes_that_the_same_requests_may_use() -> None:
-    floor = index_of(
+    layout = index_of(
         node("n1", 2),
         node("n2", 2, cpus=99),
         node("n3", 2, pool="east"),
         node("n4", cards(2, "H100")),
         node("n5", 2, state=NodeState.DOWN),
-    ).floor
-    assert floor.kind_of == [0, 0, 1, 2, 3]
-    names = [kind.number for kind in floor.kinds_for(shape_of(spec_of()), wants(1000, "A100"))]
+    ).layout
+    assert layout.class_of == [0, 0, 1, 2, 3]
+    names = [kind.number for kind in layout.classes_for(shape_of(spec_of()), wants(1000, "A100"))]
     assert names == [0, 1]
 
 
@@ -94,10 +94,12 @@ def test_a_search_finds_every_room_that_fits_and_the_best_first(nodes, history, 
     index, shape = refreshed(None, world.snapshot()), shape_of(asked)
     for spec in shape.specs:
         expected = [
-            room
-            for room in index.rooms
-            if room.node.state is NodeState.UP
-            and shortfall(room, spec, exclusive=shape.exclusive) is None
-            and suits(room.node, asked)
+            node_free
+            for node_free in index.nodes_free
+            if node_free.node.state is NodeState.UP
+            and shortfall(node_free, spec, exclusive=shape.exclusive) is None
+            and suits(node_free.node, asked)
         ]
-        assert list(fitting(index, shape, spec)) == sorted(expected, key=lambda room: best_fit_rank(room, spec))
+        assert list(fitting(index, shape, spec)) == sorted(
+            expected, key=lambda node_free: best_fit_rank(node_free, spec)
+        )

@@ -26,7 +26,7 @@ from cockpit.model.reasons import (
 from cockpit.model.spec import Dependency, DependencyKind
 from cockpit.sched.explain import explain, reason_of
 from cockpit.sched.forecast.history import History
-from cockpit.sched.forecast.predict import Foresight
+from cockpit.sched.forecast.predict import StartPredictor
 from cockpit.sched.policy import Policy
 from tests.sched.counterfactual import copied
 from tests.sched.every_rule import every_rule_world
@@ -148,7 +148,7 @@ def test_of_several_partitions_the_reason_is_that_of_the_one_where_it_starts_fir
             if plan.starts:
                 break
             reasons.append(fresh.reason(job.id))
-            moments.append(Foresight(fresh.snapshot(), plan, fresh.policy, History()).start(job.id).likely_at)
+            moments.append(StartPredictor(fresh.snapshot(), plan, fresh.policy, History()).start(job.id).likely_at)
         if len(moments) == 3 and moments[1] != moments[2] and all(each is not None for each in moments):
             assert reasons[0] == reasons[1 if moments[1] < moments[2] else 2], (seed, job.id, moments)
 

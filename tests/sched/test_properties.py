@@ -18,7 +18,7 @@ from cockpit.sched.feasible import never_fits
 from cockpit.sched.invariants import resource_violations
 from cockpit.sched.nodes.cards import accepts, share_taken
 from cockpit.sched.policy import FractionFit, Policy
-from cockpit.sched.round import Round
+from cockpit.sched.scheduling_pass import SchedulingPass
 from tests.sched.random_worlds import act, histories, job_specs, policies, some_node, some_nodes
 from tests.sched.reference import Reference, holes
 from tests.sched.world import World
@@ -88,7 +88,7 @@ def test_an_index_kept_up_to_date_equals_one_made_from_nothing(nodes, history, p
         act(world, step)
         kept, anew = cycle(world.snapshot(), world.index, policy), cycle(world.snapshot(), None, policy)
         assert decided(kept) == decided(anew)
-        assert kept.index.rooms == anew.index.rooms
+        assert kept.index.nodes_free == anew.index.nodes_free
         assert kept.index.placed == anew.index.placed
         assert kept.index.by_hole == anew.index.by_hole
         assert kept.index.by_whole == anew.index.by_whole
@@ -127,14 +127,14 @@ def test_a_pass_that_goes_on_where_the_last_one_ended_decides_as_a_whole_one(nod
         act(world, step)
         snapshot, last = world.snapshot(), world.plan
         whole = cycle(snapshot, None, policy)
-        with patch.object(Round, "resumed", autospec=True, side_effect=Round.resumed) as resumed:
+        with patch.object(SchedulingPass, "resumed", autospec=True, side_effect=SchedulingPass.resumed) as resumed:
             plan = next_plan(last, snapshot, policy)
         went_on += resumed.call_count
         assert (plan.starts, plan.reservations, plan.order) == (whole.starts, whole.reservations, whole.order)
         starting = {start.job for start in plan.starts}
         for job in [job for job in world.queue if job.id not in starting]:
             assert reason_of(plan, job) == reason_of(whole, job)
-        assert plan.index.rooms == whole.index.rooms
+        assert plan.index.nodes_free == whole.index.nodes_free
         assert plan.index.departures == whole.index.departures
         assert plan.index.counters.used == whole.index.counters.used
         world.run()

@@ -9,7 +9,7 @@ from cockpit.model.accounts import Accounts, Association, Limits
 from cockpit.model.cluster import Backfill, BackfillKind, Cluster, Enforce, Partition
 from cockpit.model.ids import NodeName
 from cockpit.model.reasons import PartitionRefuses
-from cockpit.sched.forecast import habits
+from cockpit.sched.forecast import runtime_predictors
 from cockpit.sched.forecast.future import Future, foreseeing
 from cockpit.sched.index import refreshed
 from cockpit.sched.policy import Policy
@@ -112,5 +112,5 @@ def test_behind_many_its_work_counts_once() -> None:
     waiting = [world.submit(wants(4000), limit=100, record=IN_BOTH) for _ in range(3)]
     snapshot = world.snapshot()
     index = foreseeing(refreshed(None, snapshot))
-    future = Future(snapshot, index, world.policy, prioritised(snapshot).order, habits.Limits())
+    future = Future(snapshot, index, world.policy, prioritised(snapshot).order, runtime_predictors.TimeLimitPredictor())
     assert [job.id for job in future.order()] == waiting

@@ -8,7 +8,7 @@ from hypothesis import given
 from cockpit.model.node import CardSlice, NodeState
 from cockpit.model.reasons import NodeShortfall, NotEnoughFree, Resource
 from cockpit.sched.index import refreshed
-from cockpit.sched.nodes.room import shortfall
+from cockpit.sched.nodes.node_free import shortfall
 from cockpit.sched.shape import shape_of
 from cockpit.sched.shortage import nearest
 from tests.sched.random_worlds import act, histories, job_specs, some_nodes
@@ -112,11 +112,11 @@ def test_the_nearest_are_those_that_a_look_at_every_node_finds(nodes, history, a
     index, shape = refreshed(None, world.snapshot()), shape_of(asked)
     for spec in shape.specs:
         lacks = {}
-        for room in index.rooms:
-            lack = shortfall(room, spec, exclusive=asked.exclusive)
-            serves = room.node.state is NodeState.UP and suits(room.node, asked)
-            if serves and lack and not shortfall(room.emptied(), spec, exclusive=asked.exclusive):
-                lacks[room.node.name] = lack
+        for node_free in index.nodes_free:
+            lack = shortfall(node_free, spec, exclusive=asked.exclusive)
+            serves = node_free.node.state is NodeState.UP and suits(node_free.node, asked)
+            if serves and lack and not shortfall(node_free.emptied(), spec, exclusive=asked.exclusive):
+                lacks[node_free.node.name] = lack
         named = nearest(index, shape, spec)
         assert {near.node: (near.resource, near.free) for near in named}.items() <= lacks.items()
         assert len(named) == min(3, len(lacks))

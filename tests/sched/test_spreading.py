@@ -15,7 +15,7 @@ from cockpit.model.reasons import NeverFits, NoEligibleNode, Resource, WouldDela
 from cockpit.model.spec import NodeSpec, TaskSpread
 from cockpit.sched.feasible import never_fits
 from cockpit.sched.invariants import resource_violations
-from cockpit.sched.nodes.room import room_of
+from cockpit.sched.nodes.node_free import node_free_of
 from cockpit.sched.plan import Plan
 from cockpit.sched.policy import Policy
 from cockpit.sched.rules.tres import requested
@@ -184,11 +184,11 @@ def test_tasks_have_room_exactly_where_some_choice_of_nodes_holds_them(free, cou
         return
     each = NodeSpec(cpus=1, memory_mib=1)
     spec = tasks(count, each=each, nodes=least, base=wants(memory_mib=1), most_nodes=most, most_per_node=per_node)
-    rooms = [
-        room_of(node(f"n{order}", cpus=cpus, memory_mib=memory), order, 0, ())
+    nodes_free = [
+        node_free_of(node(f"n{order}", cpus=cpus, memory_mib=memory), order, 0, ())
         for order, (cpus, memory) in enumerate(free)
     ]
-    found = spread_over(rooms, shape_of(spec))
+    found = spread_over(nodes_free, shape_of(spec))
     holds = [min(cpus, memory, per_node or 99) for cpus, memory in free]
     choices = [
         sum(taken > 0 for taken in each_choice)
@@ -200,4 +200,4 @@ def test_tasks_have_room_exactly_where_some_choice_of_nodes_holds_them(free, cou
     if found is not None:
         assert len(found) == min(lawful)
         assert sum(taken for _, taken in found) == count
-        assert all(1 <= taken <= holds[room.order] for room, taken in found)
+        assert all(1 <= taken <= holds[node_free.order] for node_free, taken in found)

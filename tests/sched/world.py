@@ -11,7 +11,7 @@ from cockpit.model.job import Job, JobState, Submitter
 from cockpit.model.node import Allocation, Card, CardSlice, Node, NodeState, Placement
 from cockpit.model.spec import JobSpec, NodeSpec
 from cockpit.sched.cycle import next_plan
-from cockpit.sched.decisions import Eviction, Turn
+from cockpit.sched.decisions import Eviction, SliceSwitch
 from cockpit.sched.explain import reason_of
 from cockpit.sched.index import Index
 from cockpit.sched.plan import Plan
@@ -189,7 +189,7 @@ class World:
         return plan
 
     def carry_out(self, plan: Plan) -> None:
-        for turn in plan.turns:
+        for turn in plan.switches:
             self.turn(turn)
         for each in plan.evictions:
             self.evict(each)
@@ -225,7 +225,7 @@ class World:
         self.change_running(job, leaving=())
         self.resize(job, tuple(part for part in self.occupied[job] if part.rank not in out))
 
-    def turn(self, turn: Turn) -> None:
+    def turn(self, turn: SliceSwitch) -> None:
         """Who goes on, and who stands still instead."""
         for other in turn.others:
             suspension = Suspension(for_jobs=turn.instead)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from cockpit.backends.demo.backend import DemoCluster, open_demo
-from cockpit.backends.demo.crowd import actor_of
 from cockpit.backends.demo.fixture import read_fixture
+from cockpit.backends.demo.simulated_users import actor_of
 from cockpit.backends.inprocess import InProcessBackend
 from cockpit.formats.job.file import Defaults, read_jobs
 from cockpit.model.spec import Algorithm, JobSpec, Mode, NodeSpec

@@ -63,9 +63,9 @@ class Screen:
     """Looks, and notes what changed."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.face = Face(monkeypatch)
+        self.app = Face(monkeypatch)
         self.changed: list = []
-        self.forecasts = Forecasts(self.face, lambda jobs: self.changed.append(sorted(jobs)))  # type: ignore[arg-type] # as much of one as it uses
+        self.forecasts = Forecasts(self.app, lambda jobs: self.changed.append(sorted(jobs)))  # type: ignore[arg-type] # as much of one as it uses
 
     def look(self, sight: list[JobId], row: SimpleNamespace | None = None) -> None:
         self.forecasts.look(sight, row)  # type: ignore[arg-type] # likewise
@@ -77,25 +77,25 @@ class Screen:
 @pytest.mark.req("UI-01", "SC-12")
 def test_starts_are_asked_for_when_jobs_come_in_sight_and_again_once_they_are_old(monkeypatch) -> None:
     screen = Screen(monkeypatch)
-    face = screen.face
+    app = screen.app
     screen.look([])
-    assert face.asks == []
+    assert app.asks == []
     screen.look([ONE])
     screen.look([ONE])  # under way
-    face.answer()
+    app.answer()
     assert (screen.starts(), screen.changed) == ({ONE: 10}, [[ONE]])
     screen.look([ONE, TWO])  # too soon
-    assert face.asks == []
-    face.time += APART_SECONDS
+    assert app.asks == []
+    app.time += APART_SECONDS
     screen.look([ONE])  # known
-    assert face.asks == []
+    assert app.asks == []
     screen.look([ONE, TWO])
-    face.answer()
+    app.answer()
     assert screen.changed == [[ONE], [TWO]]
-    face.time += FRESH_SECONDS
-    face.told[TWO] = Millis(30)
+    app.time += FRESH_SECONDS
+    app.told[TWO] = Millis(30)
     screen.look([TWO])
-    face.answer()
+    app.answer()
     assert (screen.starts(), screen.changed[-1]) == ({TWO: 30}, [ONE, TWO])
 
 
@@ -104,13 +104,13 @@ def test_list_and_panel_change_in_one_frame_and_show_one_figure(monkeypatch) -> 
     screen = Screen(monkeypatch)
     screen.look([ONE, TWO], queued(2))
     assert (screen.starts(), screen.forecasts.outlook) == ({}, None)
-    screen.face.answer()
+    screen.app.answer()
     assert screen.starts() == {ONE: 10, TWO: 11}
     assert screen.forecasts.outlook is not None
     assert screen.forecasts.outlook.forecast == screen.forecasts.known[TWO]
-    screen.face.explained = Forecast()
+    screen.app.explained = Forecast()
     screen.look([ONE, TWO], queued(2, version=2))
-    screen.face.answer()
+    screen.app.answer()
     assert screen.starts() == {ONE: 10}
 
 
@@ -118,20 +118,20 @@ def test_list_and_panel_change_in_one_frame_and_show_one_figure(monkeypatch) -> 
 def test_the_job_under_the_cursor_is_asked_about_though_its_row_is_out_of_sight(monkeypatch) -> None:
     screen = Screen(monkeypatch)
     screen.look([ONE], queued(2))
-    screen.face.answer()
+    screen.app.answer()
     assert screen.starts() == {ONE: 10, TWO: 11}
 
 
 @pytest.mark.req("UI-32")
 def test_another_schedulers_word_stands_in_list_and_panel(monkeypatch) -> None:
     screen = Screen(monkeypatch)
-    screen.face.told_by = "Slurm"
+    screen.app.told_by = "Slurm"
     screen.look([ONE], queued(1))
-    screen.face.answer()
+    screen.app.answer()
     assert screen.starts() == {ONE: 10}
-    del screen.face.told[ONE]
+    del screen.app.told[ONE]
     screen.look([ONE], queued(1, version=2))
-    screen.face.answer()
+    screen.app.answer()
     assert screen.starts() == {ONE: 11}
 
 
@@ -139,14 +139,14 @@ def test_another_schedulers_word_stands_in_list_and_panel(monkeypatch) -> None:
 def test_in_a_cluster_whose_time_is_faster_the_whole_frame_is_as_fresh_as_the_panel(monkeypatch) -> None:
     screen = Screen(monkeypatch)
     screen.look([ONE, TWO], queued(1))
-    screen.face.answer()
-    screen.face.cluster_time += int(1000 * FRESH_SECONDS)
+    screen.app.answer()
+    screen.app.cluster_time += int(1000 * FRESH_SECONDS)
     screen.look([ONE, TWO], queued(1))
-    assert screen.face.asks == []  # too soon for a screen
-    screen.face.time += APART_SECONDS
-    screen.face.told, screen.face.explained = {ONE: Millis(40), TWO: Millis(50)}, Forecast(likely_at=Millis(41))
+    assert screen.app.asks == []  # too soon for a screen
+    screen.app.time += APART_SECONDS
+    screen.app.told, screen.app.explained = {ONE: Millis(40), TWO: Millis(50)}, Forecast(likely_at=Millis(41))
     screen.look([ONE, TWO], queued(1))
-    screen.face.answer()
+    screen.app.answer()
     assert screen.starts() == {ONE: 41, TWO: 50}
 
 
@@ -154,16 +154,16 @@ def test_in_a_cluster_whose_time_is_faster_the_whole_frame_is_as_fresh_as_the_pa
 async def test_an_answer_comes_however_long_it_takes_and_however_the_cursor_moves(monkeypatch) -> None:
     screen = Screen(monkeypatch)
     screen.look([ONE], queued(1))
-    screen.face.time += 2 * FRESH_SECONDS
+    screen.app.time += 2 * FRESH_SECONDS
     screen.look([ONE], queued(1))
     screen.look([ONE], queued(2))  # the list is under way, and is not asked for anew with each move
-    (first,) = screen.face.asks
+    (first,) = screen.app.asks
     await first
     assert screen.changed[0] == [ONE], "at once"
-    assert screen.face.woken == 1
-    screen.face.asks.clear()
+    assert screen.app.woken == 1
+    screen.app.asks.clear()
     screen.look([ONE], queued(2))
-    (second,) = screen.face.asks
+    (second,) = screen.app.asks
     await second
     assert screen.forecasts.outlook is not None
     assert screen.forecasts.outlook.job == TWO
@@ -174,22 +174,22 @@ async def test_an_answer_comes_however_long_it_takes_and_however_the_cursor_move
 @pytest.mark.req("UI-29")
 def test_while_the_cluster_is_away_what_was_known_stands(monkeypatch) -> None:
     screen = Screen(monkeypatch)
-    face = screen.face
-    for face.away in (False, True):
+    app = screen.app
+    for app.away in (False, True):
         screen.look([ONE])
-        face.answer()
-        face.time += FRESH_SECONDS
+        app.answer()
+        app.time += FRESH_SECONDS
     assert screen.starts() == {ONE: 10}
     screen.look([ONE])
-    assert len(face.asks) == 1
-    face.asks.pop().close()
+    assert len(app.asks) == 1
+    app.asks.pop().close()
 
 
 @pytest.mark.req("UI-29")
 def test_a_job_that_has_just_started_leaves_the_list_its_starts(monkeypatch) -> None:
     screen = Screen(monkeypatch)
-    screen.face.unexplained = True
+    screen.app.unexplained = True
     screen.look([ONE], queued(2))
-    screen.face.answer()
+    screen.app.answer()
     assert screen.starts() == {ONE: 10, TWO: 20}
     assert screen.forecasts.outlook is None

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from cockpit.backends.demo.crowd import Crowd, actor_of
 from cockpit.backends.demo.executor import ScriptedExecutor
 from cockpit.backends.demo.fixture import catalogue_of, grouped, nodes_of, quota_of, read_fixture, rules_of
 from cockpit.backends.demo.loads import measured
@@ -21,6 +20,7 @@ from cockpit.backends.demo.pace import DEFAULT_SPEED, DemoPace
 from cockpit.backends.demo.past import past
 from cockpit.backends.demo.rooms import Rooms
 from cockpit.backends.demo.scripts import HOUR_MS, Scripts
+from cockpit.backends.demo.simulated_users import SimulatedUsers, actor_of
 from cockpit.backends.inprocess import InProcessBackend
 from cockpit.config.clusternames import DEMO
 from cockpit.engine import configure, decide
@@ -112,7 +112,7 @@ class DemoCluster:
         self._rules, self._accounts = rules_of(fixture)
         self._catalogue = catalogue_of(fixture)
         self._quota = quota_of(fixture)
-        self._crowd = Crowd(
+        self._crowd = SimulatedUsers(
             fixture,
             scripts.chance("crowd"),
             opening=opening,

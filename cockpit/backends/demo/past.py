@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
-from cockpit.engine.submission.charges import default_account
+from cockpit.engine.submission.account_defaults import default_account
 from cockpit.model.accounting import Span
 from cockpit.model.accounts import NORMAL
 from cockpit.model.ids import JobId, Millis

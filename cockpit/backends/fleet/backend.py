@@ -11,8 +11,8 @@ import msgspec
 from msgspec.structs import replace
 
 from cockpit.backends.base import Announced, Connection, JobsDelta, Phase, ShellSession
+from cockpit.backends.fleet.id_translation import in_fleet
 from cockpit.backends.fleet.member import Member, Opened
-from cockpit.backends.fleet.numbers import in_fleet
 from cockpit.backends.verbs import Verbs
 from cockpit.errors import CockpitError, RequestRefused
 from cockpit.model import forecast, jobdetail, view
@@ -20,7 +20,7 @@ from cockpit.model.directives import SendSignal, UpdateJob
 from cockpit.model.ids import JobId, Millis, member_of
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.requests import NO_REQUEST_IDS
-from cockpit.runtime.frozen import refuse
+from cockpit.runtime.offline_engine import refuse
 from cockpit.runtime.tasks import Tasks
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from msgspec.structs import replace
 
 from cockpit.backends.base import Connection, JobsDelta, Phase
-from cockpit.backends.fleet.numbers import Words, in_fleet
+from cockpit.backends.fleet.id_translation import Words, in_fleet
 from cockpit.errors import CockpitError, RequestRefused
 from cockpit.model.ids import JobId, Millis, member_id
 from cockpit.model.jobrow import JobRow

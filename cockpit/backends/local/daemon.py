@@ -34,8 +34,8 @@ from cockpit.runtime.containers.nodescripts import NodeScripts
 from cockpit.runtime.containers.plan import Bounds, EngineFolders, container_plan
 from cockpit.runtime.containers.prechecking import Prechecks
 from cockpit.runtime.containers.probe import probe_runtime
-from cockpit.runtime.containers.staging.depot import Depot
 from cockpit.runtime.containers.staging.fetching import Fetcher
+from cockpit.runtime.containers.staging.staging_cache import StagingCache
 from cockpit.runtime.engine import Engine
 from cockpit.runtime.faultpatrol import Rounds, go_round
 from cockpit.runtime.host import Host, Settings
@@ -178,7 +178,7 @@ def _engine(
             plan_for,
             observer,
             workers_of=workers_of,
-            depot=Depot(folder, lambda: machine.state.cluster.staging, clock, fetcher),
+            depot=StagingCache(folder, lambda: machine.state.cluster.staging, clock, fetcher),
             scripts=scripts,
         )
         executor.memory_of = lambda name: machine.state.nodes[name].memory_mib

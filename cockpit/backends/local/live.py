@@ -15,7 +15,7 @@ import msgspec
 from cockpit.backends.base import JobsDelta
 from cockpit.backends.drive import drive
 from cockpit.backends.local.backend import LocalBackend, request_id
-from cockpit.backends.local.keeping import Keeper, Patience
+from cockpit.backends.local.reconnector import Patience, Reconnector
 from cockpit.backends.local.threads import beside
 from cockpit.backends.local.watching import LiveRows
 from cockpit.backends.verbs import Verbs
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from random import Random
 
     from cockpit.backends.base import Connection, ShellSession
-    from cockpit.backends.local.keeping import Dialler
+    from cockpit.backends.local.reconnector import Dialer
     from cockpit.formats.snapshotfile import Snapshot
     from cockpit.model.priority import WeightChanges
     from cockpit.model.requests import RequestIds
@@ -56,10 +56,10 @@ class LiveBackend(Verbs):
     """Connects with the first question. Reading raises `Unreachable` after its time limit; `watch_jobs` never does."""
 
     def __init__(
-        self, dialler: Dialler, now: Callable[[], Millis], random: Random, patience: Patience | None = None
+        self, dialer: Dialer, now: Callable[[], Millis], random: Random, patience: Patience | None = None
     ) -> None:
-        self._dialler = dialler
-        self._keeper = Keeper(dialler, now, random, patience or Patience())
+        self._dialler = dialer
+        self._keeper = Reconnector(dialer, now, random, patience or Patience())
         self._ids: RequestIds | None = None
         self._unanswered: dict[tuple[str, bytes], str] = {}
         """The request ids of acts that may have been accepted."""
@@ -194,7 +194,7 @@ class LiveBackend(Verbs):
 class _Sending:
     """One act on its way to the engine."""
 
-    def __init__(self, keeper: Keeper, op: str, args: msgspec.Struct, request: str) -> None:
+    def __init__(self, keeper: Reconnector, op: str, args: msgspec.Struct, request: str) -> None:
         self._keeper = keeper
         self._op, self._args, self._request = op, args, request
         self.sent = False

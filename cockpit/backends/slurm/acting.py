@@ -12,8 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from cockpit.backends.base import Shown
-from cockpit.backends.slurm import judging
-from cockpit.backends.slurm.judging import refused
+from cockpit.backends.slurm import preflight
 from cockpit.backends.slurm.mapping import account_acts, acts, directives
 from cockpit.backends.slurm.mapping.acts import CannotBe, Command
 from cockpit.backends.slurm.mapping.containers import PROBE, Runtime, runtime_of
@@ -21,6 +20,7 @@ from cockpit.backends.slurm.mapping.holding import extension, kept_until
 from cockpit.backends.slurm.mapping.ids import job_id, slurm_id
 from cockpit.backends.slurm.mapping.jobs import found
 from cockpit.backends.slurm.mapping.records import settings
+from cockpit.backends.slurm.preflight import refused
 from cockpit.backends.slurm.reading import Reading
 from cockpit.backends.slurm.wire.answers import JOBS_REPORTED_BY, PROGRAMS
 from cockpit.backends.slurm.wire.calls import Failed, Unanswered, checked
@@ -205,9 +205,9 @@ class Acts:
         admin, refusals = await self.is_admin(), []
         for job in await self._meant(number, getattr(args, "task", None)):
             try:
-                judging.judge(op, job)
+                preflight.judge(op, job)
                 if not admin:
-                    judging.judge_owner(op, args, job, self._asker)
+                    preflight.judge_owner(op, args, job, self._asker)
             except RequestRefused as refusal:
                 refusals.append(refusal)
             else:
@@ -225,7 +225,7 @@ class Acts:
                     "SchedulerParameters); a nice value lowers your other jobs instead.",
                 )
         else:
-            judging.judge_directive(wanted, await self._job(wanted.job, wanted.task), self._asker)
+            preflight.judge_directive(wanted, await self._job(wanted.job, wanted.task), self._asker)
 
     async def _naming(self, command: Command, job: int | None) -> Command:
         """With the tasks by their indices, where those are meant that an array has left."""
@@ -244,7 +244,7 @@ class Acts:
         jobs = await self._meant(args.job, None)
         if all(job.state is JobState.QUEUED for job in jobs):
             return [args]
-        return [replace(args, job=job.id) for job in jobs if not judging.wrong_state(op, job)]
+        return [replace(args, job=job.id) for job in jobs if not preflight.wrong_state(op, job)]
 
     async def _job(self, number: int, task: int | None) -> Job:
         return (await self._meant(number, task))[0]

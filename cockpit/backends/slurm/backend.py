@@ -20,8 +20,8 @@ from cockpit.backends.slurm.mapping import licences, rules, running, values
 from cockpit.backends.slurm.mapping.accounting import Past
 from cockpit.backends.slurm.mapping.holding import holds
 from cockpit.backends.slurm.mapping.ids import slurm_id
-from cockpit.backends.slurm.mirror import Mirror, with_ended
 from cockpit.backends.slurm.past import HISTORY, RECENTLY, ended_jobs, jobs_between, look_up, look_up_waiting
+from cockpit.backends.slurm.planning_mirror import PlanningMirror, with_ended
 from cockpit.backends.slurm.ranking import all_tasks_counted, printed_of, shares_shown, site_factors
 from cockpit.backends.slurm.ranking import priorities as in_order
 from cockpit.backends.slurm.reading import Reading
@@ -39,9 +39,9 @@ from cockpit.model.job import ENDED, Job, JobState
 from cockpit.model.jobrow import JobRow
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.spec import DebugHold, HoldAllocation, JobSpec
-from cockpit.runtime.chronicle import Chronicle
-from cockpit.runtime.frozen import refuse
 from cockpit.runtime.latest import Latest
+from cockpit.runtime.observed_history import ObservedHistory
+from cockpit.runtime.offline_engine import refuse
 from cockpit.runtime.tasks import Tasks
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class SlurmBackend(Verbs):
         reading: Reading,
         clock: Timekeeper,
         asker: str,
-        introduction: Callable[[], Awaitable[tuple[str, Chronicle]]] | None = None,
+        introduction: Callable[[], Awaitable[tuple[str, ObservedHistory]]] | None = None,
         login: TypedLogin | None = None,
     ) -> None:
         """`introduction` gives the cluster's own name, and where what is seen is written down, once the cluster
@@ -80,10 +80,10 @@ class SlurmBackend(Verbs):
         self.login = login
         """How a login is typed again; None: this way in never asks for one."""
         self._rows = Rows(asker)
-        self._mirror = Mirror(clock, name, asker)
+        self._mirror = PlanningMirror(clock, name, asker)
         self._acts = Acts(commands, reading, asker)
         self._past: tuple[Sequence[Past], dict[JobId, JobRow]] = (), {}
-        self._history = History(Chronicle(None, SLURM))
+        self._history = History(ObservedHistory(None, SLURM))
         self._introduction = introduction
         self._introducing = asyncio.Lock()
         self._beside = Tasks()

@@ -11,7 +11,7 @@ from cockpit.model.ids import JobId, Millis, rest_id
 from cockpit.model.job import ENDED, OCCUPYING, Job, JobState
 from cockpit.model.jobrow import JobRow
 from cockpit.model.reasons import Held, Waited
-from cockpit.runtime.chronicle import Chronicle
+from cockpit.runtime.observed_history import ObservedHistory
 
 JobOf = Callable[[JobId], Job]
 Happened = tuple[Millis, EventBody]
@@ -20,7 +20,7 @@ Happened = tuple[Millis, EventBody]
 class History:
     """Written with every new list of jobs, read for a job's page and the list of events."""
 
-    def __init__(self, chronicle: Chronicle) -> None:
+    def __init__(self, chronicle: ObservedHistory) -> None:
         self._chronicle = chronicle
         self._before: Mapping[JobId, JobRow] | None = None
 

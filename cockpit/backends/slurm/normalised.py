@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from cockpit.backends.slurm.ranking import printed_of
 from cockpit.model.cluster import PriorityFlag
 from cockpit.model.priority import FactorName
-from cockpit.sched.priority.scale import Scale
+from cockpit.sched.priority.priority_context import PriorityContext
 
 if TYPE_CHECKING:
     from cockpit.backends.slurm.mapping.cluster import Everything
@@ -58,9 +58,9 @@ def flagged(rules: Cluster, flags: tuple[PriorityFlag, ...]) -> Cluster:
     return replace(rules, priority=replace(rules.priority, flags=flags))
 
 
-def _scale(everything: Everything, flags: tuple[PriorityFlag, ...]) -> Scale:
+def _scale(everything: Everything, flags: tuple[PriorityFlag, ...]) -> PriorityContext:
     nodes = {each.node.name: each.node for each in everything.nodes}
-    return Scale(flagged(everything.rules, flags), everything.accounts, nodes)
+    return PriorityContext(flagged(everything.rules, flags), everything.accounts, nodes)
 
 
 def _counted(everything: Everything, printed: Printed) -> Iterator[tuple[Job, Breakdown]]:
@@ -71,5 +71,5 @@ def _counted(everything: Everything, printed: Printed) -> Iterator[tuple[Job, Br
             yield from ((job, told) for told in printed_of(job.id, printed))
 
 
-def _parts(scale: Scale, job: Job, partition: str) -> Iterator[Part]:
-    return (part for part in scale.parts(scale.claim(job, partition), 0.0, 0.0) if part.name in _FLAGS)
+def _parts(scale: PriorityContext, job: Job, partition: str) -> Iterator[Part]:
+    return (part for part in scale.parts(scale.inputs(job, partition), 0.0, 0.0) if part.name in _FLAGS)

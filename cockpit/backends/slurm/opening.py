@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, NamedTuple
 from cockpit.backends.slurm.backend import SlurmBackend
 from cockpit.backends.slurm.mapping import rules
 from cockpit.backends.slurm.mapping.records import settings
-from cockpit.backends.slurm.reading import Manners, Reading
+from cockpit.backends.slurm.reading import PollIntervals, Reading
 from cockpit.backends.slurm.why import SLURM
 from cockpit.backends.slurm.wire.answers import Answers
 from cockpit.backends.slurm.wire.local import LocalCommands
 from cockpit.backends.slurm.wire.recorded import RecordedCommands
 from cockpit.backends.slurm.wire.shelf import shelf_for
 from cockpit.errors import CockpitError
-from cockpit.runtime.chronicle import Chronicle
 from cockpit.runtime.clock import SystemClock, VirtualClock
+from cockpit.runtime.observed_history import ObservedHistory
 
 if TYPE_CHECKING:
     from cockpit.backends.base import TypedLogin
@@ -68,14 +68,14 @@ class Folders(NamedTuple):
     """Which stays."""
 
 
-async def open_here(user: str, folders: Folders, manners: Manners | None = None) -> SlurmBackend:
+async def open_here(user: str, folders: Folders, intervals: PollIntervals | None = None) -> SlurmBackend:
     """The cluster that this machine's commands speak to."""
     commands = LocalCommands(os.environ)
-    return await opened(commands, SystemClock(), user, folders, f"{HERE}{os.environ.get('SLURM_CONF', '')}", manners)
+    return await opened(commands, SystemClock(), user, folders, f"{HERE}{os.environ.get('SLURM_CONF', '')}", intervals)
 
 
 async def open_over_ssh(
-    address: str, folders: Folders, manners: Manners | None = None, *, typing: bool = False
+    address: str, folders: Folders, intervals: PollIntervals | None = None, *, typing: bool = False
 ) -> SlurmBackend:
     """The cluster of a login node elsewhere. `typing`: the terminal is free to be asked for a password or a code."""
     from cockpit.backends.slurm.wire.ssh import SshCommands
@@ -84,11 +84,11 @@ async def open_over_ssh(
     if typing:
         await commands.log_in()
     user = commands.user or await _whoami(commands)
-    return await opened(commands, SystemClock(), user, folders, address, manners, commands if typing else None)
+    return await opened(commands, SystemClock(), user, folders, address, intervals, commands if typing else None)
 
 
 async def open_rest(
-    address: str, user: str, folders: Folders, manners: Manners | None = None, token_file: str = ""
+    address: str, user: str, folders: Folders, intervals: PollIntervals | None = None, token_file: str = ""
 ) -> SlurmBackend:
     """The cluster of a slurmrestd: through its unix socket as `user`, who runs this; over HTTP as whom the address
     names, else the token."""
@@ -99,7 +99,7 @@ async def open_rest(
     token = token_in(token_file, os.environ) if token_file or not here else str
     commands = RestCommands(address, token, clock.now, LocalCommands(os.environ) if here else None)
     asker = user if here else commands.user or user
-    return await opened(commands, clock, asker, folders, f"{address} {asker}", manners)
+    return await opened(commands, clock, asker, folders, f"{address} {asker}", intervals)
 
 
 async def _whoami(commands: Commands) -> str:
@@ -116,15 +116,15 @@ async def opened(
     user: str,
     folders: Folders,
     whose: str,
-    manners: Manners | None = None,
+    intervals: PollIntervals | None = None,
     login: TypedLogin | None = None,
 ) -> SlurmBackend:
     """`whose`: tells this cluster's answers from others' on the shelf. A cluster that does not answer yet is opened all
     the same: it introduces itself when it answers."""
     answers = Answers(commands, clock.now, _chance())
-    reading = Reading(answers, clock.now, manners)
+    reading = Reading(answers, clock.now, intervals)
 
-    async def introduction() -> tuple[str, Chronicle]:
+    async def introduction() -> tuple[str, ObservedHistory]:
         """Raises `CockpitError` while the cluster does not answer."""
         config = await reading.config()
         name, private = rules.cluster_name(config), settings(config).get("PrivateData", "none") not in {"none", ""}
@@ -134,7 +134,7 @@ async def opened(
         shared = "" if private or not whose.startswith(HERE) else identity
         trusted = frozenset({0, _uid(settings(config).get("SlurmUser", ""))})
         answers.shelf = shelf_for(f"{whose} {identity}", folders.answers, clock.now, shared=shared, trusted=trusted)
-        return name, Chronicle(_chronicle_in(folders.history, name, whose), SLURM)
+        return name, ObservedHistory(_chronicle_in(folders.history, name, whose), SLURM)
 
     repeated = RepeatedLogin(login, answers) if login is not None else None
     backend = SlurmBackend(commands.name, commands, reading, clock, user, introduction=introduction, login=repeated)

@@ -27,7 +27,7 @@ from cockpit.backends.slurm.mapping.ids import slurm_id
 from cockpit.backends.slurm.mapping.jobs import Listed
 from cockpit.backends.slurm.mapping.records import settings
 from cockpit.backends.slurm.mapping.spreads import NO_SPREADS, Spreads
-from cockpit.backends.slurm.mapping.untold import NOTHING_KNOWN, Known
+from cockpit.backends.slurm.mapping.unattributed_gpus import NOTHING_KNOWN, Known
 from cockpit.backends.slurm.vouching import Look, check_inventory, completed, is_doubtful, left_out, live_jobs
 from cockpit.backends.slurm.wire.answers import Answers
 from cockpit.backends.slurm.wire.calls import Failed, Garbled, Printed
@@ -54,7 +54,7 @@ _ACCOUNTING = "accounting"
 """What stands for the database among the troubles."""
 
 
-class Manners(NamedTuple):
+class PollIntervals(NamedTuple):
     """How old an answer may be before it is asked for again, in seconds; and how long one is waited for."""
 
     jobs: float = 10.0
@@ -69,7 +69,7 @@ class Manners(NamedTuple):
     """For one call. sacctmgr without its database would go on for minutes."""
 
     @classmethod
-    def every(cls, seconds: float, patience: float) -> Manners:
+    def every(cls, seconds: float, patience: float) -> PollIntervals:
         """Jobs so often at most, and everything else as much less often as by default."""
         usual = cls()
         factor = seconds / usual.jobs
@@ -80,10 +80,10 @@ class Manners(NamedTuple):
 class Reading:
     """What is known of one cluster. Every method raises `Unreachable` where nobody answers."""
 
-    def __init__(self, answers: Answers, now: Callable[[], Millis], manners: Manners | None = None) -> None:
+    def __init__(self, answers: Answers, now: Callable[[], Millis], intervals: PollIntervals | None = None) -> None:
         self._answers, self._now = answers, now
-        self.manners = manners or Manners()
-        answers.patience = self.manners.patience
+        self.intervals = intervals or PollIntervals()
+        answers.patience = self.intervals.patience
         self._fields: tuple[str, ...] = listing.FIELDS
         self._past_fields: tuple[str, ...] = accounting.FIELDS_OF_ONE
         self._made: dict[str, tuple[object, Any]] = {}
@@ -101,24 +101,24 @@ class Reading:
         """What the cluster keeps from the asker, `nodes` or `partitions`: a sentence each."""
 
     async def config(self) -> str:
-        return (await self._answers.ask(rules.CONFIG, self.manners.settings)).stdout
+        return (await self._answers.ask(rules.CONFIG, self.intervals.settings)).stdout
 
     async def rules(self) -> Cluster:
-        config = await self._answers.ask(rules.CONFIG, self.manners.settings)
-        partitions = await self._shown("partitions", rules.PARTITIONS, self.manners.settings / 5)
-        await self._check_inventory(await self._shown("nodes", nodes.COMMAND, self.manners.settings), partitions)
+        config = await self._answers.ask(rules.CONFIG, self.intervals.settings)
+        partitions = await self._shown("partitions", rules.PARTITIONS, self.intervals.settings / 5)
+        await self._check_inventory(await self._shown("nodes", nodes.COMMAND, self.intervals.settings), partitions)
         return self._once("rules", (config, partitions), lambda: rules.cluster(config.stdout, partitions.stdout))
 
     async def nodes(self, fresh_seconds: float | None = None) -> tuple[nodes.Seen, ...]:
-        printed = await self._shown("nodes", nodes.COMMAND, fresh_seconds or self.manners.nodes)
+        printed = await self._shown("nodes", nodes.COMMAND, fresh_seconds or self.intervals.nodes)
         await self._check_inventory(
-            printed, await self._shown("partitions", rules.PARTITIONS, self.manners.settings / 5)
+            printed, await self._shown("partitions", rules.PARTITIONS, self.intervals.settings / 5)
         )
         return self._once("nodes", printed, lambda: tuple(nodes.seen(printed.stdout)))
 
     async def jobs(self) -> tuple[Listed, ...]:
         """All that squeue knows; those of which nothing has changed are the same objects as before."""
-        shards = shards_per_card(await self.nodes(self.manners.settings))
+        shards = shards_per_card(await self.nodes(self.intervals.settings))
         printed, before = await self._list(), (self._records, self._looked_at)
         if printed is self._vouched or printed.verified:
             return self._jobs_in(printed, shards)
@@ -156,13 +156,13 @@ class Reading:
         pair = (nodes_told, partitions_told)
         if self._inventory is None or any(one is not other for one, other in zip(pair, self._inventory, strict=True)):
             if not (nodes_told.verified or partitions_told.verified):
-                await check_inventory(self._answers, nodes_told.stdout, partitions_told.stdout, self.manners.settings)
+                await check_inventory(self._answers, nodes_told.stdout, partitions_told.stdout, self.intervals.settings)
             self._inventory = pair
 
     async def jobs_now(self, job: JobId) -> tuple[Listed, ...]:
         """The records of the job of this id, or of its whole array or heterogeneous job, asked for anew: acts decide by
         them. Nothing where the controller does not know it."""
-        shards = shards_per_card(await self.nodes(self.manners.settings))
+        shards = shards_per_card(await self.nodes(self.intervals.settings))
         try:
             printed = await self._list(slurm_id(task_of(job)[0]))
         except Failed as failed:
@@ -179,41 +179,41 @@ class Reading:
 
     async def details(self) -> Known:
         """Nothing where nodes or partitions are hidden: the scontrol of 22.05 crashes there when it is asked."""
-        gres = {each.node.name: each.gres for each in await self.nodes(self.manners.settings)}
+        gres = {each.node.name: each.gres for each in await self.nodes(self.intervals.settings)}
         if self.hidden:
             return NOTHING_KNOWN
-        printed = await self._answers.ask(placements.DETAIL, self.manners.details)
+        printed = await self._answers.ask(placements.DETAIL, self.intervals.details)
         return self._once("details", printed, lambda: placements.details(printed.stdout, gres))
 
     async def spreads(self) -> Spreads:
         """Tasks of waiting jobs; nothing where `details` says nothing."""
         if self.hidden:
             return NO_SPREADS
-        printed = await self._answers.ask(placements.DETAIL, self.manners.details)
+        printed = await self._answers.ask(placements.DETAIL, self.intervals.details)
         return self._once("spreads", printed, lambda: spreads.spreads(printed.stdout))
 
     async def reservations(self) -> tuple[Reservation, ...]:
         what = "scontrol show reservation"
-        printed = await self._optional(what, reservations.COMMAND, self.manners.reservations)
+        printed = await self._optional(what, reservations.COMMAND, self.intervals.reservations)
         check = cross_checks.of_reservations(self._records.values())
         printed = await self._completed(what, reservations.COMMAND, printed, check)
         return self._once("reservations", printed, lambda: tuple(reservations.reservations(printed.stdout, UTC)))
 
     async def licences(self) -> tuple[licences.Licence, ...]:
         what = "scontrol show licenses"
-        printed = await self._optional(what, licences.COMMAND, self.manners.nodes)
+        printed = await self._optional(what, licences.COMMAND, self.intervals.nodes)
         check = cross_checks.of_licences(await self.config())
         printed = await self._completed(what, licences.COMMAND, printed, check)
         return self._once("licences", printed, lambda: tuple(licences.licences(printed.stdout)))
 
     async def shares(self) -> tuple[accounts.Shared, ...]:
-        printed = await self._of_accounting("sshare", accounts.SHARES, self.manners.shares)
+        printed = await self._of_accounting("sshare", accounts.SHARES, self.intervals.shares)
         return self._once("shares", printed, lambda: tuple(accounts.shared(printed.stdout)))
 
     async def accounts(self) -> Accounts:
-        shares = await self._of_accounting("sshare", accounts.SHARES, self.manners.shares)
-        qos = await self._of_accounting("sacctmgr list qos", accounts.QOS, self.manners.settings)
-        assoc = await self._of_accounting("sacctmgr list assoc", accounts.ASSOCIATIONS, self.manners.settings)
+        shares = await self._of_accounting("sshare", accounts.SHARES, self.intervals.shares)
+        qos = await self._of_accounting("sacctmgr list qos", accounts.QOS, self.intervals.settings)
+        assoc = await self._of_accounting("sacctmgr list assoc", accounts.ASSOCIATIONS, self.intervals.settings)
         name = rules.cluster_name(await self.config())
         if assoc.stdout and shares.stdout:
             check = cross_checks.of_shares(assoc.stdout, name)
@@ -231,7 +231,7 @@ class Reading:
     async def priorities(self) -> Mapping[int, tuple[Breakdown, ...]]:
         """What sprio prints, by Slurm's own id of the job or array, the best first."""
         weights = (await self.rules()).priority.weights
-        printed = await self._optional("sprio", priorities.COMMAND, self.manners.priorities)
+        printed = await self._optional("sprio", priorities.COMMAND, self.intervals.priorities)
         listed_at, given_at = self.listed_at, self._answers.given_at(priorities.COMMAND)
         if listed_at is not None and given_at is not None and listed_at > given_at - SAME_MOMENT_MS:
             check = cross_checks.of_priorities(self._records.values())
@@ -249,10 +249,10 @@ class Reading:
         """Out of accounting, in its order. Where it does not answer, what it answered last, else nothing; `trouble`
         says so, and `missing`."""
         argv = accounting.command(since, until, user=user)
-        printed = await self._of_accounting("sacct", argv, self.manners.accounting)
+        printed = await self._of_accounting("sacct", argv, self.intervals.accounting)
         if printed.code:
             return ()
-        shards = shards_per_card(await self.nodes(self.manners.settings))
+        shards = shards_per_card(await self.nodes(self.intervals.settings))
         of = (printed, shards)
         return self._once(f"ended for {user}", of, lambda: self._ended(printed, accounting.FIELDS, shards))
 
@@ -262,14 +262,14 @@ class Reading:
         while True:
             argv = accounting.command_of_one(job, self._past_fields)
             try:
-                printed = await self._answers.ask(argv, self.manners.details, seconds=self.manners.patience / 3)
+                printed = await self._answers.ask(argv, self.intervals.details, seconds=self.intervals.patience / 3)
             except Failed as failed:
                 unknown = accounting.unknown_field(failed.printed.stderr)
                 if unknown not in self._past_fields:
                     return None, ()
                 self._past_fields = tuple(name for name in self._past_fields if name != unknown)
             else:
-                shards = shards_per_card(await self.nodes(self.manners.settings))
+                shards = shards_per_card(await self.nodes(self.intervals.settings))
                 past = self._ended(printed, self._past_fields, shards)
                 steps = accounting.steps(printed.stdout, printed.separator, UTC, self._past_fields)
                 return (past[-1] if past else None), tuple(steps)
@@ -280,7 +280,7 @@ class Reading:
     async def admin_level(self, user: str) -> str:
         """`None`, `Operator` or `Administrator`; empty where nobody can say."""
         argv = ("sacctmgr", "-n", "-P", "--readonly", "list", "user", f"name={user}", "format=adminlevel")
-        return (await self._of_accounting("sacctmgr list user", argv, self.manners.settings)).stdout.strip()
+        return (await self._of_accounting("sacctmgr list user", argv, self.intervals.settings)).stdout.strip()
 
     def forget(self, programs: Collection[str]) -> None:
         """Something was changed that these programs report: what was read of them is of before."""
@@ -289,7 +289,7 @@ class Reading:
     async def output_files(self, job: str) -> dict[str, str]:
         """Where the job of Slurm's id writes: by stream, and its `folder`. Empty where Slurm has forgotten it."""
         try:
-            printed = await self._answers.ask(listing.output_command(job), self.manners.details)
+            printed = await self._answers.ask(listing.output_command(job), self.intervals.details)
         except Failed:
             return {}
         record = next(listing.read(printed.stdout, printed.separator, listing.OUTPUT_FIELDS), None)
@@ -299,11 +299,11 @@ class Reading:
 
     async def host_of(self, node: NodeName) -> str:
         """What the node's machine calls itself. `localhost` is the one that runs Slurm's commands, too."""
-        seen = next((each for each in await self.nodes(self.manners.settings) if each.node.name == node), None)
+        seen = next((each for each in await self.nodes(self.intervals.settings) if each.node.name == node), None)
         host = (seen.host if seen is not None else "") or node
         if host == "localhost":
             with suppress(CockpitError):
-                host = (await self._answers.ask(("uname", "-n"), self.manners.settings)).stdout.strip() or host
+                host = (await self._answers.ask(("uname", "-n"), self.intervals.settings)).stdout.strip() or host
         return host
 
     async def lacks_accounting(self) -> str:
@@ -319,7 +319,7 @@ class Reading:
     async def script(self, job: str) -> str:
         """The batch script, where accounting keeps scripts and shows them to the asker; else empty."""
         try:
-            printed = await self._answers.ask(("sacct", "--batch-script", "--jobs", job), self.manners.settings)
+            printed = await self._answers.ask(("sacct", "--batch-script", "--jobs", job), self.intervals.settings)
         except CockpitError:
             return ""
         head, mark, script = printed.stdout.partition("#!")
@@ -328,7 +328,7 @@ class Reading:
     async def running_steps(self, number: int) -> tuple[StepRow, ...]:
         """What the controller itself says runs within the job."""
         try:
-            printed = await self._answers.ask(("scontrol", "show", "step", str(number)), self.manners.details)
+            printed = await self._answers.ask(("scontrol", "show", "step", str(number)), self.intervals.details)
         except CockpitError:
             return ()
         return tuple(running.steps(printed.stdout, UTC))
@@ -369,7 +369,7 @@ class Reading:
             try:
                 if job:
                     return await self._answers.ask_now(listing.command(self._fields, job))
-                return await self._answers.ask(listing.command(self._fields), self.manners.jobs)
+                return await self._answers.ask(listing.command(self._fields), self.intervals.jobs)
             except Failed as failed:
                 unknown = listing.unknown_field(failed.printed.stderr)
                 if unknown is None or unknown not in self._fields:
@@ -415,7 +415,7 @@ class Reading:
         """The last answer while there is no other, with its trouble. Nothing where the cluster does without it, or its
         database is away: everything else goes on. Raises `Garbled` for a wrong answer where there was no other."""
         try:
-            printed = await self._answers.ask(argv, fresh_seconds, seconds=self.manners.patience / 3)
+            printed = await self._answers.ask(argv, fresh_seconds, seconds=self.intervals.patience / 3)
         except CockpitError as error:
             last = self._answers.last(argv)
             if last is None and isinstance(error, Garbled):

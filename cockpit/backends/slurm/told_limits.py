@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from cockpit.model.reasons import LimitReached
 from cockpit.sched.rules.amounts import ONE, asked
 from cockpit.sched.rules.holders import amounts_held
-from cockpit.sched.rules.limits import JOBS, Party
+from cockpit.sched.rules.limits import JOBS, LimitScope
 from cockpit.sched.rules.rulebook import Rulebook
 
 if TYPE_CHECKING:
@@ -38,13 +38,13 @@ def limit_told(snapshot: Snapshot, job: Job, code: str) -> LimitReached | None:
     found = [
         each
         for partition in job.partitions or ("",)
-        for each in _meant(meant, snapshot, rules, rules.party(job, partition), wants)
+        for each in _meant(meant, snapshot, rules, rules.scope(job, partition), wants)
     ]
     return max(found, key=lambda each: (each.used + each.asked) / each.allowed if each.allowed else 1e9, default=None)
 
 
 def _meant(
-    code: re.Match[str], snapshot: Snapshot, rules: Rulebook, party: Party, wants: dict[str, int]
+    code: re.Match[str], snapshot: Snapshot, rules: Rulebook, party: LimitScope, wants: dict[str, int]
 ) -> Iterator[LimitReached]:
     for limit in party.standing:
         if _is(code, limit.holder, limit.limit, limit.resource):

@@ -17,7 +17,7 @@ from cockpit.backends.slurm.past import look_up
 from cockpit.backends.slurm.rows import explanation, holdings, task_row
 from cockpit.backends.slurm.told_limits import limit_told
 from cockpit.backends.slurm.told_nodes import told_unavailable
-from cockpit.engine.foresight import MOST_HOLDERS, condition_of
+from cockpit.engine.prediction import MOST_HOLDERS, condition_of
 from cockpit.errors import CockpitError, RequestRefused
 from cockpit.model.forecast import Condition, Forecast, Outlook
 from cockpit.model.ids import JobId
@@ -27,7 +27,7 @@ from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.sched.rules.holders import holders
 
 if TYPE_CHECKING:
-    from cockpit.backends.slurm.mirror import Mirror
+    from cockpit.backends.slurm.planning_mirror import PlanningMirror
     from cockpit.backends.slurm.reading import Reading
     from cockpit.model.reasons import Explanation
 
@@ -37,7 +37,7 @@ UNJUDGED = frozenset({"None", ""})
 of its rules, cannot say that it starts now."""
 
 
-async def outlook(reading: Reading, mirror: Mirror, known: Found, rows: Mapping[JobId, JobRow]) -> Outlook:
+async def outlook(reading: Reading, mirror: PlanningMirror, known: Found, rows: Mapping[JobId, JobRow]) -> Outlook:
     """The whole answer. Refused for a job that waits for nothing."""
     row, told = _waiting(known, rows)
     everything = await reading.everything(closely=True)
@@ -81,7 +81,7 @@ def _waiting(known: Found, rows: Mapping[JobId, JobRow]) -> tuple[JobRow, Explan
 
 
 async def _limited(
-    reading: Reading, mirror: Mirror, everything: Everything, known: Found, reason: Reason
+    reading: Reading, mirror: PlanningMirror, everything: Everything, known: Found, reason: Reason
 ) -> tuple[Reason, tuple[JobId, ...]]:
     """The reason with the limit's figures, where it is one, and who has what that gives."""
     if isinstance(reason, Told) and reason.code.startswith("Licenses") and known.listed is not None:

@@ -13,7 +13,7 @@ from cockpit.formats.snapshotfile import Snapshot, Told
 from cockpit.model import forecast
 from cockpit.model.ids import JobId, Millis
 from cockpit.runtime.clock import VirtualClock
-from cockpit.runtime.frozen import frozen_engine, look, onlooker, refuse
+from cockpit.runtime.offline_engine import look, offline_engine, read_only_actor, refuse
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -37,7 +37,7 @@ _NOTHING = Told()
 async def open_snapshot(snapshot: Snapshot, user: str) -> SnapshotBackend:
     """Planned and ready to be asked by this user, in whose name jobs are predicted."""
     with contradictions():
-        engine = await frozen_engine(snapshot.state, (), VirtualClock(snapshot.at), f"{snapshot.cluster} · snapshot")
+        engine = await offline_engine(snapshot.state, (), VirtualClock(snapshot.at), f"{snapshot.cluster} · snapshot")
         await look(engine)
     return SnapshotBackend(engine, snapshot, user)
 
@@ -61,7 +61,7 @@ class SnapshotBackend(InProcessBackend):
     """Implements `LiveBackend`. Beside what the core says stands what the cluster's own scheduler told."""
 
     def __init__(self, engine: Engine, snapshot: Snapshot, user: str) -> None:
-        super().__init__(engine, onlooker(user))
+        super().__init__(engine, read_only_actor(user))
         self._snapshot = snapshot
 
     def now(self) -> Millis:

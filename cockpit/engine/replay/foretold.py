@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from cockpit.engine.foresight import remember
+from cockpit.engine.prediction import remember
 from cockpit.engine.replay.jobs import Arrival, Replay
 from cockpit.model.events import JobSubmitted
 from cockpit.sched.forecast.future import Future, foreseeing
-from cockpit.sched.forecast.habits import Limits
 from cockpit.sched.forecast.history import History
-from cockpit.sched.forecast.predict import Foresight
+from cockpit.sched.forecast.predict import StartPredictor
+from cockpit.sched.forecast.runtime_predictors import TimeLimitPredictor
 from cockpit.sched.index import refreshed
 from cockpit.sched.priority.priorities import prioritised
 
@@ -127,7 +127,7 @@ class _Asking:
         remember(self._history, body, machine.state.jobs)
         if isinstance(body, JobSubmitted) and body.job in self._chosen:
             snapshot = machine.peek(now)
-            forecast = Foresight(snapshot, None, self._policy, self._history).forecast(body.job)
+            forecast = StartPredictor(snapshot, None, self._policy, self._history).forecast(body.job)
             self._asked[body.job] = (now, forecast, self._by_limits(snapshot, body.job))
 
     def said(self) -> list[Said]:
@@ -147,5 +147,5 @@ class _Asking:
 
     def _by_limits(self, snapshot: Snapshot, job: JobId) -> Millis:
         index, order = foreseeing(refreshed(None, snapshot)), prioritised(snapshot).order
-        begun = Future(snapshot, index, self._policy, order, Limits()).start_of(job)
+        begun = Future(snapshot, index, self._policy, order, TimeLimitPredictor()).start_of(job)
         return begun.at if begun is not None else snapshot.now

@@ -21,9 +21,9 @@ from cockpit.model.cluster import PriorityKind
 from cockpit.model.ids import JobId, Millis, ReplicaId
 from cockpit.model.job import Job
 from cockpit.sched.cycle import cycle, next_plan
-from cockpit.sched.entries import partitions_of
+from cockpit.sched.incremental import following, may_start
 from cockpit.sched.placement import has_room
-from cockpit.sched.sequel import following, may_start
+from cockpit.sched.queue_order import partitions_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -217,5 +217,7 @@ def _has_room(room: Index, job: Job) -> bool:
     if room.too_narrow_for(job.spec.specs):
         return False
     if not job.partitions:
-        return has_room(room, room.book.request(job, "").shape)
-    return any(has_room(room, room.book.request(job, partition).shape) for partition in partitions_of(job))
+        return has_room(room, room.equivalence.equivalence_class(job, "").shape)
+    return any(
+        has_room(room, room.equivalence.equivalence_class(job, partition).shape) for partition in partitions_of(job)
+    )

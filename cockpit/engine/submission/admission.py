@@ -10,16 +10,16 @@ from cockpit.engine.arrays import addressed, missing_tasks, size, task
 from cockpit.engine.catalogue.naming import Meant, Names, names_nothing
 from cockpit.engine.retries import resume_errors
 from cockpit.engine.sharing import access_errors, membership_errors, named_projects
-from cockpit.engine.submission.allowances import Asking, denied_by_qos, is_urgent, submission_limits, urgent_error
-from cockpit.engine.submission.charges import Charge, charge
+from cockpit.engine.submission.account_defaults import Charge, charge
 from cockpit.engine.submission.spelling import Spelling
+from cockpit.engine.submission.submit_limits import Asking, denied_by_qos, is_urgent, submission_limits, urgent_error
 from cockpit.launch.checks import meeting_errors, submission_errors
 from cockpit.model.ids import JobId
 from cockpit.model.reasons import InReservation, NeverFits, NoEligibleNode, Reason, Resource
 from cockpit.model.spec import Dependency, DependencyKind, JobSpec, PriorityWord
 from cockpit.model.text import visible
 from cockpit.sched.feasible import never_fits
-from cockpit.sched.nodes.reserved import is_open_to
+from cockpit.sched.nodes.reservation_windows import is_open_to
 from cockpit.sched.rules.partitions import WHOLE_CLUSTER, nodes_of
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from cockpit.engine.access import Actor
 from cockpit.engine.arrays import expanded, size, taskwise
-from cockpit.engine.dependencies import Fates, Waiter, settled
+from cockpit.engine.dependencies import DependencyOutcomes, Waiter, settled
 from cockpit.engine.submission.admission import Admission, Admitted
 from cockpit.model import events
 from cockpit.model.ids import JobId, Millis
@@ -63,7 +63,7 @@ def submit(
         reasons += [(prefix + path, reason) for path, reason in each.reasons]
     if lines or reasons:
         return Refusal(RefusalKind.INVALID, "\n".join(_bounded(lines)), tuple(reasons[:MOST_ERRORS]))
-    return _Queueing(machine, actor.who, Fates(remembered=remembered)).events(admitted)
+    return _Queueing(machine, actor.who, DependencyOutcomes(remembered=remembered)).events(admitted)
 
 
 def edit(
@@ -92,7 +92,7 @@ def edit(
     waiting = Waiter(job.id, (job.submitter.uid, charged.spec.name))
     same = charged.spec.dependencies == job.spec.dependencies
     conditions = job.waits_for if same else charged.spec.dependencies
-    return [edited, *settled(machine, waiting, conditions, Fates(remembered=remembered))]
+    return [edited, *settled(machine, waiting, conditions, DependencyOutcomes(remembered=remembered))]
 
 
 def _fixed(job: Job, spec: JobSpec) -> Iterator[str]:
@@ -117,7 +117,7 @@ def _bounded(lines: list[str]) -> list[str]:
 class _Queueing:
     """The events of admitted jobs."""
 
-    def __init__(self, machine: Machine, submitter: Submitter, fates: Fates) -> None:
+    def __init__(self, machine: Machine, submitter: Submitter, fates: DependencyOutcomes) -> None:
         self._machine = machine
         self._submitter = submitter
         self._fates = fates

@@ -10,16 +10,16 @@ from cockpit.engine.views.rows import HIDDEN
 from cockpit.model.cluster import PriorityKind
 from cockpit.model.ids import JobId
 from cockpit.model.view import PriorityRow
-from cockpit.sched.entries import partitions_of
 from cockpit.sched.priority.priorities import prioritised
+from cockpit.sched.queue_order import partitions_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from cockpit.model.job import Job
     from cockpit.model.priority import Breakdown, WeightChanges
-    from cockpit.sched.entries import Entry
     from cockpit.sched.priority.priorities import PriorityTable
+    from cockpit.sched.queue_order import PartitionEntry
     from cockpit.sched.snapshot import Snapshot
 
 Place = tuple[JobId, str]
@@ -64,7 +64,7 @@ def ranked(
 
 def best_priority(table: PriorityTable, job: Job) -> int | None:
     """The best of its partitions; None in order of submission."""
-    if table.measure is None:
+    if table.calculator is None:
         return None
     return max(table.breakdown(job, partition).total for partition in partitions_of(job))
 
@@ -75,7 +75,7 @@ def breakdowns(table: PriorityTable, job: Job) -> tuple[Breakdown, ...]:
     return tuple(sorted(found, key=lambda each: -each.total))
 
 
-def _places(order: Sequence[Entry], queue: Mapping[JobId, Job]) -> dict[Place, int]:
+def _places(order: Sequence[PartitionEntry], queue: Mapping[JobId, Job]) -> dict[Place, int]:
     """One more than other jobs stand before each entry, without held jobs."""
     seen: set[JobId] = set()
     places: dict[Place, int] = {}
@@ -87,7 +87,7 @@ def _places(order: Sequence[Entry], queue: Mapping[JobId, Job]) -> dict[Place, i
 
 
 def _total(table: PriorityTable | None, job: Job, partition: str) -> int | None:
-    if table is None or table.measure is None:
+    if table is None or table.calculator is None:
         return None
     return table.breakdown(job, partition).total
 

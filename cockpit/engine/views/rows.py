@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from cockpit.engine.deciding import first_failure
+from cockpit.engine.completion_policy import first_failure
 from cockpit.model.fleet import member_of
 from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.job import JobState
@@ -16,7 +16,7 @@ from cockpit.model.node import Allocation, CardSlice, Node, Placement
 from cockpit.model.reasons import StandsStill
 from cockpit.model.spec import WHOLE_CARD, Access
 from cockpit.model.view import HoldRow, NodeRow, Overview, SliceUse
-from cockpit.sched.nodes.reserved import kept_now
+from cockpit.sched.nodes.reservation_windows import kept_now
 from cockpit.sched.rules.partitions import for_login
 
 if TYPE_CHECKING:

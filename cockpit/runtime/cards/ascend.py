@@ -12,9 +12,9 @@ from pathlib import Path
 import msgspec
 
 from cockpit.model.node import Card, CardVendor
-from cockpit.runtime.asking import Ask, Outcome, printable
 from cockpit.runtime.cards.found import FoundCards
 from cockpit.runtime.findings import Finding, note, silence
+from cockpit.runtime.probe_command import Outcome, Probe, printable
 from cockpit.runtime.sysfiles import present_devices
 
 SUBJECT = "Ascend cards"
@@ -79,8 +79,8 @@ def _sick(name: re.Match[str]) -> tuple[Finding, ...]:
     )
 
 
-def probe(root: Path, ask: Ask) -> FoundCards:
-    answer = ask(COMMAND)
+def probe(root: Path, probe: Probe) -> FoundCards:
+    answer = probe(COMMAND)
     if answer.outcome is Outcome.ABSENT:
         return FoundCards()
     if not answer.ok:

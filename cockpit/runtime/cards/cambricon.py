@@ -13,9 +13,9 @@ from pathlib import Path
 import msgspec
 
 from cockpit.model.node import Card, CardVendor
-from cockpit.runtime.asking import Ask, Outcome, printable
 from cockpit.runtime.cards.found import FoundCards
 from cockpit.runtime.findings import silence
+from cockpit.runtime.probe_command import Outcome, Probe, printable
 from cockpit.runtime.sysfiles import present_devices
 
 SUBJECT = "Cambricon cards"
@@ -51,8 +51,8 @@ def parse_table(text: str) -> tuple[tuple[CnmonCard, ...], str]:
     return tuple(cards), driver[1] if driver else ""
 
 
-def probe(root: Path, ask: Ask) -> FoundCards:
-    answer = ask(COMMAND)
+def probe(root: Path, probe: Probe) -> FoundCards:
+    answer = probe(COMMAND)
     if answer.outcome is Outcome.ABSENT:
         return FoundCards()
     if not answer.ok:

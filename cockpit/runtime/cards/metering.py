@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from cockpit.runtime.asking import Ask
+    from cockpit.runtime.probe_command import Probe
 
 QUERY: Final = (
     "nvidia-smi",
@@ -46,8 +46,8 @@ class CardMeter(Protocol):
 class Smi:
     """Asks the program, which takes a fraction of a second."""
 
-    def __init__(self, ask: Ask) -> None:
-        self._ask = ask
+    def __init__(self, probe: Probe) -> None:
+        self._ask = probe
 
     def read(self) -> Mapping[str, CardReading]:
         answer = self._ask(QUERY)
@@ -88,13 +88,13 @@ class Nvml:
             return None
 
 
-def card_meter(ask: Ask) -> CardMeter:
+def card_meter(probe: Probe) -> CardMeter:
     """What this machine has to measure with."""
     try:
         nvml = import_module(BINDING)
         nvml.nvmlInit()
     except Exception:  # noqa: BLE001 - no binding, no driver, another binding of that name: the program may still answer
-        return Smi(ask)
+        return Smi(probe)
     return Nvml(nvml)
 
 

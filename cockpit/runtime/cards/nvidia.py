@@ -14,9 +14,9 @@ from pathlib import Path
 import msgspec
 
 from cockpit.model.node import Card, CardVendor
-from cockpit.runtime.asking import Answer, Ask, Outcome, printable
 from cockpit.runtime.cards.found import FoundCards
 from cockpit.runtime.findings import Finding, note, silence
+from cockpit.runtime.probe_command import Answer, Outcome, Probe, printable
 from cockpit.runtime.sysfiles import present_devices, read_text
 
 SUBJECT = "NVIDIA cards"
@@ -98,17 +98,17 @@ def parse_information(text: str) -> dict[str, str]:
     return {match["key"]: match["value"] for match in _INFORMATION_LINE.finditer(text)}
 
 
-def probe(root: Path, ask: Ask) -> FoundCards:
+def probe(root: Path, probe: Probe) -> FoundCards:
     """nvidia-smi's word, and where it has none, the driver's own. `root` stands for `/`."""
     driver = root / "proc/driver/nvidia"
-    answer = ask(QUERY)
+    answer = probe(QUERY)
     smi_cards = parse_query(answer.text) if answer.ok else ()
     if not smi_cards:
         found = _from_driver(root, driver)
         if answer.outcome is Outcome.ABSENT and not found.cards:
             return found
         return msgspec.structs.replace(found, findings=(silence(SUBJECT, "nvidia-smi", answer),))
-    listed = ask(LIST)
+    listed = probe(LIST)
     instances = parse_list(listed.text)
     minors = _minors(driver)
     cards = tuple(

@@ -9,8 +9,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from cockpit.model.node import Card, CardVendor
-from cockpit.runtime.asking import Ask, printable
 from cockpit.runtime.cards.found import FoundCards
+from cockpit.runtime.probe_command import Probe, printable
 from cockpit.runtime.sysfiles import present_devices, read_text
 
 TOPOLOGY = "sys/class/kfd/kfd/topology/nodes"
@@ -40,7 +40,7 @@ def is_card(properties: dict[str, int]) -> bool:
     )
 
 
-def probe(root: Path, _ask: Ask) -> FoundCards:
+def probe(root: Path, _ask: Probe) -> FoundCards:
     folders = sorted((root / TOPOLOGY).glob("[0-9]*"), key=lambda folder: (len(folder.name), folder.name))
     nodes = [(folder, parse_properties(read_text(folder / "properties"))) for folder in folders]
     gpus = [(folder, properties) for folder, properties in nodes if is_card(properties)]

@@ -7,11 +7,11 @@ import tempfile
 from pathlib import Path
 
 from cockpit.formats.mountinfo import network_filesystem
-from cockpit.runtime.asking import Answer, Outcome
 from cockpit.runtime.checks.surroundings import Surroundings
-from cockpit.runtime.containers.shim.outward import nftables
+from cockpit.runtime.containers.shim.nat import nftables
 from cockpit.runtime.containers.shim.usernet import PROGRAMS
 from cockpit.runtime.findings import Finding, missing, note, ok
+from cockpit.runtime.probe_command import Answer, Outcome
 from cockpit.runtime.sysfiles import read_text
 
 LACK = "Without it there are no containers: jobs run as plain processes, or not at all (plain_processes = false)."
@@ -47,10 +47,10 @@ umount merged; rm -rf upper work merged
 
 
 def bubblewrap(around: Surroundings) -> list[Finding]:
-    version = around.ask(("bwrap", "--version"))
+    version = around.probe(("bwrap", "--version"))
     if version.outcome is Outcome.ABSENT:
         return [note("bubblewrap", "not installed", f"Run `apt-get install bubblewrap` as root: {UNAIDED}")]
-    trial = around.ask(BWRAP_TRIAL) if version.ok else version
+    trial = around.probe(BWRAP_TRIAL) if version.ok else version
     if not trial.ok:
         return [missing("bubblewrap", f"does not run: {_why(trial)}", f"{LACK} See namespaces below.")]
     return [ok("bubblewrap", f"{version.first_line.removeprefix('bubblewrap ')}, runs")]
@@ -62,7 +62,7 @@ def namespaces(around: Surroundings) -> list[Finding]:
     forbidding = [row for row in SYSCTLS if user and read_text(around.root / "proc/sys" / row[0]).strip() == row[1]]
     if forbidding:
         return [_forbidden(*row) for row in forbidding]
-    trial = around.ask((*UNSHARE, *(AS_USER if user else ()), "true"))
+    trial = around.probe((*UNSHARE, *(AS_USER if user else ()), "true"))
     if trial.ok or trial.outcome is Outcome.ABSENT:
         return [ok("namespaces", "can be made" if trial.ok else "no setting forbids them")]
     advice = "Where all this runs inside of a container itself, that one must allow it: `docker run --privileged`."
@@ -92,7 +92,7 @@ def _outward_of_root(around: Surroundings) -> Finding:
 
 
 def _outward_of_user(around: Surroundings) -> Finding:
-    there = [each for each in PROGRAMS if around.ask((each, "--version")).outcome is not Outcome.ABSENT]
+    there = [each for each in PROGRAMS if around.probe((each, "--version")).outcome is not Outcome.ABSENT]
     if not there:
         because = f"neither {' nor '.join(PROGRAMS)} is installed"
         return _no_way(because, "Run `apt-get install slirp4netns` as root to have one.")
@@ -115,7 +115,7 @@ def overlay(around: Surroundings) -> list[Finding]:
         prefix=".cockpit-doctor-", dir=_existing_above(around.state_folder), ignore_cleanup_errors=True
     ) as folder:
         namespaces = ["--mount"] if around.uid == 0 else ["--mount", "--user", "--map-root-user"]
-        answer = around.ask(("unshare", *namespaces, "sh", "-c", OVERLAY_SCRIPT, "sh", folder, lower, options))
+        answer = around.probe(("unshare", *namespaces, "sh", "-c", OVERLAY_SCRIPT, "sh", folder, lower, options))
     if MOUNTED in answer.text:
         return [ok("overlays", f"can be mounted {how}")]
     return [

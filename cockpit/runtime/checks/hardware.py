@@ -27,7 +27,7 @@ def python(_around: Surroundings) -> list[Finding]:
 
 def machine(around: Surroundings) -> list[Finding]:
     """The node as the engine would see it, its cards, and what is wrong with the vendors' tools."""
-    inspection = inspect_machine(around.root, around.ask)
+    inspection = inspect_machine(around.root, around.probe)
     node = inspection.node
     size = f"{counted(node.cpus, 'CPU')}, {node.memory_mib / 1024:.1f} GiB, {node.os}, Linux {node.kernel}"
     return [ok("machine", size), *_cards(node), *inspection.findings]

@@ -16,7 +16,7 @@ PROGRAMS = (PODMAN, "docker")
 
 def images(around: Surroundings) -> list[Finding]:
     for program in PROGRAMS:
-        version = around.ask((program, "--version"))
+        version = around.probe((program, "--version"))
         if version.ok:
             how = "in containers of its own" if program == PODMAN and around.uid == 0 else "as copies"
             return [ok("images", f"by name from {version.first_line}, {how}, or as dir:PATH and tar:PATH")]

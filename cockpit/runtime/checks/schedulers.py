@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cockpit.runtime.asking import Outcome
 from cockpit.runtime.checks.surroundings import Surroundings
 from cockpit.runtime.findings import Finding, missing, note, ok
+from cockpit.runtime.probe_command import Outcome
 
 _SILENT = "no answer in time"
 
 
 def slurm(around: Surroundings) -> list[Finding]:
     """`scontrol ping`: `Slurmctld(primary) at host is UP` (scontrol(1))."""
-    answer = around.ask(("scontrol", "ping"))
+    answer = around.probe(("scontrol", "ping"))
     if answer.ok and " is UP" in answer.text:
         return [ok("Slurm", answer.first_line)]
     if answer.outcome is Outcome.ABSENT:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import msgspec
 
-from cockpit.runtime.asking import Ask
 from cockpit.runtime.findings import Finding
+from cockpit.runtime.probe_command import Probe
 
 
 class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
@@ -21,7 +21,7 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     """That engine is the machine's, and its places are root's."""
     slurm: str = ""
     """What configures a Slurm cluster on this machine; empty: nothing does."""
-    ask: Ask
+    probe: Probe
     root: Path = Path("/")
     """Stands for `/` where the kernel's files and device nodes are read."""
 

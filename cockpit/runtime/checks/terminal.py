@@ -55,7 +55,7 @@ def locale(around: Surroundings) -> list[Finding]:
 
 
 def tmux(around: Surroundings) -> list[Finding]:
-    answer = around.ask(("tmux", "-V"))
+    answer = around.probe(("tmux", "-V"))
     if answer.ok:
         return [ok("tmux", answer.first_line.removeprefix("tmux "))]
     return [note("tmux", "not installed", "Shells cannot open beside the cockpit: `apt-get install tmux`.")]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from cockpit.model.ids import ReplicaId
     from cockpit.model.spec import JobSpec
     from cockpit.runtime.containers.plan import ContainerPlan, Mount
-    from cockpit.runtime.containers.staging.depot import Depot
+    from cockpit.runtime.containers.staging.staging_cache import StagingCache
 
 _NOT_KNOWN = Progress(0, 0, 0)
 _FETCHED = {ImageKind.TAR: FetchKind.TAR, ImageKind.NAMED: FetchKind.NAMED}
@@ -31,7 +31,7 @@ _FETCHED = {ImageKind.TAR: FetchKind.TAR, ImageKind.NAMED: FetchKind.NAMED}
 class Copies:
     """What replicas have copied, by field of their specs. `moved` is told of progress."""
 
-    def __init__(self, depot: Depot, moved: Callable[[ReplicaId], None]) -> None:
+    def __init__(self, depot: StagingCache, moved: Callable[[ReplicaId], None]) -> None:
         self._depot = depot
         self._moved = moved
         self._had: dict[ReplicaId, dict[str, str]] = {}

@@ -24,17 +24,17 @@ from cockpit.model.usage import Used
 from cockpit.runtime import faults
 from cockpit.runtime.containers import entering, freezing, library, networks, removal, spawning, telling, world
 from cockpit.runtime.containers.copies import Copies
+from cockpit.runtime.containers.heartbeats import Heartbeats
 from cockpit.runtime.containers.nodescripts import noted
 from cockpit.runtime.containers.plan import ContainerPlan, cgroup_name
 from cockpit.runtime.containers.prechecking import NOWHERE
 from cockpit.runtime.containers.pressure import Pressure
-from cockpit.runtime.containers.pulses import Pulses
 from cockpit.runtime.containers.sampling import Sampler
-from cockpit.runtime.containers.shim import holder, inmates
+from cockpit.runtime.containers.shim import holder, job_processes
 from cockpit.runtime.containers.shim.attempt import Attempt
 from cockpit.runtime.containers.staging.disk import watch_disk
 from cockpit.runtime.containers.staging.fetching import FetchFailed
-from cockpit.runtime.containers.watching import Bell, Watched
+from cockpit.runtime.containers.watching import NotifyFifo, Watched
 from cockpit.runtime.logs import left_out, mib_of
 from cockpit.runtime.tasks import Tasks
 
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from cockpit.model.staging import Progress, StagedCopy
     from cockpit.runtime.containers.nodescripts import NodeScripts
     from cockpit.runtime.containers.prechecking import Prechecks
-    from cockpit.runtime.containers.staging.depot import Depot
+    from cockpit.runtime.containers.staging.staging_cache import StagingCache
 
 _LEAVE_SECONDS = 5
 _ENDED_BEFORE = ExitStatus(lost="it was ended while its files were copied")
@@ -86,7 +86,7 @@ class ContainerExecutor:
         observer: Observer,
         *,
         workers_of: Callable[[ReplicaId], Mapping[str, bytes]] = _alone,
-        depot: Depot | None = None,
+        depot: StagingCache | None = None,
         scripts: NodeScripts | None = None,
         python: str = sys.executable,
     ) -> None:
@@ -104,14 +104,14 @@ class ContainerExecutor:
         self._python = python
         self._tasks = Tasks()
         self._sampler = Sampler(self._tasks)
-        self._pulses = Pulses(self._tasks, observer)
+        self._pulses = Heartbeats(self._tasks, observer)
         self.memory_of: Callable[[NodeName], int] = lambda _: sys.maxsize
         """Set once: MiB of a node."""
         self._pressure = Pressure(self._tasks, observer, self._memory_of)
         self._shims = spawning.Shims(python)
         self._watched: dict[ReplicaId, Watched] = {}
         self._locks: dict[ReplicaId, asyncio.Lock] = {}
-        self._bell = Bell(state / "notify", self._rung)
+        self._bell = NotifyFifo(state / "notify", self._rung)
 
     def open(self) -> None:
         (self._state / "containers").mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -348,7 +348,7 @@ class ContainerExecutor:
     async def _end(self, replica: ReplicaId, facts: ScriptFacts | None, status: ExitStatus, used: Used | None) -> None:
         """The job has ended once nothing of it runs and its nodes are tidied up: with its last replica, since nodes may
         share files."""
-        await asyncio.to_thread(inmates.end_plain, self._attempt(replica))
+        await asyncio.to_thread(job_processes.end_plain, self._attempt(replica))
         gang = [ReplicaId(replica.job, replica.attempt, rank) for rank in range(facts.replicas if facts else 0)]
         if all(self._has_ended(each) for each in gang):
             for each in gang:
@@ -369,7 +369,7 @@ class ContainerExecutor:
             await asyncio.to_thread(freezing.thaw, attempt)
             await watched.leave(holder.LEAVE, _LEAVE_SECONDS)
             watched.close()
-            await asyncio.to_thread(inmates.end_plain, attempt)
+            await asyncio.to_thread(job_processes.end_plain, attempt)
             await self._tidy_up(replica)
             faults.point("removing", attempt.name)
             await asyncio.to_thread(spawning.forget, attempt, self._python)

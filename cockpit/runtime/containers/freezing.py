@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cockpit.runtime.containers.shim import cgroups, inmates
+from cockpit.runtime.containers.shim import cgroups, job_processes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -47,7 +47,7 @@ def thaw(attempt: Attempt) -> None:
         elif record["how"] == "cgroup v1":
             (_folder_v1(group) / "freezer.state").write_text("THAWED")
         else:
-            inmates.signal_each(inmates.of(attempt), signal.SIGCONT)
+            job_processes.signal_each(job_processes.of(attempt), signal.SIGCONT)
     attempt.forget(RECORD)
 
 
@@ -82,7 +82,7 @@ def _by_group_v1(group: str, attempt: Attempt) -> str:
         folder.mkdir(parents=True, exist_ok=True)
         for _ in range(_ROUNDS):
             inside = set((folder / "cgroup.procs").read_text().split())
-            outside = [pid for pid in inmates.of(attempt) if str(pid) not in inside]
+            outside = [pid for pid in job_processes.of(attempt) if str(pid) not in inside]
             _join(folder, outside)
             if not outside:
                 break
@@ -113,9 +113,9 @@ def _by_signals(attempt: Attempt) -> str:
     """Again and again, until nobody was born meanwhile."""
     stopped: set[int] = set()
     for _ in range(_ROUNDS):
-        born = [pid for pid in inmates.of(attempt) if pid not in stopped]
+        born = [pid for pid in job_processes.of(attempt) if pid not in stopped]
         if not born:
             break
-        inmates.signal_each(born, signal.SIGSTOP)
+        job_processes.signal_each(born, signal.SIGSTOP)
         stopped.update(born)
     return "signals"

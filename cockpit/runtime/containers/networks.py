@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from cockpit.runtime.containers import agentscript
 from cockpit.runtime.containers.shim.agentserver import SHOWN
-from cockpit.runtime.containers.shim.outward import CABLE, TABLE, nftables
+from cockpit.runtime.containers.shim.nat import CABLE, TABLE, nftables
 
 if TYPE_CHECKING:
     from cockpit.model.ids import ReplicaId

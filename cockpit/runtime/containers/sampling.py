@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from cockpit.runtime.asking import ask
 from cockpit.runtime.cards.metering import card_meter
 from cockpit.runtime.clock import NANOS_PER_MILLI, boot_nanos
 from cockpit.runtime.containers.course import PERIOD_MS, Course
 from cockpit.runtime.containers.measuring import last_reading, reading
+from cockpit.runtime.probe_command import probe_command
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -53,7 +53,7 @@ class Sampler:
     def __init__(
         self,
         tasks: Tasks,
-        meter: Callable[[], CardMeter] = lambda: card_meter(ask),
+        meter: Callable[[], CardMeter] = lambda: card_meter(probe_command),
         now: Callable[[], int] = boot_millis,
     ) -> None:
         self._tasks = tasks

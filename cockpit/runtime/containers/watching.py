@@ -67,7 +67,7 @@ class Watched:
         self._on_gone()
 
 
-class Bell:
+class NotifyFifo:
     """A FIFO in which shims write the names of attempts that the driver should look at."""
 
     def __init__(self, path: Path, on_name: Callable[[str], None]) -> None:

@@ -20,14 +20,14 @@ from cockpit.model.job import Job
 from cockpit.model.node import Allocation, Placement
 from cockpit.model.reasons import BehindHead, Reason
 from cockpit.model.spec import NodeSpec
-from cockpit.sched.backfill.course import NEVER, Course, Window
-from cockpit.sched.backfill.delayed import first_delayed
+from cockpit.sched.backfill.backfill_conflicts import first_delayed
 from cockpit.sched.backfill.easy import InTheWay
-from cockpit.sched.backfill.mixed_hole import mixed_hole
-from cockpit.sched.backfill.reservation import is_certain
+from cockpit.sched.backfill.head_reservation import is_certain
+from cockpit.sched.backfill.heterogeneous_slot import earliest_heterogeneous_slot
+from cockpit.sched.backfill.node_timeline import NEVER, NodeTimeline, Window
 from cockpit.sched.decisions import Reserved
 from cockpit.sched.index import Index
-from cockpit.sched.nodes.room import Room
+from cockpit.sched.nodes.node_free import NodeFree
 from cockpit.sched.placement import Fit, Found, eligible, find, find_among, find_spread, has_room
 from cockpit.sched.shape import Shape, alternative
 
@@ -35,7 +35,7 @@ from cockpit.sched.shape import Shape, alternative
 class Conservative:
     """One pass: the courses of the nodes, with what the pass has started and reserved so far."""
 
-    guarded = False
+    has_reservation = False
     """Nobody is guarded more than others."""
     fickle = False
     """Whoever waits has a hole, and keeps it."""
@@ -59,7 +59,7 @@ class Conservative:
         self._backfill = backfill
         self._grain = 1000 * backfill.resolution_seconds or 1
         self._horizon = Millis(now + 1000 * backfill.window_seconds) if backfill.window_seconds else NEVER
-        self._courses: dict[int, Course] = {}
+        self._timelines: dict[int, NodeTimeline] = {}
         self._own: set[int] = set()
         """Nodes whose courses no other pass has too; before any other are changed, they are copied."""
         self._not_before: dict[Shape, tuple[int, Millis]] = {}
@@ -120,7 +120,7 @@ class Conservative:
         if shape.spread is not None:
             hole = self._spread_hole(index, shape, span, limit)
         elif shape.helpers:
-            hole = mixed_hole(self, index, shape, span, limit, (self._now, self._horizon))
+            hole = earliest_heterogeneous_slot(self, index, shape, span, limit, (self._now, self._horizon))
         else:
             hole = self._hole(index, shape, span, limit)
         if hole is not None and hole[0] == self._now:
@@ -143,7 +143,7 @@ class Conservative:
         if self.head not in (None, job.id):
             return None
         self.settle()
-        self._courses.clear()  # whatever has started is in the index by now
+        self._timelines.clear()  # whatever has started is in the index by now
         return find(cleared, shape, self._fit)
 
     def started(self, index: Index, job: Job, placement: Placement) -> None:
@@ -167,7 +167,7 @@ class Conservative:
 
     def _plan_anew(self, index: Index) -> None:
         """A hole is needed no more."""
-        self._courses, self._own, self._not_before = {}, set(), {}
+        self._timelines, self._own, self._not_before = {}, set(), {}
         for hole in self._holes.values():
             self.keep(index, hole, self._until[hole.job])
 
@@ -187,7 +187,7 @@ class Conservative:
         fresh._holes, fresh._not_before = self._holes.copy(), self._not_before.copy()  # noqa: SLF001 - of its own kind
         fresh._until = self._until.copy()  # noqa: SLF001 - of its own kind
         fresh._put_off, fresh._waiting = self._put_off.copy(), self._waiting.copy()  # noqa: SLF001 - of its own kind
-        fresh._courses, fresh._own = self._courses.copy(), set()  # noqa: SLF001 - of its own kind
+        fresh._timelines, fresh._own = self._timelines.copy(), set()  # noqa: SLF001 - of its own kind
         return fresh
 
     def fails_from(self, _reason: Reason | None) -> int:
@@ -196,12 +196,12 @@ class Conservative:
 
     def _reserve(self, index: Index, job: JobId, placement: Placement, start: Millis, end: Millis) -> None:
         for order, part in index.located(placement):
-            if order not in self._courses:  # it is made of an index that has the job
+            if order not in self._timelines:  # it is made of an index that has the job
                 continue
             if order not in self._own:
                 self._own.add(order)
-                self._courses[order] = self._courses[order].copy()
-            self._courses[order].reserve(start, end, job, part)
+                self._timelines[order] = self._timelines[order].copy()
+            self._timelines[order].reserve(start, end, job, part)
 
     def _hole(self, index: Index, shape: Shape, span: int, stay: int) -> tuple[Millis, Found] | None:
         """The earliest over the shape's alternatives, of equally early ones the first. `span`: the stay in whole steps
@@ -242,8 +242,8 @@ class Conservative:
                 return None
             if opening[0] > moment:
                 continue
-            rooms = [self._course(index, order).narrowest(moment, Millis(moment + span)) for order in opening[1]]
-            found = find_spread(rooms, shape)
+            nodes_free = [self._course(index, order).narrowest(moment, Millis(moment + span)) for order in opening[1]]
+            found = find_spread(nodes_free, shape)
             if found is not None:
                 self._not_before[shape] = (span, moment)
                 return moment, found
@@ -264,7 +264,7 @@ class Conservative:
                 if count != before:
                     changes.append((at, count - before))
                     before = count
-        changes += [(one.end_at, 0) for one in index.floor.reservations.values() if one.end_at > after]
+        changes += [(one.end_at, 0) for one in index.layout.reservations.values() if one.end_at > after]
         changes.sort()
         total = 0
         for at, group in groupby(changes, key=itemgetter(0)):
@@ -274,19 +274,21 @@ class Conservative:
 
     def among(self, index: Index, shape: Shape, number: int, orders: Sequence[int], moment: Millis, span: int) -> Found:
         """Room for an alternative on the best of these nodes, which have it from the moment on."""
-        rooms = [self._course(index, order).narrowest(moment, Millis(moment + span)) for order in orders]
-        return find_among(rooms, shape, number, self._fit)
+        nodes_free = [self._course(index, order).narrowest(moment, Millis(moment + span)) for order in orders]
+        return find_among(nodes_free, shape, number, self._fit)
 
     def next_change(self, moment: Millis) -> Millis | None:
         """When somebody comes or leaves next, on the nodes that were looked at."""
-        steps = (course.next_step(moment) for course in self._courses.values())
+        steps = (timeline.next_step(moment) for timeline in self._timelines.values())
         return min((step for step in steps if step is not None), default=None)
 
     def _only_place(self, index: Index, shape: Shape) -> int | None:
         """The node, where there is but one that may hold the shape, which asks for CPUs and memory alone."""
-        floor = index.floor
-        kind = floor.plain_kind[shape] if not floor.reservations else None
-        return floor.members[kind][0] if kind is not None and len(floor.members[kind]) == 1 else None
+        layout = index.layout
+        node_class = layout.single_class[shape] if not layout.reservations else None
+        return (
+            layout.members[node_class][0] if node_class is not None and len(layout.members[node_class]) == 1 else None
+        )
 
     def _hole_there(
         self, index: Index, order: int, shape: Shape, span: int, after: Millis
@@ -298,7 +300,7 @@ class Conservative:
         self._not_before[shape] = (span, moment)
         if moment > self._horizon:
             return None
-        return moment, Found(0, (Allocation(0, index.floor.nodes[order].name, spec.cpus, spec.memory_mib),))
+        return moment, Found(0, (Allocation(0, index.layout.nodes[order].name, spec.cpus, spec.memory_mib),))
 
     def opening(
         self, index: Index, shape: Shape, spec: NodeSpec, span: int, stay: int, after: Millis
@@ -310,7 +312,7 @@ class Conservative:
         places = eligible(index, later, spec)
         for order in sorted(places):
             windows = self._course(index, order).windows(spec, span, exclusive=shape.exclusive, after=after)
-            if index.floor.reservations:
+            if index.layout.reservations:
                 windows = _outside(_kept(index, order, shape), windows, stay)
             if (window := next(windows, None)) is not None:
                 waiting.append((*window, order, windows))
@@ -328,15 +330,15 @@ class Conservative:
                 return moment, sorted(orders)
         return None
 
-    def _course(self, index: Index, order: int) -> Course:
-        if order not in self._courses:
-            room = index.rooms[order]
+    def _course(self, index: Index, order: int) -> NodeTimeline:
+        if order not in self._timelines:
+            node_free = index.nodes_free[order]
             ends = index.ends
             if self._grain > 1:
-                ends = {job: self._rounded(ends[job]) for job in room.tenants if job in ends}
-            self._courses[order] = Course(self._now, room, ends)
+                ends = {job: self._rounded(ends[job]) for job in node_free.tenants if job in ends}
+            self._timelines[order] = NodeTimeline(self._now, node_free, ends)
             self._own.add(order)
-        return self._courses[order]
+        return self._timelines[order]
 
     def _is_certain(self, index: Index) -> bool:
         """Whether there is a hole for everybody."""
@@ -348,16 +350,16 @@ class Conservative:
         return Millis(moment if self._grain == 1 else -(-moment // self._grain) * self._grain)
 
 
-def _leaves(room: Room, part: Allocation) -> bool:
+def _leaves(node_free: NodeFree, part: Allocation) -> bool:
     """Whether so much is free of it."""
-    enough = room.cpus >= part.cpus and room.memory_mib >= part.memory_mib
-    return enough and all(room.free_milli(each.card) >= each.milli for each in part.slices)
+    enough = node_free.cpus >= part.cpus and node_free.memory_mib >= part.memory_mib
+    return enough and all(node_free.free_milli(each.card) >= each.milli for each in part.slices)
 
 
 def _kept(index: Index, order: int, shape: Shape) -> list[tuple[int, int]]:
     """The spans of time, soonest first, in which a node is kept from the shape."""
-    floor = index.floor
-    found = [floor.reservations[name] for name in floor.kinds[floor.kind_of[order]].reservations]
+    layout = index.layout
+    found = [layout.reservations[name] for name in layout.node_classes[layout.class_of[order]].reservations]
     kept = sorted((each.start_at, each.end_at) for each in found if each.name != shape.reservation)
     named = [(each.end_at, NEVER + 1) for each in found if each.name == shape.reservation]
     return kept + named

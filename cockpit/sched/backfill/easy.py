@@ -13,7 +13,7 @@ from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import Job
 from cockpit.model.node import Placement
 from cockpit.model.reasons import BehindHead, Reason, WouldDelay
-from cockpit.sched.backfill.reservation import AnyGuard, is_certain, reserve, within
+from cockpit.sched.backfill.head_reservation import AnyReservation, is_certain, reserve, within
 from cockpit.sched.decisions import Reserved
 from cockpit.sched.index import Index
 from cockpit.sched.placement import Fit, Found, find
@@ -31,36 +31,36 @@ class InOrder(msgspec.Struct):
     _fit: Fit | None
     head: JobId | None = None
     """The first job that waits for room."""
-    guarded: bool = False
+    has_reservation: bool = False
     """Whether some job has its reservation."""
     fickle: bool = False
     """Somebody would delay the head on the nodes that are tightest now, perhaps not on others once these are taken."""
-    _guard: AnyGuard | None = None
+    _reservation: AnyReservation | None = None
     _promised: Index | None = None
     """As things stood when a reservation became certain that nobody has asked for yet."""
     _guarded: tuple[Job, Shape] | None = None
     """Whose reservation it is, and what it was tried as; None: no job has one."""
 
     @property
-    def guard(self) -> AnyGuard | None:
+    def reservation(self) -> AnyReservation | None:
         """The head's reservation; None: nobody knows when it has room, or not within the window."""
         if self._promised is not None and self._guarded is not None:
-            self._guard = reserve(self._promised, self._now, self._backfill, *self._guarded)
+            self._reservation = reserve(self._promised, self._now, self._backfill, *self._guarded)
             self._promised = None
-        return self._guard
+        return self._reservation
 
     @property
     def reservations(self) -> list[Reserved]:
-        if self.guard is None or self._guarded is None:
+        if self.reservation is None or self._guarded is None:
             return []
-        (job, shape), reserved = self._guarded, self.guard.reservation()
+        (job, shape), reserved = self._guarded, self.reservation.reservation()
         return [replace(reserved, spec_index=alternative(job.spec, shape, reserved.spec_index))]
 
     def place(self, index: Index, job: Job, shape: Shape) -> Found | Reason | None:
         """Room for the job now; else why not (None: no room), and the first of these gets a reservation."""
         found = find(index, shape, self._fit)
         if found is None:
-            if not self.guarded:
+            if not self.has_reservation:
                 self._keep_room(index, job, shape)
             if self.head is None:
                 self.head = job.id
@@ -72,16 +72,16 @@ class InOrder(msgspec.Struct):
     def settle(self) -> None:
         """Work out what was put off, before anything changes that it depends on."""
         if self._promised is not None:
-            _ = self.guard
+            _ = self.reservation
 
     def _keep_room(self, index: Index, job: Job, shape: Shape) -> None:
         """Give the job its reservation, where it can have one."""
         if is_certain(index, self._backfill) and not shape.is_uneven:
             self._promised = index
         else:
-            self._guard = reserve(index, self._now, self._backfill, job, shape)
-        if self._promised is not None or self._guard is not None:
-            self._guarded, self.guarded = (job, shape), True
+            self._reservation = reserve(index, self._now, self._backfill, job, shape)
+        if self._promised is not None or self._reservation is not None:
+            self._guarded, self.has_reservation = (job, shape), True
 
     def beside_head(self, _index: Index, _job: Job, _shape: Shape, _found: Found) -> Found | Reason:
         """The room found, other room, or why the job has to wait behind the head."""
@@ -91,15 +91,15 @@ class InOrder(msgspec.Struct):
     def place_cleared(self, cleared: Index, job: Job, shape: Shape, *, still: bool = False) -> Found | None:
         """Room where others have given way, unless somebody ahead would be delayed by it. `still`: some of them stand
         still, and so leave later than was known."""
-        before = self.guard
+        before = self.reservation
         if still and before is not None and self.head != job.id:
-            self._guard = within(before, cleared)
-            if self._guard is None:
-                self._guard = before
+            self._reservation = within(before, cleared)
+            if self._reservation is None:
+                self._reservation = before
                 return None
         found = self.place(cleared, job, shape)
         if not isinstance(found, Found):
-            self._guard = before
+            self._reservation = before
             return None
         return found
 
@@ -117,7 +117,7 @@ class InOrder(msgspec.Struct):
         """Whether the head's moment is still to come."""
         if self._promised is not None and self._promised.departures[0][0] > now:
             return True
-        return self.guard is None or self.guard.reserved_at > now
+        return self.reservation is None or self.reservation.reserved_at > now
 
     def keeps_for(self, jobs: Collection[JobId]) -> bool:
         """Whether one of these is the first that waits, or has its reservation."""
@@ -144,41 +144,41 @@ class Easy(InOrder):
     """One pass in which others may pass the head as long as its reservation holds."""
 
     def beside_head(self, index: Index, job: Job, shape: Shape, found: Found) -> Found | Reason:
-        guard = self.guard if self._promised is not None else self._guard
+        reservation = self.reservation if self._promised is not None else self._reservation
         end = Millis(self._now + 1000 * job.spec.time_limit_seconds)
-        if guard is None or guard.head == job.id or guard.admits(job.id, end, found.placement):
+        if reservation is None or reservation.head == job.id or reservation.admits(job.id, end, found.placement):
             return found
         if not index.lone:
-            reserved = guard.reserved_nodes
+            reserved = reservation.reserved_nodes
             other = find(index, shape, self._fit, avoid=reserved)
-            if other is not None and guard.admits(job.id, end, other.placement):
+            if other is not None and reservation.admits(job.id, end, other.placement):
                 return other
             self.fickle |= len(reserved) > 1  # of a head on one node, nothing but that node matters
         if found.spec_index + 1 < len(shape.specs):
             return self._by_another(index, job, shape, found.spec_index + 1)
-        return WouldDelay(guard.head, guard.reserved_at)
+        return WouldDelay(reservation.head, reservation.reserved_at)
 
     def _by_another(self, index: Index, job: Job, shape: Shape, first: int) -> Found | Reason:
         """The same by the alternatives from that one on: the first that can start wins."""
-        assert self._guard is not None
+        assert self._reservation is not None
         rest = replace(shape, specs=shape.specs[first:])
         found = find(index, rest, self._fit)
         there = self.beside_head(index, job, rest, found) if found is not None else None
         if isinstance(there, Found):
             return Found(first + there.spec_index, there.placement)
-        return WouldDelay(self._guard.head, self._guard.reserved_at)
+        return WouldDelay(self._reservation.head, self._reservation.reserved_at)
 
     def started(self, _index: Index, job: Job, placement: Placement) -> None:
-        if self._guard is not None and self._guard.head != job.id:
-            self._guard = self._guard.beside(job.id, self.end(job), placement)
+        if self._reservation is not None and self._reservation.head != job.id:
+            self._reservation = self._reservation.beside(job.id, self.end(job), placement)
 
     def allows(self, _index: Index, job: JobId, end: Millis, placement: Placement) -> bool:
-        guard = self.guard
-        return guard is None or guard.head == job or guard.admits(job, end, placement)
+        reservation = self.reservation
+        return reservation is None or reservation.head == job or reservation.admits(job, end, placement)
 
     def extended(self, _index: Index, job: JobId, end: Millis, placement: Placement) -> None:
-        if self._guard is not None and self._guard.head != job:
-            self._guard = self._guard.beside(job, end, placement)
+        if self._reservation is not None and self._reservation.head != job:
+            self._reservation = self._reservation.beside(job, end, placement)
 
     def fails_from(self, reason: Reason | None) -> int:
         """Delaying the head is a matter of the time limit."""

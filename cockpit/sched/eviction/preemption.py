@@ -13,8 +13,8 @@ from cockpit.model.cluster import PreemptType
 from cockpit.model.eviction import EvictionMode, Grounds
 from cockpit.model.ids import Millis
 from cockpit.model.job import OCCUPYING, Job, JobState
-from cockpit.sched.eviction.claims import Offer
-from cockpit.sched.eviction.concessions import going, standing_still
+from cockpit.sched.eviction.preemption_rules import PreemptionCandidate
+from cockpit.sched.eviction.victim_release import going, standing_still
 from cockpit.sched.index import Index
 from cockpit.sched.rules.precedence import NO_PARTITION, NO_QOS, WITHIN, mode_of, partition_of
 
@@ -33,11 +33,11 @@ class Preemption:
         self._by_qos = rules.cluster.preemption.kind == PreemptType.QOS
         self._exempt_until: Millis | None = None
 
-    def offers(self, job: Job, partition: str, index: Index) -> Sequence[Offer]:
+    def candidates(self, job: Job, partition: str, index: Index) -> Sequence[PreemptionCandidate]:
         """Of the lowest rank and the youngest first."""
         below = [other for other in self._running(index) if self._may(job, partition, other)]
         below.sort(key=lambda other: (self._rank(other), -_started(other), -other.id))
-        return [offer for other in below for offer in self._offer(other, index)]
+        return [candidate for other in below for candidate in self._candidate(other, index)]
 
     @property
     def alike(self) -> bool:
@@ -69,7 +69,7 @@ class Preemption:
             return self._accounts.qos.get(other.qos, NO_QOS).priority
         return partition_of(self._cluster, other).priority_tier
 
-    def _offer(self, other: Job, index: Index) -> Iterable[Offer]:
+    def _candidate(self, other: Job, index: Index) -> Iterable[PreemptionCandidate]:
         mode = mode_of(self._cluster, self._accounts, other)
         if mode is None:
             return ()
@@ -77,11 +77,11 @@ class Preemption:
         if mode is EvictionMode.SUSPEND:
             if other.state is not JobState.RUNNING:
                 return ()
-            return (Offer(standing_still(index, other.id), mode, grounds),)
+            return (PreemptionCandidate(standing_still(index, other.id), mode, grounds),)
         if (until := self._exempt(other)) > self._now:
             self._exempt_until = min(until, self._exempt_until or until)
             return ()
-        return (Offer(going(index, other.id), mode, grounds, self._grace(other)),)
+        return (PreemptionCandidate(going(index, other.id), mode, grounds, self._grace(other)),)
 
     def _exempt(self, other: Job) -> Millis:
         """Until when it may not be cancelled or requeued."""

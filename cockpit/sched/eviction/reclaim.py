@@ -16,10 +16,10 @@ from typing import NamedTuple
 from cockpit.model.eviction import EvictionMode, Grounds
 from cockpit.model.job import OCCUPYING, Job
 from cockpit.model.quota import JOBS
-from cockpit.sched.eviction.claims import Offer
-from cockpit.sched.eviction.clearing import Cleared, Clearing, Place
-from cockpit.sched.eviction.concessions import fewest, given_way, going, lacking
+from cockpit.sched.eviction.eviction_planner import EvictionPlanner, EvictionProposal, Place
+from cockpit.sched.eviction.preemption_rules import PreemptionCandidate
 from cockpit.sched.eviction.shrinking import evictions, smaller
+from cockpit.sched.eviction.victim_release import given_way, going, lacking, minimal_victims
 from cockpit.sched.index import Index
 from cockpit.sched.placement import eligible, find
 from cockpit.sched.rules.amounts import ONE, Amounts
@@ -40,7 +40,7 @@ FIRST_LOOK = 64
 """So many of the youngest are looked at before all: where one of them is enough, nobody else need be asked."""
 
 
-class Claim(NamedTuple):
+class QuotaClaim(NamedTuple):
     """A job's right to room that others have borrowed."""
 
     holder: Share
@@ -52,7 +52,7 @@ class Claim(NamedTuple):
 class Borrower(NamedTuple):
     """A running job that may have to go."""
 
-    offer: Offer
+    candidate: PreemptionCandidate
     parts: Mapping[Counter, int]
     """What it adds to each counter."""
     below: tuple[Share, ...]
@@ -70,13 +70,13 @@ class Lent(NamedTuple):
 class Reclaim:
     """The rule for one pass."""
 
-    def __init__(self, rules: Rulebook, snapshot: Snapshot, clearing: Clearing) -> None:
+    def __init__(self, rules: Rulebook, snapshot: Snapshot, eviction_planner: EvictionPlanner) -> None:
         self._rules, self._quotas = rules, rules.quotas
         self._jobs, self._occupied, self._nodes = snapshot.jobs, snapshot.occupied, snapshot.nodes
         self._elastic = bool(snapshot.elastic)
-        self._clearing = clearing
+        self._eviction_planner = eviction_planner
 
-    def claim(self, leaf: str, amounts: Amounts, counters: Counters) -> Claim | None:
+    def claim(self, leaf: str, amounts: Amounts, counters: Counters) -> QuotaClaim | None:
         """What a job of the leaf that wants these amounts may insist on; None: it would have to borrow, or a bound
         stops it that nobody else's going would lift."""
         used = self._without_going(counters)
@@ -90,21 +90,23 @@ class Reclaim:
         over = [tuple(_over(each, used, amounts)) for each in line]
         if any(over[:kept]):
             return None
-        return Claim(line[kept], tuple(each for part in over[kept:] for each in part))
+        return QuotaClaim(line[kept], tuple(each for part in over[kept:] for each in part))
 
     def room_for(
-        self, job: Job, shape: Shape, claim: Claim, index: Index, counters: Counters, place: Place
-    ) -> Cleared | None:
+        self, job: Job, shape: Shape, claim: QuotaClaim, index: Index, counters: Counters, place: Place
+    ) -> EvictionProposal | None:
         """The fewest who have to go, none where those suffice who are going anyway; None where they cannot."""
-        without = self._clearing.without_leaving(index)
-        offers = self.evicted(claim, shape, without, counters)
-        if offers is None:
+        without = self._eviction_planner.without_leaving(index)
+        candidates = self.evicted(claim, shape, without, counters)
+        if candidates is None:
             return None
-        after = given_way(without, [each.concession for each in offers])
+        after = given_way(without, [each.release for each in candidates])
         found = place(after, job, shape)
-        return Cleared(tuple(evictions(offers, job.id)), after, found) if found is not None else None
+        return EvictionProposal(tuple(evictions(candidates, job.id)), after, found) if found is not None else None
 
-    def evicted(self, claim: Claim, shape: Shape, index: Index, counters: Counters) -> list[Offer] | None:
+    def evicted(
+        self, claim: QuotaClaim, shape: Shape, index: Index, counters: Counters
+    ) -> list[PreemptionCandidate] | None:
         """Who has to go so that the job may start and has room; None: they cannot make it any. Who is going anyway has
         gone from the index already."""
         if not claim.above and find(index, shape) is not None:
@@ -117,20 +119,20 @@ class Reclaim:
         if self._elastic and (workers := list(islice(self._workers(lent, short, index, counters), FIRST_LOOK))):
             search = _Search(claim, shape, index, workers, short, used)
             if (shrunk := search.one() or search.chosen()) is not None:
-                return [each.offer for each in shrunk]
+                return [each.candidate for each in shrunk]
         borrowers = self._borrowers(lent, short, index, counters)
         some = list(islice(borrowers, FIRST_LOOK))
         found = _Search(claim, shape, index, some, short, used).one()
         if found is None:
             found = _Search(claim, shape, index, [*some, *borrowers], short, used).chosen()
-        return None if found is None else [each.offer for each in found]
+        return None if found is None else [each.candidate for each in found]
 
     def _without_going(self, counters: Counters) -> Mapping[Counter, int]:
         """What is in use beside what those hold who are on their way out."""
-        free = self._clearing.coming_free(counters)
+        free = self._eviction_planner.coming_free(counters)
         return {each: amount - free.get(each, 0) for each, amount in counters.used.items()} if free else counters.used
 
-    def _lent(self, claim: Claim, used: Mapping[Counter, int]) -> Iterator[tuple[str, Lent]]:
+    def _lent(self, claim: QuotaClaim, used: Mapping[Counter, int]) -> Iterator[tuple[str, Lent]]:
         """The leaves that hold what is not theirs, from their own nodes up to the one in common with the claimant."""
         line = set(claim.holder.line)
         for leaf in self._running:
@@ -147,25 +149,25 @@ class Reclaim:
     ) -> Iterator[Borrower]:
         """The youngest first."""
         for job, leaf in self._of_leaves(lent):
-            if job.id not in index.placed or job.leaving or self._clearing.gives_way(job.id):
+            if job.id not in index.placed or job.leaving or self._eviction_planner.gives_way(job.id):
                 continue
             parts = dict(counters.tallies[job.id].parts)
             if any(parts.get(counter(leaf, each)) for each in lent[leaf].resources.intersection(short)):
-                yield Borrower(self._offer(job, index), parts, lent[leaf].below)
+                yield Borrower(self._candidate(job, index), parts, lent[leaf].below)
 
     def _workers(
         self, lent: Mapping[str, Lent], short: Collection[str], index: Index, counters: Counters
     ) -> Iterator[Borrower]:
         """Those that elastic jobs among them can do without."""
         for job, leaf in self._of_leaves(lent):
-            if job.spec.elastic is None or job.id not in index.placed or not self._clearing.stays(job.id):
+            if job.spec.elastic is None or job.id not in index.placed or not self._eviction_planner.stays(job.id):
                 continue
             held = {part.rank: part for part in index.placed[job.id]}
-            for offer in smaller([self._offer(job, index)], self._jobs, index, self._clearing.recalled):
-                worker = (held[offer.rank],) if offer.rank in held else ()
+            for candidate in smaller([self._candidate(job, index)], self._jobs, index, self._eviction_planner.recalled):
+                worker = (held[candidate.rank],) if candidate.rank in held else ()
                 parts = dict(of_workers(counters.tallies[job.id], worker, tuple(held.values()), self._nodes))
                 if any(parts.get(counter(leaf, each)) for each in lent[leaf].resources.intersection(short)):
-                    yield Borrower(offer, parts, lent[leaf].below)
+                    yield Borrower(candidate, parts, lent[leaf].below)
 
     def _of_leaves(self, lent: Mapping[str, Lent]) -> Iterator[tuple[Job, str]]:
         leaves = ([(job, leaf) for job in self._running[leaf]] for leaf in lent)
@@ -182,11 +184,11 @@ class Reclaim:
         found.pop(NO_LEAF, None)
         return {leaf: sorted(jobs, key=_youngest_first) for leaf, jobs in found.items()}
 
-    def _offer(self, job: Job, index: Index) -> Offer:
+    def _candidate(self, job: Job, index: Index) -> PreemptionCandidate:
         usual = mode_of(self._rules.cluster, self._rules.accounts, job)
         mode = EvictionMode.CANCEL if usual is EvictionMode.CANCEL else EvictionMode.REQUEUE
         grace = max(job.spec.end_grace_seconds, job.spec.checkpoint_seconds)
-        return Offer(going(index, job.id), mode, Grounds.QUOTA, grace)
+        return PreemptionCandidate(going(index, job.id), mode, Grounds.QUOTA, grace)
 
 
 class _Search:
@@ -194,7 +196,7 @@ class _Search:
 
     def __init__(
         self,
-        claim: Claim,
+        claim: QuotaClaim,
         shape: Shape,
         index: Index,
         borrowers: Sequence[Borrower],
@@ -206,15 +208,15 @@ class _Search:
 
     def one(self) -> Sequence[Borrower] | None:
         """The first of them whose going is enough; None: that of no single one is."""
-        room = fewest(self._index, self._shape, [each.offer.concession for each in self._borrowers])
-        of_room = [each for each in self._borrowers if each.offer.concession in (room or ())]
+        node_free = minimal_victims(self._index, self._shape, [each.candidate.release for each in self._borrowers])
+        of_room = [each for each in self._borrowers if each.candidate.release in (node_free or ())]
         return of_room if len(of_room) == 1 and self._suffices(of_room) else None
 
     def chosen(self) -> Sequence[Borrower] | None:
-        room = fewest(self._index, self._shape, [each.offer.concession for each in self._borrowers])
-        if room is None:
+        node_free = minimal_victims(self._index, self._shape, [each.candidate.release for each in self._borrowers])
+        if node_free is None:
             return None
-        of_room = [each for each in self._borrowers if each.offer.concession in room]
+        of_room = [each for each in self._borrowers if each.candidate.release in node_free]
         if self._suffices(of_room):
             return of_room
         tries = MOST_TRIED
@@ -260,7 +262,7 @@ class _Search:
         return most > 0 and share.borrows(self._used, resource) - (sum(parts) - most) > 0
 
     def _has_room(self, some: Sequence[Borrower]) -> bool:
-        return fewest(self._index, self._shape, [each.offer.concession for each in some]) is not None
+        return minimal_victims(self._index, self._shape, [each.candidate.release for each in some]) is not None
 
 
 def _over(share: Share, used: Mapping[Counter, int], amounts: Amounts) -> Iterator[tuple[Counter, int]]:
@@ -278,12 +280,12 @@ def _short_of(shape: Shape, index: Index) -> set[str]:
         return set()
     found: set[str] = set()
     for spec in shape.specs:
-        rooms = [lacking(index.rooms[order], spec) for order in eligible(index, shape, spec)]
+        nodes_free = [lacking(index.nodes_free[order], spec) for order in eligible(index, shape, spec)]
         names = [
             name for name, asked in ((CPU, spec.cpus), (MEMORY, spec.memory_mib), (CARDS, spec.card_milli)) if asked
         ]
         kinds = {CPU: 0, MEMORY: 1, CARDS: 2}
-        short = {name for name in names if sum(lacks[kinds[name]] <= 0 for lacks in rooms) < shape.nodes}
+        short = {name for name in names if sum(lacks[kinds[name]] <= 0 for lacks in nodes_free) < shape.nodes}
         found |= short or set(names)
     return found
 

@@ -13,8 +13,8 @@ from cockpit.model.ids import JobId
 from cockpit.model.job import Job
 from cockpit.model.node import Allocation, Placement
 from cockpit.sched.decisions import Eviction
-from cockpit.sched.eviction.claims import Offer
-from cockpit.sched.eviction.concessions import Concession, fewest, given_way
+from cockpit.sched.eviction.preemption_rules import PreemptionCandidate
+from cockpit.sched.eviction.victim_release import VictimRelease, given_way, minimal_victims
 from cockpit.sched.index import Index
 from cockpit.sched.shape import Shape
 
@@ -37,54 +37,65 @@ def spare_workers(job: Job, going: Workers = NOBODY) -> Sequence[Allocation]:
     return left[: max(0, len(left) - job.spec.elastic.min_workers)]
 
 
-def smaller(offers: Iterable[Offer], jobs: Mapping[JobId, Job], index: Index, going: Workers) -> list[Offer]:
+def smaller(
+    candidates: Iterable[PreemptionCandidate], jobs: Mapping[JobId, Job], index: Index, going: Workers
+) -> list[PreemptionCandidate]:
     """One offer for each worker that a job on offer can do without: whoever is to give way rather than others comes
     first, its youngest worker before all."""
-    return [each for offer in offers for each in _of_workers(offer, jobs[offer.concession.job], index, going)]
+    return [
+        each for candidate in candidates for each in _of_workers(candidate, jobs[candidate.release.job], index, going)
+    ]
 
 
-def _of_workers(offer: Offer, job: Job, index: Index, going: Workers) -> Iterator[Offer]:
-    grace = job.spec.grace_seconds if offer.mode is EvictionMode.SUSPEND else offer.grace_seconds
+def _of_workers(
+    candidate: PreemptionCandidate, job: Job, index: Index, going: Workers
+) -> Iterator[PreemptionCandidate]:
+    grace = job.spec.grace_seconds if candidate.mode is EvictionMode.SUSPEND else candidate.grace_seconds
     if job.spec.elastic is not None and job.spec.elastic.grace_seconds is not None:
         grace = job.spec.elastic.grace_seconds
     for part in spare_workers(job, going):
-        if (order := index.floor.position.get(part.node)) is not None:
-            yield Offer(Concession(job.id, ((order, None),)), EvictionMode.SHRINK, offer.grounds, grace, part.rank)
+        if (order := index.layout.position.get(part.node)) is not None:
+            yield PreemptionCandidate(
+                VictimRelease(job.id, ((order, None),)), EvictionMode.SHRINK, candidate.grounds, grace, part.rank
+            )
 
 
 def chosen(
-    index: Index, shape: Shape, workers: Sequence[Offer], evicted_from: Callable[[Index], Sequence[Offer]]
-) -> list[Offer] | None:
+    index: Index,
+    shape: Shape,
+    workers: Sequence[PreemptionCandidate],
+    evicted_from: Callable[[Index], Sequence[PreemptionCandidate]],
+) -> list[PreemptionCandidate] | None:
     """Who gives way so that the shape has room: workers alone where they suffice; else the fewest jobs that have to go
     beside all of them, and then only the workers that are needed still. None: it would not be enough.
 
     `evicted_from`: the jobs that may be evicted, as an index has them in which the workers have gone.
     """
-    alone = fewest(index, shape, [each.concession for each in workers])
+    alone = minimal_victims(index, shape, [each.release for each in workers])
     if alone is not None:
         return _those(workers, alone)
-    without = given_way(index, [each.concession for each in workers])
-    offers = evicted_from(without)
-    going = fewest(without, shape, [each.concession for each in offers])
+    without = given_way(index, [each.release for each in workers])
+    candidates = evicted_from(without)
+    going = minimal_victims(without, shape, [each.release for each in candidates])
     if going is None:
         return None
-    evicted = [each for each in evicted_from(index) if each.concession.job in {one.job for one in going}]
-    gone = {each.concession.job for each in evicted}
-    others = [each for each in workers if each.concession.job not in gone]
-    after = given_way(index, [each.concession for each in evicted])
-    needed = fewest(after, shape, [each.concession for each in others])
+    evicted = [each for each in evicted_from(index) if each.release.job in {one.job for one in going}]
+    gone = {each.release.job for each in evicted}
+    others = [each for each in workers if each.release.job not in gone]
+    after = given_way(index, [each.release for each in evicted])
+    needed = minimal_victims(after, shape, [each.release for each in others])
     return [*_those(others, needed or ()), *evicted]
 
 
-def _those(offers: Iterable[Offer], concessions: Collection[Concession]) -> list[Offer]:
-    return [each for each in offers if each.concession in concessions]
+def _those(candidates: Iterable[PreemptionCandidate], releases: Collection[VictimRelease]) -> list[PreemptionCandidate]:
+    return [each for each in candidates if each.release in releases]
 
 
-def evictions(offers: Iterable[Offer], for_job: JobId) -> list[Eviction]:
+def evictions(candidates: Iterable[PreemptionCandidate], for_job: JobId) -> list[Eviction]:
     """What the chosen offers come to: one for each job, with all of its workers that go."""
     found: dict[JobId, Eviction] = {}
-    for each in offers:
-        job = each.concession.job
+    for each in candidates:
+        job = each.release.job
         ranks = () if each.rank is None else (each.rank,)
         before = found[job].ranks if job in found else ()
         found[job] = Eviction(

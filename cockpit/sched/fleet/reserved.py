@@ -6,7 +6,7 @@ from cockpit.model.ids import NodeName
 from cockpit.model.job import Job
 from cockpit.model.node import Allocation, NodeState
 from cockpit.sched.index import Index
-from cockpit.sched.nodes.room import Room
+from cockpit.sched.nodes.node_free import NodeFree
 from cockpit.sched.placement import Found
 
 
@@ -19,19 +19,19 @@ def reserved_room(index: Index, job: Job) -> Found | None:
 
 
 def _is_free(index: Index, part: Allocation) -> bool:
-    order = index.floor.position.get(NodeName(part.node))
+    order = index.layout.position.get(NodeName(part.node))
     if order is None:
         return False
-    room = index.rooms[order]
-    enough = room.cpus >= part.cpus and room.memory_mib >= part.memory_mib
-    return enough and room.node.state is NodeState.UP and _cards_are_free(room, part)
+    node_free = index.nodes_free[order]
+    enough = node_free.cpus >= part.cpus and node_free.memory_mib >= part.memory_mib
+    return enough and node_free.node.state is NodeState.UP and _cards_are_free(node_free, part)
 
 
-def _cards_are_free(room: Room, part: Allocation) -> bool:
-    held = {(piece.card, piece.slot) for tenant in room.tenants.values() for piece in tenant.slices}
+def _cards_are_free(node_free: NodeFree, part: Allocation) -> bool:
+    held = {(piece.card, piece.slot) for tenant in node_free.tenants.values() for piece in tenant.slices}
     return all(
-        each.card in room.idle
+        each.card in node_free.idle
         if each.slot is None
-        else (each.card, each.slot) not in held and room.holes[each.card] >= each.milli
+        else (each.card, each.slot) not in held and node_free.holes[each.card] >= each.milli
         for each in part.slices
     )

@@ -15,8 +15,8 @@ from cockpit.model.reasons import ClusterShort, NoRoomThere, Resource
 from cockpit.model.spec import WHOLE_CARD, NodeSpec
 from cockpit.sched.index import Index
 from cockpit.sched.nodes.cards import accepts
-from cockpit.sched.nodes.floor import admits
-from cockpit.sched.nodes.room import shortfall
+from cockpit.sched.nodes.node_free import shortfall
+from cockpit.sched.nodes.node_layout import admits
 from cockpit.sched.placement import Found
 from cockpit.sched.shape import Shape
 from cockpit.sched.snapshot import Snapshot
@@ -48,12 +48,12 @@ def by_totals(index: Index, snapshot: Snapshot, job: Job, shape: Shape) -> Found
     lacking: ClusterShort | None = None
     for spec_index, spec in enumerate(shape.specs):
         frees = [free_in(index, name, shape, spec) for name in names]
-        room = [free.replicas(spec) for free in frees]
-        shares = _shares(shape.nodes, room)
+        node_free = [free.replicas(spec) for free in frees]
+        shares = _shares(shape.nodes, node_free)
         if shares is not None:
             return Found(spec_index, _bound(zip(names, shares, strict=True), spec))
         if lacking is None and not in_vain:
-            nearest = room.index(max(room))
+            nearest = node_free.index(max(node_free))
             lacking = _lack(names[nearest], frees[nearest], spec, shape.nodes)
     return lacking or NoRoomThere(tuple(in_vain), max(in_vain.values()))
 
@@ -61,30 +61,41 @@ def by_totals(index: Index, snapshot: Snapshot, job: Job, shape: Shape) -> Found
 def free_in(index: Index, member: str, shape: Shape, spec: NodeSpec) -> Free:
     """What the fleet believes to be free, on nodes that are too small too; what is bound to the cluster counts, whether
     or not it has found room there."""
-    usable = {kind.number for kind in index.floor.kinds if kind.up and admits(kind, shape)}
-    rooms = [room for room in index.rooms if room.kind in usable and member_of(room.node.name) == member]
+    usable = {
+        node_class.number for node_class in index.layout.node_classes if node_class.up and admits(node_class, shape)
+    }
+    nodes_free = [
+        node_free
+        for node_free in index.nodes_free
+        if node_free.node_class in usable and member_of(node_free.node.name) == member
+    ]
     bound = [part for placement in index.placed.values() for part in placement if part.node == member]
-    cards = sum(room.free_milli(card.index) for room in rooms for card in room.node.cards if accepts(spec, card))
+    cards = sum(
+        node_free.free_milli(card.index)
+        for node_free in nodes_free
+        for card in node_free.node.cards
+        if accepts(spec, card)
+    )
     return Free(
-        sum(room.cpus for room in rooms) - sum(part.cpus for part in bound),
-        sum(room.memory_mib for room in rooms) - sum(part.memory_mib for part in bound),
+        sum(node_free.cpus for node_free in nodes_free) - sum(part.cpus for part in bound),
+        sum(node_free.memory_mib for node_free in nodes_free) - sum(part.memory_mib for part in bound),
         cards - sum(part.card_milli for part in bound),
         sum(
             member_of(node.name) == member
-            for room, nodes in index.floor.sizes
-            if room.kind in usable and shortfall(room, spec, exclusive=shape.exclusive) is None
+            for node_free, nodes in index.layout.sizes
+            if node_free.node_class in usable and shortfall(node_free, spec, exclusive=shape.exclusive) is None
             for node in nodes
         ),
     )
 
 
-def _shares(wanted: int, room: Sequence[int]) -> list[int] | None:
+def _shares(wanted: int, node_free: Sequence[int]) -> list[int] | None:
     """How many replicas each cluster gets; None where all together have not room enough."""
-    if sum(room) < wanted:
+    if sum(node_free) < wanted:
         return None
-    shares = [0] * len(room)
-    for at in sorted(range(len(room)), key=lambda at: -room[at]):
-        shares[at] = min(wanted, room[at])
+    shares = [0] * len(node_free)
+    for at in sorted(range(len(node_free)), key=lambda at: -node_free[at]):
+        shares[at] = min(wanted, node_free[at])
         wanted -= shares[at]
     return shares
 

@@ -21,8 +21,8 @@ from cockpit.model.ids import Millis
 from cockpit.model.job import OCCUPYING, Job
 from cockpit.model.node import Node
 from cockpit.sched.decisions import Reserved
-from cockpit.sched.entries import partitions_of
 from cockpit.sched.policy import Policy
+from cockpit.sched.queue_order import partitions_of
 from cockpit.sched.rules.partitions import nodes_of
 from cockpit.sched.rules.rulebook import Rulebook
 from cockpit.sched.snapshot import Snapshot

@@ -18,20 +18,20 @@ from cockpit.model.reasons import never_starts
 from cockpit.model.spec import Dependency, DependencyKind
 from cockpit.sched.cycle import pass_over
 from cockpit.sched.decisions import Start
-from cockpit.sched.entries import Entry, partitions_of
+from cockpit.sched.equivalence import EquivalenceCache, QueueEntry
 from cockpit.sched.faults import Faults
 from cockpit.sched.feasible import infeasible
-from cockpit.sched.forecast.far import Far, Passed
-from cockpit.sched.forecast.habits import ContainedLengths, Lengths
-from cockpit.sched.forecast.stage import Stage
-from cockpit.sched.forecast.stretch import Shares
+from cockpit.sched.forecast.extrapolation import Extrapolation, Passed
+from cockpit.sched.forecast.runtime_predictors import ContainedPredictor, RuntimePredictor
+from cockpit.sched.forecast.simulated_state import SimulatedState
+from cockpit.sched.forecast.work_ratio import Shares
 from cockpit.sched.index import Index, count
-from cockpit.sched.lineup import Waiting
+from cockpit.sched.pass_queue import ReplayQueue
 from cockpit.sched.placement import find
 from cockpit.sched.plan import Plan
 from cockpit.sched.policy import Policy
 from cockpit.sched.priority.priorities import PriorityTable
-from cockpit.sched.request import Ask, RequestBook
+from cockpit.sched.queue_order import PartitionEntry, partitions_of
 from cockpit.sched.rules.precedence import GANG
 from cockpit.sched.rules.rulebook import Rulebook
 from cockpit.sched.shape import shape_of
@@ -70,8 +70,8 @@ class Future:
         snapshot: Snapshot,
         index: Index,
         policy: Policy,
-        order: Sequence[Entry],
-        lengths: Lengths,
+        order: Sequence[PartitionEntry],
+        predictor: RuntimePredictor,
         arrivals: Sequence[Job] = (),
     ) -> None:
         """`index`: as `foreseeing` makes it; it and `order` are of this snapshot. `arrivals`: who comes later, soonest
@@ -84,18 +84,18 @@ class Future:
         self._index = index.fork()
         self.faults: Faults = {}
         """Jobs that a defect kept from being judged: they stay in the queue, and all others are followed."""
-        lengths = ContainedLengths(lengths, self.faults)
-        self._stage = stage = Stage(snapshot, lengths)
-        self._lengths, self._jobs, self._leaving_at_first = lengths, snapshot.jobs, dict(stage.leaves_at)
-        self._seen_far: tuple[Millis, Far] | None = None
+        predictor = ContainedPredictor(predictor, self.faults)
+        self._state = state = SimulatedState(snapshot, predictor)
+        self._predictor, self._jobs, self._leaving_at_first = predictor, snapshot.jobs, dict(state.leaves_at)
+        self._extrapolated: tuple[Millis, Extrapolation] | None = None
         self._places: dict[JobId, int] = {}
         """How many have begun before each of those that have."""
         self._snapshot = replace(
-            snapshot, queue=(), jobs=stage.jobs, occupied=stage.occupied, ends=stage.ends, changes=(), touched=None
+            snapshot, queue=(), jobs=state.jobs, occupied=state.occupied, ends=state.ends, changes=(), touched=None
         )
         self._table = PriorityTable(self._snapshot, None, ())
         self._waiting = {job.id: job for job in snapshot.queue}
-        self._line = Waiting(index.book.more(order))
+        self._line = ReplayQueue(index.equivalence.further_entries(order))
         """Who waits, best first."""
         self._arrivals, self._came = arrivals, 0
         self._looks = 0
@@ -117,7 +117,7 @@ class Future:
         enough = MANY
         while job not in self.begun and self._looks < MOST_LOOKS:
             if len(self.begun) >= enough:
-                if (at := self._far.start_of(job)) is not None:
+                if (at := self._extrapolation.start_of(job)) is not None:
                     return Begun(at, ())
                 enough *= 2
             if not self._go_on():
@@ -132,21 +132,21 @@ class Future:
 
     def order(self) -> list[Job]:
         """Who has started so far, in that order, and behind them who stands in line."""
-        return [*self._known(self.begun), *(ask.job for ask in self._once() if not ask.job.held_by)]
+        return [*self._known(self.begun), *(entry.job for entry in self._once() if not entry.job.held_by)]
 
-    def _once(self) -> Iterable[Ask]:
+    def _once(self) -> Iterable[QueueEntry]:
         """The line without the jobs that never start; a job of several partitions stands only in its first place."""
-        first: dict[JobId, Ask] = {}
-        for ask in self._line:
-            if not self._never_starts(ask):
-                first.setdefault(ask.job.id, ask)
+        first: dict[JobId, QueueEntry] = {}
+        for entry in self._line:
+            if not self._never_starts(entry):
+                first.setdefault(entry.job.id, entry)
         return first.values()
 
-    def _never_starts(self, ask: Ask) -> bool:
+    def _never_starts(self, entry: QueueEntry) -> bool:
         """Whether the job is ahead of nobody in that partition, whatever is free."""
-        if ask.job.never is not None or ask.request.refused is not None:
+        if entry.job.never is not None or entry.equivalence_class.refused is not None:
             return True
-        never = infeasible(ask.request.shape, self._index.floor)
+        never = infeasible(entry.equivalence_class.shape, self._index.layout)
         return never is not None and never_starts(never)
 
     def awaited(self, begun: Begun) -> list[Ended]:
@@ -155,15 +155,15 @@ class Future:
         return [end for end in self.ended if end.at <= begun.at and any(part.node in nodes for part in end.placement)]
 
     @property
-    def _far(self) -> Far:
+    def _extrapolation(self) -> Extrapolation:
         """As of now."""
-        if self._seen_far is None or self._seen_far[0] != self._now:
-            stage, first = self._stage, self._leaving_at_first
+        if self._extrapolated is None or self._extrapolated[0] != self._now:
+            state, first = self._state, self._leaving_at_first
             shares = Shares(self._snapshot.nodes)
-            there = [stage.jobs[each] for each in stage.leaves_at if each in stage.jobs]
-            floor = self._index.floor
+            there = [state.jobs[each] for each in state.leaves_at if each in state.jobs]
+            layout = self._index.layout
             # Those that no free state of the cluster lets start have no time, and delay nobody behind them.
-            waiting = [ask for ask in self._once() if infeasible(ask.request.shape, floor) is None]
+            waiting = [entry for entry in self._once() if infeasible(entry.equivalence_class.shape, layout) is None]
             begun = self._known(self.begun)
             passed = Passed(
                 self.began_at,
@@ -171,12 +171,12 @@ class Future:
                 begun,
                 waiting,
                 shares,
-                self._lengths,
+                self._predictor,
                 (self._known(first), first),
-                (there, stage.leaves_at),
+                (there, state.leaves_at),
             )
-            self._seen_far = self._now, Far(passed)
-        return self._seen_far[1]
+            self._extrapolated = self._now, Extrapolation(passed)
+        return self._extrapolated[1]
 
     def _known(self, jobs: Iterable[JobId]) -> list[Job]:
         return [self._jobs[each] for each in jobs if each in self._jobs]
@@ -189,15 +189,15 @@ class Future:
         span = (moment - self.began_at) // COARSENESS if self._looks > EXACT_LOOKS else 0
         self._now = max(Millis(moment + span // 2), self._now)
         left = self._leave(Millis(moment + span)) | self._shrink(Millis(moment + span))
-        room = self._arrive()
-        if left or room or (self._next_at is not None and self._next_at <= self._now):
+        node_free = self._arrive()
+        if left or node_free or (self._next_at is not None and self._next_at <= self._now):
             self._look()
         return True
 
     def _moments(self) -> Iterator[Millis]:
-        if (end := self._stage.next_end()) is not None:
+        if (end := self._state.next_end()) is not None:
             yield end
-        if (smaller := self._stage.next_smaller()) is not None:
+        if (smaller := self._state.next_smaller()) is not None:
             yield smaller
         if self._next_at is not None:
             yield self._next_at
@@ -207,7 +207,7 @@ class Future:
     def _leave(self, until: Millis) -> bool:
         """Those whose end has come by then are gone."""
         gone: list[JobId] = []
-        for left in self._stage.leave(until):
+        for left in self._state.leave(until):
             self.ended.append(Ended(left.at, left.job, left.placement))
             gone.append(left.job)
             if left.requeued is not None:
@@ -220,69 +220,69 @@ class Future:
 
     def _shrink(self, until: Millis) -> bool:
         """Workers that were to give way by then are gone, and their jobs go on."""
-        jobs = self._stage.shrink(until) if self._stage.elastic else []
+        jobs = self._state.shrink(until) if self._state.elastic else []
         if jobs:
             self._change(jobs, self._snapshot)
         return bool(jobs)
 
     def _change(self, jobs: Iterable[JobId], snapshot: Snapshot) -> None:
         """These hold now what the stage says."""
-        changes = {job: self._stage.occupied[job] for job in jobs}
+        changes = {job: self._state.occupied[job] for job in jobs}
         self._index = self._index.fork()
-        self._index.apply(changes.items(), self._stage.ends)
+        self._index.apply(changes.items(), self._state.ends)
         count(self._index, changes, snapshot)
 
     def _arrive(self) -> bool:
         """Whether there may be room for one that comes."""
-        room = False
+        node_free = False
         while self._came < len(self._arrivals) and self._arrivals[self._came].submitted_at <= self._now:
             job = self._arrivals[self._came]
             self._came += 1
             self._wait(job)
-            room = (
-                room
-                or self._index.book.rules.takes_room
+            node_free = (
+                node_free
+                or self._index.equivalence.rules.takes_room
                 or any(find(self._index, shape_of(job.spec, partition)) is not None for partition in partitions_of(job))
             )
-        return room
+        return node_free
 
     def _wait(self, job: Job) -> None:
         """Behind everybody."""
-        self._waiting[job.id] = self._stage.jobs[job.id] = job
-        self._line.put(self._index.book.more((job, partition) for partition in partitions_of(job)))
+        self._waiting[job.id] = self._state.jobs[job.id] = job
+        self._line.put(self._index.equivalence.further_entries((job, partition) for partition in partitions_of(job)))
 
     def _look(self) -> None:
         """One pass of the cycle over who waits."""
         self._looks += 1
-        stage = self._stage
-        promised, suspended = tuple(stage.promised), tuple(stage.suspended)
-        elastic = sorted(stage.elastic)
+        state = self._state
+        promised, suspended = tuple(state.promised), tuple(state.suspended)
+        elastic = sorted(state.elastic)
         snapshot = replace(self._snapshot, now=self._now, promised=promised, suspended=suspended, elastic=elastic)
         plan = pass_over(snapshot, self._index, self._policy, self._table, self._line)
         self.faults |= plan.round.faults
         self._next_at = plan.next_at if plan.next_at is not None and plan.next_at > self._now else None
-        if plan.round.clearing is not None:
+        if plan.round.eviction_planner is not None:
             self._carry_out(plan, snapshot)
             return
         self._begin(plan.starts)
         for growth in plan.growths:
-            stage.grow(growth)
+            state.grow(growth)
         if plan.starts or plan.growths:
             self._index = plan.round.index  # the pass has put its starts into one of its own
-            count(self._index, {job: stage.occupied[job] for job in _placed(plan)}, snapshot)
+            count(self._index, {job: state.occupied[job] for job in _placed(plan)}, snapshot)
 
     def _carry_out(self, plan: Plan, snapshot: Snapshot) -> None:
         """Of a pass in which some may give way: what it promises is in its index, too, and has not happened."""
-        stage, now = self._stage, self._now
-        for turn in plan.turns:
-            stage.turn(turn, now)
+        state, now = self._state, self._now
+        for switch in plan.switches:
+            state.switch(switch, now)
         for eviction in plan.evictions:
-            stage.evict(eviction, now)
-            self._changed(stage.jobs[eviction.for_job])
+            state.evict(eviction, now)
+            self._changed(state.jobs[eviction.for_job])
         self._begin(plan.starts)
         for growth in plan.growths:
-            stage.grow(growth)
-        moved = [job for turn in plan.turns for job in (turn.job, *turn.others)]
+            state.grow(growth)
+        moved = [job for switch in plan.switches for job in (switch.job, *switch.others)]
         moved += [*(each.job for each in plan.evictions), *_placed(plan)]
         if moved:
             self._change(moved, snapshot)
@@ -291,13 +291,13 @@ class Future:
         for start in starts:
             job = self._waiting.pop(start.job)
             self._line.take(job)
-            self._stage.begin(job, start, self._now)
+            self._state.begin(job, start, self._now)
             self.begun.setdefault(start.job, Begun(self._now, start.placement))
 
     def _changed(self, job: Job) -> None:
         """The record of one that waits."""
-        self._waiting[job.id] = self._stage.jobs[job.id] = job
-        self._line.put(self._index.book.ask(job, partition) for partition in partitions_of(job))
+        self._waiting[job.id] = self._state.jobs[job.id] = job
+        self._line.put(self._index.equivalence.entry(job, partition) for partition in partitions_of(job))
 
     def _settle(self) -> None:
         """Conditions on jobs that have ended come true: they are taken to end as they should."""
@@ -318,7 +318,7 @@ class Future:
 
     def _holds(self, condition: Dependency, job: Job) -> bool:
         """Whether the job must go on waiting for it."""
-        others = (each for each in self._stage.jobs.values() if each.id != job.id and not each.ended)
+        others = (each for each in self._state.jobs.values() if each.id != job.id and not each.ended)
         if condition.kind is DependencyKind.SINGLETON:
             owner = (job.submitter.uid, job.spec.name)
             return any((each.submitter.uid, each.spec.name) == owner and each.id < job.id for each in others)
@@ -328,7 +328,7 @@ class Future:
 def foreseeing(index: Index) -> Index:
     """The index for futures, one after the other: the cycle alone writes to its own book."""
     fork = index.fork()
-    fork.book = RequestBook(_without_slices(index.book.rules))
+    fork.equivalence = EquivalenceCache(_without_slices(index.equivalence.rules))
     return fork
 
 

@@ -13,21 +13,26 @@ from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import Job
 from cockpit.model.reasons import Explanation
 from cockpit.sched.cycle import pass_over
-from cockpit.sched.entries import Entry
+from cockpit.sched.equivalence import EquivalenceCache
 from cockpit.sched.explain import explain
 from cockpit.sched.faults import Faults, described
 from cockpit.sched.forecast.bounds import Ends, is_strict, likely_range, unstable_order
 from cockpit.sched.forecast.future import Begun, Future, foreseeing
-from cockpit.sched.forecast.habits import Habits, Lengths, Limits, Margins
 from cockpit.sched.forecast.history import History, coming
 from cockpit.sched.forecast.moves import Basis, waits_its_turn
-from cockpit.sched.forecast.stretch import Shares, stretches
+from cockpit.sched.forecast.runtime_predictors import (
+    MeanRuntimePredictor,
+    P90RuntimePredictor,
+    RuntimePredictor,
+    TimeLimitPredictor,
+)
+from cockpit.sched.forecast.work_ratio import Shares, work_ratios
 from cockpit.sched.index import Index, refreshed
-from cockpit.sched.lineup import Listed
+from cockpit.sched.pass_queue import ListQueue
 from cockpit.sched.plan import Plan
 from cockpit.sched.policy import Policy
 from cockpit.sched.priority.priorities import PriorityTable, prioritised
-from cockpit.sched.request import RequestBook
+from cockpit.sched.queue_order import PartitionEntry
 from cockpit.sched.snapshot import Snapshot
 
 T = TypeVar("T")
@@ -46,7 +51,7 @@ HYPOTHETICAL = JobId(1 << 52)
 """Ids from here on are of jobs that nobody has submitted."""
 
 
-class Foresight:
+class StartPredictor:
     """What can be foretold from one snapshot. Its futures are gone through once, as far as the questions reach."""
 
     def __init__(self, snapshot: Snapshot, plan: Plan | None, policy: Policy, history: History) -> None:
@@ -54,8 +59,8 @@ class Foresight:
         self.snapshot = snapshot
         self._policy, self._history = policy, history
         self._index = refreshed(plan.index if plan is not None else None, snapshot)
-        self._measure = plan.priorities.measure if plan is not None else None
-        self._habits = Habits(history)
+        self._calculator = plan.priorities.calculator if plan is not None else None
+        self._usual_runtimes = MeanRuntimePredictor(history)
         self.faults: Faults = {}
         """Jobs of whose answers a defect has cost a part; the answers of all others are whole."""
         self._unstable_by_partitions: dict[tuple[str, ...], NoBound | None] = {}
@@ -64,9 +69,14 @@ class Foresight:
     def plan(self) -> Plan:
         """What the cycle would decide now."""
         index = self._index.fork()
-        known = self._foreseeing.book
-        index.book = known if known.rules is index.book.rules else RequestBook(index.book.rules)
-        table, queue = PriorityTable(self.snapshot, None, self._entries), Listed(index.book.more(self._entries))
+        known = self._foreseeing.equivalence
+        index.equivalence = (
+            known if known.rules is index.equivalence.rules else EquivalenceCache(index.equivalence.rules)
+        )
+        table, queue = (
+            PriorityTable(self.snapshot, None, self._entries),
+            ListQueue(index.equivalence.further_entries(self._entries)),
+        )
         return pass_over(self.snapshot, index, self._policy, table, queue)
 
     def explanation(self, job: JobId) -> Explanation | None:
@@ -136,7 +146,7 @@ class Foresight:
         found = {each.job: ends.after(max(now, each.reserved_at)) for each in promised}
         starting = [start.job for start in plan.starts if start.job in queued]
         found |= {job: now for job in starting if self._is_stable(queued[job])}
-        if is_strict(self._policy, self._index.book.rules):
+        if is_strict(self._policy, self._index.equivalence.rules):
             behind = [queued[job] for job in plan.order if job not in found]
             found |= self._strict_bounds(behind[:NEAR], ends)
         return found
@@ -159,7 +169,7 @@ class Foresight:
     def _unstable(self, job: Job) -> NoBound | None:
         """Why the order may change ahead of the job; asked once for all jobs of the same partitions."""
         if job.partitions not in self._unstable_by_partitions:
-            found = unstable_order(job, self._index.book.rules, self.snapshot.nodes.values())
+            found = unstable_order(job, self._index.equivalence.rules, self.snapshot.nodes.values())
             self._unstable_by_partitions[job.partitions] = found
         return self._unstable_by_partitions[job.partitions]
 
@@ -171,7 +181,7 @@ class Foresight:
     def _instead(self, job: Job, before: Millis | None) -> Forecast:
         queue = tuple(job if each.id == job.id else each for each in self.snapshot.queue)
         changed = replace(self.snapshot, queue=queue, jobs={**self.snapshot.jobs, job.id: job})
-        future = self._future(changed, self._order(changed), self._habits)
+        future = self._future(changed, self._order(changed), self._usual_runtimes)
         begun = future.start_of(job.id, before, max(LEAST_LOOKS, TRIED // len(queue)))
         if begun is None:
             return Forecast()
@@ -182,20 +192,20 @@ class Foresight:
         return {job.id: job for job in self.snapshot.queue}
 
     @cached_property
-    def _entries(self) -> Sequence[Entry]:
+    def _entries(self) -> Sequence[PartitionEntry]:
         return self._order(self.snapshot)
 
     @cached_property
     def _usual(self) -> Future:
-        return self._future(self.snapshot, self._entries, self._habits)
+        return self._future(self.snapshot, self._entries, self._usual_runtimes)
 
     @cached_property
     def _careful(self) -> Future:
-        return self._future(self.snapshot, self._entries, Margins(self._history), self._coming)
+        return self._future(self.snapshot, self._entries, P90RuntimePredictor(self._history), self._coming)
 
     @cached_property
     def _hard(self) -> Future:
-        return self._future(self.snapshot, self._entries, Limits(), self._coming)
+        return self._future(self.snapshot, self._entries, TimeLimitPredictor(), self._coming)
 
     @cached_property
     def _coming(self) -> Sequence[Job]:
@@ -223,29 +233,36 @@ class Foresight:
         if self._usual.starts_before(job) <= NEAR:
             careful, hard = self._careful.start_of(job), self._hard.start_of(job)
             return careful.at if careful else None, hard.at if hard else None
-        now, (careful_times, hard_times) = self.snapshot.now, self._stretches[job]
+        now, (careful_times, hard_times) = self.snapshot.now, self._work_ratios[job]
         wait = likely_at - now
         return Millis(now + int(careful_times * wait)), Millis(now + int(hard_times * wait))
 
     @cached_property
-    def _stretches(self) -> dict[JobId, tuple[float, float]]:
+    def _work_ratios(self) -> dict[JobId, tuple[float, float]]:
         """By job: so many times as much work is ahead of it by margins, and by limits, as usually."""
-        snapshot, courses = self.snapshot, (self._habits, Margins(self._history), Limits())
+        snapshot, predictors = (
+            self.snapshot,
+            (self._usual_runtimes, P90RuntimePredictor(self._history), TimeLimitPredictor()),
+        )
         running = [snapshot.jobs[each] for each in snapshot.occupied if each in snapshot.jobs]
-        return stretches(self._usual.order(), running, Shares(snapshot.nodes), courses, snapshot.now)
+        return work_ratios(self._usual.order(), running, Shares(snapshot.nodes), predictors, snapshot.now)
 
     def _future(
-        self, snapshot: Snapshot, order: Sequence[Entry], lengths: Lengths, arrivals: Sequence[Job] = ()
+        self,
+        snapshot: Snapshot,
+        order: Sequence[PartitionEntry],
+        predictor: RuntimePredictor,
+        arrivals: Sequence[Job] = (),
     ) -> Future:
-        return Future(snapshot, self._foreseeing, self._policy, order, lengths, arrivals)
+        return Future(snapshot, self._foreseeing, self._policy, order, predictor, arrivals)
 
     @cached_property
     def _foreseeing(self) -> Index:
         return foreseeing(self._index)
 
-    def _order(self, snapshot: Snapshot) -> Sequence[Entry]:
+    def _order(self, snapshot: Snapshot) -> Sequence[PartitionEntry]:
         """By what the last table knows of rules and usage; its columns are the cycle's."""
-        known = PriorityTable(snapshot, self._measure, ()) if self._measure is not None else None
+        known = PriorityTable(snapshot, self._calculator, ()) if self._calculator is not None else None
         return list(prioritised(snapshot, known).order)
 
 

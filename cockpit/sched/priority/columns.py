@@ -15,16 +15,16 @@ import numpy as np
 from cockpit.model.accounts import AssocKey
 from cockpit.model.ids import JobId
 from cockpit.model.job import Job, JobState
-from cockpit.sched.entries import URGENCY, Entry, by_seniority, partitions_of
+from cockpit.sched.equivalence import OPEN
 from cockpit.sched.priority.factors import MOST
-from cockpit.sched.priority.scale import Claim, Scale
-from cockpit.sched.request import OPEN
+from cockpit.sched.priority.priority_context import PriorityContext, PriorityInputs
+from cockpit.sched.queue_order import URGENCY, PartitionEntry, by_seniority, partitions_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from cockpit.sched.priority.measure import Measure
-    from cockpit.sched.request import Ask, Bounds, RequestBook
+    from cockpit.sched.equivalence import Bounds, EquivalenceCache, QueueEntry
+    from cockpit.sched.priority.priority_calculator import PriorityCalculator
     from cockpit.sched.snapshot import Highest, Snapshot
 
 FIELDS = 9
@@ -43,7 +43,7 @@ _NEVER = float("inf")
 _COUNTED = float("nan")
 
 
-class Order(Sequence[Entry]):
+class Order(Sequence[PartitionEntry]):
     """Entries, best first, that are looked up when they are asked for: most of a long order never is."""
 
     def __init__(self, jobs: Sequence[Job], partitions: Sequence[str], rows: NDArray[np.int64]) -> None:
@@ -54,15 +54,15 @@ class Order(Sequence[Entry]):
     def __len__(self) -> int:
         return len(self.rows)
 
-    def __iter__(self) -> Iterator[Entry]:
+    def __iter__(self) -> Iterator[PartitionEntry]:
         rows = self.rows.tolist()
         return zip(map(self._jobs.__getitem__, rows), map(self._partitions.__getitem__, rows), strict=True)
 
     @overload
-    def __getitem__(self, place: int) -> Entry: ...
+    def __getitem__(self, place: int) -> PartitionEntry: ...
     @overload
-    def __getitem__(self, place: slice) -> list[Entry]: ...
-    def __getitem__(self, place: int | slice) -> Entry | list[Entry]:
+    def __getitem__(self, place: slice) -> list[PartitionEntry]: ...
+    def __getitem__(self, place: int | slice) -> PartitionEntry | list[PartitionEntry]:
         if isinstance(place, slice):
             return list(Order(self._jobs, self._partitions, self.rows[place]))
         row = int(self.rows[place])
@@ -72,7 +72,7 @@ class Order(Sequence[Entry]):
 class Ranked:
     """The queue of one pass, in columns."""
 
-    def __init__(self, asks: Sequence[Ask | None], marks: NDArray[np.int64], rows: NDArray[np.int64]) -> None:
+    def __init__(self, asks: Sequence[QueueEntry | None], marks: NDArray[np.int64], rows: NDArray[np.int64]) -> None:
         """`rows`: those that wait, best first; each has its ask."""
         self._asks = asks
         self._marks = marks
@@ -81,24 +81,24 @@ class Ranked:
     def __len__(self) -> int:
         return len(self._rows)
 
-    def __iter__(self) -> Iterator[Ask]:
+    def __iter__(self) -> Iterator[QueueEntry]:
         return filter(None, map(self._asks.__getitem__, self._rows.tolist()))
 
-    def unbounded(self, shapes: int, requests: int) -> tuple[Bounds, Bounds]:
-        return cast("Bounds", np.full(shapes, OPEN, np.int64)), cast("Bounds", np.full(requests, OPEN, np.int64))
+    def unbounded(self, shapes: int, classes: int) -> tuple[Bounds, Bounds]:
+        return cast("Bounds", np.full(shapes, OPEN, np.int64)), cast("Bounds", np.full(classes, OPEN, np.int64))
 
-    def open(self, shapes: Bounds, requests: Bounds) -> Iterator[Ask]:
+    def open(self, shapes: Bounds, classes: Bounds) -> Iterator[QueueEntry]:
         start, step = 0, _FIRST_STEP
         while start < len(self._rows):
-            for row in self._within(self._rows[start : start + step], shapes, requests):
-                ask = self._asks[row]
-                assert ask is not None
-                yield ask
+            for row in self._within(self._rows[start : start + step], shapes, classes):
+                entry = self._asks[row]
+                assert entry is not None
+                yield entry
             start, step = start + step, min(2 * step, _LONGEST_STEP)
 
-    def _within(self, rows: NDArray[np.int64], shapes: Bounds, requests: Bounds) -> list[int]:
+    def _within(self, rows: NDArray[np.int64], shapes: Bounds, classes: Bounds) -> list[int]:
         shape, number, seconds = self._marks[:, rows]
-        within = (seconds < np.asarray(shapes)[shape]) & (seconds < np.asarray(requests)[number])
+        within = (seconds < np.asarray(shapes)[shape]) & (seconds < np.asarray(classes)[number])
         found: list[int] = rows[within].tolist()
         return found
 
@@ -106,8 +106,8 @@ class Ranked:
 class Columns:
     """Rows in order of seniority. A job that leaves the queue leaves its rows behind, for it may come back."""
 
-    def __init__(self, scale: Scale, snapshot: Snapshot) -> None:
-        self._scale = scale
+    def __init__(self, context: PriorityContext, snapshot: Snapshot) -> None:
+        self._context = context
         self._version = snapshot.version
         self._jobs: list[Job] = []
         self._partitions: list[str] = []
@@ -115,22 +115,22 @@ class Columns:
         self._youngest = (0, 0)
         self._associations: dict[AssocKey | None, int] = {None: 0}
         """Where each one's fair share stands in a column of them."""
-        room = 1024 + 2 * len(snapshot.queue)
-        self._fields: NDArray[np.float64] = np.zeros((FIELDS, room))
-        self._keys: NDArray[np.int64] = np.zeros((KEYS, room), np.int64)
-        self._tiers = {tier: place for place, tier in enumerate(sorted({1, *scale.tiers.values()}, reverse=True))}
-        self._book: RequestBook | None = None
+        node_free = 1024 + 2 * len(snapshot.queue)
+        self._fields: NDArray[np.float64] = np.zeros((FIELDS, node_free))
+        self._keys: NDArray[np.int64] = np.zeros((KEYS, node_free), np.int64)
+        self._tiers = {tier: place for place, tier in enumerate(sorted({1, *context.tiers.values()}, reverse=True))}
+        self._equivalence: EquivalenceCache | None = None
         """By whose numbers the rows are marked."""
-        self._asks: list[Ask | None] = []
-        self._marks: NDArray[np.int64] = np.zeros((3, room), np.int64)
+        self._asks: list[QueueEntry | None] = []
+        self._marks: NDArray[np.int64] = np.zeros((3, node_free), np.int64)
         """Of each row's ask: the numbers of its request and shape, and the time limit."""
         self._unmarked: list[int] = []
         for job in sorted(snapshot.queue, key=by_seniority):
             self._append(job)
 
-    def follow(self, scale: Scale, snapshot: Snapshot) -> bool:
+    def follow(self, context: PriorityContext, snapshot: Snapshot) -> bool:
         """Take over what happened to the queue; False where only new columns can."""
-        if scale is not self._scale:
+        if context is not self._context:
             return False
         if snapshot.version != self._version:
             if snapshot.touched is None or not snapshot.changes_from <= self._version <= snapshot.version:
@@ -142,38 +142,38 @@ class Columns:
             self._version = snapshot.version
         return len(self._jobs) <= 1024 + 2 * int(np.count_nonzero(self._key(WAITS)))
 
-    def ranked(self, measure: Measure, floor: Highest) -> tuple[Order, Iterable[int]]:
+    def ranked(self, calculator: PriorityCalculator, floor: Highest) -> tuple[Order, Iterable[int]]:
         """The entries, best first, and their priorities."""
-        totals = self.totals(measure)
+        totals = self.totals(calculator)
         if floor:
-            totals = np.where(np.isnan(self._field(FIXED)), np.maximum(totals, self._floor(floor)), totals)
+            totals = np.where(np.isnan(self._field(FIXED)), np.maximum(totals, self._layout(floor)), totals)
         rows = self._sorted(totals)
         return Order(self._jobs, self._partitions, rows), map(int, map(totals.__getitem__, rows))
 
-    def line_up(self, book: RequestBook, order: Order) -> Ranked:
+    def line_up(self, equivalence: EquivalenceCache, order: Order) -> Ranked:
         """The order, which these columns gave, ready for a pass."""
         count = len(self._jobs)
-        if book.tidied(count) or book is not self._book:
-            self._book, self._asks, self._unmarked = book, [None] * count, order.rows.tolist()
+        if equivalence.tidied(count) or equivalence is not self._equivalence:
+            self._equivalence, self._asks, self._unmarked = equivalence, [None] * count, order.rows.tolist()
         self._asks += [None] * (count - len(self._asks))
         for row in self._unmarked:
             if self._keys[WAITS, row]:
-                ask = self._asks[row] = book.ask(self._jobs[row], self._partitions[row])
-                self._marks[:, row] = ask.shape, ask.number, ask.seconds
+                entry = self._asks[row] = equivalence.entry(self._jobs[row], self._partitions[row])
+                self._marks[:, row] = entry.shape, entry.number, entry.seconds
         self._unmarked = []
         return Ranked(self._asks, self._marks, order.rows)
 
-    def totals(self, measure: Measure) -> NDArray[np.int64]:
+    def totals(self, calculator: PriorityCalculator) -> NDArray[np.int64]:
         """Every row's priority, clamped and truncated; of rows that do not wait too. `factors.weighted_sum`."""
-        weights, priority = measure.scale.priority.weights, measure.scale.priority
+        weights, priority = calculator.context.priority.weights, calculator.context.priority
         most = max(1, 1000 * priority.max_age_seconds)
-        age = measure.at - self._field(SINCE)
+        age = calculator.at - self._field(SINCE)
         np.maximum(age, 0.0, out=age)
         age /= most
         np.minimum(age, 1.0, out=age)
         named = np.multiply(age, weights.age, out=age)
         named += self._field(ASSOC)
-        named += (self._fairshare(measure) * weights.fairshare)[self._key(ASSOCIATION)]
+        named += (self._fairshare(calculator) * weights.fairshare)[self._key(ASSOCIATION)]
         for field in (SIZE, PARTITION, QOS, TRES, SITE):
             named += self._field(field)
         named -= self._field(NICE)
@@ -190,10 +190,10 @@ class Columns:
         row: NDArray[np.int64] = self._keys[key, : len(self._jobs)]
         return row
 
-    def _fairshare(self, measure: Measure) -> NDArray[np.float64]:
-        return np.array([measure.shares.get(key, 0.0) if key else 0.0 for key in self._associations])
+    def _fairshare(self, calculator: PriorityCalculator) -> NDArray[np.float64]:
+        return np.array([calculator.shares.get(key, 0.0) if key else 0.0 for key in self._associations])
 
-    def _floor(self, floor: Highest) -> NDArray[np.int64]:
+    def _layout(self, floor: Highest) -> NDArray[np.int64]:
         entries = zip(self._jobs, self._partitions, strict=True)
         return np.array([floor.get(job.id, {}).get(name, 0) for job, name in entries], np.int64)
 
@@ -207,7 +207,7 @@ class Columns:
         places = self._key(TIER) << 32
         places += MOST
         places -= totals
-        if not self._scale.priority.weights.qos:
+        if not self._context.priority.weights.qos:
             places <<= 2
             places += self._key(URGENT)
         places <<= bits
@@ -245,11 +245,11 @@ class Columns:
 
     def _write(self, job: Job) -> None:
         for row, name in zip(self._rows[job.id], partitions_of(job), strict=True):
-            claim = self._scale.claim(job, name)
+            inputs = self._context.inputs(job, name)
             self._jobs[row] = job
-            self._fields[:, row] = _fields(self._scale, job, claim)
-            place = self._associations.setdefault(claim.association, len(self._associations))
-            self._keys[:, row] = place, self._tiers[self._scale.tiers.get(name, 1)], URGENCY[job.spec.priority], True
+            self._fields[:, row] = _fields(self._context, job, inputs)
+            place = self._associations.setdefault(inputs.association, len(self._associations))
+            self._keys[:, row] = place, self._tiers[self._context.tiers.get(name, 1)], URGENCY[job.spec.priority], True
             self._unmarked.append(row)
 
     def _grow(self) -> None:
@@ -258,19 +258,19 @@ class Columns:
         self._marks = np.concatenate((self._marks, np.zeros_like(self._marks)), axis=1)
 
 
-def _fields(scale: Scale, job: Job, claim: Claim) -> tuple[float, ...]:
-    weights = scale.priority.weights
+def _fields(context: PriorityContext, job: Job, inputs: PriorityInputs) -> tuple[float, ...]:
+    weights = context.priority.weights
     tres = 0.0
-    for name, raw in zip(scale.tres, claim.tres, strict=True):
+    for name, raw in zip(context.tres, inputs.tres, strict=True):
         tres += raw * weights.tres[name]
     return (
-        _NEVER if claim.since is None else claim.since,
-        claim.assoc * weights.assoc,
-        claim.job_size * weights.job_size,
-        claim.partition * weights.partition,
-        claim.qos * weights.qos,
+        _NEVER if inputs.since is None else inputs.since,
+        inputs.assoc * weights.assoc,
+        inputs.job_size * weights.job_size,
+        inputs.partition * weights.partition,
+        inputs.qos * weights.qos,
         tres,
-        claim.site,
+        inputs.site,
         job.spec.nice,
         0 if job.held_by else _COUNTED if job.direct_priority is None else job.direct_priority,
     )

@@ -18,12 +18,12 @@ from cockpit.model.cluster import PriorityFlag, PriorityKind
 from cockpit.model.ids import JobId
 from cockpit.model.job import Job
 from cockpit.model.priority import Breakdown
-from cockpit.sched.entries import URGENCY, Entry, by_seniority, partitions_of
+from cockpit.sched.fifo_queue import FifoQueue
 from cockpit.sched.priority.factors import MOST
-from cockpit.sched.priority.measure import Measure, shares_of
-from cockpit.sched.priority.scale import Scale
+from cockpit.sched.priority.priority_calculator import PriorityCalculator, shares_of
+from cockpit.sched.priority.priority_context import PriorityContext
+from cockpit.sched.queue_order import URGENCY, PartitionEntry, by_seniority, partitions_of
 from cockpit.sched.snapshot import Highest, Snapshot
-from cockpit.sched.standing_queue import StandingQueue
 
 if TYPE_CHECKING:
     from cockpit.sched.priority.columns import Columns
@@ -38,23 +38,23 @@ class PriorityTable(msgspec.Struct):
     """Priorities as of one snapshot."""
 
     snapshot: Snapshot
-    measure: Measure | None
+    calculator: PriorityCalculator | None
     """None: in order of submission (`priority/basic`)."""
-    _order: Sequence[Entry] | None = None
+    _order: Sequence[PartitionEntry] | None = None
     """None: that of submission, and nobody has asked for it."""
     columns: Columns | None = None
     """For the next table alone; they follow the queue."""
-    standing: StandingQueue | None = None
+    fifo: FifoQueue | None = None
     """The queue itself, where that is the order. For the next table alone too."""
 
     @property
     def highest(self) -> Highest:
         """Below which no priority falls."""
-        only_increments = self.measure is not None and _only_increments(self.measure.scale)
+        only_increments = self.calculator is not None and _only_increments(self.calculator.context)
         return self.snapshot.highest if only_increments else _FELL_NEVER
 
     @property
-    def order(self) -> Sequence[Entry]:
+    def order(self) -> Sequence[PartitionEntry]:
         """Every entry of the queue, held jobs included, best first."""
         if self._order is None:
             self._order = _by_submission(self.snapshot)
@@ -65,9 +65,9 @@ class PriorityTable(msgspec.Struct):
 
         In order of submission: one less with each job id, as in Slurm.
         """
-        if self.measure is None:
+        if self.calculator is None:
             return Breakdown(job.id, partition, 0 if job.held_by else max(1, MOST - job.id), ())
-        found = self.measure.breakdown(job, partition)
+        found = self.calculator.breakdown(job, partition)
         kept = _raised(found, self.highest)
         return replace(found, total=kept, kept=True) if kept != found.total else found
 
@@ -75,16 +75,16 @@ class PriorityTable(msgspec.Struct):
 def prioritised(snapshot: Snapshot, table: PriorityTable | None = None) -> PriorityTable:
     """The table of this snapshot. `table` is the last one or None: it saves work and changes nothing."""
     if snapshot.cluster.priority.kind is _BASIC:
-        standing = table.standing if table is not None else None
+        fifo = table.fifo if table is not None else None
         if snapshot.cluster.partitions and any(each.priority_tier != 1 for each in snapshot.cluster.partitions):
-            standing = None
-        elif standing is None:
-            standing = StandingQueue()
-        return PriorityTable(snapshot, None, standing=standing)
-    measure = _measure(snapshot, table)
-    columns = _columns(snapshot, measure.scale, table)
-    order, _ = _ranked(snapshot, measure, columns)
-    return PriorityTable(snapshot, measure, order, columns)
+            fifo = None
+        elif fifo is None:
+            fifo = FifoQueue()
+        return PriorityTable(snapshot, None, fifo=fifo)
+    calculator = _calculator(snapshot, table)
+    columns = _columns(snapshot, calculator.context, table)
+    order, _ = _ranked(snapshot, calculator, columns)
+    return PriorityTable(snapshot, calculator, order, columns)
 
 
 def highest(snapshot: Snapshot) -> dict[JobId, dict[str, int]]:
@@ -92,28 +92,30 @@ def highest(snapshot: Snapshot) -> dict[JobId, dict[str, int]]:
     jobs have none, and those that an administrator sets are as they are set."""
     if snapshot.cluster.priority.kind is _BASIC:
         return {}
-    measure = _measure(snapshot, None)
+    calculator = _calculator(snapshot, None)
     found: dict[JobId, dict[str, int]] = {}
-    if _only_increments(measure.scale):
+    if _only_increments(calculator.context):
         for (job, name), total in zip(
-            *_ranked(snapshot, measure, _columns(snapshot, measure.scale, None)), strict=True
+            *_ranked(snapshot, calculator, _columns(snapshot, calculator.context, None)), strict=True
         ):
             if total and job.direct_priority is None:
                 found.setdefault(job.id, {})[name] = total
     return found
 
 
-def _only_increments(scale: Scale) -> bool:
-    return scale.has(PriorityFlag.INCREMENT_ONLY)
+def _only_increments(context: PriorityContext) -> bool:
+    return context.has(PriorityFlag.INCREMENT_ONLY)
 
 
-def _ranked(snapshot: Snapshot, measure: Measure, columns: Columns | None) -> tuple[Sequence[Entry], Iterable[int]]:
+def _ranked(
+    snapshot: Snapshot, calculator: PriorityCalculator, columns: Columns | None
+) -> tuple[Sequence[PartitionEntry], Iterable[int]]:
     """The entries, best first, and their priorities."""
-    floor = snapshot.highest if _only_increments(measure.scale) else {}
-    return columns.ranked(measure, floor) if columns else _ranked_singly(snapshot, measure, floor)
+    floor = snapshot.highest if _only_increments(calculator.context) else {}
+    return columns.ranked(calculator, floor) if columns else _ranked_singly(snapshot, calculator, floor)
 
 
-def _by_submission(snapshot: Snapshot) -> list[Entry]:
+def _by_submission(snapshot: Snapshot) -> list[PartitionEntry]:
     """By tier where partitions differ in it, else as the queue stands."""
     if not (snapshot.cluster.partitions or any(job.partitions for job in snapshot.queue)):
         return list(zip(snapshot.queue, repeat("")))
@@ -124,43 +126,45 @@ def _by_submission(snapshot: Snapshot) -> list[Entry]:
     return entries
 
 
-def _measure(snapshot: Snapshot, table: PriorityTable | None) -> Measure:
-    last = table.measure if table is not None else None
-    if table is None or last is None or not _still_holds(last.scale, table, snapshot):
-        scale = Scale(snapshot.cluster, snapshot.accounts, snapshot.nodes)
+def _calculator(snapshot: Snapshot, table: PriorityTable | None) -> PriorityCalculator:
+    last = table.calculator if table is not None else None
+    if table is None or last is None or not _still_holds(last.context, table, snapshot):
+        context = PriorityContext(snapshot.cluster, snapshot.accounts, snapshot.nodes)
     elif snapshot.usage is table.snapshot.usage:
-        return Measure(last.scale, last.shares, snapshot.usage_at)
+        return PriorityCalculator(last.context, last.shares, snapshot.usage_at)
     else:
-        scale = last.scale
-    return Measure(scale, shares_of(scale, snapshot.usage), snapshot.usage_at)
+        context = last.context
+    return PriorityCalculator(context, shares_of(context, snapshot.usage), snapshot.usage_at)
 
 
-def _still_holds(scale: Scale, table: PriorityTable, snapshot: Snapshot) -> bool:
+def _still_holds(context: PriorityContext, table: PriorityTable, snapshot: Snapshot) -> bool:
     """Rules are never changed, but replaced."""
-    same = scale.cluster is snapshot.cluster and scale.accounts is snapshot.accounts
+    same = context.cluster is snapshot.cluster and context.accounts is snapshot.accounts
     return same and table.snapshot.nodes_version == snapshot.nodes_version
 
 
-def _columns(snapshot: Snapshot, scale: Scale, table: PriorityTable | None) -> Columns | None:
+def _columns(snapshot: Snapshot, context: PriorityContext, table: PriorityTable | None) -> Columns | None:
     """Those of the last table, brought up to date, or new ones; None while the queue is short."""
     columns = table.columns if table is not None else None
-    if columns is not None and columns.follow(scale, snapshot):
+    if columns is not None and columns.follow(context, snapshot):
         return columns
     if len(snapshot.queue) <= FEW:
         return None
     from cockpit.sched.priority.columns import Columns
 
-    return Columns(scale, snapshot)
+    return Columns(context, snapshot)
 
 
-def _ranked_singly(snapshot: Snapshot, measure: Measure, floor: Highest) -> tuple[Sequence[Entry], Iterable[int]]:
-    by_word = not measure.scale.priority.weights.qos
+def _ranked_singly(
+    snapshot: Snapshot, calculator: PriorityCalculator, floor: Highest
+) -> tuple[Sequence[PartitionEntry], Iterable[int]]:
+    by_word = not calculator.context.priority.weights.qos
     ranked = []
     for job in snapshot.queue:
         urgency = URGENCY[job.spec.priority] if by_word else 0
         for name in partitions_of(job):
-            total = _raised(measure.breakdown(job, name), floor)
-            tier = measure.scale.tiers.get(name, 1)
+            total = _raised(calculator.breakdown(job, name), floor)
+            tier = calculator.context.tiers.get(name, 1)
             ranked.append(((-tier, -total, urgency, *by_seniority(job)), total, (job, name)))
     ranked.sort(key=lambda each: each[0])
     return [entry for _, _, entry in ranked], [total for _, total, _ in ranked]

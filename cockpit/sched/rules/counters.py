@@ -74,7 +74,7 @@ def of_array(array: JobId) -> Counter:
 
 def tally(rules: Rulebook, job: Job, partition: str, amounts: Amounts) -> Tally:
     """What a job adds that holds these amounts."""
-    parts = [(each, amounts[each[-1]]) for each in rules.party(job, partition).counters if amounts.get(each[-1])]
+    parts = [(each, amounts[each[-1]]) for each in rules.scope(job, partition).counters if amounts.get(each[-1])]
     if job.array is not None and job.array.at_once and amounts.get(JOBS):
         parts.append((of_array(job.array.array), amounts[JOBS]))
     return Tally(tuple(parts))
@@ -107,4 +107,4 @@ def counts(rules: Rulebook, job: Job, partition: str) -> bool:
     """Whether anything of the job is counted: most clusters have no limits."""
     if job.array is not None and job.array.at_once:
         return True
-    return rules.binding and bool(rules.party(job, partition).counters)
+    return rules.binding and bool(rules.scope(job, partition).counters)

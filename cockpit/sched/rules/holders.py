@@ -42,6 +42,6 @@ def _counters(rules: Rulebook, job: Job, reason: Reason) -> Iterator[Counter]:
         return
     wanted = (reason.holder, reason.limit, reason.resource or JOBS)
     for partition in job.partitions or ("",):
-        for bound in rules.party(job, partition).running:
+        for bound in rules.scope(job, partition).running:
             if (bound.holder, bound.limit, bound.resource) == wanted:
                 yield bound.counter

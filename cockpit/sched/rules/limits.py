@@ -24,7 +24,7 @@ Counter = tuple[str, ...]
 """Whose use is counted, and of what: `("qos/user", "high", "ann", "cpu")`."""
 
 
-class Standing(msgspec.Struct, frozen=True):
+class PerJobLimit(msgspec.Struct, frozen=True):
     """A bound on each job by itself: what waits for nothing."""
 
     limit: str
@@ -57,12 +57,12 @@ class Budget(msgspec.Struct, frozen=True):
     """Whose usage counts."""
 
 
-class Party(msgspec.Struct, frozen=True, cache_hash=True):
+class LimitScope(msgspec.Struct, frozen=True, cache_hash=True):
     """All jobs that the same limits bind, and that count to the same counters."""
 
     account: str = ""
     user: str = ""
-    standing: tuple[Standing, ...] = ()
+    standing: tuple[PerJobLimit, ...] = ()
     running: tuple[Running, ...] = ()
     budgets: tuple[Budget, ...] = ()
     counters: tuple[Counter, ...] = ()
@@ -77,16 +77,16 @@ class Party(msgspec.Struct, frozen=True, cache_hash=True):
     """The leaf of the quota tree that they belong to; empty: none."""
 
 
-NOBODY = Party()
+NO_SCOPE = LimitScope()
 """Whoever is not bound by anything."""
 
 
-def party(accounts: Accounts, association: Association, qos: Qos | None, partition: str, own: Qos | None) -> Party:
+def scope(accounts: Accounts, association: Association, qos: Qos | None, partition: str, own: Qos | None) -> LimitScope:
     """`qos`: the job's; `own`: the partition's."""
     line = (association, *accounts.above(association))
     several = in_order(qos, own, partition)
     account, user = association.account, association.user
-    return Party(
+    return LimitScope(
         account,
         user,
         tuple(_standing(line, several)),
@@ -121,14 +121,14 @@ def in_order(qos: Qos | None, own: Qos | None, partition: str) -> tuple[Held, ..
     return tuple(both)
 
 
-def _standing(line: tuple[Association, ...], several: tuple[Held, ...]) -> Iterator[Standing]:
+def _standing(line: tuple[Association, ...], several: tuple[Held, ...]) -> Iterator[PerJobLimit]:
     holders = [*((name, qos.limits) for name, qos in several), *((who(each), each.limits) for each in line)]
     taken = set()
     for holder, limits in holders:
         for limit, resource, allowed in _each_job(limits):
             if (limit, resource) not in taken:
                 taken.add((limit, resource))
-                yield Standing(limit, holder, resource, allowed)
+                yield PerJobLimit(limit, holder, resource, allowed)
 
 
 def _each_job(limits: Limits) -> Iterator[tuple[str, str, int]]:

@@ -15,7 +15,7 @@ NO_QOS = Qos(name="")
 _MODES = {mode.value.upper(): mode for mode in (EvictionMode.CANCEL, EvictionMode.REQUEUE, EvictionMode.SUSPEND)}
 
 
-def claim(cluster: Cluster, accounts: Accounts, job: Job, partition: str) -> str:
+def preemption_key(cluster: Cluster, accounts: Accounts, job: Job, partition: str) -> str:
     """What of the job decides whom it may preempt, beside its partition; empty: it may preempt nobody."""
     match cluster.preemption.kind:
         case PreemptType.QOS:

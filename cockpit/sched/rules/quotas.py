@@ -12,7 +12,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from cockpit.model.quota import JOBS, MOST, Amounts, QuotaTree, places
-from cockpit.sched.rules.limits import Counter, Party, Running
+from cockpit.sched.rules.limits import Counter, LimitScope, Running
 
 QUOTA = "quota"
 """The name of the limit, and of what counts for it."""
@@ -72,7 +72,7 @@ class Quotas:
         """Its path; NO_LEAF where no leaf has the project."""
         return self._leaves.get(project, NO_LEAF)
 
-    def joined(self, party: Party, leaf: str) -> Party:
+    def joined(self, scope: LimitScope, leaf: str) -> LimitScope:
         """Those of the party whose project is the leaf's: the tree binds them too."""
         line = [self.shares[path] for path in self.shares[leaf].line]
         running = tuple(
@@ -82,7 +82,7 @@ class Quotas:
             if most < MOST
         )
         counters = tuple(counter(share.path, each) for share in line for each in (*self.resources, JOBS))
-        return replace(party, running=(*party.running, *running), counters=(*party.counters, *counters), queue=leaf)
+        return replace(scope, running=(*scope.running, *running), counters=(*scope.counters, *counters), queue=leaf)
 
 
 def counter(path: str, resource: str) -> Counter:

@@ -15,7 +15,7 @@ from cockpit.model.spec import JobSpec
 from cockpit.sched.rules import partitions, precedence
 from cockpit.sched.rules.amounts import ONE, Amounts, asked
 from cockpit.sched.rules.enforcement import allowed_qos, enforced
-from cockpit.sched.rules.limits import JOBS, NOBODY, Party, Standing, party
+from cockpit.sched.rules.limits import JOBS, NO_SCOPE, LimitScope, PerJobLimit, scope
 from cockpit.sched.rules.quotas import NO_LEAF, QUOTA, Quotas
 from cockpit.sched.rules.tres import BILLING, billed
 from cockpit.sched.shape import Shape, shape_of
@@ -38,17 +38,17 @@ class Rulebook:
         self.tell_apart = bool(self.enforced or self.binding or self.takes_room or cluster.partitions)
         """Whether it may matter whose a job is that asks for the same as another."""
         self.asked = _Asked(self)
-        self._parties: dict[tuple[str, str, str, str, str], Party] = {}
+        self._scopes: dict[tuple[str, str, str, str, str], LimitScope] = {}
 
-    def party(self, job: Job, partition: str) -> Party:
+    def scope(self, job: Job, partition: str) -> LimitScope:
         """Whose limits bind the job there."""
         if not self.binding:
-            return NOBODY
+            return NO_SCOPE
         leaf = self.quotas.leaf(job.project)
         asked_of = (job.account, job.submitter.name, job.qos, partition, leaf)
-        if asked_of not in self._parties:
-            self._parties[asked_of] = self._party(*asked_of)
-        return self._parties[asked_of]
+        if asked_of not in self._scopes:
+            self._scopes[asked_of] = self._scope(*asked_of)
+        return self._scopes[asked_of]
 
     def with_cluster(self, cluster: Cluster) -> Rulebook:
         """The same with another manner of preemption."""
@@ -57,10 +57,10 @@ class Rulebook:
         other.takes_room = cluster.preemption.kind != PreemptType.NONE or bool(self.quotas.guarantees)
         return other
 
-    def claim(self, job: Job, partition: str) -> str:
+    def preemption_key(self, job: Job, partition: str) -> str:
         """What of the job decides whose room it may take; empty: nobody's."""
         kept = self.quotas.leaf(job.project) if self.quotas.guarantees else NO_LEAF
-        return " ".join(filter(None, (precedence.claim(self.cluster, self.accounts, job, partition), kept)))
+        return " ".join(filter(None, (precedence.preemption_key(self.cluster, self.accounts, job, partition), kept)))
 
     def refusal(self, job: Job, partition: str) -> Reason | None:
         """The first rule that stops the job whatever runs and whatever is free: partition, association, QOS, and the
@@ -69,17 +69,17 @@ class Rulebook:
         refused = partitions.refusal(self.cluster, partition, job, qos)
         if refused is not None and never_starts(refused):
             return refused
-        never = self._no_right(job, partition) or self._too_much(job, self.party(job, partition), partition)
+        never = self._no_right(job, partition) or self._too_much(job, self.scope(job, partition), partition)
         return never or refused
 
     def denied(self, job: Job, partition: str) -> LimitReached | None:
         """Under `DenyOnLimit`: the first limit on resources that the job breaks by itself, whoever else is there. As in
         Slurm (acct_policy.c, `_qos_policy_validate`) not one on the number of jobs or on what is used up."""
-        bound = self.party(job, partition)
+        bound = self.scope(job, partition)
         if not bound.denies:
             return None
         limits = (each for each in bound.running if each.limit != QUOTA)
-        whole = (Standing(each.limit, each.holder, each.resource, each.allowed) for each in limits)
+        whole = (PerJobLimit(each.limit, each.holder, each.resource, each.allowed) for each in limits)
         on_resources = tuple(each for each in whole if each.resource != JOBS)
         return self._too_much(job, replace(bound, standing=(*bound.standing, *on_resources)), partition)
 
@@ -87,18 +87,18 @@ class Rulebook:
         """With what they are billed per second."""
         return amounts | {BILLING: round(billed(amounts, self.cluster, partition))}
 
-    def _party(self, account: str, user: str, qos: str, partition: str, leaf: str) -> Party:
-        bound = self._limited(account, user, qos, partition) if Enforce.LIMITS in self.enforced else NOBODY
+    def _scope(self, account: str, user: str, qos: str, partition: str, leaf: str) -> LimitScope:
+        bound = self._limited(account, user, qos, partition) if Enforce.LIMITS in self.enforced else NO_SCOPE
         return bound if leaf == NO_LEAF else self.quotas.joined(bound, leaf)
 
-    def _limited(self, account: str, user: str, qos: str, partition: str) -> Party:
+    def _limited(self, account: str, user: str, qos: str, partition: str) -> LimitScope:
         """By accounts and QOS."""
         association = self.accounts.of(account, user, partition)
         if association is None:
-            return NOBODY
+            return NO_SCOPE
         where = self.cluster.partition(partition)
         own = self.accounts.qos.get(where.qos) if where is not None and where.qos else None
-        return party(self.accounts, association, self.accounts.qos.get(qos), partition, own)
+        return scope(self.accounts, association, self.accounts.qos.get(qos), partition, own)
 
     def _no_right(self, job: Job, partition: str) -> Reason | None:
         if Enforce.ASSOCIATIONS not in self.enforced:
@@ -112,7 +112,7 @@ class Rulebook:
             return QosRefused(job.qos, allowed)
         return None
 
-    def _too_much(self, job: Job, bound: Party, partition: str) -> LimitReached | None:
+    def _too_much(self, job: Job, bound: LimitScope, partition: str) -> LimitReached | None:
         """The first bound that each of the job's alternatives breaks, as the first alternative breaks it."""
         if not bound.standing:
             return None
@@ -136,7 +136,7 @@ class _Asked(dict[Shape, list[Amounts]]):
         return found
 
 
-def _broken(bound: Standing, job: JobSpec, factor: float, amounts: Amounts) -> LimitReached | None:
+def _broken(bound: PerJobLimit, job: JobSpec, factor: float, amounts: Amounts) -> LimitReached | None:
     """`factor`: what a second counts."""
     if not bound.resource:
         wanted = round(ONE * job.time_limit_seconds * factor)

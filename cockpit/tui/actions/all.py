@@ -18,7 +18,7 @@ from cockpit.tui.action import (
 from cockpit.tui.actions.jobs import ACTING, KEEPING
 from cockpit.tui.actions.looks import LOOKING, ORDERING
 from cockpit.tui.actions.views import NAMING, SERVICE, SHARING, SPENT, WEIGHING
-from cockpit.tui.deeds import accounts, anywhere, catalogue, clusters, priority, queues
+from cockpit.tui.controllers import accounts, anywhere, catalogue, clusters, priority, queues
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

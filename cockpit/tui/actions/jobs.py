@@ -33,7 +33,7 @@ from cockpit.tui.action import (
     needs_time,
     of_one_cluster,
 )
-from cockpit.tui.deeds import boards, directives, jobs, limits, sessions
+from cockpit.tui.controllers import boards, directives, jobs, limits, sessions
 
 _JOBS, _JOB = frozenset({JOBS}), frozenset({JOB})
 _ACCOUNTS, _QOS = frozenset({ACCOUNTS}), frozenset({QOS})

@@ -28,7 +28,7 @@ from cockpit.tui.action import (
     needs_filter,
     needs_job,
 )
-from cockpit.tui.deeds import clusters, lists, pages, queues
+from cockpit.tui.controllers import clusters, lists, pages, queues
 
 _JOBS, _JOB, _NODES, _NODE = (frozenset({view}) for view in (JOBS, JOB, NODES, NODE))
 _ACCOUNTS, _QOS = frozenset({ACCOUNTS}), frozenset({QOS})

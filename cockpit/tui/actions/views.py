@@ -27,7 +27,7 @@ from cockpit.tui.action import (
     needs_admin,
     needs_trial,
 )
-from cockpit.tui.deeds import accounts, catalogue, nodes, priority
+from cockpit.tui.controllers import accounts, catalogue, nodes, priority
 
 _JOBS, _JOB = frozenset({JOBS}), frozenset({JOB})
 _ACCOUNTS, _QOS = frozenset({ACCOUNTS}), frozenset({QOS})

@@ -39,7 +39,7 @@ HINTS = {
 }
 
 
-class Typing(Arranging):
+class EntryLine(Arranging):
     """The screen as far as one types into it."""
 
     def __init__(self) -> None:

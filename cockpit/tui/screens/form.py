@@ -28,7 +28,7 @@ from cockpit.present.tables.catalogue import means_text
 from cockpit.present.units import counted
 from cockpit.tui.beside import beside
 from cockpit.tui.bringing import here, job_of, jobs_in
-from cockpit.tui.face import Face
+from cockpit.tui.cockpit_base import CockpitBase
 from cockpit.tui.screens.confirm import Confirm
 from cockpit.tui.screens.dialog import Dialog, is_open
 from cockpit.tui.screens.pick import Choice, Pick
@@ -95,7 +95,7 @@ class FormScreen(Dialog[None]):
         Binding("pageup", "scroll_aside(-1)", show=False, priority=True),
     ]
 
-    app: Face
+    app: CockpitBase
 
     def __init__(
         self,

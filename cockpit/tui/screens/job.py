@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from cockpit.model.ids import JobId
     from cockpit.model.jobdetail import JobDetail
-    from cockpit.tui.face import Face
+    from cockpit.tui.cockpit_base import CockpitBase
 
 TAB_NAMES = tuple(("", name.capitalize()) for name in TABS)
 LOGS = "logs"
@@ -40,7 +40,7 @@ HINT = "text to look for; Enter stays there, Esc goes on as before"
 class JobPage(Screen[None]):
     """Follows the job while it is open."""
 
-    app: Face
+    app: CockpitBase
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("tab", "app.press('tab')", show=False),
         Binding("shift+tab", "app.press('shift+tab')", show=False),

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
     from cockpit.model.view import ClusterRow, NodeRow, QueueRow
     from cockpit.present.accounting import Held
-    from cockpit.tui.face import Face
+    from cockpit.tui.cockpit_base import CockpitBase
 
 
 class Lists(Screen[None]):
     """The screen as far as it is tables."""
 
-    app: Face
+    app: CockpitBase
     view = JOBS
     """The list that is shown."""
 

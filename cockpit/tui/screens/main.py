@@ -9,7 +9,7 @@ from textual import on
 from cockpit.present.frame import key_at, key_row, note_fits, top_bar, view_at, view_row
 from cockpit.present.spans import Line, Span, fitted, hung, line, line_width
 from cockpit.tui.action import ACCOUNTS, CARDS, CATALOGUE, CLUSTERS, JOBS, NODES, PRIORITY, QOS, QUEUES, SPENDING
-from cockpit.tui.screens.telling import LEAST_PANEL, Telling
+from cockpit.tui.screens.panels import LEAST_PANEL, Panels
 from cockpit.tui.widgets.entry import Entry
 from cockpit.tui.widgets.lines import Lines
 from cockpit.tui.widgets.table import Table
@@ -40,7 +40,7 @@ TITLES |= {CATALOGUE: "Catalogue", CLUSTERS: "Clusters", ACCOUNTS: "Accounts", Q
 """In the row of views."""
 
 
-class MainScreen(Telling):
+class MainScreen(Panels):
     """Draws what the app knows; asks it to act."""
 
     AUTO_FOCUS: ClassVar[str] = "#jobs"

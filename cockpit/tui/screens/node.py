@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
 
     from cockpit.model.ids import NodeName
-    from cockpit.tui.face import Face
+    from cockpit.tui.cockpit_base import CockpitBase
 
 REFRESH_SECONDS = 1.0
 
@@ -28,7 +28,7 @@ REFRESH_SECONDS = 1.0
 class NodePage(Screen[None]):
     """Follows the node."""
 
-    app: Face
+    app: CockpitBase
 
     def __init__(self, node: NodeName) -> None:
         super().__init__()

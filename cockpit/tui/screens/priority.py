@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from textual.geometry import Size
 
-    from cockpit.tui.face import Face
+    from cockpit.tui.cockpit_base import CockpitBase
 
 SHOWN = {Figures.CONTRIBUTION: "", Figures.RAW: "   raw factors", Figures.WEIGHT: "   weights"}
 PANEL_FROM = 100
@@ -27,7 +27,7 @@ PANEL_FROM = 100
 class PriorityPart:
     """Draws what `app.priority_rows` knows, beside the table that shows its rows."""
 
-    def __init__(self, app: Face, table: Table) -> None:
+    def __init__(self, app: CockpitBase, table: Table) -> None:
         self._app = app
         self._rows = app.priority_rows
         self._table = table

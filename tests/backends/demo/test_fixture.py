@@ -5,8 +5,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from cockpit.backends.demo.crowd import actor_of
 from cockpit.backends.demo.fixture import catalogue_of, fixture_names, nodes_of, read_fixture
+from cockpit.backends.demo.simulated_users import actor_of
 from cockpit.engine.access import Actor
 from cockpit.errors import SpecErrors
 from cockpit.launch.checks import submission_errors

@@ -11,7 +11,7 @@ from cockpit.backends.slurm.mapping.jobs import Listed
 from cockpit.backends.slurm.mapping.nodes import seen
 from cockpit.backends.slurm.mapping.placements import details, placed
 from cockpit.backends.slurm.mapping.rest.questions import question
-from cockpit.backends.slurm.mapping.untold import Untold
+from cockpit.backends.slurm.mapping.unattributed_gpus import UnattributedGpus
 from cockpit.model.ids import JobId
 from cockpit.model.node import CardSlice
 from cockpit.model.view import QueueKind
@@ -47,10 +47,10 @@ def test_shards_are_parts_of_the_cards_that_they_are_on(printed: str, held: list
 def test_cards_that_a_node_has_given_away_and_nobody_is_told_of_are_others() -> None:
     (node,) = seen("NodeName=n1 CPUTot=8 RealMemory=1000 Gres=gpu:a100:4 GresUsed=gpu:a100:3(IDX:0-1,3) State=MIXED")
     told = "JobId=7 JobName=x\n     Nodes=n1 CPU_IDs=0 Mem=1 GRES=gpu:a100:2(IDX:0-1)\n"
-    ((part,),) = Untold([node], details(told, {node.node.name: node.gres})).others()[""]
+    ((part,),) = UnattributedGpus([node], details(told, {node.node.name: node.gres})).others()[""]
     assert (part.node, part.slices) == ("n1", (CardSlice(3, None),))
     all_told = details(told.replace("0-1", "0-1,3"), {node.node.name: node.gres})
-    assert Untold([node], all_told).others() == {}
+    assert UnattributedGpus([node], all_told).others() == {}
 
 
 CARDS = "gpu:a100:4"
@@ -78,7 +78,7 @@ def test_who_has_started_since_has_of_the_cards_that_nobody_else_is_told_to_have
     (node,) = seen(f"NodeName=n4 CPUTot=8 RealMemory=1000 Gres={has} GresUsed={used} State=MIXED")
     runs = {"State": "RUNNING", "NodeList": "n4", "StartTime": "2026-11-21T08:00:01", "tres-alloc": "gres/gpu=1"}
     job = Listed(a_record(JobID="7", **runs | asked), shards_per_card=node.gres.shards_per_card).job
-    untold = Untold([node])
+    untold = UnattributedGpus([node])
     (found,) = placed([job], {node.node.name: node.node}, {}, untold)
     assert found.attempt is not None
     assert [each for part in found.attempt.placement for each in part.slices] == held
@@ -91,7 +91,7 @@ def test_instances_that_nobody_told_of_are_taken_for_the_first_ones_of_the_card(
     asked = {"tres-alloc": "cpu=1,gres/gpu=2", "tres-per-node": "gres:gpu:a100_1g.5gb:2"}
     runs = {"State": "RUNNING", "NodeList": "n4", "StartTime": "2026-11-21T08:00:01", **asked}
     jobs = [Listed(a_record(JobID=number, **runs)).job for number in ("7", "8")]
-    found = placed(jobs, {node.node.name: node.node}, {}, Untold())
+    found = placed(jobs, {node.node.name: node.node}, {}, UnattributedGpus())
     pieces = [each.slices for job in found if job.attempt is not None for each in job.attempt.placement]
     assert pieces == [(CardSlice(0, 0, 142), CardSlice(0, 1, 142)), (CardSlice(0, 2, 142), CardSlice(0, 3, 142))]
 

@@ -12,7 +12,7 @@ from cockpit.backends.slurm.rows import Rows
 from cockpit.model.ids import JobId, Millis, task_id
 from cockpit.model.reasons import Held, Told
 from cockpit.present.events.sentences import event_kind
-from cockpit.runtime.chronicle import Chronicle
+from cockpit.runtime.observed_history import ObservedHistory
 from tests.backends.slurm.test_values import a_record
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class Watched:
     """A cluster whose list is looked at every ten seconds."""
 
     def __init__(self, folder: Path) -> None:
-        self.history = History(Chronicle(folder / "lab.jsonl", "Slurm"))
+        self.history = History(ObservedHistory(folder / "lab.jsonl", "Slurm"))
         self._rows, self.now = Rows("ann"), BEGAN
 
     def lists(self, *records: dict[str, str]) -> None:

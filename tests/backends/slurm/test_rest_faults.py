@@ -12,7 +12,7 @@ from random import Random
 import pytest
 
 from cockpit.backends.slurm.backend import SlurmBackend
-from cockpit.backends.slurm.reading import Manners, Reading
+from cockpit.backends.slurm.reading import PollIntervals, Reading
 from cockpit.backends.slurm.wire.answers import Answers
 from cockpit.backends.slurm.wire.http import Place, place_of
 from cockpit.backends.slurm.wire.rest import RestCommands, token_in
@@ -79,10 +79,10 @@ def commands(daemon: Daemon, tmp_path: Path) -> RestCommands:
     return RestCommands(f"slurmrestd+unix://{tmp_path}/rest.sock", str, SystemClock().now)
 
 
-def backend_over(commands: RestCommands, manners: Manners) -> SlurmBackend:
+def backend_over(commands: RestCommands, intervals: PollIntervals) -> SlurmBackend:
     clock = SystemClock()
     return SlurmBackend(
-        "lab", commands, Reading(Answers(commands, clock.now, Random(1)), clock.now, manners), clock, "ann"
+        "lab", commands, Reading(Answers(commands, clock.now, Random(1)), clock.now, intervals), clock, "ann"
     )
 
 
@@ -97,7 +97,7 @@ async def test_the_newest_version_that_there_is_is_spoken(daemon: Daemon, comman
 
 @pytest.mark.req("SL-01")
 async def test_what_it_does_not_tell_is_told_of(commands: RestCommands) -> None:
-    backend = backend_over(commands, Manners())
+    backend = backend_over(commands, PollIntervals())
     assert len((await backend.priorities()).rows) > 10
     assert "sprio tells nothing just now: slurmrestd v0.0.38 tells nothing of it" in (await backend.status()).trouble
     with pytest.raises(RequestRefused, match="slurmrestd opens no terminals: enter the job from a login node"):

@@ -9,14 +9,14 @@ from random import Random
 import pytest
 
 from cockpit.backends.slurm.backend import SlurmBackend
-from cockpit.backends.slurm.reading import Manners, Reading
+from cockpit.backends.slurm.reading import PollIntervals, Reading
 from cockpit.backends.slurm.wire.answers import Answers
 from cockpit.backends.slurm.wire.calls import Garbled, Printed
 from cockpit.errors import CockpitError, RequestRefused, Unreachable
 from cockpit.runtime.clock import VirtualClock
 from tests.backends.slurm.paper_cluster import Fault, PaperCluster
 
-HASTE = Manners(*(0.0 for _ in range(8)))
+HASTE = PollIntervals(*(0.0 for _ in range(8)))
 VIEWS: dict[str, Callable[[SlurmBackend], Awaitable[object]]] = {
     "jobs": lambda cluster: cluster.jobs(),
     "ended": lambda cluster: cluster.jobs(ended=True),

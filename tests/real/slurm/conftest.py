@@ -14,7 +14,7 @@ from typing import TypeVar
 import pytest
 
 from cockpit.backends.slurm.backend import SlurmBackend
-from cockpit.backends.slurm.reading import Manners, Reading
+from cockpit.backends.slurm.reading import PollIntervals, Reading
 from cockpit.backends.slurm.wire.answers import Answers
 from cockpit.backends.slurm.wire.calls import Printed
 from cockpit.backends.slurm.wire.local import LocalCommands
@@ -24,7 +24,7 @@ from tests.real.slurm.real_cluster import ADA, RealCluster, lacking
 T = TypeVar("T")
 
 PATIENCE = 100.0
-HASTE = Manners(jobs=0.0, nodes=0.0, details=0.0, priorities=0.0, shares=0.0, reservations=0.0, accounting=0.0)
+HASTE = PollIntervals(jobs=0.0, nodes=0.0, details=0.0, priorities=0.0, shares=0.0, reservations=0.0, accounting=0.0)
 """Every question is asked anew: a test wants to see what is there now."""
 
 
@@ -59,7 +59,7 @@ def cluster() -> Iterator[RealCluster]:
 
 
 def backend_for(
-    cluster: RealCluster, person: str, manners: Manners = HASTE, env: Mapping[str, str] | None = None
+    cluster: RealCluster, person: str, intervals: PollIntervals = HASTE, env: Mapping[str, str] | None = None
 ) -> SlurmBackend:
     """`root`: an administrator of the cluster. `env`: more than the cluster's."""
     known = {**cluster.env, **(env or {})}
@@ -68,7 +68,7 @@ def backend_for(
     else:
         commands = AsPerson(known, person, cluster.home(person))
     clock = SystemClock()
-    reading = Reading(Answers(commands, clock.now, Random(1)), clock.now, manners)
+    reading = Reading(Answers(commands, clock.now, Random(1)), clock.now, intervals)
     return SlurmBackend("cockpit", commands, reading, clock, person)
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from cockpit.backends.base import Phase
 from cockpit.backends.slurm.backend import SlurmBackend
-from cockpit.backends.slurm.reading import Manners, Reading
+from cockpit.backends.slurm.reading import PollIntervals, Reading
 from cockpit.backends.slurm.wire.answers import Answers
 from cockpit.backends.slurm.wire.local import LocalCommands
 from cockpit.backends.slurm.wire.shelf import FolderShelf
@@ -28,14 +28,16 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.real, pytest.mark.real_slurm]
 
 
-def cockpits(cluster: RealCluster, count: int, folder: Path, manners: Manners | None = None) -> list[SlurmBackend]:
+def cockpits(
+    cluster: RealCluster, count: int, folder: Path, intervals: PollIntervals | None = None
+) -> list[SlurmBackend]:
     """As so many people open them on one login node."""
     clock = SystemClock()
 
     def one() -> SlurmBackend:
         commands = LocalCommands(cluster.env)
         answers = Answers(commands, clock.now, Random(1), FolderShelf(folder, clock.now))
-        return SlurmBackend("cockpit", commands, Reading(answers, clock.now, manners), clock, "root")
+        return SlurmBackend("cockpit", commands, Reading(answers, clock.now, intervals), clock, "root")
 
     return [one() for _ in range(count)]
 
@@ -52,7 +54,7 @@ async def test_ten_cockpits_ask_once(emptied: RealCluster, tmp_path: Path) -> No
 
 @pytest.mark.req("SL-04", "TR-04")
 async def test_a_controller_that_stands_still_is_told_of_and_comes_back(emptied: RealCluster, tmp_path: Path) -> None:
-    (cockpit,) = cockpits(emptied, 1, tmp_path, Manners(jobs=0.1, patience=2.0))
+    (cockpit,) = cockpits(emptied, 1, tmp_path, PollIntervals(jobs=0.1, patience=2.0))
     phases: list[Phase] = []
 
     async def note() -> None:
@@ -118,7 +120,7 @@ async def test_without_its_database_the_rest_goes_on(cluster: RealCluster, tmp_p
     broken.chmod(0o755)
     commands = LocalCommands({**cluster.env, "PATH": f"{tmp_path}:{cluster.env['PATH']}"})
     clock = SystemClock()
-    reading = Reading(Answers(commands, clock.now, Random(1)), clock.now, Manners(patience=1.5))
+    reading = Reading(Answers(commands, clock.now, Random(1)), clock.now, PollIntervals(patience=1.5))
     backend = SlurmBackend("cockpit", commands, reading, clock, "root")
     assert await backend.accounts()
     assert any("sacctmgr" in each for each in (await backend.status()).trouble)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cockpit.backends.slurm.backend import SlurmBackend
-from cockpit.backends.slurm.reading import Manners, Reading
+from cockpit.backends.slurm.reading import PollIntervals, Reading
 from cockpit.backends.slurm.wire.answers import Answers
 from cockpit.backends.slurm.wire.shelf import FolderShelf
 from cockpit.errors import RequestRefused
@@ -37,7 +37,7 @@ def a_process(cluster: RealCluster, folder: Path, person: str = ADA) -> SlurmBac
     clock = SystemClock()
     commands = AsPerson(cluster.env, person, cluster.home(person))
     answers = Answers(commands, clock.now, Random(1), FolderShelf(folder, clock.now))
-    return SlurmBackend("cockpit", commands, Reading(answers, clock.now, Manners()), clock, person)
+    return SlurmBackend("cockpit", commands, Reading(answers, clock.now, PollIntervals()), clock, person)
 
 
 @pytest.mark.req("SL-20", "SL-03")

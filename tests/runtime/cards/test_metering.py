@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cockpit.runtime.asking import Answer, Outcome
 from cockpit.runtime.cards import metering
 from cockpit.runtime.cards.metering import CardReading, Nvml, Smi, card_meter
+from cockpit.runtime.probe_command import Answer, Outcome
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

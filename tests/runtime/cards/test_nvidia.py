@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from cockpit.model.node import CardVendor
-from cockpit.runtime.asking import Answer, Outcome, ask
 from cockpit.runtime.cards import nvidia
 from cockpit.runtime.findings import Level
+from cockpit.runtime.probe_command import Answer, Outcome, probe_command
 
 QUERY_A100 = """\
 0, GPU-5d5ba0d6-d33d-2b2c-524d-9e3d8d2b8a77, 81920, 00000000:07:00.0, 535.104.05, NVIDIA A100-SXM4-80GB
@@ -141,7 +141,7 @@ def test_a_hung_nvidia_smi_costs_one_time_limit_and_the_driver_is_asked(tools, m
             "proc/driver/nvidia/gpus/0000:0f:00.0/information": INFORMATION.format(minor=0),
         }
     )
-    found = nvidia.probe(root, lambda command: ask(command, seconds=0.3))
+    found = nvidia.probe(root, lambda command: probe_command(command, seconds=0.3))
     assert calls.read_text() == "called\n"
     assert [card.model for card in found.cards] == ["RTX 4090"]
     assert (found.driver_version, found.cards[0].devices) == ("535.104.05", ("/dev/nvidia0",))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from cockpit.model.node import CardVendor
-from cockpit.runtime.asking import Answer, Outcome
 from cockpit.runtime.cards import ascend, cambricon, rocm
+from cockpit.runtime.probe_command import Answer, Outcome
 
 NPU_910B = """\
 +------------------------------------------------------------------------------------------------+

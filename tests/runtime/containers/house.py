@@ -28,8 +28,8 @@ from cockpit.runtime.containers.driver import ContainerExecutor
 from cockpit.runtime.containers.entering import EnteredShell, Terminal
 from cockpit.runtime.containers.nodescripts import NodeScripts
 from cockpit.runtime.containers.plan import Bounds, ContainerPlan, EngineFolders, container_plan, log_file
-from cockpit.runtime.containers.staging.depot import Depot
 from cockpit.runtime.containers.staging.fetching import Fetcher
+from cockpit.runtime.containers.staging.staging_cache import StagingCache
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -143,7 +143,7 @@ class House:
         self.seen = Seen()
         scripts = NodeScripts(self.state, lambda: self.rules, self.facts_for, self.script_seconds, self.script_bytes)
         fetcher = Fetcher(rootless=os.geteuid() != 0, podman=self.podman)
-        self.depot = Depot(self.state, lambda: self.rules.staging, self.clock, fetcher)
+        self.depot = StagingCache(self.state, lambda: self.rules.staging, self.clock, fetcher)
         self.executor = ContainerExecutor(
             self.state, self.plan_for, self.seen, depot=self.depot, scripts=scripts, python=sys.executable
         )

@@ -8,7 +8,7 @@ import pytest
 
 from cockpit.engine.effects import Force, FreezeReplica, SignalReplica, ThawReplica
 from cockpit.runtime.containers import freezing
-from cockpit.runtime.containers.shim import inmates
+from cockpit.runtime.containers.shim import job_processes
 from tests.runtime.containers.house import until
 
 pytestmark = pytest.mark.real
@@ -24,7 +24,7 @@ def reached(output: str) -> int:
 
 def ticks(house, job) -> int:
     """CPU time of everything in the container, in clock ticks."""
-    inside = inmates.of(house.executor._attempt(job.replica))
+    inside = job_processes.of(house.executor._attempt(job.replica))
     stats = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split() for pid in inside]
     return sum(int(words[11]) + int(words[12]) for words in stats)
 

@@ -19,7 +19,7 @@ from cockpit.model.ids import Millis
 from cockpit.model.mounts import Dataset, DatasetSource
 from cockpit.model.staging import Staging
 from cockpit.runtime.containers.removal import remove_tree
-from cockpit.runtime.containers.staging.shelf import Shelf
+from cockpit.runtime.containers.staging.cache_store import CacheStore
 from tests.runtime.containers.conftest import IS_ROOT
 from tests.runtime.containers.house import House, until
 
@@ -118,8 +118,8 @@ async def test_a_copy_that_was_finished_just_now_is_not_made_again(house, cats, 
     """Who looked for it before, and begins only after."""
     await staged(house, job(house, cats))
     looks = iter([False, False])
-    seen = Shelf.has
-    monkeypatch.setattr(Shelf, "has", lambda shelf, key: next(looks, None) is None and seen(shelf, key))
+    seen = CacheStore.has
+    monkeypatch.setattr(CacheStore, "has", lambda shelf, key: next(looks, None) is None and seen(shelf, key))
     await staged(house, job(house, cats))
     assert [len(each.jobs) for each in await house.depot.copies()] == [2]
 
@@ -173,14 +173,14 @@ async def test_who_comes_just_as_a_copy_is_given_up_has_it_made_anew(house, cats
     os.truncate(cats / "large", LARGE)
     await half_way(house, first := job(house, cats))
     giving_up, goes_on = threading.Event(), threading.Event()
-    give_up = Shelf.give_up
+    give_up = CacheStore.give_up
 
-    def slowly(shelf: Shelf, key: str) -> None:
+    def slowly(shelf: CacheStore, key: str) -> None:
         giving_up.set()
         goes_on.wait(20)
         give_up(shelf, key)
 
-    monkeypatch.setattr(Shelf, "give_up", slowly)
+    monkeypatch.setattr(CacheStore, "give_up", slowly)
     async with asyncio.TaskGroup() as group:
         group.create_task(house.executor.signal(SignalReplica(first.replica, Force.KILL)))
         await until(giving_up.is_set)

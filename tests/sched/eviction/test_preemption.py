@@ -13,7 +13,7 @@ from cockpit.model.job import JobState
 from cockpit.model.reasons import MakingRoom, NotEnoughFree
 from cockpit.sched.decisions import Eviction
 from cockpit.sched.forecast.history import History
-from cockpit.sched.forecast.predict import Foresight
+from cockpit.sched.forecast.predict import StartPredictor
 from cockpit.sched.policy import Policy
 from tests.sched.world import World, node, wants
 
@@ -204,7 +204,7 @@ def test_within_a_qos_only_whoever_is_before_the_other() -> None:
 
 
 def foretold(world: World, job: JobId) -> Forecast:
-    return Foresight(world.snapshot(), None, world.policy, History()).forecast(job)
+    return StartPredictor(world.snapshot(), None, world.policy, History()).forecast(job)
 
 
 @pytest.mark.req("SC-08", "SC-12")

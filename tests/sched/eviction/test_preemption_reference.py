@@ -104,7 +104,7 @@ def test_easy_and_in_order(kind: BackfillKind, seed: int, steps: int) -> None:
     for world in lived(seed, steps, kind):
         expected = NaivePreempting(world, backfill=kind is BackfillKind.EASY)
         plan = world.cycle()
-        assert [turn.job for turn in plan.turns] == expected.turns
+        assert [turn.job for turn in plan.switches] == expected.switches
         assert [(each.job, each.for_job) for each in plan.evictions] == expected.evictions
         assert [(each.job, each.spec_index, each.placement) for each in plan.starts] == expected.starts
         assert set(plan.refusals.promised) == expected.promised
@@ -134,5 +134,5 @@ def test_what_passes_keep_changes_nothing(seed: int, steps: int, kind: BackfillK
         kept = world.cycle()
         world.plan = None
         anew = world.cycle()
-        assert (kept.starts, kept.evictions, kept.turns) == (anew.starts, anew.evictions, anew.turns)
+        assert (kept.starts, kept.evictions, kept.switches) == (anew.starts, anew.evictions, anew.switches)
         assert kept.refusals == anew.refusals

@@ -11,7 +11,7 @@ from cockpit.model.ids import JobId, Millis
 from cockpit.model.quota import QuotaNode, QuotaTree
 from cockpit.model.reasons import MakingRoom, NotEnoughFree, QuotaFull
 from cockpit.sched.policy import Policy
-from cockpit.sched.round import MOST_RECLAIMS
+from cockpit.sched.scheduling_pass import MOST_RECLAIMS
 from tests.sched.world import World, node, wants
 
 EVERY_KIND = pytest.mark.parametrize("kind", list(BackfillKind))
@@ -237,4 +237,4 @@ def test_without_a_tree_nothing_is_asked() -> None:
     world = World(node("n1", 4))
     world.submit(wants(1000))
     assert world.run().round.reclaim is None
-    assert world.plan.round.clearing is None
+    assert world.plan.round.eviction_planner is None

@@ -20,7 +20,7 @@ from cockpit.model.forecast import NoBound
 from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.sched.forecast.bounds import LONGEST_REORDERED, SOONEST, SOONEST_REORDERED, likely_range
 from cockpit.sched.forecast.history import History
-from cockpit.sched.forecast.predict import Foresight
+from cockpit.sched.forecast.predict import StartPredictor
 from cockpit.sched.policy import Policy
 from tests.sched.world import World, node, wants
 
@@ -41,7 +41,7 @@ def line(policy: Policy, cluster: Cluster | None = None, **record) -> list[tuple
     world.submit(wants(1000), limit=HOUR, record=record)
     world.run()
     jobs = [world.submit(wants(1000), limit=HOUR, record=record) for _ in range(3)]
-    seer = Foresight(world.snapshot(), None, policy, History())
+    seer = StartPredictor(world.snapshot(), None, policy, History())
     found = [seer.forecast(job) for job in jobs]
     assert all(each.likely_from <= each.likely_at <= each.likely_to for each in found)
     assert all(each.latest_at is None or each.likely_at <= each.likely_to <= each.latest_at for each in found)
@@ -95,7 +95,7 @@ def test_a_job_that_a_rule_or_a_condition_stops_has_no_reservation() -> None:
     world.submit(wants(1000), limit=HOUR)
     world.run()
     later = world.submit(wants(1000), limit=HOUR, begin_at=Millis(5000 * HOUR))
-    found = Foresight(world.snapshot(), None, world.policy, History()).forecast(later)
+    found = StartPredictor(world.snapshot(), None, world.policy, History()).forecast(later)
     assert (found.likely_at, found.latest_at, found.no_bound) == (5000 * HOUR, None, NoBound.NO_RESERVATION)
 
 
@@ -103,7 +103,7 @@ def test_a_job_that_a_rule_or_a_condition_stops_has_no_reservation() -> None:
 def test_a_job_that_starts_now_needs_no_range() -> None:
     world = World(node("n1", 1), cluster=multifactor(age=1))
     free = world.submit(wants(1000))
-    found = Foresight(world.snapshot(), None, world.policy, History()).forecast(free)
+    found = StartPredictor(world.snapshot(), None, world.policy, History()).forecast(free)
     assert found.now
     assert {found.likely_from, found.likely_at, found.likely_to, found.latest_at} == {world.now}
 
@@ -113,7 +113,7 @@ def test_a_job_that_is_not_queued_has_no_forecast() -> None:
     world = World(node("n1", 1))
     runs = world.submit(wants(1000))
     world.run()
-    seer = Foresight(world.snapshot(), None, world.policy, History())
+    seer = StartPredictor(world.snapshot(), None, world.policy, History())
     assert seer.forecast(runs).likely_at is seer.forecast(JobId(99)).likely_at is None
 
 

@@ -12,9 +12,9 @@ from cockpit.model.reasons import DependencyNever, NotEvaluated, Reason
 from cockpit.model.spec import Dependency, DependencyKind
 from cockpit.sched import gates
 from cockpit.sched.conditions import unmet
-from cockpit.sched.forecast.habits import Habits
 from cockpit.sched.forecast.history import History
-from cockpit.sched.forecast.predict import Foresight
+from cockpit.sched.forecast.predict import StartPredictor
+from cockpit.sched.forecast.runtime_predictors import MeanRuntimePredictor
 from tests.sched.every_rule import every_rule_world
 from tests.sched.world import World, node, wants
 
@@ -23,8 +23,8 @@ NEVER = {"waits_for": (Dependency(DependencyKind.AFTER_OK, GONE),), "never": GON
 """Of a job that waits for one that has failed and is not there any more."""
 
 
-def foresight(world: World) -> Foresight:
-    return Foresight(world.snapshot(), world.cycle(), world.policy, History())
+def foresight(world: World) -> StartPredictor:
+    return StartPredictor(world.snapshot(), world.cycle(), world.policy, History())
 
 
 def answers(world: World, without: JobId) -> dict[JobId, object]:
@@ -100,14 +100,14 @@ def test_every_job_in_turn_may_be_the_one_whose_run_time_or_what_if_fails(
         pytest.skip("nothing waits in this world")
     chosen = Random(seed).choice(world.queue).id
     before = answers(world, chosen)
-    known = Habits.run_ms
+    known = MeanRuntimePredictor.run_ms
 
-    def broken(self: Habits, job: Job, elapsed_ms: int = -1) -> int:
+    def broken(self: MeanRuntimePredictor, job: Job, elapsed_ms: int = -1) -> int:
         if job.id == chosen:
             raise KeyError(job.id)
         return known(self, job, elapsed_ms)
 
-    monkeypatch.setattr(Habits, "run_ms", broken)
+    monkeypatch.setattr(MeanRuntimePredictor, "run_ms", broken)
     world.plan = world.index = None
     assert answers(world, chosen) == before
 
@@ -119,7 +119,7 @@ def test_a_what_if_that_fails_costs_no_other_what_if(monkeypatch: pytest.MonkeyP
     world.run()
     waits = world.submit(wants(4000), limit=100)
     seer = foresight(world)
-    monkeypatch.setattr(Foresight, "_instead", lambda *_: 1 // 0)
+    monkeypatch.setattr(StartPredictor, "_instead", lambda *_: 1 // 0)
     assert seer.if_instead(world.jobs[waits], None).likely_at is None
     assert seer.forecast(waits).likely_at == 100_000
     assert seer.failure(waits).startswith("ZeroDivisionError")

@@ -30,7 +30,7 @@ from cockpit.model.node import NodeState
 from cockpit.model.spec import Dependency, DependencyKind, NodeSpec
 from cockpit.sched.forecast.history import History
 from cockpit.sched.forecast.moves import MOST_MOVES, BoundHistory
-from cockpit.sched.forecast.predict import Foresight
+from cockpit.sched.forecast.predict import StartPredictor
 from cockpit.sched.policy import Policy
 from tests.sched.world import World, node, wants
 
@@ -60,7 +60,7 @@ class Watched:
             ends=dict(world.ends),
             queue=tuple(world.queue),
         )
-        foresight = Foresight(snapshot, None, world.policy, History())
+        foresight = StartPredictor(snapshot, None, world.policy, History())
         self.history.follow(foresight.basis)
         return {job.id: at for job in snapshot.queue if (at := foresight.forecast(job.id).latest_at) is not None}
 

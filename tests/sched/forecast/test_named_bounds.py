@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 from msgspec.structs import replace
 
-from cockpit.engine.foresight import outlook
+from cockpit.engine.prediction import outlook
 from cockpit.model.accounts import Limits
 from cockpit.model.cluster import Cluster, Enforce, Partition, Reservation
 from cockpit.model.forecast import Change, Forecast, WhatIf
@@ -30,7 +30,7 @@ from cockpit.present.outlook import prediction, what_if
 from cockpit.sched.explain import reasons_of
 from cockpit.sched.forecast.history import History
 from cockpit.sched.forecast.named_bounds import named_bounds
-from cockpit.sched.forecast.predict import Foresight
+from cockpit.sched.forecast.predict import StartPredictor
 from cockpit.sched.forecast.whatif import candidates
 from tests.sched.counterfactual import copied, ended, still_so
 from tests.sched.every_rule import every_rule_world
@@ -193,7 +193,7 @@ def test_an_answer_tells_every_named_bound_with_its_start_and_of_the_rest_the_be
     world.submit(wants(2000), limit=900, record={"partitions": ("main",)})
     world.run()
     job = world.jobs[world.submit(wants(2000), limit=600, record={"partitions": ("short", "main")})]
-    seer = Foresight(world.snapshot(), world.cycle(), world.policy, History())
+    seer = StartPredictor(world.snapshot(), world.cycle(), world.policy, History())
     found = named_bounds(job.spec, reasons_of(seer.plan, job), world.now)
     tried = [*found, *candidates(world.snapshot(), job, None)]
     answer = outlook(seer, job, [(each, replace(job, spec=each.spec)) for each in tried])
@@ -210,7 +210,7 @@ def test_a_named_bound_is_told_though_the_job_starts_no_sooner_with_it() -> None
     world.submit(wants(4000), limit=200, record={"partitions": ("short",)})
     world.run()
     job = world.jobs[world.submit(wants(4000), limit=600, record={"partitions": ("short",)})]
-    seer = Foresight(world.snapshot(), world.cycle(), world.policy, History())
+    seer = StartPredictor(world.snapshot(), world.cycle(), world.policy, History())
     (bound,) = named_bounds(job.spec, reasons_of(seer.plan, job), world.now)
     answer = outlook(seer, job, [(bound, replace(job, spec=bound.spec))])
     (told,) = answer.what_ifs

@@ -11,9 +11,9 @@ from cockpit.model.job import JobState
 from cockpit.model.spec import Dependency, DependencyKind
 from cockpit.sched.forecast import future, predict
 from cockpit.sched.forecast.future import Future, foreseeing
-from cockpit.sched.forecast.habits import Habits, Limits, Margins
 from cockpit.sched.forecast.history import MOST_RUNS, History, history_of
-from cockpit.sched.forecast.predict import HYPOTHETICAL, Foresight
+from cockpit.sched.forecast.predict import HYPOTHETICAL, StartPredictor
+from cockpit.sched.forecast.runtime_predictors import MeanRuntimePredictor, P90RuntimePredictor, TimeLimitPredictor
 from cockpit.sched.forecast.whatif import candidates
 from cockpit.sched.index import refreshed
 from cockpit.sched.priority.priorities import prioritised
@@ -23,9 +23,9 @@ from tests.sched.world import World, node, wants
 HOUR = 3600
 
 
-def foresight(world: World, history: History | None = None) -> Foresight:
+def foresight(world: World, history: History | None = None) -> StartPredictor:
     snapshot, plan = world.snapshot(), world.cycle()
-    return Foresight(snapshot, plan, world.policy, history or History())
+    return StartPredictor(snapshot, plan, world.policy, history or History())
 
 
 def ended(world: World, *, limit: int, ran: int, user: str = "ann", **asked) -> None:
@@ -61,7 +61,7 @@ def test_the_future_is_what_the_cycle_makes_of_it(seed: int) -> None:
             world.run()
     snapshot = world.snapshot()
     index, order = foreseeing(refreshed(None, snapshot)), prioritised(snapshot).order
-    future = Future(snapshot, index, world.policy, order, Limits())
+    future = Future(snapshot, index, world.policy, order, TimeLimitPredictor())
     waiting = [job.id for job in world.queue]
     foretold = {job: begun.at for job in waiting if (begun := future.start_of(job)) is not None}
     really = the_course_of_things(world)
@@ -112,12 +112,12 @@ def test_asking_changes_nothing() -> None:
     world = busy_world(60)
     before = world.snapshot()
     plan = world.cycle()
-    rooms, placed = list(plan.index.rooms), dict(plan.index.placed)
-    seer = Foresight(before, plan, world.policy, history_of(world.jobs.values()))
+    nodes_free, placed = list(plan.index.nodes_free), dict(plan.index.placed)
+    seer = StartPredictor(before, plan, world.policy, history_of(world.jobs.values()))
     once = [seer.forecast(job.id) for job in world.queue[:20]]
-    assert (plan.index.rooms, plan.index.placed) == (rooms, placed)
+    assert (plan.index.nodes_free, plan.index.placed) == (nodes_free, placed)
     assert world.cycle().starts == plan.starts
-    again = Foresight(before, plan, world.policy, history_of(world.jobs.values()))
+    again = StartPredictor(before, plan, world.policy, history_of(world.jobs.values()))
     assert [again.forecast(job.id) for job in world.queue[:20]] == once
     assert all(each.likely_from <= each.likely_at <= each.likely_to for each in once if each.likely_at)
 
@@ -172,15 +172,15 @@ def test_habits_go_by_jobs_alike_and_leave_out_what_was_over_by_now() -> None:
     world.submit(wants(1000), limit=1000)
     world.submit(wants(1000), limit=100, record={"user": "bob"})
     short, long, other, new = world.queue
-    habits = Habits(history)
+    habits = MeanRuntimePredictor(history)
     assert habits.run_ms(short) == pytest.approx(70_000 / 3, abs=1)
     assert habits.run_ms(short, 15_000) == 30_000
     assert habits.run_ms(short, 50_000) == 100_000
     assert habits.run_ms(long) == 150_000
     assert habits.run_ms(other) == pytest.approx(1000 * (750 + 750 + 400 + 200 + 100) / 5, abs=1)
-    assert habits.run_ms(new) == Margins(history).run_ms(new) == 100_000
-    assert Margins(history).run_ms(short) == 75_000
-    assert Margins(history).run_ms(short, 80_000) == 100_000
+    assert habits.run_ms(new) == P90RuntimePredictor(history).run_ms(new) == 100_000
+    assert P90RuntimePredictor(history).run_ms(short) == 75_000
+    assert P90RuntimePredictor(history).run_ms(short, 80_000) == 100_000
 
 
 @pytest.mark.req("SC-12")

@@ -250,10 +250,10 @@ def test_columns_give_the_same_doubles(flags: tuple[PriorityFlag, ...], weights:
     snapshot = Crowd(400, cluster_of(*flags, weights=weights), seed=len(flags)).snapshot()
     one_by_one, at_once = prioritised(snapshot), in_columns(snapshot)
     assert one_by_one.columns is None
-    assert at_once.measure is not None
+    assert at_once.calculator is not None
     assert at_once.columns is not None
     assert places(one_by_one) == places(at_once)
-    rows = at_once.columns.totals(at_once.measure)[at_once.order.rows]
+    rows = at_once.columns.totals(at_once.calculator)[at_once.order.rows]
     assert rows.tolist() == totals(one_by_one)
     assert len(set(totals(one_by_one))) > 50
 

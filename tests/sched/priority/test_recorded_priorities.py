@@ -9,7 +9,7 @@ from cockpit.model.ids import Millis
 from cockpit.model.priority import Breakdown, FactorName
 from cockpit.sched.priority.classic_share import classic_share
 from cockpit.sched.priority.fair_tree import levels, ranked
-from cockpit.sched.priority.measure import Measure, shares_of
+from cockpit.sched.priority.priority_calculator import PriorityCalculator, shares_of
 from cockpit.sched.rules.partitions import nodes_of
 from cockpit.sched.rules.tres import capacity
 from tests.sched.recorded import NAMES, NODES, Printed, Recorded
@@ -51,7 +51,7 @@ def test_every_column_of_every_job(recorded: Recorded):
     scale, shares = recorded.scale, recorded.shares
 
     def wrong(second: int) -> list[tuple[Printed, tuple[str, ...]]]:
-        measure = Measure(scale, shares, Millis(1000 * second))
+        measure = PriorityCalculator(scale, shares, Millis(1000 * second))
         printed = ((line, as_sprio_prints(measure.breakdown(line.job, line.partition))) for line in recorded.lines)
         return [(line, ours) for line, ours in printed if line.columns != ours]
 

@@ -12,7 +12,7 @@ from cockpit.backends.slurm.mapping.jobs import Listed
 from cockpit.backends.slurm.mapping.nodes import Seen
 from cockpit.backends.slurm.mapping.placements import placed
 from cockpit.backends.slurm.mapping.spreads import NO_SPREADS, Spreads, spread_spec
-from cockpit.backends.slurm.mapping.untold import NOTHING_KNOWN, Known, Untold
+from cockpit.backends.slurm.mapping.unattributed_gpus import NOTHING_KNOWN, Known, UnattributedGpus
 from cockpit.engine.state import ClusterState
 from cockpit.model.accounts import Accounts, assoc_key
 from cockpit.model.cluster import Cluster, Reservation
@@ -57,7 +57,7 @@ def state(everything: Everything, *, as_ranked: bool) -> ClusterState:
             tasks = [replace(job, spec=replace(spec, array=job.spec.array)) for job in tasks]
         listed += tasks
         ranks |= dict.fromkeys((job.id for job in tasks), each.priority if as_ranked else None)
-    untold = Untold(everything.nodes, everything.details)
+    untold = UnattributedGpus(everything.nodes, everything.details)
     named = _with_site_factors(_bounded(listed), everything.site_factors)
     jobs = placed(named, nodes, everything.details, untold)
     counted_at = everything.counted_at or everything.at

@@ -12,7 +12,7 @@ from cockpit.backends.slurm.mapping.gres import NO_CARDS, Cards
 from cockpit.backends.slurm.mapping.hostlist import hosts, numbers
 from cockpit.backends.slurm.mapping.ids import job_id
 from cockpit.backends.slurm.mapping.records import blocks
-from cockpit.backends.slurm.mapping.untold import Known, Untold
+from cockpit.backends.slurm.mapping.unattributed_gpus import Known, UnattributedGpus
 from cockpit.backends.slurm.mapping.values import memory_mib
 from cockpit.model.ids import JobId, NodeName
 from cockpit.model.job import OCCUPYING, Job, JobState
@@ -44,7 +44,7 @@ def _parts(line: re.Match[str], gres: Mapping[NodeName, Cards]) -> Iterator[Allo
         yield Allocation(0, node, cpus, memory_mib(line[3]) or 0, tuple(gres.get(node, NO_CARDS).held(line[4])))
 
 
-def placed(jobs: Iterable[Job], nodes: Mapping[NodeName, Node], known: Known, untold: Untold) -> list[Job]:
+def placed(jobs: Iterable[Job], nodes: Mapping[NodeName, Node], known: Known, untold: UnattributedGpus) -> list[Job]:
     """The same jobs, those that occupy something with their cards: what is known, else what they take of `untold`."""
     jobs = list(jobs)
     for job in jobs:
@@ -72,7 +72,9 @@ def _numbered(job: Job, nodes: Mapping[NodeName, Node], slots: Counter[tuple[Nod
     return replace(job, attempt=replace(job.attempt, placement=tuple(parts)))
 
 
-def _placed(job: Job, nodes: Mapping[NodeName, Node], known: Mapping[NodeName, Allocation], untold: Untold) -> Job:
+def _placed(
+    job: Job, nodes: Mapping[NodeName, Node], known: Mapping[NodeName, Allocation], untold: UnattributedGpus
+) -> Job:
     attempt = job.attempt
     if attempt is None:
         return replace(job, state=JobState.QUEUED)

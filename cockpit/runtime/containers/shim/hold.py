@@ -22,7 +22,7 @@ import time
 
 from cockpit.runtime.containers.shim import (
     agentserver,
-    inmates,
+    job_processes,
     leaving,
     limits,
     linux,
@@ -175,7 +175,7 @@ def _make(attempt: Attempt, plan: PlanDict, maker: Maker | None, *, again: bool)
         relay.start(plan)
     first = _let_in(attempt, start) if start else None
     attempt.write("started.json", {"limits": _limits_text(plan, bounds, read_only)}, durable=False)
-    return Holder(attempt, bounds, inmates.Contained(), programs, first)
+    return Holder(attempt, bounds, job_processes.ContainedProcesses(), programs, first)
 
 
 def _let_in(attempt: Attempt, start: program.Start) -> int:
@@ -193,7 +193,7 @@ def _make_plain(attempt: Attempt, plan: PlanDict, *, again: bool) -> Holder:
     programs = None if again else Programs(plain.outfit(attempt, plan), bounds, program.PLAIN)
     first = _let_in(attempt, _first_program(attempt, programs)) if programs is not None else None
     attempt.write("started.json", {"limits": f"{_limits_text(plan, bounds, [])}; {plain.LACKS}"}, durable=False)
-    return Holder(attempt, bounds, inmates.Plain(plan["cgroup"], os.getpid()), programs, first)
+    return Holder(attempt, bounds, job_processes.UncontainedProcesses(plan["cgroup"], os.getpid()), programs, first)
 
 
 def _limits_text(plan: PlanDict, bounds: limits.Limits, read_only: list[str]) -> str:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
     from cockpit.runtime.containers.shim.attempt import Attempt, Record
-    from cockpit.runtime.containers.shim.inmates import Inmates
+    from cockpit.runtime.containers.shim.job_processes import JobProcesses
     from cockpit.runtime.containers.shim.limits import Limits
     from cockpit.runtime.containers.shim.programs import Programs
 
@@ -48,10 +48,10 @@ class Holder:
     """Blocked since before the holder was forked, so that none is missed."""
 
     def __init__(
-        self, attempt: Attempt, limits: Limits, inmates: Inmates, programs: Programs | None, running: int | None
+        self, attempt: Attempt, limits: Limits, inmates: JobProcesses, programs: Programs | None, running: int | None
     ) -> None:
         self._attempt = attempt
-        self._inmates = inmates
+        self._processes = inmates
         self._limits = limits
         self._programs = programs
         self._logs = programs.log_bounds() if programs is not None else None
@@ -92,7 +92,7 @@ class Holder:
             if self._running is None and self._is_over():
                 self._leave()
             return
-        if received.si_signo == signal.SIGCHLD or self._inmates.sent(received):
+        if received.si_signo == signal.SIGCHLD or self._processes.sent(received):
             return
         if received.si_signo == LEAVE:
             self._leave()
@@ -107,7 +107,7 @@ class Holder:
             _signal_group(self._running)
 
     def _leave(self) -> NoReturn:
-        self._inmates.leave()
+        self._processes.leave()
         os._exit(0)
 
     def _is_over(self) -> bool:
@@ -125,7 +125,7 @@ class Holder:
 
     def _kill(self) -> None:
         self._killed = True
-        self._inmates.kill()
+        self._processes.kill()
 
     def _reap(self) -> None:
         for pid, status in _ended_children():
@@ -199,10 +199,10 @@ class Holder:
         """A script that says `exec > >(tee log)` has ended before `tee` has written its last lines. The end of such a
         reader wakes this process, whose child it has become."""
         until = time.monotonic() + _DRAIN_SECONDS
-        while not self._killed and self._inmates.read_pipes() and (left := until - time.monotonic()) > 0:
+        while not self._killed and self._processes.read_pipes() and (left := until - time.monotonic()) > 0:
             received = signal.sigtimedwait(self.SIGNALS, left)
             _ended_children()
-            if received is None or received.si_signo == signal.SIGCHLD or self._inmates.sent(received):
+            if received is None or received.si_signo == signal.SIGCHLD or self._processes.sent(received):
                 continue
             if received.si_signo == LEAVE:
                 self._leave()
@@ -216,9 +216,9 @@ class Holder:
     def _kill_everything(self) -> None:
         """Returns when none of them lives. One that the kernel cannot end yet keeps its devices: wait for it."""
         while True:
-            self._inmates.kill()
+            self._processes.kill()
             _ended_children()
-            if not self._inmates.are_left():
+            if not self._processes.are_left():
                 return
             time.sleep(0.001)
 

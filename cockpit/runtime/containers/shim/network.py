@@ -14,7 +14,7 @@ import fcntl
 import json
 import os
 
-from cockpit.runtime.containers.shim import linux, netlink, outward
+from cockpit.runtime.containers.shim import linux, nat, netlink
 from cockpit.runtime.containers.shim.attempt import Attempt
 
 TYPE_CHECKING = False
@@ -61,7 +61,7 @@ class Membership:
         def in_use() -> bool:
             return next(_siblings(self._attempt), None) is not None
 
-        self._outpost = Outpost(outward.HUB_END, lock, in_use)
+        self._outpost = Outpost(nat.HUB_END, lock, in_use)
 
     def end(self) -> None:
         """Let them join; the lock is shared with the holder, so closing it would not do."""
@@ -116,7 +116,7 @@ class Membership:
 
     def _way_outward(self, machine: int, hub: int) -> dict[str, str]:
         try:
-            by = outward.connect_as_user(self._outpost) if self._outpost else outward.connect(machine, hub)
+            by = nat.connect_as_user(self._outpost) if self._outpost else nat.connect(machine, hub)
         except OSError as error:
             return {"by": "", "why_not": error.strerror or str(error)}
         return {"by": by, "why_not": ""}

@@ -14,7 +14,7 @@ import re
 import shlex
 
 from cockpit.runtime.containers.shim import spool
-from cockpit.runtime.containers.shim.inmates import MARK
+from cockpit.runtime.containers.shim.job_processes import MARK
 from cockpit.runtime.containers.shim.sources import SourceError, real_folder
 
 TYPE_CHECKING = False

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from cockpit.engine.ports import Observer
-    from cockpit.runtime.containers.staging.depot import Depot
+    from cockpit.runtime.containers.staging.staging_cache import StagingCache
 
 LOOK_SECONDS = 30.0
 
 
-async def watch_disk(depot: Depot, observer: Observer, *, every: float = LOOK_SECONDS) -> None:
+async def watch_disk(depot: StagingCache, observer: Observer, *, every: float = LOOK_SECONDS) -> None:
     """For ever. It tidies up only after a while: until then it is known whose half copies are gone on with."""
     before: bool | None = None
     while True:

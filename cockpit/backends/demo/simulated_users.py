@@ -1,0 +1,176 @@
+"""The fixture's users as living people: they submit, stop, hold and release, through the same operations as anybody."""
+
+from __future__ import annotations
+
+import contextlib
+from itertools import count
+from typing import TYPE_CHECKING, TypeVar
+
+from cockpit.backends.demo.fixture import GIB, HOURS, User, Weighted
+from cockpit.backends.demo.scripts import HOUR_MS
+from cockpit.engine.access import Actor
+from cockpit.errors import RequestRefused
+from cockpit.model.ids import JobId, Millis, UserName
+from cockpit.model.job import Submitter
+from cockpit.model.mounts import Algorithm
+from cockpit.model.resilience import Elastic, ReclaimSignal
+from cockpit.model.spec import WHOLE_CARD, DebugHold, HoldCards, JobSpec, Mode, NodeSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from random import Random
+
+    from cockpit.backends.base import Backend
+    from cockpit.backends.demo.fixture import Fixture, Template
+    from cockpit.runtime.clock import Timekeeper
+    from cockpit.runtime.tasks import Tasks
+
+Chosen = TypeVar("Chosen", User, Weighted)
+
+SATURDAY = 5
+FIRST_GID = 3000
+STOPS_WITHIN = (0.02, 0.6)
+"""Of its limit, after submission: when a job is stopped by its user."""
+RELEASES_WITHIN_HOURS = (0.5, 3.0)
+
+
+def actor_of(fixture: Fixture, name: str, *, admin: bool = False) -> Actor:
+    """A user of the fixture, as the kernel would say."""
+    user = next(each for each in fixture.users if each.name == name)
+    groups = sorted({each.group for each in fixture.users})
+    gid = FIRST_GID + groups.index(user.group)
+    return Actor(Submitter(UserName(name), user.uid, gid, (gid,), f"/home/{name}"), admin=admin)
+
+
+class SimulatedUsers:
+    """What people do, drawn from one source of chance. From `opening` on the person acts for themselves."""
+
+    def __init__(
+        self,
+        fixture: Fixture,
+        chance: Random,
+        *,
+        opening: Millis,
+        clock: Timekeeper,
+        seats: dict[str, Backend],
+        queued: Callable[[], int],
+        tasks: Tasks,
+    ) -> None:
+        self._fixture = fixture
+        self._templates = {template.name: template for template in fixture.templates}
+        self._chance = chance
+        self._opening = opening
+        self._clock = clock
+        self._seats = seats
+        self._queued = queued
+        self._tasks = tasks
+        self._numbers = count(1)
+
+    async def begin(self) -> None:
+        """Fill the queue, and go on submitting."""
+        for _ in range(self._fixture.arrivals.backlog):
+            await self._submit()
+        self._tasks.start(self._go_on(), "the crowd")
+
+    def rate(self, at: Millis) -> float:
+        """Submissions an hour at this moment, while the queue is empty."""
+        arrivals, opens = self._fixture.arrivals, self._fixture.opens_at
+        hours = (at - self._opening) / HOUR_MS + opens.hour + opens.minute / 60
+        weekday = (opens.weekday() + int(hours // HOURS)) % 7
+        return (
+            arrivals.per_hour * arrivals.by_hour[int(hours % HOURS)] * (arrivals.weekend if weekday >= SATURDAY else 1)
+        )
+
+    async def _go_on(self) -> None:
+        """A Poisson process by thinning (Lewis and Shedler 1979): drawn at the highest rate, kept where due."""
+        highest = self._fixture.arrivals.per_hour * max(self._fixture.arrivals.by_hour)
+        at = self._clock.now()
+        while True:
+            at = Millis(at + 1 + int(self._chance.expovariate(highest) * HOUR_MS))
+            await self._clock.wait_until(at)
+            if self._chance.random() * highest < self.rate(at) * self._eagerness():
+                await self._submit()
+
+    def _eagerness(self) -> float:
+        return max(0.0, 1 - self._queued() / self._fixture.arrivals.patience)
+
+    async def _submit(self) -> None:
+        user = _chosen(self._chance, self._fixture.users)
+        (name,) = self._chance.choices(list(user.templates), list(user.templates.values()))
+        template = self._templates[name]
+        held = self._chance.random() < user.holds
+        specs = [self._spec(user, template, held=held) for _ in range(self._chance.randint(*template.at_once))]
+        if not self._may_act(user):
+            return
+        seat = self._seats[user.name]
+        try:
+            jobs = await seat.submit(specs)
+        except RequestRefused:  # rules that somebody changed meanwhile: people try again later
+            return
+        for job, spec in zip(jobs, specs, strict=True):
+            if held:
+                self._later(self._chance.uniform(*RELEASES_WITHIN_HOURS), user, job, seat.release)
+            if self._chance.random() < user.stops:
+                hours = spec.time_limit_seconds / 3600 * self._chance.uniform(*STOPS_WITHIN)
+                self._later(hours, user, job, seat.cancel)
+
+    def _later(self, hours: float, user: User, job: JobId, act: Callable[[JobId], Awaitable[None]]) -> None:
+        self._tasks.start(self._at(Millis(self._clock.now() + int(hours * HOUR_MS)), user, job, act), f"{user.name}")
+
+    async def _at(self, at: Millis, user: User, job: JobId, act: Callable[[JobId], Awaitable[None]]) -> None:
+        await self._clock.wait_until(at)
+        if self._may_act(user):
+            with contextlib.suppress(RequestRefused):  # it has ended meanwhile, or was never held any more
+                await act(job)
+
+    def _may_act(self, user: User) -> bool:
+        return user.name != self._fixture.person or self._clock.now() < self._opening
+
+    def _spec(self, user: User, template: Template, *, held: bool) -> JobSpec:
+        size = _chosen(self._chance, template.sizes)
+        home = f"/home/{user.name}/{template.name}"
+        return JobSpec(
+            name=f"{template.name}-{next(self._numbers)}",
+            command=template.command,
+            output=f"{home}/outputs",
+            algorithm=Algorithm(path=home),
+            nodes=size.nodes,
+            mode=_mode(size, template),
+            elastic=_elastic(size),
+            specs=(_node_spec(size, template),),
+            pool=template.pool,
+            partitions=template.partitions,
+            qos=template.qos,
+            divide_over_clusters=template.divide_over_clusters,
+            terminal=template.terminal,
+            debug_hold=DebugHold(cards=HoldCards.KEEP if template.keeps_cards else HoldCards.FREE),
+            time_limit_seconds=int(self._chance.choice(template.limits_hours) * 3600),
+            hold=held,
+            project=user.group,
+        )
+
+
+def _mode(size: Weighted, template: Template) -> Mode | None:
+    """Of several nodes that keep to one cluster; the others need none."""
+    needs = size.nodes > 1 and size.elastic is None and not template.divide_over_clusters
+    return Mode.PYTORCH if needs else None
+
+
+def _elastic(size: Weighted) -> Elastic | None:
+    if size.elastic is None:
+        return None
+    least, most = size.elastic
+    return Elastic(workers=size.nodes, min_workers=least, max_workers=most, reclaim_signal=ReclaimSignal.SIGTERM)
+
+
+def _node_spec(size: Weighted, template: Template) -> NodeSpec:
+    return NodeSpec(
+        cpus=size.cpus,
+        memory_mib=size.memory_gib * GIB,
+        card_milli=round(size.cards * WHOLE_CARD),
+        card_models=template.card_models,
+    )
+
+
+def _chosen(chance: Random, among: tuple[Chosen, ...]) -> Chosen:
+    return chance.choices(among, [each.weight for each in among])[0]

@@ -1,0 +1,141 @@
+"""Tests of many rows at once, column by column: a hundred thousand of them in the time of a frame.
+
+Cells repeat, so each distinct fact is looked at once; a column whose cells cannot hold a word is not looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from operator import and_, not_, or_
+from typing import Any, Final
+
+from cockpit.present.columns import Column, Context, Kind, fact_text, values
+from cockpit.present.map_unique import hardly_repeats, map_unique
+from cockpit.present.safe import safe
+
+Mask = Callable[[Sequence[Any], Context], list[bool]]
+"""Which of the rows pass."""
+
+MOST_DAYS: Final = 3
+"""Digits of a duration's days, where its longest figure stands: nothing runs for 27 years."""
+
+_FIGURES: Final = frozenset("0123456789.-–")
+_FLOAT: Final = _FIGURES | set("e+")
+_ALPHABETS: Final = {
+    Kind.INTEGER: _FIGURES,
+    Kind.NUMBER: _FLOAT,
+    Kind.FRACTION: _FLOAT | {"/"},
+    Kind.SECONDS: _FIGURES | {":"},
+    Kind.MOMENT: _FIGURES | set(": "),
+    Kind.MIB: _FIGURES | set("kmgt"),
+}
+"""Every character of a cell of this kind that its column does not put into words of its own."""
+
+
+def none(rows: Sequence[Any]) -> list[bool]:
+    return [False] * len(rows)
+
+
+def negated(mask: Mask) -> Mask:
+    return lambda rows, context: list(map(not_, mask(rows, context)))
+
+
+def any_of(masks: Iterable[Mask]) -> Mask:
+    """Rows that pass at least one."""
+    first, *others = masks
+    if not others:
+        return first
+
+    def either(rows: Sequence[Any], context: Context) -> list[bool]:
+        found = first(rows, context)
+        for mask in others:
+            more = mask(rows, context)
+            if any(more):
+                found = list(map(or_, found, more))
+        return found
+
+    return either
+
+
+def all_of(masks: Iterable[Mask]) -> Mask:
+    """Rows that pass every one."""
+    every = list(masks)
+
+    def map_unique(rows: Sequence[Any], context: Context) -> list[bool]:
+        found = [True] * len(rows)
+        for mask in every:
+            found = list(map(and_, found, mask(rows, context)))
+        return found
+
+    return map_unique
+
+
+def fact_is(column: Column, test: Callable[[Any, Context], bool]) -> Mask:
+    """Rows whose fact in this column passes."""
+    return lambda rows, context: map_unique(lambda fact: test(fact, context), column.facts(rows, context))
+
+
+def containing(column: Column, word: str) -> Mask:
+    """Rows in whose cell of this column the word stands, in whatever case."""
+    wanted = word.casefold()
+    if not can_hold(column, wanted):
+        return lambda rows, _: none(rows)
+    if column.words is not None:
+        return lambda rows, context: _shown(column, wanted, rows, context)
+
+    def found(rows: Sequence[Any], context: Context) -> list[bool]:
+        facts = column.facts(rows, context)
+        if column.kind is Kind.TEXT and hardly_repeats(facts):
+            return _in_texts(wanted, facts)
+        if column.kind is Kind.SECONDS and hardly_repeats(facts):
+            return [wanted in fact_text(Kind.SECONDS, fact, context) for fact in facts]
+        return map_unique(lambda fact: wanted in searched(column, fact, context), facts)
+
+    return found
+
+
+def can_hold(column: Column, wanted: str) -> bool:
+    """Whether cells of this column are written in such characters at all."""
+    alphabet = _ALPHABETS.get(column.kind)
+    if column.words is not None or alphabet is None:
+        return True
+    too_long = column.kind is Kind.SECONDS and wanted.isdigit() and len(wanted) > MOST_DAYS
+    return alphabet.issuperset(wanted) and not too_long
+
+
+def _shown(column: Column, wanted: str, rows: Sequence[Any], context: Context) -> list[bool]:
+    """For a column whose cell says more than its fact."""
+
+    def found(row: object) -> bool:
+        (text,) = column.texts((row,), context)
+        return wanted in text.casefold() or (
+            column.kind is Kind.TEXT and wanted in f"{column.fact(row, context)}".casefold()
+        )
+
+    if not column.words_from:
+        return list(map(found, rows))
+    keys = _keys(rows, column.words_from)
+    passing = {key for key, row in dict(zip(keys, rows, strict=True)).items() if found(row)}
+    return [key in passing for key in keys] if passing else none(rows)
+
+
+def _keys(rows: Sequence[Any], fields: Sequence[str]) -> list[Any]:
+    """One key a row: rows with equal fields have equal keys. Fields that no row has are left out."""
+    columns = [values(rows, field) for field in fields]
+    first, *others = [column for column in columns if column.count(None) < len(rows)] or columns[:1]
+    return list(zip(first, *others, strict=True)) if others else first
+
+
+def searched(column: Column, fact: object, context: Context) -> str:
+    """What is searched in: the cell as shown, and of a text also what was written out to be harmless."""
+    shown = fact_text(column.kind, fact, context)
+    said = f"{shown}\n{fact}" if isinstance(fact, str) and fact != shown else shown
+    return said.casefold()
+
+
+def _in_texts(wanted: str, texts: list[str | None]) -> list[bool]:
+    found = [text is not None and wanted in text.casefold() for text in texts]
+    for place, text in enumerate(texts):
+        if text is not None and not found[place] and not (text.isascii() and text.isprintable()):
+            found[place] = wanted in safe(text).casefold()
+    return found

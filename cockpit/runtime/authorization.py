@@ -1,0 +1,37 @@
+"""Whether the asker may have an operation: asked once, before it begins, whatever the way it came by."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cockpit.engine.access import RIGHTS, Right, refuse
+from cockpit.engine.arrays import addressed
+from cockpit.errors import RequestRefused
+from cockpit.runtime.request_context import asked_job
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from cockpit.model.ids import JobId
+    from cockpit.model.job import Job
+    from cockpit.runtime.engine import Engine
+    from cockpit.runtime.request_context import RequestContext
+
+_OF_JOBS = frozenset({Right.LOOK, Right.ACT})
+
+
+async def allow(engine: Engine, context: RequestContext, operation: str, args: object) -> None:
+    """Of an array, every task must be open to the asker. Raises `RequestRefused`."""
+    job = getattr(args, "job", None)
+    if job is None or RIGHTS.get(operation) not in _OF_JOBS:
+        refusals = [refuse(context.actor, operation)]
+    else:
+        found = await _meant(engine, context, job, getattr(args, "task", None))
+        refusals = [refuse(context.actor, operation, each) for each in found]
+    for refusal in filter(None, refusals):
+        raise RequestRefused(refusal)
+
+
+async def _meant(engine: Engine, context: RequestContext, job: JobId, task: int | None) -> Sequence[Job]:
+    first = await asked_job(engine, context.actor, job, task)
+    return addressed(engine.host.machine, job, task) or [first]

@@ -1,0 +1,311 @@
+"""The head's guard: the first job that waits for room starts no later because of those that pass it.
+
+EASY backfilling in its simple form (Lifka, "The ANL/IBM SP scheduling system", 1995): running jobs are taken to use
+their whole limits; the head's moment is the first at which it has room; a later job may start now if it ends by then or
+if the head still has its room beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import cached_property
+from heapq import merge
+from operator import itemgetter
+
+from msgspec.structs import replace
+
+from cockpit.model.cluster import Backfill
+from cockpit.model.ids import JobId, Millis, NodeName
+from cockpit.model.job import Job
+from cockpit.model.node import Allocation, Placement
+from cockpit.model.spec import NodeSpec
+from cockpit.sched.backfill.heterogeneous_reservation import HeterogeneousReservation, reserve_heterogeneous
+from cockpit.sched.backfill.single_node_reservation import SingleNodeReservation, reserve_single_node
+from cockpit.sched.decisions import Reserved
+from cockpit.sched.index import Index
+from cockpit.sched.nodes.node_free import NodeFree, best_fit_rank, shortfall
+from cockpit.sched.nodes.reservation_windows import closed
+from cockpit.sched.placement import allocated, eligible, fitting, has_room
+from cockpit.sched.shape import Shape
+
+NodesFree = dict[int, NodeFree]
+"""By order of node: those that hold one replica of the head at its moment."""
+
+
+class HeadReservation:
+    """Where the head can be at its moment."""
+
+    def __init__(
+        self,
+        head: JobId,
+        shape: Shape,
+        reserved_at: Millis,
+        nodes_free: Sequence[NodesFree],
+        position: Mapping[NodeName, int],
+    ) -> None:
+        self.head = head
+        self.reserved_at = reserved_at
+        self.shape = shape
+        self._nodes_free = nodes_free
+        """One for each of the head's alternatives."""
+        self._position = position
+
+    def admits(self, job: JobId, end: Millis, placement: Placement) -> bool:
+        """Whether the head still has its room if the job holds this placement until `end`."""
+        return end <= self.reserved_at or any(
+            len(nodes_free) - sum(node_free is None for _, node_free in self._met(nodes_free, spec, job, placement))
+            >= self.shape.nodes
+            for nodes_free, spec in zip(self._nodes_free, self.shape.specs, strict=True)
+        )
+
+    def beside(self, job: JobId, end: Millis, placement: Placement) -> HeadReservation:
+        """The guard once the job, which was admitted, has started."""
+        if end <= self.reserved_at:
+            return self
+        beside = []
+        for nodes_free, spec in zip(self._nodes_free, self.shape.specs, strict=True):
+            met = dict(self._met(nodes_free, spec, job, placement))
+            left = ((order, met.get(order, node_free)) for order, node_free in nodes_free.items())
+            beside.append({order: node_free for order, node_free in left if node_free is not None})
+        return HeadReservation(self.head, self.shape, self.reserved_at, beside, self._position)
+
+    @property
+    def places(self) -> list[Collection[int]]:
+        """Nodes of these rooms, by alternative."""
+        return [nodes_free.keys() for nodes_free in self._nodes_free]
+
+    def reservation(self) -> Reserved:
+        spec_index = self._spec_index()
+        placement = allocated(self.shape, self.shape.specs[spec_index], self._chosen())
+        return Reserved(self.head, self.reserved_at, spec_index, placement)
+
+    @cached_property
+    def reserved_nodes(self) -> frozenset[int]:
+        """Orders of the nodes that the head gets as things stand."""
+        return frozenset([node_free.order for node_free in self._chosen()])
+
+    def _spec_index(self) -> int:
+        return next(number for number, nodes_free in enumerate(self._nodes_free) if len(nodes_free) >= self.shape.nodes)
+
+    def _chosen(self) -> list[NodeFree]:
+        number = self._spec_index()
+        spec = self.shape.specs[number]
+        ranked = sorted(self._nodes_free[number].values(), key=lambda node_free: best_fit_rank(node_free, spec))
+        return ranked[: self.shape.nodes]
+
+    def _met(
+        self, nodes_free: NodesFree, spec: NodeSpec, job: JobId, placement: Placement
+    ) -> Iterator[tuple[int, NodeFree | None]]:
+        """What becomes of those of the rooms in which the job still is at the head's moment; None: too little."""
+        for part in placement:
+            order = self._position[part.node]
+            if (node_free := nodes_free.get(order)) is not None:
+                enough = node_free.cpus - part.cpus >= spec.cpus  # which spares making most rooms
+                left = node_free.having(job, part) if enough else None
+                yield order, left if left is not None and _fits(left, self.shape, spec) else None
+
+
+AnyReservation = HeadReservation | SingleNodeReservation | HeterogeneousReservation
+
+
+def within(reservation: AnyReservation, index: Index) -> HeadReservation | HeterogeneousReservation | None:
+    """The guard of the same moment in another index, in which some leave later; None: the head would be delayed."""
+    if isinstance(reservation, HeterogeneousReservation):
+        return reservation.within(index)
+    shape, layout = reservation.shape, index.layout
+    gone = {job for job, end in index.ends.items() if end <= reservation.reserved_at}
+    found: list[NodesFree] = []
+    for number, spec in enumerate(shape.specs):
+        places: Collection[int] = eligible(index, shape, spec)
+        if isinstance(reservation, HeadReservation) and layout.reservations:
+            places = reservation.places[number]
+        nodes_free = {order: index.nodes_free[order].without(gone) for order in places}
+        found.append({order: node_free for order, node_free in nodes_free.items() if _fits(node_free, shape, spec)})
+    return (
+        HeadReservation(reservation.head, shape, reservation.reserved_at, found, layout.position)
+        if _enough(found, shape)
+        else None
+    )
+
+
+def is_certain(index: Index, backfill: Backfill) -> bool:
+    """Whether `reserve` finds a moment for every job that can start at all, if its replicas are alike."""
+    return len(index.ends) == len(index.placed) and not (index.layout.reservations or backfill.window_seconds)
+
+
+def reserve(index: Index, now: Millis, backfill: Backfill, head: Job, shape: Shape) -> AnyReservation | None:
+    """Let those who hold resources go one after the other until the head, which has no room now, has some; None when
+    nobody knows that moment, or it lies beyond the window."""
+    if shape.spread is not None:
+        return reserve_heterogeneous(index, now, backfill, head, shape, since=now)
+    if shape.helpers:
+        return _reserve_for_all(index, now, backfill, head, shape)
+    if (node_class := _plain(index, backfill, shape)) is not None:
+        return reserve_single_node(index, now, head.id, shape, node_class)
+    return reserve_by_nodes(index, now, backfill, head, shape)
+
+
+def _reserve_for_all(
+    index: Index, now: Millis, backfill: Backfill, head: Job, shape: Shape
+) -> HeterogeneousReservation | None:
+    """Of replicas that are not alike: not before each kind of them has room by itself."""
+    since = now
+    for node_class in shape.replica_groups:
+        if not has_room(index, node_class):
+            reservation = reserve(index, now, backfill, head, node_class)
+            if reservation is None:
+                return None
+            since = max(since, reservation.reserved_at)
+    return reserve_heterogeneous(index, now, backfill, head, shape, since=since)
+
+
+def reserve_by_nodes(index: Index, now: Millis, backfill: Backfill, head: Job, shape: Shape) -> HeadReservation | None:
+    """As `reserve`, whatever the head asks for."""
+    shape = replace(shape, barred=()) if shape.barred else shape  # whom a reservation keeps out now may come in later
+    places = [eligible(index, shape, spec) for spec in shape.specs]
+    watched = places[0].union(*places[1:]) if len(places) > 1 else places[0]
+    if len(index.ends) < len(index.placed) and not _has_room_some_day(index, shape, places):
+        return None
+    nodes_free: list[NodesFree] = [
+        {node_free.order: node_free for node_free in fitting(index, shape, spec)} for spec in shape.specs
+    ]
+    window, grain = 1000 * backfill.window_seconds, 1000 * backfill.resolution_seconds
+    left: dict[int, _Leaving] = {}
+    for leaves_at, leaving in _changes(index, now, shape, watched):
+        moment = Millis(-(-leaves_at // grain) * grain) if grain else leaves_at
+        if window and moment > now + window:
+            return None
+        left |= leaving
+        if max(map(len, nodes_free)) + len(left) < shape.nodes:
+            continue  # however empty they are, they are too few
+        emptier = [each.node_free() for each in left.values()]
+        left.clear()
+        for alternative, spec, orders in zip(nodes_free, shape.specs, places, strict=True):
+            alternative.update(
+                (node_free.order, node_free)
+                for node_free in emptier
+                if node_free.order in orders and _fits(node_free, shape, spec)
+            )
+        usable = _unreserved(index, shape, nodes_free, moment, 1000 * head.spec.time_limit_seconds)
+        if _enough(usable, shape):
+            return HeadReservation(head.id, shape, moment, usable, index.layout.position)
+    return None  # only inside a reservation that ends too soon
+
+
+def _plain(index: Index, backfill: Backfill, shape: Shape) -> int | None:
+    """The kind of node that it is about, where numbers say all and moments are what they are."""
+    layout = index.layout
+    if layout.reservations or backfill.window_seconds or backfill.resolution_seconds:
+        return None
+    node_class = layout.single_class[shape]
+    return node_class if node_class is not None and not layout.node_classes[node_class].cards else None
+
+
+def _unreserved(index: Index, shape: Shape, nodes_free: list[NodesFree], moment: Millis, span: int) -> list[NodesFree]:
+    """Those of the rooms in which the head would run into no reservation from this moment on."""
+    layout = index.layout
+    if not layout.reservations:
+        return nodes_free
+    named = layout.reservations.get(shape.reservation)
+    if named is not None and moment + span > named.end_at:
+        return [{} for _ in nodes_free]
+    kept = closed(layout.reservations, shape.reservation, moment, moment + span)
+    return [
+        {
+            order: node_free
+            for order, node_free in each.items()
+            if kept.isdisjoint(layout.node_classes[node_free.node_class].reservations)
+        }
+        for each in nodes_free
+    ]
+
+
+def _changes(
+    index: Index, now: Millis, shape: Shape, watched: Collection[int]
+) -> Iterator[tuple[Millis, dict[int, _Leaving]]]:
+    """Moments, soonest first, at which the watched rooms get emptier or a reservation is over."""
+    emptying, reservations = _emptying(index, now, shape, watched), index.layout.reservations
+    if not reservations:
+        return emptying
+    over = sorted({Millis(each.end_at) for each in reservations.values() if each.end_at > now})
+    return merge(emptying, ((end, {}) for end in over), key=itemgetter(0))
+
+
+def _has_room_some_day(index: Index, shape: Shape, places: Sequence[Collection[int]]) -> bool:
+    """Whether an alternative has room once everybody is gone of whom it is known when."""
+    lasting, layout = _lasting(index), index.layout
+    for spec, orders in zip(shape.specs, places, strict=True):
+        big = (node for empty, nodes in layout.sizes if _fits(empty, shape, spec) for node in nodes)
+        blocked = {order for order, node_free in lasting.items() if not _fits(node_free, shape, spec)}
+        if len({layout.position[node.name] for node in big}.intersection(orders) - blocked) >= shape.nodes:
+            return True
+    return False
+
+
+def _lasting(index: Index) -> dict[int, NodeFree]:
+    """By order: rooms that somebody stays in, nobody knows how long, with only these left."""
+    staying = [job for job in index.placed if job not in index.ends]
+    orders = {order for job in staying for order, _ in index.located(index.placed[job])}
+    return {order: index.nodes_free[order].without(index.ends) for order in orders}
+
+
+def _emptying(
+    index: Index, now: Millis, shape: Shape, watched: Collection[int]
+) -> Iterator[tuple[Millis, dict[int, _Leaving]]]:
+    """Moments at which jobs leave, soonest first, with those of the watched rooms that they leave, by order, that then
+    may hold a replica as far as numbers say. Those over their limit are gone any moment."""
+    least_cpus = min([spec.cpus for spec in shape.specs])
+    least_memory = min([spec.memory_mib for spec in shape.specs])
+    least_cards = min([spec.whole_cards for spec in shape.specs])
+    leaving: dict[int, _Leaving] = {}
+    left: dict[int, _Leaving] = {}
+    moment = now
+    for end, job, located in index.departures:
+        if end > moment:
+            if left:
+                yield moment, left
+                left = {}
+            moment = end
+        for order, part in located:
+            if order not in watched:
+                continue
+            node_free = leaving.get(order)
+            if node_free is None:
+                node_free = leaving[order] = _Leaving(index.nodes_free[order])
+            node_free.leave(job, part)
+            if node_free.cpus >= least_cpus and node_free.memory_mib >= least_memory and node_free.cards >= least_cards:
+                left[order] = node_free
+    if left:
+        yield moment, left
+
+
+class _Leaving:
+    """A room that tenants leave one after the other. What is free is counted as they go, the room made when asked."""
+
+    __slots__ = ("_gone", "_node_free", "cards", "cpus", "memory_mib")
+
+    def __init__(self, node_free: NodeFree) -> None:
+        self._node_free = node_free
+        self._gone: list[JobId] = []
+        self.cpus, self.memory_mib, self.cards = node_free.cpus, node_free.memory_mib, len(node_free.idle)
+        """No more cards than these are idle."""
+
+    def leave(self, job: JobId, part: Allocation) -> None:
+        self._gone.append(job)
+        self.cpus += part.cpus
+        self.memory_mib += part.memory_mib
+        self.cards += len(part.slices)
+
+    def node_free(self) -> NodeFree:
+        for job in self._gone:
+            self._node_free = self._node_free.left_by(job)
+        self._gone.clear()
+        return self._node_free
+
+
+def _enough(nodes_free: Sequence[NodesFree], shape: Shape) -> bool:
+    return any(len(each) >= shape.nodes for each in nodes_free)
+
+
+def _fits(node_free: NodeFree, shape: Shape, spec: NodeSpec) -> bool:
+    return shortfall(node_free, spec, exclusive=shape.exclusive) is None

@@ -1,0 +1,112 @@
+"""The head's guard where its replicas are not alike: whether all of them have room is asked of the nodes as they are at
+the head's moment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from heapq import merge
+from itertools import groupby
+from operator import itemgetter
+
+from msgspec.structs import replace
+
+from cockpit.model.cluster import Backfill
+from cockpit.model.ids import JobId, Millis
+from cockpit.model.job import Job
+from cockpit.model.node import Placement
+from cockpit.sched.decisions import Reserved
+from cockpit.sched.index import Index
+from cockpit.sched.nodes.reservation_windows import closed
+from cockpit.sched.placement import Found, find
+from cockpit.sched.shape import Shape
+
+
+class HeterogeneousReservation:
+    """As `reservation.Guard`."""
+
+    def __init__(self, head: JobId, shape: Shape, reserved_at: Millis, then: Index, found: Found) -> None:
+        """`shape`: as it may be placed at its moment; `then`: what holds the nodes at that moment, and `found`, where
+        the head has room beside it."""
+        self.head, self.shape, self.reserved_at = head, shape, reserved_at
+        self._then, self._found = then, found
+
+    def admits(self, job: JobId, end: Millis, placement: Placement) -> bool:
+        """Whether the head still has its room if the job holds this placement until `end`."""
+        return end <= self.reserved_at or find(self._with(job, placement), self.shape) is not None
+
+    def beside(self, job: JobId, end: Millis, placement: Placement) -> HeterogeneousReservation:
+        """The guard once the job, which was admitted, has started."""
+        if end <= self.reserved_at:
+            return self
+        return _reservation(self.head, self.shape, self.reserved_at, self._with(job, placement)) or self
+
+    def within(self, index: Index) -> HeterogeneousReservation | None:
+        """The guard of the same moment in another index; None: the head would be delayed."""
+        gone = (job for job, end in index.ends.items() if end <= self.reserved_at)
+        return _reservation(self.head, self.shape, self.reserved_at, _without(index, gone))
+
+    def reservation(self) -> Reserved:
+        return Reserved(self.head, self.reserved_at, self._found.spec_index, self._found.placement)
+
+    @cached_property
+    def reserved_nodes(self) -> frozenset[int]:
+        """Orders of the nodes that the head gets as things stand."""
+        return frozenset([order for order, _ in self._then.located(self._found.placement)])
+
+    def _with(self, job: JobId, placement: Placement) -> Index:
+        """Those nodes with one more who is there; it may hold something already."""
+        then = self._then.fork()
+        then.apply([(job, (*then.placed.get(job, ()), *placement))], {})
+        return then
+
+
+def reserve_heterogeneous(
+    index: Index, now: Millis, backfill: Backfill, head: Job, shape: Shape, *, since: Millis
+) -> HeterogeneousReservation | None:
+    """As `reservation.reserve`. `since`: sooner than that a kind of its replicas has no room."""
+    then, span = index.fork(), 1000 * head.spec.time_limit_seconds
+    window = 1000 * backfill.window_seconds
+    for moment, gone in _changes(index, since, 1000 * backfill.resolution_seconds):
+        if window and moment > now + window:
+            return None
+        then.apply([(job, None) for job in gone], {})
+        open_then = _open(index, shape, moment, span)
+        reservation = _reservation(head.id, open_then, moment, then) if open_then is not None else None
+        if reservation is not None:
+            return reservation
+    return None
+
+
+def _reservation(head: JobId, shape: Shape, reserved_at: Millis, then: Index) -> HeterogeneousReservation | None:
+    found = find(then, shape)
+    return HeterogeneousReservation(head, shape, reserved_at, then, found) if found is not None else None
+
+
+def _without(index: Index, gone: Iterable[JobId]) -> Index:
+    then = index.fork()
+    then.apply([(job, None) for job in gone], {})
+    return then
+
+
+def _changes(index: Index, since: Millis, grain: int) -> Iterator[tuple[Millis, list[JobId]]]:
+    """Moments, none before `since`, at which jobs have left or a reservation is over, with those jobs."""
+
+    def moment(at: int) -> Millis:
+        at = max(at, since)
+        return Millis(-(-at // grain) * grain if grain else at)
+
+    leaving = [(moment(end), job) for end, job, _ in index.departures]
+    over = sorted(moment(each.end_at) for each in index.layout.reservations.values())
+    changes = merge(leaving, ((at, None) for at in over), key=itemgetter(0))
+    for at, here in groupby(changes, key=itemgetter(0)):
+        yield at, [job for _, job in here if job is not None]
+
+
+def _open(index: Index, shape: Shape, moment: Millis, span: int) -> Shape | None:
+    """Off the nodes that reservations keep from it if it starts at that moment; None: its own ends too soon."""
+    reservations = index.layout.reservations
+    named = reservations.get(shape.reservation)
+    if named is not None and moment + span > named.end_at:
+        return None
+    return replace(shape, barred=tuple(sorted(closed(reservations, shape.reservation, moment, moment + span))))

@@ -1,0 +1,222 @@
+"""One node's room over time, as far as time limits say: who is there leaves, who has a reservation comes and goes."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping
+from operator import and_
+
+from cockpit.model.ids import JobId, Millis
+from cockpit.model.node import Allocation
+from cockpit.model.spec import NodeSpec, TaskSpread
+from cockpit.sched.nodes.node_free import NodeFree, shortfall
+
+NEVER = Millis(1 << 62)
+"""After everything."""
+
+Window = tuple[Millis, Millis]
+"""The first and the last moment at which a replica may start and stay for as long as it asks."""
+
+
+class NodeTimeline:
+    """What is free on a node, step by step; a step lasts until the next begins, the last one for ever.
+
+    Where a request is for CPUs and memory alone, numbers say all. Cards are told apart, since a card that is free now
+    and another that is free later are no card for a job that needs one all the time: there each step has its room.
+    """
+
+    def __init__(self, now: Millis, node_free: NodeFree, ends: Mapping[JobId, Millis]) -> None:
+        """`ends`: when each tenant is gone; one that is not in it stays. Who is over its limit goes any moment."""
+        self.now, self._empty = node_free, node_free.emptied()
+        self._at = [now]
+        self._cpus = [node_free.cpus]
+        self._memory_mib = [node_free.memory_mib] if node_free.node.memory_mib else []
+        """Of each step, where it is known what memory the node has."""
+        self._tenants = [len(node_free.tenants)]
+        self._nodes_free = [node_free] if node_free.node.cards else []
+        """Of each step, where the node has cards."""
+        for end, job in sorted([(ends[job], job) for job in node_free.tenants if job in ends]):
+            self._leave(Millis(end) if end > now else Millis(now + 1), job)
+
+    def copy(self) -> NodeTimeline:
+        """One that may be changed while this one stays."""
+        fresh = NodeTimeline.__new__(NodeTimeline)
+        fresh.now, fresh._empty = self.now, self._empty  # noqa: SLF001 - of its own kind
+        fresh._at, fresh._nodes_free = self._at.copy(), self._nodes_free.copy()  # noqa: SLF001 - of its own kind
+        fresh._cpus, fresh._memory_mib = self._cpus.copy(), self._memory_mib.copy()  # noqa: SLF001 - of its own kind
+        fresh._tenants = self._tenants.copy()  # noqa: SLF001 - of its own kind
+        return fresh
+
+    def windows(self, spec: NodeSpec, span: int, *, exclusive: bool, after: Millis) -> Iterator[Window]:
+        """Where a replica that stays for `span` may start, soonest first, none before `after`. Windows may touch."""
+        if shortfall(self._empty, spec, exclusive=exclusive) is not None:
+            return iter(())
+        if spec.card_milli:
+            return self._windows_by_room(spec, span, after, exclusive=exclusive)
+        return self._windows_by_number(spec, span, after, exclusive=exclusive)
+
+    def earliest(self, spec: NodeSpec, span: int, *, exclusive: bool, after: Millis) -> Millis | None:
+        """The beginning of the first of these windows; None: there is none."""
+        if spec.card_milli or spec.cpus > self._empty.cpus or spec.memory_mib > self._empty.memory_mib:
+            window = next(self.windows(spec, span, exclusive=exclusive, after=after), None)
+            return window[0] if window is not None else None
+        first = self._step(after)
+        at = [*self._at[first:], NEVER, NEVER + span]  # behind everything there is room that is never reached
+        fits = [*self._fitting(first, spec, exclusive=exclusive), True, False]
+        begin = end = 0
+        while True:
+            begin = fits.index(True, end)
+            end = fits.index(False, begin)
+            since = max(at[begin], after)
+            if at[end] - since >= span:
+                return Millis(since) if since < NEVER else None
+
+    def narrowest(self, start: Millis, end: Millis) -> NodeFree:
+        """What is free of the node all the time from `start` to `end`."""
+        first, last = self._step(start), bisect_left(self._at, end)
+        if not self._nodes_free:
+            cpus, memory_mib = min(self._cpus[first:last]), min(self._memory_mib[first:last], default=0)
+            now = self.now
+            return NodeFree(now.node, now.order, now.node_class, now.tenants, cpus, memory_mib, (), ())
+        node_free = self._nodes_free[first]
+        for other in self._nodes_free[first + 1 : last]:
+            node_free = _common(node_free, other)
+        return node_free
+
+    def tasks_over(self, spec: NodeSpec, spread: TaskSpread, span: int, after: Millis) -> list[tuple[int, int]]:
+        """How many tasks that stay for `span` the node could hold, as far as numbers say: moments from `after` on, each
+        with the count of those that start from then on until the next.
+
+        A count changes where a step begins, and where the end of the stay comes into one.
+        """
+        first = self._step(after)
+        at, each = self._at[first:], spread.each
+        counts = [free // each.cpus if free >= spec.cpus else 0 for free in self._cpus[first:]] if each.cpus else []
+        if self._memory_mib and (spec.memory_mib or each.memory_mib):
+            memory = [
+                0 if free < spec.memory_mib else free // each.memory_mib if each.memory_mib else spread.tasks
+                for free in self._memory_mib[first:]
+            ]
+            counts = [*map(min, counts, memory)] if counts else memory
+        counts = counts or [spread.tasks] * len(at)
+        if len(at) == 1:
+            return [(after, counts[0])]
+        moments = {after, *at[1:], *(begin for step in at[1:] if (begin := step - span + 1) > after)}
+        return [
+            (moment, min(counts[max(0, bisect_right(at, moment) - 1) : bisect_left(at, moment + span)]))
+            for moment in sorted(moments)
+        ]
+
+    def next_step(self, moment: Millis) -> Millis | None:
+        """When its next step begins; None: that of this moment is the last."""
+        return next(iter(self._at[bisect_right(self._at, moment) :]), None)
+
+    def reserve(self, start: Millis, end: Millis, job: JobId, part: Allocation) -> None:
+        """The job has its part from `start` to `end`."""
+        first, last = self._begin(start), self._begin(end)
+        cpus, tenants, taken = self._cpus, self._tenants, part.cpus
+        for step in range(first, last):
+            cpus[step] -= taken
+            tenants[step] += 1
+        if self._memory_mib:
+            self._memory_mib[first:last] = [free - part.memory_mib for free in self._memory_mib[first:last]]
+        if self._nodes_free:
+            self._nodes_free[first:last] = [node_free.having(job, part) for node_free in self._nodes_free[first:last]]
+
+    def _windows_by_number(self, spec: NodeSpec, span: int, after: Millis, *, exclusive: bool) -> Iterator[Window]:
+        since: Millis | None = None
+        first = self._step(after)
+        for at, fits in zip(self._at[first:], self._fitting(first, spec, exclusive=exclusive), strict=True):
+            if fits:
+                if since is None:
+                    since = max(at, after)
+            elif since is not None:
+                if at - since >= span:
+                    yield since, Millis(at - span)
+                since = None
+        if since is not None:
+            yield since, NEVER
+
+    def _fitting(self, first: int, spec: NodeSpec, *, exclusive: bool) -> Iterable[bool]:
+        """Of each step from that one on, whether a replica without cards has room."""
+        cpus, memory_mib = spec.cpus, spec.memory_mib
+        fitting: Iterable[bool] = [free >= cpus for free in self._cpus[first:]]
+        if memory_mib:
+            fitting = map(and_, fitting, [free >= memory_mib for free in self._memory_mib[first:]])
+        if exclusive:
+            fitting = map(and_, fitting, [not count for count in self._tenants[first:]])
+        return fitting
+
+    def _windows_by_room(self, spec: NodeSpec, span: int, after: Millis, *, exclusive: bool) -> Iterator[Window]:
+        at = [*self._at, NEVER]
+        for step in range(self._step(after), len(self._at)):
+            until = self._fits_until(step, spec, span, exclusive=exclusive)
+            earliest = max(at[step], after)
+            latest = NEVER if until == NEVER == at[step + 1] else Millis(min(at[step + 1] - 1, until - span))
+            if latest >= earliest:
+                yield earliest, latest
+
+    def _fits_until(self, step: int, spec: NodeSpec, span: int, *, exclusive: bool) -> Millis:
+        """How long the same cards, CPUs and memory stay free from this step on; its beginning when they are not."""
+        node_free = self._nodes_free[step]
+        for following in range(step, len(self._at)):
+            node_free = node_free if following == step else _common(node_free, self._nodes_free[following])
+            if shortfall(node_free, spec, exclusive=exclusive) is not None:
+                return self._at[following]
+            if following > step and self._at[following] >= self._at[step + 1] + span:
+                return NEVER  # no start within this step reaches so far
+        return NEVER
+
+    def _step(self, moment: Millis) -> int:
+        """Which step the moment is in."""
+        return max(0, bisect_right(self._at, moment) - 1)
+
+    def _leave(self, end: Millis, job: JobId) -> None:
+        """The last of those so far."""
+        if end != self._at[-1]:
+            self._append(end)
+        part = self.now.tenants[job]
+        self._cpus[-1] += part.cpus
+        self._tenants[-1] -= 1
+        if self._memory_mib:
+            self._memory_mib[-1] += part.memory_mib
+        if self._nodes_free:
+            self._nodes_free[-1] = self._nodes_free[-1].left_by(job)
+
+    def _append(self, moment: Millis) -> None:
+        """One more step, like the last one."""
+        self._at.append(moment)
+        self._cpus.append(self._cpus[-1])
+        self._tenants.append(self._tenants[-1])
+        if self._memory_mib:
+            self._memory_mib.append(self._memory_mib[-1])
+        if self._nodes_free:
+            self._nodes_free.append(self._nodes_free[-1])
+
+    def _begin(self, moment: Millis) -> int:
+        """The step that begins at the moment, made where there is none."""
+        at = self._at
+        step = bisect_left(at, moment)
+        if step == len(at) or at[step] != moment:
+            at.insert(step, moment)
+            self._cpus.insert(step, self._cpus[step - 1])
+            self._tenants.insert(step, self._tenants[step - 1])
+            if self._memory_mib:
+                self._memory_mib.insert(step, self._memory_mib[step - 1])
+            if self._nodes_free:
+                self._nodes_free.insert(step, self._nodes_free[step - 1])
+        return step
+
+
+def _common(one: NodeFree, other: NodeFree) -> NodeFree:
+    """What is free in both."""
+    return NodeFree(
+        one.node,
+        one.order,
+        one.node_class,
+        {**one.tenants, **other.tenants},
+        min(one.cpus, other.cpus),
+        min(one.memory_mib, other.memory_mib),
+        tuple(card for card in one.idle if card in other.idle),
+        tuple(map(min, one.holes, other.holes)),
+    )

@@ -1,0 +1,135 @@
+"""The head's guard where the head asks for CPUs and memory alone on one node of one kind without cards: there numbers
+say all, and no room need be made up that nobody is in yet."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from cockpit.model.ids import JobId, Millis
+from cockpit.model.node import Allocation, Placement
+from cockpit.sched.decisions import Reserved
+from cockpit.sched.index import Index
+from cockpit.sched.shape import Shape
+
+if TYPE_CHECKING:
+    from cockpit.sched.nodes.node_layout import NodeLayout
+
+Free = dict[int, tuple[int, int]]
+"""CPUs and memory by order of node."""
+
+
+class SingleNodeReservation(msgspec.Struct):
+    """As `reservation.Guard`."""
+
+    head: JobId
+    shape: Shape
+    reserved_at: Millis
+    _free: Free
+    """Of the nodes that hold the head at its moment, what is free on them then."""
+    _layout: NodeLayout
+    _reserved: frozenset[int] | None = None
+
+    def admits(self, _job: JobId, end: Millis, placement: Placement) -> bool:
+        """Whether the head still has its room if a job holds this placement until `end`."""
+        if end <= self.reserved_at:
+            return True
+        position, found, (spec,) = self._layout.position, self._free, self.shape.specs
+        lost = 0
+        for part in placement:
+            free = found.get(position[part.node])
+            if free is not None and (free[0] - part.cpus < spec.cpus or free[1] - part.memory_mib < spec.memory_mib):
+                lost += 1
+        return len(found) > lost
+
+    def beside(self, _job: JobId, end: Millis, placement: Placement) -> SingleNodeReservation:
+        """The guard once a job, which was admitted, has started."""
+        if end <= self.reserved_at:
+            return self
+        met = self._met(placement)
+        left = self._free | met
+        for order in self._lost(met):
+            del left[order]
+        return SingleNodeReservation(self.head, self.shape, self.reserved_at, left, self._layout)
+
+    def reservation(self) -> Reserved:
+        (spec,) = self.shape.specs
+        name = self._layout.nodes[self._chosen].name
+        return Reserved(self.head, self.reserved_at, 0, (Allocation(0, name, spec.cpus, spec.memory_mib),))
+
+    @property
+    def reserved_nodes(self) -> frozenset[int]:
+        """The order of the node that the head gets as things stand."""
+        if self._reserved is None:
+            self._reserved = frozenset((self._chosen,))
+        return self._reserved
+
+    @property
+    def _chosen(self) -> int:
+        """The tightest."""
+        return min(self._free, key=lambda order: (self._free[order], order))
+
+    def _met(self, placement: Placement) -> Free:
+        """What a job there would leave of those nodes that it is on."""
+        position, found = self._layout.position, self._free
+        left: Free = {}
+        for part in placement:
+            order = position[part.node]
+            if order in found:
+                cpus, memory_mib = found[order]
+                left[order] = (cpus - part.cpus, memory_mib - part.memory_mib)
+        return left
+
+    def _lost(self, met: Mapping[int, tuple[int, int]]) -> list[int]:
+        (spec,) = self.shape.specs
+        return [order for order, (cpus, memory) in met.items() if cpus < spec.cpus or memory < spec.memory_mib]
+
+
+def reserve_single_node(
+    index: Index, now: Millis, head: JobId, shape: Shape, node_class: int
+) -> SingleNodeReservation | None:
+    """As `reservation.reserve`, of a head that has no room now, on the nodes of that kind."""
+    (spec,) = shape.specs
+    layout, nodes_free = index.layout, index.nodes_free
+    if index.lone:
+        return _reserve_there(index, now, head, shape)
+    freed: Free = {}
+    found: Free = {}
+    moment = now
+    for end, _, located in index.departures:
+        if end > moment:
+            if found:
+                break
+            moment = end
+        for order, part in located:
+            if layout.class_of[order] == node_class:
+                cpus, memory_mib = freed.get(order) or (nodes_free[order].cpus, nodes_free[order].memory_mib)
+                free = freed[order] = (cpus + part.cpus, memory_mib + part.memory_mib)
+                if free[0] >= spec.cpus and free[1] >= spec.memory_mib:
+                    found[order] = free
+    return SingleNodeReservation(head, shape, moment, found, layout) if found else None
+
+
+def _reserve_there(index: Index, now: Millis, head: JobId, shape: Shape) -> SingleNodeReservation | None:
+    """As `reserve_plainly`, on the only node that there is: where everybody else is, too."""
+    node_free, (spec,) = index.nodes_free[0], shape.specs
+    cpus, memory_mib, wanted, least_memory = node_free.cpus, node_free.memory_mib, spec.cpus, spec.memory_mib
+    leaving = iter(index.departures)
+    for end, _, located in leaving:
+        for _, part in located:
+            cpus += part.cpus
+            memory_mib += part.memory_mib
+        if cpus >= wanted and memory_mib >= least_memory:
+            moment = max(end, now)
+            break
+    else:
+        return None
+    for end, _, located in leaving:
+        if end > moment:
+            break
+        for _, part in located:
+            cpus += part.cpus
+            memory_mib += part.memory_mib
+    return SingleNodeReservation(head, shape, moment, {0: (cpus, memory_mib)}, index.layout)

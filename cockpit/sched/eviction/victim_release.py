@@ -1,0 +1,264 @@
+"""What running jobs could give up, and the fewest of them that have to so that another job has room."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import combinations
+from math import comb
+
+import msgspec
+from msgspec.structs import replace
+
+from cockpit.model.ids import JobId, Millis
+from cockpit.model.node import Allocation, Placement
+from cockpit.model.spec import NodeSpec
+from cockpit.sched.index import Index
+from cockpit.sched.nodes.node_free import NodeFree, shortfall, whole_cards
+from cockpit.sched.placement import eligible, fitting
+from cockpit.sched.shape import Shape
+
+MOST_TRIED = 2_000
+"""So many sets are tried for one job. Then one is found of which nobody can be left out, maybe not the smallest."""
+
+
+class VictimRelease(msgspec.Struct, frozen=True):
+    """One job giving way: going, or standing still."""
+
+    job: JobId
+    left: tuple[tuple[int, Allocation | None], ...]
+    """What it would still hold on its nodes, by their order; None: nothing. Nodes that it keeps as they are, are not
+    here."""
+
+
+Freed = tuple[int, int, int]
+"""CPUs, MiB, and cards that are touched."""
+Numbers = tuple[int, ...]
+"""Places in the list of what is on offer."""
+
+
+def going(index: Index, job: JobId) -> VictimRelease:
+    """The job leaves all it holds."""
+    return VictimRelease(job, tuple([(order, None) for order, _ in index.located(index.placed[job])]))
+
+
+def standing_still(index: Index, job: JobId) -> VictimRelease:
+    """The job is suspended: its CPUs come free, memory and cards stay."""
+    held = index.located(index.placed[job])
+    return VictimRelease(job, tuple([(order, replace(part, cpus=0)) for order, part in held]))
+
+
+class Offered:
+    """What is on offer, by node: made once for all that ask for it while the offers stand."""
+
+    def __init__(self, index: Index, candidates: Sequence[VictimRelease]) -> None:
+        self.candidates = candidates
+        self.on: dict[int, list[tuple[int, Freed]]] = {}
+        """By order of node: who gives way there, and what comes free."""
+        for number, candidate in enumerate(candidates):
+            for order, left in candidate.left:
+                freed = _freed(index.nodes_free[order].tenants[candidate.job], left)
+                self.on.setdefault(order, []).append((number, freed))
+
+
+def minimal_victims(
+    index: Index, shape: Shape, candidates: Sequence[VictimRelease] | Offered, without: Collection[JobId] = ()
+) -> tuple[VictimRelease, ...] | None:
+    """The smallest set of offers that makes room for the shape; None where all of them together do not.
+
+    Of equally small sets the one whose members stand first: whoever is to go rather than others is offered before them.
+    Nothing is asked of anybody when there is room already: then the set is empty. `without`: whose offers no longer
+    stand.
+    """
+    offered = candidates if isinstance(candidates, Offered) else Offered(index, candidates)
+    search = _Search(index, shape, offered, without)
+    found = [chosen for spec in shape.specs if (chosen := search.for_spec(spec)) is not None]
+    best = min(found, key=lambda chosen: (len(chosen), chosen), default=None)
+    return None if best is None else tuple([offered.candidates[number] for number in best])
+
+
+def conceded(node_free: NodeFree, releases: Iterable[VictimRelease]) -> NodeFree:
+    """The room once these have given way."""
+    for each in releases:
+        for order, part in each.left:
+            if order == node_free.order and each.job in node_free.tenants:
+                node_free = node_free.left_by(each.job)
+                node_free = node_free if part is None else node_free.having(each.job, part)
+    return node_free
+
+
+def given_way(index: Index, releases: Iterable[VictimRelease]) -> Index:
+    """The index once these have given way. What is left of a job goes on, nobody knows how long."""
+    left: dict[JobId, Placement] = {}
+    for each in releases:
+        changed = {index.layout.nodes[order].name: part for order, part in each.left}
+        held = left.get(each.job, index.placed[each.job])
+        parts = [changed.get(part.node, part) for part in held]
+        left[each.job] = tuple([part for part in parts if part is not None])
+    after = index.fork()
+    after.apply([(job, placement or None) for job, placement in left.items()], _ends_of_smaller(index, left))
+    return after
+
+
+def _ends_of_smaller(index: Index, left: Mapping[JobId, Placement]) -> dict[JobId, Millis]:
+    """A suspended job's end is not known; one that goes on with less keeps its own."""
+    return {
+        job: index.ends[job]
+        for job, placement in left.items()
+        if job in index.ends and any(part.cpus for part in placement)
+    }
+
+
+class _Search:
+    """For one shape."""
+
+    def __init__(self, index: Index, shape: Shape, offered: Offered, without: Collection[JobId]) -> None:
+        self._index, self._shape = index, shape
+        self._candidates, self._on, self._without = offered.candidates, offered.on, without
+        self._tries = MOST_TRIED
+        self._freed: dict[int, list[Freed]] = {}
+        """By order of node, of those who are of use there."""
+
+    def for_spec(self, spec: NodeSpec) -> Numbers | None:
+        index, shape = self._index, self._shape
+        places = eligible(index, shape, spec)
+        free = {node_free.order for node_free in fitting(index, shape, spec)}
+        wanted = shape.nodes - len(free)
+        if wanted <= 0:
+            return ()
+        here = {
+            order: numbers
+            for order in sorted(self._on.keys() & places - free)
+            if (numbers := self._of_use(order, spec))
+        }
+        if wanted == 1 or not self._overlap(here):
+            return self._singly(here, spec, wanted)
+        return self._together(here, spec, wanted)
+
+    def _singly(self, here: Mapping[int, list[int]], spec: NodeSpec, wanted: int) -> Numbers | None:
+        """Where nobody concerns two nodes, or one node is enough: the best sets of the best nodes."""
+        nodes = sorted((self._least(order, spec), order) for order in here)
+        found: list[tuple[int, Numbers]] = []
+        for least, order in nodes:
+            full = len(found) == wanted
+            if full and least > found[-1][0]:
+                break
+            chosen = self._on_node(order, here[order], spec, least, found[-1][0] if full else len(here[order]))
+            if chosen is not None:
+                found = sorted([*found, (len(chosen), chosen)])[:wanted]
+        if len(found) < wanted:
+            return None
+        return tuple(sorted({number for _, chosen in found for number in chosen}))
+
+    def _together(self, here: Mapping[int, list[int]], spec: NodeSpec, wanted: int) -> Numbers | None:
+        """Where one that gives way helps on several nodes: every set is tried while they are not too many, else those
+        are taken that help most cheaply on one node after the other."""
+        nodes_of: dict[int, list[int]] = {}
+        for order, numbers in here.items():
+            for number in numbers:
+                nodes_of.setdefault(number, []).append(order)
+        everybody = sorted(nodes_of)
+        bound = self._singly(here, spec, wanted)
+        if bound is None:
+            return None
+        for size in range(1, len(bound) + 1):
+            some = everybody if size > 1 else [each for each in everybody if len(nodes_of[each]) >= wanted]
+            if comb(len(some), size) > self._tries:
+                break
+            for chosen in combinations(some, size):
+                self._tries -= 1
+                if self._enough(chosen, nodes_of, spec, wanted):
+                    return chosen
+        return self._without_needless(bound, nodes_of, spec, wanted)
+
+    def _without_needless(
+        self, enough: Sequence[int], nodes_of: Mapping[int, Sequence[int]], spec: NodeSpec, wanted: int
+    ) -> Numbers:
+        """Whoever is to stay rather than others is left out first."""
+        chosen = list(enough)
+        for number in reversed(enough):
+            rest = [each for each in chosen if each != number]
+            chosen = rest if self._enough(rest, nodes_of, spec, wanted) else chosen
+        return tuple(chosen)
+
+    def _enough(
+        self, chosen: Collection[int], nodes_of: Mapping[int, Sequence[int]], spec: NodeSpec, wanted: int
+    ) -> bool:
+        by_node: dict[int, list[int]] = {}
+        for number in chosen:
+            for order in nodes_of[number]:
+                by_node.setdefault(order, []).append(number)
+        return sum(self._fits(order, numbers, spec) for order, numbers in by_node.items()) >= wanted
+
+    def _on_node(self, order: int, numbers: Sequence[int], spec: NodeSpec, least: int, most: int) -> Numbers | None:
+        if not self._fits(order, numbers, spec):
+            return None
+        for size in range(least, min(most, len(numbers)) + 1):
+            for chosen in combinations(numbers, size):
+                if not self._tries:
+                    return self._without_needless(numbers, dict.fromkeys(numbers, (order,)), spec, 1)
+                self._tries -= 1
+                if self._fits(order, chosen, spec):
+                    return chosen
+        return None
+
+    def _fits(self, order: int, chosen: Iterable[int], spec: NodeSpec) -> bool:
+        node_free = conceded(self._index.nodes_free[order], [self._candidates[number] for number in sorted(chosen)])
+        return shortfall(node_free, spec, exclusive=self._shape.exclusive) is None
+
+    def _overlap(self, here: Mapping[int, list[int]]) -> bool:
+        numbers = [number for each in here.values() for number in each]
+        return len(numbers) > len(set(numbers))
+
+    def _of_use(self, order: int, spec: NodeSpec) -> list[int]:
+        """Those who free something that the node lacks."""
+        node_free = self._index.nodes_free[order]
+        lacks = lacking(node_free, spec)
+        found = []
+        freed: list[Freed] = []
+        for number, frees in self._on[order]:
+            helps = any(lack > 0 and free > 0 for lack, free in zip(lacks, frees, strict=True))
+            if (helps or self._shape.exclusive) and self._candidates[number].job not in self._without:
+                found.append(number)
+                freed.append(frees)
+        self._freed[order] = freed
+        return found
+
+    def _least(self, order: int, spec: NodeSpec) -> int:
+        """No fewer can be enough."""
+        node_free = self._index.nodes_free[order]
+        if self._shape.exclusive:
+            return max(1, len(node_free.tenants))
+        freed = self._freed[order]
+        counts = [
+            _count_to(lack, [each[kind] for each in freed])
+            for kind, lack in enumerate(lacking(node_free, spec))
+            if lack > 0
+        ]
+        return max([1, *counts])
+
+
+def _freed(held: Allocation, left: Allocation | None) -> Freed:
+    if left is None:
+        return held.cpus, held.memory_mib, len({part.card for part in held.slices})
+    cards = len({part.card for part in held.slices} - {part.card for part in left.slices})
+    return held.cpus - left.cpus, held.memory_mib - left.memory_mib, cards
+
+
+def lacking(node_free: NodeFree, spec: NodeSpec) -> tuple[int, int, int]:
+    """CPUs, MiB and cards that are missing, 0 or less where none are; of a share the card that would take it."""
+    if spec.shares_a_card:
+        as_if_alone = replace(spec, cpus=0, memory_mib=0)
+        cards = int(shortfall(node_free, as_if_alone, exclusive=False) is not None)
+    else:
+        cards = spec.whole_cards - len(whole_cards(node_free, spec)) if spec.card_milli else 0
+    return spec.cpus - node_free.cpus, spec.memory_mib - node_free.memory_mib, cards
+
+
+def _count_to(lack: int, freed: Iterable[int]) -> int:
+    """How many, the biggest first, make up for what lacks."""
+    count = 0
+    for each in sorted(freed, reverse=True):
+        if lack <= 0:
+            break
+        lack, count = lack - each, count + 1
+    return count

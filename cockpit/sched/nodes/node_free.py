@@ -1,0 +1,193 @@
+"""The room on one node: who is on it and what is left."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+import msgspec
+
+from cockpit.model.ids import JobId
+from cockpit.model.node import Allocation, Card, Node
+from cockpit.model.reasons import Resource
+from cockpit.model.spec import WHOLE_CARD, NodeSpec
+from cockpit.sched.nodes.cards import (
+    accepts,
+    can_be_whole,
+    every_slice,
+    share_slices,
+    share_taken,
+    shareable,
+    whole_slices,
+)
+
+Tenant = tuple[JobId, Allocation]
+
+
+class NodeFree(msgspec.Struct, frozen=True, gc=False):
+    """A node, its tenants, and what is free of it.
+
+    CPUs, memory and whole cards that are taken are counted on from one room to the next, other cards anew from the
+    tenants; tests compare with a recount of everything.
+    """
+
+    node: Node
+    order: int
+    """Position of the node in the cluster; breaks ties."""
+    node_class: int
+    """Number of the node's kind in the index."""
+    tenants: dict[JobId, Allocation]
+    """Never changed."""
+    cpus: int
+    memory_mib: int
+    idle: tuple[int, ...]
+    """Indices of the cards that nobody is on and that may be given whole."""
+    holes: tuple[int, ...]
+    """Per card, the thousandths that shares can still take of it."""
+
+    def having(self, job: JobId, part: Allocation) -> NodeFree:
+        """With one more tenant."""
+        tenants = self.tenants.copy()
+        tenants[job] = part
+        idle, holes = self.idle, self.holes
+        if part.slices:
+            taken = {piece.card for piece in part.slices if piece.slot is None}
+            if len(taken) < len(part.slices) or not taken.issubset(idle):
+                return node_free_of(self.node, self.order, self.node_class, tenants.items())
+            idle = tuple([card for card in idle if card not in taken])
+            holes = tuple([0 if card in taken else hole for card, hole in enumerate(holes)])
+        cpus, memory_mib = self.cpus - part.cpus, self.memory_mib - part.memory_mib
+        return NodeFree(self.node, self.order, self.node_class, tenants, cpus, memory_mib, idle, holes)
+
+    def left_by(self, job: JobId) -> NodeFree:
+        """Without one of its tenants."""
+        tenants = self.tenants.copy()
+        part = tenants.pop(job)
+        idle, holes = self.idle, self.holes
+        if part.slices:
+            left = {piece.card for piece in part.slices if piece.slot is None}
+            if len(left) < len(part.slices) or not self._are_idle(left, tenants.values()):
+                return node_free_of(self.node, self.order, self.node_class, tenants.items())
+            cards = self.node.cards
+            idle = tuple(sorted([*idle, *left]))
+            holes = tuple([shareable(cards[card]) if card in left else hole for card, hole in enumerate(holes)])
+        cpus, memory_mib = self.cpus + part.cpus, self.memory_mib + part.memory_mib
+        return NodeFree(self.node, self.order, self.node_class, tenants, cpus, memory_mib, idle, holes)
+
+    def _are_idle(self, left: set[int], staying: Iterable[Allocation]) -> bool:
+        """Whether these cards can be given whole now: one that is promised to somebody has two tenants meanwhile, and
+        one may have been taken out under a running job."""
+        cards = self.node.cards
+        if max(left) >= len(cards) or not all(can_be_whole(cards[card]) for card in left):
+            return False
+        return left.isdisjoint([piece.card for part in staying for piece in part.slices])
+
+    def without(self, jobs: Collection[JobId]) -> NodeFree:
+        """Without any of these, tenants or not."""
+        staying = [tenant for tenant in self.tenants.items() if tenant[0] not in jobs]
+        return node_free_of(self.node, self.order, self.node_class, staying)
+
+    def emptied(self) -> NodeFree:
+        return node_free_of(self.node, self.order, self.node_class, ())
+
+    def free_milli(self, card: int) -> int:
+        return WHOLE_CARD if card in self.idle else self.holes[card]
+
+
+def node_free_of(node: Node, order: int, node_class: int, tenants: Iterable[Tenant]) -> NodeFree:
+    """The room that these tenants leave."""
+    inside = dict(tenants)
+    cpus, memory_mib = node.cpus, node.memory_mib
+    used = [0] * len(node.cards)
+    for allocation in inside.values():
+        cpus -= allocation.cpus
+        memory_mib -= allocation.memory_mib
+        for part in allocation.slices:
+            if part.card < len(used):  # a card may have been taken out under a running job
+                used[part.card] += part.milli
+    idle = tuple([card.index for card in node.cards if not used[card.index] and can_be_whole(card)])
+    holes = tuple([max(0, shareable(card) - used[card.index]) for card in node.cards])
+    return NodeFree(node, order, node_class, inside, cpus, memory_mib, idle, holes)
+
+
+def shortfall(node_free: NodeFree, spec: NodeSpec, *, exclusive: bool) -> tuple[Resource, int] | None:
+    """The first thing that the room lacks for one replica, and how much of it is free; None when it fits."""
+    if exclusive and node_free.tenants:
+        return Resource.NODE, 0
+    if spec.shares_a_card:
+        if not any(_holds_share(node_free, card, spec) for card in node_free.node.cards):
+            return Resource.CARD_SHARE, max((node_free.holes[card] for card in _accepted(node_free, spec)), default=0)
+    elif spec.card_milli and (cards := len(whole_cards(node_free, spec))) < spec.whole_cards:
+        return Resource.CARDS, cards
+    if node_free.cpus < spec.cpus:
+        return Resource.CPUS, max(0, node_free.cpus)
+    if node_free.memory_mib < spec.memory_mib:
+        return Resource.MEMORY, max(0, node_free.memory_mib)
+    return None
+
+
+def whole_cards(node_free: NodeFree, spec: NodeSpec) -> tuple[int, ...]:
+    """Idle cards that the spec accepts."""
+    if not spec.card_models:
+        return node_free.idle
+    cards = node_free.node.cards
+    return tuple(index for index in node_free.idle if cards[index].model in spec.card_models)
+
+
+def whole_cards_taken(node_free: NodeFree, spec: NodeSpec) -> tuple[int, ...]:
+    """Those that one replica gets, fewer where there are not enough: cards made for sharing last."""
+    cards, usable = node_free.node.cards, whole_cards(node_free, spec)
+    if len(usable) > spec.whole_cards and any(cards[index].slices for index in usable):
+        usable = tuple(sorted(usable, key=lambda index: (cards[index].slices > 0, index)))
+    return usable[: spec.whole_cards]
+
+
+def sharing_cards(node_free: NodeFree, spec: NodeSpec) -> list[int]:
+    """Accepted cards with room for the share, best fit first: cards already shared, smallest hole first, then idle
+    ones, those made for sharing first."""
+    fitting = [card for card in node_free.node.cards if _holds_share(node_free, card, spec)]
+    fitting.sort(key=lambda card: (*share_rank(node_free, card.index), card.slices == 0, card.index))
+    return [card.index for card in fitting]
+
+
+def share_rank(node_free: NodeFree, card: int) -> tuple[bool, int]:
+    """Idle cards last, by how many there are on the node; before them the smallest hole first."""
+    return (True, len(node_free.idle)) if card in node_free.idle else (False, node_free.holes[card])
+
+
+def best_fit_rank(node_free: NodeFree, spec: NodeSpec) -> tuple[bool, int, int, int, int]:
+    """The order of rooms that fit: the fewest cards left stranded beside it, so that big holes stay whole; then the
+    tightest in CPUs and memory; then the cluster's order."""
+    first = (
+        share_rank(node_free, sharing_cards(node_free, spec)[0]) if spec.shares_a_card else (True, len(node_free.idle))
+    )
+    return (*first, node_free.cpus, node_free.memory_mib, node_free.order)
+
+
+def allocate(node_free: NodeFree, spec: NodeSpec, rank: int, *, exclusive: bool, card: int | None = None) -> Allocation:
+    """What one replica gets in a room where it fits; `card` overrides the best fit for a share."""
+    node = node_free.node
+    if exclusive:
+        everything = tuple(part for card_ in node.cards for part in every_slice(card_))
+        return Allocation(rank, node.name, node.cpus, node.memory_mib, everything)
+    if not spec.card_milli:
+        return Allocation(rank, node.name, spec.cpus, spec.memory_mib)
+    if spec.shares_a_card:
+        chosen = node.cards[sharing_cards(node_free, spec)[0] if card is None else card]
+        slices = share_slices(chosen, spec.card_milli, _used_slots(node_free, chosen.index))
+    else:
+        slices = whole_slices(tuple(sorted(whole_cards_taken(node_free, spec))))
+    return Allocation(rank, node.name, spec.cpus, spec.memory_mib, slices)
+
+
+def _holds_share(node_free: NodeFree, card: Card, spec: NodeSpec) -> bool:
+    return spec.card_milli <= node_free.holes[card.index] and (
+        accepts(spec, card) and share_taken(card, spec.card_milli) <= node_free.holes[card.index]
+    )
+
+
+def _accepted(node_free: NodeFree, spec: NodeSpec) -> list[int]:
+    return [card.index for card in node_free.node.cards if accepts(spec, card)]
+
+
+def _used_slots(node_free: NodeFree, card: int) -> set[int | None]:
+    return {part.slot for allocation in node_free.tenants.values() for part in allocation.slices if part.card == card}

@@ -1,0 +1,171 @@
+"""What jobs are measured against: the cluster's rules, its accounts and its nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TypeVar
+
+import msgspec
+
+from cockpit.model.accounts import Accounts, AssocKey
+from cockpit.model.cluster import Cluster, PriorityFlag, Tres
+from cockpit.model.ids import Millis, NodeName
+from cockpit.model.job import OCCUPYING, Job
+from cockpit.model.node import Node
+from cockpit.model.priority import FactorName, Part
+from cockpit.model.spec import JobSpec
+from cockpit.sched.nodes.eligibility import suits
+from cockpit.sched.nodes.node_free import node_free_of, shortfall
+from cockpit.sched.priority.factors import Size, job_size, job_size_by_time, normalised
+from cockpit.sched.priority.share_tree import ShareTree
+from cockpit.sched.rules.amounts import allocated
+from cockpit.sched.rules.partitions import nodes_of
+from cockpit.sched.rules.tres import BILLING, CPU, MEMORY, NODE, billed, capacity, requested
+from cockpit.sched.shape import shape_of
+
+_FIRST_TRES = (CPU, MEMORY, NODE, BILLING)
+"""Slurm adds resources up in the order of their ids: these, then all others."""
+
+_Name = TypeVar("_Name", bound=str)
+
+
+class PriorityInputs(msgspec.Struct, frozen=True):
+    """The raw factors of a job in a partition that neither time nor usage moves, and what finds the other two."""
+
+    since: Millis | None
+    """Age counts from here; None: not yet."""
+    association: AssocKey | None
+    """Who has the fair share; None: nobody is charged."""
+    assoc: float
+    job_size: float
+    partition: float
+    qos: float
+    site: int
+    """What an administrator added; its weight is 1."""
+    tres: tuple[float, ...]
+    """In the order of `PriorityContext.tres`."""
+
+
+class PriorityContext:
+    """Holds until rules or nodes change; remembers what equal requests come to."""
+
+    def __init__(self, cluster: Cluster, accounts: Accounts, nodes: Mapping[NodeName, Node]) -> None:
+        self.cluster = cluster
+        self.priority = cluster.priority
+        self.accounts = accounts
+        self.tree = ShareTree(accounts)
+        weights = cluster.priority.weights.tres
+        known = [name for name in _FIRST_TRES if name in weights]
+        self.tres = (*known, *(name for name in weights if name not in known))
+        """The weighted resources, in the order in which they add up."""
+        self.tiers = {each.name: each.priority_tier for each in cluster.partitions}
+        self._nodes = nodes
+        workers = capacity(nodes_of(cluster, "", nodes.values()))
+        self._whole = Size(workers.get(NODE, 0.0), workers.get(CPU, 0.0))
+        jobs = {each.name: each.priority_job_factor for each in cluster.partitions} or {"": 1}
+        self._partitions = _normalised(jobs, max(1, *jobs.values()), raw=self._raw(PriorityFlag.NO_NORMAL_PART))
+        qos = {name: each.priority for name, each in accounts.qos.items()}
+        self._qos = _normalised(qos, max(qos.values(), default=0), raw=self._raw(PriorityFlag.NO_NORMAL_QOS))
+        users = {key: accounts.priority_of(each) for key, each in accounts.associations.items()}
+        self._assoc = _normalised(users, max(users.values(), default=0), raw=self._raw(PriorityFlag.NO_NORMAL_ASSOC))
+        self._accrues_always = self.has(PriorityFlag.ACCRUE_ALWAYS)
+        self._by_time = self.has(PriorityFlag.SMALL_RELATIVE_TO_TIME)
+        self._totals: dict[str, Tres] = {}
+        self._requests: dict[object, tuple[Tres, tuple[float, ...]]] = {}
+        self._exclusive: dict[object, float] = {}
+
+    def has(self, flag: PriorityFlag) -> bool:
+        return flag in self.priority.flags
+
+    def inputs(self, job: Job, partition: str) -> PriorityInputs:
+        association = self.accounts.of(job.account, job.submitter.name, partition) if job.account else None
+        amounts, tres = self._resources(job, partition)
+        return PriorityInputs(
+            since=job.submitted_at if self._accrues_always else job.accrues_from,
+            association=association.key if association is not None else None,
+            assoc=self._assoc[association.key] if association is not None else 0.0,
+            job_size=self._job_size(job, partition, amounts[CPU]),
+            partition=self._partitions.get(partition, 0.0),
+            qos=self._qos.get(job.qos, 0.0),
+            site=job.site_factor,
+            tres=tres,
+        )
+
+    def parts(self, inputs: PriorityInputs, age: float, fairshare: float) -> tuple[Part, ...]:
+        """Every factor with its weight, in `FactorName`'s order."""
+        weights = self.priority.weights
+        named = (
+            (FactorName.SITE, float(inputs.site), 1),
+            (FactorName.AGE, age, weights.age),
+            (FactorName.ASSOC, inputs.assoc, weights.assoc),
+            (FactorName.FAIRSHARE, fairshare, weights.fairshare),
+            (FactorName.JOB_SIZE, inputs.job_size, weights.job_size),
+            (FactorName.PARTITION, inputs.partition, weights.partition),
+            (FactorName.QOS, inputs.qos, weights.qos),
+        )
+        tres = ((name, raw, weights.tres[name]) for name, raw in zip(self.tres, inputs.tres, strict=True))
+        return (
+            *(Part(name, raw, float(weight), raw * weight) for name, raw, weight in named),
+            *(Part(FactorName.TRES, raw, weight, raw * weight, name) for name, raw, weight in tres),
+        )
+
+    def _raw(self, flag: PriorityFlag) -> bool:
+        return self.has(flag) or self.has(PriorityFlag.NO_NORMAL_ALL)
+
+    def _resources(self, job: Job, partition: str) -> tuple[Tres, tuple[float, ...]]:
+        """Allocated, else requested (of several node specs the first), and the factors of the weighted ones."""
+        if job.attempt is not None and job.state in OCCUPYING:
+            amounts = allocated(job.attempt.placement, self._nodes)
+            return amounts, tuple(self._tres(amounts, partition))
+        asked = (partition, job.spec.nodes, job.spec.specs[0])
+        if asked not in self._requests:
+            amounts = requested(job.spec)
+            self._requests[asked] = amounts, tuple(self._tres(amounts, partition))
+        return self._requests[asked]
+
+    def _tres(self, amounts: Tres, partition: str) -> Iterator[float]:
+        raw = self._raw(PriorityFlag.NO_NORMAL_TRES)
+        totals = self._partition_totals(partition)
+        for name in self.tres:
+            value = self._billed(amounts, partition) if name == BILLING else amounts.get(name, 0.0)
+            total = totals.get(name, 0.0)
+            yield value if raw else min(1.0, value / total) if total else 0.0  # more than all never starts here
+
+    def _partition_totals(self, partition: str) -> Tres:
+        if partition not in self._totals:
+            amounts = capacity(nodes_of(self.cluster, partition, self._nodes.values()))
+            self._totals[partition] = amounts | {BILLING: self._billed(amounts, partition)}
+        return self._totals[partition]
+
+    def _billed(self, amounts: Tres, partition: str) -> float:
+        """As a resource, billing is whole."""
+        return float(int(billed(amounts, self.cluster, partition)))
+
+    def _job_size(self, job: Job, partition: str, cpus: float) -> float:
+        spec, small = job.spec, self.priority.favor_small
+        if spec.exclusive and job.state not in OCCUPYING:
+            cpus = self._cpus_of_whole_nodes(spec, partition)
+        size = Size(float(spec.nodes), cpus)
+        if self._by_time:
+            return job_size_by_time(size, self._whole, spec.time_limit_seconds, small=small)
+        return job_size(size, self._whole, small=small)
+
+    def _cpus_of_whole_nodes(self, spec: JobSpec, partition: str) -> float:
+        """What an attempt to start an exclusive job sets in Slurm: those of the biggest nodes that it fits."""
+        shape = shape_of(spec)
+        if (partition, shape) not in self._exclusive:
+            fitting = [
+                node.cpus
+                for node in nodes_of(self.cluster, partition, self._nodes.values())
+                if suits(node, shape)
+                and (not shape.node_names or node.name in shape.node_names)
+                and shortfall(node_free_of(node, 0, 0, ()), shape.specs[0], exclusive=True) is None
+            ]
+            biggest = sorted(fitting, reverse=True)[: shape.nodes]
+            enough = len(biggest) == shape.nodes
+            self._exclusive[partition, shape] = float(sum(biggest)) if enough else requested(spec)[CPU]
+        return self._exclusive[partition, shape]
+
+
+def _normalised(priorities: Mapping[_Name, int], most: int, *, raw: bool) -> dict[_Name, float]:
+    return {name: normalised(value, most, raw=raw) for name, value in priorities.items()}

@@ -1,0 +1,126 @@
+"""Jobs that stand still for others and go on: when those are gone, or by turns, one time slice each.
+
+Source: Slurm's gang scheduling and preempt.html: a job that was suspended for one of its own partition (preempt/qos)
+shares the CPUs with it by turns; for one of another partition it stands still until that one is gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from cockpit.model.cluster import Cluster, PreemptType
+from cockpit.model.ids import JobId, Millis
+from cockpit.model.job import OCCUPYING, Job, JobState
+from cockpit.sched.decisions import SliceSwitch
+from cockpit.sched.index import Index
+from cockpit.sched.rules.precedence import GANG
+from cockpit.sched.snapshot import Snapshot
+
+
+class TimeslicePlan(NamedTuple):
+    """What has been decided on those who stand still."""
+
+    switches: tuple[SliceSwitch, ...]
+    after: Index
+    """In which whoever is to go on has its CPUs, be they free already or not: nobody else gets them."""
+    next_at: Millis | None
+    """When the next time slice is over."""
+
+
+def plan_timeslices(snapshot: Snapshot, cluster: Cluster, index: Index) -> TimeslicePlan:
+    """Of all that stand still, who has done so longest first."""
+    course = _TimeslicePlanner(snapshot, cluster, index)
+    waiting = [snapshot.jobs[job] for job in snapshot.suspended]
+    for job in sorted(waiting, key=lambda each: (each.state_since, each.id)):
+        if job.suspension is not None and job.suspension.for_jobs and job.ending is None:
+            course.consider(job, job.suspension.for_jobs)
+    return TimeslicePlan(course.switches(), course.index, course.next_at)
+
+
+class _TimeslicePlanner:
+    def __init__(self, snapshot: Snapshot, cluster: Cluster, index: Index) -> None:
+        self.index = index
+        self.next_at: Millis | None = None
+        self._jobs, self._now, self._cluster = snapshot.jobs, snapshot.now, cluster
+        self._instead: dict[JobId, tuple[JobId, ...]] = {}
+        """Who goes on, and for whom each had stood still."""
+        self._stilled: set[JobId] = set()
+        self._moves: list[tuple[JobId, tuple[JobId, ...]]] = []
+
+    def consider(self, job: Job, for_jobs: Sequence[JobId]) -> None:
+        others = [self._jobs[other] for other in for_jobs if self._needs(other, job)]
+        if not others:
+            self._go_on(job, for_jobs)
+        elif self._by_turns(job, others):
+            self._swap(job, others, for_jobs)
+
+    def switches(self) -> tuple[SliceSwitch, ...]:
+        going_on = self._instead
+        return tuple(
+            SliceSwitch(
+                job,
+                others,
+                tuple([each for each, stood_for in going_on.items() if not set(others).isdisjoint(stood_for)]),
+            )
+            for job, others in self._moves
+        )
+
+    def _needs(self, other: JobId, job: Job) -> bool:
+        """Whether the other runs on the job's nodes, or is about to."""
+        found = self._jobs.get(other)
+        if found is None or other in self._stilled or found.state is JobState.SUSPENDED:
+            return False
+        if found.state is JobState.QUEUED:
+            return job.id in found.clears and not found.held_by
+        return found.state in OCCUPYING and not _nodes(found).isdisjoint(_nodes(job))
+
+    def _by_turns(self, job: Job, others: Iterable[Job]) -> bool:
+        preemption = self._cluster.preemption
+        if preemption.kind != PreemptType.QOS or GANG not in preemption.mode:
+            return False
+        return all(_partition(other) == _partition(job) for other in others)
+
+    def _swap(self, job: Job, others: Sequence[Job], for_jobs: Sequence[JobId]) -> None:
+        over_at = Millis(job.state_since + 1000 * self._cluster.preemption.slice_seconds)
+        if over_at > self._now:
+            self.next_at = min(over_at, self.next_at or over_at)
+            return
+        if any(other.state is not JobState.RUNNING or other.ending is not None for other in others):
+            return
+        after = self.index.fork()
+        still = [(other.id, tuple([replace(part, cpus=0) for part in after.placed[other.id]])) for other in others]
+        after.apply(still, {})
+        if _has_cpus(after, job):
+            self._stilled.update(other.id for other in others)
+            self._moves.append((job.id, tuple([other.id for other in others])))
+            self._instead[job.id] = tuple(for_jobs)
+            self.index = self._with(after, job)
+
+    def _go_on(self, job: Job, for_jobs: Sequence[JobId]) -> None:
+        if _has_cpus(self.index, job):
+            self._moves.append((job.id, ()))
+            self._instead[job.id] = tuple(for_jobs)
+        self.index = self._with(self.index.fork(), job)
+
+    def _with(self, index: Index, job: Job) -> Index:
+        assert job.attempt is not None
+        stood_still = job.attempt.suspended_ms + self._now - job.state_since
+        end = Millis(job.attempt.placed_at + stood_still + 1000 * job.spec.time_limit_seconds)
+        index.apply([(job.id, job.attempt.placement)], {job.id: end})
+        return index
+
+
+def _has_cpus(index: Index, job: Job) -> bool:
+    assert job.attempt is not None
+    return all(index.nodes_free[order].cpus >= part.cpus for order, part in index.located(job.attempt.placement))
+
+
+def _nodes(job: Job) -> set[str]:
+    return {part.node for part in job.attempt.placement} if job.attempt is not None else set()
+
+
+def _partition(job: Job) -> str:
+    return job.attempt.partition if job.attempt is not None else ""

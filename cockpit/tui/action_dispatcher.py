@@ -1,0 +1,178 @@
+"""What a person means, and doing it: the situation that actions are judged by, and the way from a key to a deed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from cockpit.config.clusternames import EVERY_CLUSTER
+from cockpit.errors import CockpitError, RequestRefused
+from cockpit.model.ids import JobId, job_words
+from cockpit.present.refusals import refusal_text
+from cockpit.tui import commands
+from cockpit.tui.action import (
+    CARDS,
+    CATALOGUE,
+    JOB,
+    JOBS,
+    NODE,
+    ON_ACCOUNTS,
+    ON_PLACES,
+    PARTS,
+    PRIORITY,
+    QOS,
+    Situation,
+)
+from cockpit.tui.poller import Poller
+from cockpit.tui.screens.job import JobPage
+from cockpit.tui.screens.node import NodePage
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable
+
+    from cockpit.model.accounts import Qos
+    from cockpit.model.catalogue import EntryRow
+    from cockpit.model.jobrow import JobRow
+    from cockpit.model.view import AccountRow
+    from cockpit.tui.cockpit_base import CockpitBase
+
+
+class ActionDispatcher(Poller):
+    """Does what the keys, the command line and the palette ask for, or says why not."""
+
+    @property
+    def job_page(self) -> JobPage | None:
+        """The page of a job, if that is what is shown."""
+        return self.screen if isinstance(self.screen, JobPage) else None
+
+    def situation(self) -> Situation:
+        """What actions are judged by."""
+        return Situation(
+            self.view_name,
+            self.chosen_rows(),
+            self.outside.read_only,
+            demo=self.pace is not None,
+            filter=self.main_screen.filter_text,
+            place=self.place_under_cursor(),
+            entry=self.entry_under_cursor(),
+            accounts=self.accounts,
+            admin=self.overview is None or self.overview.admin,
+            trying=self.priority_rows.tried is not None,
+            several=self.cluster == EVERY_CLUSTER,
+        )
+
+    @property
+    def view_name(self) -> str:
+        """Of the list that is shown, or `job` for a job's page."""
+        shown = self.screen if self.screen_stack else None
+        pages = {JobPage: JOB, NodePage: NODE}
+        return next((view for page, view in pages.items() if isinstance(shown, page)), self.main_screen.view)
+
+    def chosen_rows(self) -> list[JobRow]:
+        """The jobs that an action is about."""
+        if isinstance(self.screen, JobPage):
+            row = self.job_rows.row(self.screen.job)
+            return [row] if row is not None else []
+        if isinstance(self.screen, NodePage):
+            return []
+        if self.main_screen.view == CARDS:
+            row = self.job_rows.row(JobId(self.main_screen.job_of_card()))
+            return [row] if row is not None else []
+        if self.main_screen.view == PRIORITY:
+            chosen = dict.fromkeys(self.main_screen.ranked_jobs())
+            return [row for job in chosen if (row := self.job_rows.row(JobId(job))) is not None]
+        ids: Iterable[Any] = self.main_screen.jobs.chosen() if self.main_screen.view == JOBS else []
+        return [row for row_id in ids for row in self.job_rows.folds.acted_on(row_id)]
+
+    def place_under_cursor(self) -> AccountRow | Qos | None:
+        here: Any = self.main_screen.table.cursor_id if self.view_name in ON_PLACES else None
+        if here is None:
+            return None
+        return (self.qos_rows if self.view_name == QOS else self.account_rows).row(here)
+
+    def entry_under_cursor(self) -> EntryRow | None:
+        here: Any = self.main_screen.catalogue.cursor_id if self.view_name == CATALOGUE else None
+        return None if here is None else self.catalogue_rows.row(here)
+
+    def action_press(self, key: str) -> None:
+        """A key may do one thing in this view and another in that."""
+        meant = [action for action in self.actions if key in action.keys]
+        here = [action for action in meant if self.view_name in action.views]
+        self.perform((here or meant)[0].id)
+
+    def perform(self, action_id: str, run: Callable[[CockpitBase], Awaitable[None] | None] | None = None) -> None:
+        """Do it, or say why not. `run`: what to do instead of asking, where the command line has said it all."""
+        if not self.screen.is_mounted:  # it was pushed a moment ago and has no widgets yet: it calls back once it has
+            self.screen.call_later(self.perform, action_id, run)
+            return
+        action = next(each for each in self.actions if each.id == action_id)
+        refusal = action.refusal(self.situation())
+        if refusal:
+            self.clear_notifications()
+            self.notify(refusal, severity="warning")
+            return
+        try:
+            done = (run or action.run)(self)
+        except CockpitError as error:
+            self._tell(error)
+        else:
+            if done is not None:
+                self.undertake(done)
+
+    def undertake(self, doing: Awaitable[None]) -> None:
+        self.run_worker(self._finish(doing), group="deeds")
+
+    async def _finish(self, done: Awaitable[None]) -> None:
+        try:
+            await done
+        except CockpitError as error:
+            self._tell(error)
+        self.wake()
+
+    def _tell(self, error: CockpitError) -> None:
+        if isinstance(error, RequestRefused):
+            self.notify(refusal_text(error.refusal, self.now()), severity="warning")
+        else:
+            self.notify(str(error), severity="error")
+
+    def run_command(self, text: str) -> None:
+        """What was typed on the command line."""
+        try:
+            commands.run_command(self, text)
+        except CockpitError as error:
+            self._tell(error)
+
+    def go_to(self, number: int) -> None:
+        """Put the cursor on the job of this number."""
+        job = JobId(number)
+        row_id = self.job_rows.folds.shown_as(job)
+        if self.job_rows.place(row_id) is None:
+            hidden = "is filtered out; Esc shows them all" if self.job_rows.row(job) else "is not on the list"
+            self.notify(f"Job {job_words(number)} {hidden}.", severity="warning")
+            return
+        self.perform("jobs")
+        self.main_screen.jobs.move_to(row_id)
+
+    def turn_tab(self, step: int) -> None:
+        if isinstance(self.screen, JobPage):
+            self.screen.turn(step)
+        elif self.view_name in ON_ACCOUNTS:
+            self.main_screen.show_view(PARTS[(PARTS.index(self.view_name) + step) % len(PARTS)])
+
+    def go_to_cluster(self, name: str) -> None:
+        self.next_cluster = name
+        self.exit(0)
+
+    def earlier_attempt(self) -> None:
+        self.open_page("logs")
+        self.call_after_refresh(self._earlier_attempt)
+
+    def _earlier_attempt(self) -> None:
+        if isinstance(self.screen, JobPage):
+            self.screen.earlier_attempt()
+
+    def open_page(self, tab: str) -> None:
+        if isinstance(self.screen, JobPage):
+            self.screen.show_tab(tab)
+        else:
+            (row, *_) = self.chosen_rows()
+            self.push_screen(JobPage(row.id, tab))

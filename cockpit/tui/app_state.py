@@ -1,0 +1,198 @@
+"""What the application knows of the cluster, and what it draws that with. `upkeep` keeps it true."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from cockpit.present.cells.jobs import Laid
+from cockpit.present.cells.nodes import card_demand
+from cockpit.present.columns import Context
+from cockpit.present.frame import Standing
+from cockpit.present.job.answer import Around
+from cockpit.present.moments import clock_of_second
+from cockpit.present.overview import capacity
+from cockpit.tui import offers
+from cockpit.tui.app_options import AppOptions
+from cockpit.tui.ascii import AsciiFilter
+from cockpit.tui.cockpit_base import CockpitBase
+from cockpit.tui.forecasts import Forecasts
+from cockpit.tui.keymap import with_keys
+from cockpit.tui.paused_view import PausedView
+from cockpit.tui.rows.accounts import AccountRows, QosRows
+from cockpit.tui.rows.cards import CardRows
+from cockpit.tui.rows.catalogue import CatalogueRows
+from cockpit.tui.rows.clusters import ClusterRows
+from cockpit.tui.rows.jobs import JobRows
+from cockpit.tui.rows.nodes import NodeRows
+from cockpit.tui.rows.priority import PriorityRows
+from cockpit.tui.rows.queues import QueueRows
+from cockpit.tui.rows.spending import SpendingRows
+from cockpit.tui.screens.main import MainScreen
+from cockpit.tui.widgets.table import MARGIN
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from cockpit.backends.base import Backend, TypedLogin
+    from cockpit.model.ids import JobId, Millis, NodeName
+    from cockpit.model.jobdetail import JobDetail
+    from cockpit.model.jobrow import JobRow
+    from cockpit.model.node import Node
+    from cockpit.model.spec import JobSpec, NodeSpec
+    from cockpit.model.view import AccountsShown, Overview
+    from cockpit.tui.cockpit_base import MainView, Pace
+    from cockpit.tui.theme import RoleTheme
+
+STALE_SECONDS = 3.0
+"""Data older than this shows its age."""
+STILL = "paused"
+"""Says that the screen stands still."""
+
+
+class AppState(CockpitBase):
+    """The rows of every list, the figures above them, the job under the cursor."""
+
+    def __init__(self, backend: Backend, outside: AppOptions) -> None:
+        self.themes = outside.themes
+        self._role_theme = self.themes[outside.theme]
+        super().__init__(ansi_color=self._role_theme.ansi)
+        if outside.ascii_only:
+            self._filters.append(AsciiFilter())
+        self.backend = backend
+        self.outside = outside
+        self.filters, self.clusters, self.cluster = outside.filters, outside.clusters, outside.cluster
+        self.boards = []
+        self.next_cluster = ""
+        """What is to be opened when this cockpit has closed."""
+        self.actions = with_keys(outside.keys)
+        self._forecasts = Forecasts(self, self._forecasts_changed)
+        self.job_rows = JobRows(self.context, outside.filters.of)
+        self.node_rows = NodeRows(self.context, self.chosen_spec, outside.filters.of)
+        self.account_rows = AccountRows(self.context, outside.filters.of)
+        self.qos_rows = QosRows(self.context, outside.filters.of)
+        self.queue_rows = QueueRows(self.context, outside.filters.of)
+        self.cluster_rows = ClusterRows(self.context, outside.filters.of)
+        self.catalogue_rows = CatalogueRows(self.context, outside.filters.of)
+        self.spending_rows = SpendingRows(self.context, self._letters, outside.filters.of)
+        self.accounts: AccountsShown | None = None
+        self.card_rows = CardRows(self.context, outside.filters.of)
+        self.priority_rows = PriorityRows(self.context, self._letters, outside.filters.of)
+        self.overview: Overview | None = None
+        self.loaded = False
+        self._details: dict[JobId, JobDetail] = {}
+        self._heard: float | None = None
+        """When the cluster last answered, in the event loop's time: a demo's own may run faster."""
+        self._heard_at = outside.now()
+        """The same as the clock on the wall says it."""
+        self._trouble = ""
+        self._still: PausedView | None = None
+        self.main_screen = MainScreen()
+
+    def now(self) -> Millis:
+        return self.outside.now() if self._still is None else self._still.since
+
+    def context(self) -> Context:
+        """The moment, the zone and the person that words depend on."""
+        return Context(now=self.now(), user=self.outside.user, forecasts=self._forecasts.known)
+
+    def _forecasts_changed(self, jobs: Iterable[JobId]) -> None:
+        """Draw list and panel from one frame: a row shows the start of the task that speaks for its array."""
+        changed, table = set(jobs), self.main_screen.jobs
+        table.rows_changed([each for each in table.visible_ids() if self._speaker(each) in changed], news=False)
+        self.main_screen.draw_answer()
+
+    def _speaker(self, row_id: Any) -> JobId | None:  # noqa: ANN401 - an id of the table
+        row = self.job_rows.folds.speaker(row_id)
+        return None if row is None else row.id
+
+    def role_theme(self) -> RoleTheme:
+        """The colours of now."""
+        return self._role_theme
+
+    def standing(self) -> Standing:
+        """How this cockpit stands to its cluster."""
+        age = 0 if self._heard is None else int(asyncio.get_running_loop().time() - self._heard)
+        stale = self._heard is not None and (self._trouble or age > STALE_SECONDS)
+        badge = self.outside.badge() or (STILL if self._still is not None else "")
+        cluster = self.overview.cluster if self.overview is not None else "…"
+        return Standing(
+            cluster=cluster.removesuffix(" · DEMO") if self.pace is not None else cluster,
+            access="ro" if self.outside.read_only else "rw",
+            user=self.outside.user,
+            age=f"{age} s old" if stale else "",
+            heard=clock_of_second(self._heard_at, None) if stale else "",
+            fresh=self._heard is not None and not stale and self._still is None,
+            trouble=self._trouble,
+            badge=badge,
+        )
+
+    def detail_of(self, job: JobId) -> JobDetail | None:
+        """The last detail that was asked for, if it is this job's."""
+        return self._details.get(job)
+
+    def capacity_words(self) -> str:
+        """`This machine: 16 CPUs, 128G, 2 × RTX 4090.`"""
+        if self.overview is None:
+            return ""
+        return f"This machine: {capacity([row.node for row in self.node_rows.rows()], self.overview)}."
+
+    def shown_columns(self, width: int) -> Sequence[Laid]:
+        """The columns of the Jobs view at this width of the screen."""
+        return self.job_rows.laid(width - MARGIN)
+
+    def around(self, columns: int, lines: int = 0) -> Around:
+        """What the answer panel's words depend on, so many columns and lines large."""
+        return Around(
+            self.context(),
+            columns,
+            lines,
+            keys=offers.names_of_keys(self.actions),
+            others=self.job_rows.row,
+            outlook=self._forecasts.outlook,
+            node=self._node,
+            letters=self._letters(),
+        )
+
+    def _node(self, name: NodeName) -> Node | None:
+        row = self.node_rows.row(name)
+        return None if row is None else row.node
+
+    def _letters(self) -> bool:
+        """Colours are not seen."""
+        return self.outside.ascii_only or self.no_color
+
+    @property
+    def demand(self) -> Mapping[str, float]:
+        """Cards of each model that queued jobs ask for."""
+        return card_demand(self.overview)
+
+    def chosen_spec(self) -> NodeSpec | None:
+        """What nodes are judged against: the spec of the queued job under the cursor."""
+        row = self.job_under_cursor()
+        detail = self._details.get(row.id) if row is not None and row.queued else None
+        return detail.job.spec.specs[0] if detail is not None else None
+
+    @property
+    def read_jobs(self) -> Callable[[str, str, str], list[JobSpec]]:
+        return self.outside.read_jobs
+
+    @property
+    def pace(self) -> Pace | None:
+        return self.outside.pace
+
+    @property
+    def login(self) -> TypedLogin | None:
+        return self.outside.login
+
+    @property
+    def main_view(self) -> MainView:
+        return self.main_screen
+
+    @property
+    def read_only(self) -> str:
+        return self.outside.read_only
+
+    def job_under_cursor(self) -> JobRow | None:
+        row_id: Any = self.main_screen.jobs.cursor_id
+        return None if row_id is None else self.job_rows.folds.speaker(row_id)

@@ -1,0 +1,39 @@
+"""What the actions on clusters do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cockpit.config.clusternames import DEMO, EVERY_CLUSTER
+from cockpit.tui.action import CLUSTERS, JOBS
+
+if TYPE_CHECKING:
+    from cockpit.tui.cockpit_base import CockpitBase
+
+
+def show_clusters(app: CockpitBase) -> None:
+    """Also from a job's page."""
+    while len(app.screen_stack) > 1:
+        app.pop_screen()
+    app.main_view.show_view(CLUSTERS)
+
+
+def open_cluster(app: CockpitBase) -> None:
+    """This cockpit closes, and one on the cluster under the cursor opens."""
+    row = app.main_view.cluster_under_cursor()
+    if row is None:
+        return
+    if row.fleet:
+        app.main_view.show_jobs_of_member(row.name)
+    elif row.name == app.cluster:
+        app.main_view.show_view(JOBS)
+    else:
+        app.go_to_cluster(row.name)
+
+
+def every_job(app: CockpitBase) -> None:
+    """One table over all of them; a demo's clusters are its own."""
+    if app.cluster in {EVERY_CLUSTER, DEMO}:
+        app.main_view.show_view(JOBS)
+    else:
+        app.go_to_cluster(EVERY_CLUSTER)

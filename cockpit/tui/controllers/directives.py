@@ -1,0 +1,135 @@
+"""What only a Slurm cluster does to jobs: signals, fields by its own names, its `top`, and scripts as they are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from cockpit.errors import SpecErrors
+from cockpit.model.directives import MoveToTop, SendSignal, SubmitScript, UpdateJob
+from cockpit.model.ids import job_words
+from cockpit.present.safe import safe
+from cockpit.tui.controllers.jobs import enter, named, task_of
+from cockpit.tui.screens.pick import Choice, Pick
+
+if TYPE_CHECKING:
+    from cockpit.model.spec import JobSpec
+    from cockpit.tui.cockpit_base import CockpitBase
+
+SIGNALS: Final = {
+    "TERM": "asks to end",
+    "INT": "as Ctrl-C does",
+    "USR1": "what the job makes of it",
+    "USR2": "what the job makes of it",
+    "HUP": "what the job makes of it",
+    "STOP": "stands still",
+    "CONT": "goes on",
+    "KILL": "ends at once",
+}
+UPDATE: Final = "update"
+
+
+async def choose_signal(app: CockpitBase) -> None:
+    """For the chosen jobs."""
+    choices = [Choice(name, name, about) for name, about in SIGNALS.items()]
+    title = f"Signal to {named(app.chosen_rows())}"
+    picked = await app.push_screen_wait(Pick(title, choices, app.role_theme, verb="sends it"))
+    if picked is not None:
+        await send_signal(app, picked.id)
+
+
+async def send_signal(app: CockpitBase, name: str) -> None:
+    """To all processes of the chosen jobs."""
+    rows = app.chosen_rows()
+    for row in rows:
+        await app.backend.direct(SendSignal(row.id, name, task=task_of(row)))
+    app.notify(f"sent {safe(name)} to {named(rows)}")
+
+
+async def move_to_top(app: CockpitBase) -> None:
+    """The chosen jobs before all others of their owner."""
+    rows = app.chosen_rows()
+    await app.backend.direct(MoveToTop(tuple(job_words(row.id) for row in rows)))
+    app.notify(f"moved {named(rows)} to the top")
+
+
+async def look_inside(app: CockpitBase) -> None:
+    """A shell in a new job, where the one under the cursor left a copy of its folder or its container."""
+    app.check_terminal()
+    (row, *_) = app.chosen_rows()
+    await enter(app, await app.backend.job(row.id))
+
+
+def ask_update(app: CockpitBase) -> None:
+    """The fields are typed."""
+    app.main_view.ask_command(f"{UPDATE} ")
+
+
+async def update(app: CockpitBase, text: str) -> None:
+    """`Features=nvlink Nice=50` for the chosen jobs. Raises `SpecErrors`."""
+    pairs = [word.partition("=") for word in _words(text)]
+    if not all(name and equals for name, equals, _ in pairs):
+        raise SpecErrors(["Write FIELD=VALUE, by Slurm's names for them: :update Features=nvlink Nice=50"])
+    rows = app.chosen_rows()
+    for row in rows:
+        await app.backend.direct(UpdateJob(row.id, {name: value for name, _, value in pairs}, task_of(row)))
+    app.notify(f"changed {', '.join(safe(name) for name, *_ in pairs)} of {named(rows)}")
+
+
+async def submit_file(app: CockpitBase, typed: str) -> None:
+    """A batch script as it is where the cluster takes one, with the words behind `--` as its arguments, else the jobs
+    of the file. Raises `SpecErrors`."""
+    from cockpit.formats.foreign.exchange import Form, taken_over
+    from cockpit.tui.bringing import here
+    from cockpit.tui.editing import submitted_words
+
+    name, _, behind = typed.partition(" -- ")
+    name, text, folder = _read(name.strip())
+    arguments, words = _words(behind), list[str]()
+    if text.startswith("#!") and app.backend.takes_scripts:
+        script = SubmitScript(text, file=name, arguments=arguments)
+        done = [await app.backend.direct(script)]
+    else:
+        context = app.context()
+        found = taken_over(name, text, submission=here(context.now, context.zone))
+        if found is not None and found.form is Form.SBATCH:
+            folder = str(Path.cwd())
+        specs = app.read_jobs(name, found.text if found is not None else text, folder)
+        specs = [_with_arguments(spec, name, arguments) for spec in specs]
+        done = [*await app.backend.submit(specs)]
+        words = [submitted_words(spec, job) for spec, job in zip(specs, done, strict=True) if job is not None]
+    submitted = [job for job in done if job is not None]
+    if submitted:
+        app.follow_to(submitted[0])
+    app.notify(words[0] if len(words) == 1 else f"submitted {', '.join(map(job_words, submitted))}")
+
+
+def _with_arguments(spec: JobSpec, name: str, arguments: tuple[str, ...]) -> JobSpec:
+    """A batch script with its arguments. Raises `SpecErrors` where there are some and the job is no batch script."""
+    if not arguments:
+        return spec
+    if spec.script is None:
+        raise SpecErrors([f"{safe(name)}: only a batch script has arguments behind --"])
+    return msgspec.structs.replace(spec, script=msgspec.structs.replace(spec.script, arguments=arguments))
+
+
+def _words(text: str) -> tuple[str, ...]:
+    """As a shell splits them. Raises `SpecErrors`."""
+    import shlex
+
+    try:
+        return tuple(shlex.split(text))
+    except ValueError as wrong:
+        raise SpecErrors([f"{safe(text)}: {wrong}"]) from None
+
+
+def _read(name: str) -> tuple[str, str, str]:
+    """The file's path, its text, and the folder where its paths begin. Raises `SpecErrors`."""
+    file = Path(name).expanduser()
+    try:
+        return str(file), file.read_text(encoding="utf-8"), str(file.absolute().parent)
+    except (OSError, UnicodeDecodeError) as failed:
+        why = getattr(failed, "strerror", None) or failed
+        raise SpecErrors([f"{safe(name)}: cannot be read: {why}"]) from None

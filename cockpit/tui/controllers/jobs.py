@@ -1,0 +1,222 @@
+"""What is done to jobs. It talks to the cluster through the app's backend; a "no" becomes a notice, never a crash."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from cockpit.model.asking import ShellRequest
+from cockpit.model.ids import JobRef, job_words
+from cockpit.model.job import JobState
+from cockpit.model.spec import JobKind, PriorityWord
+from cockpit.present.entering import KILLED, WAS_KILLED, container_words, entry_lines
+from cockpit.present.folding import task_count
+from cockpit.present.outlook import until
+from cockpit.present.outlook import what_if as words
+from cockpit.present.units import counted
+from cockpit.tui.screens.confirm import Confirm
+from cockpit.tui.screens.pick import Choice, Pick
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from cockpit.model.asking import WantedPriority
+    from cockpit.model.jobdetail import JobDetail
+    from cockpit.model.jobrow import JobRow
+    from cockpit.model.spec import JobSpec
+    from cockpit.tui.cockpit_base import CockpitBase
+
+
+EXTEND_SECONDS = 2 * 3600
+_URGENCY = {
+    PriorityWord.NORMAL: "as everybody's",
+    PriorityWord.URGENT: "bounded per person and project",
+    PriorityWord.VERY_URGENT: "only by administrators",
+}
+LEAVING = "exit or Ctrl-D returns to the cockpit."
+KEEPING = (
+    "exit or Ctrl-D returns to the cockpit; the session goes on, idle or not, until it is stopped or its time is over."
+)
+
+
+async def new_job(app: CockpitBase) -> None:
+    """A form, then submitted."""
+    from cockpit.tui.editing import write_new
+
+    await write_new(app)
+
+
+async def clone_job(app: CockpitBase) -> None:
+    """A form that is filled from the job, under a free name."""
+    from cockpit.tui.editing import write_clone
+
+    await write_clone(app, await _chosen_spec(app))
+
+
+async def _chosen_spec(app: CockpitBase) -> JobSpec:
+    """Of the job under the cursor; of a batch's one row that of the whole batch."""
+    (row, *others) = app.chosen_rows()
+    batch = row.array is not None and all(each.array and each.array.array == row.array.array for each in others)
+    named = JobRef(row.array.array) if row.array is not None and others and batch else JobRef(row.id, task=task_of(row))
+    return (await app.backend.job(row.id)).named_by(named)
+
+
+async def edit_job(app: CockpitBase) -> None:
+    """A form with a queued job's spec; it keeps its id and its place."""
+    from cockpit.tui.editing import write_again
+
+    (row, *_) = app.chosen_rows()
+    await write_again(app, await app.backend.job(row.id))
+
+
+async def what_if(app: CockpitBase) -> None:
+    """Choose what the job under the cursor asks for instead; it keeps its id and its place."""
+    (row, *_) = app.chosen_rows()
+    outlook = await app.backend.explain(row.id)
+    if not outlook.what_ifs:
+        app.notify(f"nothing that it could ask for starts {named([row])} sooner")
+        return
+    context = app.context()
+    choices = [
+        Choice(str(number), words(each), until(each.forecast, context)) for number, each in enumerate(outlook.what_ifs)
+    ]
+    title = f"{named([row])}: what would start it sooner"
+    picked = await app.push_screen_wait(Pick(title, choices, app.role_theme, verb="asks for it"))
+    if picked is None:
+        return
+    chosen = outlook.what_ifs[int(picked.id)]
+    question = f"Change {named([row])}?"
+    starts = until(chosen.forecast, context)
+    consequence = f"It runs {words(chosen)} and starts {starts}; it keeps its id and its place."
+    if await app.push_screen_wait(Confirm(question, consequence)):
+        await app.backend.edit(row.id, chosen.spec)
+        app.notify(f"changed {named([row])}")
+
+
+async def cancel(app: CockpitBase) -> None:
+    """Ask, then stop."""
+    await _confirmed(app, "Stop", "Asked to end; killed after the grace period.", app.backend.cancel)
+
+
+async def delete(app: CockpitBase) -> None:
+    """Ask, then take off the lists."""
+    await _confirmed(app, "Delete", "Its logs and what is kept are removed; accounting remembers.", app.backend.delete)
+
+
+async def end_hold(app: CockpitBase) -> None:
+    """Ask, then remove kept containers."""
+    await _confirmed(
+        app,
+        "End the hold of",
+        "The container is removed; output and logs stay.",
+        lambda job, task: app.backend.end_hold(job),  # noqa: ARG005 - the id is the task's own
+    )
+
+
+async def extend_hold(app: CockpitBase) -> None:
+    """Two hours more."""
+    for row in app.chosen_rows():
+        await app.backend.extend_hold(row.id, seconds=EXTEND_SECONDS)
+    app.notify("kept two hours longer")
+
+
+async def hold_or_release(app: CockpitBase) -> None:
+    """Each of the chosen jobs the other way round."""
+    for row in app.chosen_rows():
+        held = row.reason is not None and row.reason.__struct_config__.tag == "held"
+        act = app.backend.release if held else app.backend.hold
+        await act(row.id, task=task_of(row))
+
+
+async def suspend_or_resume(app: CockpitBase) -> None:
+    """Each of the chosen jobs the other way round."""
+    for row in app.chosen_rows():
+        act = app.backend.resume if row.state is JobState.SUSPENDED else app.backend.suspend
+        await act(row.id, task=task_of(row))
+
+
+async def requeue(app: CockpitBase) -> None:
+    """Ask, then have them begin anew."""
+    await _confirmed(app, "Requeue", "What it did so far is lost, unless it saved it.", app.backend.requeue)
+
+
+async def set_priority(app: CockpitBase) -> None:
+    """Choose a word for the chosen jobs."""
+    choices = [Choice(str(word), str(word), about) for word, about in _URGENCY.items()]
+    rows = app.chosen_rows()
+    picked = await app.push_screen_wait(Pick(f"Priority of {named(rows)}", choices, app.role_theme, verb="sets it"))
+    if picked is not None:
+        await prioritise(app, rows, PriorityWord(picked.id))
+
+
+async def prioritise(app: CockpitBase, rows: Sequence[JobRow], wanted: WantedPriority) -> None:
+    """The same for all of them."""
+    for row in rows:
+        await app.backend.set_priority(row.id, wanted, task=task_of(row))
+    app.notify(f"priority {wanted} for {named(rows)}")
+
+
+async def shell(app: CockpitBase) -> None:
+    """The whole terminal is the container's until the shell ends; of several containers one is chosen first."""
+    app.check_terminal()
+    (row, *_) = app.chosen_rows()
+    await enter(app, await app.backend.job(row.id))
+
+
+async def enter(app: CockpitBase, detail: JobDetail) -> None:
+    """A shell in a container of this job; raises `CockpitError` where there is no terminal for it."""
+    from cockpit.headless.terminal import relay_terminal
+
+    app.check_terminal()
+    row = detail.row
+    rank = await _which_replica(app, detail)
+    if rank is None:
+        return
+    size, term = app.size, os.environ.get("TERM", "xterm-256color")
+    request = ShellRequest(job=row.id, rank=rank, terminal=True, rows=size.height, columns=size.width, term=term)
+    session = await app.backend.open_shell(request)
+    notice = "\n".join(entry_lines(detail, rank, session.notice, app.context()))
+    with app.suspend():
+        print(f"{notice}\n{KEEPING if row.kind is JobKind.INTERACTIVE else LEAVING}")  # noqa: T201 - the screen is the shell's now
+        code = relay_terminal(session, 0, 1)
+        if code == KILLED:
+            print(f"\n{WAS_KILLED}")  # noqa: T201 - as above
+    app.refresh()
+    if code == KILLED:
+        app.notify(WAS_KILLED, severity="warning")
+
+
+async def _which_replica(app: CockpitBase, detail: JobDetail) -> int | None:
+    """The only one, or the one that is chosen, the one that failed first in the list; None: none after all."""
+    attempt = detail.job.attempt
+    if attempt is None or len(attempt.replicas) < 2:
+        return 0
+    context = app.context()
+    failed_first = sorted(attempt.replicas, key=lambda each: (each.exit is None or each.exit.ok, each.rank))
+    choices = []
+    for each in failed_first:
+        _, which, *how = container_words(detail, each.rank, context)
+        choices.append(Choice(str(each.rank), which, " · ".join(how)))
+    title = f"{named([detail.row])}: which container"
+    picked = await app.push_screen_wait(Pick(title, choices, app.role_theme, verb="opens a shell in it"))
+    return None if picked is None else int(picked.id)
+
+
+async def _confirmed(app: CockpitBase, verb: str, consequence: str, act: Callable[..., Awaitable[None]]) -> None:
+    """`act` takes a job and, by name, which task of its array it is: the first one's id is the array's too."""
+    rows = app.chosen_rows()
+    if app.announces or await app.push_screen_wait(Confirm(f"{verb} {named(rows)}?", consequence)):
+        for row in rows:
+            await act(row.id, task=task_of(row))
+
+
+def named(rows: Sequence[JobRow]) -> str:
+    """`job 7 bert`, or `3 jobs`."""
+    count = sum(map(task_count, rows))
+    return f"job {job_words(rows[0].id)} {rows[0].name}" if count == 1 else counted(count, "job")
+
+
+def task_of(row: JobRow) -> int | None:
+    """Which task it is, where it is one: the id of the first one alone would mean the whole array. The id of several
+    that wait together means just those."""
+    return None if row.array is None or row.tasks else row.array.index

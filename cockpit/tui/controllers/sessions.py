@@ -1,0 +1,50 @@
+"""Sessions from a job's place in the list: made like it, entered, and made a job of again."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from cockpit.model.job import JobState
+from cockpit.model.spec import JobKind
+from cockpit.present.job.sessions import waiting_words
+from cockpit.tui.controllers.jobs import enter, task_of
+
+if TYPE_CHECKING:
+    from cockpit.model.ids import JobId
+    from cockpit.model.jobdetail import JobDetail
+    from cockpit.tui.cockpit_base import CockpitBase
+
+LOOKS, LOOK_SECONDS = 25, 0.2
+"""A session that does not run within them is entered later, with a key: by then one looks at something else."""
+
+
+async def develop(app: CockpitBase) -> None:
+    """From a job the form of a session like it, which is entered once it runs; from a session that of a training."""
+    from cockpit.tui.editing import write_session, write_training
+
+    (row, *_) = app.chosen_rows()
+    spec = (await app.backend.job(row.id, task=task_of(row))).job.spec
+    if spec.kind is JobKind.INTERACTIVE:
+        await write_training(app, spec)
+    elif (job := await write_session(app, spec)) is not None:
+        await _enter_once_it_runs(app, job)
+
+
+async def _enter_once_it_runs(app: CockpitBase, job: JobId) -> None:
+    detail = await _begun(app, job)
+    if detail.row.state is JobState.RUNNING and not detail.job.spec.command:
+        await enter(app, detail)
+    else:
+        app.notify(waiting_words(detail, app.context(), app.around(0).keys.get("attach", "")))
+
+
+async def _begun(app: CockpitBase, job: JobId) -> JobDetail:
+    """As it is once it runs or has ended, else after a while."""
+    detail = await app.backend.job(job)
+    for _ in range(LOOKS):
+        if detail.row.state is JobState.RUNNING or detail.row.ended_at is not None:
+            break
+        await asyncio.sleep(LOOK_SECONDS)
+        detail = await app.backend.job(job)
+    return detail

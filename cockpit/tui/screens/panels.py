@@ -1,0 +1,193 @@
+"""What the main screen says of what is under the cursor, of how a list is arranged, and of a list without rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from cockpit.config.clusternames import EVERY_CLUSTER
+from cockpit.present.answers.accounts import first_account_lines, place_answer
+from cockpit.present.answers.cards import card_answer, legend, totals
+from cockpit.present.answers.clusters import cluster_answer
+from cockpit.present.answers.nodes import node_answer
+from cockpit.present.answers.queues import legend_line, queue_answer
+from cockpit.present.cells.catalogue import entry_answer, no_entries_lines
+from cockpit.present.cells.spending import spending_answer
+from cockpit.present.first_sight import empty_lines, no_cards_lines
+from cockpit.present.job.answer import answer
+from cockpit.present.safe import safe
+from cockpit.present.spans import ACCENT, MUTED, Line, Span, hung_within, line
+from cockpit.present.units import grouped, spoken
+from cockpit.tui.action import ACCOUNTS, CARDS, CATALOGUE, CLUSTERS, JOBS, NODES, PRIORITY, QOS, QUEUES, SPENDING
+from cockpit.tui.screens.entry_line import EntryLine
+from cockpit.tui.widgets.lines import Lines
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+WIDE, ROOMY = 100, 115
+"""Columns from which on a note may be a sentence, and a long one."""
+WONDER_SECONDS = 3
+LEAST_PANEL = 3
+"""Lines of the answer panel on the smallest screens."""
+
+
+class Panels(EntryLine):
+    """The screen as far as it tells."""
+
+    @property
+    def is_there(self) -> bool:
+        """Whether there is anything to draw on: an answer may come back before the first frame, or after the last."""
+        return self.is_mounted and self.app.is_running
+
+    def draw_answer(self) -> None:
+        """The panel about what is under the cursor."""
+        if not self.is_there:
+            return
+        answers = {
+            JOBS: self._job_answer,
+            NODES: self._node_answer,
+            CARDS: self._card_answer,
+            ACCOUNTS: self._place_answer,
+            QOS: self._place_answer,
+            SPENDING: self._spending_answer,
+            PRIORITY: self._rank_answer,
+            QUEUES: self._queue_answer,
+            CATALOGUE: self._entry_answer,
+            CLUSTERS: self._cluster_answer,
+        }
+        panel = self.query_one("#answer", Lines)
+        panel.show(hung_within(answers[self.view](), panel.size.width, panel.size.height))
+
+    def _job_answer(self) -> Iterator[Line]:
+        row = self.app.job_under_cursor()
+        if row is not None:
+            size = self.query_one("#answer").size
+            yield from answer(row, self.app.detail_of(row.id), self.app.around(size.width, size.height))
+
+    def _node_answer(self) -> Iterator[Line]:
+        row = self.node_under_cursor()
+        if row is not None:
+            yield from node_answer(row, self.app.job_rows.row, self.query_one("#answer").size.width)
+
+    def _card_answer(self) -> Iterator[Line]:
+        part, rows = self.cards.part, self.app.card_rows
+        row = rows.row(self.cards.cursor_id)  # type: ignore[arg-type]  # ids of nodes
+        if part is not None and row is not None:
+            size = self.query_one("#answer").size
+            job = self.app.job_rows.row(part.job) if part.job else None
+            around = self.app.around(size.width, size.height)
+            brief = size.height <= LEAST_PANEL
+            yield from card_answer(part, row, job, around.context, size.width, brief=brief)
+            key = around.keys.get("colours", ":colours")
+            yield legend("by user" if rows.by_user else "by job", key)
+
+    def _place_answer(self) -> Iterator[Line]:
+        columns = self.query_one("#answer").size.width
+        return place_answer(self.app.place_under_cursor(), self.app.account_rows.tree, self._keys(), columns)
+
+    def _spending_answer(self) -> Iterator[Line]:
+        row, rows = self.name_under_cursor(), self.app.spending_rows
+        if row is not None and rows.spending is not None:
+            columns = self.query_one("#answer").size.width
+            yield from spending_answer(row, rows.begins(), rows.by, self._keys(), columns, cards=rows.cards)
+
+    def _queue_answer(self) -> Iterator[Line]:
+        row, size = self.queue_under_cursor(), self.query_one("#answer").size
+        if row is not None:
+            rows, brief = self.app.queue_rows.rows(), size.height <= LEAST_PANEL
+            takes, context = not self.app.backend.takes_scripts, self.app.context()
+            yield from queue_answer(row, rows, context, self._keys(), size.width, brief=brief, takes_tree=takes)
+
+    def _entry_answer(self) -> Iterator[Line]:
+        row = self.app.entry_under_cursor()
+        if row is not None:
+            yield from entry_answer(row, self._keys(), self.query_one("#answer").size.width)
+
+    def _cluster_answer(self) -> Iterator[Line]:
+        row = self.cluster_under_cursor()
+        if row is not None:
+            yield from cluster_answer(row, self.app.context(), self._keys(), self.query_one("#answer").size.width)
+
+    def _keys(self) -> Mapping[str, str]:
+        return self.app.around(self.size.width).keys
+
+    def _rank_answer(self) -> Iterator[Line]:
+        size = self.query_one("#answer").size
+        return self._ranks.answer(size, self.app.around(size.width).keys)
+
+    def _note(self) -> Iterator[Span]:
+        """What makes this list other than all rows in their usual order."""
+        if self.filter_text:
+            yield Span(f"/ {safe(self.filter_text)}", ACCENT)
+        notes = {JOBS: self._jobs_note, NODES: self._nodes_note, CARDS: self._cards_note, PRIORITY: self._ranks.note}
+        notes |= {QUEUES: self._queues_note, CATALOGUE: lambda: iter(()), CLUSTERS: lambda: iter(())}
+        yield from notes.get(self.view, self._accounts_note)()
+
+    def _jobs_note(self) -> Iterator[Span]:
+        if (silent := self.app.cluster_rows.silent()) and self.app.cluster == EVERY_CLUSTER:
+            yield Span(f"   ⚠ {safe(', '.join(silent))}: no answer", "warning")
+        if self.app.loaded and not self.app.all_came:
+            yield Span(f"   {self._how_far()}", MUTED)
+        jobs = self.app.job_rows.list
+        if jobs.mine:
+            yield Span("   mine", ACCENT)
+        if jobs.sort_column:
+            yield Span(f"   by {jobs.sort_column.replace('_', ' ')}{' ▼' if jobs.descending else ' ▲'}", ACCENT)
+
+    def _how_far(self) -> str:
+        """`loading, 12 000 of 100 000 jobs so far`."""
+        came, overview = len(self.app.job_rows.list.rows()), self.app.overview
+        total = sum(overview.jobs_by_state.values()) if overview is not None else 0
+        return f"loading, {grouped(came)} {f'of {grouped(total)} ' if total > came else ''}jobs so far"
+
+    def _nodes_note(self) -> Iterator[Span]:
+        if self.app.demand:
+            yield Span("   queued jobs ask for  ", MUTED)
+            yield Span("   ".join(f"{safe(model)} {cards:g}" for model, cards in self.app.demand.items()))
+
+    def _cards_note(self) -> Iterator[Span]:
+        yield Span("   ")
+        yield from totals(self.app.card_rows.parts(), words=self.size.width >= WIDE)
+
+    def _queues_note(self) -> Iterator[Span]:
+        yield from legend_line() if self.size.width >= ROOMY else ()
+
+    def _accounts_note(self) -> Iterator[Span]:
+        key = self._keys().get("next_tab", ":next-tab")
+        gap = "   " if self.size.width >= WIDE else " "
+        for view, title in ((ACCOUNTS, "tree"), (QOS, "QOS"), (SPENDING, "hours")):
+            yield Span(f"{gap}{title}", "strong" if view == self.view else MUTED)
+        yield Span(f"{gap}{key}", ACCENT)
+
+    @property
+    def _is_empty(self) -> bool:
+        """There is nothing to show but what to do first."""
+        if self.view == ACCOUNTS and self.app.account_rows.tree.only_root:
+            return True
+        if self.view == PRIORITY:
+            return bool(self._ranks.nothing({}))
+        return not self.table.rows.order and self.view in {JOBS, CARDS, CATALOGUE}
+
+    def _empty_lines(self) -> Iterator[Line]:
+        if not self.app.loaded or (self.view == ACCOUNTS and self.app.accounts is None):
+            return iter([line(), line(Span(f"   connecting … {self._so_long()}", MUTED))])
+        if self.view == ACCOUNTS:
+            return first_account_lines(self._keys(), locked=self.app.read_only or self._not_mine())
+        keys = self.app.around(self.size.width).keys
+        if self.view == CARDS:
+            return no_cards_lines(sum(1 for _ in self.app.card_rows.parts()), keys)
+        if self.view == CATALOGUE:
+            return no_entries_lines(keys, filtered=bool(self.filter_text))
+        if self.view == PRIORITY:
+            return iter(self._ranks.nothing(keys))
+        hidden = len(self.app.job_rows.list.rows())
+        return empty_lines(self.app.capacity_words(), hidden, keys, demo=self.app.pace is not None)
+
+    def _so_long(self) -> str:
+        """Told once a person begins to wonder."""
+        seconds = self.app.waiting_seconds()
+        return f"{spoken(seconds)}, and goes on by itself" if seconds >= WONDER_SECONDS else ""
+
+    def _not_mine(self) -> str:
+        shown = self.app.accounts
+        return "" if shown is not None and shown.admin else "An administrator of this cluster adds the first one."

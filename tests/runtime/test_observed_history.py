@@ -1,0 +1,76 @@
+"""What is kept of a cluster that keeps no history for others."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from cockpit.model.events import JobReleased
+from cockpit.model.ids import JobId, Millis
+from cockpit.model.reasons import Told, Waited
+from cockpit.runtime import observed_history
+from cockpit.runtime.observed_history import ObservedHistory
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MINUTE = 60_000
+JOB = JobId(7)
+BUSY, BEHIND = Told("Resources"), Told("Priority")
+
+
+def at(minutes: int) -> Millis:
+    return Millis(1_795_000_000_000 + minutes * MINUTE)
+
+
+@pytest.mark.req("UI-11")
+def test_who_connects_again_knows_what_was_seen_and_when_nobody_looked(tmp_path: Path) -> None:
+    first = ObservedHistory(tmp_path / "lab.jsonl", "Slurm")
+    first.note([(JOB, BEHIND)], [], at(0))
+    first.note([(JOB, BEHIND)], [(at(1), JobReleased(JobId(8)))], at(2))
+    first.note([(JOB, BUSY)], [], at(3))
+    first.close()
+    second = ObservedHistory(tmp_path / "lab.jsonl", "Slurm")
+    assert second.waited([JOB], at(60)) == (Waited(at(0), BEHIND), Waited(at(3), BUSY), Waited(at(3), None))
+    second.note([(JOB, BUSY)], [(at(60), JobReleased(JOB))], at(60))
+    second.note([(JOB, BEHIND)], [], at(61))
+    assert second.waited([JOB], at(61))[2:] == (Waited(at(3), None), Waited(at(60), BUSY), Waited(at(61), BEHIND))
+    assert [(each.seq, each.at, each.body.job) for each in second.events()] == [(1, at(1), 8), (2, at(60), 7)]
+    assert [each.actor for each in second.events([JOB], after=1)] == ["Slurm"]
+
+
+def test_of_several_cockpits_one_writes_and_the_others_read(tmp_path: Path) -> None:
+    path = tmp_path / "lab.jsonl"
+    writer, reader = ObservedHistory(path, "Slurm"), ObservedHistory(path, "Slurm")
+    writer.note([(JOB, BEHIND)], [], at(0))
+    reader.note([(JOB, BEHIND)], [], at(0))
+    writer.note([(JOB, BUSY)], [], at(1))
+    assert reader.waited([JOB], at(1)) == writer.waited([JOB], at(1)) == (Waited(at(0), BEHIND), Waited(at(1), BUSY))
+    assert path.read_text().count("Priority") == 1
+    writer.close()
+    reader.note([(JOB, BEHIND)], [], at(2))
+    assert [each.reason for each in ObservedHistory(path, "Slurm").waited([JOB], at(2))] == [BEHIND, BUSY, BEHIND]
+
+
+def test_the_file_is_bounded_and_keeps_what_is_newest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(observed_history, "MOST_BYTES", 4000)
+    path = tmp_path / "lab.jsonl"
+    kept = ObservedHistory(path, "Slurm")
+    for minute in range(200):
+        kept.note([(JobId(minute), BEHIND)], [], at(minute))
+    assert path.stat().st_size <= 4000
+    assert kept.waited([JobId(3)], at(200)) == ()
+    assert kept.waited([JobId(199)], at(200)) == (Waited(at(199), BEHIND),)
+
+
+def test_a_damaged_line_or_a_place_that_cannot_be_written_costs_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "lab.jsonl"
+    ObservedHistory(path, "Slurm").note([(JOB, BEHIND)], [], at(0))
+    with path.open("ab") as file:
+        file.write(b'{"at": 1, "event": {"type": "of_tomorrow"}}\n{"at"')
+    assert ObservedHistory(path, "Slurm").waited([JOB], at(0)) == (Waited(at(0), BEHIND),)
+    (tmp_path / "file").touch()
+    nowhere = ObservedHistory(tmp_path / "file" / "lab.jsonl", "Slurm")
+    nowhere.note([(JOB, BEHIND)], [], at(0))
+    assert nowhere.waited([JOB], at(0)) == (Waited(at(0), BEHIND),)

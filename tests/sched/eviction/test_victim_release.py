@@ -1,0 +1,109 @@
+"""Who has to give way: as few as can be, none for nothing, and the first of those who could."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from random import Random
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from cockpit.model.node import Node
+from cockpit.model.spec import JobSpec
+from cockpit.sched.eviction import victim_release
+from cockpit.sched.eviction.victim_release import going, minimal_victims, standing_still
+from cockpit.sched.index import refreshed
+from cockpit.sched.shape import shape_of
+from tests.sched.reference import place
+from tests.sched.world import World, cards, node, spec_of, wants
+
+many = settings(
+    max_examples=200, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
+)
+
+
+def some_world(random: Random) -> World:
+    kinds = [cards(3), cards(2, "H100"), cards(2, slices=2), ()]
+    nodes = [
+        node(f"n{number}", random.choice(kinds), cpus=4, memory_mib=4096) for number in range(random.choice((1, 2, 3)))
+    ]
+    world = World(*nodes)
+    for _ in range(random.randint(2, 9)):
+        world.submit_spec(some_spec(random))
+    world.run()
+    world.withdraw(*[job.id for job in world.queue])
+    return world
+
+
+def some_spec(random: Random, most: int = 2) -> JobSpec:
+    specs = [
+        wants(
+            random.choice((0, 0, 300, 500, 1000, 2000)),
+            cpus=random.randint(1, 3),
+            memory_mib=random.choice((512, 2048)),
+        )
+        for _ in range(random.choice((1, 1, 2)))
+    ]
+    return spec_of(*specs, nodes=random.choice((1, 1, most)), exclusive=random.random() < 0.15)
+
+
+def slowly(world: World, spec: JobSpec, offered: list, *, still: bool) -> tuple | None:
+    """Every set is tried, the smaller ones first."""
+    nodes: list[Node] = list(world.nodes.values())
+    for size in range(len(offered) + 1):
+        for chosen in combinations(offered, size):
+            left = {job: held for job, held in world.occupied.items() if job not in chosen}
+            if still:
+                left |= {job: tuple(replace(part, cpus=0) for part in world.occupied[job]) for job in chosen}
+            if place(spec, nodes, left):
+                return chosen
+    return None
+
+
+@pytest.mark.req("SC-08")
+@many
+@given(st.integers(0, 2**32), st.booleans())
+def test_as_few_as_can_be(seed: int, still: bool) -> None:
+    random = Random(seed)
+    world = some_world(random)
+    spec = some_spec(random, most=3)
+    offered = random.sample(list(world.occupied), random.randint(0, len(world.occupied)))
+    index = refreshed(None, world.snapshot())
+    give = standing_still if still else going
+    found = minimal_victims(index, shape_of(spec), [give(index, job) for job in offered])
+    assert (None if found is None else tuple(each.job for each in found)) == slowly(world, spec, offered, still=still)
+
+
+@pytest.mark.req("SC-08")
+@many
+@given(st.integers(0, 2**32))
+def test_nobody_goes_for_nothing_when_not_every_set_is_tried(seed: int) -> None:
+    random = Random(seed)
+    world = some_world(random)
+    spec = some_spec(random, most=3)
+    index = refreshed(None, world.snapshot())
+    shape = shape_of(spec)
+    offers = [going(index, job) for job in world.occupied]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(victim_release, "MOST_TRIED", 1)
+        found = minimal_victims(index, shape, offers)
+    assert (found is None) == (minimal_victims(index, shape, offers) is None)
+    for each in found or ():
+        rest = [other for other in found or () if other is not each]
+        assert minimal_victims(index, replace(shape, specs=spec.specs), rest) is None
+
+
+def test_many_tenants_are_not_tried_in_all_their_sets() -> None:
+    """Sixty jobs of one CPU on each of a hundred nodes, and one that wants thirty."""
+    nodes = [node(f"n{number}", cpus=60) for number in range(100)]
+    world = World(*nodes)
+    for _ in range(6000):
+        world.submit(wants())
+    world.run()
+    index = refreshed(None, world.snapshot())
+    offers = [going(index, job) for job in reversed(world.occupied)]
+    found = minimal_victims(index, shape_of(spec_of(wants(cpus=30))), offers)
+    assert found is not None
+    assert [each.job for each in found] == list(reversed(world.occupied))[:30]

@@ -1,0 +1,93 @@
+"""What a pass takes over from the last one, and which pass can be left out."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import event, given
+
+from cockpit.sched.cycle import cycle
+from cockpit.sched.incremental import following, may_start
+from cockpit.sched.index import refreshed
+from tests.sched.random_worlds import act, histories, policies, some_nodes
+from tests.sched.test_properties import quick
+from tests.sched.world import World, node, wants
+
+
+@pytest.mark.req("SC-14")
+@quick
+@given(some_nodes(), histories(), policies)
+def test_where_nobody_may_start_a_pass_starts_nobody(nodes, history, policy) -> None:
+    world = World(*nodes, policy=policy)
+    left_out = 0
+    for step in history:
+        act(world, step)
+        snapshot = world.snapshot()
+        if not may_start(world.plan, snapshot, refreshed(None, snapshot)):
+            left_out += 1
+            assert not cycle(snapshot, None, policy).starts
+        else:
+            world.run()
+    event(f"left out {min(left_out, 3)} passes")
+
+
+@pytest.mark.req("SC-14")
+@quick
+@given(some_nodes(), histories(), policies)
+def test_an_index_that_nobody_shares_goes_on_as_the_one_that_is_made_from_nothing(nodes, history, policy) -> None:
+    world = World(*nodes, policy=policy)
+    for step in history:
+        act(world, step)
+        snapshot = world.snapshot()
+        index, anew = following(world.plan, snapshot), refreshed(None, snapshot)
+        assert index.nodes_free == anew.nodes_free
+        assert (index.placed, index.ends, index.departures) == (anew.placed, anew.ends, anew.departures)
+        assert (index.by_whole, index.by_hole) == (anew.by_whole, anew.by_hole)
+        assert (index.widest, index.most_cards) == (anew.widest, anew.most_cards)
+        index.version, index.shared = snapshot.version, False
+        world.carry_out(world.planned(cycle(snapshot, index, policy)))
+
+
+@pytest.mark.req("SC-14")
+def test_a_start_that_did_not_come_true_leaves_its_room() -> None:
+    world = World(node("n1", cpus=4))
+    job = world.submit(wants(cpus=3))
+    last = world.cycle()
+    assert [start.job for start in last.starts] == [job]
+    world.withdraw(job)
+    assert following(last, world.snapshot()).nodes_free[0].cpus == 4
+
+
+@pytest.mark.req("SC-14")
+def test_a_job_that_came_and_went_since_has_left_its_room() -> None:
+    world = World(node("n1", cpus=4))
+    job = world.submit(wants(cpus=3))
+    last = world.run()
+    world.end(job)
+    assert following(last, world.snapshot()).nodes_free[0].cpus == 4
+    assert not following(last, world.snapshot()).departures
+
+
+@pytest.mark.req("JT-09", "SC-04")
+def test_an_alternative_that_delays_nobody_starts_where_the_one_before_it_would() -> None:
+    world = World(node("n1", cpus=8))
+    runs = world.submit(wants(cpus=4), limit=100)
+    head = world.submit(wants(cpus=6))
+    job = world.submit(wants(cpus=3), wants(cpus=1))
+    plan = world.cycle()
+    assert [(start.job, start.spec_index) for start in plan.starts] == [(runs, 0), (job, 1)]
+    assert plan.reservation is not None
+    assert plan.reservation.job == head
+
+
+@pytest.mark.req("SC-14", "SC-06")
+def test_who_was_in_the_way_of_a_gang_is_tried_again_once_its_nodes_are_taken() -> None:
+    world = World(node("n1", cpus=4), node("n2", cpus=4), node("n3", cpus=8))
+    for name in ("n1", "n2"):
+        world.submit(wants(cpus=1), limit=100, pins=(name,))
+    world.submit(wants(cpus=4), nodes=2)  # the head: two of the three, once those have gone
+    gang = world.submit(wants(cpus=2), nodes=2)  # n1 and n2 are the tightest, and would leave the head one node
+    world.run()
+    world.submit(wants(cpus=2), limit=50, pins=("n2",))
+    assert len(world.run().starts) == 1
+    last = world.submit(wants(cpus=1), pins=("n3",))
+    assert [start.job for start in world.cycle().starts] == [gang, last]
