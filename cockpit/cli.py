@@ -164,6 +164,7 @@ async def _session_on(name: str) -> Session:
         clusters=openable(),
         cluster=settled(name),
         every=others,
+        login=getattr(backend, "login", None),
     )
 
 

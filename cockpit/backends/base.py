@@ -101,6 +101,20 @@ class Connection(msgspec.Struct, frozen=True):
     """When the cluster was last heard; None: never."""
 
 
+class TypedLogin(Protocol):
+    """A way in for which a person may have to type a password or a code."""
+
+    @property
+    def is_needed(self) -> bool:
+        """The cluster refused the last attempt to connect without it."""
+        ...
+
+    def ask_at_terminal(self) -> None:
+        """Ask for it, and return when the person is logged in. It blocks: the terminal must be free until then. Raises
+        `Unreachable`."""
+        ...
+
+
 class Backend(Protocol):
     """One cluster."""
 

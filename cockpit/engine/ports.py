@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from cockpit.model.accounting import Spent
     from cockpit.model.attempt import ExitStatus
     from cockpit.model.events import EventRecord
+    from cockpit.model.forecast import PromisedStart
     from cockpit.model.ids import JobId, Millis, NodeName, ReplicaId
     from cockpit.model.job import Job
     from cockpit.model.requests import KeptAnswer
@@ -82,6 +83,14 @@ class Journal(Protocol):
 
     async def spent(self, edges: Sequence[Millis], besides: Collection[JobId]) -> list[list[Spent]]:
         """What jobs that are over have held in each stretch between two edges; without these jobs."""
+        ...
+
+    async def promised_starts(self) -> list[PromisedStart]:
+        """The latest starts that queued jobs were promised, as last saved, by job."""
+        ...
+
+    async def save_promised_starts(self, changed: Sequence[PromisedStart], over: Collection[JobId]) -> None:
+        """Replace or add these, and remove those of jobs whose promises are over."""
         ...
 
     async def events(self, *, job: JobId | None, after: int, limit: int) -> list[EventRecord]:

@@ -68,9 +68,15 @@ _LESS_TIME: Final = re.compile(r"-[0-9][0-9a-z:.-]*[a-z]")
 """`-30m`: behind a blank argparse does not take it for an option."""
 
 
+_LONGEST_WORD: Final = 200
+"""Of a usage error: longer arguments are repeated only to here."""
+_LONG_WORD: Final = re.compile(rf"(\S{{{_LONGEST_WORD}}})\S+")
+
+
 class _Parser(ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{message}\nHow it goes: {self.prog} --help")
+        short = _LONG_WORD.sub(r"\1…", message)
+        raise UsageError(f"{short}\nHow it goes: {self.prog} --help")
 
 
 def parse(argv: Sequence[str]) -> tuple[Verb, Namespace]:

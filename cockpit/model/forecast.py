@@ -101,6 +101,10 @@ class RulesChanged(msgspec.Struct, frozen=True, tag="rules_changed"):
     """An administrator changed the cluster's rules, accounts or reservations."""
 
 
+class EngineRestarted(msgspec.Struct, frozen=True, tag="engine_restarted"):
+    """The engine did not run when the bound moved, so what moved it is not known."""
+
+
 class Replanned(msgspec.Struct, frozen=True, tag="replanned"):
     """The scheduler planned the queue anew, and none of the other causes applies."""
 
@@ -117,6 +121,7 @@ MoveCause = (
     | NodeReturned
     | Edited
     | RulesChanged
+    | EngineRestarted
     | Replanned
 )
 
@@ -125,12 +130,22 @@ class BoundMove(msgspec.Struct, frozen=True):
     """One change of a job's latest start."""
 
     at: Millis
-    """When a forecast noticed it."""
+    """When the engine noticed it."""
     before: Millis
     after: Millis | None
     """None: there is no bound any more."""
     causes: tuple[MoveCause, ...]
     """At least one."""
+
+
+class PromisedStart(msgspec.Struct, frozen=True):
+    """The latest start of a queued job that somebody was shown, as it stands now, and how it has moved."""
+
+    job: JobId
+    latest_at: Millis | None
+    """None: the promise was withdrawn."""
+    moves: tuple[BoundMove, ...] = ()
+    """The last changes, oldest first."""
 
 
 class Forecast(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,6 +10,7 @@ from cockpit.model.forecast import (
     CameAhead,
     Edited,
     EndedEarly,
+    EngineRestarted,
     Forecast,
     LeftQueue,
     LimitFreed,
@@ -131,5 +132,6 @@ _CAUSES: Final[dict[type[MoveCause], Callable[[Any, Context, Named], str]]] = {
     NodeReturned: lambda cause, *_: f"node {safe(cause.node)} came into service",
     Edited: lambda *_: "the job was changed",
     RulesChanged: lambda *_: "the cluster's rules were changed",
+    EngineRestarted: lambda *_: "the engine was stopped meanwhile",
     Replanned: lambda *_: "the queue was planned anew",
 }

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Coroutine, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -144,6 +144,7 @@ class Host:
         """Notified after every change of the machine or the plan."""
         self._again_at: Millis | None = None
         """When time alone may let something start."""
+        self._reminder: tuple[Millis, Callable[[], Coroutine[Any, Any, None]]] | None = None
         self._tasks = Tasks()
         self._schedule = asyncio.Event()
         self._rearm = asyncio.Event()
@@ -179,6 +180,16 @@ class Host:
     def resting(self) -> bool:
         """Started, and nothing under way: what comes next comes from the clock, the executor or a request."""
         return len(self._tasks) == RESTING_TASKS and not (self._schedule.is_set() or self._rearm.is_set())
+
+    @property
+    def reminded(self) -> bool:
+        """Whether there is a moment that `remind` was told of and that has not come yet."""
+        return self._reminder is not None
+
+    def remind(self, at: Millis, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Begin `work` at this moment, beside everything else; it takes the place of what was to begin before."""
+        self._reminder = (at, work)
+        self._rearm.set()
 
     async def act(
         self,
@@ -364,7 +375,10 @@ class Host:
             if self._again_at is not None and self._again_at <= self.clock.now():
                 self._again_at = None
                 self._schedule.set()
-            moments = (self.machine.next_at, self._again_at)
+            if self._reminder is not None and self._reminder[0] <= self.clock.now():
+                (_, work), self._reminder = self._reminder, None
+                self._tasks.start(work(), "reminder")
+            moments = (self.machine.next_at, self._again_at, self._reminder[0] if self._reminder is not None else None)
             await self._wait_until(min((at for at in moments if at is not None), default=None))
 
     async def _wait_until(self, at: Millis | None) -> None:

@@ -77,8 +77,8 @@ def left_out(path: Path) -> int:
 
 
 def mib_of(size: int) -> int:
-    """So many bytes, as at least one MiB where there are any."""
-    return -(-size // BYTES_PER_MIB)
+    """So many bytes in whole MiB, rounded down as in the log itself; at least one where there are any."""
+    return max(size // BYTES_PER_MIB, 1 if size else 0)
 
 
 def skip_left_out(fd: int, offset: int) -> int:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from cockpit.model.accounting import Span, Spent
     from cockpit.model.events import EventRecord
+    from cockpit.model.forecast import PromisedStart
     from cockpit.model.ids import JobId, Millis
     from cockpit.model.job import Job
     from cockpit.model.requests import KeptAnswer
@@ -47,6 +48,7 @@ class MemoryJournal:
         self._ended_kept = ended_kept
         self._answers: dict[str, KeptAnswer] = {}
         self._answers_kept = answers_kept
+        self._promised: dict[JobId, PromisedStart] = {}
         self._snapshot = msgspec.msgpack.encode(ClusterState())
         self._snapshot_seq = 0
 
@@ -124,6 +126,14 @@ class MemoryJournal:
     async def spent(self, edges: Sequence[Millis], besides: Collection[JobId]) -> list[list[Spent]]:
         held = (span for job in self._ended.values() if job.id not in besides for span in spans(job, job.state_since))
         return divided((*self._past, *held), edges)
+
+    async def promised_starts(self) -> list[PromisedStart]:
+        return [self._promised[job] for job in sorted(self._promised)]
+
+    async def save_promised_starts(self, changed: Sequence[PromisedStart], over: Collection[JobId]) -> None:
+        self._promised.update((each.job, each) for each in changed)
+        for job in over:
+            self._promised.pop(job, None)
 
     async def events(self, *, job: JobId | None, after: int, limit: int) -> list[EventRecord]:
         if after >= 0:

@@ -7,6 +7,9 @@ question is answered at a time: who asks again at the same moment goes on in the
 from __future__ import annotations
 
 import asyncio
+import time
+from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from msgspec.structs import replace
@@ -14,13 +17,14 @@ from msgspec.structs import replace
 from cockpit.engine import foresight as telling
 from cockpit.engine.access import may_see
 from cockpit.engine.foresight import Changed, expected, first_of_each, outlook, shown_outlook, would_be
-from cockpit.errors import RequestRefused
+from cockpit.errors import RequestRefused, StoreError
 from cockpit.model.forecast import Expected, Outlook
-from cockpit.model.ids import JobId
+from cockpit.model.ids import JobId, Millis
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.runtime.asked import Asked, asked_job
 from cockpit.runtime.passing import considerate
 from cockpit.sched.forecast.history import History, history_of
+from cockpit.sched.forecast.moves import BoundHistory
 from cockpit.sched.forecast.predict import Foresight
 
 if TYPE_CHECKING:
@@ -34,6 +38,11 @@ if TYPE_CHECKING:
     from cockpit.sched.snapshot import Snapshot
 
 T = TypeVar("T")
+
+WATCH_MS = 60_000
+"""How often promised starts are looked after where nobody asks; less often where a look is expensive."""
+WATCH_SHARE = 100
+"""A look is followed by at least so many times as long without one."""
 
 REMEMBERED_JOBS = 5_000
 """Read from accounting for the first question."""
@@ -52,6 +61,7 @@ async def explain(engine: Engine, asked: Asked, args: messages.JobArgs) -> Outlo
     async with engine.foretelling:
         foresight = await _foresight(engine)
         (answer,) = await _told(engine, asked.actor, foresight, [found])
+        await _promise(engine, [found.id])
     return answer
 
 
@@ -68,7 +78,69 @@ async def starts(engine: Engine, asked: Asked, args: messages.StartsArgs) -> lis
         foresight = await _foresight(engine)
         found = await _in_turn(engine, lambda: list(expected(asked.actor, foresight, jobs, engine.bounds)))
         engine.host.note_faults(foresight.faults)
+        await _promise(engine, [each.job for each in found])
         return found
+
+
+async def take_up_promises(engine: Engine) -> None:
+    """Go on with the promised starts of the engine before this one."""
+    engine.bounds = BoundHistory(await engine.host.journal.promised_starts())
+    _watch_on(engine, Millis(0))
+
+
+async def _promise(engine: Engine, jobs: Sequence[JobId]) -> None:
+    """Have the latest starts that these were shown looked after until they start."""
+    engine.bounds.promise(jobs)
+    await _save_promises(engine)
+    _watch_on(engine, Millis(WATCH_MS))
+
+
+def _watch_on(engine: Engine, after: Millis) -> None:
+    """Where there is a promise, look after it in so long, unless that is planned."""
+    if engine.bounds.promised and not engine.host.reminded:
+        engine.host.remind(Millis(engine.host.clock.now() + after), partial(_watch, engine))
+
+
+async def _watch(engine: Engine) -> None:
+    """Notice what has moved since the last look or question, without anybody asking.
+
+    A look costs about a pass, in a thread, and only where a promise stands. Nothing is looked at while nothing has
+    happened: then only a moment that has gone by can have moved a bound.
+    """
+    used = 0.0
+    try:
+        async with engine.foretelling:
+            if _may_have_moved(engine):
+                fresh = await _of_now(engine.host, [])
+                used = await _in_turn(engine, lambda: _followed(engine, fresh))
+                engine.foresight = fresh
+                engine.host.note_faults(fresh.faults)
+            await _save_promises(engine)
+    finally:
+        _watch_on(engine, Millis(max(WATCH_MS, int(1000 * WATCH_SHARE * used))))
+
+
+def _followed(engine: Engine, fresh: Foresight) -> float:
+    """Take over what is promised now; the seconds of processor time that it took."""
+    begun = time.thread_time()
+    engine.bounds.follow(fresh.basis)
+    return time.thread_time() - begun
+
+
+def _may_have_moved(engine: Engine) -> bool:
+    known, host = engine.foresight, engine.host
+    if known is None or known.snapshot.version != host.machine.state.seq:
+        return True
+    return any(bound is not None and bound < host.clock.now() for bound in engine.bounds.promised.values())
+
+
+async def _save_promises(engine: Engine) -> None:
+    """Write what is new, has moved or is over; a store that cannot take it now is asked again with the next look."""
+    changed, over = engine.bounds.unsaved()
+    if changed or over:
+        with suppress(StoreError):
+            await engine.host.journal.save_promised_starts(changed, over)
+            engine.bounds.saved(changed, over)
 
 
 async def predict(engine: Engine, asked: Asked, args: messages.PredictArgs) -> list[Outlook]:

@@ -14,6 +14,7 @@ from cockpit.engine.effects import FreezeReplica, KeepContainer, RecordEnded, Th
 from cockpit.model import events
 from cockpit.model.job import OCCUPYING, JobState
 from cockpit.model.refusal import Refusal
+from cockpit.runtime import predicting
 from cockpit.runtime.host import Act
 from cockpit.runtime.server import Server
 
@@ -53,6 +54,7 @@ async def _begin(engine: Engine, setup: ClusterSetup) -> None:
     await engine.host.act(lambda machine, _: _beginning(engine, machine, setup), _OWN)
     await recover(engine.host)
     await engine.host.start()
+    await predicting.take_up_promises(engine)
 
 
 def _beginning(engine: Engine, machine: Machine, setup: ClusterSetup) -> Sequence[EventBody]:

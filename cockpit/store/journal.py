@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from cockpit.errors import StoreError
 from cockpit.model.events import JobSubmitted
+from cockpit.model.forecast import PromisedStart
 from cockpit.model.ids import JobId
 from cockpit.model.requests import KeptAnswer
 from cockpit.store import accounting, archive, codec, snapshots
@@ -156,6 +160,21 @@ class SqliteJournal:
 
     async def spent(self, edges: Sequence[Millis], besides: Collection[JobId]) -> list[list[Spent]]:
         return await accounting.spent(self._database, edges, besides)
+
+    async def promised_starts(self) -> list[PromisedStart]:
+        """Without those that cannot be read: nothing is decided by them, and no engine may fail to start over one."""
+        found = []
+        for (encoded,) in await self._database.fetch("SELECT promise FROM promised_starts ORDER BY job"):
+            with suppress(msgspec.MsgspecError):
+                found.append(msgspec.json.decode(encoded, type=PromisedStart))
+        return found
+
+    async def save_promised_starts(self, changed: Sequence[PromisedStart], over: Collection[JobId]) -> None:
+        """Not waited for on the disk: a power cut may cost the last promises, the end of the process does not."""
+        async with self._database.transaction(durable=False) as connection:
+            rows = [(each.job, msgspec.json.encode(each).decode()) for each in changed]
+            await connection.executemany("INSERT OR REPLACE INTO promised_starts VALUES (?, ?)", rows)
+            await connection.executemany("DELETE FROM promised_starts WHERE job = ?", [(job,) for job in over])
 
     async def events(self, *, job: JobId | None, after: int, limit: int) -> list[EventRecord]:
         """Archived events are not among them."""

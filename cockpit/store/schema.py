@@ -135,7 +135,15 @@ CREATE INDEX submissions_by_request ON events (request) WHERE type = 'job_submit
 """
 """Events carry a checksum (NULL in older ones); refusals are remembered, and which request an answer was for."""
 
-MIGRATIONS: tuple[str, ...] = (_FIRST, _SPANS, _CHECKED)
+_PROMISES = """
+CREATE TABLE promised_starts (
+    job INTEGER PRIMARY KEY,
+    promise TEXT NOT NULL
+);
+"""
+"""The latest starts that queued jobs were promised. No event: nothing is decided by them."""
+
+MIGRATIONS: tuple[str, ...] = (_FIRST, _SPANS, _CHECKED, _PROMISES)
 """`MIGRATIONS[n]` takes a store of version n to version n + 1."""
 
 SCHEMA_VERSION = len(MIGRATIONS)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from textual.notifications import SeverityLevel
 
-    from cockpit.backends.base import Backend
+    from cockpit.backends.base import Backend, TypedLogin
     from cockpit.config.filters import SavedFilters
     from cockpit.model.accounts import Qos
     from cockpit.model.catalogue import EntryRow
@@ -271,6 +271,11 @@ class Face(KeysInTurn):
     @abstractmethod
     def pace(self) -> Pace | None:
         """Of a demo; None on a real cluster."""
+
+    @property
+    @abstractmethod
+    def login(self) -> TypedLogin | None:
+        """How a login to the cluster is typed again; None: it has none."""
 
     @property
     @abstractmethod

@@ -34,7 +34,7 @@ from cockpit.tui.widgets.table import MARGIN
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from cockpit.backends.base import Backend
+    from cockpit.backends.base import Backend, TypedLogin
     from cockpit.model.ids import JobId, Millis, NodeName
     from cockpit.model.jobdetail import JobDetail
     from cockpit.model.jobrow import JobRow
@@ -180,6 +180,10 @@ class Knowing(Face):
     @property
     def pace(self) -> Pace | None:
         return self.outside.pace
+
+    @property
+    def login(self) -> TypedLogin | None:
+        return self.outside.login
 
     @property
     def main_view(self) -> MainView:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
     from pathlib import Path
 
-    from cockpit.backends.base import Backend
+    from cockpit.backends.base import Backend, TypedLogin
     from cockpit.config.settings import Settings
     from cockpit.model.ids import Millis
     from cockpit.model.spec import JobSpec
@@ -51,6 +51,8 @@ class Session:
     """All clusters that this person uses."""
     pace: Pace | None = None
     """Of a demo."""
+    login: TypedLogin | None = None
+    """How a login to the cluster is typed again; None: it has none."""
     elapse: Callable[[float], Awaitable[None]] = asyncio.sleep
     """So many seconds pass for who looks at the screen. A demo's that nothing else moves pass at once."""
 
@@ -121,6 +123,7 @@ def app_for(session: Session, env: Mapping[str, str], look: Look | None = None) 
         read_only=READ_ONLY if settings.read_only else "",
         badge=lambda: _badge(session.pace),
         pace=session.pace,
+        login=session.login,
         ascii_only=settings.ascii or not _speaks_unicode(env),
     )
     return CockpitApp(session.backend, outside)

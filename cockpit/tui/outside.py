@@ -11,6 +11,7 @@ from cockpit.tui import theme as themes
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from cockpit.backends.base import TypedLogin
     from cockpit.model.ids import Millis
     from cockpit.model.spec import JobSpec
     from cockpit.model.view import ClusterRow
@@ -57,4 +58,6 @@ class Outside:
     badge: Callable[[], str] = lambda: ""
     pace: Pace | None = None
     """Of a demo."""
+    login: TypedLogin | None = None
+    """How a login to the cluster is typed again; None: it has none."""
     ascii_only: bool = False

@@ -38,3 +38,11 @@ def test_a_hostile_number_in_a_command_is_no_defect(
 )
 def test_a_hostile_number_in_an_option_of_a_list_is_no_defect(desk: Desk, option: str, number: str) -> None:
     assert desk("jobs", option.format(number)).code != ExitCode.INTERNAL
+
+
+@pytest.mark.req("TR-05")
+@pytest.mark.parametrize("words", [("job",), ("cancel",), ("explain",), ("logs", "1", "--replica")])
+def test_a_usage_error_repeats_only_the_beginning_of_a_long_argument(desk: Desk, words: tuple[str, ...]) -> None:
+    done = desk(*words, "9" * 5_000)
+    assert done.code == ExitCode.USAGE
+    assert len(done.err) < 600

@@ -12,6 +12,7 @@ from cockpit.model.forecast import (
     CameAhead,
     Edited,
     EndedEarly,
+    EngineRestarted,
     Forecast,
     LeftQueue,
     LimitFreed,
@@ -55,6 +56,7 @@ CAUSES: dict[MoveCause, str] = {
     NodeReturned(NodeName("n1")): "node n1 came into service",
     Edited(): "the job was changed",
     RulesChanged(): "the cluster's rules were changed",
+    EngineRestarted(): "the engine was stopped meanwhile",
     Replanned(): "the queue was planned anew",
 }
 

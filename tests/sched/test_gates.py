@@ -5,6 +5,7 @@ import pytest
 from cockpit.model.cluster import Enforce, Reservation
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import ArrayTask
+from cockpit.model.node import NodeState
 from cockpit.model.reasons import (
     ArrayFull,
     BeginsLater,
@@ -113,3 +114,30 @@ def test_a_spec_without_limits_asks_the_book_once_for_all_that_are_alike() -> No
         here.submit_spec(spec_of(wants(1000)))
     here.cycle()
     assert len(here.index.book.requests) == 1
+
+
+@pytest.mark.req("SC-14")
+def test_what_a_limit_stopped_in_an_earlier_pass_is_not_asked_again_while_as_much_runs(monkeypatch) -> None:
+    asked = []
+    shared = Gates.shared
+
+    def counted(gates: Gates, request, *more):
+        asked.append(request)
+        return shared(gates, request, *more)
+
+    monkeypatch.setattr(Gates, "shared", counted)
+    here = world(tree(nlp={"grp_tres": {"cpu": 8}}))
+    runs = [submit(here, cpus=4), submit(here, cpus=4)]
+    here.run()
+    waiting = [submit(here, cpus=cpus, user="bob") for cpus in (5, 6, 7, 8)]
+    assert not here.cycle().starts
+    assert len(set(asked[-len(waiting) :])) == len(waiting)
+    asked.clear()
+    here.set_state(max(here.nodes), NodeState.DRAINED)  # a whole pass, not the continuation of the last one
+    assert not here.cycle().starts
+    assert asked == []
+    assert [here.reason(job).limit for job in waiting] == ["GrpTRES"] * len(waiting)
+    here.set_state(max(here.nodes), NodeState.UP)
+    for job in runs:
+        here.end(job)
+    assert [start.job for start in here.cycle().starts] == waiting[:1]

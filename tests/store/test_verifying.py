@@ -19,11 +19,14 @@ from cockpit.engine.apply.events import apply
 from cockpit.errors import StoreError
 from cockpit.model.events import EngineStopped
 from cockpit.model.ids import JobId, Millis
+from cockpit.store import archive
 from cockpit.store.journal import SqliteJournal
 from cockpit.store.verifying import verify
 from tests.store.samples import DAY, T0, StillClock, ended_job, event, opened, shells, submitted
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from cockpit.store.verifying import Verified
 
 pytestmark = pytest.mark.req("TR-03", "TR-11")
@@ -142,6 +145,21 @@ async def test_the_store_of_a_running_engine_is_verified_beside_it(folder: Path)
         found = await asyncio.to_thread(verified, folder)
         await journal.append(shells(EVENTS + 4, EVENTS + 5), durable=True)
     assert (found.damages, found.events) == ((), EVENTS + 3 - ARCHIVED)
+
+
+async def test_what_a_running_engine_changes_meanwhile_is_no_damage(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All tables are read as of one moment: here events leave a table after the list of archive files was read."""
+    read = archive.lines
+
+    def lines_after_a_change(file: Path) -> Iterator[bytes]:
+        edit(folder, f"DELETE FROM events WHERE seq <= {EVENTS - 2}")
+        return read(file)
+
+    monkeypatch.setattr(archive, "lines", lines_after_a_change)
+    found = verified(folder)
+    assert (found.damages, found.events) == ((), EVENTS - ARCHIVED)
 
 
 @pytest.mark.parametrize("seed", range(60))

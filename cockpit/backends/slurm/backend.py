@@ -12,7 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from cockpit import __version__
-from cockpit.backends.base import Announced, Connection, JobsDelta, Phase, ShellSession, Shown
+from cockpit.backends.base import Announced, Connection, JobsDelta, Phase, ShellSession, Shown, TypedLogin
 from cockpit.backends.slurm import entering, logs
 from cockpit.backends.slurm.acting import Acts, submissions
 from cockpit.backends.slurm.history import History
@@ -70,12 +70,15 @@ class SlurmBackend(Verbs):
         clock: Timekeeper,
         asker: str,
         introduction: Callable[[], Awaitable[tuple[str, Chronicle]]] | None = None,
+        login: TypedLogin | None = None,
     ) -> None:
         """`introduction` gives the cluster's own name, and where what is seen is written down, once the cluster
         answers; without it the cluster keeps `name`, and what is seen is forgotten in the end."""
         self._name, self._commands, self._reading, self._clock = name, commands, reading, clock
         self.asker = asker
         """Who asks, by the cluster's name for them."""
+        self.login = login
+        """How a login is typed again; None: this way in never asks for one."""
         self._rows = Rows(asker)
         self._mirror = Mirror(clock, name, asker)
         self._acts = Acts(commands, reading, asker)

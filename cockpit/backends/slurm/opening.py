@@ -23,6 +23,7 @@ from cockpit.runtime.chronicle import Chronicle
 from cockpit.runtime.clock import SystemClock, VirtualClock
 
 if TYPE_CHECKING:
+    from cockpit.backends.base import TypedLogin
     from cockpit.backends.slurm.wire.calls import Commands
     from cockpit.model.ids import Millis
     from cockpit.runtime.clock import Timekeeper
@@ -41,6 +42,21 @@ async def open_recorded(version: str) -> tuple[SlurmBackend, Callable[[], Millis
     reading = Reading(Answers(commands, clock.now, _chance()), clock.now)
     name = f"{rules.cluster_name(await reading.config())} · {version} recorded"
     return SlurmBackend(name, commands, reading, clock, ""), clock.now
+
+
+class RepeatedLogin(NamedTuple):
+    """Implements `TypedLogin`: what failed while the login was missing is asked again at once."""
+
+    way: TypedLogin
+    answers: Answers
+
+    @property
+    def is_needed(self) -> bool:
+        return self.way.is_needed
+
+    def ask_at_terminal(self) -> None:
+        self.way.ask_at_terminal()
+        self.answers.forget()
 
 
 class Folders(NamedTuple):
@@ -68,7 +84,7 @@ async def open_over_ssh(
     if typing:
         await commands.log_in()
     user = commands.user or await _whoami(commands)
-    return await opened(commands, SystemClock(), user, folders, address, manners)
+    return await opened(commands, SystemClock(), user, folders, address, manners, commands if typing else None)
 
 
 async def open_rest(
@@ -95,7 +111,13 @@ async def _whoami(commands: Commands) -> str:
 
 
 async def opened(
-    commands: Commands, clock: Timekeeper, user: str, folders: Folders, whose: str, manners: Manners | None = None
+    commands: Commands,
+    clock: Timekeeper,
+    user: str,
+    folders: Folders,
+    whose: str,
+    manners: Manners | None = None,
+    login: TypedLogin | None = None,
 ) -> SlurmBackend:
     """`whose`: tells this cluster's answers from others' on the shelf. A cluster that does not answer yet is opened all
     the same: it introduces itself when it answers."""
@@ -114,7 +136,8 @@ async def opened(
         answers.shelf = shelf_for(f"{whose} {identity}", folders.answers, clock.now, shared=shared, trusted=trusted)
         return name, Chronicle(_chronicle_in(folders.history, name, whose), SLURM)
 
-    backend = SlurmBackend(commands.name, commands, reading, clock, user, introduction=introduction)
+    repeated = RepeatedLogin(login, answers) if login is not None else None
+    backend = SlurmBackend(commands.name, commands, reading, clock, user, introduction=introduction, login=repeated)
     await backend.introduced_within(INTRODUCTION_SECONDS)
     return backend
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain, islice
 
@@ -13,6 +13,7 @@ from cockpit.model.forecast import (
     CameAhead,
     Edited,
     EndedEarly,
+    EngineRestarted,
     LeftQueue,
     LimitFreed,
     MoveCause,
@@ -20,6 +21,7 @@ from cockpit.model.forecast import (
     NodeLost,
     NodeReturned,
     NodesTaken,
+    PromisedStart,
     RanLonger,
     Replanned,
     RulesChanged,
@@ -51,26 +53,59 @@ class Basis(msgspec.Struct, frozen=True):
 
 
 class BoundHistory:
-    """The latest starts that jobs were given last, and how these have moved."""
+    """The latest starts that jobs were given last, and how these have moved.
 
-    def __init__(self) -> None:
+    Promised is what somebody was shown, until the job starts or leaves the queue; only promises are worth storing.
+    """
+
+    def __init__(self, stored: Iterable[PromisedStart] = ()) -> None:
+        """`stored`: the promises that an earlier engine made; what moved while no engine ran is noted all the same."""
+        self._stored = {each.job: each for each in stored}
         self._basis: Basis | None = None
-        self._moves: dict[JobId, tuple[BoundMove, ...]] = {}
+        self._moves = {job: each.moves for job, each in self._stored.items()}
+        self._promised: dict[JobId, Millis | None] = {job: each.latest_at for job, each in self._stored.items()}
 
     def follow(self, basis: Basis) -> None:
         """Take over what is promised now, and note what has moved."""
         before, self._basis = self._basis, basis
-        if before is None:
-            return
         queued = {job.id for job in basis.snapshot.queue}
         self._moves = {job: moves for job, moves in self._moves.items() if job in queued}
-        difference = _Difference(before, basis)
+        self._promised = {job: bound for job, bound in self._promised.items() if job in queued}
+        difference = _Difference(before, basis) if before is not None else None
         starting = {start.job for start in basis.plan.starts}
-        for job, bound in before.bounds.items():
+        for job, bound in (before.bounds if before is not None else self._promised).items():
             after = basis.bounds.get(job)
-            if job in queued and job not in starting and after != bound:
-                move = BoundMove(basis.snapshot.now, bound, after, difference.causes(job, later=_later(bound, after)))
+            if bound is not None and job in queued and job not in starting and after != bound:
+                why = difference.causes(job, later=_later(bound, after)) if difference else (EngineRestarted(),)
+                move = BoundMove(basis.snapshot.now, bound, after, why)
                 self._moves[job] = (*self._moves.get(job, ()), move)[-MOST_MOVES:]
+        for job in self._promised:
+            if job not in starting:
+                self._promised[job] = basis.bounds.get(job)
+
+    def promise(self, jobs: Iterable[JobId]) -> None:
+        """Remember that somebody was shown the latest starts of these, as far as they have one and do not start now."""
+        if self._basis is None:
+            return
+        bounds, now = self._basis.bounds, self._basis.snapshot.now
+        self._promised.update((job, bounds[job]) for job in jobs if bounds.get(job, now) > now)
+
+    @property
+    def promised(self) -> Mapping[JobId, Millis | None]:
+        """The promises that stand; None: one that was withdrawn and may be made again."""
+        return self._promised
+
+    def unsaved(self) -> tuple[list[PromisedStart], list[JobId]]:
+        """The promises that are new or have moved since `saved`, and the jobs whose promises are over."""
+        current = [PromisedStart(job, bound, self.of(job)) for job, bound in self._promised.items()]
+        changed = [each for each in current if self._stored.get(each.job) != each]
+        return changed, [job for job in self._stored if job not in self._promised]
+
+    def saved(self, changed: Iterable[PromisedStart], over: Iterable[JobId]) -> None:
+        """Note that the store has these changes."""
+        self._stored.update((each.job, each) for each in changed)
+        for job in over:
+            self._stored.pop(job, None)
 
     def of(self, job: JobId) -> tuple[BoundMove, ...]:
         """The last moves of the job's bound, oldest first."""

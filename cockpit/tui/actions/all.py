@@ -77,6 +77,7 @@ _GOING = (
     Action("command", "command", ("colon",), "Any action by its name", anywhere.ask_command, GO, in_row=True),
     Action("cluster", "cluster", (), "Another cluster", anywhere.choose_cluster, GO),
     Action("refresh", "refresh", ("ctrl+r", "f5"), "Ask again, and draw all anew", anywhere.refresh, GO),
+    Action("login", "login", ("f7",), "Type a lost login again", anywhere.log_in, GO),
     Action("pause", "pause", ("f6",), "Stand still, or go on", anywhere.pause, GO),
     Action("theme", "theme", (), "The next colour theme", anywhere.next_theme, GO),
     Action("back", "back", ("escape",), "Back; never quits", anywhere.back, GO),

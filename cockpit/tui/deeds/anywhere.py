@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+from cockpit.errors import CockpitError
 from cockpit.tui.screens.pick import Choice, Pick
 
 if TYPE_CHECKING:
@@ -52,6 +54,29 @@ async def open_demo(app: Face) -> None:
     with app.suspend():
         subprocess.run([sys.executable, "-m", "cockpit.cli", "demo"], check=False)  # noqa: ASYNC221 - the screen is the demo's now
     app.refresh()
+
+
+async def log_in(app: Face) -> None:
+    """Have ssh ask at the terminal for a login that was lost, then go on. Raises `CockpitError` where it fails."""
+    login = app.login
+    if login is None or not login.is_needed:
+        app.notify("No login is needed." if login is not None else "This cluster asks for no login.")
+        return
+    app.check_terminal()
+    failure: CockpitError | None = None
+    with app.suspend():  # the event loop waits too: nothing may draw over the question
+        print(f"Log in to {app.cluster} again.")  # noqa: T201 - the screen is ssh's now
+        before = signal.signal(signal.SIGINT, lambda *_: None)  # Ctrl-c ends ssh, not the cockpit
+        try:
+            login.ask_at_terminal()
+        except CockpitError as error:  # raised below: the screen must come back first
+            failure = error
+        finally:
+            signal.signal(signal.SIGINT, before)
+    app.refresh()
+    if failure is not None:
+        raise failure
+    await app.catch_up()
 
 
 def pause(app: Face) -> None:

@@ -21,7 +21,9 @@ from cockpit.errors import Unreachable
 from cockpit.model.asking import ShellRequest
 from cockpit.model.ids import JobId
 from tests.real.slurm.login_node import LoginNode
+from tests.real.slurm.real_cluster import RealCluster
 from tests.real.slurm.test_ssh import read_all
+from tests.tui.tmux import PROMPT, Tmux
 
 pytestmark = [pytest.mark.real, pytest.mark.real_slurm]
 ME = pwd.getpwuid(os.geteuid()).pw_name
@@ -192,3 +194,40 @@ def test_an_unknown_host_is_not_typed_to(node: LoginNode, home: Path) -> None:
     shown = at_terminal(f"ssh://{GUEST}@127.0.0.1:{node.port}", {"assword:": SECRET})
     assert "host key" in shown
     assert "assword:" not in shown
+
+
+@pytest.fixture
+def slurm_node(cluster: RealCluster, node: LoginNode, home: Path, tmp_path: Path) -> Iterator[LoginNode]:
+    """A login node of a real cluster that asks the guest for the password."""
+    del node  # has made the guest
+    made = LoginNode(tmp_path, cluster.env, pam=PAM.name)
+    with (home / "known_hosts").open("a") as known:
+        known.write(f"[127.0.0.1]:{made.port} {(made.folder / 'host.pub').read_text()}")
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def terminal(home: Path) -> Iterator[Tmux]:
+    """With nothing of whoever runs the tests: their configuration and their engine are elsewhere."""
+    own = {name: str(home / name.lower()) for name in ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR")}
+    (home / "xdg_runtime_dir").mkdir(mode=0o700)
+    folder = home / "tmux.d"
+    folder.mkdir()
+    opened = Tmux(folder, {**own, "HOME": os.environ["HOME"], "PATH": os.environ["PATH"]}, columns=200)
+    yield opened
+    opened.close()
+
+
+@pytest.mark.req("TR-04", "TR-07")
+@pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
+def test_a_lost_login_is_typed_again_in_the_open_cockpit(slurm_node: LoginNode, terminal: Tmux) -> None:
+    terminal.type(f"{sys.executable} -m cockpit.cli -c ssh://{GUEST}@127.0.0.1:{slurm_node.port}").press("Enter")
+    terminal.sees("assword:").type(SECRET).press("Enter").sees("? help").misses("connecting")
+    terminal.press("F7").sees("No login is needed")
+    slurm_node.restart()
+    terminal.sees("Press F7 to log in to")
+    for answer, key in (("", "C-c"), (SECRET, "Enter")):
+        terminal.press("F7").until(lambda screen: screen.rstrip().endswith("assword:"), "is asked again")
+        terminal.type(answer).press(key).sees("? help")
+    terminal.misses("Press F7 to log in").press("q").sees(PROMPT)

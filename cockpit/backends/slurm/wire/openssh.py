@@ -93,6 +93,11 @@ async def standing(host: Host) -> Master | None:
 async def logged_in(host: Host, *, typing: bool) -> Master:
     """A connection that ssh makes. `typing`: it asks at the terminal for whatever the server wants; else the keys must
     do. Raises `Unreachable`."""
+    return await asyncio.to_thread(log_in_now, host, typing=typing)
+
+
+def log_in_now(host: Host, *, typing: bool) -> Master:
+    """`logged_in` for callers that must wait: nothing else may use the terminal meanwhile."""
     usual = tempfile.gettempdir()
     long = len(usual) > LONGEST_FOLDER
     folder = Path(tempfile.mkdtemp(prefix="cockpit-ssh-", dir="/tmp" if long else usual))  # noqa: S108 - of mode 0700
@@ -100,7 +105,7 @@ async def logged_in(host: Host, *, typing: bool) -> Master:
     argv = (*_ssh(host, folder, *options, *(() if typing else ("-o", "BatchMode=yes"))), "true")
     pipe = None if typing else subprocess.PIPE
     try:
-        done = await asyncio.to_thread(subprocess.run, argv, stdout=subprocess.DEVNULL, stderr=pipe, check=False)
+        done = subprocess.run(argv, stdout=subprocess.DEVNULL, stderr=pipe, check=False)
     except OSError as error:
         shutil.rmtree(folder, ignore_errors=True)
         raise Unreachable(f"ssh cannot be run on this machine: {error.strerror or error}.") from None

@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 from cockpit.backends.base import ShellSession
 from cockpit.backends.shell import OpenShell
 from cockpit.backends.slurm.wire.calls import Garbled, Printed, Unanswered, all_of
-from cockpit.backends.slurm.wire.openssh import Host, Master, logged_in, standing
+from cockpit.backends.slurm.wire.openssh import Host, Master, log_in_now, logged_in, standing
 from cockpit.errors import SpecErrors, Unreachable
 from cockpit.model.asking import ShellOpened, ShellRequest
 
@@ -73,6 +73,8 @@ class SshCommands:
         self._master: Master | None = None
         self._connection: asyncssh.SSHClientConnection | None = None
         self._connecting = asyncio.Lock()
+        self._refused = self._typed = False
+        """The keys were refused at the last attempt to connect; a login was typed before."""
 
     async def log_in(self) -> None:
         """Connect before anybody waits for an answer, at a terminal that nothing else uses yet: what the server wants
@@ -86,6 +88,16 @@ class SshCommands:
             if shutil.which("ssh") is None:
                 raise
             self._master = await logged_in(self._to, typing=True)
+            self._typed = True
+
+    @property
+    def is_needed(self) -> bool:
+        return self._refused and self._master is None
+
+    def ask_at_terminal(self) -> None:
+        """Implements `TypedLogin`."""
+        self._master = log_in_now(self._to, typing=True)
+        self._typed = True
 
     async def run(self, argv: Sequence[str], *, seconds: float, stdin: bytes = b"", reading: bool = True) -> Printed:
         import asyncssh
@@ -140,11 +152,13 @@ class SshCommands:
                 return self._master
             if self._connection is not None and not self._connection.is_closed():
                 return self._connection
-            self._master = await standing(self._to)
+            found = await standing(self._to)
+            self._master = self._master or found  # a login may have been typed meanwhile
             if self._master is not None:
                 return self._master
             try:
                 self._connection = await self._connect()
+                self._refused = False
             except ValueError:  # a key or a setting that only ssh itself understands
                 self._master = await logged_in(self._to, typing=False)
                 return self._master
@@ -170,9 +184,16 @@ class SshCommands:
         except asyncssh.HostKeyNotVerifiable as error:
             raise Unreachable(await self._unverified(error)) from None
         except asyncssh.PermissionDenied as error:
+            self._refused = True
+            if self._typed:
+                raise Refused(
+                    f"Press F7 to log in to {self.name} again: the connection for which you typed the login was lost. "
+                    "Outside an open cockpit run the command again at a terminal."
+                ) from None
             raise Refused(
                 f"{self.name} lets nobody in with the keys of this machine and its agent: {error.reason}. Where it "
-                f"wants a password or a code, open the cockpit at a terminal, or keep a connection open: {_KEPT_OPEN}."
+                "wants a password or a code, type :login in an open cockpit, run the command again or open the cockpit "
+                f"at a terminal, or keep a connection open: {_KEPT_OPEN}."
             ) from None
         except (OSError, asyncssh.Error) as error:
             raise Unreachable(f"{self.name} cannot be reached over SSH: {error}.") from None
