@@ -29,7 +29,7 @@ NEVER = 1 << 62
 def reason_of(plan: Plan, job: Job) -> Reason:
     """Some lookups, for rows of many jobs. A job that came since the cycle is judged as the others of its request. A
     defect met here is noted in the plan and told of this job alone."""
-    faults = plan.round.faults
+    faults = plan.scheduling_pass.faults
     try:
         reason = _reason_of(plan, job)
     except Exception as error:  # noqa: BLE001 - the rows of all other jobs are made all the same
@@ -97,7 +97,7 @@ def _may_go_first(plan: Plan, job: Job) -> bool:
     try:
         return not plan.refusals.never(job)
     except Exception as error:  # noqa: BLE001 - the answers of all others are given
-        plan.round.faults.setdefault(job.id, error)
+        plan.scheduling_pass.faults.setdefault(job.id, error)
         return True
 
 

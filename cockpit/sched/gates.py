@@ -19,7 +19,7 @@ from cockpit.sched.conditions import unmet
 from cockpit.sched.equivalence import EquivalenceCache, EquivalenceClass
 from cockpit.sched.index import Index
 from cockpit.sched.nodes.reservation_windows import ReservationWindows
-from cockpit.sched.placement import Found
+from cockpit.sched.placement import JobPlacement
 from cockpit.sched.rules.amounts import ONE, Amounts, held, thousandths
 from cockpit.sched.rules.counters import Counters, Tally, counts, of_array, tally
 from cockpit.sched.rules.limit_cache import Stop
@@ -30,8 +30,8 @@ from cockpit.sched.shape import Shape
 from cockpit.sched.snapshot import Snapshot
 
 _NO_USAGE = Usage()
-Use = Mapping[Counter, int]
-NO_USE: Use = MappingProxyType({})
+CounterAmounts = Mapping[Counter, int]
+NO_AMOUNTS: CounterAmounts = MappingProxyType({})
 
 
 class Gates(msgspec.Struct):
@@ -53,7 +53,7 @@ class Gates(msgspec.Struct):
 
     def refusal(self, job: Job, partition: str) -> Reason | None:
         """The first rule that stops the job in that partition; None: only room can."""
-        return self.own(job) or self.shared(self.equivalence_class(job, partition))
+        return self.job_refusal(job) or self.class_refusal(self.equivalence_class(job, partition))
 
     def equivalence_class(self, job: Job, partition: str) -> EquivalenceClass:
         """What the job asks for there."""
@@ -68,23 +68,23 @@ class Gates(msgspec.Struct):
             and (ours.usage, ours.qos_usage, ours.now) == (theirs.usage, theirs.qos_usage, theirs.now)
         )
 
-    def own(self, job: Job) -> Reason | None:
+    def job_refusal(self, job: Job) -> Reason | None:
         """What stops this job alone: a hold, other jobs, a moment, the reservation it names."""
-        told = unmet(job, self.now) or self._no_queue(job)
-        return told if told is not None or not job.spec.reservation else self._windows.refusal(job)
+        reason = unmet(job, self.now) or self._no_queue(job)
+        return reason if reason is not None or not job.spec.reservation else self._windows.refusal(job)
 
-    def own_for_good(self, job: Job) -> Reason | None:
+    def permanent_job_refusal(self, job: Job) -> Reason | None:
         """What stops this job alone and does not pass, be it behind what does."""
         if job.never is not None:
             return unmet(job, self.now)
-        told = self._no_queue(job) or (self._windows.refusal(job) if job.spec.reservation else None)
-        return told if told is not None and never_starts(told) else None
+        reason = self._no_queue(job) or (self._windows.refusal(job) if job.spec.reservation else None)
+        return reason if reason is not None and never_starts(reason) else None
 
     def _no_queue(self, job: Job) -> NoQueue | None:
         waits = job.spec.suspension.scheduling and self._equivalence.rules.quotas.leaf(job.project) == NO_LEAF
         return NoQueue(job.project) if waits else None
 
-    def shared(self, equivalence_class: EquivalenceClass, free: Use = NO_USE) -> Reason | None:
+    def class_refusal(self, equivalence_class: EquivalenceClass, free: CounterAmounts = NO_AMOUNTS) -> Reason | None:
         """What stops every job of the request: the rules by themselves, its array, a limit. `free`: does not count."""
         if equivalence_class.refused is not None:
             return equivalence_class.refused
@@ -103,7 +103,7 @@ class Gates(msgspec.Struct):
             limits.append(limit)
         return none_of(limits)
 
-    def open_shape(self, equivalence_class: EquivalenceClass, free: Use = NO_USE) -> Shape:
+    def open_shape(self, equivalence_class: EquivalenceClass, free: CounterAmounts = NO_AMOUNTS) -> Shape:
         """Of a request that passed: its shape, without the alternatives that a limit stops."""
         shape = equivalence_class.shape
         if len(shape.specs) == 1 or not (equivalence_class.scope.running or equivalence_class.scope.budgets):
@@ -125,13 +125,17 @@ class Gates(msgspec.Struct):
         running = tuple(each for each in scope.running if each.limit != QUOTA)
         return replace(equivalence_class, scope=replace(scope, running=running)) if scope.queue else equivalence_class
 
-    def exceeded(self, equivalence_class: EquivalenceClass, amounts: Amounts, free: Use = NO_USE) -> Limit | None:
+    def exceeded(
+        self, equivalence_class: EquivalenceClass, amounts: Amounts, free: CounterAmounts = NO_AMOUNTS
+    ) -> Limit | None:
         """The first limit that a job of the request would break by holding these amounts."""
         scope = equivalence_class.scope
         bound = self._beyond(scope.running, amounts, free)
         if bound is not None:
             return self._reached(bound, amounts)
-        return next((told for each in scope.budgets if (told := self._spent(each, equivalence_class, amounts))), None)
+        return next(
+            (reason for each in scope.budgets if (reason := self._spent(each, equivalence_class, amounts))), None
+        )
 
     def never(self, equivalence_class: EquivalenceClass, amounts: Amounts) -> Limit | None:
         """The first limit that a job of the request would break by these amounts though nothing else ran."""
@@ -140,7 +144,7 @@ class Gates(msgspec.Struct):
         if bound is not None:
             return self._reached(bound, amounts)
         spent = (self._spent(each, equivalence_class, amounts) for each in scope.budgets)
-        return next((told for told in spent if told is not None and told.never), None)
+        return next((reason for reason in spent if reason is not None and reason.never), None)
 
     def open_at(self, equivalence_class: EquivalenceClass, index: Index) -> Millis | None:
         """When no limit on what runs stops a job of the request any more, if all others use their whole time; None:
@@ -191,7 +195,7 @@ class Gates(msgspec.Struct):
         """Numbers of the requests known to be stopped by what runs."""
         return self._equivalence.limit_cache.at(self.counters.used)
 
-    def amounts(self, found: Found, shape: Shape) -> Amounts:
+    def amounts(self, found: JobPlacement, shape: Shape) -> Amounts:
         """What a job would hold by the placement found for it, running and billed."""
         if not (shape.exclusive or shape.spread is not None or shape.specs[found.spec_index].card_milli):
             return self._equivalence.rules.asked[shape][found.spec_index]
@@ -233,7 +237,7 @@ class Gates(msgspec.Struct):
         self.counters.set(job.id, added)
         return added
 
-    def _beyond(self, bounds: Iterable[Running], amounts: Amounts, free: Use = NO_USE) -> Running | None:
+    def _beyond(self, bounds: Iterable[Running], amounts: Amounts, free: CounterAmounts = NO_AMOUNTS) -> Running | None:
         used = self.counters.used
         for bound in bounds:
             wanted = amounts.get(bound.resource)

@@ -29,7 +29,7 @@ from cockpit.sched.snapshot import Snapshot
 Grower = tuple[Job, Attempt]
 
 
-class Line(Protocol):
+class DelayCheck(Protocol):
     """What is kept for whom, see `backfill.easy` and `backfill.conservative`."""
 
     def allows(self, index: Index, job: JobId, end: Millis, placement: Placement) -> bool:
@@ -41,7 +41,7 @@ class Line(Protocol):
         ...
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class GrowthRequest(msgspec.Struct, frozen=True):
     """For whom more workers are looked for."""
 
     job: JobId
@@ -69,7 +69,7 @@ class More(NamedTuple):
 
 
 def further_workers(
-    wanted: Wanted, index: Index, backfiller: Line, fit: Fit | None, lawful: Callable[[Placement], bool]
+    wanted: GrowthRequest, index: Index, backfiller: DelayCheck, fit: Fit | None, lawful: Callable[[Placement], bool]
 ) -> More:
     """Those that have room, in the best room first, as many as rules and places in line allow."""
     found: Placement = ()
@@ -90,7 +90,7 @@ def further_workers(
     return More(found, stopped)
 
 
-def _nodes_free(wanted: Wanted, index: Index, fit: Fit | None) -> Iterator[NodeFree]:
+def _nodes_free(wanted: GrowthRequest, index: Index, fit: Fit | None) -> Iterator[NodeFree]:
     """With room for one more, none of those where it has a worker already."""
     one, spec = replace(wanted.shape, nodes=1), wanted.spec
     taken = {order for order, _ in index.located(wanted.held)}
@@ -111,7 +111,7 @@ def grown(
     snapshot: Snapshot,
     growing: Iterable[Grower],
     index: Index,
-    backfiller: Line,
+    backfiller: DelayCheck,
     fit: Fit | None,
     sizes: Sizes,
     off_reserved: Callable[[Job, Shape], Shape],
@@ -125,7 +125,7 @@ def grown(
         shape = off_reserved(_for_the_rest(job, end, snapshot.now), shape)
         rank = next_rank(attempt)
         most = job.spec.most_nodes
-        wanted = Wanted(job.id, shape, spec, attempt.placement, True, most, rank, end, attempt.blocked)
+        wanted = GrowthRequest(job.id, shape, spec, attempt.placement, True, most, rank, end, attempt.blocked)
         added, done.stopped[job.id] = further_workers(
             wanted, index, backfiller, fit, sizes.lawful(job, attempt.partition)
         )

@@ -1,6 +1,6 @@
 """The scheduler's index: every node's room, sorted so that a search touches few nodes.
 
-An explicit value: `refreshed` makes the next one from the last one and the changes since, and one made from nothing
+An explicit value: `refresh_index` makes the next one from the last one and the changes since, and one made from nothing
 answers the same.
 """
 
@@ -34,23 +34,23 @@ class Index:
     handed it out, except to the holder of the fork."""
 
     __slots__ = (
+        "_buckets_current",
         "_by_hole",
         "_by_whole",
-        "_own",
+        "_own_classes",
         "_running",
-        "_shelved",
         "counters",
         "departures",
         "ends",
         "equivalence",
         "layout",
-        "lone",
         "most_cards",
+        "most_cpus",
         "nodes_free",
         "placed",
         "shared",
+        "single_node",
         "version",
-        "widest",
     )
 
     def __init__(
@@ -82,42 +82,42 @@ class Index:
             node_free_of(node, order, node_class, inside)
             for order, (node, node_class, inside) in enumerate(zip(layout.nodes, layout.class_of, tenants, strict=True))
         ]
-        self.lone = len(self.nodes_free) == 1
+        self.single_node = len(self.nodes_free) == 1
         """The cluster has one node."""
         self._running: Counter[NodeSpec] | None = None
-        self._own = frozenset(range(len(layout.node_classes)))
+        self._own_classes = frozenset(range(len(layout.node_classes)))
         """Kinds whose shelves no other index has too; before any other are changed, they are copied."""
-        self._shelve()
-        self._measure()
+        self._fill_buckets()
+        self._update_maxima()
 
     def fork(self) -> Index:
         """A copy that may be changed; about 0.3 ms for 10 000 nodes."""
         fork = Index.__new__(Index)
         fork.version, fork.layout, fork.equivalence = self.version, self.layout, self.equivalence
-        fork.counters, fork.shared, fork.lone = self.counters, True, self.lone
+        fork.counters, fork.shared, fork.single_node = self.counters, True, self.single_node
         fork.nodes_free, fork.placed = self.nodes_free.copy(), self.placed.copy()
         fork.ends, fork.departures = self.ends.copy(), self.departures.copy()
-        fork._running = None if self._running is None else self._running.copy()  # noqa: SLF001 - of its own kind
-        fork._by_whole, fork._by_hole = self._by_whole.copy(), self._by_hole.copy()  # noqa: SLF001 - of its own kind
-        fork._own, fork._shelved = _NO_CLASS, self._shelved  # noqa: SLF001 - of its own kind
-        fork.widest, fork.most_cards = self.widest, self.most_cards
+        fork._running = None if self._running is None else self._running.copy()  # noqa: SLF001 - same class
+        fork._by_whole, fork._by_hole = self._by_whole.copy(), self._by_hole.copy()  # noqa: SLF001 - same class
+        fork._own_classes, fork._buckets_current = _NO_CLASS, self._buckets_current  # noqa: SLF001 - same class
+        fork.most_cpus, fork.most_cards = self.most_cpus, self.most_cards
         return fork
 
     @property
     def by_whole(self) -> list[FreeNodeBuckets]:
         """Per kind, by the number of idle cards."""
-        if not self._shelved:
-            self._shelve()
+        if not self._buckets_current:
+            self._fill_buckets()
         return self._by_whole
 
     @property
     def by_hole(self) -> list[FreeNodeBuckets]:
         """Per kind, by the thousandths left on a card that is not idle; a node is on one shelf per distinct hole."""
-        if not self._shelved:
-            self._shelve()
+        if not self._buckets_current:
+            self._fill_buckets()
         return self._by_hole
 
-    def _shelve(self) -> None:
+    def _fill_buckets(self) -> None:
         by_whole, by_hole = (
             [FreeNodeBuckets() for _ in self.layout.node_classes],
             [FreeNodeBuckets() for _ in self.layout.node_classes],
@@ -127,10 +127,10 @@ class Index:
             for hole in _shared_holes(node_free):
                 by_hole[node_free.node_class].put(hole, node_free)
         self._by_whole, self._by_hole = by_whole, by_hole
-        self._shelved = True  # last: another thread may be looking
+        self._buckets_current = True  # last: another thread may be looking
         """False only of a cluster with one node: its shelves are made anew when asked for, as quickly as kept up."""
 
-    def changeable(self) -> Index:
+    def writable(self) -> Index:
         """Itself where nobody else looks at it, else a copy."""
         return self.fork() if self.shared else self
 
@@ -139,7 +139,7 @@ class Index:
         if not changes:
             self.version = snapshot.version
             return self
-        fresh = self.changeable()
+        fresh = self.writable()
         fresh.apply(changes.items(), snapshot.ends)
         count(fresh, changes, snapshot)
         fresh.version = snapshot.version
@@ -155,28 +155,28 @@ class Index:
         """Each job now holds what is said here until its end, and nothing else."""
         for job, placement in changes:
             if job in self.placed:
-                self._leave(job)
+                self._remove(job)
             if placement:
-                self._come(job, placement, ends.get(job))
-        self._measure()
+                self._add(job, placement, ends.get(job))
+        self._update_maxima()
 
     def place(self, job: JobId, placement: Placement, end: Millis) -> None:
         """As `apply`, of a job that starts."""
         if job in self.placed:
-            self._leave(job)
-        self._come(job, placement, end)
-        self._measure()
+            self._remove(job)
+        self._add(job, placement, end)
+        self._update_maxima()
 
-    def too_narrow_for(self, alternatives: Sequence[NodeSpec]) -> bool:
+    def lacks_cpus_for(self, alternatives: Sequence[NodeSpec]) -> bool:
         """Whether no node has CPUs enough for any of them."""
-        widest = self.widest
+        widest = self.most_cpus
         return alternatives[0].cpus > widest and all(spec.cpus > widest for spec in alternatives[1:])
 
     def tightest(self, node_class: int, spec: NodeSpec, avoid: Collection[int] = ()) -> int | None:
         """Order of the node of the kind, not one to avoid, that has the CPUs and memory free and least more of them."""
-        if spec.cpus > self.widest:
+        if spec.cpus > self.most_cpus:
             return None
-        if self.lone:
+        if self.single_node:
             return 0 if self.nodes_free[0].memory_mib >= spec.memory_mib and 0 not in avoid else None
         return self._by_whole[node_class].tightest(spec.cpus, spec.memory_mib, avoid)
 
@@ -209,23 +209,23 @@ class Index:
             if not self._running[asked]:
                 del self._running[asked]
 
-    def _come(self, job: JobId, placement: Placement, end: Millis | None) -> None:
+    def _add(self, job: JobId, placement: Placement, end: Millis | None) -> None:
         self.placed[job] = placement
         if self._running is not None:
             self._count_running(placement, +1)
         located, nodes_free = self.located(placement), self.nodes_free
         for order, part in located:
             old = nodes_free[order]
-            new = nodes_free[order] = old.having(job, part)
-            if self.lone:
-                self._shelved = False
+            new = nodes_free[order] = old.with_tenant(job, part)
+            if self.single_node:
+                self._buckets_current = False
             else:
                 self._move(old, new)
         if end is not None:
             self.ends[job] = end
             insort(self.departures, (end, job, located))
 
-    def _leave(self, job: JobId) -> None:
+    def _remove(self, job: JobId) -> None:
         placement = self.placed.pop(job)
         if self._running is not None:
             self._count_running(placement, -1)
@@ -236,17 +236,17 @@ class Index:
             _, _, located = departures.pop(bisect_left(departures, (end, job)))
         for order, _ in located:
             old = nodes_free[order]
-            new = nodes_free[order] = old.left_by(job)
-            if self.lone:
-                self._shelved = False
+            new = nodes_free[order] = old.without_tenant(job)
+            if self.single_node:
+                self._buckets_current = False
             else:
                 self._move(old, new)
 
     def _move(self, old: NodeFree, new: NodeFree) -> None:
         """One node from where it was on the shelves to where it belongs now."""
         node_class = new.node_class
-        if node_class not in self._own:
-            self._own |= {node_class}
+        if node_class not in self._own_classes:
+            self._own_classes |= {node_class}
             self._by_whole[node_class] = self._by_whole[node_class].copy()
             if new.holes:
                 self._by_hole[node_class] = self._by_hole[node_class].copy()
@@ -257,17 +257,17 @@ class Index:
             for hole in _shared_holes(new):
                 self._by_hole[node_class].put(hole, new)
 
-    def _measure(self) -> None:
+    def _update_maxima(self) -> None:
         """`widest` and `most_cards`: the most CPUs that are free on any node, and the most idle cards. Whoever wants
         more need not search."""
-        if self.lone:
+        if self.single_node:
             node_free = self.nodes_free[0]
-            self.widest, self.most_cards = node_free.cpus, len(node_free.idle)
+            self.most_cpus, self.most_cards = node_free.cpus, len(node_free.idle)
         elif len(self._by_whole) == 1:
-            self.widest, self.most_cards = self._by_whole[0].most_free()
+            self.most_cpus, self.most_cards = self._by_whole[0].most_free()
         else:
-            cpus, cards = zip((0, 0), *[shelves.most_free() for shelves in self._by_whole], strict=True)
-            self.widest, self.most_cards = max(cpus), max(cards)
+            cpus, cards = zip((0, 0), *[buckets.most_free() for buckets in self._by_whole], strict=True)
+            self.most_cpus, self.most_cards = max(cpus), max(cards)
 
 
 def _shared_holes(node_free: NodeFree) -> frozenset[int]:
@@ -277,7 +277,7 @@ def _shared_holes(node_free: NodeFree) -> frozenset[int]:
     return frozenset([hole for card, hole in enumerate(holes) if hole and card not in idle])
 
 
-def refreshed(index: Index | None, snapshot: Snapshot) -> Index:
+def refresh_index(index: Index | None, snapshot: Snapshot) -> Index:
     """The index of this snapshot: from the last one by the changes since, or from nothing where that cannot be."""
     if index is not None and index.version == snapshot.version:
         return index
@@ -316,11 +316,11 @@ def count(index: Index, changes: Mapping[JobId, Placement | None], snapshot: Sna
     rules, tallies = index.equivalence.rules, index.counters.tallies
     if not (rules.binding or tallies or any(changes.values())):
         return
-    told: dict[JobId, Tally | None] = {}
+    tallied: dict[JobId, Tally | None] = {}
     for job_id, placement in changes.items():
         if placement and (job := snapshot.jobs.get(job_id)) is not None:
-            told[job_id] = tally_of_placed(rules, job, placement, snapshot.nodes)
+            tallied[job_id] = tally_of_placed(rules, job, placement, snapshot.nodes)
         elif job_id in tallies:
-            told[job_id] = None
-    if told:
-        index.counters = index.counters.changed(told)
+            tallied[job_id] = None
+    if tallied:
+        index.counters = index.counters.changed(tallied)

@@ -18,7 +18,7 @@ from cockpit.model.node import NodeState
 from cockpit.model.reasons import Limit, LimitReached, QuotaFull
 from cockpit.model.spec import NodeSpec
 from cockpit.sched.equivalence import EquivalenceClass
-from cockpit.sched.gates import NO_USE, Gates, Use
+from cockpit.sched.gates import NO_AMOUNTS, CounterAmounts, Gates
 from cockpit.sched.index import Index
 from cockpit.sched.nodes.node_free import allocate, node_free_of, shortfall
 from cockpit.sched.nodes.node_layout import NodeLayout, admits
@@ -63,7 +63,11 @@ def limit_of_all(
 
 
 def limit_now(
-    gates: Gates, equivalence_class: EquivalenceClass, shape: Shape, layout: NodeLayout, free: Use = NO_USE
+    gates: Gates,
+    equivalence_class: EquivalenceClass,
+    shape: Shape,
+    layout: NodeLayout,
+    free: CounterAmounts = NO_AMOUNTS,
 ) -> Limit | None:
     """The limit that a job of a request that passed would break by each of its alternatives wherever it is put, beside
     what is in use; None: some nodes are left to it."""
@@ -78,7 +82,7 @@ def limit_now(
 
 
 def within_limits(
-    gates: Gates, equivalence_class: EquivalenceClass, shape: Shape, index: Index, free: Use = NO_USE
+    gates: Gates, equivalence_class: EquivalenceClass, shape: Shape, index: Index, free: CounterAmounts = NO_AMOUNTS
 ) -> Shape:
     """The shape on no nodes but those that the limits leave to it; itself where they leave all, or none."""
     if not varies(equivalence_class, shape) or shape.partition in index.layout.totalled:
@@ -95,7 +99,9 @@ def within_limits(
     return next(fits, lawful[0] if lawful else shape)
 
 
-def _left(gates: Gates, equivalence_class: EquivalenceClass, shape: Shape, index: Index, free: Use) -> Shape | None:
+def _left(
+    gates: Gates, equivalence_class: EquivalenceClass, shape: Shape, index: Index, free: CounterAmounts
+) -> Shape | None:
     """Of one alternative; None: all nodes are left to it."""
     groups = [each for each in _groups(gates, shape, shape.specs[0], index.layout) if each.up]
     choices = _choices(groups, shape.nodes, up=True)

@@ -21,7 +21,7 @@ from cockpit.sched.shape import Shape
 from cockpit.sched.spreading import share_of, spread_over
 
 
-class Found(msgspec.Struct, frozen=True, gc=False):
+class JobPlacement(msgspec.Struct, frozen=True, gc=False):
     """Room for a whole job."""
 
     spec_index: int
@@ -45,7 +45,9 @@ class Fit(Protocol):
         ...
 
 
-def find(index: Index, shape: Shape, fit: Fit | None = None, avoid: Collection[int] = frozenset()) -> Found | None:
+def find_placement(
+    index: Index, shape: Shape, fit: Fit | None = None, avoid: Collection[int] = frozenset()
+) -> JobPlacement | None:
     """Room for the shape, not on the nodes (by order) to avoid; None when no alternative has enough."""
     layout = index.layout
     if fit is None and (node_class := layout.single_class[shape]) is not None:
@@ -53,22 +55,22 @@ def find(index: Index, shape: Shape, fit: Fit | None = None, avoid: Collection[i
         order = index.tightest(node_class, spec, avoid)
         if order is None:
             return None
-        return Found(0, (Allocation(0, layout.nodes[order].name, spec.cpus, spec.memory_mib),))
+        return JobPlacement(0, (Allocation(0, layout.nodes[order].name, spec.cpus, spec.memory_mib),))
     if shape.spread is not None:
         return find_spread((each for each in fitting(index, shape, shape.specs[0]) if each.order not in avoid), shape)
     if shape.helpers:
         return _find_mixed(index, shape, fit, avoid)
     fit = None if shape.exclusive else fit  # whole nodes leave no fragments to choose between
     for spec_index, spec in enumerate(shape.specs):
-        if spec.cpus > index.widest or (spec.card_milli and _lacks_nodes(index, shape, spec)):
+        if spec.cpus > index.most_cpus or (spec.card_milli and _lacks_nodes(index, shape, spec)):
             continue
         nodes_free = _choose(index, shape, spec, fit, avoid)
         if len(nodes_free) == shape.nodes:
-            return Found(spec_index, allocated(shape, spec, nodes_free, fit))
+            return JobPlacement(spec_index, allocated(shape, spec, nodes_free, fit))
     return None
 
 
-def find_spread(nodes_free: Iterable[NodeFree], shape: Shape) -> Found | None:
+def find_spread(nodes_free: Iterable[NodeFree], shape: Shape) -> JobPlacement | None:
     """Room for tasks that share out over any number of these rooms."""
     shares = spread_over(nodes_free, shape)
     if shares is None:
@@ -80,7 +82,7 @@ def find_spread(nodes_free: Iterable[NodeFree], shape: Shape) -> Found | None:
         allocate(node_free, share_of(spec, spread, tasks), rank, exclusive=shape.exclusive)
         for rank, (node_free, tasks) in enumerate(in_order)
     ]
-    return Found(0, tuple(parts))
+    return JobPlacement(0, tuple(parts))
 
 
 def _lacks_nodes(index: Index, shape: Shape, spec: NodeSpec) -> bool:
@@ -90,12 +92,12 @@ def _lacks_nodes(index: Index, shape: Shape, spec: NodeSpec) -> bool:
     return index.by_whole[node_classes[0].number].has_fewer(shape.nodes, spec.whole_cards, spec.cpus)
 
 
-def _find_mixed(index: Index, shape: Shape, fit: Fit | None, avoid: Collection[int]) -> Found | None:
+def _find_mixed(index: Index, shape: Shape, fit: Fit | None, avoid: Collection[int]) -> JobPlacement | None:
     """Of a job whose replicas are not alike: the most demanding kind chooses first. All of it, or nothing."""
     taken = set(avoid)
-    found: dict[Shape, Found] = {}
+    found: dict[Shape, JobPlacement] = {}
     for node_class in by_demand(shape.replica_groups):
-        place = find(index, node_class, fit, taken)
+        place = find_placement(index, node_class, fit, taken)
         if place is None:
             return None
         taken |= {order for order, _ in index.located(place.placement)}
@@ -108,7 +110,7 @@ def by_demand(node_classes: Iterable[Shape]) -> list[Shape]:
     return sorted(node_classes, key=lambda each: _demand(each.specs[0]), reverse=True)
 
 
-def joined(shape: Shape, found: Mapping[Shape, Found]) -> Found:
+def joined(shape: Shape, found: Mapping[Shape, JobPlacement]) -> JobPlacement:
     """Room for a whole job whose replicas are not alike, of that for each kind of them."""
     node_classes = shape.replica_groups
     first = found[node_classes[0]]
@@ -116,14 +118,14 @@ def joined(shape: Shape, found: Mapping[Shape, Found]) -> Found:
     left = {node_class.specs[0]: iter(found[node_class].placement) for node_class in node_classes[1:]}
     left.setdefault(shape.specs[0], iter(like_first))
     placement = (*own, *(next(left[spec]) for spec in shape.helpers))
-    return Found(first.spec_index, tuple([replace(part, rank=rank) for rank, part in enumerate(placement)]))
+    return JobPlacement(first.spec_index, tuple([replace(part, rank=rank) for rank, part in enumerate(placement)]))
 
 
 def _demand(spec: NodeSpec) -> tuple[int, int, int]:
     return spec.card_milli, spec.cpus, spec.memory_mib
 
 
-def find_among(nodes_free: Sequence[NodeFree], shape: Shape, spec_index: int, fit: Fit | None = None) -> Found:
+def find_among(nodes_free: Sequence[NodeFree], shape: Shape, spec_index: int, fit: Fit | None = None) -> JobPlacement:
     """The best of these rooms, enough of which hold a replica each."""
     spec = shape.specs[spec_index]
     fit = None if shape.exclusive else fit
@@ -133,16 +135,16 @@ def find_among(nodes_free: Sequence[NodeFree], shape: Shape, spec_index: int, fi
         else list(nodes_free)
     )
     chosen = (fit.ranked(nodes_free, spec) if fit else ranked)[: shape.nodes]
-    return Found(spec_index, allocated(shape, spec, chosen, fit))
+    return JobPlacement(spec_index, allocated(shape, spec, chosen, fit))
 
 
-def has_room(index: Index, shape: Shape) -> bool:
+def fits_now(index: Index, shape: Shape) -> bool:
     """Whether `find` would find any."""
     if (node_class := index.layout.single_class[shape]) is not None:
         return index.tightest(node_class, shape.specs[0]) is not None
     if shape.is_uneven:
-        return find(index, shape) is not None
-    if index.too_narrow_for(shape.specs):
+        return find_placement(index, shape) is not None
+    if index.lacks_cpus_for(shape.specs):
         return False
     return any(len(_choose(index, shape, spec, None, ())) == shape.nodes for spec in shape.specs)
 

@@ -24,7 +24,7 @@ from cockpit.model.reasons import (
     never_starts,
 )
 from cockpit.sched.alternatives import none_of, of_room
-from cockpit.sched.backfill.easy import InTheWay
+from cockpit.sched.backfill.easy import BackfillConflicts
 from cockpit.sched.backfill.head_reservation import reserve
 from cockpit.sched.decisions import Reserved
 from cockpit.sched.equivalence import EquivalenceClass
@@ -34,13 +34,13 @@ from cockpit.sched.gates import Gates
 from cockpit.sched.index import Index
 from cockpit.sched.lawful import limit_of_all
 from cockpit.sched.nodes.reservation_windows import ReservationWindows
-from cockpit.sched.placement import has_room
+from cockpit.sched.placement import fits_now
 from cockpit.sched.queue_order import partitions_of
 from cockpit.sched.shape import Shape
 from cockpit.sched.shortage import Shortages
 
 
-class Noted(NamedTuple):
+class PassNotes(NamedTuple):
     """What a pass has noted."""
 
     failed: Mapping[Shape, Reason | None]
@@ -51,7 +51,7 @@ class Noted(NamedTuple):
     """What a request would have broken by what there was room for."""
 
 
-class Line(Protocol):
+class BackfillState(Protocol):
     """Who keeps whose place."""
 
     @property
@@ -59,7 +59,7 @@ class Line(Protocol):
         """Of those who wait for room, in the order of the queue."""
         ...
 
-    def in_the_way(self, index: Index) -> InTheWay:
+    def conflicts(self, index: Index) -> BackfillConflicts:
         """Whom a job would delay, where that is not the same for all of its shape."""
         ...
 
@@ -71,21 +71,21 @@ class Refusals:
         self,
         gates: Gates,
         bars: ReservationWindows,
-        noted: Noted,
-        backfiller: Line,
+        noted: PassNotes,
+        backfiller: BackfillState,
         index: Index,
         eviction_planner: EvictionPlanner | None = None,
     ) -> None:
         """`eviction_planner`: who gives way for whom."""
         self.gates = gates
-        self._line = backfiller
+        self._backfiller = backfiller
         self.index = index
         """With the starts of the pass."""
         self._bars = bars
         self._failed, self._narrowed, self._exceeded = noted
         self.promised = eviction_planner.promised if eviction_planner is not None else {}
         """Who waits only for others to be gone, and for whom."""
-        self._vain = eviction_planner.vain if eviction_planner is not None else {}
+        self._insufficient = eviction_planner.insufficient if eviction_planner is not None else {}
         self._layout = index.layout
         self._shortages = Shortages(index)
         self._of_shapes: dict[Shape, Reason] = {}
@@ -102,11 +102,15 @@ class Refusals:
         """Whether every job is certainly told the same: two passes may also differ in shapes that no job gets to."""
         if not isinstance(other, Refusals) or self._failed.keys() != other._failed.keys():
             return False
-        if (self._exceeded, self.promised, self._vain) != (other._exceeded, other.promised, other._vain):
+        if (self._exceeded, self.promised, self._insufficient) != (
+            other._exceeded,
+            other.promised,
+            other._insufficient,
+        ):
             return False
         if not self.gates.as_of(other.gates):
             return False
-        return self._described() == other._described() and self._in_the_way == other._in_the_way
+        return self._described() == other._described() and self._conflicts == other._conflicts
 
     __hash__ = None  # type: ignore[assignment] # it is compared, never a key
 
@@ -115,17 +119,19 @@ class Refusals:
         if (promised := self.promised.get(job.id)) is not None:
             return promised
         equivalence_class = self.gates.equivalence_class(job, partition)
-        told = self.gates.own(job) or self._of(equivalence_class, job)
-        if told is not None and not isinstance(told, Held) and not never_starts(told):
-            told = self.gates.own_for_good(job) or self._never(equivalence_class) or told  # before what passes
-        vain = self._vain.get((equivalence_class.shape, equivalence_class.preemption_key))
-        if vain is not None and told is not None:
-            return of_room(told, lambda one: replace(one, preemptable=vain))
-        return told
+        reason = self.gates.job_refusal(job) or self._of(equivalence_class, job)
+        if reason is not None and not isinstance(reason, Held) and not never_starts(reason):
+            reason = (
+                self.gates.permanent_job_refusal(job) or self._never(equivalence_class) or reason
+            )  # before what passes
+        insufficient = self._insufficient.get((equivalence_class.shape, equivalence_class.preemption_key))
+        if insufficient is not None and reason is not None:
+            return of_room(reason, lambda one: replace(one, preemptable=insufficient))
+        return reason
 
     def never(self, job: Job) -> bool:
         """Whether the job starts in none of its partitions, whatever is free: a few lookups."""
-        if self.gates.own_for_good(job) is not None:
+        if self.gates.permanent_job_refusal(job) is not None:
             return True
         return all(self._never(self.gates.equivalence_class(job, name)) is not None for name in partitions_of(job))
 
@@ -149,18 +155,18 @@ class Refusals:
                 named = reason.end_at
             case BehindHead():
                 named = next(
-                    (each.reserved_at for each in self._line.reservations if each.job == reason.ahead), open_at
+                    (each.reserved_at for each in self._backfiller.reservations if each.job == reason.ahead), open_at
                 )
             case _:
                 named = open_at
         shape = (
             self.gates.open_shape(equivalence_class)
-            if self.gates.shared(equivalence_class) is None
+            if self.gates.class_refusal(equivalence_class) is None
             else equivalence_class.shape
         )
         if infeasible(shape, self._layout) is not None:
             return None
-        if has_room(self.index, shape):
+        if fits_now(self.index, shape):
             return max(open_at, named)
         reservation = reserve(self.index, self.gates.now, Backfill(), job, shape)
         return max(open_at, named, reservation.reserved_at) if reservation is not None else None
@@ -187,35 +193,35 @@ class Refusals:
         for shape, amounts in self.gates.alternatives(equivalence_class):
             never = infeasible(shape, self._layout)
             fits = never is None or not never_starts(never)
-            told = limit_of_all(self.gates, equivalence_class, shape, amounts, self._layout) if fits else never
-            if not isinstance(told, OfOne):
+            reason = limit_of_all(self.gates, equivalence_class, shape, amounts, self._layout) if fits else never
+            if not isinstance(reason, OfOne):
                 return None
-            each.append(told)
+            each.append(reason)
         return none_of(each)
 
     def describe(self) -> None:
         """Now what would be derived later: where the asker has no time to wait for it."""
         self._described()
-        _ = self._in_the_way
+        _ = self._conflicts
 
     def _of(self, equivalence_class: EquivalenceClass, job: Job) -> Reason | None:
         if equivalence_class not in self._of_requests:
-            self._of_requests[equivalence_class] = self.gates.shared(equivalence_class) or self._exceeded.get(
+            self._of_requests[equivalence_class] = self.gates.class_refusal(equivalence_class) or self._exceeded.get(
                 equivalence_class
             )
         if (bound := self._of_requests[equivalence_class]) is not None:
             return bound
         shape = self._narrowed.get(equivalence_class, equivalence_class.shape)
-        told = self._of_room(shape, job)
-        if shape is not equivalence_class.shape and isinstance(told, OfOne | NoAlternative):
-            return none_of(self._with_limits(equivalence_class, shape, told))
-        return told
+        reason = self._of_room(shape, job)
+        if shape is not equivalence_class.shape and isinstance(reason, OfOne | NoAlternative):
+            return none_of(self._with_limits(equivalence_class, shape, reason))
+        return reason
 
     def _with_limits(
-        self, equivalence_class: EquivalenceClass, shape: Shape, told: OfOne | NoAlternative
+        self, equivalence_class: EquivalenceClass, shape: Shape, reason: OfOne | NoAlternative
     ) -> list[OfOne]:
         """What stops the alternatives that limits left, and beside them what stops the others."""
-        left = iter(told.specs if isinstance(told, NoAlternative) else [told] * len(shape.specs))
+        left = iter(reason.specs if isinstance(reason, NoAlternative) else [reason] * len(shape.specs))
         each: list[OfOne] = []
         for one, amounts in self.gates.alternatives(equivalence_class):
             if one.specs[0] in shape.specs:
@@ -235,14 +241,14 @@ class Refusals:
                 return self._of_job(job, tried, self._of_shape(tried))
         return None
 
-    def _of_job(self, job: Job, shape: Shape, told: Reason) -> Reason | None:
+    def _of_job(self, job: Job, shape: Shape, reason: Reason) -> Reason | None:
         """Of one for which there is room: whom it would delay is a matter of its own time limit and place in line."""
-        if isinstance(told, BehindHead):
-            met = self._in_the_way.get((job.id, shape.partition), told)
+        if isinstance(reason, BehindHead):
+            met = self._conflicts.get((job.id, shape.partition), reason)
             return met if met.ahead != job.id else None  # it is first, and waits in another partition
-        if isinstance(told, WouldDelay) and self.gates.now + 1000 * job.spec.time_limit_seconds <= told.reserved_at:
-            return BehindHead(told.ahead)  # nobody has looked at it: it is beyond the depth
-        return told
+        if isinstance(reason, WouldDelay) and self.gates.now + 1000 * job.spec.time_limit_seconds <= reason.reserved_at:
+            return BehindHead(reason.ahead)  # nobody has looked at it: it is beyond the depth
+        return reason
 
     def _of_shape(self, shape: Shape) -> Reason:
         known = self._of_shapes.get(shape)
@@ -253,13 +259,13 @@ class Refusals:
     def _verdict(self, shape: Shape) -> Reason:
         """Who came later in the pass may have taken the room that there was."""
         noted = self._failed[shape]
-        if isinstance(noted, WouldDelay | BehindHead) and not has_room(self.index, shape):
+        if isinstance(noted, WouldDelay | BehindHead) and not fits_now(self.index, shape):
             noted = None
         return noted or infeasible(shape, self._layout) or self._shortages.reason(shape)
 
     @cached_property
-    def _in_the_way(self) -> InTheWay:
-        return self._line.in_the_way(self.index)
+    def _conflicts(self) -> BackfillConflicts:
+        return self._backfiller.conflicts(self.index)
 
     def _described(self) -> dict[Shape, Reason]:
         return {shape: self._of_shape(shape) for shape in self._failed}

@@ -16,7 +16,7 @@ from cockpit.sched.nodes.cards import accepts
 from cockpit.sched.nodes.free_node_buckets import FreeNodeBuckets
 from cockpit.sched.nodes.node_free import NodeFree, shortfall, whole_cards
 from cockpit.sched.nodes.node_layout import NodeClass
-from cockpit.sched.placement import find, fitting, pinned
+from cockpit.sched.placement import find_placement, fitting, pinned
 from cockpit.sched.shape import Shape
 
 _MOST_NEAREST = 3
@@ -35,10 +35,12 @@ class Shortages:
         """Of a feasible shape that found no room, what each alternative lacks. There is some by now where others stood
         still after it was looked at; the next pass sees that."""
         layout = self._index.layout
-        if kept := kept_by(shape, layout, lambda freer: find(self._index, freer) is not None):
+        if kept := kept_by(shape, layout, lambda freer: find_placement(self._index, freer) is not None):
             return kept
         if shape.helpers:
-            lacking = (node_class for node_class in shape.replica_groups if find(self._index, node_class) is None)
+            lacking = (
+                node_class for node_class in shape.replica_groups if find_placement(self._index, node_class) is None
+            )
             shape = next(lacking, shape.alike)
         elif shape.spread is not None:
             return self._of_tasks(shape)
@@ -134,7 +136,7 @@ def _candidates(index: Index, node_class: NodeClass, shape: Shape, spec: NodeSpe
 
 
 def _with_cards(index: Index, shelves: FreeNodeBuckets, least: int, spec: NodeSpec) -> Iterator[Iterator[NodeFree]]:
-    for label in shelves.labels():
+    for label in shelves.sorted_keys():
         if label >= least:
             yield index.nodes_free_at(shelves.most_memory(label, spec.cpus))
             yield index.nodes_free_at(shelves.most_cpus(label, spec.cpus))
@@ -142,7 +144,7 @@ def _with_cards(index: Index, shelves: FreeNodeBuckets, least: int, spec: NodeSp
 
 def _descending(index: Index, shelves: FreeNodeBuckets, below: int) -> Iterator[NodeFree]:
     seen: set[int] = set()
-    labels = [label for label in reversed(shelves.labels()) if label < below]
+    labels = [label for label in reversed(shelves.sorted_keys()) if label < below]
     for order in (order for label in labels for order in shelves.most_cpus(label)):
         if order not in seen:
             seen.add(order)

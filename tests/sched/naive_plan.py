@@ -104,7 +104,7 @@ class NaiveEasy:
         if self.first_waiting not in (None, job.id) and not self.backfill:
             return "would delay"
         if self.head and self.head[0].id != job.id:
-            found = self.beside_head(job, spec, nodes, found)
+            found = self.place_behind_head(job, spec, nodes, found)
         if found is None:
             return "would delay"
         if self.rules.exceeds(job, name, amounts_held(found[1])):
@@ -134,7 +134,7 @@ class NaiveEasy:
             if job not in self.ends or max(self.now, self.ends[job]) > moment
         }
 
-    def beside_head(self, job: Job, spec, nodes, found):
+    def place_behind_head(self, job: Job, spec, nodes, found):
         head, name, head_spec, moment = self.head
         if self.end(job) <= moment:
             return found

@@ -87,7 +87,7 @@ class Naive:
     def without(self, jobs: Collection[JobId]) -> Naive:
         return Naive(self.world, {job: parts for job, parts in self.occupied.items() if job not in jobs})
 
-    def has_room(self, job: Job) -> bool:
+    def fits_now(self, job: Job) -> bool:
         return place(job.spec, list(self.world.nodes.values()), self.occupied) is not None
 
     def is_lawful(self, keeper: QuotaNode, victims: Collection[JobId], resources: Collection[str]) -> bool:
@@ -123,7 +123,7 @@ class Naive:
                 rest = self.without(some)
                 if (
                     rest.allows(job)
-                    and rest.has_room(job)
+                    and rest.fits_now(job)
                     and any(self.is_lawful(keeper, some, short) for keeper in self.keepers(job)[-1:])
                 ):
                     return size
@@ -141,7 +141,7 @@ class Naive:
         return [name for name in RESOURCES if name in lacking | self._short_of_room(job)]
 
     def _short_of_room(self, job: Job) -> set[str]:
-        if self.has_room(job):
+        if self.fits_now(job):
             return set()
         (spec,) = job.spec.specs
         found = set()

@@ -197,10 +197,10 @@ class Reference:
         last = dict(failed_in_order(failed))
         for job in world.queue:
             if self.words.get(job.id) == "would delay":
-                self.words[job.id] = last[repr(request(job.spec))] if self.has_room(job) else "no room"
+                self.words[job.id] = last[repr(request(job.spec))] if self.fits_now(job) else "no room"
         self.reservation = self._reservation() if self.head else None
 
-    def has_room(self, job) -> bool:
+    def fits_now(self, job) -> bool:
         return place(job.spec, self.nodes, self.occupied) is not None
 
     def end(self, job) -> Millis:
@@ -217,7 +217,7 @@ class Reference:
         if self.somebody_waits and not self.backfill:
             return "would delay"
         if self.head:
-            found = self.beside_head(job, found)
+            found = self.place_behind_head(job, found)
         if found is None:
             return "would delay"
         self.starts.append((job.id, *found))
@@ -237,7 +237,7 @@ class Reference:
             if job not in self.ends or max(self.now, self.ends[job]) > moment
         }
 
-    def beside_head(self, job, found):
+    def place_behind_head(self, job, found):
         _, head, moment = self.head
         if self.end(job) <= moment:
             return found
@@ -254,7 +254,7 @@ class Reference:
         """By the alternatives from that one on."""
         rest = replace(job, spec=replace(job.spec, specs=job.spec.specs[first:]))
         found = place(rest.spec, self.nodes, self.occupied) if rest.spec.specs else None
-        found = found and self.beside_head(rest, found)
+        found = found and self.place_behind_head(rest, found)
         return found and (first + found[0], found[1])
 
     def _reservation(self):

@@ -18,7 +18,7 @@ from cockpit.sched.forecast.future import Future, foreseeing
 from cockpit.sched.forecast.history import History
 from cockpit.sched.forecast.predict import StartPredictor
 from cockpit.sched.forecast.runtime_predictors import TimeLimitPredictor
-from cockpit.sched.index import refreshed
+from cockpit.sched.index import refresh_index
 from cockpit.sched.priority.priorities import prioritised
 
 if TYPE_CHECKING:
@@ -146,6 +146,6 @@ class _Asking:
         ]
 
     def _by_limits(self, snapshot: Snapshot, job: JobId) -> Millis:
-        index, order = foreseeing(refreshed(None, snapshot)), prioritised(snapshot).order
+        index, order = foreseeing(refresh_index(None, snapshot)), prioritised(snapshot).order
         begun = Future(snapshot, index, self._policy, order, TimeLimitPredictor()).start_of(job)
         return begun.at if begun is not None else snapshot.now

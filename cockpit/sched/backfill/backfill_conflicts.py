@@ -9,17 +9,17 @@ from typing import Protocol
 
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.reasons import WouldDelay
-from cockpit.sched.backfill.easy import InTheWay
+from cockpit.sched.backfill.easy import BackfillConflicts
 from cockpit.sched.decisions import Reserved
 from cockpit.sched.index import Index
-from cockpit.sched.placement import has_room
+from cockpit.sched.placement import fits_now
 from cockpit.sched.shape import Shape
 
 
-class Line(Protocol):
+class PlannedSlots(Protocol):
     """A plan in which nothing is reserved yet."""
 
-    def keep(self, index: Index, hole: Reserved, end: Millis) -> None:
+    def keep(self, index: Index, slot: Reserved, end: Millis) -> None:
         """It is reserved from now on."""
         ...
 
@@ -29,32 +29,32 @@ class Line(Protocol):
 
 
 def first_delayed(
-    line: Line,
+    plan: PlannedSlots,
     index: Index,
     waiting: Mapping[tuple[JobId, str], Shape],
-    holes: Mapping[JobId, Reserved],
+    slots: Mapping[JobId, Reserved],
     until: Mapping[JobId, Millis],
-) -> InTheWay:
+) -> BackfillConflicts:
     """Of those who wait, in the order of the queue, and have room now: the first ahead of them whom they would delay.
     They may stay until that one begins."""
-    sight = _Sight(line, index)
+    sight = _Sight(plan, index)
     found: dict[tuple[JobId, str], WouldDelay] = {}
-    node_free = {shape: has_room(index, shape) for shape in waiting.values()}
+    node_free = {shape: fits_now(index, shape) for shape in waiting.values()}
     reserved: set[JobId] = set()
     for (job, partition), shape in waiting.items():
         if node_free[shape] and (met := sight.first_met(shape)) is not None:
             found[job, partition] = WouldDelay(met.job, met.reserved_at)
-        if job in holes and job not in reserved:  # else it is there by another partition
+        if job in slots and job not in reserved:  # else it is there by another partition
             reserved.add(job)
-            sight.ahead.append(holes[job])
-            line.keep(index, holes[job], until[job])
+            sight.ahead.append(slots[job])
+            plan.keep(index, slots[job], until[job])
     return found
 
 
 class _Sight:
-    def __init__(self, line: Line, index: Index) -> None:
+    def __init__(self, plan: PlannedSlots, index: Index) -> None:
         self.ahead: list[Reserved] = []
-        self._line, self._index = line, index
+        self._line, self._index = plan, index
         self._known: dict[Shape, tuple[Reserved, int]] = {}
         """What was found for a shape, of how many: who begins no sooner changes nothing."""
 

@@ -21,14 +21,14 @@ from cockpit.model.node import Allocation, Placement
 from cockpit.model.reasons import BehindHead, Reason
 from cockpit.model.spec import NodeSpec
 from cockpit.sched.backfill.backfill_conflicts import first_delayed
-from cockpit.sched.backfill.easy import InTheWay
+from cockpit.sched.backfill.easy import BackfillConflicts
 from cockpit.sched.backfill.head_reservation import is_certain
 from cockpit.sched.backfill.heterogeneous_slot import earliest_heterogeneous_slot
 from cockpit.sched.backfill.node_timeline import NEVER, NodeTimeline, Window
 from cockpit.sched.decisions import Reserved
 from cockpit.sched.index import Index
 from cockpit.sched.nodes.node_free import NodeFree
-from cockpit.sched.placement import Fit, Found, eligible, find, find_among, find_spread, has_room
+from cockpit.sched.placement import Fit, JobPlacement, eligible, find_among, find_placement, find_spread, fits_now
 from cockpit.sched.shape import Shape, alternative
 
 
@@ -37,18 +37,18 @@ class Conservative:
 
     has_reservation = False
     """Nobody is guarded more than others."""
-    fickle = False
+    refusals_may_change = False
     """Whoever waits has a hole, and keeps it."""
 
     def __init__(self, now: Millis, backfill: Backfill, fit: Fit | None) -> None:
         self.head: JobId | None = None
         """The first job that waits for room."""
-        self._holes: dict[JobId, Reserved] = {}
+        self._slots: dict[JobId, Reserved] = {}
         self._until: dict[JobId, Millis] = {}
         """When each of them is left again, by the plan."""
         self._waiting: dict[tuple[JobId, str], Shape] = {}
         """Who has no place now, in the order of the queue, by partition."""
-        self._put_off: list[tuple[Index, Job, Shape]] = []
+        self._deferred: list[tuple[Index, Job, Shape]] = []
         """Who cannot start now, in order: their holes are looked for when somebody comes who might, or asks for them;
         with the index that they were found to have no room in."""
         self._asked: Index | None = None
@@ -69,33 +69,33 @@ class Conservative:
     def reservations(self) -> list[Reserved]:
         """In the order of the queue."""
         self.settle()
-        return list(self._holes.values())
+        return list(self._slots.values())
 
-    def place(self, index: Index, job: Job, shape: Shape) -> Found | Reason | None:
+    def place(self, index: Index, job: Job, shape: Shape) -> JobPlacement | Reason | None:
         """Room for the job now and for as long as it asks; else why not (None: no room), and its hole is reserved."""
-        if index.too_narrow_for(shape.specs) and self._is_certain(index) and not shape.helpers:
-            self._put_off.append((index, job, shape))
+        if index.lacks_cpus_for(shape.specs) and self._is_certain(index) and not shape.helpers:
+            self._deferred.append((index, job, shape))
             self.head = self.head or job.id
             return None
         self.settle()
         head = self.head
-        hole = self._find(index, job, shape)
-        if hole is not None and hole[0] == self._now:
-            return hole[1]
-        return BehindHead(head) if head is not None and has_room(index, shape) else None
+        slot = self._find(index, job, shape)
+        if slot is not None and slot[0] == self._now:
+            return slot[1]
+        return BehindHead(head) if head is not None and fits_now(index, shape) else None
 
-    def in_the_way(self, index: Index) -> InTheWay:
+    def conflicts(self, index: Index) -> BackfillConflicts:
         """Of those who have room now, in this index, though not for as long as they ask: the first ahead of them whom
         they would delay. They may stay until that one begins."""
         self.settle()
-        line = Conservative(self._now, self._backfill, self._fit)
-        return first_delayed(line, index, self._waiting, self._holes, self._until)
+        replanned = Conservative(self._now, self._backfill, self._fit)
+        return first_delayed(replanned, index, self._waiting, self._slots, self._until)
 
-    def keep(self, index: Index, hole: Reserved, end: Millis) -> None:
+    def keep(self, index: Index, slot: Reserved, end: Millis) -> None:
         """It is reserved, also on nodes that nobody has looked at yet."""
-        for order, _ in index.located(hole.placement):
-            self._course(index, order)
-        self._reserve(index, hole.job, hole.placement, hole.reserved_at, end)
+        for order, _ in index.located(slot.placement):
+            self._timeline(index, order)
+        self._reserve(index, slot.job, slot.placement, slot.reserved_at, end)
 
     def open_until(self, index: Index, shape: Shape, moment: Millis) -> list[int]:
         """The nodes where the shape may be from now until then; none where they are too few."""
@@ -108,46 +108,53 @@ class Conservative:
 
     def settle(self) -> None:
         """Work out what was put off, before anything changes that it depends on."""
-        put_off, self._put_off = self._put_off, []
-        for index, job, shape in put_off:
+        deferred, self._deferred = self._deferred, []
+        for index, job, shape in deferred:
             self._find(index, job, shape)
 
-    def _find(self, index: Index, job: Job, shape: Shape) -> tuple[Millis, Found] | None:
+    def _find(self, index: Index, job: Job, shape: Shape) -> tuple[Millis, JobPlacement] | None:
         """The job's hole; where that is not now, it is reserved."""
         limit = 1000 * job.spec.time_limit_seconds
         grain = self._grain
         span = limit if grain == 1 else self._rounded(limit) + (self._now % grain and grain)
         if shape.spread is not None:
-            hole = self._spread_hole(index, shape, span, limit)
+            slot = self._spread_slot(index, shape, span, limit)
         elif shape.helpers:
-            hole = earliest_heterogeneous_slot(self, index, shape, span, limit, (self._now, self._horizon))
+            slot = earliest_heterogeneous_slot(self, index, shape, span, limit, (self._now, self._horizon))
         else:
-            hole = self._hole(index, shape, span, limit)
-        if hole is not None and hole[0] == self._now:
-            return hole
+            slot = self._slot(index, shape, span, limit)
+        if slot is not None and slot[0] == self._now:
+            return slot
         self._waiting[job.id, shape.partition] = shape
-        if hole is None:
+        if slot is None:
             return None
-        moment, found = hole
+        moment, found = slot
         self.head = self.head or job.id
-        if job.id not in self._holes:  # else it has one in another partition
+        if job.id not in self._slots:  # else it has one in another partition
             self._until[job.id] = self._rounded(moment + limit)
             self._reserve(index, job.id, found.placement, moment, self._until[job.id])
-            self._holes[job.id] = Reserved(
+            self._slots[job.id] = Reserved(
                 job.id, moment, alternative(job.spec, shape, found.spec_index), found.placement
             )
-        return hole
+        return slot
 
-    def place_cleared(self, cleared: Index, job: Job, shape: Shape, *, still: bool = False) -> Found | None:  # noqa: ARG002 - nobody waits ahead
+    def place_after_evictions(
+        self,
+        index_after: Index,
+        job: Job,
+        shape: Shape,
+        *,
+        suspends: bool = False,  # noqa: ARG002 - only the first waiting job is placed
+    ) -> JobPlacement | None:
         """Room where others have given way; only for the first job that waits, who delays nobody ahead."""
         if self.head not in (None, job.id):
             return None
         self.settle()
         self._timelines.clear()  # whatever has started is in the index by now
-        return find(cleared, shape, self._fit)
+        return find_placement(index_after, shape, self._fit)
 
     def started(self, index: Index, job: Job, placement: Placement) -> None:
-        if self._holes.pop(job.id, None) is not None:  # of another partition
+        if self._slots.pop(job.id, None) is not None:  # of another partition
             self._plan_anew(index)
             return
         end = self._rounded(self._now + 1000 * job.spec.time_limit_seconds)
@@ -158,7 +165,7 @@ class Conservative:
         self.settle()
         located = index.located(placement)
         return all(
-            _leaves(self._course(index, order).narrowest(self._now, self._rounded(end)), p) for order, p in located
+            _leaves(self._timeline(index, order).narrowest(self._now, self._rounded(end)), p) for order, p in located
         )
 
     def extended(self, index: Index, job: JobId, end: Millis, placement: Placement) -> None:
@@ -168,14 +175,14 @@ class Conservative:
     def _plan_anew(self, index: Index) -> None:
         """A hole is needed no more."""
         self._timelines, self._own, self._not_before = {}, set(), {}
-        for hole in self._holes.values():
-            self.keep(index, hole, self._until[hole.job])
+        for slot in self._slots.values():
+            self.keep(index, slot, self._until[slot.job])
 
     def is_due_after(self, now: Millis) -> bool:
         """Whether every hole begins later; one that is not looked for yet begins when somebody leaves."""
-        return all(each.reserved_at > now for each in self._holes.values())
+        return all(each.reserved_at > now for each in self._slots.values())
 
-    def keeps_for(self, jobs: Collection[JobId]) -> bool:
+    def involves(self, jobs: Collection[JobId]) -> bool:
         """Whether one of these is the first that waits; who starts has no hole any more."""
         return self.head in jobs
 
@@ -183,11 +190,11 @@ class Conservative:
         """The same line at a later moment; what happens then leaves this one as it is."""
         fresh = type(self).__new__(type(self))
         fresh.__dict__ |= self.__dict__
-        fresh._now = now  # noqa: SLF001 - of its own kind
-        fresh._holes, fresh._not_before = self._holes.copy(), self._not_before.copy()  # noqa: SLF001 - of its own kind
-        fresh._until = self._until.copy()  # noqa: SLF001 - of its own kind
-        fresh._put_off, fresh._waiting = self._put_off.copy(), self._waiting.copy()  # noqa: SLF001 - of its own kind
-        fresh._timelines, fresh._own = self._timelines.copy(), set()  # noqa: SLF001 - of its own kind
+        fresh._now = now  # noqa: SLF001 - same class
+        fresh._slots, fresh._not_before = self._slots.copy(), self._not_before.copy()  # noqa: SLF001 - same class
+        fresh._until = self._until.copy()  # noqa: SLF001 - same class
+        fresh._deferred, fresh._waiting = self._deferred.copy(), self._waiting.copy()  # noqa: SLF001 - same class
+        fresh._timelines, fresh._own = self._timelines.copy(), set()  # noqa: SLF001 - same class
         return fresh
 
     def fails_from(self, _reason: Reason | None) -> int:
@@ -203,19 +210,19 @@ class Conservative:
                 self._timelines[order] = self._timelines[order].copy()
             self._timelines[order].reserve(start, end, job, part)
 
-    def _hole(self, index: Index, shape: Shape, span: int, stay: int) -> tuple[Millis, Found] | None:
+    def _slot(self, index: Index, shape: Shape, span: int, stay: int) -> tuple[Millis, JobPlacement] | None:
         """The earliest over the shape's alternatives, of equally early ones the first. `span`: the stay in whole steps
         of the plan."""
         known_span, after = self._not_before.get(shape, (span, self._now))
         if known_span > span or after < self._now:
             after = self._now
         if (order := self._only_place(index, shape)) is not None:
-            return self._hole_there(index, order, shape, span, after)
+            return self._slot_on(index, order, shape, span, after)
         best: tuple[Millis, int, list[int]] | None = None
         for number, spec in enumerate(shape.specs):
-            hole = self.opening(index, shape, spec, span, stay, after)
-            if hole is not None and (best is None or hole[0] < best[0]):
-                best = hole[0], number, hole[1]
+            slot = self.opening(index, shape, spec, span, stay, after)
+            if slot is not None and (best is None or slot[0] < best[0]):
+                best = slot[0], number, slot[1]
         if best is None:
             return None
         moment, number, orders = best
@@ -224,7 +231,7 @@ class Conservative:
             return None
         return moment, self.among(index, shape, number, orders, moment, span)
 
-    def _spread_hole(self, index: Index, shape: Shape, span: int, stay: int) -> tuple[Millis, Found] | None:
+    def _spread_slot(self, index: Index, shape: Shape, span: int, stay: int) -> tuple[Millis, JobPlacement] | None:
         """The first moment at which all tasks have room for the span, on whichever nodes.
 
         The sum of the tasks that the nodes hold as far as numbers say tells cheaply which moments are worth a look;
@@ -242,7 +249,7 @@ class Conservative:
                 return None
             if opening[0] > moment:
                 continue
-            nodes_free = [self._course(index, order).narrowest(moment, Millis(moment + span)) for order in opening[1]]
+            nodes_free = [self._timeline(index, order).narrowest(moment, Millis(moment + span)) for order in opening[1]]
             found = find_spread(nodes_free, shape)
             if found is not None:
                 self._not_before[shape] = (span, moment)
@@ -259,7 +266,7 @@ class Conservative:
         changes: list[tuple[int, int]] = []
         for order in eligible(index, later, spec):
             before = 0
-            for at, held in self._course(index, order).tasks_over(spec, spread, span, after):
+            for at, held in self._timeline(index, order).tasks_over(spec, spread, span, after):
                 count = min(held, most)
                 if count != before:
                     changes.append((at, count - before))
@@ -272,9 +279,11 @@ class Conservative:
             if total >= spread.tasks:
                 yield Millis(at)
 
-    def among(self, index: Index, shape: Shape, number: int, orders: Sequence[int], moment: Millis, span: int) -> Found:
+    def among(
+        self, index: Index, shape: Shape, number: int, orders: Sequence[int], moment: Millis, span: int
+    ) -> JobPlacement:
         """Room for an alternative on the best of these nodes, which have it from the moment on."""
-        nodes_free = [self._course(index, order).narrowest(moment, Millis(moment + span)) for order in orders]
+        nodes_free = [self._timeline(index, order).narrowest(moment, Millis(moment + span)) for order in orders]
         return find_among(nodes_free, shape, number, self._fit)
 
     def next_change(self, moment: Millis) -> Millis | None:
@@ -290,17 +299,17 @@ class Conservative:
             layout.members[node_class][0] if node_class is not None and len(layout.members[node_class]) == 1 else None
         )
 
-    def _hole_there(
+    def _slot_on(
         self, index: Index, order: int, shape: Shape, span: int, after: Millis
-    ) -> tuple[Millis, Found] | None:
+    ) -> tuple[Millis, JobPlacement] | None:
         (spec,) = shape.specs
-        moment = self._course(index, order).earliest(spec, span, exclusive=False, after=after)
+        moment = self._timeline(index, order).earliest(spec, span, exclusive=False, after=after)
         if moment is None:
             return None
         self._not_before[shape] = (span, moment)
         if moment > self._horizon:
             return None
-        return moment, Found(0, (Allocation(0, index.layout.nodes[order].name, spec.cpus, spec.memory_mib),))
+        return moment, JobPlacement(0, (Allocation(0, index.layout.nodes[order].name, spec.cpus, spec.memory_mib),))
 
     def opening(
         self, index: Index, shape: Shape, spec: NodeSpec, span: int, stay: int, after: Millis
@@ -311,7 +320,7 @@ class Conservative:
         later = replace(shape, barred=()) if shape.barred else shape  # by reservations that may be over then
         places = eligible(index, later, spec)
         for order in sorted(places):
-            windows = self._course(index, order).windows(spec, span, exclusive=shape.exclusive, after=after)
+            windows = self._timeline(index, order).windows(spec, span, exclusive=shape.exclusive, after=after)
             if index.layout.reservations:
                 windows = _outside(_kept(index, order, shape), windows, stay)
             if (window := next(windows, None)) is not None:
@@ -330,7 +339,7 @@ class Conservative:
                 return moment, sorted(orders)
         return None
 
-    def _course(self, index: Index, order: int) -> NodeTimeline:
+    def _timeline(self, index: Index, order: int) -> NodeTimeline:
         if order not in self._timelines:
             node_free = index.nodes_free[order]
             ends = index.ends

@@ -25,7 +25,7 @@ from cockpit.sched.decisions import Reserved
 from cockpit.sched.index import Index
 from cockpit.sched.nodes.node_free import NodeFree, best_fit_rank, shortfall
 from cockpit.sched.nodes.reservation_windows import closed
-from cockpit.sched.placement import allocated, eligible, fitting, has_room
+from cockpit.sched.placement import allocated, eligible, fits_now, fitting
 from cockpit.sched.shape import Shape
 
 NodesFree = dict[int, NodeFree]
@@ -101,7 +101,7 @@ class HeadReservation:
             order = self._position[part.node]
             if (node_free := nodes_free.get(order)) is not None:
                 enough = node_free.cpus - part.cpus >= spec.cpus  # which spares making most rooms
-                left = node_free.having(job, part) if enough else None
+                left = node_free.with_tenant(job, part) if enough else None
                 yield order, left if left is not None and _fits(left, self.shape, spec) else None
 
 
@@ -151,7 +151,7 @@ def _reserve_for_all(
     """Of replicas that are not alike: not before each kind of them has room by itself."""
     since = now
     for node_class in shape.replica_groups:
-        if not has_room(index, node_class):
+        if not fits_now(index, node_class):
             reservation = reserve(index, now, backfill, head, node_class)
             if reservation is None:
                 return None
@@ -298,7 +298,7 @@ class _Leaving:
 
     def node_free(self) -> NodeFree:
         for job in self._gone:
-            self._node_free = self._node_free.left_by(job)
+            self._node_free = self._node_free.without_tenant(job)
         self._gone.clear()
         return self._node_free
 

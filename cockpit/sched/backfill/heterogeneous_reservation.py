@@ -18,22 +18,24 @@ from cockpit.model.node import Placement
 from cockpit.sched.decisions import Reserved
 from cockpit.sched.index import Index
 from cockpit.sched.nodes.reservation_windows import closed
-from cockpit.sched.placement import Found, find
+from cockpit.sched.placement import JobPlacement, find_placement
 from cockpit.sched.shape import Shape
 
 
 class HeterogeneousReservation:
     """As `reservation.Guard`."""
 
-    def __init__(self, head: JobId, shape: Shape, reserved_at: Millis, then: Index, found: Found) -> None:
+    def __init__(
+        self, head: JobId, shape: Shape, reserved_at: Millis, then: Index, job_placement: JobPlacement
+    ) -> None:
         """`shape`: as it may be placed at its moment; `then`: what holds the nodes at that moment, and `found`, where
         the head has room beside it."""
         self.head, self.shape, self.reserved_at = head, shape, reserved_at
-        self._then, self._found = then, found
+        self._then, self._job_placement = then, job_placement
 
     def admits(self, job: JobId, end: Millis, placement: Placement) -> bool:
         """Whether the head still has its room if the job holds this placement until `end`."""
-        return end <= self.reserved_at or find(self._with(job, placement), self.shape) is not None
+        return end <= self.reserved_at or find_placement(self._with(job, placement), self.shape) is not None
 
     def beside(self, job: JobId, end: Millis, placement: Placement) -> HeterogeneousReservation:
         """The guard once the job, which was admitted, has started."""
@@ -47,12 +49,12 @@ class HeterogeneousReservation:
         return _reservation(self.head, self.shape, self.reserved_at, _without(index, gone))
 
     def reservation(self) -> Reserved:
-        return Reserved(self.head, self.reserved_at, self._found.spec_index, self._found.placement)
+        return Reserved(self.head, self.reserved_at, self._job_placement.spec_index, self._job_placement.placement)
 
     @cached_property
     def reserved_nodes(self) -> frozenset[int]:
         """Orders of the nodes that the head gets as things stand."""
-        return frozenset([order for order, _ in self._then.located(self._found.placement)])
+        return frozenset([order for order, _ in self._then.located(self._job_placement.placement)])
 
     def _with(self, job: JobId, placement: Placement) -> Index:
         """Those nodes with one more who is there; it may hold something already."""
@@ -79,8 +81,10 @@ def reserve_heterogeneous(
 
 
 def _reservation(head: JobId, shape: Shape, reserved_at: Millis, then: Index) -> HeterogeneousReservation | None:
-    found = find(then, shape)
-    return HeterogeneousReservation(head, shape, reserved_at, then, found) if found is not None else None
+    job_placement = find_placement(then, shape)
+    return (
+        HeterogeneousReservation(head, shape, reserved_at, then, job_placement) if job_placement is not None else None
+    )
 
 
 def _without(index: Index, gone: Iterable[JobId]) -> Index:

@@ -9,7 +9,7 @@ from typing import Protocol
 from cockpit.model.ids import Millis
 from cockpit.model.spec import NodeSpec
 from cockpit.sched.index import Index
-from cockpit.sched.placement import Found, by_demand, joined
+from cockpit.sched.placement import JobPlacement, by_demand, joined
 from cockpit.sched.shape import Shape
 
 
@@ -22,7 +22,9 @@ class Timelines(Protocol):
         """The first moment at which enough nodes have room, and all the nodes that have it then."""
         ...
 
-    def among(self, index: Index, shape: Shape, number: int, orders: Sequence[int], moment: Millis, span: int) -> Found:
+    def among(
+        self, index: Index, shape: Shape, number: int, orders: Sequence[int], moment: Millis, span: int
+    ) -> JobPlacement:
         """Room for an alternative on the best of these nodes, which have it from the moment on."""
         ...
 
@@ -33,7 +35,7 @@ class Timelines(Protocol):
 
 def earliest_heterogeneous_slot(
     timelines: Timelines, index: Index, shape: Shape, span: int, stay: int, within: tuple[Millis, Millis]
-) -> tuple[Millis, Found] | None:
+) -> tuple[Millis, JobPlacement] | None:
     """`within`: no sooner than the one, no later than the other."""
     replica_groups = by_demand(shape.replica_groups)
     after: Millis | None = within[0]
@@ -58,9 +60,9 @@ def _first_opening(
 
 def _all_at(
     timelines: Timelines, index: Index, replica_groups: Sequence[Shape], span: int, stay: int, moment: Millis
-) -> dict[Shape, Found] | None:
+) -> dict[Shape, JobPlacement] | None:
     taken: set[int] = set()
-    found: dict[Shape, Found] = {}
+    found: dict[Shape, JobPlacement] = {}
     for group in replica_groups:
         place = _place_at(timelines, index, group, span, stay, moment, taken)
         if place is None:
@@ -72,7 +74,7 @@ def _all_at(
 
 def _place_at(
     timelines: Timelines, index: Index, group: Shape, span: int, stay: int, moment: Millis, taken: set[int]
-) -> Found | None:
+) -> JobPlacement | None:
     """On nodes that are not taken, by the first alternative that has room there then."""
     for number, spec in enumerate(group.specs):
         opening = timelines.opening(index, group, spec, span, stay, moment)

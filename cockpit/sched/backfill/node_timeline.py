@@ -41,10 +41,10 @@ class NodeTimeline:
     def copy(self) -> NodeTimeline:
         """One that may be changed while this one stays."""
         fresh = NodeTimeline.__new__(NodeTimeline)
-        fresh.now, fresh._empty = self.now, self._empty  # noqa: SLF001 - of its own kind
-        fresh._at, fresh._nodes_free = self._at.copy(), self._nodes_free.copy()  # noqa: SLF001 - of its own kind
-        fresh._cpus, fresh._memory_mib = self._cpus.copy(), self._memory_mib.copy()  # noqa: SLF001 - of its own kind
-        fresh._tenants = self._tenants.copy()  # noqa: SLF001 - of its own kind
+        fresh.now, fresh._empty = self.now, self._empty  # noqa: SLF001 - same class
+        fresh._at, fresh._nodes_free = self._at.copy(), self._nodes_free.copy()  # noqa: SLF001 - same class
+        fresh._cpus, fresh._memory_mib = self._cpus.copy(), self._memory_mib.copy()  # noqa: SLF001 - same class
+        fresh._tenants = self._tenants.copy()  # noqa: SLF001 - same class
         return fresh
 
     def windows(self, spec: NodeSpec, span: int, *, exclusive: bool, after: Millis) -> Iterator[Window]:
@@ -121,7 +121,9 @@ class NodeTimeline:
         if self._memory_mib:
             self._memory_mib[first:last] = [free - part.memory_mib for free in self._memory_mib[first:last]]
         if self._nodes_free:
-            self._nodes_free[first:last] = [node_free.having(job, part) for node_free in self._nodes_free[first:last]]
+            self._nodes_free[first:last] = [
+                node_free.with_tenant(job, part) for node_free in self._nodes_free[first:last]
+            ]
 
     def _windows_by_number(self, spec: NodeSpec, span: int, after: Millis, *, exclusive: bool) -> Iterator[Window]:
         since: Millis | None = None
@@ -181,7 +183,7 @@ class NodeTimeline:
         if self._memory_mib:
             self._memory_mib[-1] += part.memory_mib
         if self._nodes_free:
-            self._nodes_free[-1] = self._nodes_free[-1].left_by(job)
+            self._nodes_free[-1] = self._nodes_free[-1].without_tenant(job)
 
     def _append(self, moment: Millis) -> None:
         """One more step, like the last one."""

@@ -93,7 +93,7 @@ def reserve_single_node(
     """As `reservation.reserve`, of a head that has no room now, on the nodes of that kind."""
     (spec,) = shape.specs
     layout, nodes_free = index.layout, index.nodes_free
-    if index.lone:
+    if index.single_node:
         return _reserve_there(index, now, head, shape)
     freed: Free = {}
     found: Free = {}

@@ -16,9 +16,9 @@ from cockpit.sched.decisions import Eviction
 from cockpit.sched.equivalence import QueueEntry
 from cockpit.sched.eviction.preemption_rules import PreemptionCandidate, PreemptionRule
 from cockpit.sched.eviction.shrinking import chosen, evictions, smaller, staying
-from cockpit.sched.eviction.victim_release import Offered, given_way, minimal_victims
+from cockpit.sched.eviction.victim_release import Offered, index_after_releases, minimal_victims
 from cockpit.sched.index import Index
-from cockpit.sched.placement import Found, find
+from cockpit.sched.placement import JobPlacement, find_placement
 from cockpit.sched.rules.counters import Counters, of_workers
 from cockpit.sched.rules.limits import Counter
 from cockpit.sched.shape import Shape
@@ -28,7 +28,9 @@ from cockpit.sched.snapshot import Snapshot
 class Place(Protocol):
     """Room in an index, unless somebody ahead would be delayed by it."""
 
-    def __call__(self, cleared: Index, job: Job, shape: Shape, *, still: bool = False) -> Found | None: ...
+    def __call__(
+        self, index_after: Index, job: Job, shape: Shape, *, suspends: bool = False
+    ) -> JobPlacement | None: ...
 
 
 MOST_TAKERS = 16
@@ -41,7 +43,7 @@ class EvictionProposal(NamedTuple):
     evictions: tuple[Eviction, ...]
     after: Index
     """With what the others give up given up."""
-    found: Found
+    job_placement: JobPlacement
 
     @property
     def at_once(self) -> bool:
@@ -57,7 +59,7 @@ class EvictionPlanner:
         self.promised: dict[JobId, MakingRoom] = {}
         self.recalled: dict[JobId, tuple[int, ...]] = {}
         """Workers that this pass has elastic jobs give up, by rank."""
-        self.vain: dict[tuple[Shape, str], int] = {}
+        self.insufficient: dict[tuple[Shape, str], int] = {}
         """By shape and claim: how many might give way, and it would not be enough."""
         self._snapshot = snapshot
         self._claims = preemption_rule
@@ -66,12 +68,12 @@ class EvictionPlanner:
         self._unserved = False
         self._known: dict[object, tuple[list[PreemptionCandidate], Offered]] = {}
 
-    def room_for(self, entry: QueueEntry, shape: Shape, index: Index, place: Place) -> EvictionProposal | None:
+    def propose(self, entry: QueueEntry, shape: Shape, index: Index, place: Place) -> EvictionProposal | None:
         """The fewest that have to give way for a job that has no room; None where that cannot be, or those who are
         ending anyway leave it room enough. For best effort nobody does, and before anybody else it does itself."""
         if entry.job.spec.is_best_effort:
             return None
-        if find(self.without_leaving(index), shape) is not None:
+        if find_placement(self.index_after_evictions(index), shape) is not None:
             return None
         if self._takers >= MOST_TAKERS:
             self._unserved = True
@@ -79,14 +81,14 @@ class EvictionPlanner:
         taken = self._taken(entry, shape, index)
         if taken is None:
             candidates, _ = self._on_offer(entry, shape, index)
-            self.vain[entry.equivalence_class.shape, entry.equivalence_class.preemption_key] = sum(
+            self.insufficient[entry.equivalence_class.shape, entry.equivalence_class.preemption_key] = sum(
                 each.release.job not in self._gives_way for each in candidates
             )
             return None
-        after = given_way(index, [each.release for each in taken])
+        after = index_after_releases(index, [each.release for each in taken])
         still = any(each.mode is EvictionMode.SUSPEND for each in taken)
         found = place(
-            after, _for_longer(entry.job, max((each.grace_seconds for each in taken), default=0)), shape, still=still
+            after, _for_longer(entry.job, max((each.grace_seconds for each in taken), default=0)), shape, suspends=still
         )
         return EvictionProposal(tuple(evictions(taken, entry.job.id)), after, found) if found else None
 
@@ -102,11 +104,11 @@ class EvictionPlanner:
         enough = minimal_victims(index, shape, offered, self._gives_way | self.recalled.keys())
         return None if enough is None else [each for each in candidates if each.release in enough]
 
-    def carried_out(self, cleared: EvictionProposal) -> None:
+    def commit(self, index_after: EvictionProposal) -> None:
         """It is going to happen."""
         self._takers += 1
-        self.evictions += cleared.evictions
-        for each in cleared.evictions:
+        self.evictions += index_after.evictions
+        for each in index_after.evictions:
             if each.mode is EvictionMode.SHRINK:
                 self.recalled[each.job] = (*self.recalled.get(each.job, ()), *each.ranks)
             else:
@@ -127,7 +129,7 @@ class EvictionPlanner:
         """Whether it goes on, be it with fewer workers."""
         return job not in self._gives_way and self._snapshot.jobs[job].ending is None
 
-    def coming_free(self, counters: Counters) -> dict[Counter, int]:
+    def amounts_coming_free(self, counters: Counters) -> dict[Counter, int]:
         """What those count for who are on their way out, or are to go."""
         free: dict[Counter, int] = {}
         for job in (*self.leaving(), *self._going()):
@@ -145,7 +147,7 @@ class EvictionPlanner:
             if job in counters.tallies:
                 yield from of_workers(counters.tallies[job], out, held, self._snapshot.nodes)
 
-    def gone_for(self, job: JobId) -> list[JobId]:
+    def ending_for(self, job: JobId) -> list[JobId]:
         """Who is still on the way out for the job's sake, or some of whose workers are."""
         endings = {other: self._snapshot.jobs[other].ending for other in self.leaving()}
         smaller = (self._snapshot.jobs[other] for other in self._snapshot.elastic)
@@ -158,9 +160,9 @@ class EvictionPlanner:
             ),
         ]
 
-    def promised_room(self, shape: Shape, index: Index) -> Found | None:
+    def placement_after_evictions(self, shape: Shape, index: Index) -> JobPlacement | None:
         """Room as it will be once everybody who is ending is gone."""
-        return find(self.without_leaving(index), shape)
+        return find_placement(self.index_after_evictions(index), shape)
 
     def leaving(self) -> list[JobId]:
         """Who holds something and is being ended."""
@@ -196,7 +198,7 @@ class EvictionPlanner:
         """Without those who have given workers in this pass: what is left of them is not asked for at once."""
         return [each for each in candidates if each.release.job not in self.recalled]
 
-    def without_leaving(self, index: Index) -> Index:
+    def index_after_evictions(self, index: Index) -> Index:
         """As it will be once those are gone who are on their way out, or are to go."""
         changes: list[tuple[JobId, Placement | None]] = [
             (job, None) for job in (*self.leaving(), *self._going()) if job in index.placed

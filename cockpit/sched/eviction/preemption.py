@@ -14,7 +14,7 @@ from cockpit.model.eviction import EvictionMode, Grounds
 from cockpit.model.ids import Millis
 from cockpit.model.job import OCCUPYING, Job, JobState
 from cockpit.sched.eviction.preemption_rules import PreemptionCandidate
-from cockpit.sched.eviction.victim_release import going, standing_still
+from cockpit.sched.eviction.victim_release import release_all, release_cpus
 from cockpit.sched.index import Index
 from cockpit.sched.rules.precedence import NO_PARTITION, NO_QOS, WITHIN, mode_of, partition_of
 
@@ -77,11 +77,11 @@ class Preemption:
         if mode is EvictionMode.SUSPEND:
             if other.state is not JobState.RUNNING:
                 return ()
-            return (PreemptionCandidate(standing_still(index, other.id), mode, grounds),)
+            return (PreemptionCandidate(release_cpus(index, other.id), mode, grounds),)
         if (until := self._exempt(other)) > self._now:
             self._exempt_until = min(until, self._exempt_until or until)
             return ()
-        return (PreemptionCandidate(going(index, other.id), mode, grounds, self._grace(other)),)
+        return (PreemptionCandidate(release_all(index, other.id), mode, grounds, self._grace(other)),)
 
     def _exempt(self, other: Job) -> Millis:
         """Until when it may not be cancelled or requeued."""

@@ -19,9 +19,9 @@ from cockpit.model.quota import JOBS
 from cockpit.sched.eviction.eviction_planner import EvictionPlanner, EvictionProposal, Place
 from cockpit.sched.eviction.preemption_rules import PreemptionCandidate
 from cockpit.sched.eviction.shrinking import evictions, smaller
-from cockpit.sched.eviction.victim_release import given_way, going, lacking, minimal_victims
+from cockpit.sched.eviction.victim_release import index_after_releases, lacking, minimal_victims, release_all
 from cockpit.sched.index import Index
-from cockpit.sched.placement import eligible, find
+from cockpit.sched.placement import eligible, find_placement
 from cockpit.sched.rules.amounts import ONE, Amounts
 from cockpit.sched.rules.counters import Counters, of_workers
 from cockpit.sched.rules.limits import Counter
@@ -92,15 +92,15 @@ class Reclaim:
             return None
         return QuotaClaim(line[kept], tuple(each for part in over[kept:] for each in part))
 
-    def room_for(
+    def propose(
         self, job: Job, shape: Shape, claim: QuotaClaim, index: Index, counters: Counters, place: Place
     ) -> EvictionProposal | None:
         """The fewest who have to go, none where those suffice who are going anyway; None where they cannot."""
-        without = self._eviction_planner.without_leaving(index)
+        without = self._eviction_planner.index_after_evictions(index)
         candidates = self.evicted(claim, shape, without, counters)
         if candidates is None:
             return None
-        after = given_way(without, [each.release for each in candidates])
+        after = index_after_releases(without, [each.release for each in candidates])
         found = place(after, job, shape)
         return EvictionProposal(tuple(evictions(candidates, job.id)), after, found) if found is not None else None
 
@@ -109,7 +109,7 @@ class Reclaim:
     ) -> list[PreemptionCandidate] | None:
         """Who has to go so that the job may start and has room; None: they cannot make it any. Who is going anyway has
         gone from the index already."""
-        if not claim.above and find(index, shape) is not None:
+        if not claim.above and find_placement(index, shape) is not None:
             return []
         used = self._without_going(counters)
         lent = dict(self._lent(claim, used))
@@ -129,7 +129,7 @@ class Reclaim:
 
     def _without_going(self, counters: Counters) -> Mapping[Counter, int]:
         """What is in use beside what those hold who are on their way out."""
-        free = self._eviction_planner.coming_free(counters)
+        free = self._eviction_planner.amounts_coming_free(counters)
         return {each: amount - free.get(each, 0) for each, amount in counters.used.items()} if free else counters.used
 
     def _lent(self, claim: QuotaClaim, used: Mapping[Counter, int]) -> Iterator[tuple[str, Lent]]:
@@ -188,7 +188,7 @@ class Reclaim:
         usual = mode_of(self._rules.cluster, self._rules.accounts, job)
         mode = EvictionMode.CANCEL if usual is EvictionMode.CANCEL else EvictionMode.REQUEUE
         grace = max(job.spec.end_grace_seconds, job.spec.checkpoint_seconds)
-        return PreemptionCandidate(going(index, job.id), mode, Grounds.QUOTA, grace)
+        return PreemptionCandidate(release_all(index, job.id), mode, Grounds.QUOTA, grace)
 
 
 class _Search:
@@ -276,7 +276,7 @@ def _over(share: Share, used: Mapping[Counter, int], amounts: Amounts) -> Iterat
 
 def _short_of(shape: Shape, index: Index) -> set[str]:
     """What too few nodes have enough of; where it is all there, but not together: all that the job asks for."""
-    if find(index, shape) is not None:
+    if find_placement(index, shape) is not None:
         return set()
     found: set[str] = set()
     for spec in shape.specs:

@@ -14,7 +14,7 @@ from cockpit.model.job import Job
 from cockpit.model.node import Allocation, Placement
 from cockpit.sched.decisions import Eviction
 from cockpit.sched.eviction.preemption_rules import PreemptionCandidate
-from cockpit.sched.eviction.victim_release import VictimRelease, given_way, minimal_victims
+from cockpit.sched.eviction.victim_release import VictimRelease, index_after_releases, minimal_victims
 from cockpit.sched.index import Index
 from cockpit.sched.shape import Shape
 
@@ -74,7 +74,7 @@ def chosen(
     alone = minimal_victims(index, shape, [each.release for each in workers])
     if alone is not None:
         return _those(workers, alone)
-    without = given_way(index, [each.release for each in workers])
+    without = index_after_releases(index, [each.release for each in workers])
     candidates = evicted_from(without)
     going = minimal_victims(without, shape, [each.release for each in candidates])
     if going is None:
@@ -82,7 +82,7 @@ def chosen(
     evicted = [each for each in evicted_from(index) if each.release.job in {one.job for one in going}]
     gone = {each.release.job for each in evicted}
     others = [each for each in workers if each.release.job not in gone]
-    after = given_way(index, [each.release for each in evicted])
+    after = index_after_releases(index, [each.release for each in evicted])
     needed = minimal_victims(after, shape, [each.release for each in others])
     return [*_those(others, needed or ()), *evicted]
 

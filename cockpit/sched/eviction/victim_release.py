@@ -36,12 +36,12 @@ Numbers = tuple[int, ...]
 """Places in the list of what is on offer."""
 
 
-def going(index: Index, job: JobId) -> VictimRelease:
+def release_all(index: Index, job: JobId) -> VictimRelease:
     """The job leaves all it holds."""
     return VictimRelease(job, tuple([(order, None) for order, _ in index.located(index.placed[job])]))
 
 
-def standing_still(index: Index, job: JobId) -> VictimRelease:
+def release_cpus(index: Index, job: JobId) -> VictimRelease:
     """The job is suspended: its CPUs come free, memory and cards stay."""
     held = index.located(index.placed[job])
     return VictimRelease(job, tuple([(order, replace(part, cpus=0)) for order, part in held]))
@@ -76,17 +76,17 @@ def minimal_victims(
     return None if best is None else tuple([offered.candidates[number] for number in best])
 
 
-def conceded(node_free: NodeFree, releases: Iterable[VictimRelease]) -> NodeFree:
+def node_after_releases(node_free: NodeFree, releases: Iterable[VictimRelease]) -> NodeFree:
     """The room once these have given way."""
     for each in releases:
         for order, part in each.left:
             if order == node_free.order and each.job in node_free.tenants:
-                node_free = node_free.left_by(each.job)
-                node_free = node_free if part is None else node_free.having(each.job, part)
+                node_free = node_free.without_tenant(each.job)
+                node_free = node_free if part is None else node_free.with_tenant(each.job, part)
     return node_free
 
 
-def given_way(index: Index, releases: Iterable[VictimRelease]) -> Index:
+def index_after_releases(index: Index, releases: Iterable[VictimRelease]) -> Index:
     """The index once these have given way. What is left of a job goes on, nobody knows how long."""
     left: dict[JobId, Placement] = {}
     for each in releases:
@@ -202,7 +202,9 @@ class _Search:
         return None
 
     def _fits(self, order: int, chosen: Iterable[int], spec: NodeSpec) -> bool:
-        node_free = conceded(self._index.nodes_free[order], [self._candidates[number] for number in sorted(chosen)])
+        node_free = node_after_releases(
+            self._index.nodes_free[order], [self._candidates[number] for number in sorted(chosen)]
+        )
         return shortfall(node_free, spec, exclusive=self._shape.exclusive) is None
 
     def _overlap(self, here: Mapping[int, list[int]]) -> bool:

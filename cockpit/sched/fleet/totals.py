@@ -17,7 +17,7 @@ from cockpit.sched.index import Index
 from cockpit.sched.nodes.cards import accepts
 from cockpit.sched.nodes.node_free import shortfall
 from cockpit.sched.nodes.node_layout import admits
-from cockpit.sched.placement import Found
+from cockpit.sched.placement import JobPlacement
 from cockpit.sched.shape import Shape
 from cockpit.sched.snapshot import Snapshot
 
@@ -38,7 +38,7 @@ class Free(NamedTuple):
         return max(0, min(self.nodes, *(free // each for free, each in asked if each)))
 
 
-def by_totals(index: Index, snapshot: Snapshot, job: Job, shape: Shape) -> Found | ClusterShort | NoRoomThere:
+def by_totals(index: Index, snapshot: Snapshot, job: Job, shape: Shape) -> JobPlacement | ClusterShort | NoRoomThere:
     """As few clusters as will do, of equal ones the first; or what the nearest lacks. A cluster that had no room
     for the job is not tried again before something has come free there: until then it has none for others of the
     shape."""
@@ -51,7 +51,7 @@ def by_totals(index: Index, snapshot: Snapshot, job: Job, shape: Shape) -> Found
         node_free = [free.replicas(spec) for free in frees]
         shares = _shares(shape.nodes, node_free)
         if shares is not None:
-            return Found(spec_index, _bound(zip(names, shares, strict=True), spec))
+            return JobPlacement(spec_index, _bound(zip(names, shares, strict=True), spec))
         if lacking is None and not in_vain:
             nearest = node_free.index(max(node_free))
             lacking = _lack(names[nearest], frees[nearest], spec, shape.nodes)

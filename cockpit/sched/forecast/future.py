@@ -16,7 +16,7 @@ from cockpit.model.job import Job
 from cockpit.model.node import Placement
 from cockpit.model.reasons import never_starts
 from cockpit.model.spec import Dependency, DependencyKind
-from cockpit.sched.cycle import pass_over
+from cockpit.sched.cycle import run_pass
 from cockpit.sched.decisions import Start
 from cockpit.sched.equivalence import EquivalenceCache, QueueEntry
 from cockpit.sched.faults import Faults
@@ -27,7 +27,7 @@ from cockpit.sched.forecast.simulated_state import SimulatedState
 from cockpit.sched.forecast.work_ratio import Shares
 from cockpit.sched.index import Index, count
 from cockpit.sched.pass_queue import ReplayQueue
-from cockpit.sched.placement import find
+from cockpit.sched.placement import find_placement
 from cockpit.sched.plan import Plan
 from cockpit.sched.policy import Policy
 from cockpit.sched.priority.priorities import PriorityTable
@@ -242,7 +242,10 @@ class Future:
             node_free = (
                 node_free
                 or self._index.equivalence.rules.takes_room
-                or any(find(self._index, shape_of(job.spec, partition)) is not None for partition in partitions_of(job))
+                or any(
+                    find_placement(self._index, shape_of(job.spec, partition)) is not None
+                    for partition in partitions_of(job)
+                )
             )
         return node_free
 
@@ -258,17 +261,17 @@ class Future:
         promised, suspended = tuple(state.promised), tuple(state.suspended)
         elastic = sorted(state.elastic)
         snapshot = replace(self._snapshot, now=self._now, promised=promised, suspended=suspended, elastic=elastic)
-        plan = pass_over(snapshot, self._index, self._policy, self._table, self._line)
-        self.faults |= plan.round.faults
+        plan = run_pass(snapshot, self._index, self._policy, self._table, self._line)
+        self.faults |= plan.scheduling_pass.faults
         self._next_at = plan.next_at if plan.next_at is not None and plan.next_at > self._now else None
-        if plan.round.eviction_planner is not None:
+        if plan.scheduling_pass.eviction_planner is not None:
             self._carry_out(plan, snapshot)
             return
         self._begin(plan.starts)
         for growth in plan.growths:
             state.grow(growth)
         if plan.starts or plan.growths:
-            self._index = plan.round.index  # the pass has put its starts into one of its own
+            self._index = plan.scheduling_pass.index  # the pass has put its starts into one of its own
             count(self._index, {job: state.occupied[job] for job in _placed(plan)}, snapshot)
 
     def _carry_out(self, plan: Plan, snapshot: Snapshot) -> None:

@@ -12,7 +12,7 @@ from cockpit.model.forecast import Awaited, Forecast, NoBound
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import Job
 from cockpit.model.reasons import Explanation
-from cockpit.sched.cycle import pass_over
+from cockpit.sched.cycle import run_pass
 from cockpit.sched.equivalence import EquivalenceCache
 from cockpit.sched.explain import explain
 from cockpit.sched.faults import Faults, described
@@ -27,7 +27,7 @@ from cockpit.sched.forecast.runtime_predictors import (
     TimeLimitPredictor,
 )
 from cockpit.sched.forecast.work_ratio import Shares, work_ratios
-from cockpit.sched.index import Index, refreshed
+from cockpit.sched.index import Index, refresh_index
 from cockpit.sched.pass_queue import ListQueue
 from cockpit.sched.plan import Plan
 from cockpit.sched.policy import Policy
@@ -58,7 +58,7 @@ class StartPredictor:
         """`plan`: the last one, or None; it saves work and changes nothing."""
         self.snapshot = snapshot
         self._policy, self._history = policy, history
-        self._index = refreshed(plan.index if plan is not None else None, snapshot)
+        self._index = refresh_index(plan.index if plan is not None else None, snapshot)
         self._calculator = plan.priorities.calculator if plan is not None else None
         self._usual_runtimes = MeanRuntimePredictor(history)
         self.faults: Faults = {}
@@ -77,12 +77,12 @@ class StartPredictor:
             PriorityTable(self.snapshot, None, self._entries),
             ListQueue(index.equivalence.further_entries(self._entries)),
         )
-        return pass_over(self.snapshot, index, self._policy, table, queue)
+        return run_pass(self.snapshot, index, self._policy, table, queue)
 
     def explanation(self, job: JobId) -> Explanation | None:
         """Of a queued job; None: it starts now."""
         found = explain(self.snapshot, self.plan, job)
-        for each, error in self.plan.round.faults.items():
+        for each, error in self.plan.scheduling_pass.faults.items():
             self.faults.setdefault(each, error)
         return found
 

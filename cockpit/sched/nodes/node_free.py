@@ -44,7 +44,7 @@ class NodeFree(msgspec.Struct, frozen=True, gc=False):
     holes: tuple[int, ...]
     """Per card, the thousandths that shares can still take of it."""
 
-    def having(self, job: JobId, part: Allocation) -> NodeFree:
+    def with_tenant(self, job: JobId, part: Allocation) -> NodeFree:
         """With one more tenant."""
         tenants = self.tenants.copy()
         tenants[job] = part
@@ -58,7 +58,7 @@ class NodeFree(msgspec.Struct, frozen=True, gc=False):
         cpus, memory_mib = self.cpus - part.cpus, self.memory_mib - part.memory_mib
         return NodeFree(self.node, self.order, self.node_class, tenants, cpus, memory_mib, idle, holes)
 
-    def left_by(self, job: JobId) -> NodeFree:
+    def without_tenant(self, job: JobId) -> NodeFree:
         """Without one of its tenants."""
         tenants = self.tenants.copy()
         part = tenants.pop(job)

@@ -62,7 +62,7 @@ class NodeLayout:
         """Of `lawful`: nodes on which a replica holds the same."""
         self.some_day: set[tuple[int, object]] = set()
         """Of `refusals`: by version of the rules the requests that nothing stops for good."""
-        self.at_hand: dict[object, Any] = {}
+        self.fit_cache: dict[object, Any] = {}
         """What policies worked out; one that works takes its own away meanwhile."""
         self._classes_for: dict[object, list[NodeClass]] = {}
         self._nodes_for: dict[object, frozenset[int]] = {}

@@ -153,13 +153,13 @@ class Columns:
     def line_up(self, equivalence: EquivalenceCache, order: Order) -> Ranked:
         """The order, which these columns gave, ready for a pass."""
         count = len(self._jobs)
-        if equivalence.tidied(count) or equivalence is not self._equivalence:
+        if equivalence.purge(count) or equivalence is not self._equivalence:
             self._equivalence, self._asks, self._unmarked = equivalence, [None] * count, order.rows.tolist()
         self._asks += [None] * (count - len(self._asks))
         for row in self._unmarked:
             if self._keys[WAITS, row]:
                 entry = self._asks[row] = equivalence.entry(self._jobs[row], self._partitions[row])
-                self._marks[:, row] = entry.shape, entry.number, entry.seconds
+                self._marks[:, row] = entry.shape_number, entry.class_number, entry.seconds
         self._unmarked = []
         return Ranked(self._asks, self._marks, order.rows)
 

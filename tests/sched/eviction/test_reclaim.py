@@ -236,5 +236,5 @@ def wide(tree: QuotaTree) -> QuotaTree:
 def test_without_a_tree_nothing_is_asked() -> None:
     world = World(node("n1", 4))
     world.submit(wants(1000))
-    assert world.run().round.reclaim is None
-    assert world.plan.round.eviction_planner is None
+    assert world.run().scheduling_pass.reclaim is None
+    assert world.plan.scheduling_pass.eviction_planner is None

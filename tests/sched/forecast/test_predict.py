@@ -15,7 +15,7 @@ from cockpit.sched.forecast.history import MOST_RUNS, History, history_of
 from cockpit.sched.forecast.predict import HYPOTHETICAL, StartPredictor
 from cockpit.sched.forecast.runtime_predictors import MeanRuntimePredictor, P90RuntimePredictor, TimeLimitPredictor
 from cockpit.sched.forecast.whatif import candidates
-from cockpit.sched.index import refreshed
+from cockpit.sched.index import refresh_index
 from cockpit.sched.priority.priorities import prioritised
 from tests.sched.busy import busy_world
 from tests.sched.world import World, node, wants
@@ -60,7 +60,7 @@ def test_the_future_is_what_the_cycle_makes_of_it(seed: int) -> None:
         if random.random() < 0.3:
             world.run()
     snapshot = world.snapshot()
-    index, order = foreseeing(refreshed(None, snapshot)), prioritised(snapshot).order
+    index, order = foreseeing(refresh_index(None, snapshot)), prioritised(snapshot).order
     future = Future(snapshot, index, world.policy, order, TimeLimitPredictor())
     waiting = [job.id for job in world.queue]
     foretold = {job: begun.at for job in waiting if (begun := future.start_of(job)) is not None}

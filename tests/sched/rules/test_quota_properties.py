@@ -91,7 +91,9 @@ def checked_pass(world: World) -> None:
     assert now.passes_max() == []
     assert sums_hold(now)
     if not (plan.starts or plan.evictions):  # who may insist by what was started or sent away waits for the next pass
-        after = Naive(world, {job: parts for job, parts in plan.round.index.placed.items() if job not in leaving})
+        after = Naive(
+            world, {job: parts for job, parts in plan.scheduling_pass.index.placed.items() if job not in leaving}
+        )
         assert [job for job in who_may_insist(world, after) if job not in promised] == []
 
 
