@@ -1,5 +1,8 @@
-"""Why what failed in a pass failed. The pass notes a verdict on each shape; what stops a job is derived from that, and
-from what is in use after the pass, when somebody asks: most passes of a replay nobody asks about."""
+"""Derives why each job of a pass does not start.
+
+The pass notes only one verdict for each shape. The reason of a job is derived from that, and from what is in use after
+the pass, when it is first read: in a replay most reasons never are.
+"""
 
 from __future__ import annotations
 
@@ -41,31 +44,31 @@ from cockpit.sched.shortage import Shortages
 
 
 class PassNotes(NamedTuple):
-    """What a pass has noted."""
+    """What a pass noted about jobs that do not start."""
 
     failed: Mapping[Shape, Reason | None]
-    """None stands for no room."""
+    """The verdict on each shape; None: too few free resources."""
     narrowed: Mapping[EquivalenceClass, Shape]
-    """Of requests that a limit left some alternatives of."""
+    """The shape that was tried, for classes that a limit left only some alternatives."""
     exceeded: Mapping[EquivalenceClass, Limit]
-    """What a request would have broken by what there was room for."""
+    """The limit that a class would have broken by the placement that was possible."""
 
 
 class BackfillState(Protocol):
-    """Who keeps whose place."""
+    """What the reasons need from the backfiller."""
 
     @property
     def reservations(self) -> list[Reserved]:
-        """Of those who wait for room, in the order of the queue."""
+        """The reservations of waiting jobs, in the order of the queue."""
         ...
 
     def conflicts(self, index: Index) -> BackfillConflicts:
-        """Whom a job would delay, where that is not the same for all of its shape."""
+        """By job and partition, which job it would delay, where that differs between jobs of one shape."""
         ...
 
 
 class Refusals:
-    """As things stand after the last start of the pass."""
+    """Reasons of the jobs that do not start, as things stand after the last start of the pass."""
 
     def __init__(
         self,
@@ -76,30 +79,31 @@ class Refusals:
         index: Index,
         eviction_planner: EvictionPlanner | None = None,
     ) -> None:
-        """`eviction_planner`: who gives way for whom."""
+        """`eviction_planner`: the evictions of the pass, None where no rule allows any."""
         self.gates = gates
         self._backfiller = backfiller
         self.index = index
-        """With the starts of the pass."""
+        """The index with the starts of the pass."""
         self._bars = bars
         self._failed, self._narrowed, self._exceeded = noted
         self.promised = eviction_planner.promised if eviction_planner is not None else {}
-        """Who waits only for others to be gone, and for whom."""
+        """Nominated jobs, with the jobs whose end they wait for."""
         self._insufficient = eviction_planner.insufficient if eviction_planner is not None else {}
         self._layout = index.layout
         self._shortages = Shortages(index)
         self._of_shapes: dict[Shape, Reason] = {}
         self._of_requests: dict[EquivalenceClass, Reason | None] = {}
         self._of_good: dict[EquivalenceClass, Reason | None] = {}
-        """What stops them for good."""
+        """What stops each class for good; None: nothing."""
         self._soonest: dict[tuple[EquivalenceClass, Reason], Millis | None] = {}
 
     def __len__(self) -> int:
-        """How many distinct shapes failed."""
+        """The number of distinct shapes that failed."""
         return len(self._failed)
 
     def __eq__(self, other: object) -> bool:
-        """Whether every job is certainly told the same: two passes may also differ in shapes that no job gets to."""
+        """Whether every job certainly has the same reason in both. Two passes may differ in shapes that no job
+        reaches."""
         if not isinstance(other, Refusals) or self._failed.keys() != other._failed.keys():
             return False
         if (self._exceeded, self.promised, self._insufficient) != (
@@ -115,28 +119,37 @@ class Refusals:
     __hash__ = None  # type: ignore[assignment] # it is compared, never a key
 
     def reason(self, job: Job, partition: str) -> Reason | None:
-        """The first rule that stops the job in that partition; None where no pass has looked at such a job yet."""
+        """The reason for which the job does not start in that partition; None where no pass has considered such a job
+        yet.
+
+        1. A nominated job waits for the evictions.
+        2. Else the first rule that stops the job or its class, or the verdict on its shape.
+        3. If something will stop it for good, that is said instead of a reason that passes; a hold stays a hold.
+        4. If it may preempt, but too little, the number of those jobs is added.
+        """
+        # 1.
         if (promised := self.promised.get(job.id)) is not None:
             return promised
         equivalence_class = self.gates.equivalence_class(job, partition)
+        # 2.
         reason = self.gates.job_refusal(job) or self._of(equivalence_class, job)
+        # 3.
         if reason is not None and not isinstance(reason, Held) and not never_starts(reason):
-            reason = (
-                self.gates.permanent_job_refusal(job) or self._never(equivalence_class) or reason
-            )  # before what passes
+            reason = self.gates.permanent_job_refusal(job) or self._never(equivalence_class) or reason
+        # 4.
         insufficient = self._insufficient.get((equivalence_class.shape, equivalence_class.preemption_key))
         if insufficient is not None and reason is not None:
             return of_room(reason, lambda one: replace(one, preemptable=insufficient))
         return reason
 
     def never(self, job: Job) -> bool:
-        """Whether the job starts in none of its partitions, whatever is free: a few lookups."""
+        """Whether the job can start in none of its partitions, whatever comes free. Costs a few look-ups."""
         if self.gates.permanent_job_refusal(job) is not None:
             return True
         return all(self._never(self.gates.equivalence_class(job, name)) is not None for name in partitions_of(job))
 
     def soonest(self, job: Job, partition: str, reason: Reason) -> Millis | None:
-        """About when the job can start there, of those ahead only the one counting that the reason names; None: it is
+        """About when the job can start there if, of the jobs ahead, only the one named in the reason delays it; None:
         not known."""
         equivalence_class = self.gates.equivalence_class(job, partition)
         key = equivalence_class, reason
@@ -172,8 +185,8 @@ class Refusals:
         return max(open_at, named, reservation.reserved_at) if reservation is not None else None
 
     def _never(self, equivalence_class: EquivalenceClass) -> Reason | None:
-        """What stops every job of the request for good: each of its alternatives by itself. That nothing does is
-        remembered while nodes and rules stay what they are."""
+        """What stops every job of the class for good, by each of its alternatives; None: nothing does. That answer is
+        cached while nodes and rules stay the same."""
         key = self.gates.rules_version, equivalence_class
         if key in self._layout.some_day:
             return None
@@ -200,7 +213,7 @@ class Refusals:
         return none_of(each)
 
     def describe(self) -> None:
-        """Now what would be derived later: where the asker has no time to wait for it."""
+        """Derive everything now, for a caller that will read it later without time to wait."""
         self._described()
         _ = self._conflicts
 
@@ -220,7 +233,7 @@ class Refusals:
     def _with_limits(
         self, equivalence_class: EquivalenceClass, shape: Shape, reason: OfOne | NoAlternative
     ) -> list[OfOne]:
-        """What stops the alternatives that limits left, and beside them what stops the others."""
+        """The reasons of the alternatives that were tried, and beside them the limits that stop the others."""
         left = iter(reason.specs if isinstance(reason, NoAlternative) else [reason] * len(shape.specs))
         each: list[OfOne] = []
         for one, amounts in self.gates.alternatives(equivalence_class):
@@ -233,7 +246,8 @@ class Refusals:
         return each
 
     def _of_room(self, shape: Shape, job: Job) -> Reason | None:
-        """That of the shape, else of one that runs into fewer reservations: what fails there fails here."""
+        """The verdict on the shape; else that on a shape barred from fewer reservations: what fails with more nodes
+        fails with fewer."""
         barred = self._bars.against_job(job)
         for count in range(len(barred), -1, -1):
             tried = replace(shape, barred=barred[:count]) if count else shape
@@ -242,12 +256,13 @@ class Refusals:
         return None
 
     def _of_job(self, job: Job, shape: Shape, reason: Reason) -> Reason | None:
-        """Of one for which there is room: whom it would delay is a matter of its own time limit and place in line."""
+        """The reason of a job that fits now: which job it would delay depends on its own time limit and place in the
+        queue."""
         if isinstance(reason, BehindHead):
             met = self._conflicts.get((job.id, shape.partition), reason)
-            return met if met.ahead != job.id else None  # it is first, and waits in another partition
+            return met if met.ahead != job.id else None  # it is itself the first, and waits in another partition
         if isinstance(reason, WouldDelay) and self.gates.now + 1000 * job.spec.time_limit_seconds <= reason.reserved_at:
-            return BehindHead(reason.ahead)  # nobody has looked at it: it is beyond the depth
+            return BehindHead(reason.ahead)  # it was not considered: it is beyond the depth
         return reason
 
     def _of_shape(self, shape: Shape) -> Reason:
@@ -257,7 +272,8 @@ class Refusals:
         return known
 
     def _verdict(self, shape: Shape) -> Reason:
-        """Who came later in the pass may have taken the room that there was."""
+        """The reason of a shape. Jobs that started later in the pass may have taken what was free when the verdict was
+        noted."""
         noted = self._failed[shape]
         if isinstance(noted, WouldDelay | BehindHead) and not fits_now(self.index, shape):
             noted = None

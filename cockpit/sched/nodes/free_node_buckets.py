@@ -1,7 +1,7 @@
-"""Nodes sorted by what they have free, so that a search looks only at those that can do.
+"""Sorts nodes by what they have free, so that a search looks only at nodes that can fit.
 
 A bucket holds the nodes with one number free (idle cards, or thousandths of a shared card), sorted by free CPUs, free
-memory and order. Searching a full cluster for room therefore touches nothing at all.
+memory and order. In a full cluster the buckets that a job could use are empty, so a search costs nothing.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ from heapq import merge
 from cockpit.sched.nodes.node_free import NodeFree
 
 Entry = tuple[int, int, int]
-"""Free CPUs, free memory, order of the node."""
+"""Free CPUs, free memory in MiB, order of the node."""
 
 
 class FreeNodeBuckets(dict[int, list[Entry]]):
-    """Shelves by key; none is empty. One that has a single node is replaced, not changed: copies share it."""
+    """Buckets by key: the number of idle cards, or the free thousandths of a card. No bucket is empty. A bucket with a
+    single node is replaced, not changed, because copies share it."""
 
     __slots__ = ()
 
@@ -44,7 +45,7 @@ class FreeNodeBuckets(dict[int, list[Entry]]):
             del bucket[bisect_left(bucket, (node_free.cpus, node_free.memory_mib, node_free.order))]
 
     def move(self, before: int, old: NodeFree, key: int, node_free: NodeFree) -> None:
-        """One node: `take` and `put`."""
+        """Move one node: `take` and `put` in one step."""
         bucket = self[before]
         if before != key or len(bucket) > 1:
             self.take(before, old)
@@ -53,7 +54,7 @@ class FreeNodeBuckets(dict[int, list[Entry]]):
             self[key] = [(node_free.cpus, node_free.memory_mib, node_free.order)]
 
     def most_free(self) -> tuple[int, int]:
-        """CPUs of the node that has most of them free, and the highest key."""
+        """Return the most free CPUs of any node, and the highest key."""
         if len(self) == 1:
             ((key, bucket),) = self.items()
             return bucket[-1][0], key
@@ -63,19 +64,19 @@ class FreeNodeBuckets(dict[int, list[Entry]]):
         return sorted(self)
 
     def total(self) -> int:
-        """Sum of all nodes' labels."""
+        """Return the sum of all nodes' keys, for example of all idle cards."""
         return sum(key * len(bucket) for key, bucket in self.items())
 
     def orders(self) -> Iterator[int]:
         return (entry[2] for key in self.sorted_keys() for entry in self[key])
 
     def with_cpus(self, key: int, cpus: int) -> list[Entry]:
-        """The nodes on a bucket with at least so many CPUs, tightest first."""
+        """Return the nodes of a bucket with at least so many free CPUs, tightest first."""
         bucket = self.get(key)
         return bucket[bisect_left(bucket, (cpus,)) :] if bucket and bucket[-1][0] >= cpus else []
 
     def has_fewer(self, count: int, least: int, cpus: int) -> bool:
-        """Whether fewer nodes than `count` are on the buckets from `least` on and have so many CPUs."""
+        """Whether fewer than `count` nodes have a key of at least `least` and so many free CPUs."""
         for key, bucket in self.items():
             if key >= least and bucket[-1][0] >= cpus:
                 count -= len(bucket) if bucket[0][0] >= cpus else len(bucket) - bisect_left(bucket, (cpus,))
@@ -84,7 +85,7 @@ class FreeNodeBuckets(dict[int, list[Entry]]):
         return True
 
     def wide_enough(self, cpus: int, memory_mib: int) -> Iterator[int]:
-        """All nodes with at least these free, lowest key first, on a bucket the tightest."""
+        """Yield all nodes with at least these free, lowest key first, within a bucket the tightest first."""
         for _, bucket in sorted(self.items()):
             for number in range(bisect_left(bucket, (cpus,)), len(bucket)):
                 _, memory, order = bucket[number]
@@ -92,7 +93,7 @@ class FreeNodeBuckets(dict[int, list[Entry]]):
                     yield order
 
     def tightest(self, cpus: int, memory_mib: int, avoid: Collection[int] = ()) -> int | None:
-        """The first of these that is not to be avoided."""
+        """Return the first node that `wide_enough` yields and that is not in `avoid`; None: there is none."""
         for _, bucket in sorted(self.items()) if len(self) > 1 else self.items():
             if len(bucket) == 1:
                 free, memory, order = bucket[0]
@@ -106,12 +107,13 @@ class FreeNodeBuckets(dict[int, list[Entry]]):
         return None
 
     def most_memory(self, key: int, cpus: int) -> Iterator[int]:
-        """Of those with enough CPUs, most memory first (then CPUs, then order)."""
+        """Yield the bucket's nodes with enough CPUs, most memory first, then most CPUs, then by order."""
         entries = sorted(self.with_cpus(key, cpus), key=lambda entry: (-entry[1], -entry[0], entry[2]))
         return (order for _, _, order in entries)
 
     def most_cpus(self, key: int, below: int | None = None) -> Iterator[int]:
-        """Nodes on a bucket with most CPUs first (then memory, then order), of those with fewer than `below`."""
+        """Yield the bucket's nodes with fewer free CPUs than `below`, most CPUs first, then most memory, then by
+        order."""
         bucket = self.get(key, [])
         end = len(bucket) if below is None else bisect_left(bucket, (below,))
         while end:
@@ -121,7 +123,7 @@ class FreeNodeBuckets(dict[int, list[Entry]]):
 
 
 def walk(buckets: Sequence[FreeNodeBuckets], least: int, cpus: int, memory_mib: int) -> Iterator[tuple[int, int]]:
-    """(key, order) of the nodes with at least these free, best fit first over all the given buckets together."""
+    """Yield (key, order) of the nodes with at least these free, best fit first over all the buckets together."""
     if len(buckets) == 1:
         keys = [key for key in buckets[0].sorted_keys() if key >= least]
     else:
