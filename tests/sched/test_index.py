@@ -23,10 +23,10 @@ def index_of(*nodes) -> Index:
 def test_refreshing_leaves_the_given_index_as_it_was() -> None:
     world = World(node("n1", 2))
     before = refresh_index(None, world.snapshot())
-    nodes_free, shelves = list(before.nodes_free), [each.labels() for each in before.by_whole]
+    nodes_free, shelves = list(before.nodes_free), [each.sorted_keys() for each in before.by_whole]
     world.occupy(JobId(1), alone(3))
     after = refresh_index(before, world.snapshot())
-    assert (before.nodes_free, [each.labels() for each in before.by_whole]) == (nodes_free, shelves)
+    assert (before.nodes_free, [each.sorted_keys() for each in before.by_whole]) == (nodes_free, shelves)
     assert (before.nodes_free[0].cpus, after.nodes_free[0].cpus) == (16, 13)
 
 

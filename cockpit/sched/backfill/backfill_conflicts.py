@@ -1,5 +1,8 @@
-"""Whom a job would delay that has room now, under backfill by which nobody is delayed: by going through the plan again,
-in the order of the queue."""
+"""Explains conservative backfill: for each waiting job that fits now, finds the job ahead that it would delay.
+
+The plan is made once more in the order of the queue. Before a job's own slot is reserved, the plan shows how long it
+could run on free nodes; the slot that begins then belongs to the job that it would delay.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +20,14 @@ from cockpit.sched.shape import Shape
 
 
 class PlannedSlots(Protocol):
-    """A plan in which nothing is reserved yet."""
+    """A conservative plan in which nothing is reserved yet."""
 
     def keep(self, index: Index, slot: Reserved, end: Millis) -> None:
-        """It is reserved from now on."""
+        """Reserve the slot."""
         ...
 
     def open_until(self, index: Index, shape: Shape, moment: Millis) -> list[int]:
-        """The nodes where the shape may be from now until then; none where they are too few."""
+        """The nodes where the shape may run from now until `moment`; none if they are too few."""
         ...
 
 
@@ -35,8 +38,8 @@ def first_delayed(
     slots: Mapping[JobId, Reserved],
     until: Mapping[JobId, Millis],
 ) -> BackfillConflicts:
-    """Of those who wait, in the order of the queue, and have room now: the first ahead of them whom they would delay.
-    They may stay until that one begins."""
+    """For waiting jobs that fit now, in the order of the queue, return the first job ahead that each would delay. It
+    could run until that job begins."""
     sight = _Sight(plan, index)
     found: dict[tuple[JobId, str], WouldDelay] = {}
     node_free = {shape: fits_now(index, shape) for shape in waiting.values()}
@@ -56,10 +59,11 @@ class _Sight:
         self.ahead: list[Reserved] = []
         self._line, self._index = plan, index
         self._known: dict[Shape, tuple[Reserved, int]] = {}
-        """What was found for a shape, of how many: who begins no sooner changes nothing."""
+        """By shape: the delayed job, and how many jobs ahead were considered. Jobs added later change the answer only
+        if they begin sooner."""
 
     def first_met(self, shape: Shape) -> Reserved | None:
-        """Of those ahead: at whose beginning the shape has to be gone again."""
+        """The slot ahead at whose start a job of the shape would have to be gone; None: no slot limits it."""
         met, count = self._known.get(shape, (None, 0))
         if met is None or any(each.reserved_at < met.reserved_at for each in self.ahead[count:]):
             met = self._sought(shape, self.ahead)
