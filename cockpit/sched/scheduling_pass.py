@@ -433,7 +433,7 @@ class SchedulingPass:
             return False
         self._reclaims += 1
         self.eviction_planner.commit(proposal)
-        going = [each.job for each in proposal.evictions] or self.eviction_planner.leaving()
+        going = [each.job for each in proposal.evictions] or self.eviction_planner.ending_jobs()
         self._nominate(entry, shape, proposal.job_placement, going)
         return True
 

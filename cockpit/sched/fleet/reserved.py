@@ -1,4 +1,4 @@
-"""What a member keeps for a part of a fleet's job: exactly the place that the fleet found."""
+"""Finds what a member keeps reserved for a part of a fleet's job: exactly the placement that the fleet chose."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cockpit.sched.placement import JobPlacement
 
 
 def reserved_placement(index: Index, job: Job) -> JobPlacement | None:
-    """The place that is kept for the job, if all of it is still free; None where nothing is kept."""
+    """Return the placement that is reserved for the job if all of it is still free; None where nothing is reserved."""
     placement = job.part.reserved if job.part is not None else ()
     if not placement or not all(_is_free(index, part) for part in placement):
         return None
