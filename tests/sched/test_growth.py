@@ -13,7 +13,7 @@ from cockpit.model.growth import NoGrowth
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.reasons import MakingRoom
 from cockpit.model.resilience import Elastic
-from cockpit.sched.forecast.future import Future
+from cockpit.sched.forecast.future import ClusterSimulation
 from cockpit.sched.forecast.runtime_predictors import TimeLimitPredictor
 from cockpit.sched.index import refresh_index
 from cockpit.sched.policy import FractionFit, Policy
@@ -97,7 +97,7 @@ def test_what_is_foretold_is_what_happens_with_growth_too(seed: int) -> None:
             world.run()
     snapshot = world.snapshot()
     index, order = refresh_index(None, snapshot), prioritised(snapshot).order
-    future = Future(snapshot, index, world.policy, order, TimeLimitPredictor())
+    future = ClusterSimulation(snapshot, index, world.policy, order, TimeLimitPredictor())
     waiting = [job.id for job in world.queue]
     foretold = {job: begun.at for job in waiting if (begun := future.start_of(job)) is not None}
     assert foretold == {job: at for job, at in the_course_of_things(world).items() if job in waiting}

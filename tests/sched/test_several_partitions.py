@@ -10,7 +10,7 @@ from cockpit.model.cluster import Backfill, BackfillKind, Cluster, Enforce, Part
 from cockpit.model.ids import NodeName
 from cockpit.model.reasons import PartitionRefuses
 from cockpit.sched.forecast import runtime_predictors
-from cockpit.sched.forecast.future import Future, foreseeing
+from cockpit.sched.forecast.future import ClusterSimulation, simulation_index
 from cockpit.sched.index import refresh_index
 from cockpit.sched.policy import Policy
 from cockpit.sched.priority.priorities import prioritised
@@ -111,6 +111,8 @@ def test_behind_many_its_work_counts_once() -> None:
     world.run()
     waiting = [world.submit(wants(4000), limit=100, record=IN_BOTH) for _ in range(3)]
     snapshot = world.snapshot()
-    index = foreseeing(refresh_index(None, snapshot))
-    future = Future(snapshot, index, world.policy, prioritised(snapshot).order, runtime_predictors.TimeLimitPredictor())
+    index = simulation_index(refresh_index(None, snapshot))
+    future = ClusterSimulation(
+        snapshot, index, world.policy, prioritised(snapshot).order, runtime_predictors.TimeLimitPredictor()
+    )
     assert [job.id for job in future.order()] == waiting
