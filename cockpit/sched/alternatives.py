@@ -11,16 +11,16 @@ from cockpit.model.reasons import NoAlternative, NotEnoughFree, OfOne, Reason
 
 def none_of(each: Sequence[OfOne]) -> OfOne | NoAlternative:
     """What stops all of them, from what stops each; at least one."""
-    return each[0] if all(told == each[0] for told in each) else NoAlternative(tuple(each))
+    return each[0] if all(reason == each[0] for reason in each) else NoAlternative(tuple(each))
 
 
-def is_of_room(reason: Reason) -> bool:
+def is_short_of_resources(reason: Reason) -> bool:
     """Whether others could make room for it."""
-    told = reason.specs if isinstance(reason, NoAlternative) else (reason,)
-    return any(isinstance(one, NotEnoughFree) for one in told)
+    reasons = reason.specs if isinstance(reason, NoAlternative) else (reason,)
+    return any(isinstance(one, NotEnoughFree) for one in reasons)
 
 
-def of_room(reason: Reason, changed: Callable[[NotEnoughFree], NotEnoughFree]) -> Reason:
+def with_shortage_changed(reason: Reason, changed: Callable[[NotEnoughFree], NotEnoughFree]) -> Reason:
     """The reason with what it says of room changed."""
     if isinstance(reason, NotEnoughFree):
         return changed(reason)

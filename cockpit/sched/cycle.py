@@ -47,7 +47,7 @@ def run_pass(
     if queue is None:
         queue = pass_queue(priorities, snapshot, index.equivalence)
     descent = _descent(index, policy, queue) if policy.fraction_fit is not BEST_FIT else None
-    gives_way = rules.takes_room or snapshot.promised or snapshot.suspended
+    gives_way = rules.may_evict or snapshot.promised or snapshot.suspended
     scheduling_pass = SchedulingPass(
         snapshot, index, policy, queue, descent, eviction_planner(snapshot, rules, priorities) if gives_way else None
     )

@@ -110,7 +110,7 @@ class EquivalenceCache:
     def equivalence_class(self, job: Job, partition: str) -> EquivalenceClass:
         """Return the class of the job in one of its partitions. It assigns no numbers, so it may be called during a
         pass."""
-        if not (partition or job.array is not None or self.rules.tell_apart):
+        if not (partition or job.array is not None or self.rules.distinguishes_owners):
             same = self._parts_by_spec.get(id(job.spec))
             parts = same[1] if same is not None else self._parts_by_key.get(shape_of(job.spec))
             if parts is not None:
@@ -122,7 +122,7 @@ class EquivalenceCache:
         """Make the entry of the job in one of its partitions, with numbers. The caller keeps it."""
         spec = job.spec
         # where no rule distinguishes users, accounts or QOS, the spec alone decides; many jobs share one spec object
-        if partition or job.array is not None or self.rules.tell_apart:
+        if partition or job.array is not None or self.rules.distinguishes_owners:
             known = self._parts_of(job, partition, _parts_key(job, partition))
         elif (same := self._parts_by_spec.get(id(spec))) is not None:
             _, known = same

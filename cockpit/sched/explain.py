@@ -39,9 +39,9 @@ def reason_of(plan: Plan, job: Job) -> Reason:
 
 
 def _reason_of(plan: Plan, job: Job) -> Reason:
-    told = [(plan.refusals.reason(job, partition), partition) for partition in partitions_of(job)]
-    each = [(reason, partition) for reason, partition in told if reason is not None]
-    if not each or (len(each) < len(told) and all(never_starts(reason) for reason, _ in each)):
+    reasons = [(plan.refusals.reason(job, partition), partition) for partition in partitions_of(job)]
+    each = [(reason, partition) for reason, partition in reasons if reason is not None]
+    if not each or (len(each) < len(reasons) and all(never_starts(reason) for reason, _ in each)):
         return NotEvaluated()
     return each[0][0] if len(each) == 1 else _first_to_start(plan, job, each)
 
@@ -60,15 +60,15 @@ def _first_to_start(plan: Plan, job: Job, each: Sequence[tuple[Reason, str]]) ->
 
 def _is_down(reason: Reason) -> bool:
     """Whether it waits for a partition or for nodes to come back into service."""
-    told = reason.specs if isinstance(reason, NoAlternative) else (reason,)
-    return all(isinstance(one, PartitionRefuses | NoEligibleNode) for one in told)
+    reasons = reason.specs if isinstance(reason, NoAlternative) else (reason,)
+    return all(isinstance(one, PartitionRefuses | NoEligibleNode) for one in reasons)
 
 
 def reasons_of(plan: Plan, job: Job) -> list[Reason]:
     """What stops the job in each of its partitions; what it is told of first."""
-    told = [reason_of(plan, job)]
-    told += filter(None, (plan.refusals.reason(job, partition) for partition in partitions_of(job)))
-    return [*dict.fromkeys(told)]
+    reasons = [reason_of(plan, job)]
+    reasons += filter(None, (plan.refusals.reason(job, partition) for partition in partitions_of(job)))
+    return [*dict.fromkeys(reasons)]
 
 
 def explain(snapshot: Snapshot, plan: Plan, job_id: JobId) -> Explanation | None:

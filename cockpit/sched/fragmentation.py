@@ -19,7 +19,7 @@ from operator import is_not, itemgetter
 from typing import NamedTuple
 
 from cockpit.model.spec import WHOLE_CARD, NodeSpec
-from cockpit.sched.fragmentation_measure import Appetite, Usable
+from cockpit.sched.fragmentation_measure import Usable, WorkloadMeasure
 from cockpit.sched.index import Index
 from cockpit.sched.nodes.cards import share_taken
 from cockpit.sched.nodes.node_free import NodeFree, share_rank, sharing_cards, whole_cards_taken
@@ -59,10 +59,10 @@ def target_workload(queued: Iterable[Shape], running: Mapping[NodeSpec, int]) ->
 
 def fragmentation(node_free: NodeFree, targets: Sequence[Target]) -> int:
     """Thousandths of cards free on the node that the workload cannot use, summed over its requests."""
-    appetite = Appetite(targets)
+    measure = WorkloadMeasure(targets)
     free = sum(map(node_free.free_milli, range(len(node_free.holes))))
-    usable = appetite.usable(node_free.node.cards, node_free.idle, node_free.holes)
-    return free * appetite.weight - appetite.of(node_free.cpus, node_free.memory_mib, usable)
+    usable = measure.usable(node_free.node.cards, node_free.idle, node_free.holes)
+    return free * measure.weight - measure.of(node_free.cpus, node_free.memory_mib, usable)
 
 
 def _rounded(often: int) -> int:
@@ -102,8 +102,8 @@ class GradientDescent:
 
     def __init__(self, targets: tuple[Target, ...]) -> None:
         self.targets = targets
-        self._appetite = Appetite(targets)
-        self._step = _STEP_MILLI * max(1, self._appetite.weight)
+        self._measure = WorkloadMeasure(targets)
+        self._step = _STEP_MILLI * max(1, self._measure.weight)
         self._ways: dict[object, Ways | None] = {}
         self._usable: dict[object, Usable] = {}
         self._rankings: dict[NodeSpec, _Ranking] = {}
@@ -145,12 +145,12 @@ class GradientDescent:
 
     def _best(self, node_free: NodeFree, spec: NodeSpec, ways: list[_Way]) -> tuple[int, int | None]:
         """(steps of growth, card) of the gentlest way; of equal ones the best fit."""
-        appetite, step = self._appetite, self._step
-        before = appetite.of(node_free.cpus, node_free.memory_mib, self._usable_of(node_free))
+        measure, step = self._measure, self._step
+        before = measure.of(node_free.cpus, node_free.memory_mib, self._usable_of(node_free))
         cpus, memory_mib = node_free.cpus - spec.cpus, node_free.memory_mib - spec.memory_mib
         least, card = None, None
         for way in ways:
-            growth = before - appetite.of(cpus, memory_mib, way.usable) - way.taken * appetite.weight
+            growth = before - measure.of(cpus, memory_mib, way.usable) - way.taken * measure.weight
             growth = -(-growth // step)
             if least is None or growth < least:
                 least, card = growth, way.card
@@ -160,7 +160,7 @@ class GradientDescent:
     def _usable_of(self, node_free: NodeFree) -> Usable:
         alike = (node_free.node_class, node_free.idle, node_free.holes)
         if alike not in self._usable:
-            self._usable[alike] = self._appetite.usable(node_free.node.cards, node_free.idle, node_free.holes)
+            self._usable[alike] = self._measure.usable(node_free.node.cards, node_free.idle, node_free.holes)
         return self._usable[alike]
 
     def _ways_of(self, node_free: NodeFree, spec: NodeSpec) -> Ways | None:
@@ -192,7 +192,7 @@ class GradientDescent:
         self, node_free: NodeFree, card: int | None, milli: int, cards: Collection[int], holes: tuple[int, ...]
     ) -> _Way:
         idle = tuple(each for each in node_free.idle if each not in cards)
-        return _Way(card, milli, self._appetite.usable(node_free.node.cards, idle, holes))
+        return _Way(card, milli, self._measure.usable(node_free.node.cards, idle, holes))
 
 
 class _Ranking:

@@ -19,7 +19,7 @@ Usable = tuple[int, ...]
 """Thousandths of cards that each kind of request can use, as far as cards go."""
 
 
-class Appetite:
+class WorkloadMeasure:
     """A target workload, prepared so that a room is judged in a few steps: requests that want the same of the cards
     share a figure per state of the cards, and their CPUs and memory only decide how much that figure weighs."""
 

@@ -100,7 +100,7 @@ class Gates(msgspec.Struct):
         if not (equivalence_class.scope.running or equivalence_class.scope.budgets):
             return None
         limits = []
-        for amounts in self._equivalence.rules.asked[equivalence_class.shape]:
+        for amounts in self._equivalence.rules.requested[equivalence_class.shape]:
             limit = self.exceeded(equivalence_class, amounts, free)
             if limit is None:
                 return None
@@ -112,14 +112,14 @@ class Gates(msgspec.Struct):
         shape = equivalence_class.shape
         if len(shape.specs) == 1 or not (equivalence_class.scope.running or equivalence_class.scope.budgets):
             return shape
-        each = zip(shape.specs, self._equivalence.rules.asked[equivalence_class.shape], strict=True)
+        each = zip(shape.specs, self._equivalence.rules.requested[equivalence_class.shape], strict=True)
         specs = tuple(spec for spec, amounts in each if self.exceeded(equivalence_class, amounts, free) is None)
         return replace(shape, specs=specs)
 
     def alternatives(self, equivalence_class: EquivalenceClass) -> Iterator[tuple[Shape, Amounts]]:
         """Yield each alternative as a shape by itself, with the amounts that a job of the class would hold by it."""
         for spec, amounts in zip(
-            equivalence_class.shape.specs, self._equivalence.rules.asked[equivalence_class.shape], strict=True
+            equivalence_class.shape.specs, self._equivalence.rules.requested[equivalence_class.shape], strict=True
         ):
             yield replace(equivalence_class.shape, specs=(spec,)), amounts
 
@@ -160,7 +160,7 @@ class Gates(msgspec.Struct):
         else:
             array_at = self.now
         moments = []
-        for amounts in self._equivalence.rules.asked[equivalence_class.shape]:
+        for amounts in self._equivalence.rules.requested[equivalence_class.shape]:
             if self.never(equivalence_class, amounts) is None:
                 running = equivalence_class.scope.running
                 bounds = [(each.counter, each.allowed - amounts.get(each.resource, 0)) for each in running]
@@ -191,7 +191,7 @@ class Gates(msgspec.Struct):
     def stop(self, equivalence_class: EquivalenceClass) -> Stop | None:
         """The limit that stops the class until enough comes free, if a single limit on running jobs stops it; else
         None. It is cached, so that later passes close the class without testing it."""
-        asked = self._equivalence.rules.asked[equivalence_class.shape]
+        asked = self._equivalence.rules.requested[equivalence_class.shape]
         bound = self._beyond(equivalence_class.scope.running, asked[0]) if len(asked) == 1 else None
         if bound is None or bound.limit == QUOTA:  # not cached: borrowed resources may be reclaimed at any time
             return None
@@ -204,7 +204,7 @@ class Gates(msgspec.Struct):
     def amounts(self, found: JobPlacement, shape: Shape) -> Amounts:
         """The amounts that a job would hold by this placement, with its job count and billing."""
         if not (shape.exclusive or shape.spread is not None or shape.specs[found.spec_index].card_milli):
-            return self._equivalence.rules.asked[shape][found.spec_index]
+            return self._equivalence.rules.requested[shape][found.spec_index]
         amounts = held(found.placement, self._snapshot.nodes)
         return self._equivalence.rules.billed(amounts, shape.partition) | {JOBS: ONE}
 

@@ -45,7 +45,7 @@ def can_start_any(last: Plan | None, snapshot: Snapshot, index: Index) -> bool:
     """Whether a pass might do anything but state reasons: some waiting job fits, or others may be evicted, moved or
     grown. `index`: the one that `next_index` returned."""
     rules = index.equivalence.rules
-    if rules.takes_room or index.layout.totalled or snapshot.suspended or snapshot.promised or snapshot.elastic:
+    if rules.may_evict or index.layout.totalled or snapshot.suspended or snapshot.promised or snapshot.elastic:
         return True
     fifo = last.priorities.fifo if last is not None else None
     if fifo is None:

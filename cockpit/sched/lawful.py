@@ -71,14 +71,14 @@ def limit_now(
 ) -> Limit | None:
     """The limit that a job of a request that passed would break by each of its alternatives wherever it is put, beside
     what is in use; None: some nodes are left to it."""
-    told = None
+    first_limit = None
     for spec in shape.specs if varies(equivalence_class, shape) and shape.partition not in layout.totalled else ():
         groups = _groups(gates, shape, spec, layout)
         limit = _limit(groups, shape, lambda amounts: gates.exceeded(equivalence_class, amounts, free))
         if limit is None:
             return None
-        told = told or limit
-    return told
+        first_limit = first_limit or limit
+    return first_limit
 
 
 def within_limits(
@@ -124,13 +124,13 @@ def _named(choice: _Choice, nodes_free: set[NodeName]) -> tuple[str, ...]:
 
 def _limit(groups: Sequence[_Group], shape: Shape, broken: Callable[[Amounts], Limit | None]) -> Limit | None:
     """None where some choice of nodes breaks none, or there are no such nodes; else the one that is broken by least."""
-    told: list[Limit] = []
+    limits: list[Limit] = []
     for choice in _choices(groups, shape.nodes, up=False):
         limit = broken(_sum(choice))
         if limit is None:
             return None
-        told.append(limit)
-    return min(told, key=_excess, default=None)
+        limits.append(limit)
+    return min(limits, key=_excess, default=None)
 
 
 def _excess(limit: Limit) -> float:

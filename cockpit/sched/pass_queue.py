@@ -80,4 +80,4 @@ def pass_queue(priorities: PriorityTable, snapshot: Snapshot, equivalence: Equiv
         return fifo.follow(snapshot, equivalence)
     if priorities.columns is None:
         return ListQueue(equivalence.entries(priorities.order))
-    return priorities.columns.line_up(equivalence, cast("Order", priorities.order))
+    return priorities.columns.pass_queue(equivalence, cast("Order", priorities.order))

@@ -26,7 +26,7 @@ from cockpit.model.reasons import (
     WouldDelay,
     never_starts,
 )
-from cockpit.sched.alternatives import none_of, of_room
+from cockpit.sched.alternatives import none_of, with_shortage_changed
 from cockpit.sched.backfill.easy import BackfillConflicts
 from cockpit.sched.backfill.head_reservation import reserve
 from cockpit.sched.decisions import Reserved
@@ -139,7 +139,7 @@ class Refusals:
         # 4.
         insufficient = self._insufficient.get((equivalence_class.shape, equivalence_class.preemption_key))
         if insufficient is not None and reason is not None:
-            return of_room(reason, lambda one: replace(one, preemptable=insufficient))
+            return with_shortage_changed(reason, lambda one: replace(one, preemptable=insufficient))
         return reason
 
     def never(self, job: Job) -> bool:

@@ -44,9 +44,9 @@ class Shortages:
             shape = next(lacking, shape.alike)
         elif shape.spread is not None:
             return self._of_tasks(shape)
-        told = [self._of_alternative(replace(shape, specs=(spec,))) for spec in shape.specs]
-        each = [one for one in told if one is not None]
-        return none_of(each) if len(each) == len(told) else NotEvaluated()
+        reasons = [self._of_alternative(replace(shape, specs=(spec,))) for spec in shape.specs]
+        each = [one for one in reasons if one is not None]
+        return none_of(each) if len(each) == len(reasons) else NotEvaluated()
 
     def _of_tasks(self, shape: Shape) -> Reason:
         """Of tasks that share out: what too few nodes have for one of them; else all nodes together hold too few."""
@@ -135,17 +135,17 @@ def _candidates(index: Index, node_class: NodeClass, shape: Shape, spec: NodeSpe
     yield _descending(index, idle, node_class.whole_cards + 1 if shape.exclusive else least)
 
 
-def _with_cards(index: Index, shelves: FreeNodeBuckets, least: int, spec: NodeSpec) -> Iterator[Iterator[NodeFree]]:
-    for label in shelves.sorted_keys():
-        if label >= least:
-            yield index.nodes_free_at(shelves.most_memory(label, spec.cpus))
-            yield index.nodes_free_at(shelves.most_cpus(label, spec.cpus))
+def _with_cards(index: Index, buckets: FreeNodeBuckets, least: int, spec: NodeSpec) -> Iterator[Iterator[NodeFree]]:
+    for key in buckets.sorted_keys():
+        if key >= least:
+            yield index.nodes_free_at(buckets.most_memory(key, spec.cpus))
+            yield index.nodes_free_at(buckets.most_cpus(key, spec.cpus))
 
 
-def _descending(index: Index, shelves: FreeNodeBuckets, below: int) -> Iterator[NodeFree]:
+def _descending(index: Index, buckets: FreeNodeBuckets, below: int) -> Iterator[NodeFree]:
     seen: set[int] = set()
-    labels = [label for label in reversed(shelves.sorted_keys()) if label < below]
-    for order in (order for label in labels for order in shelves.most_cpus(label)):
+    keys = [key for key in reversed(buckets.sorted_keys()) if key < below]
+    for order in (order for key in keys for order in buckets.most_cpus(key)):
         if order not in seen:
             seen.add(order)
             yield index.nodes_free[order]
@@ -165,10 +165,10 @@ def _refused_cards(index: Index, node_class: NodeClass, spec: NodeSpec) -> int:
     accepted = [accepts(spec, card) for card in node_class.cards]
     if all(accepted):
         return 0
-    shelves = index.by_whole[node_class.number]
+    buckets = index.by_whole[node_class.number]
     if not any(accepted):
-        return shelves.total()
-    return sum(_not_accepted(node_free, spec) for node_free in index.nodes_free_at(shelves.orders()))
+        return buckets.total()
+    return sum(_not_accepted(node_free, spec) for node_free in index.nodes_free_at(buckets.orders()))
 
 
 def _not_accepted(node_free: NodeFree, spec: NodeSpec) -> int:

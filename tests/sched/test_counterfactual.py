@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from cockpit.model.ids import JobId
 from cockpit.model.reasons import Explanation, Reason, StandsStill, Told, WouldDelay
-from cockpit.sched.alternatives import of_room
+from cockpit.sched.alternatives import with_shortage_changed
 from cockpit.sched.explain import explain
 from tests.sched.counterfactual import CLAIMS, check, copied
 from tests.sched.every_rule import every_rule_world
@@ -80,4 +80,4 @@ def without_those_behind(world: World, told: Explanation) -> Reason:
 
 def plain(reason: Reason) -> Reason:
     """How many it might preempt is known only if its turn to preempt came."""
-    return of_room(reason, lambda one: replace(one, preemptable=None))
+    return with_shortage_changed(reason, lambda one: replace(one, preemptable=None))

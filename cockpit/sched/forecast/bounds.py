@@ -47,7 +47,7 @@ def unstable_order(job: Job, rules: Rulebook, nodes: Iterable[Node]) -> NoBound 
         weights = cluster.priority.weights
         changes = weights.age or weights.fairshare
         return NoBound.PRIORITIES_CHANGE if changes else NoBound.LATER_SUBMISSIONS
-    if rules.takes_room:
+    if rules.may_evict:
         return NoBound.PREEMPTION
     return NoBound.LATER_SUBMISSIONS if _is_below_a_tier(job, cluster, nodes) else None
 

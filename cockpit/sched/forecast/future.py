@@ -255,7 +255,7 @@ class ClusterSimulation:
             self._enqueue(job)
             may_fit = (
                 may_fit
-                or self._index.equivalence.rules.takes_room
+                or self._index.equivalence.rules.may_evict
                 or any(
                     find_placement(self._index, shape_of(job.spec, partition)) is not None
                     for partition in partitions_of(job)

@@ -30,7 +30,7 @@ from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.job import Job
 from cockpit.model.node import NodeState
 from cockpit.model.reasons import BehindHead, NodesReserved, NotEvaluated, WouldDelay
-from cockpit.sched.alternatives import is_of_room
+from cockpit.sched.alternatives import is_short_of_resources
 from cockpit.sched.explain import reason_of
 from cockpit.sched.plan import Plan
 from cockpit.sched.queue_order import by_seniority
@@ -257,7 +257,7 @@ def waits_its_turn(plan: Plan, job: Job) -> bool:
     if any(start.job == job.id for start in plan.starts):
         return True
     reason = reason_of(plan, job)
-    return isinstance(reason, _WAITS_ITS_TURN) or is_of_room(reason)
+    return isinstance(reason, _WAITS_ITS_TURN) or is_short_of_resources(reason)
 
 
 def _ranks(plan: Plan) -> dict[JobId, int]:

@@ -1,4 +1,4 @@
-"""How each account and user stands: shares, usage and fair share, as sshare prints them."""
+"""Computes the shares, usage and fair share of each account and user, as `sshare` prints them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _UNUSED = Usage()
 
 
 class Standing(NamedTuple):
-    """Of one association; see `view.AccountRow`."""
+    """The figures of one association; see `view.AccountRow`."""
 
     norm_shares: float
     norm_usage: float
@@ -25,7 +25,7 @@ class Standing(NamedTuple):
 
 
 def standings(accounts: Accounts, usage: Mapping[AssocKey, Usage], priority: Priority) -> dict[AssocKey, Standing]:
-    """Of everything below root."""
+    """Return the figures of all associations below root."""
     tree = ShareTree(accounts)
     return dict(_by_level(tree, usage) if priority.fair_tree else _classic(tree, usage, priority))
 

@@ -1,4 +1,4 @@
-"""Who has what a limit gives: the running jobs that count to it."""
+"""Finds the running jobs that use up a limit."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ if TYPE_CHECKING:
 
 
 def holders(snapshot: Snapshot, job: Job, reason: Reason) -> tuple[JobId, ...]:
-    """Of the limit that stops the queued job, the largest first; nothing where it is none on what runs at once."""
+    """Return the jobs that use the limit which stops the queued job, the largest first; none where the reason is no
+    limit on running jobs."""
     rules = Rulebook(snapshot.cluster, snapshot.accounts, snapshot.rules_version, snapshot.quota)
     counted = set(_counters(rules, job, reason))
     return tuple(each for each, _ in amounts_held(snapshot, rules, counted)) if counted else ()
 
 
 def amounts_held(snapshot: Snapshot, rules: Rulebook, counted: set[Counter]) -> list[tuple[JobId, int]]:
-    """What of these counters each job adds, in thousandths, the largest first."""
+    """Return what each job adds to these counters, in thousandths, the largest first."""
     found: dict[JobId, int] = {}
     for job_id, placement in snapshot.occupied.items():
         job = snapshot.jobs.get(job_id)
