@@ -152,7 +152,7 @@ class Columns:
         return Order(self._jobs, self._partitions, rows), map(int, map(totals.__getitem__, rows))
 
     def pass_queue(self, equivalence: EquivalenceCache, order: Order) -> RankedQueue:
-        """The order, which these columns gave, ready for a pass."""
+        """Return the order, which these columns made, as the queue of a pass."""
         count = len(self._jobs)
         if equivalence.purge(count) or equivalence is not self._equivalence:
             self._equivalence, self._entries, self._unmarked = equivalence, [None] * count, order.rows.tolist()
@@ -165,7 +165,8 @@ class Columns:
         return RankedQueue(self._entries, self._marks, order.rows)
 
     def totals(self, calculator: PriorityCalculator) -> NDArray[np.int64]:
-        """Every row's priority, clamped and truncated; of rows that do not wait too. `factors.weighted_sum`."""
+        """Return every row's priority, clamped and truncated, also of rows that do not wait; see
+        `factors.weighted_sum`."""
         weights, priority = calculator.context.priority.weights, calculator.context.priority
         most = max(1, 1000 * priority.max_age_seconds)
         age = calculator.at - self._field(SINCE)
