@@ -230,8 +230,8 @@ class EquivalenceCache:
 
     def _refusal(self, job: Job, shape: Shape) -> Reason | None:
         spec = job.spec
-        whose = (job.account, job.submitter.name, job.qos)
-        key = (shape, *whose, spec.time_limit_seconds, spec.divide_over_clusters)
+        owner = (job.account, job.submitter.name, job.qos)
+        key = (shape, *owner, spec.time_limit_seconds, spec.divide_over_clusters)
         judged = self._judged.get(key, _UNJUDGED)
         if judged is _UNJUDGED:  # `in` and a second look-up would race with a large pass that forgets in its own thread
             judged = self._judged[key] = self.rules.refusal(job, shape.partition)

@@ -133,8 +133,8 @@ def _with_kept_off(never: Reason | None, groups: Sequence[Group], shape: Shape) 
     """Add the taints and dedicated pools that keep the shape off nodes which have what it asks for."""
     if isinstance(never, NoAlternative):
         each = zip(never.specs, shape.specs, strict=True)
-        told = [_kept_off(one, groups, replace(shape, specs=(spec,))) for one, spec in each]
-        return none_of(told)
+        reasons = [_kept_off(one, groups, replace(shape, specs=(spec,))) for one, spec in each]
+        return none_of(reasons)
     return _kept_off(never, groups, shape) if isinstance(never, NeverFits | NoEligibleNode) else never
 
 
@@ -165,8 +165,8 @@ def _mixed_verdict(shape: Shape, matching: Sequence[Group], *, in_service: bool)
     for node_class in shape.replica_groups:
         if never := _verdict(node_class, matching, in_service=in_service):
             return never
-    wanted, there = shape.nodes + len(shape.helpers), sum(len(nodes) for _, nodes in matching)
-    return NeverFits(None, wanted, there, ()) if there < wanted else None
+    wanted, available = shape.nodes + len(shape.helpers), sum(len(nodes) for _, nodes in matching)
+    return NeverFits(None, wanted, available, ()) if available < wanted else None
 
 
 def _spread_verdict(shape: Shape, matching: Sequence[Group], *, in_service: bool) -> Reason | None:

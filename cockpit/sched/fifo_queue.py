@@ -66,7 +66,7 @@ class FifoQueue:
     def _amend(self, touched: Iterable[JobId], jobs: Mapping[JobId, Job], equivalence: EquivalenceCache) -> bool:
         """Apply the changes. False: a job would have to be inserted between others, which a dict cannot do."""
         entries, left, same = self._entries, 0, True
-        came: list[QueueEntry] = []
+        arrivals: list[QueueEntry] = []
         for job_id in touched:
             job = jobs.get(job_id)
             if job is None or job.state is not QUEUED:
@@ -75,13 +75,13 @@ class FifoQueue:
             elif job.attempt is not None:
                 return False
             elif job_id > self._youngest:
-                came += self._join(job, equivalence)
+                arrivals += self._join(job, equivalence)
             elif job_id in entries:
                 same = False
                 entries[job_id] = equivalence.entry(job, partitions_of(job)[0])
             else:
                 return False
-        self.left_count, self.arrivals = left, came if same else None
+        self.left_count, self.arrivals = left, arrivals if same else None
         return True
 
     def _join(self, job: Job, equivalence: EquivalenceCache) -> Sequence[QueueEntry]:

@@ -163,19 +163,19 @@ class GradientDescent:
         return least, card
 
     def _usable_of(self, node_free: NodeFree) -> Usable:
-        alike = (node_free.node_class, node_free.idle, node_free.holes)
-        if alike not in self._usable:
-            self._usable[alike] = self._measure.usable(node_free.node.cards, node_free.idle, node_free.holes)
-        return self._usable[alike]
+        key = (node_free.node_class, node_free.idle, node_free.holes)
+        if key not in self._usable:
+            self._usable[key] = self._measure.usable(node_free.node.cards, node_free.idle, node_free.holes)
+        return self._usable[key]
 
     def _ways_of(self, node_free: NodeFree, spec: NodeSpec) -> Ways | None:
-        alike = (node_free.node_class, node_free.idle, node_free.holes, spec.card_milli, spec.card_models)
-        if alike not in self._ways:
+        key = (node_free.node_class, node_free.idle, node_free.holes, spec.card_milli, spec.card_models)
+        if key not in self._ways:
             if len(self._ways) > _MOST_WAYS:
                 self._ways.clear()
                 self._usable.clear()
-            self._ways[alike] = self._found_ways(node_free, spec)
-        return self._ways[alike]
+            self._ways[key] = self._found_ways(node_free, spec)
+        return self._ways[key]
 
     def _found_ways(self, node_free: NodeFree, spec: NodeSpec) -> Ways | None:
         if spec.shares_a_card:
@@ -214,13 +214,13 @@ class _Ranking:
             self._nodes_free, self._entry_of = [None] * len(nodes_free), [None] * len(nodes_free)
         changed = list(compress(range(len(nodes_free)), map(is_not, nodes_free, self._nodes_free)))
         # to sort once is quicker than many single moves in a long list
-        afresh = len(changed) > len(nodes_free) // 8
+        sorts_again = len(changed) > len(nodes_free) // 8
         for order in changed:
             entry = descent.entry(nodes_free[order], spec)
-            if not afresh:
+            if not sorts_again:
                 self._move(self._entry_of[order], entry)
             self._nodes_free[order], self._entry_of[order] = nodes_free[order], entry
-        if afresh:
+        if sorts_again:
             self.entries = sorted(filter(None, self._entry_of))
 
     def _move(self, old: Entry | None, new: Entry | None) -> None:

@@ -191,21 +191,21 @@ class Gates(msgspec.Struct):
     def stop(self, equivalence_class: EquivalenceClass) -> Stop | None:
         """The limit that stops the class until enough comes free, if a single limit on running jobs stops it; else
         None. It is cached, so that later passes close the class without testing it."""
-        asked = self._equivalence.rules.requested[equivalence_class.shape]
-        bound = self._beyond(equivalence_class.scope.running, asked[0]) if len(asked) == 1 else None
+        requested = self._equivalence.rules.requested[equivalence_class.shape]
+        bound = self._beyond(equivalence_class.scope.running, requested[0]) if len(requested) == 1 else None
         if bound is None or bound.limit == QUOTA:  # not cached: borrowed resources may be reclaimed at any time
             return None
-        return Stop(bound.counter, bound.allowed - asked[0][bound.resource] + 1)
+        return Stop(bound.counter, bound.allowed - requested[0][bound.resource] + 1)
 
     def stopped(self) -> Iterator[int]:
         """Numbers of the classes that cached limits stop now."""
         return self._equivalence.limit_cache.at(self.counters.used)
 
-    def amounts(self, found: JobPlacement, shape: Shape) -> Amounts:
+    def amounts(self, job_placement: JobPlacement, shape: Shape) -> Amounts:
         """The amounts that a job would hold by this placement, with its job count and billing."""
-        if not (shape.exclusive or shape.spread is not None or shape.specs[found.spec_index].card_milli):
-            return self._equivalence.rules.requested[shape][found.spec_index]
-        amounts = held(found.placement, self._snapshot.nodes)
+        if not (shape.exclusive or shape.spread is not None or shape.specs[job_placement.spec_index].card_milli):
+            return self._equivalence.rules.requested[shape][job_placement.spec_index]
+        amounts = held(job_placement.placement, self._snapshot.nodes)
         return self._equivalence.rules.billed(amounts, shape.partition) | {JOBS: ONE}
 
     @property

@@ -155,8 +155,10 @@ def growing(snapshot: Snapshot) -> list[Grower]:
     """Return the jobs that may take more workers: those with the smallest share of what they asked for first, then the
     longest running. Jobs whose end is unknown are left out."""
     jobs = [snapshot.jobs[each] for each in snapshot.elastic if snapshot.ends.get(each, snapshot.now) > snapshot.now]
-    found = [(job, job.attempt) for job in jobs if job.attempt is not None and grows(job, job.attempt)]
-    return sorted(found, key=lambda each: (len(each[1].placement) / each[0].spec.nodes, each[1].placed_at, each[0].id))
+    growers = [(job, job.attempt) for job in jobs if job.attempt is not None and grows(job, job.attempt)]
+    return sorted(
+        growers, key=lambda each: (len(each[1].placement) / each[0].spec.nodes, each[1].placed_at, each[0].id)
+    )
 
 
 def grows(job: Job, attempt: Attempt) -> bool:

@@ -209,10 +209,10 @@ class Index:
         if self._running is None:
             return
         for part in placement:
-            asked = NodeSpec(cpus=part.cpus, memory_mib=part.memory_mib, card_milli=part.card_milli)
-            self._running[asked] += by if part.cpus else 0
-            if not self._running[asked]:
-                del self._running[asked]
+            spec = NodeSpec(cpus=part.cpus, memory_mib=part.memory_mib, card_milli=part.card_milli)
+            self._running[spec] += by if part.cpus else 0
+            if not self._running[spec]:
+                del self._running[spec]
 
     def _add(self, job: JobId, placement: Placement, end: Millis | None) -> None:
         self.placed[job] = placement

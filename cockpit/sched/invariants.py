@@ -15,15 +15,15 @@ def resource_violations(nodes: Mapping[NodeName, Node], occupied: Mapping[JobId,
     """Return one sentence per broken rule; empty if no CPU, MiB, card or slot is allocated twice and every gang is
     whole."""
     by_node: dict[NodeName, list[Allocation]] = {}
-    found: list[str] = []
+    violations: list[str] = []
     for job, placement in occupied.items():
-        found += _gang_violations(job, placement)
+        violations += _gang_violations(job, placement)
         for part in placement:
             by_node.setdefault(part.node, []).append(part)
     for name, parts in by_node.items():
         node = nodes.get(name)
-        found += [f"node {name}: occupied but unknown"] if node is None else _node_violations(node, parts)
-    return found
+        violations += [f"node {name}: occupied but unknown"] if node is None else _node_violations(node, parts)
+    return violations
 
 
 def _gang_violations(job: JobId, placement: Placement) -> Iterator[str]:

@@ -28,5 +28,5 @@ def launcher_node(shape: Shape, placement: Placement, nodes: Mapping[NodeName, N
     """Return the node of a worker, if the launcher may run there; else the first node of the cluster where it may."""
     workers = (part.node for part in placement if part.node in nodes)
     others: Iterable[NodeName] = nodes
-    found = (name for group in (workers, others) for name in group if may_launch(nodes[name], shape))
-    return next(found, placement[0].node)
+    usable = (name for group in (workers, others) for name in group if may_launch(nodes[name], shape))
+    return next(usable, placement[0].node)

@@ -88,13 +88,13 @@ def within_limits(
     """Return the shape restricted to the nodes that the limits leave to it; unchanged where they leave all, or none."""
     if not varies(equivalence_class, shape) or shape.partition in index.layout.totalled:
         return shape
-    found = [_left(gates, equivalence_class, replace(shape, specs=(spec,)), index, free) for spec in shape.specs]
-    if all(each is None for each in found):
+    restricted = [_left(gates, equivalence_class, replace(shape, specs=(spec,)), index, free) for spec in shape.specs]
+    if all(each is None for each in restricted):
         return shape
-    several = {each.node_names for each in found if each is not None}
-    if len(several) == 1 and None not in found:
+    several = {each.node_names for each in restricted if each is not None}
+    if len(several) == 1 and None not in restricted:
         return replace(shape, node_names=several.pop())
-    left = [each or replace(shape, specs=(spec,)) for each, spec in zip(found, shape.specs, strict=True)]
+    left = [each or replace(shape, specs=(spec,)) for each, spec in zip(restricted, shape.specs, strict=True)]
     lawful = [each for each in left if each.node_names or each.node_names == shape.node_names]
     fits = (each for each in lawful if sum(1 for _ in fitting(index, each, each.specs[0])) >= each.nodes)
     return next(fits, lawful[0] if lawful else shape)
@@ -176,7 +176,7 @@ def _groups(gates: Gates, shape: Shape, spec: NodeSpec, layout: NodeLayout) -> l
 
 
 def _grouped(gates: Gates, shape: Shape, spec: NodeSpec, layout: NodeLayout) -> list[_Group]:
-    found: dict[tuple[tuple[str, int], ...], list[NodeName]] = {}
+    names_by_amounts: dict[tuple[tuple[str, int], ...], list[NodeName]] = {}
     serving = set()
     for node_free, nodes in layout.sizes:
         if (
@@ -192,10 +192,10 @@ def _grouped(gates: Gates, shape: Shape, spec: NodeSpec, layout: NodeLayout) -> 
         held = (allocate(node_free_of(nodes[0], 0, node_free.node_class, ()), spec, 0, exclusive=shape.exclusive),)
         amounts = gates.held_by(held, shape.partition)
         names = [node.name for node in nodes if not shape.node_names or node.name in shape.node_names]
-        found.setdefault(tuple(sorted(amounts.items())), []).extend(names)
+        names_by_amounts.setdefault(tuple(sorted(amounts.items())), []).extend(names)
     groups = [
         _Group(tuple(names), tuple(name for name in names if name in serving), dict(amounts))
-        for amounts, names in found.items()
+        for amounts, names in names_by_amounts.items()
         if names
     ]
     return sorted(groups, key=lambda each: sorted(each.amounts.items()))

@@ -107,14 +107,14 @@ def _find_mixed(index: Index, shape: Shape, fit: Fit | None, avoid: Collection[i
     """Find a placement for a job whose replicas differ. The most demanding kind chooses first; all of them fit, or
     none."""
     taken = set(avoid)
-    found: dict[Shape, JobPlacement] = {}
+    placements: dict[Shape, JobPlacement] = {}
     for node_class in by_demand(shape.replica_groups):
         place = find_placement(index, node_class, fit, taken)
         if place is None:
             return None
         taken |= {order for order, _ in index.located(place.placement)}
-        found[node_class] = place
-    return joined(shape, found)
+        placements[node_class] = place
+    return joined(shape, placements)
 
 
 def by_demand(node_classes: Iterable[Shape]) -> list[Shape]:
@@ -122,13 +122,13 @@ def by_demand(node_classes: Iterable[Shape]) -> list[Shape]:
     return sorted(node_classes, key=lambda each: _demand(each.specs[0]), reverse=True)
 
 
-def joined(shape: Shape, found: Mapping[Shape, JobPlacement]) -> JobPlacement:
+def joined(shape: Shape, placements: Mapping[Shape, JobPlacement]) -> JobPlacement:
     """Join the placements of each kind of replica into the placement of the whole job, with ranks in the job's
     order."""
     node_classes = shape.replica_groups
-    first = found[node_classes[0]]
+    first = placements[node_classes[0]]
     own, like_first = first.placement[: shape.nodes], first.placement[shape.nodes :]
-    left = {node_class.specs[0]: iter(found[node_class].placement) for node_class in node_classes[1:]}
+    left = {node_class.specs[0]: iter(placements[node_class].placement) for node_class in node_classes[1:]}
     left.setdefault(shape.specs[0], iter(like_first))
     placement = (*own, *(next(left[spec]) for spec in shape.helpers))
     return JobPlacement(first.spec_index, tuple([replace(part, rank=rank) for rank, part in enumerate(placement)]))

@@ -433,8 +433,8 @@ class SchedulingPass:
             return False
         self._reclaims += 1
         self.eviction_planner.commit(proposal)
-        going = [each.job for each in proposal.evictions] or self.eviction_planner.ending_jobs()
-        self._nominate(entry, shape, proposal.job_placement, going)
+        leaving = [each.job for each in proposal.evictions] or self.eviction_planner.ending_jobs()
+        self._nominate(entry, shape, proposal.job_placement, leaving)
         return True
 
     def _place_nominated(self, entry: QueueEntry, shape: Shape) -> None:
@@ -473,8 +473,8 @@ class SchedulingPass:
         }
         # 3.
         gone_at[job.id] = Millis(self.snapshot.now + 1000 * job.spec.time_limit_seconds)
-        going = [(other, placed[other]) for other in others if other in placed]
-        self.index.apply([*going, (job.id, job_placement.placement)], gone_at)
+        leaving = [(other, placed[other]) for other in others if other in placed]
+        self.index.apply([*leaving, (job.id, job_placement.placement)], gone_at)
         # 4.
         self._count(job, shape.partition, self._amounts(job_placement, shape))
         self.backfiller.started(self.index, job, job_placement.placement)
@@ -562,7 +562,7 @@ class SchedulingPass:
             return limit
         each = self._gates.alternatives(equivalence_class)
         for_good = all(
-            limit_of_all(self._gates, equivalence_class, shape, asked, self.index.layout) for shape, asked in each
+            limit_of_all(self._gates, equivalence_class, shape, amounts, self.index.layout) for shape, amounts in each
         )
         return limit if for_good else replace(limit, asked=limit.allowed)
 

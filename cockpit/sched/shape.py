@@ -59,10 +59,10 @@ class Shape(msgspec.Struct, frozen=True, cache_hash=True):
     def replica_groups(self) -> list[Shape]:
         """One shape for each kind of replica, all of which must fit. The first kind comes first, together with helpers
         that ask for exactly the same."""
-        counted, alike = Counter(self.helpers), self.alike
+        counted, base = Counter(self.helpers), self.alike
         like_first = counted.pop(self.specs[0], 0) if len(self.specs) == 1 else 0
-        others = [replace(alike, nodes=count, specs=(spec,)) for spec, count in counted.items()]
-        return [replace(alike, nodes=self.nodes + like_first), *others]
+        others = [replace(base, nodes=count, specs=(spec,)) for spec, count in counted.items()]
+        return [replace(base, nodes=self.nodes + like_first), *others]
 
 
 def shape_of(spec: JobSpec, partition: str = "") -> Shape:

@@ -159,8 +159,8 @@ def _other_models_free(index: Index, shape: Shape, spec: NodeSpec) -> int:
         return 0
     if shape.node_names:
         return sum(_not_accepted(node_free, spec) for node_free in pinned(index, shape))
-    anything = replace(spec, card_milli=0)
-    return sum(_refused_cards(index, node_class, spec) for node_class in index.layout.classes_for(shape, anything))
+    any_model = replace(spec, card_milli=0)
+    return sum(_refused_cards(index, node_class, spec) for node_class in index.layout.classes_for(shape, any_model))
 
 
 def _refused_cards(index: Index, node_class: NodeClass, spec: NodeSpec) -> int:

@@ -78,12 +78,12 @@ class _TimeslicePlanner:
 
     def _needs(self, other: JobId, job: Job) -> bool:
         """Whether the other job runs on this job's nodes, or is about to."""
-        found = self._jobs.get(other)
-        if found is None or other in self._stilled or found.state is JobState.SUSPENDED:
+        record = self._jobs.get(other)
+        if record is None or other in self._stilled or record.state is JobState.SUSPENDED:
             return False
-        if found.state is JobState.QUEUED:
-            return job.id in found.clears and not found.held_by
-        return found.state in OCCUPYING and not _nodes(found).isdisjoint(_nodes(job))
+        if record.state is JobState.QUEUED:
+            return job.id in record.clears and not record.held_by
+        return record.state in OCCUPYING and not _nodes(record).isdisjoint(_nodes(job))
 
     def _by_turns(self, job: Job, others: Iterable[Job]) -> bool:
         preemption = self._cluster.preemption

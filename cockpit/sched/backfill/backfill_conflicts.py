@@ -41,17 +41,17 @@ def first_delayed(
     """For waiting jobs that fit now, in the order of the queue, return the first job ahead that each would delay. It
     could run until that job begins."""
     sight = _Sight(plan, index)
-    found: dict[tuple[JobId, str], WouldDelay] = {}
+    conflicts: dict[tuple[JobId, str], WouldDelay] = {}
     node_free = {shape: fits_now(index, shape) for shape in waiting.values()}
     reserved: set[JobId] = set()
     for (job, partition), shape in waiting.items():
         if node_free[shape] and (met := sight.first_met(shape)) is not None:
-            found[job, partition] = WouldDelay(met.job, met.reserved_at)
+            conflicts[job, partition] = WouldDelay(met.job, met.reserved_at)
         if job in slots and job not in reserved:  # else it is there by another partition
             reserved.add(job)
             sight.ahead.append(slots[job])
             plan.keep(index, slots[job], until[job])
-    return found
+    return conflicts
 
 
 class _Sight:

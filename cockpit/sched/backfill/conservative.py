@@ -138,13 +138,13 @@ class Conservative:
         self._waiting[job.id, shape.partition] = shape
         if slot is None:
             return None
-        moment, found = slot
+        moment, job_placement = slot
         self.head = self.head or job.id
         if job.id not in self._slots:  # else it has one in another partition
             self._until[job.id] = self._rounded(moment + limit)
-            self._reserve(index, job.id, found.placement, moment, self._until[job.id])
+            self._reserve(index, job.id, job_placement.placement, moment, self._until[job.id])
             self._slots[job.id] = Reserved(
-                job.id, moment, alternative(job.spec, shape, found.spec_index), found.placement
+                job.id, moment, alternative(job.spec, shape, job_placement.spec_index), job_placement.placement
             )
         return slot
 
@@ -261,10 +261,10 @@ class Conservative:
             if opening[0] > moment:
                 continue
             nodes_free = [self._timeline(index, order).narrowest(moment, Millis(moment + span)) for order in opening[1]]
-            found = find_spread(nodes_free, shape)
-            if found is not None:
+            job_placement = find_spread(nodes_free, shape)
+            if job_placement is not None:
                 self._not_before[shape] = (span, moment)
-                return moment, found
+                return moment, job_placement
         return None
 
     def _promising(self, index: Index, shape: Shape, span: int, after: Millis) -> Iterator[Millis]:
@@ -387,9 +387,9 @@ def _leaves(node_free: NodeFree, part: Allocation) -> bool:
 def _kept(index: Index, order: int, shape: Shape) -> list[tuple[int, int]]:
     """The spans of time, soonest first, in which advance reservations keep a node from the shape."""
     layout = index.layout
-    found = [layout.reservations[name] for name in layout.node_classes[layout.class_of[order]].reservations]
-    kept = sorted((each.start_at, each.end_at) for each in found if each.name != shape.reservation)
-    named = [(each.end_at, NEVER + 1) for each in found if each.name == shape.reservation]
+    reservations = [layout.reservations[name] for name in layout.node_classes[layout.class_of[order]].reservations]
+    kept = sorted((each.start_at, each.end_at) for each in reservations if each.name != shape.reservation)
+    named = [(each.end_at, NEVER + 1) for each in reservations if each.name == shape.reservation]
     return kept + named
 
 

@@ -191,9 +191,9 @@ class Easy(InOrder):
         assert self._reservation is not None
         rest = replace(shape, specs=shape.specs[first:])
         job_placement = find_placement(index, rest, self._fit)
-        there = self.place_behind_head(index, job, rest, job_placement) if job_placement is not None else None
-        if isinstance(there, JobPlacement):
-            return JobPlacement(first + there.spec_index, there.placement)
+        result = self.place_behind_head(index, job, rest, job_placement) if job_placement is not None else None
+        if isinstance(result, JobPlacement):
+            return JobPlacement(first + result.spec_index, result.placement)
         return WouldDelay(self._reservation.head, self._reservation.reserved_at)
 
     def started(self, _index: Index, job: Job, placement: Placement) -> None:

@@ -128,16 +128,18 @@ def within(reservation: AnyReservation, index: Index) -> HeadReservation | Heter
         return reservation.within(index)
     shape, layout = reservation.shape, index.layout
     gone = {job for job, end in index.ends.items() if end <= reservation.reserved_at}
-    found: list[NodesFree] = []
+    nodes_by_alternative: list[NodesFree] = []
     for number, spec in enumerate(shape.specs):
         places: Collection[int] = eligible(index, shape, spec)
         if isinstance(reservation, HeadReservation) and layout.reservations:
             places = reservation.places[number]
         nodes_free = {order: index.nodes_free[order].without(gone) for order in places}
-        found.append({order: node_free for order, node_free in nodes_free.items() if _fits(node_free, shape, spec)})
+        nodes_by_alternative.append(
+            {order: node_free for order, node_free in nodes_free.items() if _fits(node_free, shape, spec)}
+        )
     return (
-        HeadReservation(reservation.head, shape, reservation.reserved_at, found, layout.position)
-        if _enough(found, shape)
+        HeadReservation(reservation.head, shape, reservation.reserved_at, nodes_by_alternative, layout.position)
+        if _enough(nodes_by_alternative, shape)
         else None
     )
 

@@ -38,13 +38,13 @@ class SingleNodeReservation(msgspec.Struct):
         """Whether the head still fits at its moment if a job holds this placement until `end`."""
         if end <= self.reserved_at:
             return True
-        position, found, (spec,) = self._layout.position, self._free, self.shape.specs
+        position, free_by_node, (spec,) = self._layout.position, self._free, self.shape.specs
         lost = 0
         for part in placement:
-            free = found.get(position[part.node])
+            free = free_by_node.get(position[part.node])
             if free is not None and (free[0] - part.cpus < spec.cpus or free[1] - part.memory_mib < spec.memory_mib):
                 lost += 1
-        return len(found) > lost
+        return len(free_by_node) > lost
 
     def beside(self, _job: JobId, end: Millis, placement: Placement) -> SingleNodeReservation:
         """Return the reservation after the start of a job that was admitted."""
@@ -75,12 +75,12 @@ class SingleNodeReservation(msgspec.Struct):
 
     def _met(self, placement: Placement) -> Free:
         """What a job with this placement would leave free on the nodes of the reservation that it uses."""
-        position, found = self._layout.position, self._free
+        position, free = self._layout.position, self._free
         left: Free = {}
         for part in placement:
             order = position[part.node]
-            if order in found:
-                cpus, memory_mib = found[order]
+            if order in free:
+                cpus, memory_mib = free[order]
                 left[order] = (cpus - part.cpus, memory_mib - part.memory_mib)
         return left
 
@@ -99,11 +99,11 @@ def reserve_single_node(
     if index.single_node:
         return _reserve_there(index, now, head, shape)
     freed: Free = {}
-    found: Free = {}
+    usable: Free = {}
     moment = now
     for end, _, located in index.departures:
         if end > moment:
-            if found:
+            if usable:
                 break
             moment = end
         for order, part in located:
@@ -111,8 +111,8 @@ def reserve_single_node(
                 cpus, memory_mib = freed.get(order) or (nodes_free[order].cpus, nodes_free[order].memory_mib)
                 free = freed[order] = (cpus + part.cpus, memory_mib + part.memory_mib)
                 if free[0] >= spec.cpus and free[1] >= spec.memory_mib:
-                    found[order] = free
-    return SingleNodeReservation(head, shape, moment, found, layout) if found else None
+                    usable[order] = free
+    return SingleNodeReservation(head, shape, moment, usable, layout) if usable else None
 
 
 def _reserve_there(index: Index, now: Millis, head: JobId, shape: Shape) -> SingleNodeReservation | None:

@@ -100,10 +100,14 @@ class EvictionPlanner:
         # 4. victims keep what they hold for their grace time, so the job needs its nodes that much longer
         after = index_after_releases(index, [each.release for each in taken])
         still = any(each.mode is EvictionMode.SUSPEND for each in taken)
-        found = place(
+        job_placement = place(
             after, _for_longer(entry.job, max((each.grace_seconds for each in taken), default=0)), shape, suspends=still
         )
-        return EvictionProposal(tuple(merge_evictions(taken, entry.job.id)), after, found) if found else None
+        return (
+            EvictionProposal(tuple(merge_evictions(taken, entry.job.id)), after, job_placement)
+            if job_placement
+            else None
+        )
 
     def _choose_victims(self, entry: QueueEntry, shape: Shape, index: Index) -> list[PreemptionCandidate] | None:
         """Choose the victims; None: all candidates together do not free enough."""
@@ -203,15 +207,15 @@ class EvictionPlanner:
         return self._known[key]
 
     def _candidates(self, entry: QueueEntry, shape: Shape, index: Index) -> list[PreemptionCandidate]:
-        found: dict[JobId, PreemptionCandidate] = {}
+        by_job: dict[JobId, PreemptionCandidate] = {}
         for preemption_rule in self._preemption_rules:
             for candidate in preemption_rule.candidates(entry.job, shape.partition, index):
                 if candidate.release.job not in self._gives_way:
-                    found.setdefault(candidate.release.job, candidate)
+                    by_job.setdefault(candidate.release.job, candidate)
         if not self._snapshot.elastic:
-            return list(found.values())
+            return list(by_job.values())
         jobs = self._snapshot.jobs
-        return sorted(found.values(), key=lambda candidate: not jobs[candidate.release.job].spec.is_best_effort)
+        return sorted(by_job.values(), key=lambda candidate: not jobs[candidate.release.job].spec.is_best_effort)
 
     def _unshrunk(self, candidates: Iterable[PreemptionCandidate]) -> list[PreemptionCandidate]:
         """Leave out jobs that have given up workers in this pass: they are not evicted as well in the same pass."""
@@ -253,10 +257,10 @@ class EvictionPlanner:
         grace = [each.grace_seconds for each in self.evictions if each.job == job]
         if grace:
             return Millis(self._snapshot.now + 1000 * grace[0])
-        found = self._snapshot.jobs[job]
-        if found.ending is not None:
-            return found.ending.kill_at
-        return max((each.kill_at for each in found.leaving), default=None)
+        record = self._snapshot.jobs[job]
+        if record.ending is not None:
+            return record.ending.kill_at
+        return max((each.kill_at for each in record.leaving), default=None)
 
 
 def _for_longer(job: Job, seconds: int) -> Job:

@@ -48,8 +48,8 @@ class Preemption:
 
     def _running(self, index: Index) -> Iterator[Job]:
         """The jobs that hold resources, did not start in this pass, and are not ending anyway."""
-        found = (self._jobs.get(job) for job in index.placed)
-        return (job for job in found if job is not None and _can_give_way(job))
+        jobs = (self._jobs.get(job) for job in index.placed)
+        return (job for job in jobs if job is not None and _can_give_way(job))
 
     def _may(self, job: Job, partition: str, other: Job) -> bool:
         if not self._by_qos:

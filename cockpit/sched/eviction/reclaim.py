@@ -115,8 +115,12 @@ class Reclaim:
         if candidates is None:
             return None
         after = index_after_releases(without, [each.release for each in candidates])
-        found = place(after, job, shape)
-        return EvictionProposal(tuple(merge_evictions(candidates, job.id)), after, found) if found is not None else None
+        job_placement = place(after, job, shape)
+        return (
+            EvictionProposal(tuple(merge_evictions(candidates, job.id)), after, job_placement)
+            if job_placement is not None
+            else None
+        )
 
     def choose_borrowers(
         self, claim: QuotaClaim, shape: Shape, index: Index, counters: Counters
@@ -139,11 +143,11 @@ class Reclaim:
         # 4.
         borrowers = self._borrowers(lent, short, index, counters)
         some = list(islice(borrowers, FIRST_LOOK))
-        found = _BorrowerSearch(claim, shape, index, some, short, used).one()
+        victims = _BorrowerSearch(claim, shape, index, some, short, used).one()
         # 5.
-        if found is None:
-            found = _BorrowerSearch(claim, shape, index, [*some, *borrowers], short, used).chosen()
-        return None if found is None else [each.candidate for each in found]
+        if victims is None:
+            victims = _BorrowerSearch(claim, shape, index, [*some, *borrowers], short, used).chosen()
+        return None if victims is None else [each.candidate for each in victims]
 
     def _without_going(self, counters: Counters) -> Mapping[Counter, int]:
         """The amounts in use, without those of jobs that are ending."""
@@ -196,13 +200,13 @@ class Reclaim:
     @cached_property
     def _running(self) -> Mapping[str, Sequence[Job]]:
         """By leaf: the jobs that ran when the pass began and are not ending, the youngest first."""
-        found: dict[str, list[Job]] = {}
+        by_leaf: dict[str, list[Job]] = {}
         for job_id in self._occupied:
             job = self._jobs.get(job_id)
             if job is not None and job.state in OCCUPYING and job.ending is None:
-                found.setdefault(self._quotas.leaf(job.project), []).append(job)
-        found.pop(NO_LEAF, None)
-        return {leaf: sorted(jobs, key=_youngest_first) for leaf, jobs in found.items()}
+                by_leaf.setdefault(self._quotas.leaf(job.project), []).append(job)
+        by_leaf.pop(NO_LEAF, None)
+        return {leaf: sorted(jobs, key=_youngest_first) for leaf, jobs in by_leaf.items()}
 
     def _candidate(self, job: Job, index: Index) -> PreemptionCandidate:
         usual = mode_of(self._rules.cluster, self._rules.accounts, job)
@@ -306,16 +310,16 @@ def _short_of(shape: Shape, index: Index) -> set[str]:
     asks for."""
     if find_placement(index, shape) is not None:
         return set()
-    found: set[str] = set()
+    resources: set[str] = set()
     for spec in shape.specs:
         nodes_free = [lacking(index.nodes_free[order], spec) for order in eligible(index, shape, spec)]
         names = [
-            name for name, asked in ((CPU, spec.cpus), (MEMORY, spec.memory_mib), (CARDS, spec.card_milli)) if asked
+            name for name, amount in ((CPU, spec.cpus), (MEMORY, spec.memory_mib), (CARDS, spec.card_milli)) if amount
         ]
         kinds = {CPU: 0, MEMORY: 1, CARDS: 2}
         short = {name for name in names if sum(lacks[kinds[name]] <= 0 for lacks in nodes_free) < shape.nodes}
-        found |= short or set(names)
-    return found
+        resources |= short or set(names)
+    return resources
 
 
 def _youngest_first(job: Job) -> tuple[int, int]:

@@ -23,38 +23,38 @@ Workers = Mapping[JobId, Collection[int]]
 NO_WORKERS: Workers = {}
 
 
-def staying(held: Placement, job: Job, going: Workers = NO_WORKERS) -> Placement:
+def staying(held: Placement, job: Job, leaving: Workers = NO_WORKERS) -> Placement:
     """Return the part of a placement that a running job keeps once the workers that are leaving, or are to leave, are
     gone."""
-    out = {each.rank for each in job.leaving}.union(going.get(job.id, ()))
+    out = {each.rank for each in job.leaving}.union(leaving.get(job.id, ()))
     return tuple([part for part in held if part.rank not in out])
 
 
-def spare_workers(job: Job, going: Workers = NO_WORKERS) -> Sequence[Allocation]:
+def spare_workers(job: Job, leaving: Workers = NO_WORKERS) -> Sequence[Allocation]:
     """Return the workers that the job can do without, the youngest first."""
     if job.spec.elastic is None or job.attempt is None:
         return ()
-    left = sorted(staying(job.attempt.placement, job, going), key=lambda part: -part.rank)
+    left = sorted(staying(job.attempt.placement, job, leaving), key=lambda part: -part.rank)
     return left[: max(0, len(left) - job.spec.elastic.min_workers)]
 
 
 def worker_candidates(
-    candidates: Iterable[PreemptionCandidate], jobs: Mapping[JobId, Job], index: Index, going: Workers
+    candidates: Iterable[PreemptionCandidate], jobs: Mapping[JobId, Job], index: Index, leaving: Workers
 ) -> list[PreemptionCandidate]:
     """Return a candidate for each worker that a candidate job can do without, in the order of the candidates, each
     job's youngest worker first."""
     return [
-        each for candidate in candidates for each in _of_workers(candidate, jobs[candidate.release.job], index, going)
+        each for candidate in candidates for each in _of_workers(candidate, jobs[candidate.release.job], index, leaving)
     ]
 
 
 def _of_workers(
-    candidate: PreemptionCandidate, job: Job, index: Index, going: Workers
+    candidate: PreemptionCandidate, job: Job, index: Index, leaving: Workers
 ) -> Iterator[PreemptionCandidate]:
     grace = job.spec.grace_seconds if candidate.mode is EvictionMode.SUSPEND else candidate.grace_seconds
     if job.spec.elastic is not None and job.spec.elastic.grace_seconds is not None:
         grace = job.spec.elastic.grace_seconds
-    for part in spare_workers(job, going):
+    for part in spare_workers(job, leaving):
         if (order := index.layout.position.get(part.node)) is not None:
             yield PreemptionCandidate(
                 VictimRelease(job.id, ((order, None),)), EvictionMode.SHRINK, candidate.grounds, grace, part.rank
@@ -82,10 +82,10 @@ def choose_victims(
     # 2.
     without = index_after_releases(index, [each.release for each in workers])
     candidates = evicted_from(without)
-    going = minimal_victims(without, shape, [each.release for each in candidates])
-    if going is None:
+    jobs = minimal_victims(without, shape, [each.release for each in candidates])
+    if jobs is None:
         return None
-    evicted = [each for each in evicted_from(index) if each.release.job in {one.job for one in going}]
+    evicted = [each for each in evicted_from(index) if each.release.job in {one.job for one in jobs}]
     # 3.
     gone = {each.release.job for each in evicted}
     others = [each for each in workers if each.release.job not in gone]
@@ -102,12 +102,12 @@ def _released_by(
 
 def merge_evictions(candidates: Iterable[PreemptionCandidate], for_job: JobId) -> list[Eviction]:
     """Merge the chosen candidates into one eviction for each job, with all of its workers that end."""
-    found: dict[JobId, Eviction] = {}
+    by_job: dict[JobId, Eviction] = {}
     for each in candidates:
         job = each.release.job
         ranks = () if each.rank is None else (each.rank,)
-        before = found[job].ranks if job in found else ()
-        found[job] = Eviction(
+        before = by_job[job].ranks if job in by_job else ()
+        by_job[job] = Eviction(
             job, for_job, each.mode, each.grounds, each.grace_seconds, tuple(sorted((*before, *ranks)))
         )
-    return list(found.values())
+    return list(by_job.values())

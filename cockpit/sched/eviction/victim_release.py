@@ -80,8 +80,8 @@ def minimal_victims(
     """
     candidates_by_node = candidates if isinstance(candidates, CandidatesByNode) else CandidatesByNode(index, candidates)
     search = _VictimSearch(index, shape, candidates_by_node, without)
-    found = [chosen for spec in shape.specs if (chosen := search.for_spec(spec)) is not None]
-    best = min(found, key=lambda chosen: (len(chosen), chosen), default=None)
+    sets = [chosen for spec in shape.specs if (chosen := search.for_spec(spec)) is not None]
+    best = min(sets, key=lambda chosen: (len(chosen), chosen), default=None)
     return None if best is None else tuple([candidates_by_node.candidates[number] for number in best])
 
 
@@ -152,18 +152,18 @@ class _VictimSearch:
         """Choose the smallest set on each node, then the nodes with the smallest sets. Right where no candidate is on
         two of the nodes, or one node is enough."""
         nodes = sorted((self._least(order, spec), order) for order in here)
-        found: list[tuple[int, Numbers]] = []
+        sets: list[tuple[int, Numbers]] = []
         for least, order in nodes:
             # nodes come by a lower bound of their sets: once it exceeds the worst set chosen, no node can be better
-            full = len(found) == wanted
-            if full and least > found[-1][0]:
+            full = len(sets) == wanted
+            if full and least > sets[-1][0]:
                 break
-            chosen = self._on_node(order, here[order], spec, least, found[-1][0] if full else len(here[order]))
+            chosen = self._on_node(order, here[order], spec, least, sets[-1][0] if full else len(here[order]))
             if chosen is not None:
-                found = sorted([*found, (len(chosen), chosen)])[:wanted]
-        if len(found) < wanted:
+                sets = sorted([*sets, (len(chosen), chosen)])[:wanted]
+        if len(sets) < wanted:
             return None
-        return tuple(sorted({number for _, chosen in found for number in chosen}))
+        return tuple(sorted({number for _, chosen in sets for number in chosen}))
 
     def _together(self, here: Mapping[int, list[int]], spec: NodeSpec, wanted: int) -> Numbers | None:
         """Choose a set where candidates free something on several nodes: try every set while there are not too many of
@@ -232,15 +232,15 @@ class _VictimSearch:
         """Return the candidates that free something that the node lacks."""
         node_free = self._index.nodes_free[order]
         lacks = lacking(node_free, spec)
-        found = []
+        useful = []
         freed: list[Freed] = []
         for number, frees in self._on[order]:
             helps = any(lack > 0 and free > 0 for lack, free in zip(lacks, frees, strict=True))
             if (helps or self._shape.exclusive) and self._candidates[number].job not in self._without:
-                found.append(number)
+                useful.append(number)
                 freed.append(frees)
         self._freed[order] = freed
-        return found
+        return useful
 
     def _least(self, order: int, spec: NodeSpec) -> int:
         """A lower bound of the number of candidates that must be released on the node."""

@@ -36,8 +36,8 @@ class Free(NamedTuple):
 
     def replicas(self, spec: NodeSpec) -> int:
         """Return the number of replicas for which the sums suffice."""
-        asked = ((self.cpus, spec.cpus), (self.memory_mib, spec.memory_mib), (self.card_milli, spec.card_milli))
-        return max(0, min(self.nodes, *(free // each for free, each in asked if each)))
+        amounts = ((self.cpus, spec.cpus), (self.memory_mib, spec.memory_mib), (self.card_milli, spec.card_milli))
+        return max(0, min(self.nodes, *(free // each for free, each in amounts if each)))
 
 
 def by_totals(index: Index, snapshot: Snapshot, job: Job, shape: Shape) -> JobPlacement | ClusterShort | NoRoomThere:
@@ -122,10 +122,10 @@ def _lack(member: str, free: Free, spec: NodeSpec, replicas: int) -> ClusterShor
     in_cards = not spec.shares_a_card
     unit = WHOLE_CARD if in_cards else 1
     resource = Resource.CARDS if in_cards else Resource.CARD_SHARE
-    asked = (
+    amounts = (
         (resource, spec.card_milli * replicas // unit, free.card_milli // unit),
         (Resource.CPUS, spec.cpus * replicas, free.cpus),
         (Resource.MEMORY, spec.memory_mib * replicas, free.memory_mib),
     )
-    short = next((each for each in asked if each[1] > each[2]), (Resource.NODE, replicas, free.replicas(spec)))
+    short = next((each for each in amounts if each[1] > each[2]), (Resource.NODE, replicas, free.replicas(spec)))
     return ClusterShort(member, short[0], short[1], max(0, short[2]), spec.card_models)

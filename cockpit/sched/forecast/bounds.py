@@ -72,19 +72,19 @@ class Ends:
     end."""
 
     def __init__(self, snapshot: Snapshot, reservations: Iterable[Reserved]) -> None:
-        jobs, found = snapshot.jobs, list[tuple[Millis, Millis]]()
+        jobs, ends = snapshot.jobs, list[tuple[Millis, Millis]]()
         for job_id in snapshot.occupied:
             job, end = jobs.get(job_id), snapshot.ends.get(job_id)
             if job is not None and end is not None and job.state in OCCUPYING:
-                found.append((end, job.ending.kill_at if job.ending is not None else _with_grace(job, end)))
+                ends.append((end, job.ending.kill_at if job.ending is not None else _with_grace(job, end)))
         for each in reservations:
             if (job := jobs.get(each.job)) is not None:
                 end = Millis(each.reserved_at + 1000 * job.spec.time_limit_seconds)
-                found.append((end, _with_grace(job, end)))
-        found.sort()
-        self._ends = [end for end, _ in found]
+                ends.append((end, _with_grace(job, end)))
+        ends.sort()
+        self._ends = [end for end, _ in ends]
         # A job may start on other nodes than the plan says, so the grace of any job that ends by then may delay it.
-        self._gone = list(accumulate((gone for _, gone in found), max))
+        self._gone = list(accumulate((gone for _, gone in ends), max))
 
     def after(self, moment: Millis) -> Millis:
         """Return the moment at which the resources are really free that the plan, which allows for no grace, takes to

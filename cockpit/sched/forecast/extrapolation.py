@@ -78,8 +78,8 @@ class Extrapolation:
         # 1.
         by_work = took * (1 + work / self._done[place]) if self._done[place] > 0 else took
         # 2.
-        alike = self._alike[shape]
-        by_turn = took * (alike + turn) / alike if alike >= MANY_OF_SHAPE else by_work
+        starts = self._alike[shape]
+        by_turn = took * (starts + turn) / starts if starts >= MANY_OF_SHAPE else by_work
         # 3.
         return Millis(span.since + int(max(took, sqrt(by_work * by_turn))))
 

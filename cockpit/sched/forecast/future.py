@@ -169,7 +169,7 @@ class ClusterSimulation:
         if self._extrapolated is None or self._extrapolated[0] != self._now:
             state, first = self._state, self._leaving_at_first
             shares = Shares(self._snapshot.nodes)
-            there = [state.jobs[each] for each in state.leaves_at if each in state.jobs]
+            running = [state.jobs[each] for each in state.leaves_at if each in state.jobs]
             layout = self._index.layout
             # jobs that would not start even on an empty cluster have no start, and delay no job behind them
             waiting = [
@@ -184,7 +184,7 @@ class ClusterSimulation:
                 shares,
                 self._predictor,
                 (self._known(first), first),
-                (there, state.leaves_at),
+                (running, state.leaves_at),
             )
             self._extrapolated = self._now, Extrapolation(passed)
         return self._extrapolated[1]

@@ -77,12 +77,12 @@ class History:
 
 def history_of(jobs: Iterable[Job]) -> History:
     """Make the history of these live and ended jobs, given in any order."""
-    found, jobs = History(), list(jobs)
+    history, jobs = History(), list(jobs)
     for job in sorted(jobs, key=lambda each: (each.submitted_at, each.id)):
-        found.submitted(job)
+        history.submitted(job)
     for job in sorted(jobs, key=lambda each: (each.ended_at or 0, each.id)):
-        found.ended(job)
-    return found
+        history.ended(job)
+    return history
 
 
 def coming(history: History, now: Millis, first_id: JobId) -> list[Job]:

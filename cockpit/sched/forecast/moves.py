@@ -137,8 +137,8 @@ class _Difference:
         sources = (self._delays, self._moved_up, self._gains) if later else (self._gains, self._delays, self._moved_up)
         changed = [*([Edited()] if self._is_edited(job) else []), *self._rules]
         for source in sources:
-            if found := tuple(islice(dict.fromkeys(chain(changed, source(job))), MOST_CAUSES)):
-                return found
+            if causes := tuple(islice(dict.fromkeys(chain(changed, source(job))), MOST_CAUSES)):
+                return causes
         return (Replanned(),)
 
     def _delays(self, job: JobId) -> Iterator[MoveCause]:
@@ -183,8 +183,8 @@ class _Difference:
         ends, ends_now, now = self._before.snapshot.ends, self._after.snapshot.ends, self._after.snapshot.now
         held = (job for job in self._after.snapshot.occupied if job in self._before.snapshot.occupied and job in ends)
         until = ((ends_now.get(job), job) for job in held)
-        found = [(end, job) for end, job in until if end is None or end > ends[job] or ends[job] <= now]
-        return [RanLonger(job, end) for end, job in sorted(found, key=lambda each: (-(each[0] or NEVER), each[1]))]
+        late = [(end, job) for end, job in until if end is None or end > ends[job] or ends[job] <= now]
+        return [RanLonger(job, end) for end, job in sorted(late, key=lambda each: (-(each[0] or NEVER), each[1]))]
 
     @cached_property
     def _ended_early(self) -> Sequence[JobId]:

@@ -90,10 +90,10 @@ class StartPredictor:
 
     def explanation(self, job: JobId) -> Explanation | None:
         """Explain why a queued job waits; None: it starts now."""
-        found = explain(self.snapshot, self.plan, job)
+        explanation = explain(self.snapshot, self.plan, job)
         for each, error in self.plan.scheduling_pass.faults.items():
             self.faults.setdefault(each, error)
-        return found
+        return explanation
 
     def failure(self, job: JobId) -> str:
         """Return what went wrong while the job was judged, in a line; empty where nothing did."""
@@ -102,8 +102,8 @@ class StartPredictor:
 
     def forecast(self, job: JobId) -> Forecast:
         """Predict the start of a queued job, with the ends that it waits for; empty where a defect hinders."""
-        found = self.start(job)
-        return self._contained(job, lambda: self._with_ends(job, found), found)
+        forecast = self.start(job)
+        return self._contained(job, lambda: self._with_ends(job, forecast), forecast)
 
     def start(self, job: JobId) -> Forecast:
         """Predict the start of a queued job: the same figures for every reader of this snapshot."""
@@ -123,9 +123,9 @@ class StartPredictor:
             self.faults.setdefault(each, error)
         return likely
 
-    def _with_ends(self, job: JobId, found: Forecast) -> Forecast:
+    def _with_ends(self, job: JobId, forecast: Forecast) -> Forecast:
         likely = self._usual.begun.get(job)
-        return found if likely is None or found.now else replace(found, after=_awaited(self._usual, likely))
+        return forecast if likely is None or forecast.now else replace(forecast, after=_awaited(self._usual, likely))
 
     def _start(self, job: JobId) -> Forecast:
         # 1.
@@ -154,13 +154,13 @@ class StartPredictor:
         plan, now, queued = self.plan, self.snapshot.now, self._queued
         promised = [each for each in plan.reservations if each.job in queued and self._is_stable(queued[each.job])]
         ends = Ends(self.snapshot, promised)
-        found = {each.job: ends.after(max(now, each.reserved_at)) for each in promised}
+        bounds = {each.job: ends.after(max(now, each.reserved_at)) for each in promised}
         starting = [start.job for start in plan.starts if start.job in queued]
-        found |= {job: now for job in starting if self._is_stable(queued[job])}
+        bounds |= {job: now for job in starting if self._is_stable(queued[job])}
         if is_strict(self._policy, self._index.equivalence.rules):
-            behind = [queued[job] for job in plan.order if job not in found]
-            found |= self._strict_bounds(behind[:SIMULATE_WITHIN], ends)
-        return found
+            behind = [queued[job] for job in plan.order if job not in bounds]
+            bounds |= self._strict_bounds(behind[:SIMULATE_WITHIN], ends)
+        return bounds
 
     @property
     def basis(self) -> Basis:
@@ -180,8 +180,8 @@ class StartPredictor:
     def _unstable(self, job: Job) -> NoBound | None:
         """Why the order may change ahead of the job; worked out once for all jobs of the same partitions."""
         if job.partitions not in self._unstable_by_partitions:
-            found = unstable_order(job, self._index.equivalence.rules, self.snapshot.nodes.values())
-            self._unstable_by_partitions[job.partitions] = found
+            reason = unstable_order(job, self._index.equivalence.rules, self.snapshot.nodes.values())
+            self._unstable_by_partitions[job.partitions] = reason
         return self._unstable_by_partitions[job.partitions]
 
     def if_instead(self, job: Job, before: Millis | None) -> Forecast:

@@ -70,10 +70,10 @@ class UsedShares:
 
     def shares(self, key: RunKey) -> Sequence[float]:
         """Return the fractions, from 0 to 1, the latest first."""
-        found = self._shares.get(key)
-        if found is None:
-            found = self._shares[key] = [_share(run) for run in self._alike(*key)]
-        return found
+        shares = self._shares.get(key)
+        if shares is None:
+            shares = self._shares[key] = [_share(run) for run in self._alike(*key)]
+        return shares
 
     def _alike(self, user: str, limit: int, nodes: int, specs: tuple[NodeSpec, ...]) -> list[Run]:
         runs = [*reversed(self._history.runs_of(user))]

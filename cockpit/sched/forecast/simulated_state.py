@@ -86,7 +86,7 @@ class SimulatedState:
 
     def shrink(self, until: Millis) -> list[JobId]:
         """Let workers leave that are to be gone by then; return their jobs."""
-        found: dict[JobId, None] = {}
+        shrunk: dict[JobId, None] = {}
         while self._recalls and self._recalls[0][0] <= until:
             at, job_id = heappop(self._recalls)
             job = self.jobs.get(job_id)
@@ -95,8 +95,8 @@ class SimulatedState:
                 rest = tuple([each for each in job.leaving if each.rank not in out])
                 self.jobs[job_id] = replace(job, leaving=rest)
                 self._resize(job_id, tuple([part for part in self.occupied[job_id] if part.rank not in out]))
-                found[job_id] = None
-        return list(found)
+                shrunk[job_id] = None
+        return list(shrunk)
 
     def _resize(self, job_id: JobId, held: Placement) -> None:
         job = self.jobs[job_id]

@@ -25,13 +25,13 @@ class Shares:
         self._known: dict[tuple[int, NodeSpec], float] = {}
 
     def of(self, job: Job) -> float:
-        asked = job.spec.nodes, job.spec.specs[0]
-        found = self._known.get(asked)
-        if found is None:
-            nodes, each = asked
-            found = nodes * max(each.cpus / self._cpus, each.card_milli / self._card_milli)
-            self._known[asked] = found
-        return found
+        key = job.spec.nodes, job.spec.specs[0]
+        share = self._known.get(key)
+        if share is None:
+            nodes, each = key
+            share = nodes * max(each.cpus / self._cpus, each.card_milli / self._card_milli)
+            self._known[key] = share
+        return share
 
     def remaining(self, jobs: Iterable[Job], predictor: RuntimePredictor, now: Millis) -> float:
         """The remaining work of running jobs."""
@@ -49,14 +49,14 @@ def work_ratios(
 ) -> dict[JobId, tuple[float, float]]:
     """By job: the work ahead of it, itself included, under the second and the third predictor, divided by that under
     the first."""
-    there = [*running]
-    usual, careful, hard = [shares.remaining(there, predictor, now) for predictor in predictors]
+    occupying = [*running]
+    usual, careful, hard = [shares.remaining(occupying, predictor, now) for predictor in predictors]
     first, second, third = predictors
-    found = {}
+    ratios = {}
     for job in order:
         share = shares.of(job)
         usual += share * first.run_ms(job)
         careful += share * second.run_ms(job)
         hard += share * third.run_ms(job)
-        found[job.id] = careful / usual, hard / usual
-    return found
+        ratios[job.id] = careful / usual, hard / usual
+    return ratios

@@ -173,8 +173,8 @@ def allocate(node_free: NodeFree, spec: NodeSpec, rank: int, *, exclusive: bool,
     """Return what one replica gets on a node where it fits; `card` overrides the best fit for a share."""
     node = node_free.node
     if exclusive:
-        everything = tuple(part for card_ in node.cards for part in every_slice(card_))
-        return Allocation(rank, node.name, node.cpus, node.memory_mib, everything)
+        all_slices = tuple(part for card_ in node.cards for part in every_slice(card_))
+        return Allocation(rank, node.name, node.cpus, node.memory_mib, all_slices)
     if not spec.card_milli:
         return Allocation(rank, node.name, spec.cpus, spec.memory_mib)
     if spec.shares_a_card:

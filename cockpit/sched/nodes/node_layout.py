@@ -75,10 +75,10 @@ class NodeLayout:
             up = node.state is NodeState.UP
             cards = tuple((card.model, card.slices, can_be_whole(card)) for card in node.cards)
             labels = tuple(sorted(node.labels.items())) if node.labels else ()
-            alike = (node.pool, node.dedicated, node.driver_version, labels, node.taints, up, cards, belongs, kept)
-            node_class = node_classes.get(alike)
+            key = (node.pool, node.dedicated, node.driver_version, labels, node.taints, up, cards, belongs, kept)
+            node_class = node_classes.get(key)
             if node_class is None:
-                node_class = node_classes[alike] = _node_class(len(node_classes), node, belongs, kept)
+                node_class = node_classes[key] = _node_class(len(node_classes), node, belongs, kept)
             self.class_of.append(node_class.number)
         self.node_classes = tuple(node_classes.values())
         self.members: list[list[int]] = [[] for _ in self.node_classes]
@@ -94,27 +94,27 @@ class NodeLayout:
     def classes_for(self, shape: Shape, spec: NodeSpec) -> list[NodeClass]:
         """Return the classes in service that the shape may use and whose cards, if all were free, suffice for one
         replica."""
-        asked = shape if spec is shape.specs[0] else (shape, spec)
-        found = self._classes_for.get(asked)
-        if found is None:
-            found = [
+        key = shape if spec is shape.specs[0] else (shape, spec)
+        node_classes = self._classes_for.get(key)
+        if node_classes is None:
+            node_classes = [
                 node_class
                 for node_class in self.node_classes
                 if node_class.up and admits(node_class, shape) and _has_cards(node_class, spec)
             ]
-            self._classes_for[asked] = found
-        return found
+            self._classes_for[key] = node_classes
+        return node_classes
 
     def nodes_for(self, shape: Shape, spec: NodeSpec) -> frozenset[int]:
         """Return the orders of the nodes of those classes; node names that the job asks for are not considered."""
-        asked = shape if spec is shape.specs[0] else (shape, spec)
-        found = self._nodes_for.get(asked)
-        if found is None:
-            found = frozenset(
+        key = shape if spec is shape.specs[0] else (shape, spec)
+        orders = self._nodes_for.get(key)
+        if orders is None:
+            orders = frozenset(
                 order for node_class in self.classes_for(shape, spec) for order in self.members[node_class.number]
             )
-            self._nodes_for[asked] = found
-        return found
+            self._nodes_for[key] = orders
+        return orders
 
 
 class _SingleClasses(dict[Shape, int | None]):

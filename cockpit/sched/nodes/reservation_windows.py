@@ -32,12 +32,12 @@ class ReservationWindows:
         first."""
         if not self.lasting:
             return ()
-        asked = (limit_seconds, named)
-        if asked not in self._against:
+        key = (limit_seconds, named)
+        if key not in self._against:
             end = self._now + 1000 * limit_seconds
             met = (each.name for each in self.lasting if each.start_at < end and each.name != named)
-            self._against[asked] = tuple(met)
-        return self._against[asked]
+            self._against[key] = tuple(met)
+        return self._against[key]
 
     def against_job(self, job: Job) -> tuple[str, ...]:
         """Return the names of the reservations that the job would run into if it started now."""
@@ -91,12 +91,12 @@ def reserving(reservations: Mapping[str, Reservation], nodes: Iterable[Node]) ->
 
 def kept_now(reservations: Mapping[str, Reservation], now: Millis) -> dict[NodeName, list[str]]:
     """By node that is reserved at this moment: the reservations' names."""
-    found: dict[NodeName, list[str]] = {}
+    names_by_node: dict[NodeName, list[str]] = {}
     for name, each in reservations.items():
         if each.start_at <= now < each.end_at:
             for node in each.nodes:
-                found.setdefault(node, []).append(name)
-    return found
+                names_by_node.setdefault(node, []).append(name)
+    return names_by_node
 
 
 def is_open_to(kept: Reservation, user: str, account: str, now: Millis) -> bool:

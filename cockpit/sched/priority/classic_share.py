@@ -31,10 +31,8 @@ class ClassicShares:
     ) -> None:
         self._tree = tree
         self._dampening = max(1, dampening)
-        everything = usage.get(ROOT_KEY, _UNUSED).raw
-        self._used = {
-            key: min(1.0, usage.get(key, _UNUSED).raw / everything) if everything else 0.0 for key in tree.parent
-        }
+        total = usage.get(ROOT_KEY, _UNUSED).raw
+        self._used = {key: min(1.0, usage.get(key, _UNUSED).raw / total) if total else 0.0 for key in tree.parent}
         """Each association's part of all usage."""
         self.shares = {ROOT_KEY: 1.0}
         """Each association's part of all shares."""

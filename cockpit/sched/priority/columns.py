@@ -100,8 +100,8 @@ class RankedQueue:
     def _within(self, rows: NDArray[np.int64], shapes: Bounds, classes: Bounds) -> list[int]:
         shape, number, seconds = self._marks[:, rows]
         within = (seconds < np.asarray(shapes)[shape]) & (seconds < np.asarray(classes)[number])
-        found: list[int] = rows[within].tolist()
-        return found
+        open_rows: list[int] = rows[within].tolist()
+        return open_rows
 
 
 class Columns:

@@ -31,12 +31,12 @@ def levels(tree: ShareTree, usage: Mapping[AssocKey, Usage]) -> dict[AssocKey, f
 
     0 without shares; infinity with shares but without usage, and for a user with `parent` shares.
     """
-    found: dict[AssocKey, float] = {}
+    levels_by_key: dict[AssocKey, float] = {}
     for each in tree.downward():
         above = usage.get(tree.parent[each.key], _UNUSED).raw
         used = usage.get(each.key, _UNUSED).raw / above if above else 0.0
-        found[each.key] = _level(tree, each, used)
-    return found
+        levels_by_key[each.key] = _level(tree, each, used)
+    return levels_by_key
 
 
 def ranked(tree: ShareTree, level: Levels) -> dict[AssocKey, float]:

@@ -70,9 +70,9 @@ class PriorityTable(msgspec.Struct):
         """
         if self.calculator is None:
             return Breakdown(job.id, partition, 0 if job.held_by else max(1, MOST - job.id), ())
-        found = self.calculator.breakdown(job, partition)
-        kept = _raised(found, self.highest)
-        return replace(found, total=kept, kept=True) if kept != found.total else found
+        breakdown = self.calculator.breakdown(job, partition)
+        kept = _raised(breakdown, self.highest)
+        return replace(breakdown, total=kept, kept=True) if kept != breakdown.total else breakdown
 
 
 def prioritised(snapshot: Snapshot, table: PriorityTable | None = None) -> PriorityTable:
@@ -96,14 +96,14 @@ def highest(snapshot: Snapshot) -> dict[JobId, dict[str, int]]:
     if snapshot.cluster.priority.kind is _BASIC:
         return {}
     calculator = _calculator(snapshot, None)
-    found: dict[JobId, dict[str, int]] = {}
+    totals: dict[JobId, dict[str, int]] = {}
     if _only_increments(calculator.context):
         for (job, name), total in zip(
             *_ranked(snapshot, calculator, _columns(snapshot, calculator.context, None)), strict=True
         ):
             if total and job.direct_priority is None:
-                found.setdefault(job.id, {})[name] = total
-    return found
+                totals.setdefault(job.id, {})[name] = total
+    return totals
 
 
 def _only_increments(context: PriorityContext) -> bool:
@@ -173,8 +173,8 @@ def _ranked_singly(
     return [entry for _, _, entry in ranked], [total for _, total, _ in ranked]
 
 
-def _raised(found: Breakdown, minimums: Highest) -> int:
+def _raised(breakdown: Breakdown, minimums: Highest) -> int:
     """Raise a priority to its minimum; priorities of 0 (held) and those set directly stay."""
-    if found.direct or not found.total:
-        return found.total
-    return max(found.total, minimums.get(found.job, {}).get(found.partition, 0))
+    if breakdown.direct or not breakdown.total:
+        return breakdown.total
+    return max(breakdown.total, minimums.get(breakdown.job, {}).get(breakdown.partition, 0))

@@ -42,9 +42,9 @@ class PriorityCalculator:
 def shares_of(context: PriorityContext, usage: Mapping[AssocKey, Usage]) -> Shares:
     """Return the factors that the cluster's own scheduler reports, if it does; else those of Fair Tree, or of the
     classic formula if the cluster is configured so."""
-    told = {key: each.fair_share for key, each in usage.items() if each.fair_share is not None}
-    if told:
-        return told
+    reported = {key: each.fair_share for key, each in usage.items() if each.fair_share is not None}
+    if reported:
+        return reported
     if context.priority.fair_tree:
         return fair_tree(context.tree, usage)
     return classic_share(

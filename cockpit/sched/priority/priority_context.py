@@ -118,11 +118,11 @@ class PriorityContext:
         if job.attempt is not None and job.state in OCCUPYING:
             amounts = allocated(job.attempt.placement, self._nodes)
             return amounts, tuple(self._tres(amounts, partition))
-        asked = (partition, job.spec.nodes, job.spec.specs[0])
-        if asked not in self._requests:
+        key = (partition, job.spec.nodes, job.spec.specs[0])
+        if key not in self._requests:
             amounts = requested(job.spec)
-            self._requests[asked] = amounts, tuple(self._tres(amounts, partition))
-        return self._requests[asked]
+            self._requests[key] = amounts, tuple(self._tres(amounts, partition))
+        return self._requests[key]
 
     def _tres(self, amounts: Tres, partition: str) -> Iterator[float]:
         raw = self._raw(PriorityFlag.NO_NORMAL_TRES)

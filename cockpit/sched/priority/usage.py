@@ -95,13 +95,13 @@ def moved(used: dict[AssocKey, Usage], before: Accounts, after: Accounts) -> dic
     for key, each in used.items():
         if (above := _parent(before, key)) != key:
             own[above] = _plus(own[above], _times(each, -1.0))
-    found: dict[AssocKey, Usage] = {}
+    moved_usage: dict[AssocKey, Usage] = {}
     for key, each in own.items():
         line = (before.associations[key], *before.above(before.associations[key]))
         heir = next(after.associations[member.key] for member in line if member.key in after.associations)
         for member in (heir, *after.above(heir)):
-            found[member.key] = _plus(found.get(member.key, Usage()), each)
-    return found
+            moved_usage[member.key] = _plus(moved_usage.get(member.key, Usage()), each)
+    return moved_usage
 
 
 def _parent(accounts: Accounts, key: AssocKey) -> AssocKey:

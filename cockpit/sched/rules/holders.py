@@ -27,13 +27,13 @@ def holders(snapshot: Snapshot, job: Job, reason: Reason) -> tuple[JobId, ...]:
 
 def amounts_held(snapshot: Snapshot, rules: Rulebook, counted: set[Counter]) -> list[tuple[JobId, int]]:
     """Return what each job adds to these counters, in thousandths, the largest first."""
-    found: dict[JobId, int] = {}
+    amounts: dict[JobId, int] = {}
     for job_id, placement in snapshot.occupied.items():
         job = snapshot.jobs.get(job_id)
         if job is not None:
             parts = tally_of_placed(rules, job, placement, snapshot.nodes).parts
-            found[job_id] = sum(amount for counter, amount in parts if counter in counted)
-    return sorted(((each, held) for each, held in found.items() if held), key=lambda pair: (-pair[1], pair[0]))
+            amounts[job_id] = sum(amount for counter, amount in parts if counter in counted)
+    return sorted(((each, held) for each, held in amounts.items() if held), key=lambda pair: (-pair[1], pair[0]))
 
 
 def _counters(rules: Rulebook, job: Job, reason: Reason) -> Iterator[Counter]:

@@ -103,8 +103,8 @@ def who(association: Association) -> str:
     """Return the association's name as a reason shows it."""
     if not association.user:
         return f"account {association.account}"
-    there = f" in partition {association.partition}" if association.partition else ""
-    return f"user {association.user} of account {association.account}{there}"
+    where = f" in partition {association.partition}" if association.partition else ""
+    return f"user {association.user} of account {association.account}{where}"
 
 
 Held = tuple[str, Qos]

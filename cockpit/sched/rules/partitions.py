@@ -33,19 +33,19 @@ def memberships(cluster: Cluster, nodes: Iterable[Node]) -> list[tuple[str, ...]
 
 def nodes_of(cluster: Cluster, partition: str, nodes: Iterable[Node]) -> tuple[Node, ...]:
     """Return the nodes that run the partition's jobs, in the cluster's order; login nodes are in none."""
-    found = cluster.partition(partition)
+    named = cluster.partition(partition)
     workers = (node for node in nodes if not for_login(cluster, node))
-    if found is None:
+    if named is None:
         return tuple(workers)
-    names = frozenset(found.nodes)
-    return tuple(node for node in workers if _has(found, names, node))
+    names = frozenset(named.nodes)
+    return tuple(node for node in workers if _has(named, names, node))
 
 
 def totalled(cluster: Cluster) -> frozenset[str]:
     """Return the partitions whose jobs are placed by totals: those of fleet members without reservation, and the
     partition of all members unless each of them has it."""
-    found = {each.name for each in cluster.members if each.mode is BindingMode.TOTALS}
-    return frozenset(found | {OVER_CLUSTERS} if found else ())
+    names = {each.name for each in cluster.members if each.mode is BindingMode.TOTALS}
+    return frozenset(names | {OVER_CLUSTERS} if names else ())
 
 
 def refusal(cluster: Cluster, name: str, job: Job, qos: Qos | None = None) -> PartitionRefuses | None:
@@ -90,8 +90,8 @@ def _about_size(partition: Partition, job: Job, qos: Qos) -> PartitionRefuses | 
     return None
 
 
-def _size(partition: Partition, rule: PartitionRule, allowed: int, asked: int) -> PartitionRefuses:
-    return PartitionRefuses(partition.name, rule, str(allowed), str(asked))
+def _size(partition: Partition, rule: PartitionRule, allowed: int, requested: int) -> PartitionRefuses:
+    return PartitionRefuses(partition.name, rule, str(allowed), str(requested))
 
 
 def for_login(cluster: Cluster, node: Node) -> bool:

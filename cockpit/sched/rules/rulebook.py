@@ -119,7 +119,7 @@ class Rulebook:
         if not bound.standing:
             return None
         broken = [
-            next((told for each in bound.standing if (told := _broken(each, job.spec, bound.factor, amounts))), None)
+            next((limit for each in bound.standing if (limit := _broken(each, job.spec, bound.factor, amounts))), None)
             for amounts in self.requested[shape_of(job.spec, partition)]
         ]
         return None if None in broken else broken[0]
@@ -134,8 +134,8 @@ class _RequestedAmounts(dict[Shape, list[Amounts]]):
 
     def __missing__(self, shape: Shape) -> list[Amounts]:
         whole = [asked(spec, shape.nodes, shape.helpers, shape.spread) for spec in shape.specs]
-        found = self[shape] = [self._rules.billed(each, shape.partition) | {JOBS: ONE} for each in whole]
-        return found
+        amounts = self[shape] = [self._rules.billed(each, shape.partition) | {JOBS: ONE} for each in whole]
+        return amounts
 
 
 def _broken(bound: PerJobLimit, job: JobSpec, factor: float, amounts: Amounts) -> LimitReached | None:

@@ -88,9 +88,9 @@ def billing(amounts: Mapping[str, float], weights: Tres, *, greatest: bool) -> f
 
 def billed(amounts: Mapping[str, float], cluster: Cluster, partition: str) -> float:
     """Return the billing of amounts by the cluster's rules for the partition."""
-    found = cluster.partition(partition)
+    named = cluster.partition(partition)
     greatest = PriorityFlag.MAX_TRES in cluster.priority.flags
-    return billing(amounts, found.billing_weights if found else {}, greatest=greatest)
+    return billing(amounts, named.billing_weights if named else {}, greatest=greatest)
 
 
 def _is_of_nodes(name: str) -> bool:
