@@ -51,6 +51,7 @@ def _first_to_start(plan: Plan, job: Job, each: Sequence[tuple[Reason, str]]) ->
     administrator has to end, and these before those that never end. Of reasons that pass, the one that passes soonest.
     """
     passing = [pair for pair in each if not (never_starts(pair[0]) or _is_down(pair[0]))]
+    # different reasons that pass: only now is it worth computing when each of them does
     if len({reason for reason, _ in passing}) > 1:
         moments = [plan.refusals.soonest(job, partition, reason) for reason, partition in passing]
         known = [at if at is not None else NEVER for at in moments]

@@ -45,8 +45,10 @@ def infeasible(shape: Shape, layout: NodeLayout) -> Reason | None:
     try:
         return layout.never[shape]
     except KeyError:
+        # the first of these that holds: no node for the launcher; a reason that passes with no advance reservation;
+        # the reservation that keeps it from nodes that it needs; the nodes themselves
         nowhere: Reason | None = _no_launcher(shape, layout.nodes, in_service=True) if shape.launcher else None
-        if nowhere is None and shape.barred:  # a reason that holds without reservations comes first
+        if nowhere is None and shape.barred:
             nowhere = infeasible(replace(shape, barred=()), layout)
         never = nowhere or _kept_away(shape, layout) or _verdict(shape, _admitting(shape, layout), in_service=True)
         if nowhere is None:

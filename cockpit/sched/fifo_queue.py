@@ -49,10 +49,12 @@ class FifoQueue:
     def follow(self, snapshot: Snapshot, equivalence: EquivalenceCache) -> Self:
         """Become the queue of the snapshot: by the changes since the last one where these are known, else from the
         beginning."""
+        # 1. the same snapshot: nothing to do
         touched, version = snapshot.touched, self._version
         if version == snapshot.version and self._numbers is equivalence.classes:
             return self
         self.before, self._version = version, snapshot.version
+        # 2. a new queue where the changes are not known, or the cache has assigned new numbers; else apply the changes
         if (
             touched is None
             or self._numbers is not equivalence.classes
@@ -73,11 +75,11 @@ class FifoQueue:
                 if entries.pop(job_id, None) is not None or (self._several and self._leave(job_id)):
                     left += 1
             elif job.attempt is not None:
-                return False
+                return False  # it was requeued: its place depends on when, not on its id
             elif job_id > self._youngest:
                 arrivals += self._join(job, equivalence)
             elif job_id in entries:
-                same = False
+                same = False  # it was edited: the last pass's verdict on it may not hold
                 entries[job_id] = equivalence.entry(job, partitions_of(job)[0])
             else:
                 return False

@@ -155,6 +155,7 @@ class GradientDescent:
         cpus, memory_mib = node_free.cpus - spec.cpus, node_free.memory_mib - spec.memory_mib
         least, card = None, None
         for way in ways:
+            # F before and after differ by what the workload could use of the node, less what the replica itself takes
             growth = before - measure.of(cpus, memory_mib, way.usable) - way.taken * measure.weight
             growth = -(-growth // step)
             if least is None or growth < least:

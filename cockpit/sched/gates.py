@@ -99,6 +99,7 @@ class Gates(msgspec.Struct):
             return ArrayFull(equivalence_class.array, equivalence_class.at_once)
         if not (equivalence_class.scope.running or equivalence_class.scope.budgets):
             return None
+        # one alternative that breaks no limit is enough; `open_shape` leaves out the others
         limits = []
         for amounts in self._equivalence.rules.requested[equivalence_class.shape]:
             limit = self.exceeded(equivalence_class, amounts, free)
@@ -173,6 +174,7 @@ class Gates(msgspec.Struct):
         known."""
         over = {counter: more for counter, most in bounds if (more := self.counters.of(counter) - most) > 0}
         moment = self.now
+        # departures come soonest first: take off each job's amounts until no counter is over its bound
         leaving = iter(index.departures)
         while over:
             left = next(leaving, None)
@@ -227,6 +229,7 @@ class Gates(msgspec.Struct):
             self._commit(self._committed, job, partition, amounts, job.spec.time_limit_seconds)
         if not counts(self._equivalence.rules, job, partition):
             return ()
+        # only the counters that this job moved can have reached a limit, between their use before and after it
         added = self.adds(job, partition, amounts)
         of, stops = self.counters.of, self._equivalence.limit_cache
         return [

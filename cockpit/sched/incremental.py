@@ -35,8 +35,11 @@ def next_index(last: Plan | None, snapshot: Snapshot) -> Index:
         return refresh_index(None, snapshot)
     if snapshot.version == last.version:
         return last.index
+    # the starts of the last pass are in its index already, so only the other changes are applied to it
     rest = _beside_starts(last, snapshot)
-    if rest is None or last.scheduling_pass.eviction_planner is not None:  # what was promised is in what the pass left
+    if (
+        rest is None or last.scheduling_pass.eviction_planner is not None
+    ):  # its index also has nominated jobs, which have not started
         return refresh_index(last.index, snapshot)
     return last.scheduling_pass.index.after(rest, snapshot)
 

@@ -292,6 +292,7 @@ def refresh_index(index: Index | None, snapshot: Snapshot) -> Index:
     if index is None or not index.layout.of(snapshot) or index.version < snapshot.changes_from:
         return _rebuilt(snapshot, equivalence)
     fresh = index.after(dict(snapshot.changes), snapshot)
+    # other rules: other limits count the same jobs
     if equivalence is not index.equivalence:
         fresh = fresh.fork()
         fresh.equivalence = equivalence

@@ -91,6 +91,7 @@ def within_limits(
     restricted = [_left(gates, equivalence_class, replace(shape, specs=(spec,)), index, free) for spec in shape.specs]
     if all(each is None for each in restricted):
         return shape
+    # one restriction for all alternatives can be expressed by node names; else the first alternative that fits now
     several = {each.node_names for each in restricted if each is not None}
     if len(several) == 1 and None not in restricted:
         return replace(shape, node_names=several.pop())

@@ -35,6 +35,7 @@ class Shortages:
         """Return what each alternative lacks, for a feasible shape that did not fit. It may fit by now if jobs were
         suspended after it was considered; the next pass will see that."""
         layout = self._index.layout
+        # an advance reservation is the reason if the shape would fit on its nodes
         if kept := kept_by(shape, layout, lambda freer: find_placement(self._index, freer) is not None):
             return kept
         if shape.helpers:

@@ -47,7 +47,9 @@ def first_delayed(
     for (job, partition), shape in waiting.items():
         if node_free[shape] and (met := sight.first_met(shape)) is not None:
             conflicts[job, partition] = WouldDelay(met.job, met.reserved_at)
-        if job in slots and job not in reserved:  # else it is there by another partition
+        # its own slot is reserved only now: above, the plan must have the slots of the jobs ahead alone. A job of
+        # several partitions has one slot
+        if job in slots and job not in reserved:
             reserved.add(job)
             sight.ahead.append(slots[job])
             plan.keep(index, slots[job], until[job])
@@ -73,6 +75,7 @@ class _Sight:
 
     def _sought(self, shape: Shape, ahead: Sequence[Reserved]) -> Reserved | None:
         moments = sorted({each.reserved_at for each in ahead})
+        # bisection: nodes that are free until a later moment are also free until each earlier one
         stays = bisect_left(moments, 1, key=lambda moment: not self._open(shape, moment))
         if not stays:
             return None

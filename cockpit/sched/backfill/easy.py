@@ -3,7 +3,8 @@
 `InOrder`: none. `Easy`: every job that does not delay the head. EASY backfilling, per pass:
 
 1. The first job that does not fit becomes the head and gets a reservation: the earliest moment at which enough running
-   jobs have ended by their time limits (`head_reservation.reserve`).
+   jobs have ended by their time limits (`head_reservation.reserve`). If no such moment is known, the next job that does
+   not fit gets the reservation.
 2. A later job that fits may start if it ends before that moment, or if the head still fits beside it (`admits`).
 3. If it would delay the head on the nodes of best fit, nodes outside the reservation are tried.
 4. If that fails too, the job's next alternatives are tried in the same way.
@@ -72,6 +73,7 @@ class InOrder(msgspec.Struct):
         """Place the job now, or return why not; None: it does not fit. The first job that does not fit gets the
         reservation."""
         job_placement = find_placement(index, shape, self._fit)
+        # 1.
         if job_placement is None:
             if not self.has_reservation:
                 self._keep_room(index, job, shape)

@@ -49,6 +49,7 @@ class SimulatedState:
         """For suspended jobs: how many milliseconds they will run after they resume."""
 
     def next_end(self) -> Millis | None:
+        # a changed end leaves its old entry in the heap; it no longer agrees with `leaves_at`
         while self._leaving and self.leaves_at.get(self._leaving[0][1]) != self._leaving[0][0]:
             heappop(self._leaving)
         return self._leaving[0][0] if self._leaving else None

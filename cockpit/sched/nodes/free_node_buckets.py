@@ -46,6 +46,7 @@ class FreeNodeBuckets(dict[int, list[Entry]]):
 
     def move(self, before: int, old: NodeFree, key: int, node_free: NodeFree) -> None:
         """Move one node: `take` and `put` in one step."""
+        # a bucket of one node that stays is replaced without a search
         bucket = self[before]
         if before != key or len(bucket) > 1:
             self.take(before, old)

@@ -115,6 +115,7 @@ def node_free_of(node: Node, order: int, node_class: int, tenants: Iterable[Tena
 def shortfall(node_free: NodeFree, spec: NodeSpec, *, exclusive: bool) -> tuple[Resource, int] | None:
     """Return the first resource that is short for one replica, and how much of it is free; None when the replica
     fits."""
+    # the order is that of the reasons shown: a node that lacks cards is further from fitting than one short of memory
     if exclusive and node_free.tenants:
         return Resource.NODE, 0
     if spec.shares_a_card:

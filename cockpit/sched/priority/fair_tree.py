@@ -58,6 +58,7 @@ class _Ranking:
     def go_through(self, siblings: list[Association], *, tied: bool) -> None:
         """Rank these siblings. `tied`: the account above ties with what came before it, and so does the first of
         these."""
+        # users before accounts on a tie, as Slurm sorts them; an account passes its tie on to its best child
         previous: float | None = None
         for each in sorted(siblings, key=lambda each: (-self._level[each.key], not each.user)):
             level = self._level[each.key]

@@ -152,6 +152,7 @@ def _decayed(ledger: Ledger, rules: Rules, now: Millis) -> Ledger:
     seconds = (now - ledger.at) / 1000
     if seconds <= 0:
         return ledger
+    # Slurm raises its linear factor to the seconds passed, and keeps it above 0 for very long gaps
     factor = max(decay_per_second(rules.cluster.priority.decay_half_life_seconds) ** seconds, float_info.min)
     associations = {key: _times(each, factor) for key, each in ledger.associations.items()}
     qos = {

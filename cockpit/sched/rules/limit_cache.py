@@ -35,6 +35,7 @@ class LimitCache:
     def between(self, counter: Counter, before: int, used: int) -> list[int]:
         """Return the numbers of the classes that stop when use grows from `before` to `used`."""
         stops = self._by_counter.get(counter, [])
+        # lists are sorted by the least use that stops a class, so each step of the use stops one slice of the list
         first, last = bisect_right(stops, (before, _LAST)), bisect_right(stops, (used, _LAST))
         return [number for _, number in stops[first:last]]
 

@@ -146,6 +146,7 @@ def _running(line: tuple[Association, ...], several: tuple[Held, ...], account: 
             if (limit, resource) not in taken:
                 taken.add((limit, resource))
                 yield Running(limit, holder, resource, allowed, (*counter, resource))
+    # a QOS's limit on the jobs of each user has precedence over the association's
     if ("MaxJobsPerUser", JOBS) not in taken and (most := _most_jobs(line)) is not None:
         yield Running("MaxJobs", who(most[0]), JOBS, ONE * most[1], (*_of(line[0]), JOBS))
     for each in line:

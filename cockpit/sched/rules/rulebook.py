@@ -71,6 +71,7 @@ class Rulebook:
         refused = partitions.refusal(self.cluster, partition, job, qos)
         if refused is not None and never_starts(refused):
             return refused
+        # a partition that is down comes back: reasons that never pass say more
         never = self._no_right(job, partition) or self._too_much(job, self.scope(job, partition), partition)
         return never or refused
 
