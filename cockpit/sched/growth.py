@@ -3,9 +3,9 @@
 Source: EL-01 and SC-09. Growing is the last thing that a pass does with free resources: every waiting job has been
 considered by then, and reserved resources stay reserved.
 
-For each running elastic job, the one with the smallest share of what it asked for first (`growing`):
+For each running elastic job, the one with the smallest share of what it asked for first (`growing_jobs`):
 
-1. Work out the end, the shape and the most workers (`grown`).
+1. Work out the end, the shape and the most workers (`grow_jobs`).
 2. Go through the nodes with free resources, best fit first, none where it has a worker (`further_workers`).
 3. Add a worker where it delays no waiting job; stop at the job's maximum or where a limit would be broken.
 4. Put the new workers into the index and into the backfiller before the next job.
@@ -118,7 +118,7 @@ class GrowthResult(NamedTuple):
     """Why each job that was considered gets no more workers."""
 
 
-def grown(
+def grow_jobs(
     snapshot: Snapshot,
     growing: Iterable[Grower],
     index: Index,
@@ -151,7 +151,7 @@ def grown(
     return done
 
 
-def growing(snapshot: Snapshot) -> list[Grower]:
+def growing_jobs(snapshot: Snapshot) -> list[Grower]:
     """Return the jobs that may take more workers: those with the smallest share of what they asked for first, then the
     longest running. Jobs whose end is unknown are left out."""
     jobs = [snapshot.jobs[each] for each in snapshot.elastic if snapshot.ends.get(each, snapshot.now) > snapshot.now]

@@ -37,7 +37,7 @@ from cockpit.sched.feasible import infeasible
 from cockpit.sched.fleet.reserved import reserved_placement
 from cockpit.sched.fleet.totals import by_totals
 from cockpit.sched.gates import NO_AMOUNTS, CounterAmounts, Gates
-from cockpit.sched.growth import GrowthRequest, further_workers, growing, grown
+from cockpit.sched.growth import GrowthRequest, further_workers, grow_jobs, growing_jobs
 from cockpit.sched.index import Index
 from cockpit.sched.launchers import launcher_node
 from cockpit.sched.lawful import limit_now, limit_of_all, within_limits
@@ -275,9 +275,11 @@ class SchedulingPass:
         being considered at all."""
         if not self.snapshot.elastic or (self.backfiller.head is not None and not self._depth_left):
             return
-        if who := [each for each in growing(self.snapshot) if not self._gives_way(each[0].id)]:
+        if growers := [each for each in growing_jobs(self.snapshot) if not self._gives_way(each[0].id)]:
             self._take_over(self.index.fork())
-            done = grown(self.snapshot, who, self.index, self.backfiller, self._fit, self._sizes(), self._off_reserved)
+            done = grow_jobs(
+                self.snapshot, growers, self.index, self.backfiller, self._fit, self._sizes(), self._off_reserved
+            )
             self.growths, self.no_growth = done
             self.index.counters = self._gates.counters
 

@@ -15,7 +15,8 @@ from tests.sched.reference import Occupied, place
 
 
 class NaivePreempting:
-    """Afterwards: `starts`, `switches` (who resumes), `evictions` (who, for whom), `promised` (who waits for room)."""
+    """Afterwards it has `starts`, `switches` (jobs that resume), `evictions` (victims, and for which job) and
+    `promised` (nominated jobs)."""
 
     def __init__(self, world, *, backfill: bool) -> None:
         self.world, self.now, self.backfill = world, world.now, backfill

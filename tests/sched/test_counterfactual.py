@@ -51,7 +51,7 @@ def test_without_what_its_reason_names_a_job_starts_or_waits_for_something_else(
 @pytest.mark.req("SC-13")
 @pytest.mark.parametrize("first", range(0, 600, 300))
 def test_those_ahead_are_all_who_matter_and_have_the_reservations_told(first: int) -> None:
-    """Whoever is behind may go: the job waits for the same."""
+    """Jobs behind it are taken away: the job still waits for the same."""
     met = 0
     for seed in range(first, first + 300):
         world = every_rule_world(seed)

@@ -88,7 +88,8 @@ def test_equal_growth_is_decided_by_best_fit() -> None:
 
 
 def steps_by_hand(node_free, spec, targets) -> int | None:
-    """Steps of growth of the gentlest way, by trying each on the room itself; None where it does not fit."""
+    """Return the steps of growth of the best way, by trying each on the node itself; None where the job does not
+    fit."""
     if shortfall(node_free, spec, exclusive=False):
         return None
     cards = sharing_cards(node_free, spec) if spec.shares_a_card else [None]
@@ -112,7 +113,7 @@ def test_what_it_remembers_is_what_trying_each_room_finds(nodes, history, target
         act(world, step)
         index = world.run().index
         if len({each.name for each in world.nodes.values()}) != len(nodes) or step[0] == "node":
-            descent = GradientDescent(targets)  # other nodes, another floor
+            descent = GradientDescent(targets)  # other nodes, another layout
         found = list(descent.nodes_free(index, shape, spec))
         by_hand = {
             node_free.order: (grown, *best_fit_rank(node_free, spec))

@@ -1,4 +1,4 @@
-"""Elastic jobs in passes and in what is foretold: they take what nobody else can use, and give it back."""
+"""Elastic jobs in passes and in predictions: they take what no other job can use, and give it back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A job of several partitions is one job: it does not stand in its own way, and starts once."""
+"""A job of several partitions is one job: it does not delay itself, and starts once."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_job_that_waits_in_one_starts_in_the_other_and_keeps_no_reservation(ki
 
 @pytest.mark.parametrize("kind", BackfillKind)
 def test_who_comes_after_that_start_waits_behind_nobody(kind: BackfillKind) -> None:
-    """It had the first place in one partition and started in the other: that place is kept no longer."""
+    """It was first in one partition and started in the other: its reservation is dropped."""
     cluster, policy = Cluster(partitions=(SMALL, BOTH)), Policy(backfill=Backfill(kind=kind))
     world = World(node("n1", 4), node("n2", 4), policy=policy, cluster=cluster)
     world.submit(wants(3000), limit=10, pins=("n1",), record={"partitions": ("small",)})

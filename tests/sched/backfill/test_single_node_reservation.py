@@ -1,4 +1,4 @@
-"""Where a head asks for CPUs and memory alone, its guard counts in numbers and says what one of rooms says."""
+"""Where a head asks for CPUs and memory alone, its reservation by sums is the same as the general one by nodes."""
 
 from __future__ import annotations
 
@@ -54,7 +54,8 @@ def said(guard: AnyReservation) -> tuple[object, ...]:
 
 
 def guards(world: World, index: Index) -> tuple[AnyReservation, AnyReservation] | None:
-    """Of the first queued job on one node that has no room but will have some: in numbers, and by rooms."""
+    """Return both reservations of the first queued job that asks for one node and does not fit yet: by sums, and by
+    nodes."""
     for job in world.queue:
         shape = shape_of(job.spec)
         if shape.nodes == 1 and find_placement(index, shape) is None:

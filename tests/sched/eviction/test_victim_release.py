@@ -1,4 +1,4 @@
-"""Who has to give way: as few as can be, none for nothing, and the first of those who could."""
+"""The victims: as few as possible, none if the job fits, and the first of those that could be taken."""
 
 from __future__ import annotations
 

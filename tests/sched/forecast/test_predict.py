@@ -38,7 +38,7 @@ def ended(world: World, *, limit: int, ran: int, user: str = "ann", **asked) -> 
 
 
 def the_course_of_things(world: World) -> dict[JobId, int]:
-    """What really happens if every job uses its whole limit and nobody comes."""
+    """Simulate what really happens if every job uses its whole time limit and no job is submitted."""
     world.run()
     while world.ends:
         world.now = min(world.ends.values())

@@ -98,7 +98,8 @@ def checked_pass(world: World) -> None:
 
 
 def who_may_insist(world: World, now: Naive) -> list[JobId]:
-    """Who stays within what is kept for their queue, and has room once the fewest borrowers have gone, or none."""
+    """Return the jobs within the guarantee of their queue that fit once the fewest borrowers, or none, have been
+    evicted."""
     running = [job for job in now.occupied if world.jobs[job].state is JobState.RUNNING]
     return [job.id for job in world.queue if now.keepers(job) and now.fewest(job, running) is not None]
 
