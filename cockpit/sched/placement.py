@@ -108,6 +108,7 @@ def _find_mixed(index: Index, shape: Shape, fit: Fit | None, avoid: Collection[i
     none."""
     taken = set(avoid)
     placements: dict[Shape, JobPlacement] = {}
+    # a demanding kind fits on few nodes; a modest one that chose first could take them
     for node_class in by_demand(shape.replica_groups):
         place = find_placement(index, node_class, fit, taken)
         if place is None:

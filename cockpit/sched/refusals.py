@@ -249,6 +249,7 @@ class Refusals:
         """The verdict on the shape; else that on a shape barred from fewer reservations: what fails with more nodes
         fails with fewer."""
         barred = self._bars.against_job(job)
+        # reservations are sorted by their start, so a shorter job runs into the first few of these
         for count in range(len(barred), -1, -1):
             tried = replace(shape, barred=barred[:count]) if count else shape
             if tried in self._failed:
@@ -274,6 +275,7 @@ class Refusals:
     def _verdict(self, shape: Shape) -> Reason:
         """The reason of a shape. Jobs that started later in the pass may have taken what was free when the verdict was
         noted."""
+        # "would delay" and "behind the first job" say that the shape fitted then
         noted = self._failed[shape]
         if isinstance(noted, WouldDelay | BehindHead) and not fits_now(self.index, shape):
             noted = None

@@ -33,6 +33,7 @@ class Sizes:
             if self._rules.refusal(sized, partition) is not None:
                 return False
             amounts = self._amounts(placement, partition) | {JOBS: ONE}
+            # the job counts to the limits already by what it holds, so only the difference is tested
             more = {each: amount - has.get(each, 0) for each, amount in amounts.items()}
             return self._gates.exceeded(equivalence_class, more) is None
 

@@ -83,6 +83,7 @@ class Conservative:
     def place(self, index: Index, job: Job, shape: Shape) -> JobPlacement | Reason | None:
         """Place the job now for its whole time limit, or return why not (None: it does not fit) and reserve its
         slot."""
+        # 5.
         if index.lacks_cpus_for(shape.specs) and self._is_certain(index) and not shape.helpers:
             self._deferred.append((index, job, shape))
             self.head = self.head or job.id
@@ -126,6 +127,7 @@ class Conservative:
         """Search the job's slot; if it does not begin now, reserve it."""
         limit = 1000 * job.spec.time_limit_seconds
         grain = self._grain
+        # with a resolution, ends are rounded up to whole steps, and a start between two steps needs one step more
         span = limit if grain == 1 else self._rounded(limit) + (self._now % grain and grain)
         if shape.spread is not None:
             slot = self._spread_slot(index, shape, span, limit)
@@ -133,8 +135,10 @@ class Conservative:
             slot = earliest_heterogeneous_slot(self, index, shape, span, limit, (self._now, self._horizon))
         else:
             slot = self._slot(index, shape, span, limit)
+        # 3.
         if slot is not None and slot[0] == self._now:
             return slot
+        # 4.
         self._waiting[job.id, shape.partition] = shape
         if slot is None:
             return None
@@ -225,10 +229,12 @@ class Conservative:
         """Find the earliest slot over the shape's alternatives. `span`: the stay in whole steps of the plan, `stay`:
         the time limit, both in ms."""
         known_span, after = self._not_before.get(shape, (span, self._now))
+        # a longer job found its slot later, so a shorter one may find an earlier slot: search from now
         if known_span > span or after < self._now:
             after = self._now
         if (order := self._only_place(index, shape)) is not None:
             return self._slot_on(index, order, shape, span, after)
+        # 2.
         best: tuple[Millis, int, list[int]] | None = None
         for number, spec in enumerate(shape.specs):
             slot = self.opening(index, shape, spec, span, stay, after)
@@ -359,6 +365,7 @@ class Conservative:
         return None
 
     def _timeline(self, index: Index, order: int) -> NodeTimeline:
+        # 1.
         if order not in self._timelines:
             node_free = index.nodes_free[order]
             ends = index.ends

@@ -288,6 +288,7 @@ def _emptying(
                 yield moment, left
                 left = {}
             moment = end
+        # departures of one moment are gathered, and yielded when a later one comes
         for order, part in located:
             if order not in watched:
                 continue

@@ -117,6 +117,7 @@ class NodeTimeline:
 
     def reserve(self, start: Millis, end: Millis, job: JobId, part: Allocation) -> None:
         """Reserve the part for the job from `start` to `end`."""
+        # steps begin exactly at `start` and `end`, so all steps between them lose the whole part
         first, last = self._begin(start), self._begin(end)
         cpus, tenants, taken = self._cpus, self._tenants, part.cpus
         for step in range(first, last):
@@ -203,6 +204,7 @@ class NodeTimeline:
     def _begin(self, moment: Millis) -> int:
         """Return the number of the step that begins at the moment, which is made if there is none."""
         at = self._at
+        # a new step begins with what the step before it has free
         step = bisect_left(at, moment)
         if step == len(at) or at[step] != moment:
             at.insert(step, moment)

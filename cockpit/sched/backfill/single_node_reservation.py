@@ -102,6 +102,7 @@ def reserve_single_node(
     usable: Free = {}
     moment = now
     for end, _, located in index.departures:
+        # all departures of one moment count before the moment is judged
         if end > moment:
             if usable:
                 break

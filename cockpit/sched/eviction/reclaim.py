@@ -95,11 +95,13 @@ class Reclaim:
         used = self._without_going(counters)
         line = [self._quotas.shares[path] for path in self._quotas.shares[leaf].line]
         named = self._quotas.resources
+        # 1. the lowest node of the line, the root excluded, within whose min the job stays
         kept = next((number for number, each in enumerate(line[:-1]) if each.guarantees(used, amounts, named)), None)
         if kept is None or any(
             each.use(used, JOBS) + ONE > each.max.get(JOBS, each.use(used, JOBS) + ONE) for each in line
         ):
             return None
+        # below that node no max may be exceeded; from it upwards, what exceeds a max has to be reclaimed
         over = [tuple(_over(each, used, amounts)) for each in line]
         if any(over[:kept]):
             return None
@@ -247,12 +249,14 @@ class _BorrowerSearch:
         if releases is None:
             return None
         chosen = [each for each in self._borrowers if each.candidate.release in releases]
+        # 1.
         if self._suffices(chosen):
             return chosen
+        # 2. no smaller set can free enough on the nodes
         tries = MOST_TRIED
         for size in range(max(1, len(chosen)), len(self._borrowers) + 1):
             for some in combinations(self._borrowers, size):
-                if not tries:
+                if not tries:  # 3.
                     return self._without_needless(chosen)
                 tries -= 1
                 if self._suffices(some) and self._frees_enough(some):

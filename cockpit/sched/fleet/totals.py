@@ -97,6 +97,7 @@ def _shares(wanted: int, node_free: Sequence[int]) -> list[int] | None:
     if sum(node_free) < wanted:
         return None
     shares = [0] * len(node_free)
+    # the clusters with most free take all they can, so that few clusters are used
     for at in sorted(range(len(node_free)), key=lambda at: -node_free[at]):
         shares[at] = min(wanted, node_free[at])
         wanted -= shares[at]

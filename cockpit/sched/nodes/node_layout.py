@@ -70,6 +70,7 @@ class NodeLayout:
         self._nodes_for: dict[object, frozenset[int]] = {}
         self.single_class = _SingleClasses(self)
         self.class_of: list[int] = []
+        # nodes with an equal key are interchangeable for every shape; ten thousand nodes have a few classes
         node_classes: dict[object, NodeClass] = {}
         for node, belongs, kept in zip(self.nodes, partitions, reservations, strict=True):
             up = node.state is NodeState.UP

@@ -133,7 +133,7 @@ def _calculator(snapshot: Snapshot, table: PriorityTable | None) -> PriorityCalc
     last = table.calculator if table is not None else None
     if table is None or last is None or not _still_holds(last.context, table, snapshot):
         context = PriorityContext(snapshot.cluster, snapshot.accounts, snapshot.nodes)
-    elif snapshot.usage is table.snapshot.usage:
+    elif snapshot.usage is table.snapshot.usage:  # fair share is the same: only the moment of the ages may differ
         return PriorityCalculator(last.context, last.shares, snapshot.usage_at)
     else:
         context = last.context
