@@ -359,10 +359,10 @@ class Host:
     async def _one_cycle(self, machine: Machine, now: Millis) -> Sequence[EventBody]:
         policy = replace(self.settings.policy, backfill=machine.state.cluster.backfill)
         if self.plan is not None:  # what was met while rows were made of it
-            self.note_faults(self.plan.round.faults)
+            self.note_faults(self.plan.scheduling_pass.faults)
         self.plan = await planned(machine.snapshot(now), self.plan, policy)
         self.waited.look(self.plan, machine.queue, machine.state.jobs, now)
-        self.note_faults(self.plan.round.faults)
+        self.note_faults(self.plan.scheduling_pass.faults)
         self._again_at = self.plan.next_at if self.plan.next_at is not None and self.plan.next_at > now else None
         self._rearm.set()
         return decide.placed(machine, self.plan)

@@ -184,7 +184,7 @@ def _no_growth(engine: Engine, found: Job) -> NoGrowth | None:
     if found.spec.elastic is None or found.attempt is None or found.state not in OCCUPYING:
         return None
     plan = engine.host.plan
-    return why_not(found, found.attempt) or (plan.round.no_growth.get(found.id) if plan is not None else None)
+    return why_not(found, found.attempt) or (plan.scheduling_pass.no_growth.get(found.id) if plan is not None else None)
 
 
 def _waited(engine: Engine, actor: Actor, found: Job) -> Iterator[Waited]:

@@ -1,4 +1,4 @@
-"""What stops a job that has several node specs: each of them by itself."""
+"""Combines the reasons that stop the alternatives (node specs) of a job."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from cockpit.model.reasons import NoAlternative, NotEnoughFree, OfOne, Reason
 
 
 def none_of(each: Sequence[OfOne]) -> OfOne | NoAlternative:
-    """What stops all of them, from what stops each; at least one."""
-    return each[0] if all(told == each[0] for told in each) else NoAlternative(tuple(each))
+    """Return one reason for all alternatives: the common one, or one that lists them. At least one is given."""
+    return each[0] if all(reason == each[0] for reason in each) else NoAlternative(tuple(each))
 
 
-def is_of_room(reason: Reason) -> bool:
-    """Whether others could make room for it."""
-    told = reason.specs if isinstance(reason, NoAlternative) else (reason,)
-    return any(isinstance(one, NotEnoughFree) for one in told)
+def is_short_of_resources(reason: Reason) -> bool:
+    """Whether the job lacks free resources, so that others could be evicted for it."""
+    reasons = reason.specs if isinstance(reason, NoAlternative) else (reason,)
+    return any(isinstance(one, NotEnoughFree) for one in reasons)
 
 
-def of_room(reason: Reason, changed: Callable[[NotEnoughFree], NotEnoughFree]) -> Reason:
-    """The reason with what it says of room changed."""
+def with_shortage_changed(reason: Reason, changed: Callable[[NotEnoughFree], NotEnoughFree]) -> Reason:
+    """Return the reason with its part about missing resources changed."""
     if isinstance(reason, NotEnoughFree):
         return changed(reason)
     if not isinstance(reason, NoAlternative):

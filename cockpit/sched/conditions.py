@@ -1,4 +1,4 @@
-"""Conditions that a job itself carries, whatever the cluster's rules: a hold, other jobs, a moment to begin at."""
+"""Tests the conditions that a job itself has, whatever the cluster's rules: a hold, dependencies, a begin time."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from cockpit.model.spec import JobSpec
 
 
 def is_conditional(spec: JobSpec) -> bool:
-    """Whether a job that asks for this may wait for more than others and rules."""
+    """Whether a job with this spec may wait for conditions of its own."""
     return spec.begin_at is not None or spec.suspension.scheduling or bool(spec.reservation)
 
 
 def is_unhindered(job: Job) -> bool:
-    """Whether nothing that has happened to the job keeps it from starting, whatever it asks for."""
+    """Whether nothing that happened to the job keeps it from starting, whatever its spec says."""
     return not (job.held_by or job.waits_for or job.never is not None or job.rests_until is not None)
 
 
 def unmet(job: Job, now: Millis) -> Reason | None:
-    """The first condition of its own that a queued job still waits for."""
+    """Return the first condition of its own for which a queued job still waits; None: there is none."""
     if job.held_by:
         return Held(job.held_by, job.held_since if job.held_since is not None else job.submitted_at)
     if job.never is not None:
@@ -35,6 +35,6 @@ def unmet(job: Job, now: Millis) -> Reason | None:
 
 
 def _never(job: Job, ended: JobId) -> DependencyNever:
-    """The condition that cannot come true stands first."""
+    """Return the reason for a dependency that can never be satisfied; it is the first one in the list."""
     first = job.waits_for[0]
     return DependencyNever(first.kind, ended if first.task is None else first.job, first.task)

@@ -1,4 +1,4 @@
-"""What a pass decides on a job."""
+"""The decisions that a scheduling pass takes on a job."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Start(msgspec.Struct, frozen=True, gc=False):
 
     job: JobId
     spec_index: int
-    """Which of its alternatives was placed."""
+    """Number of the alternative (node spec) that was placed."""
     placement: Placement
     partition: str = ""
     billing: float = 0.0
@@ -27,13 +27,13 @@ class Growth(msgspec.Struct, frozen=True):
 
     job: JobId
     placement: Placement
-    """Of the new ones."""
+    """The placement of the new workers."""
     billing: float
-    """Of all that it holds then."""
+    """Billing of the whole job from then on, by the weights of its partition."""
 
 
 class Reserved(msgspec.Struct, frozen=True):
-    """Where and when a job that waits for room starts at the latest, if nobody overruns."""
+    """Where and when a waiting job starts at the latest, if no job runs over its time limit."""
 
     job: JobId
     reserved_at: Millis
@@ -42,23 +42,23 @@ class Reserved(msgspec.Struct, frozen=True):
 
 
 class Eviction(msgspec.Struct, frozen=True):
-    """A running job gives way now, for the sake of one that starts in this plan or is promised the room."""
+    """A running job is evicted now for a job that starts in this plan or is nominated."""
 
     job: JobId
     for_job: JobId
     mode: EvictionMode
     grounds: Grounds
     grace_seconds: int = 0
-    """Between the notice and the end, where it ends."""
+    """Seconds between the notice and the end, where the job ends."""
     ranks: tuple[int, ...] = ()
-    """Where it shrinks: the workers that end."""
+    """Ranks of the workers that end, where the job shrinks."""
 
 
 class SliceSwitch(msgspec.Struct, frozen=True):
-    """A job that stands still goes on."""
+    """A suspended job resumes."""
 
     job: JobId
     others: tuple[JobId, ...] = ()
-    """Whose turn is over: they stand still from now on."""
+    """Running jobs whose time slice is over: they are suspended from now on."""
     instead: tuple[JobId, ...] = ()
-    """All who go on in the place of those."""
+    """All jobs that resume in the place of those."""

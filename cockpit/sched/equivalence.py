@@ -1,4 +1,8 @@
-"""What distinguishes one queued job from another to a cycle: jobs of one request wait for one reason."""
+"""Groups queued jobs that are alike for the scheduler, so that the rules are tested once for each group.
+
+All jobs of an *equivalence class* have the same shape and the same limits, so they wait for the same reason. A *queue
+entry* is a job in one of its partitions, with the numbers of its shape and class.
+"""
 
 from __future__ import annotations
 
@@ -19,61 +23,64 @@ from cockpit.sched.rules.rulebook import Rulebook
 from cockpit.sched.shape import Shape, shape_of
 
 Bounds = MutableSequence[int]
-"""By the number of a shape or request: the time limit, in seconds, from which on nothing of it is tried any more."""
+"""By shape number or class number: the time limit in seconds from which on no job of it is tried any more."""
 OPEN = 1 << 62
-"""Longer than any time limit, also those of other systems that mean none."""
+"""The bound that excludes no job: longer than any time limit, in seconds."""
 NO_SHAPE = 0
 _UNJUDGED = NotEvaluated()
-_Kin = tuple[int, int, "EquivalenceClass", int, int, bool]
-"""Shape, number, request, cpus and cards of an ask, and whether it is free as far as what it asks for goes."""
+_EntryParts = tuple[int, int, "EquivalenceClass", int, int, bool]
+"""Shape number, class number, class, CPUs and cards of a queue entry, and whether no rule can stop its class."""
 _NO_ARRAY = ArrayTask(JobId(0), 0)
 _job_of = itemgetter(0)
 
 
 class EquivalenceClass(msgspec.Struct, frozen=True, cache_hash=True):
-    """A shape, and what the rules make of it for somebody. A condition that a job carries itself is no part of it."""
+    """A shape and the limits that apply to it. What a single job brings itself (a hold, dependencies, a begin time) is
+    no part of it."""
 
     shape: Shape
     scope: LimitScope = NO_SCOPE
     array: JobId = JobId(0)
-    """Whose tasks may not all run at once; 0: no bound."""
+    """The job array whose tasks may not all run at once; 0: there is no such bound."""
     at_once: int = 0
+    """How many tasks of the array may run at once."""
     seconds: int = 0
-    """The time limit, where a limit counts it; else 0."""
+    """The time limit in seconds, where a budget counts it; else 0."""
     refused: Reason | None = None
-    """What the rules alone say, whatever runs."""
+    """The reason for which the rules refuse the job, whatever else runs."""
     preemption_key: str = ""
-    """What decides whose room it may take (`Rulebook.claim`); empty: nobody's."""
+    """Jobs of one key may preempt the same jobs (`Rulebook.preemption_key`); empty: none."""
 
     @property
-    def bound(self) -> bool:
-        """Whether there is a rule that may stop it."""
+    def is_bound(self) -> bool:
+        """Whether some rule may stop jobs of the class."""
         return self.refused is not None or bool(self.array or self.scope.running or self.scope.budgets)
 
 
 class QueueEntry(msgspec.Struct, frozen=True, gc=False):
-    """A queued job in one of its partitions, ready for a pass."""
+    """A queued job in one of its partitions, with all that a pass compares in its loop."""
 
-    shape: int
-    """Number of the request's shape in the book; NO_SHAPE where the rules alone refuse."""
-    number: int
-    """Of the request in the book."""
+    shape_number: int
+    """Number of the class's shape in the cache; NO_SHAPE where the rules alone refuse it."""
+    class_number: int
+    """Number of the class in the cache."""
     seconds: int
-    """The job's time limit."""
+    """The job's time limit in seconds."""
     job: Job
     equivalence_class: EquivalenceClass
     cpus: int
-    """A node with fewer of them is of no use; 0 where others may give way, or that depends on the alternative."""
+    """CPUs that one replica needs on a node; 0 where the job may preempt others, or has several alternatives."""
     cards: int
-    """The same for cards that nobody is on."""
+    """Idle cards that one replica needs on a node; 0 in the same cases."""
     free: bool
-    """Nothing but room and time can keep it waiting: neither a condition of its own nor a rule."""
+    """Whether only missing resources can keep the job waiting: it has no condition of its own, and no rule applies."""
 
 
 class EquivalenceCache:
-    """Remembers what every queued job asks for: judging 100 000 jobs each cycle would cost more than the cycle.
+    """Remembers the queue entry of every queued job: to judge 100 000 jobs in each cycle would cost more than the
+    cycle.
 
-    Only a memory: it changes no answer, so successive indexes share one while the rules stay what they are. One pass at
+    It is only a cache and changes no answer, so successive indexes share one while the rules stay the same. One pass at
     a time writes to it.
     """
 
@@ -81,108 +88,114 @@ class EquivalenceCache:
         self.rules = rules
         self._judged: dict[object, Reason | None] = {}
         self._shapes: dict[Shape, Shape] = {}
-        """Each that was ever asked for, as the one object by which it is looked up quickly."""
+        """One object for each distinct shape, so that look-ups compare identities first."""
         self._forget()
 
     def entries(self, pairs: Sequence[PartitionEntry]) -> list[QueueEntry]:
-        """In the order of the entries. Forgets the jobs that left the queue once they are the majority."""
-        self.tidied(len(pairs))
-        # a job's record is replaced when the job changes, so to know it by its identity is enough
-        found = map(self._single.get, map(id, map(_job_of, pairs)))
-        return [entry or self._of_several(*pair) for entry, pair in zip(found, pairs, strict=True)]
+        """Return the entries of these jobs and partitions, in the same order. Forgets the jobs that left the queue once
+        they are the majority."""
+        self.purge(len(pairs))
+        # a job's record is replaced when the job changes, so its `id()` is a safe key, and quicker than a hash
+        known = map(self._single.get, map(id, map(_job_of, pairs)))
+        return [entry or self._entry_of(*pair) for entry, pair in zip(known, pairs, strict=True)]
 
     def further_entries(self, pairs: Iterable[PartitionEntry]) -> list[QueueEntry]:
-        """Of entries that come to those known already; numbers stay what they are."""
-        return [self._single.get(id(job)) or self._of_several(job, partition) for job, partition in pairs]
+        """Return the entries of jobs that join the queue; all numbers stay as they are."""
+        return [self._single.get(id(job)) or self._entry_of(job, partition) for job, partition in pairs]
 
     def entries_of(self, jobs: Mapping[JobId, Job], queued: Iterable[JobId]) -> list[QueueEntry]:
-        """Of these jobs, in each of their partitions."""
+        """Return the entries of these jobs, in each of their partitions."""
         return self.further_entries((jobs[job], name) for job in queued for name in partitions_of(jobs[job]))
 
     def equivalence_class(self, job: Job, partition: str) -> EquivalenceClass:
-        """What the job asks for in one of its partitions. Gives no numbers, so it may be asked during a pass."""
-        if not (partition or job.array is not None or self.rules.tell_apart):
-            same = self._of_spec.get(id(job.spec))
-            kin = same[1] if same is not None else self._of_kin.get(shape_of(job.spec))
-            if kin is not None:
-                return kin[2]
+        """Return the class of the job in one of its partitions. It assigns no numbers, so it may be called during a
+        pass."""
+        if not (partition or job.array is not None or self.rules.distinguishes_owners):
+            same = self._parts_by_spec.get(id(job.spec))
+            parts = same[1] if same is not None else self._parts_by_key.get(shape_of(job.spec))
+            if parts is not None:
+                return parts[2]
         known = self._single.get(id(job)) or self._several.get((id(job), partition))
-        return known.equivalence_class if known is not None else self._made(job, partition)
+        return known.equivalence_class if known is not None else self._make_class(job, partition)
 
     def entry(self, job: Job, partition: str) -> QueueEntry:
-        """What the job asks for in one of its partitions, with numbers; the asker remembers it."""
+        """Make the entry of the job in one of its partitions, with numbers. The caller keeps it."""
         spec = job.spec
-        if partition or job.array is not None or self.rules.tell_apart:
-            known = self._kin(job, partition, _alike(job, partition))
-        elif (same := self._of_spec.get(id(spec))) is not None:
+        # where no rule distinguishes users, accounts or QOS, the spec alone decides; many jobs share one spec object
+        if partition or job.array is not None or self.rules.distinguishes_owners:
+            known = self._parts_of(job, partition, _parts_key(job, partition))
+        elif (same := self._parts_by_spec.get(id(spec))) is not None:
             _, known = same
         else:
-            known = self._kin(job, partition, shape_of(spec))
-            self._of_spec[id(spec)] = spec, known
-            self.held += 1
+            known = self._parts_of(job, partition, shape_of(spec))
+            self._parts_by_spec[id(spec)] = spec, known
+            self.remembered += 1
         shape, number, equivalence_class, cpus, cards, free = known
         return QueueEntry(
             shape, number, spec.time_limit_seconds, job, equivalence_class, cpus, cards, free and is_unhindered(job)
         )
 
-    def _kin(self, job: Job, partition: str, alike: object) -> _Kin:
-        known = self._of_kin.get(alike)
+    def _parts_of(self, job: Job, partition: str, key: object) -> _EntryParts:
+        known = self._parts_by_key.get(key)
         if known is None:
-            known = self._of_kin[alike] = self._numbered(job, partition)
+            known = self._parts_by_key[key] = self._number_parts(job, partition)
         return (*known[:-1], False) if known[-1] and is_conditional(job.spec) else known
 
-    def tidied(self, pairs: int) -> bool:
-        """Whether all numbers are new, since most of the old ones were of jobs that are gone."""
-        crowded = self.held > 4 * pairs + 1024
+    def purge(self, pairs: int) -> bool:
+        """Forget everything if most of it belongs to jobs that left the queue. True: all numbers are new. `pairs`: how
+        many entries the queue has."""
+        crowded = self.remembered > 4 * pairs + 1024
         if crowded:
             self._forget()
         return crowded
 
     def _forget(self) -> None:
-        self.held = 0
-        """So many jobs, specs and requests are remembered."""
+        self.remembered = 0
+        """How many jobs, specs and classes are remembered."""
         self.shapes: list[Shape | None] = [None]
-        """By number; the first is NO_SHAPE's."""
+        """Shapes by number; the first place is NO_SHAPE's."""
         self.classes: list[EquivalenceClass] = []
-        """By number."""
+        """Classes by number."""
         self.limit_cache = LimitCache()
         self._shape_numbers: dict[tuple[Shape, str], int] = {}
-        """With the claim: of two jobs of a shape one may find room by making it."""
+        """Numbers by shape and preemption key: of two jobs of one shape, only one may be able to preempt."""
         self._class_numbers: dict[EquivalenceClass, int] = {}
-        self._of_kin: dict[object, _Kin] = {}
-        """What asks have in common, by all that decides it: where it does not matter whose a job is, by shape."""
-        self._of_spec: dict[int, tuple[JobSpec, _Kin]] = {}
-        """The same by identity of what jobs ask for, where it does not matter whose they are."""
+        self._parts_by_key: dict[object, _EntryParts] = {}
+        """Entry parts by everything that decides them: the shape alone where no rule distinguishes users, else
+        `_parts_key`."""
+        self._parts_by_spec: dict[int, tuple[JobSpec, _EntryParts]] = {}
+        """Entry parts by the identity of the job spec, where no rule distinguishes users. The spec is kept, so that no
+        other object gets its `id()`."""
         self._single: dict[int, QueueEntry] = {}
-        """By identity, of the jobs that may run in one partition."""
+        """Entries by the job's identity, of jobs with one partition."""
         self._several: dict[tuple[int, str], QueueEntry] = {}
-        """By identity and partition, of all others."""
+        """Entries by the job's identity and partition, of all other jobs."""
         self._jobs: list[Job] = []
-        """Kept, lest another take over the identity."""
+        """The jobs of those entries, kept so that no other object gets their `id()`."""
 
-    def _of_several(self, job: Job, partition: str) -> QueueEntry:
+    def _entry_of(self, job: Job, partition: str) -> QueueEntry:
         known = self._several.get((id(job), partition))
-        return known if known is not None else self._learn(job, partition)
+        return known if known is not None else self._remember(job, partition)
 
-    def _learn(self, job: Job, partition: str) -> QueueEntry:
+    def _remember(self, job: Job, partition: str) -> QueueEntry:
         entry = self.entry(job, partition)
         self._jobs.append(job)
-        self.held += 1
+        self.remembered += 1
         if len(partitions_of(job)) == 1:
             self._single[id(job)] = entry
         else:
             self._several[id(job), partition] = entry
         return entry
 
-    def _numbered(self, job: Job, partition: str) -> _Kin:
-        made = self._made(job, partition)
+    def _number_parts(self, job: Job, partition: str) -> _EntryParts:
+        made = self._make_class(job, partition)
         number = self._class_numbers.setdefault(made, len(self.classes))
         if number == len(self.classes):
             self.classes.append(made)
-            self.held += 1
+            self.remembered += 1
         first, *others = job.spec.specs
         cpus, cards = (first.cpus, first.whole_cards) if not (others or made.preemption_key) else (0, 0)
-        return self._shape_number(made), number, self.classes[number], cpus, cards, not made.bound
+        return self._shape_number(made), number, self.classes[number], cpus, cards, not made.is_bound
 
     def _shape_number(self, equivalence_class: EquivalenceClass) -> int:
         if equivalence_class.refused is not None:
@@ -194,10 +207,10 @@ class EquivalenceCache:
             self.shapes.append(equivalence_class.shape)
         return number
 
-    def _made(self, job: Job, partition: str) -> EquivalenceClass:
+    def _make_class(self, job: Job, partition: str) -> EquivalenceClass:
         shape = shape_of(job.spec, partition)
         shape = self._shapes.setdefault(shape, shape)
-        refused = self._judgement(job, shape)
+        refused = self._refusal(job, shape)
         if refused is not None and never_starts(refused):
             return EquivalenceClass(shape, refused=refused)
         scope = self.rules.scope(job, partition)
@@ -215,18 +228,18 @@ class EquivalenceCache:
             preemption_key=self.rules.preemption_key(job, partition),
         )
 
-    def _judgement(self, job: Job, shape: Shape) -> Reason | None:
+    def _refusal(self, job: Job, shape: Shape) -> Reason | None:
         spec = job.spec
-        whose = (job.account, job.submitter.name, job.qos)
-        alike = (shape, *whose, spec.time_limit_seconds, spec.divide_over_clusters)
-        judged = self._judged.get(alike, _UNJUDGED)
-        if judged is _UNJUDGED:  # no second look-up: a large pass forgets in a thread of its own
-            judged = self._judged[alike] = self.rules.refusal(job, shape.partition)
+        owner = (job.account, job.submitter.name, job.qos)
+        key = (shape, *owner, spec.time_limit_seconds, spec.divide_over_clusters)
+        judged = self._judged.get(key, _UNJUDGED)
+        if judged is _UNJUDGED:  # `in` and a second look-up would race with a large pass that forgets in its own thread
+            judged = self._judged[key] = self.rules.refusal(job, shape.partition)
         return judged
 
 
-def _alike(job: Job, partition: str) -> object:
-    """All of the job that decides what it asks for there."""
+def _parts_key(job: Job, partition: str) -> object:
+    """Everything in a job that decides its class in that partition."""
     spec, array = job.spec, job.array
     return (
         shape_of(spec, partition),

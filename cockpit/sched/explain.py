@@ -1,4 +1,4 @@
-"""Why a queued job does not start: the first rule that stopped it in the cycle just ended, with data."""
+"""Explains why a queued job does not start: the first rule that stopped it in the last cycle, with its figures."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from cockpit.sched.snapshot import Snapshot
 
 _MOST_AHEAD = 10
 NEVER = 1 << 62
-"""Later than any moment that is known."""
+"""A moment later than all known ones."""
 
 
 def reason_of(plan: Plan, job: Job) -> Reason:
-    """Some lookups, for rows of many jobs. A job that came since the cycle is judged as the others of its request. A
-    defect met here is noted in the plan and told of this job alone."""
-    faults = plan.round.faults
+    """Return the reason of one job, by a few look-ups, for tables of many jobs. A job that came since the cycle is
+    judged like the others of its class. A defect is noted in the plan and shown for this job alone."""
+    faults = plan.scheduling_pass.faults
     try:
         reason = _reason_of(plan, job)
     except Exception as error:  # noqa: BLE001 - the rows of all other jobs are made all the same
@@ -39,17 +39,19 @@ def reason_of(plan: Plan, job: Job) -> Reason:
 
 
 def _reason_of(plan: Plan, job: Job) -> Reason:
-    told = [(plan.refusals.reason(job, partition), partition) for partition in partitions_of(job)]
-    each = [(reason, partition) for reason, partition in told if reason is not None]
-    if not each or (len(each) < len(told) and all(never_starts(reason) for reason, _ in each)):
+    reasons = [(plan.refusals.reason(job, partition), partition) for partition in partitions_of(job)]
+    each = [(reason, partition) for reason, partition in reasons if reason is not None]
+    if not each or (len(each) < len(reasons) and all(never_starts(reason) for reason, _ in each)):
         return NotEvaluated()
     return each[0][0] if len(each) == 1 else _first_to_start(plan, job, each)
 
 
 def _first_to_start(plan: Plan, job: Job, each: Sequence[tuple[Reason, str]]) -> Reason:
-    """The reason in the partition where the job can start first: one that passes before one that a person has to end,
-    and that before one that nothing ends; of those that pass the one that passes soonest."""
+    """Return the reason in the partition where the job can start first: reasons that pass come before those that an
+    administrator has to end, and these before those that never end. Of reasons that pass, the one that passes soonest.
+    """
     passing = [pair for pair in each if not (never_starts(pair[0]) or _is_down(pair[0]))]
+    # different reasons that pass: only now is it worth computing when each of them does
     if len({reason for reason, _ in passing}) > 1:
         moments = [plan.refusals.soonest(job, partition, reason) for reason, partition in passing]
         known = [at if at is not None else NEVER for at in moments]
@@ -59,20 +61,21 @@ def _first_to_start(plan: Plan, job: Job, each: Sequence[tuple[Reason, str]]) ->
 
 
 def _is_down(reason: Reason) -> bool:
-    """Whether it waits for a partition or for nodes to come back into service."""
-    told = reason.specs if isinstance(reason, NoAlternative) else (reason,)
-    return all(isinstance(one, PartitionRefuses | NoEligibleNode) for one in told)
+    """Whether the job waits for a partition or nodes to come back into service."""
+    reasons = reason.specs if isinstance(reason, NoAlternative) else (reason,)
+    return all(isinstance(one, PartitionRefuses | NoEligibleNode) for one in reasons)
 
 
 def reasons_of(plan: Plan, job: Job) -> list[Reason]:
-    """What stops the job in each of its partitions; what it is told of first."""
-    told = [reason_of(plan, job)]
-    told += filter(None, (plan.refusals.reason(job, partition) for partition in partitions_of(job)))
-    return [*dict.fromkeys(told)]
+    """Return the reasons in all partitions of the job, the one that is shown first."""
+    reasons = [reason_of(plan, job)]
+    reasons += filter(None, (plan.refusals.reason(job, partition) for partition in partitions_of(job)))
+    return [*dict.fromkeys(reasons)]
 
 
 def explain(snapshot: Snapshot, plan: Plan, job_id: JobId) -> Explanation | None:
-    """The whole answer for one queued job of the snapshot; None when it is not queued or starts by this plan."""
+    """Return the full explanation for one queued job of the snapshot; None when it is not queued or starts by this
+    plan."""
     starting = {start.job for start in plan.starts}
     waiting = {job.id: job for job in snapshot.queue if job.id not in starting}
     job = waiting.get(job_id)
@@ -91,19 +94,19 @@ def explain(snapshot: Snapshot, plan: Plan, job_id: JobId) -> Explanation | None
 
 
 def _may_go_first(plan: Plan, job: Job) -> bool:
-    """Whether the job may start some day as things are; one that cannot be judged may."""
+    """Whether the job may start at some time as things are; a job that cannot be judged may."""
     if job.held_by:
         return False
     try:
         return not plan.refusals.never(job)
     except Exception as error:  # noqa: BLE001 - the answers of all others are given
-        plan.round.faults.setdefault(job.id, error)
+        plan.scheduling_pass.faults.setdefault(job.id, error)
         return True
 
 
 def _before(plan: Plan, job_id: JobId, queue: list[JobId]) -> list[JobId]:
-    """The jobs served before it, first those that were promised room; one that came since the cycle is behind all those
-    that were there."""
+    """Return the jobs before it in the queue, nominated ones first. A job that came since the cycle is behind all
+    others."""
     order = [*dict.fromkeys((*plan.refusals.promised, *plan.order))]
     if job_id not in order:
         order += [each for each in queue if each not in set(order)]

@@ -1,4 +1,5 @@
-"""Defects met while one job is judged. Each is contained at its job, so that all other jobs get their answers."""
+"""Defects that come up while one job is judged. Each affects that job alone, so that all other jobs get their
+answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a job could ever start on this cluster: the rules that waiting does not change."""
+"""Decides whether a job could ever start on this cluster: by the rules that no waiting changes."""
 
 from __future__ import annotations
 
@@ -20,16 +20,17 @@ from cockpit.sched.shape import Shape, shape_of
 from cockpit.sched.spreading import spread_over, tasks_in
 
 Group = tuple[NodeFree, Sequence[Node]]
-"""Nodes that are equal when empty and in the same state, and their empty room."""
+"""Nodes that are equal when empty and in the same state, with the empty state of one of them."""
 
 _STAGES = (Resource.CARDS, Resource.CARD_SHARE, Resource.CPUS, Resource.MEMORY)
-"""The order in which a room is judged: a node short of the last is nearest to holding the job."""
+"""The order in which a node is tested: a node that lacks only the last resource is nearest to holding the job."""
 
 
 def never_fits(spec: JobSpec, nodes: Mapping[NodeName, Node]) -> Reason | None:
-    """Why the job could not start on these nodes (`partitions.nodes_of`) empty and in service; None when it could.
+    """Return why the job could not start on these nodes (`partitions.nodes_of`) if all were empty and in service; None
+    when it could.
 
-    For refusing at submission: being drained or down passes, being too small does not.
+    Used to refuse jobs at submission: drained nodes come back, nodes that are too small do not grow.
     """
     shape = shape_of(spec)
     if shape.launcher and (nowhere := _no_launcher(shape, nodes.values(), in_service=False)):
@@ -39,13 +40,15 @@ def never_fits(spec: JobSpec, nodes: Mapping[NodeName, Node]) -> Reason | None:
 
 
 def infeasible(shape: Shape, layout: NodeLayout) -> Reason | None:
-    """As `never_fits`, but with only the nodes that are in service and that the shape may use; remembered while the
-    nodes stay what they are."""
+    """Return why the shape could not start even on empty nodes, counting only nodes in service that it may use; None
+    when it could. Cached while the nodes stay the same."""
     try:
         return layout.never[shape]
     except KeyError:
+        # the first of these that holds: no node for the launcher; a reason that passes with no advance reservation;
+        # the reservation that keeps it from nodes that it needs; the nodes themselves
         nowhere: Reason | None = _no_launcher(shape, layout.nodes, in_service=True) if shape.launcher else None
-        if nowhere is None and shape.barred:  # what keeps it waiting without any reservation is told first
+        if nowhere is None and shape.barred:
             nowhere = infeasible(replace(shape, barred=()), layout)
         never = nowhere or _kept_away(shape, layout) or _verdict(shape, _admitting(shape, layout), in_service=True)
         if nowhere is None:
@@ -57,7 +60,8 @@ def infeasible(shape: Shape, layout: NodeLayout) -> Reason | None:
 
 
 def kept_by(shape: Shape, layout: NodeLayout, passes: Callable[[Shape], bool]) -> NodesReserved | None:
-    """Of a barred shape that does not pass: the reservation without which, and without those before it, it would."""
+    """Return the advance reservation without which, and without those before it, a barred shape would pass; None: no
+    reservation is the cause."""
     for count, name in enumerate(shape.barred, 1):
         if passes(replace(shape, barred=shape.barred[count:])):
             kept = layout.reservations[name]
@@ -66,7 +70,7 @@ def kept_by(shape: Shape, layout: NodeLayout, passes: Callable[[Shape], bool]) -
 
 
 def wanted(spec: NodeSpec, resource: Resource) -> int:
-    """How much of it one replica asks for, in the resource's unit."""
+    """Return how much of the resource one replica asks for, in the resource's unit."""
     match resource:
         case Resource.CPUS:
             return spec.cpus
@@ -81,7 +85,7 @@ def wanted(spec: NodeSpec, resource: Resource) -> int:
 
 
 def _no_launcher(shape: Shape, nodes: Iterable[Node], *, in_service: bool) -> NoEligibleNode | None:
-    """Its launcher may be nowhere."""
+    """Return the reason if no node may run the launcher."""
     labelled = replace(shape, selector=shape.launcher)
     some = [node for node in nodes if may_launch(node, shape, in_service=False)]
     if any(not in_service or node.state is NodeState.UP for node in some):
@@ -90,14 +94,14 @@ def _no_launcher(shape: Shape, nodes: Iterable[Node], *, in_service: bool) -> No
 
 
 def _kept_away(shape: Shape, layout: NodeLayout) -> Reason | None:
-    """Reservations keep it from nodes that it could not do without."""
+    """Return the advance reservation that keeps it from nodes that it needs."""
     if not shape.barred or _verdict(shape, _admitting(shape, layout), in_service=True) is None:
         return None
     return kept_by(shape, layout, lambda freer: _verdict(freer, _admitting(freer, layout), in_service=True) is None)
 
 
 def _admitting(shape: Shape, layout: NodeLayout) -> list[Group]:
-    """Nodes that the shape may use."""
+    """Return the nodes that the shape may use."""
     if not shape.node_names:
         return [
             (node_free, nodes)
@@ -113,7 +117,7 @@ def _admitting(shape: Shape, layout: NodeLayout) -> list[Group]:
 
 
 def _serving(shape: Shape, layout: NodeLayout) -> list[Group]:
-    """Where it might be, if it suited."""
+    """Return the nodes of its partition and reservation, whether they suit it or not."""
 
     def is_served(node_free: NodeFree) -> bool:
         return serves(layout.node_classes[layout.class_of[layout.position[node_free.node.name]]], shape)
@@ -128,11 +132,11 @@ def _pinned(shape: Shape, layout: NodeLayout) -> list[int]:
 
 
 def _with_kept_off(never: Reason | None, groups: Sequence[Group], shape: Shape) -> Reason | None:
-    """With what keeps the shape off nodes that are otherwise what it asks for."""
+    """Add the taints and dedicated pools that keep the shape off nodes which have what it asks for."""
     if isinstance(never, NoAlternative):
         each = zip(never.specs, shape.specs, strict=True)
-        told = [_kept_off(one, groups, replace(shape, specs=(spec,))) for one, spec in each]
-        return none_of(told)
+        reasons = [_kept_off(one, groups, replace(shape, specs=(spec,))) for one, spec in each]
+        return none_of(reasons)
     return _kept_off(never, groups, shape) if isinstance(never, NeverFits | NoEligibleNode) else never
 
 
@@ -159,16 +163,16 @@ def _singly(nodes: Iterable[Node]) -> list[Group]:
 
 
 def _mixed_verdict(shape: Shape, matching: Sequence[Group], *, in_service: bool) -> Reason | None:
-    """Of replicas that are not alike each kind by itself, then the number of nodes."""
+    """Judge each kind of replica by itself, then the total number of nodes."""
     for node_class in shape.replica_groups:
         if never := _verdict(node_class, matching, in_service=in_service):
             return never
-    wanted, there = shape.nodes + len(shape.helpers), sum(len(nodes) for _, nodes in matching)
-    return NeverFits(None, wanted, there, ()) if there < wanted else None
+    wanted, available = shape.nodes + len(shape.helpers), sum(len(nodes) for _, nodes in matching)
+    return NeverFits(None, wanted, available, ()) if available < wanted else None
 
 
 def _spread_verdict(shape: Shape, matching: Sequence[Group], *, in_service: bool) -> Reason | None:
-    """Of tasks that share out: nodes enough for one of them each, then whether all of them together have a place."""
+    """Judge spread tasks: first whether enough nodes hold one task each, then whether all tasks fit together."""
     if never := _alternative(shape, shape.specs[0], matching, in_service):
         return never
     up = [group for group in matching if group[1][0].state is NodeState.UP]
@@ -186,13 +190,13 @@ def _spread_verdict(shape: Shape, matching: Sequence[Group], *, in_service: bool
 
 
 def _each_room(groups: Iterable[Group]) -> Iterator[NodeFree]:
-    """One room for each node."""
+    """Yield one empty node state for each node."""
     each = ((node_free, node) for node_free, nodes in groups for node in nodes)
     return (replace(node_free, node=node, order=order) for order, (node_free, node) in enumerate(each))
 
 
 def _verdict(shape: Shape, groups: Iterable[Group], *, in_service: bool) -> Reason | None:
-    """None as soon as one alternative can; else why none of them can."""
+    """Return None if one alternative could start; else why none of them can."""
     matching = [group for group in groups if not shape.node_names or group[0].node.name in shape.node_names]
     if shape.helpers:
         return _mixed_verdict(shape, matching, in_service=in_service)

@@ -1,4 +1,4 @@
-"""A queue in order of submission that passes follow one after the other, by what happens to it alone."""
+"""A queue in order of submission, updated from one pass to the next by what changed."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ if TYPE_CHECKING:
 
 
 class FifoQueue:
-    """A queue in order of submission that follows one snapshot after the other."""
+    """A queue in order of submission, updated from snapshot to snapshot by the jobs that changed."""
 
     def __init__(self) -> None:
         self._entries: dict[JobId | tuple[JobId, str], QueueEntry] = {}
-        """By job, and partition where it may run in several."""
+        """Entries by job, or by job and partition for jobs of several partitions."""
         self._several: dict[JobId, Sequence[str]] = {}
-        """Those partitions."""
+        """The partitions of the jobs that have several."""
         self._youngest = JobId(0)
         self._numbers: Sequence[EquivalenceClass] = ()
-        """Those by which the asks go."""
+        """The list of classes that the entries' numbers refer to; another list means that all numbers are new."""
         self._version = self.before = -1
-        """Of the snapshot whose queue it is, and of the one whose queue it was before."""
-        self.came: list[QueueEntry] | None = None
-        """What it has now at its end; None where others are not what they were, but for those that left."""
-        self.left = 0
-        """How many jobs have gone."""
+        """Version of the current snapshot, and of the one before it."""
+        self.arrivals: list[QueueEntry] | None = None
+        """Entries that joined with the last update; None where jobs other than those that left have changed."""
+        self.left_count = 0
+        """How many jobs left with the last update."""
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -47,40 +47,43 @@ class FifoQueue:
         return self._entries.values()
 
     def follow(self, snapshot: Snapshot, equivalence: EquivalenceCache) -> Self:
-        """Become the queue of the snapshot."""
+        """Become the queue of the snapshot: by the changes since the last one where these are known, else from the
+        beginning."""
+        # 1. the same snapshot: nothing to do
         touched, version = snapshot.touched, self._version
         if version == snapshot.version and self._numbers is equivalence.classes:
             return self
         self.before, self._version = version, snapshot.version
+        # 2. a new queue where the changes are not known, or the cache has assigned new numbers; else apply the changes
         if (
             touched is None
             or self._numbers is not equivalence.classes
             or not snapshot.changes_from <= version <= snapshot.version
-            or (equivalence.held > 1024 and equivalence.tidied(len(snapshot.queue)))
+            or (equivalence.remembered > 1024 and equivalence.purge(len(snapshot.queue)))
             or not self._amend(touched, snapshot.jobs, equivalence)
         ):
             self._begin(snapshot, equivalence)
         return self
 
     def _amend(self, touched: Iterable[JobId], jobs: Mapping[JobId, Job], equivalence: EquivalenceCache) -> bool:
-        """False where somebody would have to go between others."""
+        """Apply the changes. False: a job would have to be inserted between others, which a dict cannot do."""
         entries, left, same = self._entries, 0, True
-        came: list[QueueEntry] = []
+        arrivals: list[QueueEntry] = []
         for job_id in touched:
             job = jobs.get(job_id)
             if job is None or job.state is not QUEUED:
                 if entries.pop(job_id, None) is not None or (self._several and self._leave(job_id)):
                     left += 1
             elif job.attempt is not None:
-                return False
+                return False  # it was requeued: its place depends on when, not on its id
             elif job_id > self._youngest:
-                came += self._join(job, equivalence)
+                arrivals += self._join(job, equivalence)
             elif job_id in entries:
-                same = False
+                same = False  # it was edited: the last pass's verdict on it may not hold
                 entries[job_id] = equivalence.entry(job, partitions_of(job)[0])
             else:
                 return False
-        self.left, self.came = left, came if same else None
+        self.left_count, self.arrivals = left, arrivals if same else None
         return True
 
     def _join(self, job: Job, equivalence: EquivalenceCache) -> Sequence[QueueEntry]:
@@ -100,8 +103,8 @@ class FifoQueue:
         return bool(partitions)
 
     def _begin(self, snapshot: Snapshot, equivalence: EquivalenceCache) -> None:
-        equivalence.tidied(len(snapshot.queue))
-        self._entries, self._several, self._numbers, self.came = {}, {}, equivalence.classes, None
+        equivalence.purge(len(snapshot.queue))
+        self._entries, self._several, self._numbers, self.arrivals = {}, {}, equivalence.classes, None
         for job in snapshot.queue:
             self._join(job, equivalence)
         self._youngest = max([job.id for job in snapshot.queue], default=JobId(0))

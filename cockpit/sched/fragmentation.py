@@ -1,12 +1,15 @@
-"""Fragmentation gradient descent, for clusters where many jobs share cards.
+"""Fragmentation gradient descent, a placement policy for clusters where many jobs share cards.
 
 After "Beware of Fragmentation: Scheduling GPU-Sharing Workloads with Fragmentation Gradient Descent", Weng et al.,
-USENIX ATC 2023, section 4. The fragmentation of a node is measured against a target workload: for each of its requests
-m, F(m) is what the node has free of cards but m cannot use: everything when m does not fit the node, else the cards
-with less free than m needs; F is the mean over the workload. A request goes where F grows least. Here the mean is left
-as a sum, so that everything stays an integer, and equal growth is decided by best fit.
+USENIX ATC 2023, section 4:
 
-What each room would grow by is remembered per request, and only rooms that changed are looked at again.
+1. A node's fragmentation is measured against a target workload. For each request m of the workload, F(m) is what the
+   node has free on cards but m cannot use: everything if m does not fit the node, else the cards with less free than m
+   needs. F is the mean over the workload.
+2. A job goes to the node where F grows least. Here the mean is left as a sum, so that everything stays an integer;
+   equal growth is decided by best fit.
+
+The growth of each node is cached per request, and only nodes that changed are computed again.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ from operator import is_not, itemgetter
 from typing import NamedTuple
 
 from cockpit.model.spec import WHOLE_CARD, NodeSpec
-from cockpit.sched.fragmentation_measure import Appetite, Usable
+from cockpit.sched.fragmentation_measure import Usable, WorkloadMeasure
 from cockpit.sched.index import Index
 from cockpit.sched.nodes.cards import share_taken
 from cockpit.sched.nodes.node_free import NodeFree, share_rank, sharing_cards, whole_cards_taken
@@ -28,28 +31,28 @@ from cockpit.sched.policy import Target
 from cockpit.sched.shape import Shape
 
 _MOST_TARGETS = 100
-"""The most frequent requests stand for all, as in the paper's experiments."""
+"""Only so many of the most frequent requests are used, as in the paper's experiments."""
 
 _STEP_MILLI = 40
-"""Growth that differs by less is equal growth: what best fit then decides is worth more than so little. As large as
-the steps of the published scheduler, whose scores are whole numbers: 100 times the logistic function of the growth in
-cards, rounded down."""
+"""Growth that differs by less counts as equal: best fit is then worth more than so small a difference. As large as the
+steps of the published scheduler, whose scores are integers: 100 times the logistic function of the growth in cards,
+rounded down."""
 
 _MOST_WAYS, _MOST_RANKED = 200_000, 2_000_000
-"""Remembered at once, so that memory is bounded."""
+"""Bounds of the caches, so that memory is bounded."""
 
 
 def workload(requests: Mapping[NodeSpec, int]) -> tuple[Target, ...]:
-    """The most frequent of the requests that ask for cards, by how often they come, most frequent first."""
+    """Return the most frequent of the requests that ask for cards, with their frequency, most frequent first."""
     asking = [(spec, often) for spec, often in requests.items() if spec.card_milli and often]
     return tuple(sorted(asking, key=_frequent_first)[:_MOST_TARGETS])
 
 
 def target_workload(queued: Iterable[Shape], running: Mapping[NodeSpec, int]) -> tuple[Target, ...]:
-    """What is queued and what runs, standing for what comes.
+    """Return the target workload: what is queued and running now stands for what will come.
 
-    How often is rounded down to two binary digits: what was worked out for a workload then serves until it has become
-    another one, not until the next job comes.
+    Frequencies are rounded down to two binary digits. So what was computed for a workload holds until it really
+    changes, not only until the next job comes.
     """
     count = Counter(running)
     for shape, jobs in Counter(queued).items():
@@ -58,11 +61,12 @@ def target_workload(queued: Iterable[Shape], running: Mapping[NodeSpec, int]) ->
 
 
 def fragmentation(node_free: NodeFree, targets: Sequence[Target]) -> int:
-    """Thousandths of cards free on the node that the workload cannot use, summed over its requests."""
-    appetite = Appetite(targets)
+    """Return the thousandths of cards that are free on the node but unusable for the workload, summed over its
+    requests."""
+    measure = WorkloadMeasure(targets)
     free = sum(map(node_free.free_milli, range(len(node_free.holes))))
-    usable = appetite.usable(node_free.node.cards, node_free.idle, node_free.holes)
-    return free * appetite.weight - appetite.of(node_free.cpus, node_free.memory_mib, usable)
+    usable = measure.usable(node_free.node.cards, node_free.idle, node_free.holes)
+    return free * measure.weight - measure.of(node_free.cpus, node_free.memory_mib, usable)
 
 
 def _rounded(often: int) -> int:
@@ -76,10 +80,10 @@ def _frequent_first(target: Target) -> tuple[object, ...]:
 
 
 class _Way(NamedTuple):
-    """Putting one replica on a node whose cards are in some state."""
+    """One way to put a replica on a node whose cards are in some state."""
 
     card: int | None
-    """The shared one; None for whole cards or none."""
+    """The card to share; None for whole cards or none."""
     taken: int
     """Thousandths."""
     usable: Usable
@@ -87,7 +91,7 @@ class _Way(NamedTuple):
 
 
 Ways = tuple[tuple[bool, int], list[_Way]]
-"""How well the node fits by its cards (as in `node_free.best_fit_rank`), and the ways to put a replica there, best fit
+"""How well the node's cards fit (as in `node_free.best_fit_rank`), and the ways to put a replica there, best fit
 first."""
 
 Entry = tuple[int, bool, int, int, int, int]
@@ -95,21 +99,22 @@ Entry = tuple[int, bool, int, int, int, int]
 
 
 class GradientDescent:
-    """`placement.Fit` by least growth of fragmentation, for as long as the nodes and the workload are what they are.
+    """The placement policy `placement.Fit` by least growth of fragmentation; holds while nodes and workload stay the
+    same.
 
-    What it remembers changes no answer, but it serves one cycle at a time.
+    Its caches change no answer, but it serves one cycle at a time.
     """
 
     def __init__(self, targets: tuple[Target, ...]) -> None:
         self.targets = targets
-        self._appetite = Appetite(targets)
-        self._step = _STEP_MILLI * max(1, self._appetite.weight)
+        self._measure = WorkloadMeasure(targets)
+        self._step = _STEP_MILLI * max(1, self._measure.weight)
         self._ways: dict[object, Ways | None] = {}
         self._usable: dict[object, Usable] = {}
         self._rankings: dict[NodeSpec, _Ranking] = {}
 
     def nodes_free(self, index: Index, shape: Shape, spec: NodeSpec) -> Iterator[NodeFree]:
-        """Every room that holds one replica now, least growth first."""
+        """Yield every node that holds one replica now, least growth first."""
         if spec not in self._rankings and len(self._rankings) * len(index.nodes_free) > _MOST_RANKED:
             self._rankings.clear()
         ranking = self._rankings.setdefault(spec, _Ranking())
@@ -124,17 +129,17 @@ class GradientDescent:
         )
 
     def ranked(self, nodes_free: Sequence[NodeFree], spec: NodeSpec) -> list[NodeFree]:
-        """Those of the rooms that hold one replica, least growth first."""
+        """Return those of the nodes that hold one replica, least growth first."""
         entries = [(entry, node_free) for node_free in nodes_free if (entry := self.entry(node_free, spec)) is not None]
         return [node_free for _, node_free in sorted(entries, key=itemgetter(0))]
 
     def card(self, node_free: NodeFree, spec: NodeSpec) -> int | None:
-        """The card to share in a room where it fits; None for whole cards or none."""
+        """Return the card to share on a node where the replica fits; None for whole cards or none."""
         ways = self._ways_of(node_free, spec)
         return None if ways is None else self._best(node_free, spec, ways[1])[1]
 
     def entry(self, node_free: NodeFree, spec: NodeSpec) -> Entry | None:
-        """Where the room stands among others; None where one replica does not fit."""
+        """Return the node's sort key; None where the replica does not fit."""
         if node_free.cpus < spec.cpus or node_free.memory_mib < spec.memory_mib:
             return None
         ways = self._ways_of(node_free, spec)
@@ -144,13 +149,14 @@ class GradientDescent:
         return (growth, *ways[0], node_free.cpus, node_free.memory_mib, node_free.order)
 
     def _best(self, node_free: NodeFree, spec: NodeSpec, ways: list[_Way]) -> tuple[int, int | None]:
-        """(steps of growth, card) of the gentlest way; of equal ones the best fit."""
-        appetite, step = self._appetite, self._step
-        before = appetite.of(node_free.cpus, node_free.memory_mib, self._usable_of(node_free))
+        """Return (steps of growth, card) of the way with least growth; ties by best fit."""
+        measure, step = self._measure, self._step
+        before = measure.of(node_free.cpus, node_free.memory_mib, self._usable_of(node_free))
         cpus, memory_mib = node_free.cpus - spec.cpus, node_free.memory_mib - spec.memory_mib
         least, card = None, None
         for way in ways:
-            growth = before - appetite.of(cpus, memory_mib, way.usable) - way.taken * appetite.weight
+            # F before and after differ by what the workload could use of the node, less what the replica itself takes
+            growth = before - measure.of(cpus, memory_mib, way.usable) - way.taken * measure.weight
             growth = -(-growth // step)
             if least is None or growth < least:
                 least, card = growth, way.card
@@ -158,19 +164,19 @@ class GradientDescent:
         return least, card
 
     def _usable_of(self, node_free: NodeFree) -> Usable:
-        alike = (node_free.node_class, node_free.idle, node_free.holes)
-        if alike not in self._usable:
-            self._usable[alike] = self._appetite.usable(node_free.node.cards, node_free.idle, node_free.holes)
-        return self._usable[alike]
+        key = (node_free.node_class, node_free.idle, node_free.holes)
+        if key not in self._usable:
+            self._usable[key] = self._measure.usable(node_free.node.cards, node_free.idle, node_free.holes)
+        return self._usable[key]
 
     def _ways_of(self, node_free: NodeFree, spec: NodeSpec) -> Ways | None:
-        alike = (node_free.node_class, node_free.idle, node_free.holes, spec.card_milli, spec.card_models)
-        if alike not in self._ways:
+        key = (node_free.node_class, node_free.idle, node_free.holes, spec.card_milli, spec.card_models)
+        if key not in self._ways:
             if len(self._ways) > _MOST_WAYS:
                 self._ways.clear()
                 self._usable.clear()
-            self._ways[alike] = self._found_ways(node_free, spec)
-        return self._ways[alike]
+            self._ways[key] = self._found_ways(node_free, spec)
+        return self._ways[key]
 
     def _found_ways(self, node_free: NodeFree, spec: NodeSpec) -> Ways | None:
         if spec.shares_a_card:
@@ -192,11 +198,11 @@ class GradientDescent:
         self, node_free: NodeFree, card: int | None, milli: int, cards: Collection[int], holes: tuple[int, ...]
     ) -> _Way:
         idle = tuple(each for each in node_free.idle if each not in cards)
-        return _Way(card, milli, self._appetite.usable(node_free.node.cards, idle, holes))
+        return _Way(card, milli, self._measure.usable(node_free.node.cards, idle, holes))
 
 
 class _Ranking:
-    """The rooms that hold one replica of a request, best first, as of the rooms it last followed."""
+    """The nodes that hold one replica of a request, best first, as of the last update."""
 
     def __init__(self) -> None:
         self.entries: list[Entry] = []
@@ -204,17 +210,18 @@ class _Ranking:
         self._entry_of: list[Entry | None] = []
 
     def follow(self, nodes_free: Sequence[NodeFree], descent: GradientDescent, spec: NodeSpec) -> None:
-        """Look again at the rooms that are not what they were."""
+        """Compute the nodes again that have changed."""
         if not self._nodes_free:
             self._nodes_free, self._entry_of = [None] * len(nodes_free), [None] * len(nodes_free)
         changed = list(compress(range(len(nodes_free)), map(is_not, nodes_free, self._nodes_free)))
-        afresh = len(changed) > len(nodes_free) // 8
+        # to sort once is quicker than many single moves in a long list
+        sorts_again = len(changed) > len(nodes_free) // 8
         for order in changed:
             entry = descent.entry(nodes_free[order], spec)
-            if not afresh:
+            if not sorts_again:
                 self._move(self._entry_of[order], entry)
             self._nodes_free[order], self._entry_of[order] = nodes_free[order], entry
-        if afresh:
+        if sorts_again:
             self.entries = sorted(filter(None, self._entry_of))
 
     def _move(self, old: Entry | None, new: Entry | None) -> None:
@@ -225,7 +232,7 @@ class _Ranking:
 
 
 def _distinct(node_free: NodeFree, cards: Iterable[int]) -> list[int]:
-    """One of those that are alike, the first."""
+    """Return the first of each group of cards that are alike."""
     first: dict[object, int] = {}
     for index in cards:
         card = node_free.node.cards[index]

@@ -1,7 +1,7 @@
-"""What a target workload could use of a node: the measure behind fragmentation gradient descent.
+"""Measures what a target workload could use of a node, for fragmentation gradient descent.
 
-Each request of the workload counts by how often it comes. What it can use of a room is all that is free on the cards it
-accepts that have enough for it, or nothing where room or cards do not suffice for one replica.
+Each request of the workload counts as often as it comes. It can use all that is free on the cards that it accepts and
+that have enough for it; nothing where the node's CPUs, memory or cards do not suffice for one replica.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from cockpit.sched.nodes.cards import accepts, share_taken
 from cockpit.sched.policy import Target
 
 Usable = tuple[int, ...]
-"""Thousandths of cards that each kind of request can use, as far as cards go."""
+"""Thousandths of cards that each kind of request can use, by the cards alone."""
 
 
-class Appetite:
-    """A target workload, prepared so that a room is judged in a few steps: requests that want the same of the cards
-    share a figure per state of the cards, and their CPUs and memory only decide how much that figure weighs."""
+class WorkloadMeasure:
+    """A target workload, prepared so that a node is measured in a few steps: requests that want the same of the cards
+    share one figure per state of the cards; their CPUs and memory only decide how much that figure weighs."""
 
     def __init__(self, targets: Sequence[Target]) -> None:
         self.weight = sum(weight for _, weight in targets)
@@ -32,13 +32,13 @@ class Appetite:
         self._weights: dict[tuple[int, int], tuple[int, ...]] = {}
 
     def of(self, cpus: int, memory_mib: int, usable: Usable) -> int:
-        """What the whole workload can use beside these free CPUs and this free memory."""
+        """Return what the whole workload can use with these free CPUs and this free memory."""
         steps = (bisect_right(self._cpus, cpus), bisect_right(self._memory, memory_mib))
         weights = self._weights.get(steps) or self._weigh(steps)
         return sum(map(mul, weights, usable))
 
     def usable(self, cards: Sequence[Card], idle: Collection[int], holes: Sequence[int]) -> Usable:
-        """By what the cards have left; `idle` and `holes` as in `Room`."""
+        """Return what each kind of request can use of the cards; `idle` and `holes` as in `NodeFree`."""
         return tuple(_usable(milli, models, cards, idle, holes) for milli, models in self._wants)
 
     def _weigh(self, steps: tuple[int, int]) -> tuple[int, ...]:

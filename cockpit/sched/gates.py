@@ -1,4 +1,4 @@
-"""The gates before placement: the first rule that stops a job although there may be room."""
+"""The gates before placement: rules that stop a job although there may be enough free resources."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cockpit.sched.conditions import unmet
 from cockpit.sched.equivalence import EquivalenceCache, EquivalenceClass
 from cockpit.sched.index import Index
 from cockpit.sched.nodes.reservation_windows import ReservationWindows
-from cockpit.sched.placement import Found
+from cockpit.sched.placement import JobPlacement
 from cockpit.sched.rules.amounts import ONE, Amounts, held, thousandths
 from cockpit.sched.rules.counters import Counters, Tally, counts, of_array, tally
 from cockpit.sched.rules.limit_cache import Stop
@@ -30,37 +30,39 @@ from cockpit.sched.shape import Shape
 from cockpit.sched.snapshot import Snapshot
 
 _NO_USAGE = Usage()
-Use = Mapping[Counter, int]
-NO_USE: Use = MappingProxyType({})
+CounterAmounts = Mapping[Counter, int]
+"""Amounts by limit counter, in thousandths."""
+NO_AMOUNTS: CounterAmounts = MappingProxyType({})
 
 
 class Gates(msgspec.Struct):
-    """Asked and told in the course of one pass; `counters` grow with what it starts."""
+    """Tests the rules for jobs and classes during one pass; `counters` grow with each job that the pass starts."""
 
     _snapshot: Snapshot
     _equivalence: EquivalenceCache
     counters: Counters
-    """As of the pass's index."""
+    """The amounts in use, as of the pass's index."""
     _windows: ReservationWindows
     _own: bool = False
-    """Whether the counters are this pass's alone."""
+    """Whether the counters are a copy that belongs to this pass alone."""
     _that_runs: dict[Counter, float] | None = None
-    """What it may still use, once that has been asked for."""
+    """What running jobs may still use of budgets, once it has been computed."""
 
     @property
     def now(self) -> Millis:
         return self._snapshot.now
 
     def refusal(self, job: Job, partition: str) -> Reason | None:
-        """The first rule that stops the job in that partition; None: only room can."""
-        return self.own(job) or self.shared(self.equivalence_class(job, partition))
+        """The first rule that stops the job in that partition; None: only free resources can be missing."""
+        return self.job_refusal(job) or self.class_refusal(self.equivalence_class(job, partition))
 
     def equivalence_class(self, job: Job, partition: str) -> EquivalenceClass:
-        """What the job asks for there."""
+        """The job's class in that partition."""
         return self._equivalence.equivalence_class(job, partition)
 
     def as_of(self, other: Gates) -> bool:
-        """Whether the same is in use under the same rules at a moment that lets the same through."""
+        """Whether both gates would give every job the same answers: the same rules, amounts in use, past usage and
+        time."""
         ours, theirs = self._snapshot, other._snapshot
         return (
             self._equivalence.rules.version == other._equivalence.rules.version
@@ -68,24 +70,26 @@ class Gates(msgspec.Struct):
             and (ours.usage, ours.qos_usage, ours.now) == (theirs.usage, theirs.qos_usage, theirs.now)
         )
 
-    def own(self, job: Job) -> Reason | None:
-        """What stops this job alone: a hold, other jobs, a moment, the reservation it names."""
-        told = unmet(job, self.now) or self._no_queue(job)
-        return told if told is not None or not job.spec.reservation else self._windows.refusal(job)
+    def job_refusal(self, job: Job) -> Reason | None:
+        """What stops this job alone: a hold, a dependency, a begin time, the reservation that it names, a missing
+        queue."""
+        reason = unmet(job, self.now) or self._no_queue(job)
+        return reason if reason is not None or not job.spec.reservation else self._windows.refusal(job)
 
-    def own_for_good(self, job: Job) -> Reason | None:
-        """What stops this job alone and does not pass, be it behind what does."""
+    def permanent_job_refusal(self, job: Job) -> Reason | None:
+        """What stops this job alone and will never pass, even if something that passes stops it first."""
         if job.never is not None:
             return unmet(job, self.now)
-        told = self._no_queue(job) or (self._windows.refusal(job) if job.spec.reservation else None)
-        return told if told is not None and never_starts(told) else None
+        reason = self._no_queue(job) or (self._windows.refusal(job) if job.spec.reservation else None)
+        return reason if reason is not None and never_starts(reason) else None
 
     def _no_queue(self, job: Job) -> NoQueue | None:
         waits = job.spec.suspension.scheduling and self._equivalence.rules.quotas.leaf(job.project) == NO_LEAF
         return NoQueue(job.project) if waits else None
 
-    def shared(self, equivalence_class: EquivalenceClass, free: Use = NO_USE) -> Reason | None:
-        """What stops every job of the request: the rules by themselves, its array, a limit. `free`: does not count."""
+    def class_refusal(self, equivalence_class: EquivalenceClass, free: CounterAmounts = NO_AMOUNTS) -> Reason | None:
+        """What stops every job of the class: the rules by themselves, the bound of its array, a limit. `free`: amounts
+        that do not count because they are about to come free."""
         if equivalence_class.refused is not None:
             return equivalence_class.refused
         if (
@@ -95,56 +99,61 @@ class Gates(msgspec.Struct):
             return ArrayFull(equivalence_class.array, equivalence_class.at_once)
         if not (equivalence_class.scope.running or equivalence_class.scope.budgets):
             return None
+        # one alternative that breaks no limit is enough; `open_shape` leaves out the others
         limits = []
-        for amounts in self._equivalence.rules.asked[equivalence_class.shape]:
+        for amounts in self._equivalence.rules.requested[equivalence_class.shape]:
             limit = self.exceeded(equivalence_class, amounts, free)
             if limit is None:
                 return None
             limits.append(limit)
         return none_of(limits)
 
-    def open_shape(self, equivalence_class: EquivalenceClass, free: Use = NO_USE) -> Shape:
-        """Of a request that passed: its shape, without the alternatives that a limit stops."""
+    def open_shape(self, equivalence_class: EquivalenceClass, free: CounterAmounts = NO_AMOUNTS) -> Shape:
+        """Return the shape of a class that passed, without the alternatives that a limit stops."""
         shape = equivalence_class.shape
         if len(shape.specs) == 1 or not (equivalence_class.scope.running or equivalence_class.scope.budgets):
             return shape
-        each = zip(shape.specs, self._equivalence.rules.asked[equivalence_class.shape], strict=True)
+        each = zip(shape.specs, self._equivalence.rules.requested[equivalence_class.shape], strict=True)
         specs = tuple(spec for spec, amounts in each if self.exceeded(equivalence_class, amounts, free) is None)
         return replace(shape, specs=specs)
 
     def alternatives(self, equivalence_class: EquivalenceClass) -> Iterator[tuple[Shape, Amounts]]:
-        """Each node spec by itself, with what a job of the request would hold by it."""
+        """Yield each alternative as a shape by itself, with the amounts that a job of the class would hold by it."""
         for spec, amounts in zip(
-            equivalence_class.shape.specs, self._equivalence.rules.asked[equivalence_class.shape], strict=True
+            equivalence_class.shape.specs, self._equivalence.rules.requested[equivalence_class.shape], strict=True
         ):
             yield replace(equivalence_class.shape, specs=(spec,)), amounts
 
     def beside_quota(self, equivalence_class: EquivalenceClass) -> EquivalenceClass:
-        """The same, bound by nothing of the quota tree."""
+        """Return the class without the limits of the quota tree."""
         scope = equivalence_class.scope
         running = tuple(each for each in scope.running if each.limit != QUOTA)
         return replace(equivalence_class, scope=replace(scope, running=running)) if scope.queue else equivalence_class
 
-    def exceeded(self, equivalence_class: EquivalenceClass, amounts: Amounts, free: Use = NO_USE) -> Limit | None:
-        """The first limit that a job of the request would break by holding these amounts."""
+    def exceeded(
+        self, equivalence_class: EquivalenceClass, amounts: Amounts, free: CounterAmounts = NO_AMOUNTS
+    ) -> Limit | None:
+        """The first limit that a job of the class would break by holding these amounts; None: it breaks none."""
         scope = equivalence_class.scope
         bound = self._beyond(scope.running, amounts, free)
         if bound is not None:
             return self._reached(bound, amounts)
-        return next((told for each in scope.budgets if (told := self._spent(each, equivalence_class, amounts))), None)
+        return next(
+            (reason for each in scope.budgets if (reason := self._spent(each, equivalence_class, amounts))), None
+        )
 
     def never(self, equivalence_class: EquivalenceClass, amounts: Amounts) -> Limit | None:
-        """The first limit that a job of the request would break by these amounts though nothing else ran."""
+        """The first limit that a job of the class would break by these amounts even if nothing else ran; None: none."""
         scope = equivalence_class.scope
         bound = next((each for each in scope.running if amounts.get(each.resource, 0) > each.allowed), None)
         if bound is not None:
             return self._reached(bound, amounts)
         spent = (self._spent(each, equivalence_class, amounts) for each in scope.budgets)
-        return next((told for told in spent if told is not None and told.never), None)
+        return next((reason for reason in spent if reason is not None and reason.never), None)
 
     def open_at(self, equivalence_class: EquivalenceClass, index: Index) -> Millis | None:
-        """When no limit on what runs stops a job of the request any more, if all others use their whole time; None:
-        that is not known."""
+        """When no limit on running jobs stops the class any more, if all running jobs use their whole time limit; None:
+        not known."""
         if equivalence_class.array:
             bounds = [(of_array(equivalence_class.array), ONE * (equivalence_class.at_once - 1))]
             if (array_at := self._below(bounds, index)) is None:
@@ -152,7 +161,7 @@ class Gates(msgspec.Struct):
         else:
             array_at = self.now
         moments = []
-        for amounts in self._equivalence.rules.asked[equivalence_class.shape]:
+        for amounts in self._equivalence.rules.requested[equivalence_class.shape]:
             if self.never(equivalence_class, amounts) is None:
                 running = equivalence_class.scope.running
                 bounds = [(each.counter, each.allowed - amounts.get(each.resource, 0)) for each in running]
@@ -161,9 +170,11 @@ class Gates(msgspec.Struct):
         return max(array_at, min(known)) if known else None
 
     def _below(self, bounds: Iterable[tuple[Counter, int]], index: Index) -> Millis | None:
-        """When as little is in use of each of these counters, as jobs leave one after the other."""
+        """When each counter has fallen to its bound, as running jobs end one after the other; None: never, as far as
+        known."""
         over = {counter: more for counter, most in bounds if (more := self.counters.of(counter) - most) > 0}
         moment = self.now
+        # departures come soonest first: take off each job's amounts until no counter is over its bound
         leaving = iter(index.departures)
         while over:
             left = next(leaving, None)
@@ -180,43 +191,45 @@ class Gates(msgspec.Struct):
         return moment
 
     def stop(self, equivalence_class: EquivalenceClass) -> Stop | None:
-        """Of a request that did not pass: what keeps it from passing later, where that is one limit on what runs."""
-        asked = self._equivalence.rules.asked[equivalence_class.shape]
-        bound = self._beyond(equivalence_class.scope.running, asked[0]) if len(asked) == 1 else None
-        if bound is None or bound.limit == QUOTA:  # what others have borrowed they may have to give back
+        """The limit that stops the class until enough comes free, if a single limit on running jobs stops it; else
+        None. It is cached, so that later passes close the class without testing it."""
+        requested = self._equivalence.rules.requested[equivalence_class.shape]
+        bound = self._beyond(equivalence_class.scope.running, requested[0]) if len(requested) == 1 else None
+        if bound is None or bound.limit == QUOTA:  # not cached: borrowed resources may be reclaimed at any time
             return None
-        return Stop(bound.counter, bound.allowed - asked[0][bound.resource] + 1)
+        return Stop(bound.counter, bound.allowed - requested[0][bound.resource] + 1)
 
     def stopped(self) -> Iterator[int]:
-        """Numbers of the requests known to be stopped by what runs."""
+        """Numbers of the classes that cached limits stop now."""
         return self._equivalence.limit_cache.at(self.counters.used)
 
-    def amounts(self, found: Found, shape: Shape) -> Amounts:
-        """What a job would hold by the placement found for it, running and billed."""
-        if not (shape.exclusive or shape.spread is not None or shape.specs[found.spec_index].card_milli):
-            return self._equivalence.rules.asked[shape][found.spec_index]
-        amounts = held(found.placement, self._snapshot.nodes)
+    def amounts(self, job_placement: JobPlacement, shape: Shape) -> Amounts:
+        """The amounts that a job would hold by this placement, with its job count and billing."""
+        if not (shape.exclusive or shape.spread is not None or shape.specs[job_placement.spec_index].card_milli):
+            return self._equivalence.rules.requested[shape][job_placement.spec_index]
+        amounts = held(job_placement.placement, self._snapshot.nodes)
         return self._equivalence.rules.billed(amounts, shape.partition) | {JOBS: ONE}
 
     @property
     def rules_version(self) -> int:
-        """Of the rules that are asked."""
+        """Version of the rules."""
         return self._equivalence.rules.version
 
     def held_by(self, placement: Placement, partition: str) -> Amounts:
-        """What part of a job holds by a placement, with what that is billed."""
+        """The amounts that part of a job holds by a placement, with its billing."""
         return self._equivalence.rules.billed(held(placement, self._snapshot.nodes), partition)
 
     def may_count(self, job: Job) -> bool:
-        """Whether there may be a limit to which the job counts."""
+        """Whether any limit might count the job."""
         return self._equivalence.rules.binding or job.array is not None
 
     def started(self, job: Job, partition: str, amounts: Amounts) -> Sequence[int]:
-        """The pass starts the job: it counts from here. Numbers of requests known to be stopped by that."""
+        """Count a job that the pass starts. Returns the numbers of the classes that cached limits stop from now on."""
         if self._equivalence.rules.safe:
             self._commit(self._committed, job, partition, amounts, job.spec.time_limit_seconds)
         if not counts(self._equivalence.rules, job, partition):
             return ()
+        # only the counters that this job moved can have reached a limit, between their use before and after it
         added = self.adds(job, partition, amounts)
         of, stops = self.counters.of, self._equivalence.limit_cache
         return [
@@ -226,14 +239,15 @@ class Gates(msgspec.Struct):
         ]
 
     def adds(self, job: Job, partition: str, amounts: Amounts) -> Tally:
-        """The job counts by these amounts, and nothing else, from here."""
+        """Set the amounts by which the job counts to the limits."""
         if not self._own:
             self.counters, self._own = self.counters.fork(), True
         added = tally(self._equivalence.rules, job, partition, amounts)
         self.counters.set(job.id, added)
         return added
 
-    def _beyond(self, bounds: Iterable[Running], amounts: Amounts, free: Use = NO_USE) -> Running | None:
+    # the hot loop of the gates: no intermediate objects
+    def _beyond(self, bounds: Iterable[Running], amounts: Amounts, free: CounterAmounts = NO_AMOUNTS) -> Running | None:
         used = self.counters.used
         for bound in bounds:
             wanted = amounts.get(bound.resource)
@@ -251,7 +265,8 @@ class Gates(msgspec.Struct):
         return LimitReached(bound.holder, bound.limit, resource, bound.allowed / ONE, used / ONE, wanted / ONE)
 
     def _spent(self, budget: Budget, equivalence_class: EquivalenceClass, amounts: Amounts) -> LimitReached | None:
-        """Without `safe` a budget stops only once it is used up; with it, what runs and the job must fit in whole."""
+        """Whether the budget stops the job. Without Slurm's `safe` a budget stops jobs only once it is used up; with
+        it, the rest of what runs and the whole job must fit into it."""
         used, wanted = self._used(budget.counter), 0.0
         if self._equivalence.rules.safe:
             seconds = equivalence_class.seconds * equivalence_class.scope.factor
@@ -263,7 +278,7 @@ class Gates(msgspec.Struct):
         return LimitReached(budget.holder, budget.limit, resource, budget.allowed, used, wanted)
 
     def _used(self, counter: Counter) -> float:
-        """Seconds of wall clock, or minutes of a TRES, decayed."""
+        """Past usage in seconds of wall clock, or in minutes of a TRES, decayed."""
         kind, name, resource = counter
         snapshot = self._snapshot
         usage = snapshot.qos_usage.get(name) if kind == "qos" else snapshot.usage.get(AssocKey(name))
@@ -274,7 +289,8 @@ class Gates(msgspec.Struct):
 
     @property
     def _committed(self) -> dict[Counter, float]:
-        """Minutes that what runs may still use: from the last pass over usage, or its start, to its time limit."""
+        """Amounts that running jobs may still use of each budget: from the last update of usage, or their start, to
+        their time limit. In minutes of a TRES, or seconds of wall clock."""
         if self._that_runs is None:
             self._that_runs = self._counted()
         return self._that_runs
@@ -282,7 +298,7 @@ class Gates(msgspec.Struct):
     def _counted(self) -> dict[Counter, float]:
         snapshot, committed = self._snapshot, defaultdict[Counter, float](float)
         for job_id, placement in snapshot.occupied.items():
-            job = snapshot.jobs.get(job_id)  # who runs in a fleet's cluster without it is nobody's here
+            job = snapshot.jobs.get(job_id)  # None: a job of a fleet's member that the fleet did not submit
             if job is not None and job.state in OCCUPYING and job.attempt is not None and job_id in snapshot.ends:
                 since = max(snapshot.usage_at, job.attempt.counts_from)
                 amounts = held(placement, snapshot.nodes) | {BILLING: thousandths(job.attempt.billing)}

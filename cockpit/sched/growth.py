@@ -1,7 +1,14 @@
-"""Elastic jobs take what is free: at their start as many workers as they ask for, later what nobody else can use.
+"""Gives workers to elastic jobs: at their start as many as they ask for, later what no other job can use.
 
-Source: EL-01 and SC-09. Growing is the last thing that a pass does with room: whoever waits has been looked at by then,
-and what is kept for somebody stays theirs.
+Source: EL-01 and SC-09. Growing is the last thing that a pass does with free resources: every waiting job has been
+considered by then, and reserved resources stay reserved.
+
+For each running elastic job, the one with the smallest share of what it asked for first (`growing_jobs`):
+
+1. Work out the end, the shape and the most workers (`grow_jobs`).
+2. Go through the nodes with free resources, best fit first, none where it has a worker (`further_workers`).
+3. Add a worker where it delays no waiting job; stop at the job's maximum or where a limit would be broken.
+4. Put the new workers into the index and into the backfiller before the next job.
 """
 
 from __future__ import annotations
@@ -29,69 +36,73 @@ from cockpit.sched.snapshot import Snapshot
 Grower = tuple[Job, Attempt]
 
 
-class Line(Protocol):
-    """What is kept for whom, see `backfill.easy` and `backfill.conservative`."""
+class DelayCheck(Protocol):
+    """What growth needs from the backfiller, see `backfill.easy` and `backfill.conservative`."""
 
     def allows(self, index: Index, job: JobId, end: Millis, placement: Placement) -> bool:
-        """Whether nobody is delayed if the job holds this from now until `end`."""
+        """Whether no waiting job is delayed if the job holds this from now until `end`."""
         ...
 
     def extended(self, index: Index, job: JobId, end: Millis, placement: Placement) -> None:
-        """A job that runs holds this too, until `end`."""
+        """Note that a running job holds this too, until `end`."""
         ...
 
 
-class Wanted(msgspec.Struct, frozen=True):
-    """For whom more workers are looked for."""
+class GrowthRequest(msgspec.Struct, frozen=True):
+    """A job for which more workers are sought."""
 
     job: JobId
     shape: Shape
     spec: NodeSpec
     held: Placement
     runs: bool
-    """What it holds is in the index; else it is about to start with that."""
+    """True: it runs, and what it holds is in the index; False: it is about to start with `held`."""
     most: int
-    """Workers in all."""
+    """The most workers that it may have in all."""
     first_rank: int
-    """Of the next one."""
+    """The rank of the next worker."""
     end: Millis
+    """When the job is gone at the latest."""
     blocked: frozenset[NodeName] = frozenset()
-    """Where none of them may be."""
+    """Nodes on which it may have no worker."""
 
 
-class More(NamedTuple):
-    """What was found for a job."""
+class AddedWorkers(NamedTuple):
+    """The workers that a job gets."""
 
     placement: Placement
-    """Of the further workers."""
+    """The placement of the new workers."""
     stopped: NoGrowth
-    """Why they are not more."""
+    """Why there are no more."""
 
 
 def further_workers(
-    wanted: Wanted, index: Index, backfiller: Line, fit: Fit | None, lawful: Callable[[Placement], bool]
-) -> More:
-    """Those that have room, in the best room first, as many as rules and places in line allow."""
-    found: Placement = ()
+    wanted: GrowthRequest, index: Index, backfiller: DelayCheck, fit: Fit | None, lawful: Callable[[Placement], bool]
+) -> AddedWorkers:
+    """Return the new workers that fit, best fit first, as many as the limits and the reservations of waiting jobs
+    allow."""
+    added: Placement = ()
     stopped = NoGrowth.NO_ROOM
     begins_with = () if wanted.runs else wanted.held
+    # 2.
     for node_free in _nodes_free(wanted, index, fit):
-        if len(wanted.held) + len(found) >= wanted.most:
-            return More(found, NoGrowth.MOST)
+        # 3.
+        if len(wanted.held) + len(added) >= wanted.most:
+            return AddedWorkers(added, NoGrowth.MOST)
         card = fit.card(node_free, wanted.spec) if fit and not wanted.shape.exclusive else None
-        rank = wanted.first_rank + len(found)
+        rank = wanted.first_rank + len(added)
         part = allocate(node_free, wanted.spec, rank, exclusive=wanted.shape.exclusive, card=card)
-        if not backfiller.allows(index, wanted.job, wanted.end, (*begins_with, *found, part)):
+        if not backfiller.allows(index, wanted.job, wanted.end, (*begins_with, *added, part)):
             stopped = NoGrowth.KEPT
-            continue
-        if not lawful((*wanted.held, *found, part)):
-            return More(found, NoGrowth.RULES)
-        found = (*found, part)
-    return More(found, stopped)
+            continue  # another node may be free of reservations; a limit counts the same on every node
+        if not lawful((*wanted.held, *added, part)):
+            return AddedWorkers(added, NoGrowth.RULES)
+        added = (*added, part)
+    return AddedWorkers(added, stopped)
 
 
-def _nodes_free(wanted: Wanted, index: Index, fit: Fit | None) -> Iterator[NodeFree]:
-    """With room for one more, none of those where it has a worker already."""
+def _nodes_free(wanted: GrowthRequest, index: Index, fit: Fit | None) -> Iterator[NodeFree]:
+    """Yield nodes that hold one more worker, none where the job has one already."""
     one, spec = replace(wanted.shape, nodes=1), wanted.spec
     taken = {order for order, _ in index.located(wanted.held)}
     taken |= {index.layout.position[name] for name in wanted.blocked if name in index.layout.position}
@@ -99,38 +110,40 @@ def _nodes_free(wanted: Wanted, index: Index, fit: Fit | None) -> Iterator[NodeF
     return (node_free for node_free in nodes_free if node_free.order not in taken)
 
 
-class Grown(NamedTuple):
-    """What the step comes to."""
+class GrowthResult(NamedTuple):
+    """The result of the step."""
 
     growths: list[Growth]
     stopped: dict[JobId, NoGrowth]
-    """Why those that were looked at do not get more."""
+    """Why each job that was considered gets no more workers."""
 
 
-def grown(
+def grow_jobs(
     snapshot: Snapshot,
     growing: Iterable[Grower],
     index: Index,
-    backfiller: Line,
+    backfiller: DelayCheck,
     fit: Fit | None,
     sizes: Sizes,
     off_reserved: Callable[[Job, Shape], Shape],
-) -> Grown:
-    """The last step of a pass. `index` is the pass's own, and changes; `off_reserved`: the shape without the nodes that
-    are kept from the job."""
-    done = Grown([], {})
+) -> GrowthResult:
+    """Let running elastic jobs grow. `index` belongs to the pass, and changes; `off_reserved` takes the reserved nodes
+    out of a job's shape."""
+    done = GrowthResult([], {})
     for job, attempt in growing:
+        # 1. like a job that is submitted now and ends when this one does
         end, spec = snapshot.ends[job.id], job.spec.specs[attempt.spec_index]
         shape = replace(shape_of(job.spec, attempt.partition), specs=(spec,))
         shape = off_reserved(_for_the_rest(job, end, snapshot.now), shape)
         rank = next_rank(attempt)
         most = job.spec.most_nodes
-        wanted = Wanted(job.id, shape, spec, attempt.placement, True, most, rank, end, attempt.blocked)
+        wanted = GrowthRequest(job.id, shape, spec, attempt.placement, True, most, rank, end, attempt.blocked)
         added, done.stopped[job.id] = further_workers(
             wanted, index, backfiller, fit, sizes.lawful(job, attempt.partition)
         )
         if not added:
             continue
+        # 4.
         backfiller.extended(index, job.id, end, added)
         held = (*attempt.placement, *added)
         index.apply([(job.id, held)], {job.id: end})
@@ -138,21 +151,23 @@ def grown(
     return done
 
 
-def growing(snapshot: Snapshot) -> list[Grower]:
-    """Who may take more workers: whoever has the least of what it asked for first, of equal ones the eldest. Nobody
-    whose end is unknown."""
+def growing_jobs(snapshot: Snapshot) -> list[Grower]:
+    """Return the jobs that may take more workers: those with the smallest share of what they asked for first, then the
+    longest running. Jobs whose end is unknown are left out."""
     jobs = [snapshot.jobs[each] for each in snapshot.elastic if snapshot.ends.get(each, snapshot.now) > snapshot.now]
-    found = [(job, job.attempt) for job in jobs if job.attempt is not None and grows(job, job.attempt)]
-    return sorted(found, key=lambda each: (len(each[1].placement) / each[0].spec.nodes, each[1].placed_at, each[0].id))
+    growers = [(job, job.attempt) for job in jobs if job.attempt is not None and grows(job, job.attempt)]
+    return sorted(
+        growers, key=lambda each: (len(each[1].placement) / each[0].spec.nodes, each[1].placed_at, each[0].id)
+    )
 
 
 def grows(job: Job, attempt: Attempt) -> bool:
-    """Whether it may take more workers now."""
+    """Whether the job may take more workers now."""
     return job.spec.elastic is not None and why_not(job, attempt) is None
 
 
 def why_not(job: Job, attempt: Attempt) -> NoGrowth | None:
-    """What of itself keeps a job that holds something from growing; None: only others and rules can."""
+    """What in the job itself keeps it from growing; None: only other jobs and rules can."""
     if len(attempt.placement) >= job.spec.most_nodes:
         return NoGrowth.MOST
     if job.spec.elastic is None or not job.spec.elastic.allow_scaling:
@@ -164,10 +179,10 @@ def why_not(job: Job, attempt: Attempt) -> NoGrowth | None:
 
 
 def next_rank(attempt: Attempt) -> int:
-    """None is given twice: container, log and history of a rank are one worker's."""
+    """The rank of the next worker. No rank is used twice: container, log and history of a rank belong to one worker."""
     return max([len(attempt.replicas), *(part.rank + 1 for part in attempt.placement)])
 
 
 def _for_the_rest(job: Job, end: Millis, now: Millis) -> Job:
-    """As it would be submitted now, to end when it does."""
+    """Return the job as if it were submitted now with the rest of its time limit."""
     return replace(job, spec=replace(job.spec, time_limit_seconds=-(-(end - now) // 1000)))

@@ -1,9 +1,10 @@
-"""What a pass can take over from the one before it.
+"""Decides what a pass can take over from the pass before it.
 
-Most passes follow a submission, and nothing else has happened but what the last pass started. Then all that it found
-holds still: no room has come free, nobody has moved up, and a job that would have delayed another would do so later the
-more. (Not where the head is a gang and somebody has started: once some nodes are taken, others are the tightest.) So
-the pass goes on with those that came. Where anything else has happened, the whole queue is gone through.
+Most passes follow a submission, and nothing else has happened but the starts of the last pass. Then all verdicts of
+that pass still hold: no resources came free, no job moved up, and a job that would have delayed another would do so
+even more by starting later. The exception: if the first waiting job needs several nodes and another job has started,
+other nodes may now be the tightest, so the verdicts may change. In the ordinary case the pass continues with the new
+jobs alone; if anything else has happened, it goes through the whole queue.
 """
 
 from __future__ import annotations
@@ -16,77 +17,80 @@ from cockpit.model.ids import JobId
 from cockpit.model.node import Placement
 from cockpit.sched.equivalence import QueueEntry
 from cockpit.sched.fifo_queue import FifoQueue
-from cockpit.sched.index import Index, refreshed
+from cockpit.sched.index import Index, refresh_index
 from cockpit.sched.pass_queue import PassQueue
-from cockpit.sched.placement import has_room
+from cockpit.sched.placement import fits_now
 from cockpit.sched.plan import Plan
 from cockpit.sched.policy import BEST_FIT, Policy
 from cockpit.sched.snapshot import Snapshot
 
 Changes = Mapping[JobId, Placement | None]
-"""Who holds something now, or (None) nothing any more."""
+"""By job: what it holds now; None: nothing any more."""
 
 
-def following(last: Plan | None, snapshot: Snapshot) -> Index:
-    """The index of this snapshot; from what the last pass left, where its starts have come true, and the very same
-    where nothing else has happened."""
+def next_index(last: Plan | None, snapshot: Snapshot) -> Index:
+    """Return the index of this snapshot. It continues the index that the last pass left if the starts of that pass have
+    happened; it is the same object if nothing else has."""
     if last is None:
-        return refreshed(None, snapshot)
+        return refresh_index(None, snapshot)
     if snapshot.version == last.version:
         return last.index
+    # the starts of the last pass are in its index already, so only the other changes are applied to it
     rest = _beside_starts(last, snapshot)
-    if rest is None or last.round.eviction_planner is not None:  # what was promised is in what the pass left
-        return refreshed(last.index, snapshot)
-    return last.round.index.after(rest, snapshot)
+    if (
+        rest is None or last.scheduling_pass.eviction_planner is not None
+    ):  # its index also has nominated jobs, which have not started
+        return refresh_index(last.index, snapshot)
+    return last.scheduling_pass.index.after(rest, snapshot)
 
 
-def may_start(last: Plan | None, snapshot: Snapshot, index: Index) -> bool:
-    """Whether a pass may come to anything but reasons: somebody who waits has room, or others may give way, move or
-    grow. `index`: what follows the last plan."""
+def can_start_any(last: Plan | None, snapshot: Snapshot, index: Index) -> bool:
+    """Whether a pass might do anything but state reasons: some waiting job fits, or others may be evicted, moved or
+    grown. `index`: the one that `next_index` returned."""
     rules = index.equivalence.rules
-    if rules.takes_room or index.layout.totalled or snapshot.suspended or snapshot.promised or snapshot.elastic:
+    if rules.may_evict or index.layout.totalled or snapshot.suspended or snapshot.promised or snapshot.elastic:
         return True
     fifo = last.priorities.fifo if last is not None else None
     if fifo is None:
         return True
-    widest, most_cards = index.widest, index.most_cards
+    widest, most_cards = index.most_cpus, index.most_cards
     tried: set[int] = set()
     for entry in fifo.follow(snapshot, index.equivalence):
-        if entry.cpus <= widest and entry.cards <= most_cards and entry.shape not in tried:
-            if has_room(index, entry.equivalence_class.shape):
+        if entry.cpus <= widest and entry.cards <= most_cards and entry.shape_number not in tried:
+            if fits_now(index, entry.equivalence_class.shape):
                 return True
-            tried.add(entry.shape)
+            tried.add(entry.shape_number)
     return False
 
 
-def only_came(
+def arrivals_since(
     last: Plan, snapshot: Snapshot, index: Index, policy: Policy, queue: PassQueue
 ) -> Sequence[QueueEntry] | None:
-    """What the last pass has not seen of the queue; None where more has happened than that they came. `index` and
-    `queue`: what followed for the snapshot."""
-    round_ = last.round
-    if index is not round_.index or round_.eviction_planner is not None or snapshot.promised:
-        return None  # with a clearing, whoever came may take room from those that run, or has some kept for it
-    if not isinstance(queue, FifoQueue) or queue.before != last.version or queue.left != len(last.starts):
+    """Return the entries that joined the queue since the last pass; None if anything else has happened since. `index`
+    and `queue`: those of the new snapshot."""
+    scheduling_pass = last.scheduling_pass
+    if index is not scheduling_pass.index or scheduling_pass.eviction_planner is not None or snapshot.promised:
+        return None  # where jobs may be evicted, a new job may preempt others or be nominated
+    if not isinstance(queue, FifoQueue) or queue.before != last.version or queue.left_count != len(last.starts):
         return None
-    if policy is not round_.policy and policy != round_.policy:
+    if policy is not scheduling_pass.policy and policy != scheduling_pass.policy:
         return None
     if policy.fraction_fit is not BEST_FIT:
         return None  # gradient descent looks at the whole queue for each of its members
     if policy.backfill.window_seconds or policy.backfill.resolution_seconds:
-        return None  # what was beyond the window comes within it, and moments are rounded to the clock
-    return queue.came if _still_so(last, snapshot, index) else None
+        return None  # reservations beyond the window come within it, and moments are rounded to the clock
+    return queue.arrivals if _still_so(last, snapshot, index) else None
 
 
 def _beside_starts(last: Plan, snapshot: Snapshot) -> Changes | None:
-    """What is otherwise than the last pass left it; None where nobody knows."""
-    round_ = last.round
-    if snapshot.changes_from != last.version or not round_.given.is_of_rules(snapshot):
+    """Return the changes since the last pass, without its own starts. None: the changes are not known."""
+    scheduling_pass = last.scheduling_pass
+    if snapshot.changes_from != last.version or not scheduling_pass.initial_index.is_of_rules(snapshot):
         return None
     changes = dict(snapshot.changes)
     if not last.starts:
         return changes
-    ends = round_.index.ends
+    ends = scheduling_pass.index.ends
     for start in last.starts:
         job, held = start.job, snapshot.occupied.get(start.job)
         if held == start.placement and snapshot.ends.get(job) == ends.get(job):
@@ -97,18 +101,20 @@ def _beside_starts(last: Plan, snapshot: Snapshot) -> Changes | None:
 
 
 def _still_so(last: Plan, snapshot: Snapshot, index: Index) -> bool:
-    """Whether time and who started have changed nothing, and those that came are behind everybody."""
+    """Whether neither the passing time nor the starts change a verdict of the last pass, and the new jobs are behind
+    all others."""
     now = snapshot.now
     return (
         not snapshot.reservations
-        and snapshot.quota is None  # whoever is within what is kept for them goes first
-        and ((next_at := last.round.next_at()) is None or next_at > now)
+        and snapshot.quota is None  # jobs within a guarantee go first, so a new job may not be the last
+        and ((next_at := last.scheduling_pass.next_at()) is None or next_at > now)
         and (not index.departures or index.departures[0][0] > now)
-        and last.round.backfiller.is_due_after(now)
-        and not (last.starts and last.round.backfiller.fickle)
-        and not last.round.backfiller.keeps_for({start.job for start in last.starts})  # of several partitions
-        and _same(snapshot.usage, last.round.snapshot.usage)
-        and _same(snapshot.qos_usage, last.round.snapshot.qos_usage)
+        and last.scheduling_pass.backfiller.is_due_after(now)
+        and not (last.starts and last.scheduling_pass.backfiller.refusals_may_change)
+        # a job that waited in one partition may have started in another
+        and not last.scheduling_pass.backfiller.involves({start.job for start in last.starts})
+        and _same(snapshot.usage, last.scheduling_pass.snapshot.usage)
+        and _same(snapshot.qos_usage, last.scheduling_pass.snapshot.qos_usage)
     )
 
 

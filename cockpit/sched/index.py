@@ -1,7 +1,7 @@
-"""The scheduler's index: every node's room, sorted so that a search touches few nodes.
+"""The scheduler's index: what is free on every node, sorted so that a search looks at few nodes.
 
-An explicit value: `refreshed` makes the next one from the last one and the changes since, and one made from nothing
-answers the same.
+An index is an explicit value: `refresh_index` makes the next one from the last one and the changes since. An index made
+from nothing gives the same answers.
 """
 
 from __future__ import annotations
@@ -22,35 +22,35 @@ from cockpit.sched.rules.rulebook import Rulebook
 from cockpit.sched.snapshot import Snapshot
 
 Located = tuple[tuple[int, Allocation], ...]
-"""A placement with its nodes' orders."""
+"""A placement in which each part has its node's position in the cluster."""
 
 _NO_CLASS: frozenset[int] = frozenset()
 Departure = tuple[Millis, JobId, Located]
-"""When somebody who holds resources is gone at the latest, who, and what comes free."""
+"""When a job is gone at the latest, its id, and what comes free then."""
 
 
 class Index:
-    """Rooms, shelves, departures and counters as of one version of the state. Frozen once `refreshed` or `fork` has
-    handed it out, except to the holder of the fork."""
+    """Free resources per node, buckets of nodes, departures and limit counters, for one version of the state. Nobody
+    may change it once `refresh_index` or `fork` has handed it out, except the caller who made the fork."""
 
     __slots__ = (
+        "_buckets_current",
         "_by_hole",
         "_by_whole",
-        "_own",
+        "_own_classes",
         "_running",
-        "_shelved",
         "counters",
         "departures",
         "ends",
         "equivalence",
         "layout",
-        "lone",
         "most_cards",
+        "most_cpus",
         "nodes_free",
         "placed",
         "shared",
+        "single_node",
         "version",
-        "widest",
     )
 
     def __init__(
@@ -60,20 +60,20 @@ class Index:
         occupied: Mapping[JobId, Placement],
         ends: Mapping[JobId, Millis],
     ) -> None:
-        """`occupied`: what each job holds; `ends`: when it is gone at the latest, where somebody knows."""
+        """`occupied`: what each job holds; `ends`: when a job is gone at the latest, for jobs where that is known."""
         self.version = 0
-        """Of the latest state that it is known to be that of."""
+        """The latest version of the state that the index is known to represent."""
         self.shared = True
-        """Somebody may look at it later, as it is now."""
+        """Whether it may be read later as it is now; such an index is copied before a change."""
         self.layout = layout
         self.equivalence = equivalence
         self.counters = Counters()
         self.placed: dict[JobId, Placement] = dict(occupied)
         self.ends = {job: ends[job] for job in occupied if job in ends}
-        """When each of them is gone at the latest; absent: nobody knows."""
+        """When each job is gone at the latest; absent: not known."""
         located = {job: self.located(placement) for job, placement in occupied.items()}
         self.departures: list[Departure] = sorted([(end, job, located[job]) for job, end in self.ends.items()])
-        """The same, soonest first."""
+        """The same ends, soonest first, with what comes free."""
         tenants: list[list[Tenant]] = [[] for _ in layout.nodes]
         for job, parts in located.items():
             for order, part in parts:
@@ -82,42 +82,45 @@ class Index:
             node_free_of(node, order, node_class, inside)
             for order, (node, node_class, inside) in enumerate(zip(layout.nodes, layout.class_of, tenants, strict=True))
         ]
-        self.lone = len(self.nodes_free) == 1
-        """The cluster has one node."""
+        self.single_node = len(self.nodes_free) == 1
+        """Whether the cluster has a single node. Then buckets are made only when they are read: a search over one node
+        needs none."""
         self._running: Counter[NodeSpec] | None = None
-        self._own = frozenset(range(len(layout.node_classes)))
-        """Kinds whose shelves no other index has too; before any other are changed, they are copied."""
-        self._shelve()
-        self._measure()
+        self._own_classes = frozenset(range(len(layout.node_classes)))
+        """Node classes whose buckets belong to this index alone; the buckets of others are copied before they
+        change."""
+        self._fill_buckets()
+        self._update_maxima()
 
     def fork(self) -> Index:
         """A copy that may be changed; about 0.3 ms for 10 000 nodes."""
         fork = Index.__new__(Index)
         fork.version, fork.layout, fork.equivalence = self.version, self.layout, self.equivalence
-        fork.counters, fork.shared, fork.lone = self.counters, True, self.lone
+        fork.counters, fork.shared, fork.single_node = self.counters, True, self.single_node
         fork.nodes_free, fork.placed = self.nodes_free.copy(), self.placed.copy()
         fork.ends, fork.departures = self.ends.copy(), self.departures.copy()
-        fork._running = None if self._running is None else self._running.copy()  # noqa: SLF001 - of its own kind
-        fork._by_whole, fork._by_hole = self._by_whole.copy(), self._by_hole.copy()  # noqa: SLF001 - of its own kind
-        fork._own, fork._shelved = _NO_CLASS, self._shelved  # noqa: SLF001 - of its own kind
-        fork.widest, fork.most_cards = self.widest, self.most_cards
+        fork._running = None if self._running is None else self._running.copy()  # noqa: SLF001 - same class
+        fork._by_whole, fork._by_hole = self._by_whole.copy(), self._by_hole.copy()  # noqa: SLF001 - same class
+        fork._own_classes, fork._buckets_current = _NO_CLASS, self._buckets_current  # noqa: SLF001 - same class
+        fork.most_cpus, fork.most_cards = self.most_cpus, self.most_cards
         return fork
 
     @property
     def by_whole(self) -> list[FreeNodeBuckets]:
-        """Per kind, by the number of idle cards."""
-        if not self._shelved:
-            self._shelve()
+        """Nodes of each node class, in buckets by the number of idle cards."""
+        if not self._buckets_current:
+            self._fill_buckets()
         return self._by_whole
 
     @property
     def by_hole(self) -> list[FreeNodeBuckets]:
-        """Per kind, by the thousandths left on a card that is not idle; a node is on one shelf per distinct hole."""
-        if not self._shelved:
-            self._shelve()
+        """Nodes of each node class, in buckets by the free thousandths of a shared card; a node is in one bucket for
+        each distinct number."""
+        if not self._buckets_current:
+            self._fill_buckets()
         return self._by_hole
 
-    def _shelve(self) -> None:
+    def _fill_buckets(self) -> None:
         by_whole, by_hole = (
             [FreeNodeBuckets() for _ in self.layout.node_classes],
             [FreeNodeBuckets() for _ in self.layout.node_classes],
@@ -127,56 +130,58 @@ class Index:
             for hole in _shared_holes(node_free):
                 by_hole[node_free.node_class].put(hole, node_free)
         self._by_whole, self._by_hole = by_whole, by_hole
-        self._shelved = True  # last: another thread may be looking
-        """False only of a cluster with one node: its shelves are made anew when asked for, as quickly as kept up."""
+        self._buckets_current = True  # last, since another thread may be reading
+        """False only in a cluster with a single node: there the buckets are made again when they are read, which costs
+        no more than to update them."""
 
-    def changeable(self) -> Index:
-        """Itself where nobody else looks at it, else a copy."""
+    def writable(self) -> Index:
+        """Return an index that may be changed: this one if nobody else reads it, else a copy."""
         return self.fork() if self.shared else self
 
     def after(self, changes: Mapping[JobId, Placement | None], snapshot: Snapshot) -> Index:
-        """That of a later snapshot of the same rules, which differs by these changes."""
+        """Return the index of a later snapshot with the same rules that differs by these changes."""
         if not changes:
             self.version = snapshot.version
             return self
-        fresh = self.changeable()
+        fresh = self.writable()
         fresh.apply(changes.items(), snapshot.ends)
         count(fresh, changes, snapshot)
         fresh.version = snapshot.version
         return fresh
 
     def is_of_rules(self, snapshot: Snapshot) -> bool:
-        """Whether nodes and rules are still those of the snapshot."""
+        """Whether the snapshot has the same nodes and rules."""
         return (
             self.equivalence.rules.version == snapshot.rules_version and self.layout.version == snapshot.nodes_version
         )
 
     def apply(self, changes: Iterable[tuple[JobId, Placement | None]], ends: Mapping[JobId, Millis]) -> None:
-        """Each job now holds what is said here until its end, and nothing else."""
+        """Set what each of the jobs holds until its end; None or an empty placement: nothing any more."""
         for job, placement in changes:
             if job in self.placed:
-                self._leave(job)
+                self._remove(job)
             if placement:
-                self._come(job, placement, ends.get(job))
-        self._measure()
+                self._add(job, placement, ends.get(job))
+        self._update_maxima()
 
     def place(self, job: JobId, placement: Placement, end: Millis) -> None:
-        """As `apply`, of a job that starts."""
+        """Set what a starting job holds until its end."""
         if job in self.placed:
-            self._leave(job)
-        self._come(job, placement, end)
-        self._measure()
+            self._remove(job)
+        self._add(job, placement, end)
+        self._update_maxima()
 
-    def too_narrow_for(self, alternatives: Sequence[NodeSpec]) -> bool:
-        """Whether no node has CPUs enough for any of them."""
-        widest = self.widest
+    def lacks_cpus_for(self, alternatives: Sequence[NodeSpec]) -> bool:
+        """Whether no node has enough free CPUs for any of the alternatives."""
+        widest = self.most_cpus
         return alternatives[0].cpus > widest and all(spec.cpus > widest for spec in alternatives[1:])
 
     def tightest(self, node_class: int, spec: NodeSpec, avoid: Collection[int] = ()) -> int | None:
-        """Order of the node of the kind, not one to avoid, that has the CPUs and memory free and least more of them."""
-        if spec.cpus > self.widest:
+        """Return the order of the node in the class that has enough free CPUs and memory and least more of them; none
+        of those in `avoid`. None: there is no such node."""
+        if spec.cpus > self.most_cpus:
             return None
-        if self.lone:
+        if self.single_node:
             return 0 if self.nodes_free[0].memory_mib >= spec.memory_mib and 0 not in avoid else None
         return self._by_whole[node_class].tightest(spec.cpus, spec.memory_mib, avoid)
 
@@ -184,7 +189,7 @@ class Index:
         return map(self.nodes_free.__getitem__, orders)
 
     def located(self, placement: Placement) -> Located:
-        """With the node's order; a node may have left the cluster under a running job."""
+        """Return the placement with each node's order, without nodes that have left the cluster under a running job."""
         position = self.layout.position
         if len(placement) == 1:
             (part,) = placement
@@ -192,8 +197,8 @@ class Index:
         return tuple([(position[part.node], part) for part in placement if part.node in position])
 
     def running(self) -> Mapping[NodeSpec, int]:
-        """How many replicas hold so much; models are not told apart, and kept containers do not run. Kept up to date
-        from the first time that somebody asks."""
+        """Count the running replicas by what they hold; card models are not distinguished, and held containers are left
+        out. Counted from the first call on, and kept up to date from then."""
         if self._running is None:
             self._running = Counter()
             for placement in self.placed.values():
@@ -204,28 +209,28 @@ class Index:
         if self._running is None:
             return
         for part in placement:
-            asked = NodeSpec(cpus=part.cpus, memory_mib=part.memory_mib, card_milli=part.card_milli)
-            self._running[asked] += by if part.cpus else 0
-            if not self._running[asked]:
-                del self._running[asked]
+            spec = NodeSpec(cpus=part.cpus, memory_mib=part.memory_mib, card_milli=part.card_milli)
+            self._running[spec] += by if part.cpus else 0
+            if not self._running[spec]:
+                del self._running[spec]
 
-    def _come(self, job: JobId, placement: Placement, end: Millis | None) -> None:
+    def _add(self, job: JobId, placement: Placement, end: Millis | None) -> None:
         self.placed[job] = placement
         if self._running is not None:
             self._count_running(placement, +1)
         located, nodes_free = self.located(placement), self.nodes_free
         for order, part in located:
             old = nodes_free[order]
-            new = nodes_free[order] = old.having(job, part)
-            if self.lone:
-                self._shelved = False
+            new = nodes_free[order] = old.with_tenant(job, part)
+            if self.single_node:
+                self._buckets_current = False
             else:
                 self._move(old, new)
         if end is not None:
             self.ends[job] = end
             insort(self.departures, (end, job, located))
 
-    def _leave(self, job: JobId) -> None:
+    def _remove(self, job: JobId) -> None:
         placement = self.placed.pop(job)
         if self._running is not None:
             self._count_running(placement, -1)
@@ -236,17 +241,17 @@ class Index:
             _, _, located = departures.pop(bisect_left(departures, (end, job)))
         for order, _ in located:
             old = nodes_free[order]
-            new = nodes_free[order] = old.left_by(job)
-            if self.lone:
-                self._shelved = False
+            new = nodes_free[order] = old.without_tenant(job)
+            if self.single_node:
+                self._buckets_current = False
             else:
                 self._move(old, new)
 
     def _move(self, old: NodeFree, new: NodeFree) -> None:
-        """One node from where it was on the shelves to where it belongs now."""
+        """Move one node from the buckets where it was to those where it belongs now."""
         node_class = new.node_class
-        if node_class not in self._own:
-            self._own |= {node_class}
+        if node_class not in self._own_classes:  # copy on write: a pass changes few of the classes
+            self._own_classes |= {node_class}
             self._by_whole[node_class] = self._by_whole[node_class].copy()
             if new.holes:
                 self._by_hole[node_class] = self._by_hole[node_class].copy()
@@ -257,34 +262,37 @@ class Index:
             for hole in _shared_holes(new):
                 self._by_hole[node_class].put(hole, new)
 
-    def _measure(self) -> None:
-        """`widest` and `most_cards`: the most CPUs that are free on any node, and the most idle cards. Whoever wants
-        more need not search."""
-        if self.lone:
+    def _update_maxima(self) -> None:
+        """Set `most_cpus` and `most_cards`: the most free CPUs, and the most idle cards, on any node. A job that needs
+        more on one node need not search."""
+        if self.single_node:
             node_free = self.nodes_free[0]
-            self.widest, self.most_cards = node_free.cpus, len(node_free.idle)
+            self.most_cpus, self.most_cards = node_free.cpus, len(node_free.idle)
         elif len(self._by_whole) == 1:
-            self.widest, self.most_cards = self._by_whole[0].most_free()
+            self.most_cpus, self.most_cards = self._by_whole[0].most_free()
         else:
-            cpus, cards = zip((0, 0), *[shelves.most_free() for shelves in self._by_whole], strict=True)
-            self.widest, self.most_cards = max(cpus), max(cards)
+            cpus, cards = zip((0, 0), *[buckets.most_free() for buckets in self._by_whole], strict=True)
+            self.most_cpus, self.most_cards = max(cpus), max(cards)
 
 
 def _shared_holes(node_free: NodeFree) -> frozenset[int]:
+    """The distinct free thousandths of the node's cards that are shared already."""
     idle, holes = node_free.idle, node_free.holes
-    if len(idle) == len(holes) - holes.count(0):  # an idle card is a hole, too
+    if len(idle) == len(holes) - holes.count(0):  # each card with free thousandths is idle
         return frozenset()
     return frozenset([hole for card, hole in enumerate(holes) if hole and card not in idle])
 
 
-def refreshed(index: Index | None, snapshot: Snapshot) -> Index:
-    """The index of this snapshot: from the last one by the changes since, or from nothing where that cannot be."""
+def refresh_index(index: Index | None, snapshot: Snapshot) -> Index:
+    """Return the index of this snapshot: from the last one by the changes since, or from nothing where these are not
+    known."""
     if index is not None and index.version == snapshot.version:
         return index
     equivalence = _equivalence(index, snapshot)
     if index is None or not index.layout.of(snapshot) or index.version < snapshot.changes_from:
         return _rebuilt(snapshot, equivalence)
     fresh = index.after(dict(snapshot.changes), snapshot)
+    # other rules: other limits count the same jobs
     if equivalence is not index.equivalence:
         fresh = fresh.fork()
         fresh.equivalence = equivalence
@@ -293,7 +301,7 @@ def refreshed(index: Index | None, snapshot: Snapshot) -> Index:
 
 
 def _equivalence(index: Index | None, snapshot: Snapshot) -> EquivalenceCache:
-    """Good as long as the rules are."""
+    """The last index's cache if the rules are still the same, else a new one."""
     if index is not None and index.equivalence.rules.version == snapshot.rules_version:
         return index.equivalence
     return EquivalenceCache(Rulebook(snapshot.cluster, snapshot.accounts, snapshot.rules_version, snapshot.quota))
@@ -312,15 +320,15 @@ def _count_anew(index: Index, snapshot: Snapshot) -> None:
 
 
 def count(index: Index, changes: Mapping[JobId, Placement | None], snapshot: Snapshot) -> None:
-    """What each of the changed jobs adds to the limits from now on."""
+    """Count the changed jobs to the limits."""
     rules, tallies = index.equivalence.rules, index.counters.tallies
     if not (rules.binding or tallies or any(changes.values())):
         return
-    told: dict[JobId, Tally | None] = {}
+    tallied: dict[JobId, Tally | None] = {}
     for job_id, placement in changes.items():
         if placement and (job := snapshot.jobs.get(job_id)) is not None:
-            told[job_id] = tally_of_placed(rules, job, placement, snapshot.nodes)
+            tallied[job_id] = tally_of_placed(rules, job, placement, snapshot.nodes)
         elif job_id in tallies:
-            told[job_id] = None
-    if told:
-        index.counters = index.counters.changed(told)
+            tallied[job_id] = None
+    if tallied:
+        index.counters = index.counters.changed(tallied)

@@ -1,4 +1,4 @@
-"""What must hold of every occupied resource at every moment, whoever decided it."""
+"""Checks what must hold for all allocated resources at every moment, whatever allocated them."""
 
 from __future__ import annotations
 
@@ -12,22 +12,23 @@ from cockpit.sched.nodes.cards import can_be_whole, slot_milli
 
 
 def resource_violations(nodes: Mapping[NodeName, Node], occupied: Mapping[JobId, Placement]) -> list[str]:
-    """One sentence per broken rule; empty when no CPU, MiB, card or slot is given twice and every gang is whole."""
+    """Return one sentence per broken rule; empty if no CPU, MiB, card or slot is allocated twice and every gang is
+    whole."""
     by_node: dict[NodeName, list[Allocation]] = {}
-    found: list[str] = []
+    violations: list[str] = []
     for job, placement in occupied.items():
-        found += _gang_violations(job, placement)
+        violations += _gang_violations(job, placement)
         for part in placement:
             by_node.setdefault(part.node, []).append(part)
     for name, parts in by_node.items():
         node = nodes.get(name)
-        found += [f"node {name}: occupied but unknown"] if node is None else _node_violations(node, parts)
-    return found
+        violations += [f"node {name}: occupied but unknown"] if node is None else _node_violations(node, parts)
+    return violations
 
 
 def _gang_violations(job: JobId, placement: Placement) -> Iterator[str]:
     ranks = [part.rank for part in placement]
-    if not ranks or ranks != sorted(set(ranks)):  # an elastic job's first may have left, or be its launcher
+    if not ranks or ranks != sorted(set(ranks)):  # ranks need not start at 0: the first worker may have left
         yield f"job {job}: ranks {ranks} do not go up"
     if len({part.node for part in placement}) < len(placement):
         yield f"job {job}: two replicas on one node"

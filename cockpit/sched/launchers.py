@@ -1,4 +1,5 @@
-"""Where the launcher of an elastic job is. It is given nothing, so that it has room wherever it may be."""
+"""Chooses the node of an elastic job's launcher. The launcher is allocated nothing, so it fits on every node that it
+may use."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def may_launch(node: Node, shape: Shape, *, in_service: bool = True) -> bool:
-    """Whether the launcher may be there."""
+    """Whether the launcher may run on the node."""
     return (
         (not in_service or node.state is NodeState.UP)
         and all(node.labels.get(key) == value for key, value in shape.launcher)
@@ -24,8 +25,8 @@ def may_launch(node: Node, shape: Shape, *, in_service: bool = True) -> bool:
 
 
 def launcher_node(shape: Shape, placement: Placement, nodes: Mapping[NodeName, Node]) -> NodeName:
-    """Beside a worker, if it may be there; else the first of the cluster's nodes where it may."""
+    """Return the node of a worker, if the launcher may run there; else the first node of the cluster where it may."""
     workers = (part.node for part in placement if part.node in nodes)
     others: Iterable[NodeName] = nodes
-    found = (name for group in (workers, others) for name in group if may_launch(nodes[name], shape))
-    return next(found, placement[0].node)
+    usable = (name for group in (workers, others) for name in group if may_launch(nodes[name], shape))
+    return next(usable, placement[0].node)

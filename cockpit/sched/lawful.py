@@ -1,7 +1,7 @@
-"""Which nodes the limits leave to a job that holds more than it asks for: all of a node (exclusive), slots of a sliced
-card, or cards of a model that it did not name.
+"""Finds the nodes that limits leave to a job that may hold more than it asks for: a whole node (exclusive), slots of a
+sliced card, or cards of a model that it did not name.
 
-Nodes that are equal when empty are judged together, so a cluster of ten thousand nodes has a few groups. Of a gang
+Nodes that are equal when empty are judged as one group, so a cluster of ten thousand nodes has a few groups. For a gang
 every choice of groups is tried, up to a bound.
 """
 
@@ -18,7 +18,7 @@ from cockpit.model.node import NodeState
 from cockpit.model.reasons import Limit, LimitReached, QuotaFull
 from cockpit.model.spec import NodeSpec
 from cockpit.sched.equivalence import EquivalenceClass
-from cockpit.sched.gates import NO_USE, Gates, Use
+from cockpit.sched.gates import NO_AMOUNTS, CounterAmounts, Gates
 from cockpit.sched.index import Index
 from cockpit.sched.nodes.node_free import allocate, node_free_of, shortfall
 from cockpit.sched.nodes.node_layout import NodeLayout, admits
@@ -31,20 +31,20 @@ _MOST_CHOICES = 5_000
 
 
 class _Group(NamedTuple):
-    """Nodes on which a replica holds the same."""
+    """Nodes on which a replica holds the same amounts."""
 
     names: tuple[NodeName, ...]
     up: tuple[NodeName, ...]
-    """Those in service."""
+    """The nodes in service."""
     amounts: Amounts
 
 
 _Choice = tuple[tuple[_Group, int], ...]
-"""So many nodes of each of these groups."""
+"""Groups, each with the number of nodes taken from it."""
 
 
 def varies(equivalence_class: EquivalenceClass, shape: Shape) -> bool:
-    """Whether what a job of the request holds may depend on its nodes, and a limit may count it."""
+    """Whether what a job of the class holds may depend on its nodes, and a limit may count it."""
     if not (equivalence_class.scope.running or equivalence_class.scope.budgets) or shape.is_uneven:
         return False
     return shape.exclusive or any(spec.card_milli for spec in shape.specs)
@@ -53,7 +53,8 @@ def varies(equivalence_class: EquivalenceClass, shape: Shape) -> bool:
 def limit_of_all(
     gates: Gates, equivalence_class: EquivalenceClass, shape: Shape, asked: Amounts, layout: NodeLayout
 ) -> Limit | None:
-    """The limit that a job by one alternative would break wherever it is put, though nothing else ran."""
+    """Return the limit that a job would break by one alternative on any nodes, even if nothing else ran; None: there is
+    none."""
     never = gates.never(equivalence_class, asked)
     if never is not None or not varies(equivalence_class, shape) or shape.partition in layout.totalled:
         return never
@@ -63,40 +64,47 @@ def limit_of_all(
 
 
 def limit_now(
-    gates: Gates, equivalence_class: EquivalenceClass, shape: Shape, layout: NodeLayout, free: Use = NO_USE
+    gates: Gates,
+    equivalence_class: EquivalenceClass,
+    shape: Shape,
+    layout: NodeLayout,
+    free: CounterAmounts = NO_AMOUNTS,
 ) -> Limit | None:
-    """The limit that a job of a request that passed would break by each of its alternatives wherever it is put, beside
-    what is in use; None: some nodes are left to it."""
-    told = None
+    """Return the limit that a job of a class that passed would break, by each alternative and on any nodes, with what
+    is in use; None: some nodes are left to it."""
+    first_limit = None
     for spec in shape.specs if varies(equivalence_class, shape) and shape.partition not in layout.totalled else ():
         groups = _groups(gates, shape, spec, layout)
         limit = _limit(groups, shape, lambda amounts: gates.exceeded(equivalence_class, amounts, free))
         if limit is None:
             return None
-        told = told or limit
-    return told
+        first_limit = first_limit or limit
+    return first_limit
 
 
 def within_limits(
-    gates: Gates, equivalence_class: EquivalenceClass, shape: Shape, index: Index, free: Use = NO_USE
+    gates: Gates, equivalence_class: EquivalenceClass, shape: Shape, index: Index, free: CounterAmounts = NO_AMOUNTS
 ) -> Shape:
-    """The shape on no nodes but those that the limits leave to it; itself where they leave all, or none."""
+    """Return the shape restricted to the nodes that the limits leave to it; unchanged where they leave all, or none."""
     if not varies(equivalence_class, shape) or shape.partition in index.layout.totalled:
         return shape
-    found = [_left(gates, equivalence_class, replace(shape, specs=(spec,)), index, free) for spec in shape.specs]
-    if all(each is None for each in found):
+    restricted = [_left(gates, equivalence_class, replace(shape, specs=(spec,)), index, free) for spec in shape.specs]
+    if all(each is None for each in restricted):
         return shape
-    several = {each.node_names for each in found if each is not None}
-    if len(several) == 1 and None not in found:
+    # one restriction for all alternatives can be expressed by node names; else the first alternative that fits now
+    several = {each.node_names for each in restricted if each is not None}
+    if len(several) == 1 and None not in restricted:
         return replace(shape, node_names=several.pop())
-    left = [each or replace(shape, specs=(spec,)) for each, spec in zip(found, shape.specs, strict=True)]
+    left = [each or replace(shape, specs=(spec,)) for each, spec in zip(restricted, shape.specs, strict=True)]
     lawful = [each for each in left if each.node_names or each.node_names == shape.node_names]
     fits = (each for each in lawful if sum(1 for _ in fitting(index, each, each.specs[0])) >= each.nodes)
     return next(fits, lawful[0] if lawful else shape)
 
 
-def _left(gates: Gates, equivalence_class: EquivalenceClass, shape: Shape, index: Index, free: Use) -> Shape | None:
-    """Of one alternative; None: all nodes are left to it."""
+def _left(
+    gates: Gates, equivalence_class: EquivalenceClass, shape: Shape, index: Index, free: CounterAmounts
+) -> Shape | None:
+    """Restrict one alternative to the nodes left to it; None: all nodes are left."""
     groups = [each for each in _groups(gates, shape, shape.specs[0], index.layout) if each.up]
     choices = _choices(groups, shape.nodes, up=True)
     lawful = [each for each in choices if gates.exceeded(equivalence_class, _sum(each), free) is None]
@@ -111,20 +119,21 @@ def _left(gates: Gates, equivalence_class: EquivalenceClass, shape: Shape, index
 
 
 def _named(choice: _Choice, nodes_free: set[NodeName]) -> tuple[str, ...]:
-    """Nodes of these groups, those with room first."""
+    """Return nodes of these groups, those that fit now first."""
     first = [(sorted(group.up, key=lambda name: name not in nodes_free), count) for group, count in choice]
     return tuple(name for names, count in first for name in names[:count])
 
 
 def _limit(groups: Sequence[_Group], shape: Shape, broken: Callable[[Amounts], Limit | None]) -> Limit | None:
-    """None where some choice of nodes breaks none, or there are no such nodes; else the one that is broken by least."""
-    told: list[Limit] = []
+    """Return None where some choice of nodes breaks no limit, or there are no such nodes; else the limit that is
+    exceeded least."""
+    limits: list[Limit] = []
     for choice in _choices(groups, shape.nodes, up=False):
         limit = broken(_sum(choice))
         if limit is None:
             return None
-        told.append(limit)
-    return min(told, key=_excess, default=None)
+        limits.append(limit)
+    return min(limits, key=_excess, default=None)
 
 
 def _excess(limit: Limit) -> float:
@@ -132,7 +141,8 @@ def _excess(limit: Limit) -> float:
 
 
 def _choices(groups: Sequence[_Group], count: int, *, up: bool) -> Sequence[_Choice]:
-    """The choices of so many nodes by how many are of which group, up to a bound; what is held least comes first."""
+    """Return the ways to choose so many nodes by the number taken from each group, up to a bound; those with the
+    smallest amounts first."""
     sizes = [len(group.up if up else group.names) for group in groups]
     if count == 1:
         return [((group, 1),) for group, size in zip(groups, sizes, strict=True) if size]
@@ -158,7 +168,7 @@ def _sum(choice: _Choice) -> Amounts:
 
 
 def _groups(gates: Gates, shape: Shape, spec: NodeSpec, layout: NodeLayout) -> list[_Group]:
-    """Remembered while nodes and rules stay what they are; what is held least first."""
+    """Return the groups, those with the smallest amounts first; cached while nodes and rules stay the same."""
     key = gates.rules_version, shape, spec
     known: list[_Group] | None = layout.groups.get(key)
     if known is None:
@@ -167,7 +177,7 @@ def _groups(gates: Gates, shape: Shape, spec: NodeSpec, layout: NodeLayout) -> l
 
 
 def _grouped(gates: Gates, shape: Shape, spec: NodeSpec, layout: NodeLayout) -> list[_Group]:
-    found: dict[tuple[tuple[str, int], ...], list[NodeName]] = {}
+    names_by_amounts: dict[tuple[tuple[str, int], ...], list[NodeName]] = {}
     serving = set()
     for node_free, nodes in layout.sizes:
         if (
@@ -183,10 +193,10 @@ def _grouped(gates: Gates, shape: Shape, spec: NodeSpec, layout: NodeLayout) -> 
         held = (allocate(node_free_of(nodes[0], 0, node_free.node_class, ()), spec, 0, exclusive=shape.exclusive),)
         amounts = gates.held_by(held, shape.partition)
         names = [node.name for node in nodes if not shape.node_names or node.name in shape.node_names]
-        found.setdefault(tuple(sorted(amounts.items())), []).extend(names)
+        names_by_amounts.setdefault(tuple(sorted(amounts.items())), []).extend(names)
     groups = [
         _Group(tuple(names), tuple(name for name in names if name in serving), dict(amounts))
-        for amounts, names in found.items()
+        for amounts, names in names_by_amounts.items()
         if names
     ]
     return sorted(groups, key=lambda each: sorted(each.amounts.items()))

@@ -1,4 +1,4 @@
-"""A pass's view of the queue: what is asked for, best first, and of that only what may still succeed."""
+"""The queue as a pass reads it: entries best first, without those that can no longer succeed."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ class PassQueue(Protocol):
     def __iter__(self) -> Iterator[QueueEntry]: ...
 
     def unbounded(self, shapes: int, classes: int) -> tuple[Bounds, Bounds]:
-        """For so many numbers of shapes and of requests: everything is tried."""
+        """Return bounds that exclude no job, for so many shapes and classes."""
         ...
 
     def open(self, shapes: Bounds, classes: Bounds) -> Iterable[QueueEntry]:
-        """Everybody who is within the bounds when their turn comes; they may be tightened meanwhile. Some of the others
-        may be among them."""
+        """Yield every entry that is within the bounds when its turn comes; the caller may tighten the bounds meanwhile.
+        Entries outside the bounds may be yielded too."""
         ...
 
 
 class ListQueue(list[QueueEntry]):
-    """A short queue, or one in order of submission."""
+    """A list of entries, for short queues and for those in order of submission."""
 
     def unbounded(self, shapes: int, classes: int) -> tuple[Bounds, Bounds]:
         return [OPEN] * shapes, [OPEN] * classes
@@ -44,7 +44,7 @@ class ListQueue(list[QueueEntry]):
 
 
 class ReplayQueue:
-    """A queue for pass after pass: who starts leaves it, and who comes is behind everybody."""
+    """A queue that a replay keeps from pass to pass: jobs that start leave it, and new jobs join at its end."""
 
     def __init__(self, entries: Iterable[QueueEntry]) -> None:
         self._entries: dict[tuple[JobId, str], QueueEntry] = {}
@@ -57,12 +57,12 @@ class ReplayQueue:
         return iter(self._entries.values())
 
     def put(self, entries: Iterable[QueueEntry]) -> None:
-        """Who is there already stays in place."""
+        """Add or replace entries; a job that is in the queue already keeps its place."""
         for entry in entries:
             self._entries[entry.job.id, entry.equivalence_class.shape.partition] = entry
 
     def take(self, job: Job) -> None:
-        """Out of all its partitions."""
+        """Remove the job from all its partitions."""
         for partition in partitions_of(job):
             del self._entries[job.id, partition]
 
@@ -74,10 +74,10 @@ class ReplayQueue:
 
 
 def pass_queue(priorities: PriorityTable, snapshot: Snapshot, equivalence: EquivalenceCache) -> PassQueue:
-    """Everybody in the order of the table."""
+    """Return the queue of the snapshot in the order of the priority table, in the quickest form for it."""
     fifo = priorities.fifo
     if fifo is not None:
         return fifo.follow(snapshot, equivalence)
     if priorities.columns is None:
         return ListQueue(equivalence.entries(priorities.order))
-    return priorities.columns.line_up(equivalence, cast("Order", priorities.order))
+    return priorities.columns.pass_queue(equivalence, cast("Order", priorities.order))

@@ -1,4 +1,4 @@
-"""Where a job would start right now: all replicas of a gang, each on a node of its own, or none."""
+"""Finds where a job would start right now: all replicas of a gang, each on a node of its own, or none."""
 
 from __future__ import annotations
 
@@ -21,55 +21,67 @@ from cockpit.sched.shape import Shape
 from cockpit.sched.spreading import share_of, spread_over
 
 
-class Found(msgspec.Struct, frozen=True, gc=False):
-    """Room for a whole job."""
+class JobPlacement(msgspec.Struct, frozen=True, gc=False):
+    """The placement of a whole job."""
 
     spec_index: int
-    """The first alternative that has room."""
+    """Number of the first alternative that fits."""
     placement: Placement
 
 
 class Fit(Protocol):
-    """Another order of rooms, and of cards in a room, than best fit."""
+    """A placement policy: an order of nodes, and of cards on a node, other than best fit."""
 
     def nodes_free(self, index: Index, shape: Shape, spec: NodeSpec) -> Iterator[NodeFree]:
-        """Every room in service that holds one replica now, best first."""
+        """Yield every node in service that holds one replica now, best first."""
         ...
 
     def ranked(self, nodes_free: Sequence[NodeFree], spec: NodeSpec) -> list[NodeFree]:
-        """Those of the rooms that hold one replica, best first."""
+        """Return those of the nodes that hold one replica, best first."""
         ...
 
     def card(self, node_free: NodeFree, spec: NodeSpec) -> int | None:
-        """The card to share in a room where it fits; None for whole cards or none."""
+        """Return the card to share on a node where the replica fits; None for whole cards or none."""
         ...
 
 
-def find(index: Index, shape: Shape, fit: Fit | None = None, avoid: Collection[int] = frozenset()) -> Found | None:
-    """Room for the shape, not on the nodes (by order) to avoid; None when no alternative has enough."""
+def find_placement(
+    index: Index, shape: Shape, fit: Fit | None = None, avoid: Collection[int] = frozenset()
+) -> JobPlacement | None:
+    """Find a placement for the shape, on none of the nodes (by order) in `avoid`; None when no alternative fits.
+
+    1. A shape of one node without cards in a single node class: one look-up.
+    2. Tasks that may be spread over any number of nodes.
+    3. Jobs with replicas of several kinds.
+    4. All other shapes: the first alternative for which enough nodes fit.
+    """
+    # 1.
     layout = index.layout
     if fit is None and (node_class := layout.single_class[shape]) is not None:
         spec = shape.specs[0]
         order = index.tightest(node_class, spec, avoid)
         if order is None:
             return None
-        return Found(0, (Allocation(0, layout.nodes[order].name, spec.cpus, spec.memory_mib),))
+        return JobPlacement(0, (Allocation(0, layout.nodes[order].name, spec.cpus, spec.memory_mib),))
+    # 2.
     if shape.spread is not None:
         return find_spread((each for each in fitting(index, shape, shape.specs[0]) if each.order not in avoid), shape)
+    # 3.
     if shape.helpers:
         return _find_mixed(index, shape, fit, avoid)
+    # 4.
     fit = None if shape.exclusive else fit  # whole nodes leave no fragments to choose between
     for spec_index, spec in enumerate(shape.specs):
-        if spec.cpus > index.widest or (spec.card_milli and _lacks_nodes(index, shape, spec)):
+        if spec.cpus > index.most_cpus or (spec.card_milli and _lacks_nodes(index, shape, spec)):
             continue
         nodes_free = _choose(index, shape, spec, fit, avoid)
         if len(nodes_free) == shape.nodes:
-            return Found(spec_index, allocated(shape, spec, nodes_free, fit))
+            return JobPlacement(spec_index, allocated(shape, spec, nodes_free, fit))
     return None
 
 
-def find_spread(nodes_free: Iterable[NodeFree], shape: Shape) -> Found | None:
-    """Room for tasks that share out over any number of these rooms."""
+def find_spread(nodes_free: Iterable[NodeFree], shape: Shape) -> JobPlacement | None:
+    """Find a placement for tasks that may be spread over any number of these nodes."""
     shares = spread_over(nodes_free, shape)
     if shares is None:
         return None
@@ -80,51 +92,55 @@ def find_spread(nodes_free: Iterable[NodeFree], shape: Shape) -> Found | None:
         allocate(node_free, share_of(spec, spread, tasks), rank, exclusive=shape.exclusive)
         for rank, (node_free, tasks) in enumerate(in_order)
     ]
-    return Found(0, tuple(parts))
+    return JobPlacement(0, tuple(parts))
 
 
 def _lacks_nodes(index: Index, shape: Shape, spec: NodeSpec) -> bool:
-    """A cheap no: too few nodes have cards and CPUs enough, as far as the numbers of a single kind of node say it."""
+    """Whether too few nodes have enough idle cards and CPUs. Known cheaply, and so tested, only for a single node
+    class."""
     if not spec.whole_cards or len(node_classes := index.layout.classes_for(shape, spec)) != 1:
         return False
     return index.by_whole[node_classes[0].number].has_fewer(shape.nodes, spec.whole_cards, spec.cpus)
 
 
-def _find_mixed(index: Index, shape: Shape, fit: Fit | None, avoid: Collection[int]) -> Found | None:
-    """Of a job whose replicas are not alike: the most demanding kind chooses first. All of it, or nothing."""
+def _find_mixed(index: Index, shape: Shape, fit: Fit | None, avoid: Collection[int]) -> JobPlacement | None:
+    """Find a placement for a job whose replicas differ. The most demanding kind chooses first; all of them fit, or
+    none."""
     taken = set(avoid)
-    found: dict[Shape, Found] = {}
+    placements: dict[Shape, JobPlacement] = {}
+    # a demanding kind fits on few nodes; a modest one that chose first could take them
     for node_class in by_demand(shape.replica_groups):
-        place = find(index, node_class, fit, taken)
+        place = find_placement(index, node_class, fit, taken)
         if place is None:
             return None
         taken |= {order for order, _ in index.located(place.placement)}
-        found[node_class] = place
-    return joined(shape, found)
+        placements[node_class] = place
+    return joined(shape, placements)
 
 
 def by_demand(node_classes: Iterable[Shape]) -> list[Shape]:
-    """The most demanding first."""
+    """Sort kinds of replicas, the most demanding first."""
     return sorted(node_classes, key=lambda each: _demand(each.specs[0]), reverse=True)
 
 
-def joined(shape: Shape, found: Mapping[Shape, Found]) -> Found:
-    """Room for a whole job whose replicas are not alike, of that for each kind of them."""
+def joined(shape: Shape, placements: Mapping[Shape, JobPlacement]) -> JobPlacement:
+    """Join the placements of each kind of replica into the placement of the whole job, with ranks in the job's
+    order."""
     node_classes = shape.replica_groups
-    first = found[node_classes[0]]
+    first = placements[node_classes[0]]
     own, like_first = first.placement[: shape.nodes], first.placement[shape.nodes :]
-    left = {node_class.specs[0]: iter(found[node_class].placement) for node_class in node_classes[1:]}
+    left = {node_class.specs[0]: iter(placements[node_class].placement) for node_class in node_classes[1:]}
     left.setdefault(shape.specs[0], iter(like_first))
     placement = (*own, *(next(left[spec]) for spec in shape.helpers))
-    return Found(first.spec_index, tuple([replace(part, rank=rank) for rank, part in enumerate(placement)]))
+    return JobPlacement(first.spec_index, tuple([replace(part, rank=rank) for rank, part in enumerate(placement)]))
 
 
 def _demand(spec: NodeSpec) -> tuple[int, int, int]:
     return spec.card_milli, spec.cpus, spec.memory_mib
 
 
-def find_among(nodes_free: Sequence[NodeFree], shape: Shape, spec_index: int, fit: Fit | None = None) -> Found:
-    """The best of these rooms, enough of which hold a replica each."""
+def find_among(nodes_free: Sequence[NodeFree], shape: Shape, spec_index: int, fit: Fit | None = None) -> JobPlacement:
+    """Choose the best of these nodes, enough of which hold a replica each."""
     spec = shape.specs[spec_index]
     fit = None if shape.exclusive else fit
     ranked = (
@@ -133,29 +149,30 @@ def find_among(nodes_free: Sequence[NodeFree], shape: Shape, spec_index: int, fi
         else list(nodes_free)
     )
     chosen = (fit.ranked(nodes_free, spec) if fit else ranked)[: shape.nodes]
-    return Found(spec_index, allocated(shape, spec, chosen, fit))
+    return JobPlacement(spec_index, allocated(shape, spec, chosen, fit))
 
 
-def has_room(index: Index, shape: Shape) -> bool:
-    """Whether `find` would find any."""
+def fits_now(index: Index, shape: Shape) -> bool:
+    """Whether `find_placement` would return a placement."""
     if (node_class := index.layout.single_class[shape]) is not None:
         return index.tightest(node_class, shape.specs[0]) is not None
     if shape.is_uneven:
-        return find(index, shape) is not None
-    if index.too_narrow_for(shape.specs):
+        return find_placement(index, shape) is not None
+    if index.lacks_cpus_for(shape.specs):
         return False
     return any(len(_choose(index, shape, spec, None, ())) == shape.nodes for spec in shape.specs)
 
 
 def eligible(index: Index, shape: Shape, spec: NodeSpec) -> frozenset[int]:
-    """Orders of the nodes in service where a replica could be at some time, if they are big enough."""
+    """Return the orders of the nodes in service where a replica could run at some time, if they are big enough."""
     if shape.node_names:
         return frozenset(node_free.order for node_free in pinned(index, shape))
     return index.layout.nodes_for(shape, spec)
 
 
 def allocated(shape: Shape, spec: NodeSpec, nodes_free: Collection[NodeFree], fit: Fit | None = None) -> Placement:
-    """One replica in each room, ranks in the cluster's order of nodes so that neighbours stay neighbours."""
+    """Allocate one replica on each node; ranks follow the cluster's order of nodes, so that neighbours stay
+    neighbours."""
 
     if len(nodes_free) == 1 and fit is None:
         (node_free,) = nodes_free
@@ -173,13 +190,15 @@ _order_of = attrgetter("order")
 
 
 def fitting(index: Index, shape: Shape, spec: NodeSpec) -> Iterator[NodeFree]:
-    """Every room in service that holds one replica now, best fit first (the order of `node_free.best_fit_rank`)."""
+    """Yield every node in service that holds one replica now, best fit first (the order of
+    `node_free.best_fit_rank`)."""
     nodes_free = _fitting(index, shape, spec)
     return nodes_free if spec.cpus else (node_free for node_free in nodes_free if not _is_all_taken(node_free))
 
 
 def _is_all_taken(node_free: NodeFree) -> bool:
-    """One tenant has all of it, and may not want others beside itself: nothing is left over there for best effort."""
+    """Whether a single tenant holds the whole node. That job may have asked for the node alone, so nothing is left
+    there for best effort jobs, which ask for 0 CPUs."""
     if node_free.cpus or node_free.memory_mib or len(node_free.tenants) != 1:
         return False
     (tenant,) = node_free.tenants.values()
@@ -188,8 +207,8 @@ def _is_all_taken(node_free: NodeFree) -> bool:
 
 def _fitting(index: Index, shape: Shape, spec: NodeSpec) -> Iterator[NodeFree]:
     if shape.node_names:
-        at_hand = [node_free for node_free in pinned(index, shape) if _fits(node_free, shape, spec)]
-        return iter(sorted(at_hand, key=lambda node_free: best_fit_rank(node_free, spec)))
+        named_nodes = [node_free for node_free in pinned(index, shape) if _fits(node_free, shape, spec)]
+        return iter(sorted(named_nodes, key=lambda node_free: best_fit_rank(node_free, spec)))
     node_classes = index.layout.classes_for(shape, spec)
     if len(node_classes) == 1 and not (spec.card_milli or shape.exclusive):
         return index.nodes_free_at(index.by_whole[node_classes[0].number].wide_enough(spec.cpus, spec.memory_mib))
@@ -212,7 +231,7 @@ def _fitting(index: Index, shape: Shape, spec: NodeSpec) -> Iterator[NodeFree]:
 
 
 def pinned(index: Index, shape: Shape) -> list[NodeFree]:
-    """Rooms of the nodes the job is pinned to, those in service."""
+    """Return the nodes that the job names, those in service."""
     position, node_classes = index.layout.position, index.layout.node_classes
     orders = sorted({position[name] for pin in shape.node_names if (name := NodeName(pin)) in position})
     return [
@@ -242,7 +261,8 @@ def _filtered(index: Index, walked: Iterator[tuple[int, int]], shape: Shape, spe
 def _sharing(
     index: Index, holes: list[FreeNodeBuckets], idle: list[FreeNodeBuckets], shape: Shape, spec: NodeSpec
 ) -> Iterator[NodeFree]:
-    """Cards already shared before idle ones; a room comes once, with the card that fits best."""
+    """Yield nodes for a share of a card: shared cards before idle ones. A node comes once, at the place of its best
+    card."""
     for on_idle, shelves, least in ((False, holes, spec.card_milli), (True, idle, 1)):
         for label, order in walk(shelves, least, spec.cpus, spec.memory_mib):
             node_free = index.nodes_free[order]

@@ -1,4 +1,4 @@
-"""What one scheduling cycle decided, and on what grounds."""
+"""The result of one scheduling cycle: its decisions, and the pass that explains them."""
 
 from __future__ import annotations
 
@@ -15,51 +15,55 @@ from cockpit.sched.scheduling_pass import SchedulingPass
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True, dict=True):
-    """Decisions for one snapshot; nothing of it has happened yet. What only people ask for is derived when they do."""
+    """The decisions for one snapshot; none of them has been carried out yet. What only users read (reasons,
+    reservations) is derived on first access."""
 
     version: int
-    """Of the snapshot."""
+    """Version of the snapshot."""
     now: Millis
     starts: tuple[Start, ...]
     evictions: tuple[Eviction, ...] = ()
-    """Who gives way, in the order in which that was decided; a start that needs nothing but suspended jobs is among the
-    starts, any other job that they make room for starts once they are gone."""
+    """The jobs to evict, in the order of the decisions. A start that needs only suspensions is among `starts`; any
+    other job for which jobs are evicted starts in a later pass, once they have ended."""
     growths: tuple[Growth, ...] = ()
-    """Who takes what nobody else can use; all that after the starts."""
+    """Workers that running elastic jobs get; they come after the starts."""
     switches: tuple[SliceSwitch, ...] = ()
-    """Who goes on after standing still; all that before anybody gives way or starts."""
-    round: SchedulingPass
-    """The pass it comes from: a next one may go on where it ended."""
+    """Suspended jobs that resume, and the jobs that are suspended in their place; they come before all evictions and
+    starts."""
+    scheduling_pass: SchedulingPass
+    """The pass that made the plan; a later pass may continue it."""
     priorities: PriorityTable
-    """For the next cycle, and for whoever asks why this order."""
+    """The priority table, for the next cycle and for explanations of the order."""
 
     @property
     def index(self) -> Index:
-        """As of the snapshot: without this plan's starts, which come back as changes once they have happened."""
-        return self.round.given
+        """The index of the snapshot, without this plan's starts; these come back as changes once they have happened."""
+        return self.scheduling_pass.initial_index
 
     @cached_property
     def refusals(self) -> Refusals:
-        """Why the rest does not start. `WouldDelay` holds only for jobs that end after the reservation."""
-        return self.round.refusals()
+        """Why the other jobs do not start. `WouldDelay` holds only for jobs that end after the reservation."""
+        return self.scheduling_pass.refusals()
 
     @property
     def next_at(self) -> Millis | None:
         """The first moment at which time alone may let something start: a begin time, a reservation's start or end."""
-        return self.round.next_at()
+        return self.scheduling_pass.next_at()
 
     @cached_property
     def reservations(self) -> tuple[Reserved, ...]:
-        """In the order of the queue: under EASY of the first job that waits for room, else of every job that does."""
+        """The reservations in the order of the queue: under EASY that of the first waiting job, under conservative
+        backfill those of all waiting jobs."""
         started = {start.job for start in self.starts}  # one that waits in a partition may start in another
-        return tuple(each for each in self.round.backfiller.reservations if each.job not in started)
+        return tuple(each for each in self.scheduling_pass.backfiller.reservations if each.job not in started)
 
     @cached_property
     def order(self) -> tuple[JobId, ...]:
-        """The queue as it was gone through, held jobs and starting ones included; a job of several partitions once."""
+        """The jobs in the order of the queue, including held and starting ones; a job of several partitions appears
+        once."""
         return tuple(dict.fromkeys([job.id for job, _ in self.priorities.order]))
 
     @property
     def reservation(self) -> Reserved | None:
-        """That of the first job that waits for room."""
+        """The reservation of the first waiting job."""
         return self.reservations[0] if self.reservations else None

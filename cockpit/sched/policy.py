@@ -11,44 +11,46 @@ from cockpit.model.cluster import Backfill
 from cockpit.model.spec import NodeSpec
 
 Target = tuple[NodeSpec, int]
-"""What one replica asks for, and how often that comes."""
+"""What one replica asks for, and how often such a request comes."""
 
 
 class FractionFit(StrEnum):
-    """Where a job goes of all the places it could."""
+    """The rule by which a job's nodes are chosen among those that fit."""
 
     BEST = "best"
-    """Shares: the smallest hole that holds them. The rest: where the fewest cards are left stranded."""
+    """Shares go to the card with least free that holds them; other jobs to the nodes with the fewest idle cards left
+    over."""
     FGD = "fgd"
-    """Where the cluster's fragmentation grows least (fragmentation gradient descent); equal places by best fit."""
+    """Where the cluster's fragmentation grows least (fragmentation gradient descent); ties by best fit."""
 
 
 BEST_FIT: Final = FractionFit.BEST
-"""For what is done in every pass: to look up an enumeration's member takes Python 3.11 ten times as long."""
+"""The constant for code that runs in every pass: to look up an enumeration's member takes Python 3.11 ten times as
+long."""
 
 
 class Ties(msgspec.Struct, frozen=True, kw_only=True):
-    """What comes first of the things that happen at one moment, and after which of them a cycle follows: where time is
-    virtual, as in a replay. The defaults are those of the simulators behind the published EASY schedules (pyss)."""
+    """The order of events at the same moment, and after which of them a cycle follows, where time is virtual as in a
+    replay. The defaults are those of the simulators behind the published EASY schedules (pyss)."""
 
     submissions_first: bool = True
-    """Before the ends of the same moment; starts come last."""
+    """Submissions come before the ends of the same moment; starts come last."""
     ends_in_order_of_start: bool = True
-    """Ends of one moment go in the order in which their jobs started, a cycle after each; else in order of id."""
+    """Ends of one moment come in the order in which their jobs started, with a cycle after each; else by id."""
     limits_free_at_once: bool = True
     """A job that reaches its time limit at this moment has freed its resources before anything else happens at it."""
     only_what_fits_sets_off_a_cycle: bool = True
-    """A submission is followed by a cycle only if there is room for the new job."""
+    """A submission is followed by a cycle only if the new job fits."""
     one_cycle_a_moment: bool = False
-    """Everything that happens at a moment happens before one cycle at it; then the above does not matter."""
+    """Everything at one moment comes before a single cycle; then the other settings have no effect."""
 
 
 ONE_CYCLE_A_MOMENT = Ties(one_cycle_a_moment=True)
-"""As published for conservative backfill."""
+"""The order of the published schedules of conservative backfill."""
 
 
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
-    """Settings of one cycle."""
+    """The settings of one cycle."""
 
     fraction_fit: FractionFit = FractionFit.BEST
     backfill: Backfill = Backfill()

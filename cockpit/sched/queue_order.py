@@ -1,4 +1,4 @@
-"""What is put in order: jobs, each once for every partition that it may run in."""
+"""The entries of the queue before they are ordered: each job once for every partition in which it may run."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ URGENCY = {PriorityWord.VERY_URGENT: 0, PriorityWord.URGENT: 1, PriorityWord.NOR
 
 
 def partitions_of(job: Job) -> Sequence[str]:
-    """Where it may run, as its entries name it."""
+    """The partitions in which the job may run; one empty name where the cluster has none."""
     return job.partitions or ("",)
 
 
 def by_seniority(job: Job) -> tuple[int, int]:
-    """The last tie-break: who was submitted first, or went back to the queue first."""
+    """The sort key of the last tie-break: the time of submission, or of the return to the queue, then the job id."""
     return job.submitted_at if job.revoked_at is None else job.revoked_at, job.id

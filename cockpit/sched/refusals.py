@@ -1,5 +1,8 @@
-"""Why what failed in a pass failed. The pass notes a verdict on each shape; what stops a job is derived from that, and
-from what is in use after the pass, when somebody asks: most passes of a replay nobody asks about."""
+"""Derives why each job of a pass does not start.
+
+The pass notes only one verdict for each shape. The reason of a job is derived from that, and from what is in use after
+the pass, when it is first read: in a replay most reasons never are.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +26,8 @@ from cockpit.model.reasons import (
     WouldDelay,
     never_starts,
 )
-from cockpit.sched.alternatives import none_of, of_room
-from cockpit.sched.backfill.easy import InTheWay
+from cockpit.sched.alternatives import none_of, with_shortage_changed
+from cockpit.sched.backfill.easy import BackfillConflicts
 from cockpit.sched.backfill.head_reservation import reserve
 from cockpit.sched.decisions import Reserved
 from cockpit.sched.equivalence import EquivalenceClass
@@ -34,103 +37,119 @@ from cockpit.sched.gates import Gates
 from cockpit.sched.index import Index
 from cockpit.sched.lawful import limit_of_all
 from cockpit.sched.nodes.reservation_windows import ReservationWindows
-from cockpit.sched.placement import has_room
+from cockpit.sched.placement import fits_now
 from cockpit.sched.queue_order import partitions_of
 from cockpit.sched.shape import Shape
 from cockpit.sched.shortage import Shortages
 
 
-class Noted(NamedTuple):
-    """What a pass has noted."""
+class PassNotes(NamedTuple):
+    """What a pass noted about jobs that do not start."""
 
     failed: Mapping[Shape, Reason | None]
-    """None stands for no room."""
+    """The verdict on each shape; None: too few free resources."""
     narrowed: Mapping[EquivalenceClass, Shape]
-    """Of requests that a limit left some alternatives of."""
+    """The shape that was tried, for classes that a limit left only some alternatives."""
     exceeded: Mapping[EquivalenceClass, Limit]
-    """What a request would have broken by what there was room for."""
+    """The limit that a class would have broken by the placement that was possible."""
 
 
-class Line(Protocol):
-    """Who keeps whose place."""
+class BackfillState(Protocol):
+    """What the reasons need from the backfiller."""
 
     @property
     def reservations(self) -> list[Reserved]:
-        """Of those who wait for room, in the order of the queue."""
+        """The reservations of waiting jobs, in the order of the queue."""
         ...
 
-    def in_the_way(self, index: Index) -> InTheWay:
-        """Whom a job would delay, where that is not the same for all of its shape."""
+    def conflicts(self, index: Index) -> BackfillConflicts:
+        """By job and partition, which job it would delay, where that differs between jobs of one shape."""
         ...
 
 
 class Refusals:
-    """As things stand after the last start of the pass."""
+    """Reasons of the jobs that do not start, as things stand after the last start of the pass."""
 
     def __init__(
         self,
         gates: Gates,
         bars: ReservationWindows,
-        noted: Noted,
-        backfiller: Line,
+        noted: PassNotes,
+        backfiller: BackfillState,
         index: Index,
         eviction_planner: EvictionPlanner | None = None,
     ) -> None:
-        """`eviction_planner`: who gives way for whom."""
+        """`eviction_planner`: the evictions of the pass, None where no rule allows any."""
         self.gates = gates
-        self._line = backfiller
+        self._backfiller = backfiller
         self.index = index
-        """With the starts of the pass."""
+        """The index with the starts of the pass."""
         self._bars = bars
         self._failed, self._narrowed, self._exceeded = noted
         self.promised = eviction_planner.promised if eviction_planner is not None else {}
-        """Who waits only for others to be gone, and for whom."""
-        self._vain = eviction_planner.vain if eviction_planner is not None else {}
+        """Nominated jobs, with the jobs whose end they wait for."""
+        self._insufficient = eviction_planner.insufficient if eviction_planner is not None else {}
         self._layout = index.layout
         self._shortages = Shortages(index)
         self._of_shapes: dict[Shape, Reason] = {}
         self._of_requests: dict[EquivalenceClass, Reason | None] = {}
         self._of_good: dict[EquivalenceClass, Reason | None] = {}
-        """What stops them for good."""
+        """What stops each class for good; None: nothing."""
         self._soonest: dict[tuple[EquivalenceClass, Reason], Millis | None] = {}
 
     def __len__(self) -> int:
-        """How many distinct shapes failed."""
+        """The number of distinct shapes that failed."""
         return len(self._failed)
 
     def __eq__(self, other: object) -> bool:
-        """Whether every job is certainly told the same: two passes may also differ in shapes that no job gets to."""
+        """Whether every job certainly has the same reason in both. Two passes may differ in shapes that no job
+        reaches."""
         if not isinstance(other, Refusals) or self._failed.keys() != other._failed.keys():
             return False
-        if (self._exceeded, self.promised, self._vain) != (other._exceeded, other.promised, other._vain):
+        if (self._exceeded, self.promised, self._insufficient) != (
+            other._exceeded,
+            other.promised,
+            other._insufficient,
+        ):
             return False
         if not self.gates.as_of(other.gates):
             return False
-        return self._described() == other._described() and self._in_the_way == other._in_the_way
+        return self._described() == other._described() and self._conflicts == other._conflicts
 
     __hash__ = None  # type: ignore[assignment] # it is compared, never a key
 
     def reason(self, job: Job, partition: str) -> Reason | None:
-        """The first rule that stops the job in that partition; None where no pass has looked at such a job yet."""
+        """The reason for which the job does not start in that partition; None where no pass has considered such a job
+        yet.
+
+        1. A nominated job waits for the evictions.
+        2. Else the first rule that stops the job or its class, or the verdict on its shape.
+        3. If something will stop it for good, that is said instead of a reason that passes; a hold stays a hold.
+        4. If it may preempt, but too little, the number of those jobs is added.
+        """
+        # 1.
         if (promised := self.promised.get(job.id)) is not None:
             return promised
         equivalence_class = self.gates.equivalence_class(job, partition)
-        told = self.gates.own(job) or self._of(equivalence_class, job)
-        if told is not None and not isinstance(told, Held) and not never_starts(told):
-            told = self.gates.own_for_good(job) or self._never(equivalence_class) or told  # before what passes
-        vain = self._vain.get((equivalence_class.shape, equivalence_class.preemption_key))
-        if vain is not None and told is not None:
-            return of_room(told, lambda one: replace(one, preemptable=vain))
-        return told
+        # 2.
+        reason = self.gates.job_refusal(job) or self._of(equivalence_class, job)
+        # 3.
+        if reason is not None and not isinstance(reason, Held) and not never_starts(reason):
+            reason = self.gates.permanent_job_refusal(job) or self._never(equivalence_class) or reason
+        # 4.
+        insufficient = self._insufficient.get((equivalence_class.shape, equivalence_class.preemption_key))
+        if insufficient is not None and reason is not None:
+            return with_shortage_changed(reason, lambda one: replace(one, preemptable=insufficient))
+        return reason
 
     def never(self, job: Job) -> bool:
-        """Whether the job starts in none of its partitions, whatever is free: a few lookups."""
-        if self.gates.own_for_good(job) is not None:
+        """Whether the job can start in none of its partitions, whatever comes free. Costs a few look-ups."""
+        if self.gates.permanent_job_refusal(job) is not None:
             return True
         return all(self._never(self.gates.equivalence_class(job, name)) is not None for name in partitions_of(job))
 
     def soonest(self, job: Job, partition: str, reason: Reason) -> Millis | None:
-        """About when the job can start there, of those ahead only the one counting that the reason names; None: it is
+        """About when the job can start there if, of the jobs ahead, only the one named in the reason delays it; None:
         not known."""
         equivalence_class = self.gates.equivalence_class(job, partition)
         key = equivalence_class, reason
@@ -149,25 +168,25 @@ class Refusals:
                 named = reason.end_at
             case BehindHead():
                 named = next(
-                    (each.reserved_at for each in self._line.reservations if each.job == reason.ahead), open_at
+                    (each.reserved_at for each in self._backfiller.reservations if each.job == reason.ahead), open_at
                 )
             case _:
                 named = open_at
         shape = (
             self.gates.open_shape(equivalence_class)
-            if self.gates.shared(equivalence_class) is None
+            if self.gates.class_refusal(equivalence_class) is None
             else equivalence_class.shape
         )
         if infeasible(shape, self._layout) is not None:
             return None
-        if has_room(self.index, shape):
+        if fits_now(self.index, shape):
             return max(open_at, named)
         reservation = reserve(self.index, self.gates.now, Backfill(), job, shape)
         return max(open_at, named, reservation.reserved_at) if reservation is not None else None
 
     def _never(self, equivalence_class: EquivalenceClass) -> Reason | None:
-        """What stops every job of the request for good: each of its alternatives by itself. That nothing does is
-        remembered while nodes and rules stay what they are."""
+        """What stops every job of the class for good, by each of its alternatives; None: nothing does. That answer is
+        cached while nodes and rules stay the same."""
         key = self.gates.rules_version, equivalence_class
         if key in self._layout.some_day:
             return None
@@ -187,35 +206,35 @@ class Refusals:
         for shape, amounts in self.gates.alternatives(equivalence_class):
             never = infeasible(shape, self._layout)
             fits = never is None or not never_starts(never)
-            told = limit_of_all(self.gates, equivalence_class, shape, amounts, self._layout) if fits else never
-            if not isinstance(told, OfOne):
+            reason = limit_of_all(self.gates, equivalence_class, shape, amounts, self._layout) if fits else never
+            if not isinstance(reason, OfOne):
                 return None
-            each.append(told)
+            each.append(reason)
         return none_of(each)
 
     def describe(self) -> None:
-        """Now what would be derived later: where the asker has no time to wait for it."""
+        """Derive everything now, for a caller that will read it later without time to wait."""
         self._described()
-        _ = self._in_the_way
+        _ = self._conflicts
 
     def _of(self, equivalence_class: EquivalenceClass, job: Job) -> Reason | None:
         if equivalence_class not in self._of_requests:
-            self._of_requests[equivalence_class] = self.gates.shared(equivalence_class) or self._exceeded.get(
+            self._of_requests[equivalence_class] = self.gates.class_refusal(equivalence_class) or self._exceeded.get(
                 equivalence_class
             )
         if (bound := self._of_requests[equivalence_class]) is not None:
             return bound
         shape = self._narrowed.get(equivalence_class, equivalence_class.shape)
-        told = self._of_room(shape, job)
-        if shape is not equivalence_class.shape and isinstance(told, OfOne | NoAlternative):
-            return none_of(self._with_limits(equivalence_class, shape, told))
-        return told
+        reason = self._of_room(shape, job)
+        if shape is not equivalence_class.shape and isinstance(reason, OfOne | NoAlternative):
+            return none_of(self._with_limits(equivalence_class, shape, reason))
+        return reason
 
     def _with_limits(
-        self, equivalence_class: EquivalenceClass, shape: Shape, told: OfOne | NoAlternative
+        self, equivalence_class: EquivalenceClass, shape: Shape, reason: OfOne | NoAlternative
     ) -> list[OfOne]:
-        """What stops the alternatives that limits left, and beside them what stops the others."""
-        left = iter(told.specs if isinstance(told, NoAlternative) else [told] * len(shape.specs))
+        """The reasons of the alternatives that were tried, and beside them the limits that stop the others."""
+        left = iter(reason.specs if isinstance(reason, NoAlternative) else [reason] * len(shape.specs))
         each: list[OfOne] = []
         for one, amounts in self.gates.alternatives(equivalence_class):
             if one.specs[0] in shape.specs:
@@ -227,22 +246,25 @@ class Refusals:
         return each
 
     def _of_room(self, shape: Shape, job: Job) -> Reason | None:
-        """That of the shape, else of one that runs into fewer reservations: what fails there fails here."""
+        """The verdict on the shape; else that on a shape barred from fewer reservations: what fails with more nodes
+        fails with fewer."""
         barred = self._bars.against_job(job)
+        # reservations are sorted by their start, so a shorter job runs into the first few of these
         for count in range(len(barred), -1, -1):
             tried = replace(shape, barred=barred[:count]) if count else shape
             if tried in self._failed:
                 return self._of_job(job, tried, self._of_shape(tried))
         return None
 
-    def _of_job(self, job: Job, shape: Shape, told: Reason) -> Reason | None:
-        """Of one for which there is room: whom it would delay is a matter of its own time limit and place in line."""
-        if isinstance(told, BehindHead):
-            met = self._in_the_way.get((job.id, shape.partition), told)
-            return met if met.ahead != job.id else None  # it is first, and waits in another partition
-        if isinstance(told, WouldDelay) and self.gates.now + 1000 * job.spec.time_limit_seconds <= told.reserved_at:
-            return BehindHead(told.ahead)  # nobody has looked at it: it is beyond the depth
-        return told
+    def _of_job(self, job: Job, shape: Shape, reason: Reason) -> Reason | None:
+        """The reason of a job that fits now: which job it would delay depends on its own time limit and place in the
+        queue."""
+        if isinstance(reason, BehindHead):
+            met = self._conflicts.get((job.id, shape.partition), reason)
+            return met if met.ahead != job.id else None  # it is itself the first, and waits in another partition
+        if isinstance(reason, WouldDelay) and self.gates.now + 1000 * job.spec.time_limit_seconds <= reason.reserved_at:
+            return BehindHead(reason.ahead)  # it was not considered: it is beyond the depth
+        return reason
 
     def _of_shape(self, shape: Shape) -> Reason:
         known = self._of_shapes.get(shape)
@@ -251,15 +273,17 @@ class Refusals:
         return known
 
     def _verdict(self, shape: Shape) -> Reason:
-        """Who came later in the pass may have taken the room that there was."""
+        """The reason of a shape. Jobs that started later in the pass may have taken what was free when the verdict was
+        noted."""
+        # "would delay" and "behind the first job" say that the shape fitted then
         noted = self._failed[shape]
-        if isinstance(noted, WouldDelay | BehindHead) and not has_room(self.index, shape):
+        if isinstance(noted, WouldDelay | BehindHead) and not fits_now(self.index, shape):
             noted = None
         return noted or infeasible(shape, self._layout) or self._shortages.reason(shape)
 
     @cached_property
-    def _in_the_way(self) -> InTheWay:
-        return self._line.in_the_way(self.index)
+    def _conflicts(self) -> BackfillConflicts:
+        return self._backfiller.conflicts(self.index)
 
     def _described(self) -> dict[Shape, Reason]:
         return {shape: self._of_shape(shape) for shape in self._failed}

@@ -1,4 +1,18 @@
-"""One pass over the queue: what starts, and a verdict on every shape that does not."""
+"""One scheduling pass: goes once through the queue, starts jobs and notes for each shape that fails why it failed.
+
+`cycle.py` holds the numbered steps of the whole cycle. A pass does the middle of it:
+
+1. `plan_timeslices`: suspended jobs resume where they can; the CPUs of the others are kept free for them.
+2. `place_nominated`: jobs for which others were evicted in an earlier pass start, or their resources stay reserved.
+3. `serve_guaranteed`: jobs within the guaranteed part (min) of their quota start, or borrowed resources are reclaimed.
+4. `schedule_queue`: every other job, best first: gates (`passes_gates`), then placement, eviction or reservation
+   (`place_or_refuse`).
+5. `grow`: running elastic jobs take what is left.
+
+Two caches keep a pass over 100 000 queued jobs short. A *shape* that failed once need not be tried again for jobs that
+ask for the same or more time (`shape_bounds`), and a rule that stops one job stops its whole equivalence class
+(`class_bounds`).
+"""
 
 from __future__ import annotations
 
@@ -20,18 +34,18 @@ from cockpit.sched.eviction.eviction_planner import EvictionPlanner
 from cockpit.sched.eviction.reclaim import QuotaClaim, Reclaim
 from cockpit.sched.faults import Faults
 from cockpit.sched.feasible import infeasible
-from cockpit.sched.fleet.reserved import reserved_room
+from cockpit.sched.fleet.reserved import reserved_placement
 from cockpit.sched.fleet.totals import by_totals
-from cockpit.sched.gates import NO_USE, Gates, Use
-from cockpit.sched.growth import Wanted, further_workers, growing, grown
+from cockpit.sched.gates import NO_AMOUNTS, CounterAmounts, Gates
+from cockpit.sched.growth import GrowthRequest, further_workers, grow_jobs, growing_jobs
 from cockpit.sched.index import Index
 from cockpit.sched.launchers import launcher_node
 from cockpit.sched.lawful import limit_now, limit_of_all, within_limits
 from cockpit.sched.nodes.reservation_windows import NO_WINDOWS, ReservationWindows
 from cockpit.sched.pass_queue import PassQueue
-from cockpit.sched.placement import Fit, Found, find
+from cockpit.sched.placement import Fit, JobPlacement, find_placement
 from cockpit.sched.policy import Policy
-from cockpit.sched.refusals import Noted, Refusals
+from cockpit.sched.refusals import PassNotes, Refusals
 from cockpit.sched.rules.amounts import ONE, Amounts
 from cockpit.sched.rules.limits import NO_SCOPE
 from cockpit.sched.rules.tres import BILLING
@@ -45,42 +59,44 @@ BACKFILLERS: dict[BackfillKind, type[InOrder | Conservative]] = {
     BackfillKind.EASY: Easy,
     BackfillKind.CONSERVATIVE: Conservative,
 }
-"""Who keeps whose place in line."""
+"""The class that decides which jobs may start before those that wait, for each kind of backfill."""
 
 
-_NOBODY: Mapping[JobId, NoGrowth] = MappingProxyType({})
+_NO_GROWTH: Mapping[JobId, NoGrowth] = MappingProxyType({})
 MOST_RECLAIMS = 32
-"""So many jobs get room back in one pass, since a search takes a while; for the others there is one a second later."""
+"""At most so many jobs have borrowed resources reclaimed for them in one pass, since each search takes a while. The
+next pass, one second later, serves the others."""
 
 
 class SchedulingPass:
-    """One pass over the queue. Its starts appear in an index of its own, made for the first of them."""
+    """One pass over the queue. It changes a copy of the index, made for the first job that starts, and never
+    `initial_index`."""
 
     __slots__ = (
-        "_begins",
+        "_considers_all",
+        "_depth_left",
         "_exceeded",
         "_failed",
         "_fit",
         "_gates",
-        "_left",
         "_narrowed",
-        "_put_off",
+        "_next_begin_at",
         "_reclaims",
+        "_reclaims_deferred",
         "_slice_ends",
         "_started",
-        "_unhurried",
         "_windows",
         "backfiller",
-        "classes",
+        "class_bounds",
         "eviction_planner",
         "faults",
-        "given",
         "growths",
         "index",
+        "initial_index",
         "no_growth",
         "policy",
         "reclaim",
-        "shapes",
+        "shape_bounds",
         "snapshot",
         "starts",
         "switches",
@@ -95,24 +111,26 @@ class SchedulingPass:
         fit: Fit | None,
         eviction_planner: EvictionPlanner | None = None,
     ) -> None:
-        """`eviction_planner`: None where no rule lets anybody take another's room."""
+        """Prepare a pass. `fit`: the policy that chooses nodes, None for best fit. `eviction_planner`: None where no
+        rule lets a job take resources from another."""
         equivalence, backfill = index.equivalence, policy.backfill
         self._begin(snapshot, index, policy, fit, eviction_planner)
         self.faults: Faults = {}
-        """Jobs that a defect kept from being judged: they wait, and all others are judged."""
-        self.shapes, self.classes = queue.unbounded(len(equivalence.shapes), len(equivalence.classes))
-        self.shapes[NO_SHAPE] = 0
+        """The exceptions raised while judging single jobs. Those jobs wait; all others are judged."""
+        self.shape_bounds, self.class_bounds = queue.unbounded(len(equivalence.shapes), len(equivalence.classes))
+        self.shape_bounds[NO_SHAPE] = 0
         self.backfiller = BACKFILLERS[backfill.kind](snapshot.now, backfill, fit)
         self._failed: dict[Shape, Reason | None] = {}
-        """None: no room."""
+        """Why each shape failed; None: too few free resources."""
         self._narrowed: dict[EquivalenceClass, Shape] = {}
-        """Of requests that a limit leaves only some of their alternatives."""
+        """The shape that was tried, for classes that a limit leaves only some of their alternatives."""
         self._exceeded: dict[EquivalenceClass, Limit] = {}
-        self._left = backfill.depth - 1 if backfill.depth else OPEN
-        """How many may still be looked at behind the first that waits."""
-        self._begins: Millis | None = None
-        self._unhurried = bool(self._windows.lasting or backfill.depth or index.layout.totalled)
-        """Shapes depend on the job, or who is looked at is counted."""
+        self._depth_left = backfill.depth - 1 if backfill.depth else OPEN
+        """How many more jobs may be considered behind the first waiting job (`Backfill.depth`)."""
+        self._next_begin_at: Millis | None = None
+        self._considers_all = bool(self._windows.lasting or backfill.depth or index.layout.totalled)
+        """Whether the shortcut by free CPUs and cards is forbidden: shapes depend on the job (advance reservations),
+        the considered jobs are counted (depth), or only totals of the nodes are known."""
         if equivalence.limit_cache:
             self._close(self._gates.stopped())
 
@@ -126,65 +144,69 @@ class SchedulingPass:
     ) -> None:
         self.policy, self._fit, self.eviction_planner = policy, fit, eviction_planner
         self.reclaim: Reclaim | None = None
-        """None where nothing is kept for any queue."""
+        """None where no queue has guaranteed resources."""
         if eviction_planner is not None and index.equivalence.rules.quotas.guarantees:
             self.reclaim = Reclaim(index.equivalence.rules, snapshot, eviction_planner)
-        self._reclaims, self._put_off = 0, False
+        self._reclaims, self._reclaims_deferred = 0, False
         self.switches: tuple[SliceSwitch, ...] = ()
         self._slice_ends: Millis | None = None
         self.starts: list[Start] = []
         self.growths: Sequence[Growth] = ()
-        self.no_growth: Mapping[JobId, NoGrowth] = _NOBODY
-        """Why elastic jobs that run take no further worker, as far as they were looked at."""
+        self.no_growth: Mapping[JobId, NoGrowth] = _NO_GROWTH
+        """Why running elastic jobs take no more workers, for those that were considered."""
         self._started: set[JobId] = set()
+        """Jobs that this pass starts or nominates; they are not considered again in another partition."""
         self.snapshot = snapshot
-        self.given = self.index = index
-        """As the pass found things, and as it leaves them if what it starts has started."""
+        self.initial_index = self.index = index
+        """The index before the pass, and the index with everything that the pass starts."""
         self._windows = ReservationWindows(snapshot.reservations, snapshot.now) if snapshot.reservations else NO_WINDOWS
         self._gates = Gates(snapshot, index.equivalence, index.counters, self._windows)
 
     def resumed(self, snapshot: Snapshot, index: Index) -> SchedulingPass:
-        """The same pass, later, to be gone on with: `index` is as this one left things. What was decided stays decided;
-        this one is left as it is, unless nobody looks at it any more."""
+        """Return a pass that continues this one at a later snapshot, for jobs that were submitted meanwhile. `index`:
+        what this pass left. All decisions stay. This pass itself is not changed if its index may still be read
+        (`Index.shared`)."""
         fresh = self._copied() if index.shared else self
-        fresh._begin(snapshot, index, self.policy, self._fit, None)  # noqa: SLF001 - of its own kind
+        fresh._begin(snapshot, index, self.policy, self._fit, None)  # noqa: SLF001 - same class
         fresh.faults = self.faults.copy()
         fresh.backfiller = self.backfiller.resumed(snapshot.now)
-        fresh.shapes.extend([OPEN] * (len(index.equivalence.shapes) - len(fresh.shapes)))
-        fresh.classes.extend([OPEN] * (len(index.equivalence.classes) - len(fresh.classes)))
+        fresh.shape_bounds.extend([OPEN] * (len(index.equivalence.shapes) - len(fresh.shape_bounds)))
+        fresh.class_bounds.extend([OPEN] * (len(index.equivalence.classes) - len(fresh.class_bounds)))
         return fresh
 
     def _copied(self) -> SchedulingPass:
-        """What it found out, to be added to."""
+        """Return a pass with copies of the verdicts and bounds of this one."""
         fresh = SchedulingPass.__new__(SchedulingPass)
-        fresh._left, fresh._begins, fresh._unhurried = self._left, self._begins, self._unhurried  # noqa: SLF001 - of its own kind
-        fresh._failed, fresh._narrowed = self._failed.copy(), self._narrowed.copy()  # noqa: SLF001 - of its own kind
-        fresh._exceeded = self._exceeded.copy()  # noqa: SLF001 - of its own kind
-        fresh.shapes, fresh.classes = [*self.shapes], [*self.classes]
+        fresh._depth_left, fresh._next_begin_at = self._depth_left, self._next_begin_at  # noqa: SLF001 - same class
+        fresh._considers_all = self._considers_all  # noqa: SLF001 - same class
+        fresh._failed, fresh._narrowed = self._failed.copy(), self._narrowed.copy()  # noqa: SLF001 - same class
+        fresh._exceeded = self._exceeded.copy()  # noqa: SLF001 - same class
+        fresh.shape_bounds, fresh.class_bounds = [*self.shape_bounds], [*self.class_bounds]
         return fresh
 
     def plan_timeslices(self, cluster: Cluster) -> None:
-        """Those who stand still go on where they can; where not yet, their CPUs are kept for them."""
+        """Resume suspended jobs where they can run; keep the CPUs of the others free for them."""
         taken = plan_timeslices(self.snapshot, cluster, self.index)
         self.switches, self._slice_ends = taken.switches, taken.next_at
         if taken.after is not self.index:
             self._take_over(taken.after)
 
     def place_nominated(self, entries: Iterable[QueueEntry]) -> None:
-        """Those for whom others were made to go come before everybody: they start, or what they wait for is kept."""
+        """Start the jobs for which others were evicted, before all other jobs; if they do not fit yet, keep the
+        resources that they wait for."""
         assert self.eviction_planner is not None
-        free = self.eviction_planner.coming_free(self._gates.counters)
+        free = self.eviction_planner.amounts_coming_free(self._gates.counters)
         for entry in entries:
             try:
                 self._try_nominated(entry, free)
             except Exception as error:  # noqa: BLE001 - one job's defect costs no other its turn
                 self._contain(entry, error)
 
-    def _try_nominated(self, entry: QueueEntry, free: Use) -> None:
-        if entry.job.id in self._started or self._gates.own(entry.job) is not None:
+    def _try_nominated(self, entry: QueueEntry, free: CounterAmounts) -> None:
+        if entry.job.id in self._started or self._gates.job_refusal(entry.job) is not None:
             return
         if (
-            self._gates.shared(entry.equivalence_class, free) is None
+            self._gates.class_refusal(entry.equivalence_class, free) is None
             and self._limit(entry.equivalence_class, free) is None
         ):
             shape = self._shape(entry, free)
@@ -192,150 +214,191 @@ class SchedulingPass:
                 self._place_nominated(entry, shape)
 
     def serve_guaranteed(self, queue: PassQueue) -> None:
-        """Best first: they start, or what others have borrowed is taken back for them. Who cannot be served is left to
-        the others' order."""
-        vain: set[int] = set()
-        for entry in queue.open(self.shapes, self.classes):
-            if not (entry.seconds < self.shapes[entry.shape] and entry.seconds < self.classes[entry.number]):
+        """Start jobs within the guarantee of their queue, best first, or reclaim what other queues borrowed. Jobs that
+        cannot be served so are left to `schedule_queue`."""
+        insufficient: set[int] = set()
+        for entry in queue.open(self.shape_bounds, self.class_bounds):
+            if not (
+                entry.seconds < self.shape_bounds[entry.shape_number]
+                and entry.seconds < self.class_bounds[entry.class_number]
+            ):
                 continue
-            if entry.number in vain or not entry.equivalence_class.scope.queue or entry.job.id in self._started:
+            if (
+                entry.class_number in insufficient
+                or not entry.equivalence_class.scope.queue
+                or entry.job.id in self._started
+            ):
                 continue
             try:
-                if self._gates.own(entry.job) is None and not self._served(entry):
-                    vain.add(entry.number)
+                if self._gates.job_refusal(entry.job) is None and not self._serve_guaranteed_job(entry):
+                    # jobs of one class have the same claim: what failed for one fails for all of them in this pass
+                    insufficient.add(entry.class_number)
             except Exception as error:  # noqa: BLE001 - one job's defect costs no other its turn
                 self._contain(entry, error)
 
     def schedule_queue(self, queue: PassQueue) -> None:
-        """Best first."""
-        shapes, classes, most_cpus, most_cards = self.shapes, self.classes, OPEN, OPEN
+        """Go through the queue, best first: start each job that may start, and note why the others fail.
+
+        The steps are numbered as in `cycle.py`. The order of the tests is the order of their cost: of a long queue,
+        most jobs must be passed over by comparing integers alone.
+        """
+        shapes, classes, most_cpus, most_cards = self.shape_bounds, self.class_bounds, OPEN, OPEN
         for entry in queue.open(shapes, classes):
-            # 3. gates: what a rule stops needs no room, holds nobody up, and is asked once for all that are alike
-            if entry.cpus > most_cpus or entry.cards > most_cards:  # a cheap no, for which no rule need be asked
-                if shapes[entry.shape]:
+            # 3a. no node has as many free CPUs or idle cards: the job does not fit, whatever the rules say
+            if entry.cpus > most_cpus or entry.cards > most_cards:
+                if shapes[entry.shape_number]:
                     self._failed[entry.equivalence_class.shape] = None
-                    shapes[entry.shape] = 0
-            elif entry.seconds < shapes[entry.shape] and entry.seconds < classes[entry.number]:
+                    shapes[entry.shape_number] = 0
+            # 3b. skip jobs whose shape or class has already failed for jobs no longer than this one
+            elif entry.seconds < shapes[entry.shape_number] and entry.seconds < classes[entry.class_number]:
                 try:
-                    if (entry.free and not self._started) or self.passes(entry):
-                        # 4. place, or make room, or reserve: who waits, and who may pass them, is the line's to say
-                        self.consider(entry)
-                        if self.backfiller.has_reservation and not self._unhurried:
-                            most_cpus, most_cards = self.index.widest, self.index.most_cards
+                    # 3c. rules: a job that a rule stops takes no reservation, so it delays no job behind it
+                    if (entry.free and not self._started) or self.passes_gates(entry):
+                        # 4. start, evict others, or wait; the backfiller decides what may start before a waiting job
+                        self.place_or_refuse(entry)
+                        # once a job holds the reservation, later jobs that do not fit are simply passed over. Before
+                        # that they must be considered: the first of them gets the reservation
+                        if self.backfiller.has_reservation and not self._considers_all:
+                            most_cpus, most_cards = self.index.most_cpus, self.index.most_cards
                 except Exception as error:  # noqa: BLE001 - one job's defect costs no other its turn
                     self._contain(entry, error)
 
     def _contain(self, entry: QueueEntry, error: Exception) -> None:
-        """Let the job wait. Raises the error again where part of the job's start is in the plan already: such a plan
-        may not be carried out."""
+        """Note a defect that came up for one job, and let that job wait. Raises the error again if part of the job's
+        start is in the plan already: such a plan must not be carried out."""
         if entry.job.id in self._started:
             raise error
         self.faults.setdefault(entry.job.id, error)
 
     def grow(self) -> None:
-        """6. Elastic jobs that run take what is left, unless somebody who waits has not even been looked at."""
-        if not self.snapshot.elastic or (self.backfiller.head is not None and not self._left):
+        """Give running elastic jobs what is left (step 6 of the cycle), unless the depth kept some waiting job from
+        being considered at all."""
+        if not self.snapshot.elastic or (self.backfiller.head is not None and not self._depth_left):
             return
-        if who := [each for each in growing(self.snapshot) if not self._is_taken_from(each[0].id)]:
+        if growers := [each for each in growing_jobs(self.snapshot) if not self._gives_way(each[0].id)]:
             self._take_over(self.index.fork())
-            done = grown(self.snapshot, who, self.index, self.backfiller, self._fit, self._sizes(), self._off_reserved)
+            done = grow_jobs(
+                self.snapshot, growers, self.index, self.backfiller, self._fit, self._sizes(), self._off_reserved
+            )
             self.growths, self.no_growth = done
             self.index.counters = self._gates.counters
 
-    def _is_taken_from(self, job: JobId) -> bool:
-        """By what this pass decided."""
+    def _gives_way(self, job: JobId) -> bool:
+        """Whether this pass evicts, shrinks or suspends the job."""
         gives_way = self.eviction_planner is not None and self.eviction_planner.gives_way(job)
         return gives_way or any(job in switch.others for switch in self.switches)
 
-    def passes(self, entry: QueueEntry) -> bool:
-        """Whether no rule stops the job; closes its request where one stops all of it."""
-        if self._started and entry.job.id in self._started:  # in another partition
+    def passes_gates(self, entry: QueueEntry) -> bool:
+        """Whether no rule stops the job. If a rule stops its whole class, the class is closed for the rest of the
+        pass."""
+        if self._started and entry.job.id in self._started:  # it started in another partition
             return False
         if entry.free:
             return True
-        if self._gates.shared(entry.equivalence_class) is not None:
+        if self._gates.class_refusal(entry.equivalence_class) is not None:
             self._stop(entry)
             return False
         limit = self._limit(entry.equivalence_class)
         if limit is not None:
             self._exceeded[entry.equivalence_class] = limit
-            self._close([entry.number])
+            self._close([entry.class_number])
             return False
-        own = self._gates.own(entry.job)
+        own = self._gates.job_refusal(entry.job)
         if isinstance(own, BeginsLater):
-            self._begins = min(own.begin_at, self._begins or own.begin_at)
+            self._next_begin_at = min(own.begin_at, self._next_begin_at or own.begin_at)
         return own is None
 
-    def consider(self, entry: QueueEntry) -> None:
-        """Start the job, or note why its shape failed."""
+    def place_or_refuse(self, entry: QueueEntry) -> None:
+        """Start the job, evict others for it, or note why its shape failed.
+
+        1. Shapes that no node could ever hold fail at once.
+        2. Behind the first waiting job, at most `Backfill.depth` jobs are considered.
+        3. A job that may preempt, and does not fit, evicts others.
+        4. Else the backfiller places the job, if that delays no job ahead of it.
+        """
         shape = entry.equivalence_class.shape if entry.free and self._windows is NO_WINDOWS else self._shape(entry)
         layout = self.index.layout
+        # 1.
         if shape not in layout.possible and (never := infeasible(shape, layout)):
             self._fail(entry, shape, never, 0)
             return
+        # 2.
         backfiller = self.backfiller
-        if backfiller.head is not None and backfiller.head != entry.job.id:  # as far as the depth goes
-            if not self._left:
-                self._fail(
-                    entry, shape, self._failed.get(shape, BehindHead(backfiller.head)), 0
-                )  # what was seen of it, counts
+        if backfiller.head is not None and backfiller.head != entry.job.id:
+            if not self._depth_left:
+                # a verdict on the same shape from before the depth ran out says more than "behind the first job"
+                self._fail(entry, shape, self._failed.get(shape, BehindHead(backfiller.head)), 0)
                 return
-            self._left -= 1
-        if entry.equivalence_class.preemption_key and self._made_room(entry, shape):
+            self._depth_left -= 1
+        # 3.
+        if entry.equivalence_class.preemption_key and self._evict_for(entry, shape):
             return
-        found = self.place(entry.job, shape)
-        if found is not None and isinstance(found, Found):  # to ask of None whether it is a Struct takes a while
-            self._start(entry, shape, found)
+        # 4.
+        job_placement = self.place(entry.job, shape)
+        # the test for None comes first because `isinstance(None, JobPlacement)` is slow, and most jobs get None
+        if job_placement is not None and isinstance(job_placement, JobPlacement):
+            self._start(entry, shape, job_placement)
         else:
-            self._fail(entry, shape, found, backfiller.fails_from(found))
+            self._fail(entry, shape, job_placement, backfiller.fails_from(job_placement))
 
-    def place(self, job: Job, shape: Shape) -> Found | Reason | None:
-        """A place that delays nobody who is served before it; else why not, None: no room."""
+    def place(self, job: Job, shape: Shape) -> JobPlacement | Reason | None:
+        """A placement that delays no job ahead of this one; else why there is none. None: too few free resources."""
         if shape.partition in self.index.layout.totalled:
             return by_totals(self.index, self.snapshot, job, shape)
         return self.backfiller.place(self.index, job, shape)
 
     def refusals(self) -> Refusals:
-        """Why the rest failed, as things stand after the last start."""
-        noted = Noted(self._failed, self._narrowed, self._exceeded)
+        """Why the other jobs do not start, judged by the index after the last start."""
+        noted = PassNotes(self._failed, self._narrowed, self._exceeded)
         return Refusals(self._gates, self._windows, noted, self.backfiller, self.index, self.eviction_planner)
 
     def next_at(self) -> Millis | None:
-        """When time alone may let something start: those that a gate did not let see their moment wait for more."""
-        if self.eviction_planner is None and self._begins is None and self._windows is NO_WINDOWS:
+        """The first moment at which a job may start although nothing else happens: a begin time, the start or end of a
+        reservation, an exempt time, the next second after `MOST_RECLAIMS`, or the end of a time slice. None: there is
+        no such moment."""
+        if self.eviction_planner is None and self._next_begin_at is None and self._windows is NO_WINDOWS:
             return None
-        cleared = self.eviction_planner.next_at() if self.eviction_planner is not None else None
+        proposal = self.eviction_planner.next_at() if self.eviction_planner is not None else None
         bars = self._windows.next_at() if self._windows.lasting else None
-        soon = Millis(self.snapshot.now + 1000) if self._put_off else None
-        return min([each for each in (self._begins, bars, cleared, soon, self._slice_ends) if each], default=None)
+        soon = Millis(self.snapshot.now + 1000) if self._reclaims_deferred else None
+        return min(
+            [each for each in (self._next_begin_at, bars, proposal, soon, self._slice_ends) if each], default=None
+        )
 
-    def _made_room(self, entry: QueueEntry, shape: Shape) -> bool:
-        """5. preempt or reclaim: whether others give way for a job that has no room; then it starts, or is promised."""
+    def _evict_for(self, entry: QueueEntry, shape: Shape) -> bool:
+        """Evict others for a job that does not fit (step 5 of the cycle). True: the job starts at once or is nominated,
+        and keeps the resources that come free."""
         eviction_planner = self.eviction_planner
-        if eviction_planner is None or find(self.index, shape, self._fit) is not None:
+        if eviction_planner is None or find_placement(self.index, shape, self._fit) is not None:
             return False
-        cleared = eviction_planner.room_for(entry, shape, self.index, self.backfiller.place_cleared)
+        proposal = eviction_planner.propose(entry, shape, self.index, self.backfiller.place_after_evictions)
         if (
-            cleared is None
-            or self._gates.exceeded(entry.equivalence_class, self._amounts(cleared.found, shape)) is not None
+            proposal is None
+            or self._gates.exceeded(entry.equivalence_class, self._amounts(proposal.job_placement, shape)) is not None
         ):
             return False
-        eviction_planner.carried_out(cleared)
-        if cleared.at_once:
-            self._take_over(cleared.after)
-            self._start(entry, shape, cleared.found)
+        eviction_planner.commit(proposal)
+        if proposal.at_once:
+            self._take_over(proposal.after)
+            self._start(entry, shape, proposal.job_placement)
         else:
-            self._promise(entry, shape, cleared.found, [each.job for each in cleared.evictions])
+            self._nominate(entry, shape, proposal.job_placement, [each.job for each in proposal.evictions])
         return True
 
-    def _served(self, entry: QueueEntry) -> bool:
-        """Whether a job that stays within what is kept for its queue starts, or is promised room."""
+    def _serve_guaranteed_job(self, entry: QueueEntry) -> bool:
+        """Serve a job within the guarantee of its queue. True: it starts or is nominated.
+
+        1. Find the alternatives by which the job stays within the guarantee and breaks no other limit.
+        2. Start the job by the first of them that fits now.
+        3. Else reclaim for the first of them for which others hold borrowed resources.
+        """
         assert self.reclaim is not None
         gates, equivalence_class = self._gates, entry.equivalence_class
         beside = gates.beside_quota(equivalence_class)
-        if gates.shared(beside) is not None:
+        if gates.class_refusal(beside) is not None:
             return False
-        kept = [
+        # 1. the quota's max is left out (`beside`): what others borrowed above it may be reclaimed
+        guaranteed = [
             (self._off_reserved(entry.job, shape), amounts, claim)
             for shape, amounts in gates.alternatives(equivalence_class)
             if (claim := self.reclaim.claim(equivalence_class.scope.queue, amounts, gates.counters)) is not None
@@ -343,85 +406,100 @@ class SchedulingPass:
             and limit_of_all(gates, equivalence_class, shape, amounts, self.index.layout) is None
             and limit_now(gates, beside, shape, self.index.layout) is None
         ]
-        for shape, amounts, _ in kept:
-            if gates.exceeded(equivalence_class, amounts) is None and find(self.index, shape, self._fit) is not None:
-                found = self.place(entry.job, shape)
-                if isinstance(found, Found):
-                    self._start(entry, shape, found)
+        # 2.
+        for shape, amounts, _ in guaranteed:
+            if (
+                gates.exceeded(equivalence_class, amounts) is None
+                and find_placement(self.index, shape, self._fit) is not None
+            ):
+                job_placement = self.place(entry.job, shape)
+                if isinstance(job_placement, JobPlacement):
+                    self._start(entry, shape, job_placement)
                     return entry.job.id in self._started
-        return any(self._reclaimed(entry, shape, claim) for shape, _, claim in kept)
+        # 3.
+        return any(self._reclaim_for(entry, shape, claim) for shape, _, claim in guaranteed)
 
-    def _reclaimed(self, entry: QueueEntry, shape: Shape, claim: QuotaClaim) -> bool:
-        """Whether others give back what they borrowed; the job is promised the room."""
+    def _reclaim_for(self, entry: QueueEntry, shape: Shape, claim: QuotaClaim) -> bool:
+        """Reclaim borrowed resources for the job. True: others are evicted, and the job is nominated."""
         assert self.reclaim is not None
         assert self.eviction_planner is not None
         if infeasible(shape, self.index.layout):
             return False
         if self._reclaims == MOST_RECLAIMS:
-            self._put_off = True
+            self._reclaims_deferred = True
             return False
-        cleared = self.reclaim.room_for(
-            entry.job, shape, claim, self.index, self._gates.counters, self.backfiller.place_cleared
+        proposal = self.reclaim.propose(
+            entry.job, shape, claim, self.index, self._gates.counters, self.backfiller.place_after_evictions
         )
-        if cleared is None:
+        if proposal is None:
             return False
         self._reclaims += 1
-        self.eviction_planner.carried_out(cleared)
-        going = [each.job for each in cleared.evictions] or self.eviction_planner.leaving()
-        self._promise(entry, shape, cleared.found, going)
+        self.eviction_planner.commit(proposal)
+        leaving = [each.job for each in proposal.evictions] or self.eviction_planner.ending_jobs()
+        self._nominate(entry, shape, proposal.job_placement, leaving)
         return True
 
     def _place_nominated(self, entry: QueueEntry, shape: Shape) -> None:
-        allowed = self._gates.shared(entry.equivalence_class) is None
-        found = reserved_room(self.index, entry.job) or find(self.index, shape, self._fit)
-        if allowed and found is not None:
-            self._start(entry, shape, found)
+        allowed = self._gates.class_refusal(entry.equivalence_class) is None
+        job_placement = reserved_placement(self.index, entry.job) or find_placement(self.index, shape, self._fit)
+        if allowed and job_placement is not None:
+            self._start(entry, shape, job_placement)
         elif (
             self.eviction_planner is not None
-            and (later := self.eviction_planner.promised_room(shape, self.index)) is not None
+            and (later := self.eviction_planner.placement_after_evictions(shape, self.index)) is not None
         ):
-            self._promise(entry, shape, later, self.eviction_planner.gone_for(entry.job.id))
+            self._nominate(entry, shape, later, self.eviction_planner.ending_for(entry.job.id))
 
-    def _promise(self, entry: QueueEntry, shape: Shape, found: Found, others: Iterable[JobId]) -> None:
-        """Nobody else gets this room, though others are still in it until they have had their grace."""
+    def _nominate(self, entry: QueueEntry, shape: Shape, job_placement: JobPlacement, others: Iterable[JobId]) -> None:
+        """Nominate the job: it gets this placement once the others have ended, and no other job gets it before.
+
+        1. Note which jobs it waits for, and until when.
+        2. Take the ending jobs out of the index at the moment by which they are gone at the latest.
+        3. Put the job itself into the index, so that no later job takes the resources.
+        4. Count it to the limits, and tell the backfiller.
+        """
         assert self.eviction_planner is not None
         eviction_planner, others = self.eviction_planner, list(others)
+        # 1. `job`: with a time limit longer by the wait, so that its end in the index is right
         eviction_planner.promise(entry.job.id, others)
         job = eviction_planner.delayed(entry.job)
         self._started.add(job.id)
         self._take_over(self.index.fork())
         placed, ends = self.index.placed, self.index.ends
-        others = [
-            other for other in others if not eviction_planner.stays(other)
-        ]  # a job that only shrinks ends when it does
+        # 2. a job that only shrinks keeps its own end
+        others = [other for other in others if not eviction_planner.stays(other)]
         gone_at = {
             other: min(end, ends.get(other, end))
             for other in others
             if (end := eviction_planner.gone_at(other)) is not None
         }
+        # 3.
         gone_at[job.id] = Millis(self.snapshot.now + 1000 * job.spec.time_limit_seconds)
-        going = [(other, placed[other]) for other in others if other in placed]
-        self.index.apply([*going, (job.id, found.placement)], gone_at)
-        self._count(job, shape.partition, self._amounts(found, shape))
-        self.backfiller.started(self.index, job, found.placement)
+        leaving = [(other, placed[other]) for other in others if other in placed]
+        self.index.apply([*leaving, (job.id, job_placement.placement)], gone_at)
+        # 4.
+        self._count(job, shape.partition, self._amounts(job_placement, shape))
+        self.backfiller.started(self.index, job, job_placement.placement)
 
     def _take_over(self, index: Index) -> None:
+        """Go on with another index. Deferred reservations are worked out first: they refer to the old one."""
         self.backfiller.settle()
         index.counters = self._gates.counters
         self.index = index
 
     def _count(self, job: Job, partition: str, amounts: Amounts) -> None:
-        """It counts to the limits from here."""
+        """Count the job to the limits, and close the classes that reach a limit by that."""
         stopped = self._gates.started(job, partition, amounts)
         if stopped:
             self._close(stopped)
         self.index.counters = self._gates.counters
 
-    def _amounts(self, found: Found, shape: Shape) -> Amounts:
-        return self._gates.amounts(found, shape)
+    def _amounts(self, job_placement: JobPlacement, shape: Shape) -> Amounts:
+        return self._gates.amounts(job_placement, shape)
 
-    def _shape(self, entry: QueueEntry, free: Use = NO_USE) -> Shape:
-        """As it may be placed now: within the limits, and off what is reserved. `free`: does not count."""
+    def _shape(self, entry: QueueEntry, free: CounterAmounts = NO_AMOUNTS) -> Shape:
+        """The shape by which the job may be placed now: without alternatives that a limit stops, and off reserved
+        nodes. `free`: amounts about to come free, which do not count."""
         equivalence_class = entry.equivalence_class
         shape = self._gates.open_shape(equivalence_class, free)
         shape = within_limits(self._gates, equivalence_class, shape, self.index, free)
@@ -434,11 +512,14 @@ class SchedulingPass:
         return replace(shape, barred=barred) if barred else shape
 
     def _fail(self, entry: QueueEntry, shape: Shape, reason: Reason | None, seconds: int) -> None:
-        """Jobs that ask for as long or longer, and at least for `seconds`, are not tried again."""
+        """Note why the shape failed. Jobs of the shape whose time limit is at least `seconds` are not tried again in
+        this pass."""
         self._failed[shape] = reason
-        bounds, number = self.shapes, entry.shape
+        bounds, number = self.shape_bounds, entry.shape_number
+        # a limit left only some alternatives to this class: other classes of the shape may still fit
         if self._narrowed and entry.equivalence_class in self._narrowed:
-            bounds, number = self.classes, entry.number
+            bounds, number = self.class_bounds, entry.class_number
+        # shorter jobs end before these reservations begin, and may use more nodes
         if shape.barred:
             seconds = max(seconds, self._windows.least_seconds(shape.barred))
         is_tighter = seconds < bounds[number]
@@ -446,73 +527,84 @@ class SchedulingPass:
             bounds[number] = seconds
 
     def _stop(self, entry: QueueEntry) -> None:
-        self._close([entry.number])
+        """Close the job's class; remember the limit for later passes, so that these need not test it again."""
+        self._close([entry.class_number])
         if (stop := self._gates.stop(entry.equivalence_class)) is not None:
-            self.given.equivalence.limit_cache.add(entry.number, stop)
+            self.initial_index.equivalence.limit_cache.add(entry.class_number, stop)
 
     def _close(self, numbers: Iterable[int]) -> None:
-        classes = self.classes
+        classes = self.class_bounds
         for number in numbers:
             classes[number] = 0
 
-    def _widened(self, job: Job, shape: Shape, found: Found) -> tuple[Shape, Found]:
-        """With as many of the workers that an elastic job asks for as there is room for."""
+    def _with_extra_workers(self, job: Job, shape: Shape, job_placement: JobPlacement) -> tuple[Shape, JobPlacement]:
+        """Add as many of the workers that an elastic job asks for as fit, beside its minimum. Ranks follow the
+        cluster's order of nodes."""
         end = Millis(self.snapshot.now + 1000 * job.spec.time_limit_seconds)
-        spec, held = shape.specs[found.spec_index], found.placement
-        wanted = Wanted(job.id, shape, spec, held, False, job.spec.nodes, len(held), end)
+        spec, held = shape.specs[job_placement.spec_index], job_placement.placement
+        wanted = GrowthRequest(job.id, shape, spec, held, False, job.spec.nodes, len(held), end)
         lawful = self._sizes().lawful(job, shape.partition)
         placement = (*held, *further_workers(wanted, self.index, self.backfiller, self._fit, lawful).placement)
         position = self.index.layout.position
-        in_order = sorted(placement, key=lambda part: position[part.node])  # neighbours stay neighbours
+        # neighbouring ranks stay on neighbouring nodes
+        in_order = sorted(placement, key=lambda part: position[part.node])
         ranked = tuple([replace(part, rank=rank) for rank, part in enumerate(in_order, job.spec.first_worker)])
-        return replace(shape, nodes=len(ranked)), Found(found.spec_index, ranked)
+        return replace(shape, nodes=len(ranked)), JobPlacement(job_placement.spec_index, ranked)
 
-    def _limit(self, equivalence_class: EquivalenceClass, free: Use = NO_USE) -> Limit | None:
-        """The limit for which the job would hold too much, whichever nodes it were given."""
+    def _limit(self, equivalence_class: EquivalenceClass, free: CounterAmounts = NO_AMOUNTS) -> Limit | None:
+        """The limit that the job would break on any node that it could get; None: there is none."""
         return limit_now(
             self._gates, equivalence_class, self._gates.open_shape(equivalence_class, free), self.index.layout, free
         )
 
-    def _passing(self, equivalence_class: EquivalenceClass, limit: Limit) -> Limit:
-        """The limit as one that passes, where only the nodes that are free just now make it look as if it did not."""
+    def _as_temporary(self, equivalence_class: EquivalenceClass, limit: Limit) -> Limit:
+        """The limit without its mark "never" where the job breaks it only on the nodes that are free just now: on other
+        nodes it may be billed less."""
         if not isinstance(limit, LimitReached | QuotaFull) or not limit.never:
             return limit
         each = self._gates.alternatives(equivalence_class)
         for_good = all(
-            limit_of_all(self._gates, equivalence_class, shape, asked, self.index.layout) for shape, asked in each
+            limit_of_all(self._gates, equivalence_class, shape, amounts, self.index.layout) for shape, amounts in each
         )
         return limit if for_good else replace(limit, asked=limit.allowed)
 
     def _sizes(self) -> Sizes:
         return Sizes(self.index.equivalence.rules, self._gates, self.snapshot.nodes)
 
-    def _start(self, entry: QueueEntry, shape: Shape, found: Found) -> None:
+    def _start(self, entry: QueueEntry, shape: Shape, job_placement: JobPlacement) -> None:
+        """Start the job there.
+
+        1. An elastic job takes more workers.
+        2. Whole nodes, cards or spread tasks may hold more than the job asked for: the limits are tested again.
+        3. The start goes into the plan, into the index, to the limits' counters and to the backfiller.
+        """
+        # 1.
         job, spec, equivalence_class = entry.job, entry.job.spec, entry.equivalence_class
         totalled = shape.partition in self.index.layout.totalled
         if spec.elastic is not None and not totalled:
-            shape, found = self._widened(job, shape, found)
-        amounts = self._gates.amounts(found, shape)
+            shape, job_placement = self._with_extra_workers(job, shape, job_placement)
+        # 2.
+        amounts = self._gates.amounts(job_placement, shape)
         if (
             equivalence_class.scope is not NO_SCOPE
             and (exceeded := self._gates.exceeded(equivalence_class, amounts)) is not None
         ):
-            self._exceeded[equivalence_class] = self._passing(
-                equivalence_class, exceeded
-            )  # it takes more than it asked for
-            self._close([entry.number])
+            self._exceeded[equivalence_class] = self._as_temporary(equivalence_class, exceeded)
+            self._close([entry.class_number])
             return
-        spec_index = alternative(spec, shape, found.spec_index) if len(spec.specs) > 1 else 0
+        # 3.
+        spec_index = alternative(spec, shape, job_placement.spec_index) if len(spec.specs) > 1 else 0
         has_launcher = spec.elastic is not None and spec.has_launcher
-        launcher = launcher_node(shape, found.placement, self.snapshot.nodes) if has_launcher else ""
+        launcher = launcher_node(shape, job_placement.placement, self.snapshot.nodes) if has_launcher else ""
         billing = amounts[BILLING] / ONE
         self._started.add(job.id)
-        self.starts.append(Start(job.id, spec_index, found.placement, shape.partition, billing, launcher))
-        if self.index is self.given:
-            self._take_over(self.given.changeable())
+        self.starts.append(Start(job.id, spec_index, job_placement.placement, shape.partition, billing, launcher))
+        if self.index is self.initial_index:
+            self._take_over(self.initial_index.writable())
         else:
             self.backfiller.settle()
-        self.index.place(job.id, found.placement, Millis(self.snapshot.now + 1000 * spec.time_limit_seconds))
+        self.index.place(job.id, job_placement.placement, Millis(self.snapshot.now + 1000 * spec.time_limit_seconds))
         if self._gates.may_count(job):
             self._count(job, shape.partition, amounts)
         if not totalled:
-            self.backfiller.started(self.index, job, found.placement)
+            self.backfiller.started(self.index, job, job_placement.placement)

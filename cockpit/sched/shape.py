@@ -1,4 +1,4 @@
-"""What distinguishes one request for room from another. Jobs of one shape find room, or lack it, alike."""
+"""The shape of a job: everything that decides where it fits. Jobs of one shape fit, or do not fit, alike."""
 
 from __future__ import annotations
 
@@ -11,58 +11,58 @@ from cockpit.model.labels import Toleration
 from cockpit.model.spec import JobSpec, NodeSpec, TaskSpread
 
 SPOT = Toleration("spot")
-"""Nodes that their provider may take back have a taint of this key; a job with `spot` puts up with it."""
+"""The toleration that jobs with `spot` have: nodes that their provider may take back have a taint of this key."""
 
 
 class Shape(msgspec.Struct, frozen=True, cache_hash=True):
-    """The part of a job spec that decides where it may run and what it takes, in one partition at one moment."""
+    """The part of a job spec that decides where the job may run and what it takes, in one partition at one moment."""
 
     nodes: int
-    """Of an elastic job so many as it needs to run at all; those that are of the same kind."""
+    """The number of replicas of the first kind; for an elastic job, those that it needs to run at all."""
     specs: tuple[NodeSpec, ...]
     node_names: tuple[str, ...]
     pool: str | None
     driver_version: str | None
     exclusive: bool
     selector: tuple[tuple[str, str], ...] = ()
-    """Labels that a node must have, by key."""
+    """Labels that a node must have, sorted by key."""
     tolerations: tuple[Toleration, ...] = ()
     by_pool: bool = False
-    """The nodes are named by a pool that it may use, also where they are set apart."""
+    """Whether `node_names` come from a pool that the job may use, even if its nodes are dedicated."""
     partition: str = ""
-    """Whose nodes it may use; empty: those of a cluster without partitions."""
+    """The partition whose nodes it may use; empty: the cluster has no partitions."""
     reservation: str = ""
-    """It runs only on this one's nodes."""
+    """The advance reservation on whose nodes alone it runs; empty: none."""
     barred: tuple[str, ...] = ()
-    """Reservations whose nodes it may not use: it would run into them."""
+    """Advance reservations whose nodes it may not use, because it would run into them."""
     helpers: tuple[NodeSpec, ...] = ()
-    """What further replicas of other kinds ask for, each on a node of its own too."""
+    """Further replicas of other kinds, each on a node of its own too."""
     max_price_milli: int | None = None
-    """Of its nodes, as their label says."""
+    """The highest price of its nodes, in thousandths, by their label."""
     launcher: tuple[tuple[str, str], ...] = ()
-    """Labels, by key, that a node must have for the launcher to be there, which is given nothing of it."""
+    """Labels, by key, of the node where the launcher runs; the launcher is allocated nothing of it."""
 
     spread: TaskSpread | None = None
-    """Tasks that share out over any number of nodes, of which there are `nodes` at least."""
+    """Tasks that are spread over any number of nodes, at least `nodes`."""
 
     @property
     def is_uneven(self) -> bool:
-        """Whether it may hold different amounts on its nodes, so that room is a matter of all of them together."""
+        """Whether it may hold different amounts on its nodes, so that counting nodes that fit does not suffice."""
         return bool(self.helpers) or self.spread is not None
 
     @property
     def alike(self) -> Shape:
-        """Without those of other kinds."""
+        """The shape without replicas of other kinds."""
         return replace(self, helpers=())
 
     @property
     def replica_groups(self) -> list[Shape]:
-        """One shape for each kind of its replicas, all of which have to find room; that of the first ones comes first,
-        with those of the others that ask for just the same."""
-        counted, alike = Counter(self.helpers), self.alike
+        """One shape for each kind of replica, all of which must fit. The first kind comes first, together with helpers
+        that ask for exactly the same."""
+        counted, base = Counter(self.helpers), self.alike
         like_first = counted.pop(self.specs[0], 0) if len(self.specs) == 1 else 0
-        others = [replace(alike, nodes=count, specs=(spec,)) for spec, count in counted.items()]
-        return [replace(alike, nodes=self.nodes + like_first), *others]
+        others = [replace(base, nodes=count, specs=(spec,)) for spec, count in counted.items()]
+        return [replace(base, nodes=self.nodes + like_first), *others]
 
 
 def shape_of(spec: JobSpec, partition: str = "") -> Shape:
@@ -86,5 +86,6 @@ def shape_of(spec: JobSpec, partition: str = "") -> Shape:
 
 
 def alternative(spec: JobSpec, shape: Shape, number: int) -> int:
-    """Which of the job's node specs the shape's is: a limit may have left the shape fewer."""
+    """Return the number, in the job, of an alternative of the shape: a limit may have left the shape fewer
+    alternatives."""
     return spec.specs.index(shape.specs[number])

@@ -1,4 +1,4 @@
-"""Why there is no room right now, with the nodes that come nearest to having it."""
+"""Explains why a shape does not fit right now, with the nodes that come nearest to holding it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from cockpit.sched.nodes.cards import accepts
 from cockpit.sched.nodes.free_node_buckets import FreeNodeBuckets
 from cockpit.sched.nodes.node_free import NodeFree, shortfall, whole_cards
 from cockpit.sched.nodes.node_layout import NodeClass
-from cockpit.sched.placement import find, fitting, pinned
+from cockpit.sched.placement import find_placement, fitting, pinned
 from cockpit.sched.shape import Shape
 
 _MOST_NEAREST = 3
@@ -25,29 +25,33 @@ _NEARNESS = (Resource.MEMORY, Resource.CPUS, Resource.NODE, Resource.CARDS, Reso
 
 
 class Shortages:
-    """Reasons against one state of the index. Gangs that differ only in their number of nodes share the search."""
+    """Reasons for one state of the index. Gangs that differ only in their number of nodes share the search."""
 
     def __init__(self, index: Index) -> None:
         self._index = index
         self._of_one: dict[Shape, NotEnoughFree] = {}
 
     def reason(self, shape: Shape) -> Reason:
-        """Of a feasible shape that found no room, what each alternative lacks. There is some by now where others stood
-        still after it was looked at; the next pass sees that."""
+        """Return what each alternative lacks, for a feasible shape that did not fit. It may fit by now if jobs were
+        suspended after it was considered; the next pass will see that."""
         layout = self._index.layout
-        if kept := kept_by(shape, layout, lambda freer: find(self._index, freer) is not None):
+        # an advance reservation is the reason if the shape would fit on its nodes
+        if kept := kept_by(shape, layout, lambda freer: find_placement(self._index, freer) is not None):
             return kept
         if shape.helpers:
-            lacking = (node_class for node_class in shape.replica_groups if find(self._index, node_class) is None)
+            lacking = (
+                node_class for node_class in shape.replica_groups if find_placement(self._index, node_class) is None
+            )
             shape = next(lacking, shape.alike)
         elif shape.spread is not None:
             return self._of_tasks(shape)
-        told = [self._of_alternative(replace(shape, specs=(spec,))) for spec in shape.specs]
-        each = [one for one in told if one is not None]
-        return none_of(each) if len(each) == len(told) else NotEvaluated()
+        reasons = [self._of_alternative(replace(shape, specs=(spec,))) for spec in shape.specs]
+        each = [one for one in reasons if one is not None]
+        return none_of(each) if len(each) == len(reasons) else NotEvaluated()
 
     def _of_tasks(self, shape: Shape) -> Reason:
-        """Of tasks that share out: what too few nodes have for one of them; else all nodes together hold too few."""
+        """Return what too few nodes have for one spread task; if enough have it, all nodes together hold too few
+        tasks."""
         never = infeasible(shape, self._index.layout)
         if never is not None:
             return never
@@ -55,7 +59,7 @@ class Shortages:
         return NotEvaluated() if len(nodes_free) >= shape.nodes else self._of_alternative(shape) or NotEvaluated()
 
     def _of_alternative(self, shape: Shape) -> OfOne | None:
-        """None: it has room by now."""
+        """Return what one alternative lacks; None: it fits by now."""
         never = infeasible(shape, self._index.layout)
         if isinstance(never, OfOne):
             return never
@@ -82,7 +86,8 @@ def _not_enough(index: Index, shape: Shape, near: tuple[NodeShortfall, ...]) -> 
 
 
 def nearest(index: Index, shape: Shape, spec: NodeSpec) -> tuple[NodeShortfall, ...]:
-    """The eligible nodes that lack least, best first, at most three; only such as would hold a replica when empty."""
+    """Return at most three of the eligible nodes that lack least, best first; only nodes that would hold a replica when
+    empty."""
     lacking = [(node_free, lack) for node_free in _near(index, shape, spec) if (lack := _lack(node_free, shape, spec))]
     lacking.sort(key=lambda each: _distance(*each))
     return tuple(NodeShortfall(node_free.node.name, *lack) for node_free, lack in lacking[:_MOST_NEAREST])
@@ -97,7 +102,7 @@ def _lack(node_free: NodeFree, shape: Shape, spec: NodeSpec) -> tuple[Resource, 
 
 
 def _near(index: Index, shape: Shape, spec: NodeSpec) -> Iterable[NodeFree]:
-    """Rooms among which the nearest three are."""
+    """Return nodes among which the nearest three are."""
     if shape.node_names:
         return (node_free for node_free in pinned(index, shape) if not _lack(node_free.emptied(), shape, spec))
     near = {
@@ -110,7 +115,7 @@ def _near(index: Index, shape: Shape, spec: NodeSpec) -> Iterable[NodeFree]:
 
 
 def _worthwhile(nodes_free: Iterable[NodeFree], shape: Shape, spec: NodeSpec) -> Iterator[NodeFree]:
-    """Those that lack something and are big enough; that their cards suffice is known of their kind."""
+    """Yield the nodes that lack something and are big enough; that their cards suffice is known from their class."""
     return (
         node_free
         for node_free in nodes_free
@@ -121,8 +126,8 @@ def _worthwhile(nodes_free: Iterable[NodeFree], shape: Shape, spec: NodeSpec) ->
 
 
 def _candidates(index: Index, node_class: NodeClass, shape: Shape, spec: NodeSpec) -> Iterator[Iterator[NodeFree]]:
-    """Series of rooms of one kind, each nearest first: of those with cards enough, who lacks memory and who lacks CPUs;
-    then those that lack cards."""
+    """Yield series of nodes of one class, each nearest first: nodes with enough cards that lack memory, and those that
+    lack CPUs; then nodes that lack cards."""
     idle, holes = index.by_whole[node_class.number], index.by_hole[node_class.number]
     least = 1 if spec.shares_a_card else spec.whole_cards
     if not shape.exclusive:
@@ -133,40 +138,40 @@ def _candidates(index: Index, node_class: NodeClass, shape: Shape, spec: NodeSpe
     yield _descending(index, idle, node_class.whole_cards + 1 if shape.exclusive else least)
 
 
-def _with_cards(index: Index, shelves: FreeNodeBuckets, least: int, spec: NodeSpec) -> Iterator[Iterator[NodeFree]]:
-    for label in shelves.labels():
-        if label >= least:
-            yield index.nodes_free_at(shelves.most_memory(label, spec.cpus))
-            yield index.nodes_free_at(shelves.most_cpus(label, spec.cpus))
+def _with_cards(index: Index, buckets: FreeNodeBuckets, least: int, spec: NodeSpec) -> Iterator[Iterator[NodeFree]]:
+    for key in buckets.sorted_keys():
+        if key >= least:
+            yield index.nodes_free_at(buckets.most_memory(key, spec.cpus))
+            yield index.nodes_free_at(buckets.most_cpus(key, spec.cpus))
 
 
-def _descending(index: Index, shelves: FreeNodeBuckets, below: int) -> Iterator[NodeFree]:
+def _descending(index: Index, buckets: FreeNodeBuckets, below: int) -> Iterator[NodeFree]:
     seen: set[int] = set()
-    labels = [label for label in reversed(shelves.labels()) if label < below]
-    for order in (order for label in labels for order in shelves.most_cpus(label)):
+    keys = [key for key in reversed(buckets.sorted_keys()) if key < below]
+    for order in (order for key in keys for order in buckets.most_cpus(key)):
         if order not in seen:
             seen.add(order)
             yield index.nodes_free[order]
 
 
 def _other_models_free(index: Index, shape: Shape, spec: NodeSpec) -> int:
-    """Idle cards on eligible nodes in service whose model the spec does not accept."""
+    """Return the number of idle cards on eligible nodes in service whose model the spec does not accept."""
     if not spec.card_models:
         return 0
     if shape.node_names:
         return sum(_not_accepted(node_free, spec) for node_free in pinned(index, shape))
-    anything = replace(spec, card_milli=0)
-    return sum(_refused_cards(index, node_class, spec) for node_class in index.layout.classes_for(shape, anything))
+    any_model = replace(spec, card_milli=0)
+    return sum(_refused_cards(index, node_class, spec) for node_class in index.layout.classes_for(shape, any_model))
 
 
 def _refused_cards(index: Index, node_class: NodeClass, spec: NodeSpec) -> int:
     accepted = [accepts(spec, card) for card in node_class.cards]
     if all(accepted):
         return 0
-    shelves = index.by_whole[node_class.number]
+    buckets = index.by_whole[node_class.number]
     if not any(accepted):
-        return shelves.total()
-    return sum(_not_accepted(node_free, spec) for node_free in index.nodes_free_at(shelves.orders()))
+        return buckets.total()
+    return sum(_not_accepted(node_free, spec) for node_free in index.nodes_free_at(buckets.orders()))
 
 
 def _not_accepted(node_free: NodeFree, spec: NodeSpec) -> int:

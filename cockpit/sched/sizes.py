@@ -1,4 +1,4 @@
-"""How many workers the rules leave an elastic job, beside those that it needs to run at all."""
+"""Tests whether the rules allow an elastic job more workers than it needs to run at all."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ from cockpit.sched.rules.tres import BILLING
 
 
 class Sizes:
-    """For one pass, whose gates count what it starts."""
+    """The tests for one pass, whose gates count what it starts."""
 
     def __init__(self, rules: Rulebook, gates: Gates, nodes: Mapping[NodeName, Node]) -> None:
         self._rules, self._gates, self._nodes = rules, gates, nodes
 
     def lawful(self, job: Job, partition: str) -> Callable[[Placement], bool]:
-        """Whether the job may hold so much there: no limit on jobs of that size stops it, nor one on all that runs."""
+        """Return a test whether the job may hold a placement in that partition: neither a limit on jobs of that size
+        nor one on all running jobs forbids it."""
         equivalence_class = self._gates.equivalence_class(job, partition)
         has = self._has(job, partition)
 
@@ -32,13 +33,14 @@ class Sizes:
             if self._rules.refusal(sized, partition) is not None:
                 return False
             amounts = self._amounts(placement, partition) | {JOBS: ONE}
+            # the job counts to the limits already by what it holds, so only the difference is tested
             more = {each: amount - has.get(each, 0) for each, amount in amounts.items()}
             return self._gates.exceeded(equivalence_class, more) is None
 
         return check
 
     def resized(self, job: Job, partition: str, placement: Placement) -> float:
-        """A job that runs counts by this from here; what that is billed per second."""
+        """Count a running job by this placement from now on, and return its billing."""
         amounts = self._amounts(placement, partition)
         self._gates.adds(job, partition, amounts | {JOBS: ONE})
         return amounts[BILLING] / ONE

@@ -1,4 +1,4 @@
-"""What the scheduler decides on: a read-only, versioned view of the cluster's state."""
+"""The input of the scheduler: a read-only, versioned view of the cluster's state."""
 
 from __future__ import annotations
 
@@ -14,36 +14,38 @@ from cockpit.model.node import Node, Placement
 from cockpit.model.quota import QuotaTree
 
 Highest = Mapping[JobId, Mapping[str, int]]
-"""By job and partition: the priority below which it does not fall."""
+"""By job and partition: the priority below which the job may not fall."""
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
-    """Looks into the engine's state without copying it; valid until the engine handles its next event."""
+    """A view into the engine's state without a copy; valid until the engine handles its next event."""
 
     version: int
     """Grows with every change of the state."""
     now: Millis
     nodes: Mapping[NodeName, Node]
-    """Their order breaks ties; a node's cards stand in the order of their index."""
+    """The nodes; their order breaks ties. A node's cards are in the order of their index."""
     nodes_version: int
     """Changes whenever `nodes` does."""
     queue: Sequence[Job]
     """Queued jobs in order of submission, held ones included."""
     occupied: Mapping[JobId, Placement]
-    """Everything that holds resources now. A kept container that keeps its cards has 0 CPUs and 0 MiB."""
+    """What each job holds now. A held container that keeps its cards has 0 CPUs and 0 MiB."""
     ends: Mapping[JobId, Millis]
-    """When each of them is gone at the latest, by time limit or end of hold. Absent: nobody knows, counted as never."""
+    """When each of them is gone at the latest, by its time limit or the end of its hold. Absent: not known, taken as
+    never."""
     changes: Sequence[tuple[JobId, Placement | None]]
     """What happened to `occupied` and `ends` since version `changes_from`, in order; None: released."""
     changes_from: int
     touched: Sequence[JobId] | None = None
-    """The jobs that changed since version `changes_from`, queued or not; None: nobody knows."""
+    """The jobs that changed since version `changes_from`, queued or not; None: not known."""
     promised: Sequence[JobId] = ()
-    """Queued jobs for which others were made to go, in order of submission: the room is theirs."""
+    """Nominated jobs: queued jobs for which others were evicted, in order of submission. The freed resources are
+    reserved for them."""
     suspended: Sequence[JobId] = ()
-    """Jobs that stand still."""
+    """Suspended jobs."""
     elastic: Sequence[JobId] = ()
-    """Elastic jobs that hold something, by id."""
+    """Elastic jobs that hold resources, by id."""
     jobs: Mapping[JobId, Job] = {}
     """Every live job, queued and running."""
     cluster: Cluster = Cluster()
@@ -55,9 +57,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     usage: Mapping[AssocKey, Usage] = {}
     qos_usage: Mapping[str, Usage] = {}
     usage_at: Millis = Millis(0)
-    """The last pass over usage: ages count to it. `usage` is another mapping whenever it says something else."""
+    """The last update of usage; ages count to it. `usage` is another mapping whenever its content changes."""
     freed_at: Mapping[str, Millis] = {}
     """On a fleet, by member: when something last came free there."""
     highest: Highest = {}
-    """Under INCREMENT_ONLY what priorities have been; it says something else only when `usage`, the rules or the nodes
-    do, or a job."""
+    """The minimum priorities under INCREMENT_ONLY. They change only with `usage`, the rules, the nodes, or a job."""

@@ -1,7 +1,7 @@
-"""How tasks share out over any number of nodes: as many on each as fit there (`-n 24` without a fixed `-N`).
+"""Spreads tasks over any number of nodes, as many on each as fit there (`-n 24` without a fixed `-N`).
 
 Source: Slurm's select/cons_tres. It counts how many tasks each node could hold now, takes nodes until all tasks have a
-place, at least one on each, and tries to do with few of them.
+place, at least one on each, and tries to use few of them.
 """
 
 from __future__ import annotations
@@ -46,14 +46,15 @@ def share_of(spec: NodeSpec, spread: TaskSpread, tasks: int) -> NodeSpec:
 
 
 def spread_over(nodes_free: Iterable[NodeFree], shape: Shape) -> list[tuple[NodeFree, int]] | None:
-    """Share the tasks out over the fewest of these rooms; None where not all of them have a place.
+    """Spread the tasks over the fewest of these nodes; None where not all of them fit.
 
-    1. Rooms that hold most come first; of equal ones the tightest, then the cluster's order.
+    1. Nodes that hold most tasks come first; of equal ones the tightest, then the cluster's order.
     2. Each takes all that it holds, but leaves one task for each further node that the job must have.
-    3. As soon as one room holds the rest, the tightest such room takes it, so that bigger holes stay whole.
+    3. As soon as one node holds the rest, the tightest such node takes it, so that large free nodes stay whole.
     """
     spread = shape.spread
     assert spread is not None
+    # 1. ascending, so that the best node is last
     holding = sorted(
         [
             (count, -node_free.cpus, -node_free.order, node_free)
@@ -68,9 +69,11 @@ def spread_over(nodes_free: Iterable[NodeFree], shape: Shape) -> list[tuple[Node
         if len(holding) < needed or len(chosen) == spread.most_nodes:
             return None
         number = len(holding) - 1
+        # 3.
         if needed == 1 and holding[-1][0] >= left:
             enough = holding[bisect_left(holding, (left,))][0]
             number = bisect_left(holding, (enough + 1,)) - 1
+        # 2.
         count, *_, node_free = holding.pop(number)
         taken = min(count, left - (needed - 1))
         chosen.append((node_free, taken))

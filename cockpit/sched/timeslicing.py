@@ -1,7 +1,7 @@
-"""Jobs that stand still for others and go on: when those are gone, or by turns, one time slice each.
+"""Decides when suspended jobs resume: once the jobs that suspended them are gone, or in turns of one time slice each.
 
 Source: Slurm's gang scheduling and preempt.html: a job that was suspended for one of its own partition (preempt/qos)
-shares the CPUs with it by turns; for one of another partition it stands still until that one is gone.
+shares the CPUs with it in time slices; for a job of another partition it stays suspended until that job is gone.
 """
 
 from __future__ import annotations
@@ -21,17 +21,25 @@ from cockpit.sched.snapshot import Snapshot
 
 
 class TimeslicePlan(NamedTuple):
-    """What has been decided on those who stand still."""
+    """The decisions on suspended jobs."""
 
     switches: tuple[SliceSwitch, ...]
     after: Index
-    """In which whoever is to go on has its CPUs, be they free already or not: nobody else gets them."""
+    """An index in which every job that is to resume has its CPUs, whether they are free yet or not: no other job gets
+    them."""
     next_at: Millis | None
-    """When the next time slice is over."""
+    """When the next time slice ends."""
 
 
 def plan_timeslices(snapshot: Snapshot, cluster: Cluster, index: Index) -> TimeslicePlan:
-    """Of all that stand still, who has done so longest first."""
+    """Decide on all suspended jobs, the longest suspended first.
+
+    For each of them:
+
+    1. If no job that it was suspended for needs its nodes any more, it resumes as soon as its CPUs are free.
+    2. Else, if both share the CPUs by time slices and the slice is over, the running jobs are suspended in its place.
+    3. Otherwise it stays suspended.
+    """
     course = _TimeslicePlanner(snapshot, cluster, index)
     waiting = [snapshot.jobs[job] for job in snapshot.suspended]
     for job in sorted(waiting, key=lambda each: (each.state_since, each.id)):
@@ -46,7 +54,7 @@ class _TimeslicePlanner:
         self.next_at: Millis | None = None
         self._jobs, self._now, self._cluster = snapshot.jobs, snapshot.now, cluster
         self._instead: dict[JobId, tuple[JobId, ...]] = {}
-        """Who goes on, and for whom each had stood still."""
+        """Jobs that resume, with the jobs that each was suspended for."""
         self._stilled: set[JobId] = set()
         self._moves: list[tuple[JobId, tuple[JobId, ...]]] = []
 
@@ -69,13 +77,13 @@ class _TimeslicePlanner:
         )
 
     def _needs(self, other: JobId, job: Job) -> bool:
-        """Whether the other runs on the job's nodes, or is about to."""
-        found = self._jobs.get(other)
-        if found is None or other in self._stilled or found.state is JobState.SUSPENDED:
+        """Whether the other job runs on this job's nodes, or is about to."""
+        record = self._jobs.get(other)
+        if record is None or other in self._stilled or record.state is JobState.SUSPENDED:
             return False
-        if found.state is JobState.QUEUED:
-            return job.id in found.clears and not found.held_by
-        return found.state in OCCUPYING and not _nodes(found).isdisjoint(_nodes(job))
+        if record.state is JobState.QUEUED:
+            return job.id in record.clears and not record.held_by
+        return record.state in OCCUPYING and not _nodes(record).isdisjoint(_nodes(job))
 
     def _by_turns(self, job: Job, others: Iterable[Job]) -> bool:
         preemption = self._cluster.preemption
@@ -103,10 +111,12 @@ class _TimeslicePlanner:
         if _has_cpus(self.index, job):
             self._moves.append((job.id, ()))
             self._instead[job.id] = tuple(for_jobs)
+        # also where the CPUs are still taken: no other job may get them first
         self.index = self._with(self.index.fork(), job)
 
     def _with(self, index: Index, job: Job) -> Index:
         assert job.attempt is not None
+        # the time limit does not run while a job is suspended
         stood_still = job.attempt.suspended_ms + self._now - job.state_since
         end = Millis(job.attempt.placed_at + stood_still + 1000 * job.spec.time_limit_seconds)
         index.apply([(job.id, job.attempt.placement)], {job.id: end})

@@ -87,14 +87,14 @@ async def test_a_defect_at_one_job_is_logged_and_told_there_and_all_others_have_
     broken, *others = queued
     assert others
     before = {each.job: each.at for each in await demo.backend.starts(others)}
-    about = StartPredictor._about
+    about = StartPredictor._estimate
 
     def failing(self: StartPredictor, job: JobId) -> Any:
         if job == broken:
             raise IndexError("tuple index out of range")
         return about(self, job)
 
-    monkeypatch.setattr(StartPredictor, "_about", failing)
+    monkeypatch.setattr(StartPredictor, "_estimate", failing)
     told = {each.job: each for each in await demo.backend.starts(queued)}
     assert {job: told[job].at for job in others} == before
     assert (told[broken].at, told[broken].failure) == (None, "IndexError: tuple index out of range")

@@ -101,7 +101,7 @@ def ahead_withdrawn(world: World, _: Job, reason: WouldDelay | BehindHead) -> No
 
 
 def shortened(world: World, job: Job, reason: WouldDelay) -> None:
-    """To end by the moment at which the other is to start; a plan in steps would round that."""
+    """The job ends by the moment at which the other is to start; a plan with a resolution would round that moment."""
     world.policy = replace(world.policy, backfill=replace(world.policy.backfill, resolution_seconds=0))
     edited(world, job, time_limit_seconds=(reason.reserved_at - world.now) // 1000)
 
@@ -111,7 +111,7 @@ def backfill_for_all(world: World, _: Job, reason: BehindHead) -> None:
 
 
 def cpus_freed(world: World, job: Job, reason: StandsStill) -> None:
-    """By those it gave way to, and by whoever came beside them."""
+    """The job was passed by those that it was evicted for, and by jobs that started beside them."""
     nodes = {part.node for part in job.attempt.placement}
     for other, parts in list(world.occupied.items()):
         if other != job.id and any(part.node in nodes for part in parts):
@@ -341,7 +341,7 @@ def new_node(world: World, job: Job, name: str) -> Node:
 
 
 class Claim(NamedTuple):
-    """What a type of reason claims."""
+    """What a type of reason says is missing, and how to take that away."""
 
     ways: tuple[Callable[[World, Job, Any], None], ...]
     """Each of them, alone, takes away what it names."""
@@ -415,7 +415,7 @@ def still_so(before: Reason, after: Reason) -> bool:
 
 
 class Untrue(AssertionError):
-    """A reason that is not what keeps the job waiting."""
+    """Raised for a reason that does not keep the job waiting."""
 
 
 def check(world: World, job_id: JobId, reason: Reason) -> None:
@@ -455,6 +455,6 @@ def _another(world: World, job_id: JobId, reason: Reason, number: int) -> bool:
 
 
 def _takers(world: World) -> set[JobId]:
-    """Who starts by the last plan, is promised room, or stands still, and goes on before anybody starts."""
+    """Return the jobs that start by the last plan, are nominated, or are suspended and resume before any job starts."""
     still = {job for job in world.occupied if world.jobs[job].suspension is not None}
     return {start.job for start in world.plan.starts} | {*world.plan.refusals.promised} | still

@@ -24,7 +24,8 @@ from tests.sched.world import World, cards, node, spec_of, wants
 
 PROJECTS = ("nlp", "nlp", "chat", "vision", "vision", "guests")
 LATE_MIB = 333
-"""As much as nobody else asks for: such a job, which comes after the last pass, is like none that it has looked at."""
+"""Memory in MiB that no other job asks for: a job with it, submitted after the last pass, is in no class that the pass
+has considered."""
 USED = ("team/ann", "team/", "lab/", "other/cyd", "root/")
 
 APART = {"pool": "own", "dedicated": True}
@@ -146,7 +147,7 @@ def _node(random: Random, name: str) -> Node:
 
 
 def _take_out_of_service(random: Random, world: World) -> None:
-    """Whatever runs there goes on."""
+    """Take the node out of service; jobs that run there go on."""
     world.set_state(random.choice(list(world.nodes)), random.choice((NodeState.DRAINED, NodeState.DOWN)))
 
 

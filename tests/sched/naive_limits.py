@@ -12,7 +12,7 @@ MINUTE = 60
 
 
 class NaiveLimits:
-    """Of one world at one moment. `running` grows with what the pass starts."""
+    """The limits of one world at one moment. `running` grows with what the pass starts."""
 
     def __init__(self, world) -> None:
         """`world`: or whatever has its now, nodes, queue, jobs, occupied, ends, rules and usage_at."""
@@ -41,7 +41,7 @@ class NaiveLimits:
         return parts
 
     def too_much(self, job: Job, name: str, spec: NodeSpec) -> bool:
-        """The job by itself is beyond a limit on each job."""
+        """Whether the job by itself breaks a limit on each job."""
         own = self.bound_by(job, name)
         if own is None:
             return False
@@ -59,7 +59,7 @@ class NaiveLimits:
         return False
 
     def exceeds(self, job: Job, name: str, amounts: dict[str, float]) -> bool:
-        """Holding these amounts, the job would be beyond a limit on what runs at once, or on usage."""
+        """Whether the job with these amounts would break a limit on what runs at once, or on usage."""
         own = self.bound_by(job, name)
         if own is None:
             return False
@@ -69,7 +69,7 @@ class NaiveLimits:
         ) or any(self.spent(job, amounts, *budget) for budget in self.budgets(job, name, own))
 
     def exceeds_alone(self, job: Job, name: str, amounts: dict[str, float]) -> bool:
-        """The same if nothing else ran."""
+        """Whether the job would break a limit even if nothing else ran."""
         others, self.running = self.running, []
         try:
             return self.exceeds(job, name, amounts)

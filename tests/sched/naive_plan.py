@@ -47,7 +47,7 @@ class NaiveEasy:
         return job.id, moment, job.spec.specs.index(spec.specs[number]), placement
 
     def word(self, job: Job, name: str) -> str:
-        """Once the pass is over: what a rule stops now too is told of the rule."""
+        """Return the word for a job after the pass; a job that a rule stops by then is explained by the rule."""
         word = self.rules.refused(job, name) or ("array" if self.rules.array_full(job) else "")
         if not word and not self.open_specs(job, name):
             word = "limit"
@@ -56,7 +56,7 @@ class NaiveEasy:
         return word or self.refused.get(request) or self.failed[shape]
 
     def open_specs(self, job: Job, name: str) -> tuple:
-        """Alternatives that no limit stops."""
+        """Return the alternatives that no limit stops."""
         nodes = job.spec.nodes
         return tuple(s for s in job.spec.specs if not self.rules.exceeds(job, name, amounts_asked(s, nodes)))
 
@@ -104,7 +104,7 @@ class NaiveEasy:
         if self.first_waiting not in (None, job.id) and not self.backfill:
             return "would delay"
         if self.head and self.head[0].id != job.id:
-            found = self.beside_head(job, spec, nodes, found)
+            found = self.place_behind_head(job, spec, nodes, found)
         if found is None:
             return "would delay"
         if self.rules.exceeds(job, name, amounts_held(found[1])):
@@ -119,7 +119,7 @@ class NaiveEasy:
         return Millis(self.now + 1000 * job.spec.time_limit_seconds)
 
     def find_head(self, job: Job, name: str, spec):
-        """The first moment at which it has room, in the partition and beside reservations."""
+        """Return the first moment at which the job fits, in the partition and outside advance reservations."""
         changes = {max(self.now, end) for end in self.ends.values()} | {each.end_at for each in self.rules.reservations}
         for moment in sorted(changes):
             if place(spec, self.rules.open_nodes(job, name, moment), self.still_there(moment)):
@@ -134,7 +134,7 @@ class NaiveEasy:
             if job not in self.ends or max(self.now, self.ends[job]) > moment
         }
 
-    def beside_head(self, job: Job, spec, nodes, found):
+    def place_behind_head(self, job: Job, spec, nodes, found):
         head, name, head_spec, moment = self.head
         if self.end(job) <= moment:
             return found
@@ -148,8 +148,8 @@ class NaiveEasy:
 
 
 def naive_holes(world, rules: NaiveRules) -> list[tuple]:
-    """(job, moment, spec index, placement, partition) under conservative backfilling: in order, each job in the
-    earliest hole that is left; of several partitions the first, unless it can start now in another."""
+    """Yield (job, moment, spec index, placement, partition) under conservative backfilling: in order, each job in the
+    earliest slot that is left; of several partitions the first, unless a later one is sooner."""
     now = world.now
     taken = [(now, max(now + 1, world.ends.get(job, FOREVER)), job, each) for job, each in world.occupied.items()]
     found: dict[JobId, tuple] = {}

@@ -15,7 +15,8 @@ from tests.sched.reference import Occupied, place
 
 
 class NaivePreempting:
-    """Afterwards: `starts`, `switches` (who resumes), `evictions` (who, for whom), `promised` (who waits for room)."""
+    """Afterwards it has `starts`, `switches` (jobs that resume), `evictions` (victims, and for which job) and
+    `promised` (nominated jobs)."""
 
     def __init__(self, world, *, backfill: bool) -> None:
         self.world, self.now, self.backfill = world, world.now, backfill
@@ -63,7 +64,7 @@ class NaivePreempting:
     def keep_promise(self, job: Job) -> None:
         if found := place(job.spec, self.nodes, self.occupied):
             self.start(job, found)
-        elif found := place(job.spec, self.nodes, self.without_leaving()):
+        elif found := place(job.spec, self.nodes, self.index_after_evictions()):
             endings = [each.ending for each in self.world.jobs.values() if each.id in self.occupied and each.ending]
             until = max([self.now, *(each.kill_at for each in endings if each.for_job == job.id)])
             self.promise(job, found, -(-(until - self.now) // 1000))
@@ -79,7 +80,7 @@ class NaivePreempting:
     def end(self, job: Job, grace: int = 0) -> Millis:
         return Millis(self.now + 1000 * (job.spec.time_limit_seconds + grace))
 
-    def without_leaving(self) -> Occupied:
+    def index_after_evictions(self) -> Occupied:
         going = set() if self.mode == "SUSPEND" else {victim for victim, _ in self.evictions}
         leaving = {job.id for job in self.world.jobs.values() if job.ending is not None} | going
         return {job: held for job, held in self.occupied.items() if job not in leaving}
@@ -105,13 +106,13 @@ class NaivePreempting:
             self.head = self.head or self.find_head(job)
             self.waits = self.waits or job.id
             return "no room"
-        if not (found := self.beside_head(job, found, self.occupied, self.end(job))):
+        if not (found := self.place_behind_head(job, found, self.occupied, self.end(job))):
             return "would delay"
         self.start(job, found)
         return ""
 
     def make_room(self, job: Job) -> bool:
-        if place(job.spec, self.nodes, self.without_leaving()):
+        if place(job.spec, self.nodes, self.index_after_evictions()):
             return False
         below = sorted(filter(lambda other: self.may(job, other), self.running()), key=self.rank)
         for size in range(1, len(below) + 1):
@@ -146,7 +147,9 @@ class NaivePreempting:
         ends = dict(self.ends)
         if still:
             self.ends = {job: end for job, end in ends.items() if job not in {each.id for each in chosen}}
-        found = self.beside_head(job, place(job.spec, self.nodes, after), after, self.end(job, grace), still=still)
+        found = self.place_behind_head(
+            job, place(job.spec, self.nodes, after), after, self.end(job, grace), still=still
+        )
         self.ends = ends
         if not found:
             return False
@@ -177,7 +180,7 @@ class NaivePreempting:
             if job not in self.ends or max(self.now, self.ends[job]) > moment
         }
 
-    def beside_head(self, job: Job, found, occupied: Occupied, end: Millis, *, still: bool = False):
+    def place_behind_head(self, job: Job, found, occupied: Occupied, end: Millis, *, still: bool = False):
         if self.waits in (None, job.id):
             return found
         if not self.backfill:

@@ -17,7 +17,7 @@ BOUND = 1 << 62
 
 
 def line_of(root: QuotaNode, project: str) -> list[QuotaNode]:
-    """From the root to the leaf of the project; empty where there is none."""
+    """Return the nodes from the root to the project's leaf; none where there is no leaf."""
     if project in root.namespaces:
         return [root]
     below = next((line for child in root.children if (line := line_of(child, project))), [])
@@ -58,13 +58,13 @@ class Naive:
         return sum(held(self.occupied, job)[resource] for job in self.under(node))
 
     def passes_max(self) -> list[str]:
-        """Names of nodes that hold more than they may."""
+        """Return the names of nodes that hold more than their max."""
         return [
             node.name for node in every(self.root) for name, most in node.max.items() if self.used(node, name) > most
         ]
 
     def allows(self, job: Job) -> bool:
-        """Whether no node would pass its max by the job."""
+        """Whether no node would exceed its max with the job."""
         amounts = wanted(job) | {"jobs": 1000}
         return all(
             self.used(node, name) + amounts[name] <= most or not amounts[name]
@@ -73,7 +73,7 @@ class Naive:
         )
 
     def keepers(self, job: Job) -> list[QuotaNode]:
-        """Nodes below the root within whose min the job would stay."""
+        """Return the nodes below the root within whose min the job would stay."""
         amounts = wanted(job)
         return [
             node
@@ -87,7 +87,7 @@ class Naive:
     def without(self, jobs: Collection[JobId]) -> Naive:
         return Naive(self.world, {job: parts for job, parts in self.occupied.items() if job not in jobs})
 
-    def has_room(self, job: Job) -> bool:
+    def fits_now(self, job: Job) -> bool:
         return place(job.spec, list(self.world.nodes.values()), self.occupied) is not None
 
     def is_lawful(self, keeper: QuotaNode, victims: Collection[JobId], resources: Collection[str]) -> bool:
@@ -116,21 +116,22 @@ class Naive:
         return beyond > 0 and (last > 0 or not victims)
 
     def fewest(self, job: Job, candidates: Collection[JobId]) -> int | None:
-        """How few of the candidates have to go so that the job may start; None: it cannot be."""
+        """Return the smallest number of candidates that must be evicted so that the job may start; None: no number is
+        enough."""
         short = self.short_of(job)
         for size in range(len(candidates) + 1):
             for some in combinations(candidates, size):
                 rest = self.without(some)
                 if (
                     rest.allows(job)
-                    and rest.has_room(job)
+                    and rest.fits_now(job)
                     and any(self.is_lawful(keeper, some, short) for keeper in self.keepers(job)[-1:])
                 ):
                     return size
         return None
 
     def short_of(self, job: Job) -> list[str]:
-        """What is missing: by quota, or on the nodes."""
+        """Return the resources that are missing, by quota or on the nodes."""
         amounts = wanted(job)
         lacking = {
             name
@@ -141,7 +142,7 @@ class Naive:
         return [name for name in RESOURCES if name in lacking | self._short_of_room(job)]
 
     def _short_of_room(self, job: Job) -> set[str]:
-        if self.has_room(job):
+        if self.fits_now(job):
             return set()
         (spec,) = job.spec.specs
         found = set()

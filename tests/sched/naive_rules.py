@@ -15,7 +15,7 @@ URGENCY = (PriorityWord.VERY_URGENT, PriorityWord.URGENT, PriorityWord.NORMAL)
 
 
 class NaiveRules(NaiveLimits):
-    """Of one world at one moment."""
+    """The rules of one world at one moment."""
 
     def __init__(self, world, fairshare: dict[str, float]) -> None:
         """`fairshare`: factors by association."""
@@ -26,7 +26,7 @@ class NaiveRules(NaiveLimits):
     # order
 
     def entries(self) -> list[tuple[Job, str]]:
-        """Every queued job in each of its partitions, best first."""
+        """Return every queued job in each of its partitions, best first."""
         listed = [(job, name) for job in self.world.queue for name in job.partitions or ("",)]
         return sorted(listed, key=lambda entry: self.rank(*entry))
 
@@ -84,7 +84,7 @@ class NaiveRules(NaiveLimits):
     # gates
 
     def own(self, job: Job) -> str:
-        """What the job itself waits for."""
+        """Return the condition of its own that the job waits for."""
         if job.held_by:
             return "held"
         if job.waits_for or job.never:
@@ -106,7 +106,7 @@ class NaiveRules(NaiveLimits):
         return invited and kept.start_at <= moment and moment + 1000 * job.spec.time_limit_seconds <= kept.end_at
 
     def refused(self, job: Job, name: str) -> str:
-        """What the rules alone say, whatever runs."""
+        """Return the reason that the rules alone give, whatever runs."""
         if name and self.partition_refuses(job, name):
             return "partition"
         parts = self.enforced()

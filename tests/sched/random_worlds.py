@@ -89,7 +89,7 @@ def job_specs(draw) -> JobSpec:
 
 @st.composite
 def mixed_specs(draw) -> JobSpec:
-    """Now and then one whose replicas are not alike."""
+    """A job, sometimes one whose replicas differ."""
     spec = draw(job_specs())
     others = draw(st.lists(node_specs, min_size=0, max_size=2))
     pools = tuple(WorkerPool(replicas=1, spec=each) for each in (spec.specs[0], *others))

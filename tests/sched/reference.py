@@ -113,7 +113,7 @@ def suits(node: Node, job: JobSpec) -> bool:
 
 
 def place(job: JobSpec, nodes: list[Node], occupied: Occupied, avoid: frozenset = frozenset()):
-    """(spec index, placement) or None."""
+    """Return (spec index, placement), or None where the job does not fit."""
     return best([Free(node, occupied) for node in nodes if node.name not in avoid], job)
 
 
@@ -143,7 +143,7 @@ def best(frees: list[Free], job: JobSpec):
 
 
 def could_start(job: JobSpec, nodes: list[Node]) -> bool:
-    """Whether waiting may help: each kind has room where nobody is, and there are nodes for all."""
+    """Whether waiting may help: each kind of replica fits on empty nodes, and there are nodes for all."""
     frees = [Free(node, {}) for node in nodes]
     enough = sum(suits(node, job) for node in nodes) >= job.nodes + len(job.helpers)
     return enough and all(chosen(frees, job, *kind) for kind in kinds_of(job))
@@ -193,14 +193,14 @@ class Reference:
             elif word := self.consider(job):
                 self.words[job.id] = word
                 failed.append((shape, word))
-        # a job that would have delayed the head has no room at all any more when others took it
+        # a job that would have delayed the head no longer fits at all if other jobs took the resources
         last = dict(failed_in_order(failed))
         for job in world.queue:
             if self.words.get(job.id) == "would delay":
-                self.words[job.id] = last[repr(request(job.spec))] if self.has_room(job) else "no room"
+                self.words[job.id] = last[repr(request(job.spec))] if self.fits_now(job) else "no room"
         self.reservation = self._reservation() if self.head else None
 
-    def has_room(self, job) -> bool:
+    def fits_now(self, job) -> bool:
         return place(job.spec, self.nodes, self.occupied) is not None
 
     def end(self, job) -> Millis:
@@ -217,7 +217,7 @@ class Reference:
         if self.somebody_waits and not self.backfill:
             return "would delay"
         if self.head:
-            found = self.beside_head(job, found)
+            found = self.place_behind_head(job, found)
         if found is None:
             return "would delay"
         self.starts.append((job.id, *found))
@@ -237,7 +237,7 @@ class Reference:
             if job not in self.ends or max(self.now, self.ends[job]) > moment
         }
 
-    def beside_head(self, job, found):
+    def place_behind_head(self, job, found):
         _, head, moment = self.head
         if self.end(job) <= moment:
             return found
@@ -254,7 +254,7 @@ class Reference:
         """By the alternatives from that one on."""
         rest = replace(job, spec=replace(job.spec, specs=job.spec.specs[first:]))
         found = place(rest.spec, self.nodes, self.occupied) if rest.spec.specs else None
-        found = found and self.beside_head(rest, found)
+        found = found and self.place_behind_head(rest, found)
         return found and (first + found[0], found[1])
 
     def _reservation(self):
@@ -285,7 +285,8 @@ class Through(Free):
 
 
 def holes(world) -> list[tuple]:
-    """(job, moment, spec index, placement) of conservative backfilling: each job in the earliest hole that is left."""
+    """Yield (job, moment, spec index, placement) of conservative backfilling: each job gets the earliest slot that is
+    left."""
     nodes, now = list(world.nodes.values()), world.now
     taken = [(now, max(now + 1, world.ends.get(job, FOREVER)), job, each) for job, each in world.occupied.items()]
     found = []
@@ -307,7 +308,7 @@ FOREVER = Millis(1 << 62)
 
 
 def hole_at(job: JobSpec, nodes: list[Node], taken: list[tuple], start: Millis, end: Millis):
-    """(start, spec index, placement) if the job has room all the time from start to end."""
+    """Return (start, spec index, placement) if the job fits all the time from start to end."""
     moments = {start, *(begin for begin, _, _, _ in taken if start < begin < end)}
     then = [{job: each for begin, gone, job, each in taken if begin <= moment < gone} for moment in sorted(moments)]
     found = best([Through(node, then) for node in nodes], job)

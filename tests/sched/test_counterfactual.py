@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from cockpit.model.ids import JobId
 from cockpit.model.reasons import Explanation, Reason, StandsStill, Told, WouldDelay
-from cockpit.sched.alternatives import of_room
+from cockpit.sched.alternatives import with_shortage_changed
 from cockpit.sched.explain import explain
 from tests.sched.counterfactual import CLAIMS, check, copied
 from tests.sched.every_rule import every_rule_world
@@ -51,7 +51,7 @@ def test_without_what_its_reason_names_a_job_starts_or_waits_for_something_else(
 @pytest.mark.req("SC-13")
 @pytest.mark.parametrize("first", range(0, 600, 300))
 def test_those_ahead_are_all_who_matter_and_have_the_reservations_told(first: int) -> None:
-    """Whoever is behind may go: the job waits for the same."""
+    """Jobs behind it are taken away: the job still waits for the same."""
     met = 0
     for seed in range(first, first + 300):
         world = every_rule_world(seed)
@@ -80,4 +80,4 @@ def without_those_behind(world: World, told: Explanation) -> Reason:
 
 def plain(reason: Reason) -> Reason:
     """How many it might preempt is known only if its turn to preempt came."""
-    return of_room(reason, lambda one: replace(one, preemptable=None))
+    return with_shortage_changed(reason, lambda one: replace(one, preemptable=None))

@@ -32,10 +32,10 @@ def test_a_shape_that_failed_is_not_tried_again_in_the_same_pass(monkeypatch) ->
 
     def spy(index, shape, *rest, **more):
         tried.append(shape)
-        return find(index, shape, *rest, **more)
+        return find_placement(index, shape, *rest, **more)
 
-    find = easy.find
-    monkeypatch.setattr(easy, "find", spy)
+    find_placement = easy.find_placement
+    monkeypatch.setattr(easy, "find_placement", spy)
     world = World(node("n1", 2))
     world.submit(wants(1000))
     for _ in range(50):

@@ -62,7 +62,7 @@ def test_an_edited_job_is_judged_by_what_it_asks_for_now() -> None:
 
 @pytest.mark.req("SC-13", "SC-08")
 def test_who_was_promised_room_is_ahead_of_all() -> None:
-    """Others gave way for the last that came: nobody starts before it."""
+    """Others were evicted for the last job: no job starts before it."""
     qos = (Qos(name="low", grace_seconds=30), Qos(name="high", preempt=("low",)))
     cluster = Cluster(preemption=Preemption(kind="preempt/qos", mode=("REQUEUE",)))
     world = World(node("n1", 4), cluster=cluster, accounts=Accounts(qos={each.name: each for each in qos}))

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from cockpit.model.ids import JobId
 from cockpit.model.node import Allocation, CardSlice, NodeState
 from cockpit.sched.fragmentation import GradientDescent, fragmentation, target_workload, workload
-from cockpit.sched.index import refreshed
+from cockpit.sched.index import refresh_index
 from cockpit.sched.nodes.node_free import allocate, best_fit_rank, node_free_of, sharing_cards, shortfall
 from cockpit.sched.policy import FractionFit, Policy
 from cockpit.sched.shape import shape_of
@@ -82,17 +82,20 @@ def test_equal_growth_is_decided_by_best_fit() -> None:
     world.occupy(JobId(1), alone(1, "n1", CardSlice(0, 0, 100)))
     world.occupy(JobId(2), alone(1, "n2", CardSlice(0, 0, 600)))
     asked = spec_of(wants(300))
-    nodes_free = GradientDescent(()).nodes_free(refreshed(None, world.snapshot()), shape_of(asked), asked.specs[0])
+    nodes_free = GradientDescent(()).nodes_free(refresh_index(None, world.snapshot()), shape_of(asked), asked.specs[0])
     assert [node_free.node.name for node_free in nodes_free] == ["n2", "n1", "n3"]
     assert GradientDescent(()).card(room_with_holes(900, 400), wants(300)) == 1
 
 
 def steps_by_hand(node_free, spec, targets) -> int | None:
-    """Steps of growth of the gentlest way, by trying each on the room itself; None where it does not fit."""
+    """Return the steps of growth of the best way, by trying each on the node itself; None where the job does not
+    fit."""
     if shortfall(node_free, spec, exclusive=False):
         return None
     cards = sharing_cards(node_free, spec) if spec.shares_a_card else [None]
-    after = [node_free.having(JobId(99), allocate(node_free, spec, 0, exclusive=False, card=card)) for card in cards]
+    after = [
+        node_free.with_tenant(JobId(99), allocate(node_free, spec, 0, exclusive=False, card=card)) for card in cards
+    ]
     growth = min(fragmentation(each, targets) for each in after) - fragmentation(node_free, targets)
     return -(-growth // (40 * max(1, sum(weight for _, weight in targets))))
 
@@ -110,7 +113,7 @@ def test_what_it_remembers_is_what_trying_each_room_finds(nodes, history, target
         act(world, step)
         index = world.run().index
         if len({each.name for each in world.nodes.values()}) != len(nodes) or step[0] == "node":
-            descent = GradientDescent(targets)  # other nodes, another floor
+            descent = GradientDescent(targets)  # other nodes, another layout
         found = list(descent.nodes_free(index, shape, spec))
         by_hand = {
             node_free.order: (grown, *best_fit_rank(node_free, spec))

@@ -119,13 +119,13 @@ def test_a_spec_without_limits_asks_the_book_once_for_all_that_are_alike() -> No
 @pytest.mark.req("SC-14")
 def test_what_a_limit_stopped_in_an_earlier_pass_is_not_asked_again_while_as_much_runs(monkeypatch) -> None:
     asked = []
-    shared = Gates.shared
+    class_refusal = Gates.class_refusal
 
     def counted(gates: Gates, equivalence_class, *more):
         asked.append(equivalence_class)
-        return shared(gates, equivalence_class, *more)
+        return class_refusal(gates, equivalence_class, *more)
 
-    monkeypatch.setattr(Gates, "shared", counted)
+    monkeypatch.setattr(Gates, "class_refusal", counted)
     here = world(tree(nlp={"grp_tres": {"cpu": 8}}))
     runs = [submit(here, cpus=4), submit(here, cpus=4)]
     here.run()

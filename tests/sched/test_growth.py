@@ -1,4 +1,4 @@
-"""Elastic jobs in passes and in what is foretold: they take what nobody else can use, and give it back."""
+"""Elastic jobs in passes and in predictions: they take what no other job can use, and give it back."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from cockpit.model.growth import NoGrowth
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.reasons import MakingRoom
 from cockpit.model.resilience import Elastic
-from cockpit.sched.forecast.future import Future
+from cockpit.sched.forecast.future import ClusterSimulation
 from cockpit.sched.forecast.runtime_predictors import TimeLimitPredictor
-from cockpit.sched.index import refreshed
+from cockpit.sched.index import refresh_index
 from cockpit.sched.policy import FractionFit, Policy
 from cockpit.sched.priority.priorities import prioritised
 from tests.sched.forecast.test_predict import foresight, the_course_of_things
@@ -49,7 +49,7 @@ def test_what_is_left_goes_to_whoever_has_least_of_what_it_asked_for(kind: Backf
     world.end(rigid)
     plan = world.run()
     assert [(each.job, len(each.placement)) for each in plan.growths] == [(short, 2)]
-    assert plan.round.no_growth == {short: NoGrowth.NO_ROOM, full: NoGrowth.NO_ROOM}
+    assert plan.scheduling_pass.no_growth == {short: NoGrowth.NO_ROOM, full: NoGrowth.NO_ROOM}
     assert [part.rank for part in world.occupied[short]] == [0, 1, 2]
 
 
@@ -65,7 +65,7 @@ def test_nobody_grows_into_a_place_in_line_beyond_its_moment(kind: BackfillKind,
     plan = world.run()
     expected = grows and kind is not BackfillKind.OFF
     assert (len(nodes_of(world, job)) > 1) is expected
-    assert plan.round.no_growth[job] is (NoGrowth.NO_ROOM if expected else NoGrowth.KEPT)
+    assert plan.scheduling_pass.no_growth[job] is (NoGrowth.NO_ROOM if expected else NoGrowth.KEPT)
     later = world.run()
     assert [(each.job, each.reserved_at) for each in later.reservations] == [(wide, Millis(3_600_000))]
 
@@ -96,8 +96,8 @@ def test_what_is_foretold_is_what_happens_with_growth_too(seed: int) -> None:
         if random.random() < 0.3:
             world.run()
     snapshot = world.snapshot()
-    index, order = refreshed(None, snapshot), prioritised(snapshot).order
-    future = Future(snapshot, index, world.policy, order, TimeLimitPredictor())
+    index, order = refresh_index(None, snapshot), prioritised(snapshot).order
+    future = ClusterSimulation(snapshot, index, world.policy, order, TimeLimitPredictor())
     waiting = [job.id for job in world.queue]
     foretold = {job: begun.at for job in waiting if (begun := future.start_of(job)) is not None}
     assert foretold == {job: at for job, at in the_course_of_things(world).items() if job in waiting}

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import event, given
 
 from cockpit.sched.cycle import cycle
-from cockpit.sched.incremental import following, may_start
-from cockpit.sched.index import refreshed
+from cockpit.sched.incremental import can_start_any, next_index
+from cockpit.sched.index import refresh_index
 from tests.sched.random_worlds import act, histories, policies, some_nodes
 from tests.sched.test_properties import quick
 from tests.sched.world import World, node, wants
@@ -22,7 +22,7 @@ def test_where_nobody_may_start_a_pass_starts_nobody(nodes, history, policy) -> 
     for step in history:
         act(world, step)
         snapshot = world.snapshot()
-        if not may_start(world.plan, snapshot, refreshed(None, snapshot)):
+        if not can_start_any(world.plan, snapshot, refresh_index(None, snapshot)):
             left_out += 1
             assert not cycle(snapshot, None, policy).starts
         else:
@@ -38,11 +38,11 @@ def test_an_index_that_nobody_shares_goes_on_as_the_one_that_is_made_from_nothin
     for step in history:
         act(world, step)
         snapshot = world.snapshot()
-        index, anew = following(world.plan, snapshot), refreshed(None, snapshot)
+        index, anew = next_index(world.plan, snapshot), refresh_index(None, snapshot)
         assert index.nodes_free == anew.nodes_free
         assert (index.placed, index.ends, index.departures) == (anew.placed, anew.ends, anew.departures)
         assert (index.by_whole, index.by_hole) == (anew.by_whole, anew.by_hole)
-        assert (index.widest, index.most_cards) == (anew.widest, anew.most_cards)
+        assert (index.most_cpus, index.most_cards) == (anew.most_cpus, anew.most_cards)
         index.version, index.shared = snapshot.version, False
         world.carry_out(world.planned(cycle(snapshot, index, policy)))
 
@@ -54,7 +54,7 @@ def test_a_start_that_did_not_come_true_leaves_its_room() -> None:
     last = world.cycle()
     assert [start.job for start in last.starts] == [job]
     world.withdraw(job)
-    assert following(last, world.snapshot()).nodes_free[0].cpus == 4
+    assert next_index(last, world.snapshot()).nodes_free[0].cpus == 4
 
 
 @pytest.mark.req("SC-14")
@@ -63,8 +63,8 @@ def test_a_job_that_came_and_went_since_has_left_its_room() -> None:
     job = world.submit(wants(cpus=3))
     last = world.run()
     world.end(job)
-    assert following(last, world.snapshot()).nodes_free[0].cpus == 4
-    assert not following(last, world.snapshot()).departures
+    assert next_index(last, world.snapshot()).nodes_free[0].cpus == 4
+    assert not next_index(last, world.snapshot()).departures
 
 
 @pytest.mark.req("JT-09", "SC-04")

@@ -5,7 +5,7 @@ from hypothesis import given
 
 from cockpit.model.ids import JobId
 from cockpit.model.node import NodeState
-from cockpit.sched.index import Index, refreshed
+from cockpit.sched.index import Index, refresh_index
 from cockpit.sched.nodes.node_free import best_fit_rank, shortfall
 from cockpit.sched.placement import fitting
 from cockpit.sched.shape import shape_of
@@ -16,45 +16,45 @@ from tests.sched.world import World, alone, cards, node, spec_of, wants
 
 
 def index_of(*nodes) -> Index:
-    return refreshed(None, World(*nodes).snapshot())
+    return refresh_index(None, World(*nodes).snapshot())
 
 
 @pytest.mark.req("SC-14")
 def test_refreshing_leaves_the_given_index_as_it_was() -> None:
     world = World(node("n1", 2))
-    before = refreshed(None, world.snapshot())
-    nodes_free, shelves = list(before.nodes_free), [each.labels() for each in before.by_whole]
+    before = refresh_index(None, world.snapshot())
+    nodes_free, shelves = list(before.nodes_free), [each.sorted_keys() for each in before.by_whole]
     world.occupy(JobId(1), alone(3))
-    after = refreshed(before, world.snapshot())
-    assert (before.nodes_free, [each.labels() for each in before.by_whole]) == (nodes_free, shelves)
+    after = refresh_index(before, world.snapshot())
+    assert (before.nodes_free, [each.sorted_keys() for each in before.by_whole]) == (nodes_free, shelves)
     assert (before.nodes_free[0].cpus, after.nodes_free[0].cpus) == (16, 13)
 
 
 @pytest.mark.req("SC-14")
 def test_an_index_of_the_same_version_is_used_as_it_is() -> None:
     world = World(node("n1"))
-    index = refreshed(None, world.snapshot())
-    assert refreshed(index, world.snapshot()) is index
+    index = refresh_index(None, world.snapshot())
+    assert refresh_index(index, world.snapshot()) is index
 
 
 @pytest.mark.req("SC-14")
 def test_changes_that_the_index_has_already_seen_do_no_harm() -> None:
     world = World(node("n1"))
     world.occupy(JobId(1), alone(3))
-    index = refreshed(None, world.snapshot())
+    index = refresh_index(None, world.snapshot())
     world.occupy(JobId(1), None)
     world.occupy(JobId(1), alone(5))
-    assert refreshed(index, world.snapshot()).nodes_free == refreshed(None, world.snapshot()).nodes_free
+    assert refresh_index(index, world.snapshot()).nodes_free == refresh_index(None, world.snapshot()).nodes_free
 
 
 @pytest.mark.req("SC-14")
 def test_an_index_older_than_the_changes_is_made_anew() -> None:
     world = World(node("n1"))
-    old = refreshed(None, world.snapshot())
+    old = refresh_index(None, world.snapshot())
     world.occupy(JobId(1), alone(3))
     world.cycle()
     world.occupy(JobId(2), alone(4))
-    assert refreshed(old, world.snapshot()).nodes_free[0].cpus == 9
+    assert refresh_index(old, world.snapshot()).nodes_free[0].cpus == 9
 
 
 @pytest.mark.req("SC-14")
@@ -91,7 +91,7 @@ def test_a_search_finds_every_room_that_fits_and_the_best_first(nodes, history, 
     for step in history:
         act(world, step)
         world.run()
-    index, shape = refreshed(None, world.snapshot()), shape_of(asked)
+    index, shape = refresh_index(None, world.snapshot()), shape_of(asked)
     for spec in shape.specs:
         expected = [
             node_free

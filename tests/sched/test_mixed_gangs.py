@@ -1,4 +1,4 @@
-"""Jobs whose replicas are not alike: all of them find room at once, each on a node of its own, or none does."""
+"""Jobs whose replicas differ: all of them fit at once, each on a node of its own, or none starts."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ def submit(world: World, drawn: dict) -> None:
 
 
 class Unbounded(list[int]):
-    """Bounds that nobody can tighten."""
+    """Bounds that cannot be tightened."""
 
     def __setitem__(self, number, seconds) -> None:
         assert number >= 0

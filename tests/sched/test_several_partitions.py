@@ -1,4 +1,4 @@
-"""A job of several partitions is one job: it does not stand in its own way, and starts once."""
+"""A job of several partitions is one job: it does not delay itself, and starts once."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from cockpit.model.cluster import Backfill, BackfillKind, Cluster, Enforce, Part
 from cockpit.model.ids import NodeName
 from cockpit.model.reasons import PartitionRefuses
 from cockpit.sched.forecast import runtime_predictors
-from cockpit.sched.forecast.future import Future, foreseeing
-from cockpit.sched.index import refreshed
+from cockpit.sched.forecast.future import ClusterSimulation, simulation_index
+from cockpit.sched.index import refresh_index
 from cockpit.sched.policy import Policy
 from cockpit.sched.priority.priorities import prioritised
 from tests.sched.world import World, cards, node, wants
@@ -43,7 +43,7 @@ def test_a_job_that_waits_in_one_starts_in_the_other_and_keeps_no_reservation(ki
 
 @pytest.mark.parametrize("kind", BackfillKind)
 def test_who_comes_after_that_start_waits_behind_nobody(kind: BackfillKind) -> None:
-    """It had the first place in one partition and started in the other: that place is kept no longer."""
+    """It was first in one partition and started in the other: its reservation is dropped."""
     cluster, policy = Cluster(partitions=(SMALL, BOTH)), Policy(backfill=Backfill(kind=kind))
     world = World(node("n1", 4), node("n2", 4), policy=policy, cluster=cluster)
     world.submit(wants(3000), limit=10, pins=("n1",), record={"partitions": ("small",)})
@@ -111,6 +111,8 @@ def test_behind_many_its_work_counts_once() -> None:
     world.run()
     waiting = [world.submit(wants(4000), limit=100, record=IN_BOTH) for _ in range(3)]
     snapshot = world.snapshot()
-    index = foreseeing(refreshed(None, snapshot))
-    future = Future(snapshot, index, world.policy, prioritised(snapshot).order, runtime_predictors.TimeLimitPredictor())
+    index = simulation_index(refresh_index(None, snapshot))
+    future = ClusterSimulation(
+        snapshot, index, world.policy, prioritised(snapshot).order, runtime_predictors.TimeLimitPredictor()
+    )
     assert [job.id for job in future.order()] == waiting

@@ -7,7 +7,7 @@ from hypothesis import given
 
 from cockpit.model.node import CardSlice, NodeState
 from cockpit.model.reasons import NodeShortfall, NotEnoughFree, Resource
-from cockpit.sched.index import refreshed
+from cockpit.sched.index import refresh_index
 from cockpit.sched.nodes.node_free import shortfall
 from cockpit.sched.shape import shape_of
 from cockpit.sched.shortage import nearest
@@ -109,7 +109,7 @@ def test_the_nearest_are_those_that_a_look_at_every_node_finds(nodes, history, a
     for step in history:
         act(world, step)
         world.run()
-    index, shape = refreshed(None, world.snapshot()), shape_of(asked)
+    index, shape = refresh_index(None, world.snapshot()), shape_of(asked)
     for spec in shape.specs:
         lacks = {}
         for node_free in index.nodes_free:

@@ -22,12 +22,17 @@ from tests.sched.world import World, node
 def test_counters_kept_up_to_date_equal_those_made_from_nothing() -> None:
     limits = {"grp_jobs": 9, "grp_tres": {"cpu": 30, "gres/gpu": 5}}
     here = world(tree(nlp=limits, user=limits, normal={"max_tres_per_user": {"cpu": 20}}))
-    for round_ in range(12):
-        submit(here, cpus=1 + round_ % 3, card=round_ % 2 / 2, user="ann" if round_ % 3 else "bob")
+    for scheduling_pass in range(12):
+        submit(
+            here,
+            cpus=1 + scheduling_pass % 3,
+            card=scheduling_pass % 2 / 2,
+            user="ann" if scheduling_pass % 3 else "bob",
+        )
         here.run()
-        if round_ % 3 == 2:
+        if scheduling_pass % 3 == 2:
             here.end(next(iter(here.occupied)))
-        if round_ == 7:
+        if scheduling_pass == 7:
             here.keep_cards(next(job for job, parts in here.occupied.items() if parts[0].slices))
         here.cycle()
         kept, here.index, here.plan = here.index.counters, None, None

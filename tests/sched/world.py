@@ -1,4 +1,5 @@
-"""A cluster for tests: nodes and jobs in a line each, and a world that runs cycles and carries out their plans."""
+"""Makes clusters for tests: nodes and jobs in one line each, and a world that runs cycles and carries out their
+plans."""
 
 from __future__ import annotations
 
@@ -51,10 +52,10 @@ def spec_of(*specs: NodeSpec, nodes: int = 1, limit: int = 3600, pins: tuple[str
 
 
 class World:
-    """What an engine would keep. Time stands still unless told."""
+    """The state that an engine would keep. Time passes only when a test says so."""
 
     def __init__(self, *nodes: Node, policy: Policy | None = None, **rules) -> None:
-        """`rules`: of the snapshot: cluster, accounts, reservations, usage, qos_usage."""
+        """`rules`: fields of the snapshot: cluster, accounts, reservations, usage, qos_usage."""
         self.nodes = {each.name: each for each in nodes}
         self.nodes_version = 1
         self.policy = policy or Policy()
@@ -95,7 +96,7 @@ class World:
         return job
 
     def hold(self, job: JobId, by: str) -> None:
-        """Or release, by nobody."""
+        """Hold the job; release it where `by` is empty."""
         self.change(job, held_by=by, held_since=self.now if by else None)
 
     def change(self, job: JobId, **fields) -> None:
@@ -133,7 +134,7 @@ class World:
         self.occupy(job, None)
 
     def keep_cards(self, job: JobId) -> None:
-        """The job failed and its container keeps its cards, nobody knows how long."""
+        """Fail the job; its container is held with its cards, with no known end."""
         self.jobs[job] = replace(self.jobs[job], state=JobState.ERROR)
         self.occupy(job, tuple(replace(part, cpus=0, memory_mib=0) for part in self.occupied[job]))
 
@@ -172,7 +173,7 @@ class World:
         )
 
     def cycle(self) -> Plan:
-        """One cycle, not carried out."""
+        """Run one cycle without carrying out its plan."""
         return self.planned(next_plan(self.plan, self.snapshot(), self.policy))
 
     def planned(self, plan: Plan) -> Plan:
@@ -183,7 +184,7 @@ class World:
         return plan
 
     def run(self) -> Plan:
-        """One cycle, its starts carried out."""
+        """Run one cycle and carry out its starts."""
         plan = self.cycle()
         self.carry_out(plan)
         return plan
@@ -214,7 +215,7 @@ class World:
             self.resize(growth.job, held, billing=growth.billing)
 
     def resize(self, job: JobId, held: Placement, **fields) -> None:
-        """A running elastic job has these workers from now on."""
+        """Give a running elastic job these workers from now on."""
         attempt = replace(self.jobs[job].attempt, placement=held, **fields)
         self.change_running(job, attempt=attempt)
         self.occupy(job, held, self.ends[job])
@@ -226,7 +227,7 @@ class World:
         self.resize(job, tuple(part for part in self.occupied[job] if part.rank not in out))
 
     def turn(self, turn: SliceSwitch) -> None:
-        """Who goes on, and who stands still instead."""
+        """Resume a suspended job, and suspend others in its place."""
         for other in turn.others:
             suspension = Suspension(for_jobs=turn.instead)
             held = tuple(replace(part, cpus=0) for part in self.occupied[other])
@@ -243,7 +244,7 @@ class World:
         self.jobs[job] = replace(self.jobs[job], **fields)
 
     def evict(self, eviction: Eviction) -> None:
-        """A suspended job keeps memory and cards; another is on its way out until `gone`."""
+        """Carry out an eviction: a suspended job keeps memory and cards; any other job is ending until `gone`."""
         job, held = self.jobs[eviction.job], self.occupied[eviction.job]
         if eviction.mode is EvictionMode.SUSPEND:
             suspension = Suspension(for_jobs=(eviction.for_job,), grounds=eviction.grounds)
@@ -269,7 +270,7 @@ class World:
         self.occupy(job.id, held, min(kill_at, self.ends.get(job.id, kill_at)))
 
     def gone(self, job: JobId) -> None:
-        """One that was being ended has ended; requeued, it has its old place in the queue."""
+        """End a job that was being ended; if requeued, it has its old place in the queue."""
         ending = self.jobs[job].ending
         self.end(job)
         requeued = ending is not None and ending.requeue
@@ -279,7 +280,7 @@ class World:
             self.queue = sorted([*self.queue, self.jobs[job]], key=lambda each: each.id)
 
     def reason(self, job: JobId):
-        """Why it waits, after the last cycle."""
+        """Return why the job waits, after the last cycle."""
         assert self.plan is not None
         return reason_of(self.plan, next(each for each in self.queue if each.id == job))
 

@@ -14,11 +14,11 @@ import msgspec
 from cockpit.engine.prediction import remember
 from cockpit.engine.replay.jobs import Arrival, Replay
 from cockpit.model.events import JobSubmitted
-from cockpit.sched.forecast.future import Future, foreseeing
+from cockpit.sched.forecast.future import ClusterSimulation, simulation_index
 from cockpit.sched.forecast.history import History
 from cockpit.sched.forecast.predict import StartPredictor
 from cockpit.sched.forecast.runtime_predictors import TimeLimitPredictor
-from cockpit.sched.index import refreshed
+from cockpit.sched.index import refresh_index
 from cockpit.sched.priority.priorities import prioritised
 
 if TYPE_CHECKING:
@@ -146,6 +146,6 @@ class _Asking:
         ]
 
     def _by_limits(self, snapshot: Snapshot, job: JobId) -> Millis:
-        index, order = foreseeing(refreshed(None, snapshot)), prioritised(snapshot).order
-        begun = Future(snapshot, index, self._policy, order, TimeLimitPredictor()).start_of(job)
+        index, order = simulation_index(refresh_index(None, snapshot)), prioritised(snapshot).order
+        begun = ClusterSimulation(snapshot, index, self._policy, order, TimeLimitPredictor()).start_of(job)
         return begun.at if begun is not None else snapshot.now

@@ -21,8 +21,8 @@ from cockpit.model.cluster import PriorityKind
 from cockpit.model.ids import JobId, Millis, ReplicaId
 from cockpit.model.job import Job
 from cockpit.sched.cycle import cycle, next_plan
-from cockpit.sched.incremental import following, may_start
-from cockpit.sched.placement import has_room
+from cockpit.sched.incremental import can_start_any, next_index
+from cockpit.sched.placement import fits_now
 from cockpit.sched.queue_order import partitions_of
 
 if TYPE_CHECKING:
@@ -160,11 +160,11 @@ class Replay:
             return
         snapshot = machine.peek(self._now)
         if room is None:
-            room = self._room = following(plan, snapshot)
+            room = self._room = next_index(plan, snapshot)
             room.shared, self._ended = False, True  # nobody asks a plan of the past anything
             if came is not None and not _has_room(room, came):
                 return
-        if came is None and not may_start(plan, snapshot, room):
+        if came is None and not can_start_any(plan, snapshot, room):
             return
         self._plan = plan = self._planned(snapshot, room)
         if plan.starts:
@@ -173,7 +173,7 @@ class Replay:
                     self._start(placed)
                 else:
                     self._tell(placed)
-        self._room = plan.round.index
+        self._room = plan.scheduling_pass.index
         self._looked_at = machine.state.seq
 
     def _planned(self, snapshot: Snapshot, room: Index) -> Plan:
@@ -214,10 +214,10 @@ class Replay:
 
 
 def _has_room(room: Index, job: Job) -> bool:
-    if room.too_narrow_for(job.spec.specs):
+    if room.lacks_cpus_for(job.spec.specs):
         return False
     if not job.partitions:
-        return has_room(room, room.equivalence.equivalence_class(job, "").shape)
+        return fits_now(room, room.equivalence.equivalence_class(job, "").shape)
     return any(
-        has_room(room, room.equivalence.equivalence_class(job, partition).shape) for partition in partitions_of(job)
+        fits_now(room, room.equivalence.equivalence_class(job, partition).shape) for partition in partitions_of(job)
     )

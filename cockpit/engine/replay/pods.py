@@ -18,8 +18,8 @@ from cockpit.model.attempt import EndCause
 from cockpit.model.ids import JobId, Millis, UserName
 from cockpit.model.job import JobState, Submitter
 from cockpit.sched.cycle import cycle
-from cockpit.sched.index import Index, refreshed
-from cockpit.sched.placement import has_room
+from cockpit.sched.index import Index, refresh_index
+from cockpit.sched.placement import fits_now
 from cockpit.sched.shape import shape_of
 
 if TYPE_CHECKING:
@@ -65,9 +65,9 @@ class PodReplay:
     def _starts(self, job: JobId, pod: JobSpec) -> bool:
         self._tell(events.JobSubmitted(job, pod, _SOMEBODY, _SOMEBODY.name))
         snapshot = self.machine.snapshot(_AT)
-        self._index = refreshed(self._index, snapshot)
+        self._index = refresh_index(self._index, snapshot)
         placed: list[events.EventBody] = []
-        if has_room(self._index, shape_of(pod)):  # else the cycle has nothing to decide
+        if fits_now(self._index, shape_of(pod)):  # else the cycle has nothing to decide
             placed = decide.placed(self.machine, cycle(snapshot, self._index, self._policy))
         self._tell(*placed or (events.JobEnded(job, JobState.STOPPED, EndCause.STOP), events.JobArchived(job)))
         return bool(placed)

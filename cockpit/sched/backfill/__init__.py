@@ -1,1 +1,1 @@
-"""Who may start before jobs that stand higher in the queue, and delay none of them."""
+"""Backfill: which jobs may start before jobs that are higher in the queue, without delaying them."""

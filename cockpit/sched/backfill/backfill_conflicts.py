@@ -1,5 +1,8 @@
-"""Whom a job would delay that has room now, under backfill by which nobody is delayed: by going through the plan again,
-in the order of the queue."""
+"""Explains conservative backfill: for each waiting job that fits now, finds the job ahead that it would delay.
+
+The plan is made once more in the order of the queue. Before a job's own slot is reserved, the plan shows how long it
+could run on free nodes; the slot that begins then belongs to the job that it would delay.
+"""
 
 from __future__ import annotations
 
@@ -9,57 +12,60 @@ from typing import Protocol
 
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.reasons import WouldDelay
-from cockpit.sched.backfill.easy import InTheWay
+from cockpit.sched.backfill.easy import BackfillConflicts
 from cockpit.sched.decisions import Reserved
 from cockpit.sched.index import Index
-from cockpit.sched.placement import has_room
+from cockpit.sched.placement import fits_now
 from cockpit.sched.shape import Shape
 
 
-class Line(Protocol):
-    """A plan in which nothing is reserved yet."""
+class PlannedSlots(Protocol):
+    """A conservative plan in which nothing is reserved yet."""
 
-    def keep(self, index: Index, hole: Reserved, end: Millis) -> None:
-        """It is reserved from now on."""
+    def keep(self, index: Index, slot: Reserved, end: Millis) -> None:
+        """Reserve the slot."""
         ...
 
     def open_until(self, index: Index, shape: Shape, moment: Millis) -> list[int]:
-        """The nodes where the shape may be from now until then; none where they are too few."""
+        """The nodes where the shape may run from now until `moment`; none if they are too few."""
         ...
 
 
 def first_delayed(
-    line: Line,
+    plan: PlannedSlots,
     index: Index,
     waiting: Mapping[tuple[JobId, str], Shape],
-    holes: Mapping[JobId, Reserved],
+    slots: Mapping[JobId, Reserved],
     until: Mapping[JobId, Millis],
-) -> InTheWay:
-    """Of those who wait, in the order of the queue, and have room now: the first ahead of them whom they would delay.
-    They may stay until that one begins."""
-    sight = _Sight(line, index)
-    found: dict[tuple[JobId, str], WouldDelay] = {}
-    node_free = {shape: has_room(index, shape) for shape in waiting.values()}
+) -> BackfillConflicts:
+    """For waiting jobs that fit now, in the order of the queue, return the first job ahead that each would delay. It
+    could run until that job begins."""
+    sight = _Sight(plan, index)
+    conflicts: dict[tuple[JobId, str], WouldDelay] = {}
+    node_free = {shape: fits_now(index, shape) for shape in waiting.values()}
     reserved: set[JobId] = set()
     for (job, partition), shape in waiting.items():
         if node_free[shape] and (met := sight.first_met(shape)) is not None:
-            found[job, partition] = WouldDelay(met.job, met.reserved_at)
-        if job in holes and job not in reserved:  # else it is there by another partition
+            conflicts[job, partition] = WouldDelay(met.job, met.reserved_at)
+        # its own slot is reserved only now: above, the plan must have the slots of the jobs ahead alone. A job of
+        # several partitions has one slot
+        if job in slots and job not in reserved:
             reserved.add(job)
-            sight.ahead.append(holes[job])
-            line.keep(index, holes[job], until[job])
-    return found
+            sight.ahead.append(slots[job])
+            plan.keep(index, slots[job], until[job])
+    return conflicts
 
 
 class _Sight:
-    def __init__(self, line: Line, index: Index) -> None:
+    def __init__(self, plan: PlannedSlots, index: Index) -> None:
         self.ahead: list[Reserved] = []
-        self._line, self._index = line, index
+        self._line, self._index = plan, index
         self._known: dict[Shape, tuple[Reserved, int]] = {}
-        """What was found for a shape, of how many: who begins no sooner changes nothing."""
+        """By shape: the delayed job, and how many jobs ahead were considered. Jobs added later change the answer only
+        if they begin sooner."""
 
     def first_met(self, shape: Shape) -> Reserved | None:
-        """Of those ahead: at whose beginning the shape has to be gone again."""
+        """The slot ahead at whose start a job of the shape would have to be gone; None: no slot limits it."""
         met, count = self._known.get(shape, (None, 0))
         if met is None or any(each.reserved_at < met.reserved_at for each in self.ahead[count:]):
             met = self._sought(shape, self.ahead)
@@ -69,6 +75,7 @@ class _Sight:
 
     def _sought(self, shape: Shape, ahead: Sequence[Reserved]) -> Reserved | None:
         moments = sorted({each.reserved_at for each in ahead})
+        # bisection: nodes that are free until a later moment are also free until each earlier one
         stays = bisect_left(moments, 1, key=lambda moment: not self._open(shape, moment))
         if not stays:
             return None

@@ -1,7 +1,15 @@
-"""Conservative backfilling: in the order of the queue, each job gets the earliest hole that those before it leave.
+"""Conservative backfilling: in the order of the queue, each job gets the earliest slot that the jobs before it leave.
 
 After Mu'alem and Feitelson, "Utilization, Predictability, Workloads, and User Runtime Estimates in Scheduling the IBM
-SP2 with Backfilling", 2001. Planned anew in each cycle, so that an early end moves everybody up.
+SP2 with Backfilling", 2001. The plan is made anew in each cycle, so that a job that ends early moves all others up.
+
+1. A node gets a timeline (`NodeTimeline`) when it is first looked at: its tenants leave by their time limits.
+2. For each job, each alternative is searched for the first moment at which enough nodes stay free for its whole time
+   limit (`opening`): a heap merges the nodes' start windows in order of time.
+3. The earliest alternative wins, of equally early ones the first. If the slot begins now, the job starts.
+4. Else the slot is reserved in the timelines, so that no later job can delay this one.
+5. A job that certainly cannot start now is deferred: its slot is searched only when a later job might start, or when
+   the reservations are read (`settle`).
 """
 
 from __future__ import annotations
@@ -21,38 +29,38 @@ from cockpit.model.node import Allocation, Placement
 from cockpit.model.reasons import BehindHead, Reason
 from cockpit.model.spec import NodeSpec
 from cockpit.sched.backfill.backfill_conflicts import first_delayed
-from cockpit.sched.backfill.easy import InTheWay
+from cockpit.sched.backfill.easy import BackfillConflicts
 from cockpit.sched.backfill.head_reservation import is_certain
 from cockpit.sched.backfill.heterogeneous_slot import earliest_heterogeneous_slot
 from cockpit.sched.backfill.node_timeline import NEVER, NodeTimeline, Window
 from cockpit.sched.decisions import Reserved
 from cockpit.sched.index import Index
 from cockpit.sched.nodes.node_free import NodeFree
-from cockpit.sched.placement import Fit, Found, eligible, find, find_among, find_spread, has_room
+from cockpit.sched.placement import Fit, JobPlacement, eligible, find_among, find_placement, find_spread, fits_now
 from cockpit.sched.shape import Shape, alternative
 
 
 class Conservative:
-    """One pass: the courses of the nodes, with what the pass has started and reserved so far."""
+    """One pass: the timelines of the nodes, with everything that the pass has started and reserved so far."""
 
     has_reservation = False
-    """Nobody is guarded more than others."""
-    fickle = False
-    """Whoever waits has a hole, and keeps it."""
+    """False: no job is privileged, so that every job is considered and gets its slot."""
+    refusals_may_change = False
+    """False: a waiting job keeps its slot, so verdicts hold for the next pass."""
 
     def __init__(self, now: Millis, backfill: Backfill, fit: Fit | None) -> None:
         self.head: JobId | None = None
-        """The first job that waits for room."""
-        self._holes: dict[JobId, Reserved] = {}
+        """The first waiting job."""
+        self._slots: dict[JobId, Reserved] = {}
         self._until: dict[JobId, Millis] = {}
-        """When each of them is left again, by the plan."""
+        """When each slot ends, by the plan."""
         self._waiting: dict[tuple[JobId, str], Shape] = {}
-        """Who has no place now, in the order of the queue, by partition."""
-        self._put_off: list[tuple[Index, Job, Shape]] = []
-        """Who cannot start now, in order: their holes are looked for when somebody comes who might, or asks for them;
-        with the index that they were found to have no room in."""
+        """Jobs that cannot start now, by partition, in the order of the queue."""
+        self._deferred: list[tuple[Index, Job, Shape]] = []
+        """Jobs whose slots have yet to be searched, in order, each with the index in which it did not fit."""
         self._asked: Index | None = None
-        """What `_certain` is about: who starts in a pass is known to end."""
+        """The index that `_certain` was computed for. Jobs that start in a pass have a known end, so it still holds
+        then."""
         self._certain = False
         self._now = now
         self._fit = fit
@@ -61,44 +69,47 @@ class Conservative:
         self._horizon = Millis(now + 1000 * backfill.window_seconds) if backfill.window_seconds else NEVER
         self._timelines: dict[int, NodeTimeline] = {}
         self._own: set[int] = set()
-        """Nodes whose courses no other pass has too; before any other are changed, they are copied."""
+        """Nodes whose timelines belong to this pass alone; the timelines of others are copied before they change."""
         self._not_before: dict[Shape, tuple[int, Millis]] = {}
-        """The hole that a shape found last, and how long it asked for: whoever asks for as much finds none sooner."""
+        """By shape: the time limit and start of the last slot. A job of the shape that asks for as much time finds none
+        sooner."""
 
     @property
     def reservations(self) -> list[Reserved]:
-        """In the order of the queue."""
+        """The reservations in the order of the queue."""
         self.settle()
-        return list(self._holes.values())
+        return list(self._slots.values())
 
-    def place(self, index: Index, job: Job, shape: Shape) -> Found | Reason | None:
-        """Room for the job now and for as long as it asks; else why not (None: no room), and its hole is reserved."""
-        if index.too_narrow_for(shape.specs) and self._is_certain(index) and not shape.helpers:
-            self._put_off.append((index, job, shape))
+    def place(self, index: Index, job: Job, shape: Shape) -> JobPlacement | Reason | None:
+        """Place the job now for its whole time limit, or return why not (None: it does not fit) and reserve its
+        slot."""
+        # 5.
+        if index.lacks_cpus_for(shape.specs) and self._is_certain(index) and not shape.helpers:
+            self._deferred.append((index, job, shape))
             self.head = self.head or job.id
             return None
         self.settle()
         head = self.head
-        hole = self._find(index, job, shape)
-        if hole is not None and hole[0] == self._now:
-            return hole[1]
-        return BehindHead(head) if head is not None and has_room(index, shape) else None
+        slot = self._find(index, job, shape)
+        if slot is not None and slot[0] == self._now:
+            return slot[1]
+        return BehindHead(head) if head is not None and fits_now(index, shape) else None
 
-    def in_the_way(self, index: Index) -> InTheWay:
-        """Of those who have room now, in this index, though not for as long as they ask: the first ahead of them whom
-        they would delay. They may stay until that one begins."""
+    def conflicts(self, index: Index) -> BackfillConflicts:
+        """For waiting jobs that fit in this index, but not for their whole time limit: the first job ahead that each
+        would delay."""
         self.settle()
-        line = Conservative(self._now, self._backfill, self._fit)
-        return first_delayed(line, index, self._waiting, self._holes, self._until)
+        replanned = Conservative(self._now, self._backfill, self._fit)
+        return first_delayed(replanned, index, self._waiting, self._slots, self._until)
 
-    def keep(self, index: Index, hole: Reserved, end: Millis) -> None:
-        """It is reserved, also on nodes that nobody has looked at yet."""
-        for order, _ in index.located(hole.placement):
-            self._course(index, order)
-        self._reserve(index, hole.job, hole.placement, hole.reserved_at, end)
+    def keep(self, index: Index, slot: Reserved, end: Millis) -> None:
+        """Reserve the slot, also on nodes that have no timeline yet."""
+        for order, _ in index.located(slot.placement):
+            self._timeline(index, order)
+        self._reserve(index, slot.job, slot.placement, slot.reserved_at, end)
 
     def open_until(self, index: Index, shape: Shape, moment: Millis) -> list[int]:
-        """The nodes where the shape may be from now until then; none where they are too few."""
+        """The nodes where the shape may run from now until `moment`; none if they are too few."""
         span = moment - self._now
         for spec in shape.specs:
             opening = self.opening(index, shape, spec, span, span, self._now)
@@ -107,91 +118,102 @@ class Conservative:
         return []
 
     def settle(self) -> None:
-        """Work out what was put off, before anything changes that it depends on."""
-        put_off, self._put_off = self._put_off, []
-        for index, job, shape in put_off:
+        """Search and reserve the deferred slots, before anything changes that they depend on."""
+        deferred, self._deferred = self._deferred, []
+        for index, job, shape in deferred:
             self._find(index, job, shape)
 
-    def _find(self, index: Index, job: Job, shape: Shape) -> tuple[Millis, Found] | None:
-        """The job's hole; where that is not now, it is reserved."""
+    def _find(self, index: Index, job: Job, shape: Shape) -> tuple[Millis, JobPlacement] | None:
+        """Search the job's slot; if it does not begin now, reserve it."""
         limit = 1000 * job.spec.time_limit_seconds
         grain = self._grain
+        # with a resolution, ends are rounded up to whole steps, and a start between two steps needs one step more
         span = limit if grain == 1 else self._rounded(limit) + (self._now % grain and grain)
         if shape.spread is not None:
-            hole = self._spread_hole(index, shape, span, limit)
+            slot = self._spread_slot(index, shape, span, limit)
         elif shape.helpers:
-            hole = earliest_heterogeneous_slot(self, index, shape, span, limit, (self._now, self._horizon))
+            slot = earliest_heterogeneous_slot(self, index, shape, span, limit, (self._now, self._horizon))
         else:
-            hole = self._hole(index, shape, span, limit)
-        if hole is not None and hole[0] == self._now:
-            return hole
+            slot = self._slot(index, shape, span, limit)
+        # 3.
+        if slot is not None and slot[0] == self._now:
+            return slot
+        # 4.
         self._waiting[job.id, shape.partition] = shape
-        if hole is None:
+        if slot is None:
             return None
-        moment, found = hole
+        moment, job_placement = slot
         self.head = self.head or job.id
-        if job.id not in self._holes:  # else it has one in another partition
+        if job.id not in self._slots:  # else it has one in another partition
             self._until[job.id] = self._rounded(moment + limit)
-            self._reserve(index, job.id, found.placement, moment, self._until[job.id])
-            self._holes[job.id] = Reserved(
-                job.id, moment, alternative(job.spec, shape, found.spec_index), found.placement
+            self._reserve(index, job.id, job_placement.placement, moment, self._until[job.id])
+            self._slots[job.id] = Reserved(
+                job.id, moment, alternative(job.spec, shape, job_placement.spec_index), job_placement.placement
             )
-        return hole
+        return slot
 
-    def place_cleared(self, cleared: Index, job: Job, shape: Shape, *, still: bool = False) -> Found | None:  # noqa: ARG002 - nobody waits ahead
-        """Room where others have given way; only for the first job that waits, who delays nobody ahead."""
+    def place_after_evictions(
+        self,
+        index_after: Index,
+        job: Job,
+        shape: Shape,
+        *,
+        suspends: bool = False,  # noqa: ARG002 - only the first waiting job is placed
+    ) -> JobPlacement | None:
+        """Place the job in an index in which victims have been evicted. Only for the first waiting job: any other might
+        delay a job ahead of it."""
         if self.head not in (None, job.id):
             return None
         self.settle()
-        self._timelines.clear()  # whatever has started is in the index by now
-        return find(cleared, shape, self._fit)
+        self._timelines.clear()  # they will be made again from the index, which has all starts of the pass by now
+        return find_placement(index_after, shape, self._fit)
 
     def started(self, index: Index, job: Job, placement: Placement) -> None:
-        if self._holes.pop(job.id, None) is not None:  # of another partition
+        if self._slots.pop(job.id, None) is not None:  # of another partition
             self._plan_anew(index)
             return
         end = self._rounded(self._now + 1000 * job.spec.time_limit_seconds)
         self._reserve(index, job.id, placement, self._now, end)
 
     def allows(self, index: Index, _job: JobId, end: Millis, placement: Placement) -> bool:
-        """Whether nobody is delayed if the job holds this until then: it is free for so long."""
+        """Whether no waiting job is delayed if the job holds this until `end`: it is free for so long."""
         self.settle()
         located = index.located(placement)
         return all(
-            _leaves(self._course(index, order).narrowest(self._now, self._rounded(end)), p) for order, p in located
+            _leaves(self._timeline(index, order).narrowest(self._now, self._rounded(end)), p) for order, p in located
         )
 
     def extended(self, index: Index, job: JobId, end: Millis, placement: Placement) -> None:
-        """A job that runs holds this too."""
+        """Note that a running job holds this too."""
         self._reserve(index, job, placement, self._now, self._rounded(end))
 
     def _plan_anew(self, index: Index) -> None:
-        """A hole is needed no more."""
+        """Make the timelines again with all remaining slots, since one is no longer needed."""
         self._timelines, self._own, self._not_before = {}, set(), {}
-        for hole in self._holes.values():
-            self.keep(index, hole, self._until[hole.job])
+        for slot in self._slots.values():
+            self.keep(index, slot, self._until[slot.job])
 
     def is_due_after(self, now: Millis) -> bool:
-        """Whether every hole begins later; one that is not looked for yet begins when somebody leaves."""
-        return all(each.reserved_at > now for each in self._holes.values())
+        """Whether all slots begin later than `now`. A deferred slot begins when some job leaves, which is later too."""
+        return all(each.reserved_at > now for each in self._slots.values())
 
-    def keeps_for(self, jobs: Collection[JobId]) -> bool:
-        """Whether one of these is the first that waits; who starts has no hole any more."""
+    def involves(self, jobs: Collection[JobId]) -> bool:
+        """Whether one of these jobs is the first waiting job. Jobs that have started have no slot any more."""
         return self.head in jobs
 
     def resumed(self, now: Millis) -> Self:
-        """The same line at a later moment; what happens then leaves this one as it is."""
+        """Return the same state at a later moment; this object stays as it is."""
         fresh = type(self).__new__(type(self))
         fresh.__dict__ |= self.__dict__
-        fresh._now = now  # noqa: SLF001 - of its own kind
-        fresh._holes, fresh._not_before = self._holes.copy(), self._not_before.copy()  # noqa: SLF001 - of its own kind
-        fresh._until = self._until.copy()  # noqa: SLF001 - of its own kind
-        fresh._put_off, fresh._waiting = self._put_off.copy(), self._waiting.copy()  # noqa: SLF001 - of its own kind
-        fresh._timelines, fresh._own = self._timelines.copy(), set()  # noqa: SLF001 - of its own kind
+        fresh._now = now  # noqa: SLF001 - same class
+        fresh._slots, fresh._not_before = self._slots.copy(), self._not_before.copy()  # noqa: SLF001 - same class
+        fresh._until = self._until.copy()  # noqa: SLF001 - same class
+        fresh._deferred, fresh._waiting = self._deferred.copy(), self._waiting.copy()  # noqa: SLF001 - same class
+        fresh._timelines, fresh._own = self._timelines.copy(), set()  # noqa: SLF001 - same class
         return fresh
 
     def fails_from(self, _reason: Reason | None) -> int:
-        """Every job gets a hole of its own, whatever became of others of its shape."""
+        """Never: every job gets a slot of its own, whatever happened to others of its shape."""
         return NEVER
 
     def _reserve(self, index: Index, job: JobId, placement: Placement, start: Millis, end: Millis) -> None:
@@ -203,19 +225,21 @@ class Conservative:
                 self._timelines[order] = self._timelines[order].copy()
             self._timelines[order].reserve(start, end, job, part)
 
-    def _hole(self, index: Index, shape: Shape, span: int, stay: int) -> tuple[Millis, Found] | None:
-        """The earliest over the shape's alternatives, of equally early ones the first. `span`: the stay in whole steps
-        of the plan."""
+    def _slot(self, index: Index, shape: Shape, span: int, stay: int) -> tuple[Millis, JobPlacement] | None:
+        """Find the earliest slot over the shape's alternatives. `span`: the stay in whole steps of the plan, `stay`:
+        the time limit, both in ms."""
         known_span, after = self._not_before.get(shape, (span, self._now))
+        # a longer job found its slot later, so a shorter one may find an earlier slot: search from now
         if known_span > span or after < self._now:
             after = self._now
         if (order := self._only_place(index, shape)) is not None:
-            return self._hole_there(index, order, shape, span, after)
+            return self._slot_on(index, order, shape, span, after)
+        # 2.
         best: tuple[Millis, int, list[int]] | None = None
         for number, spec in enumerate(shape.specs):
-            hole = self.opening(index, shape, spec, span, stay, after)
-            if hole is not None and (best is None or hole[0] < best[0]):
-                best = hole[0], number, hole[1]
+            slot = self.opening(index, shape, spec, span, stay, after)
+            if slot is not None and (best is None or slot[0] < best[0]):
+                best = slot[0], number, slot[1]
         if best is None:
             return None
         moment, number, orders = best
@@ -224,11 +248,11 @@ class Conservative:
             return None
         return moment, self.among(index, shape, number, orders, moment, span)
 
-    def _spread_hole(self, index: Index, shape: Shape, span: int, stay: int) -> tuple[Millis, Found] | None:
-        """The first moment at which all tasks have room for the span, on whichever nodes.
+    def _spread_slot(self, index: Index, shape: Shape, span: int, stay: int) -> tuple[Millis, JobPlacement] | None:
+        """Find the first moment at which all spread tasks fit for the span, on whichever nodes.
 
-        The sum of the tasks that the nodes hold as far as numbers say tells cheaply which moments are worth a look;
-        cards, reservations and the bounds on nodes are asked of those alone.
+        The sum of the tasks that the nodes could hold tells cheaply which moments are worth a look; only for those are
+        cards, advance reservations and bounds per node tested.
         """
         known_span, after = self._not_before.get(shape, (span, self._now))
         if known_span > span or after < self._now:
@@ -242,16 +266,16 @@ class Conservative:
                 return None
             if opening[0] > moment:
                 continue
-            nodes_free = [self._course(index, order).narrowest(moment, Millis(moment + span)) for order in opening[1]]
-            found = find_spread(nodes_free, shape)
-            if found is not None:
+            nodes_free = [self._timeline(index, order).narrowest(moment, Millis(moment + span)) for order in opening[1]]
+            job_placement = find_spread(nodes_free, shape)
+            if job_placement is not None:
                 self._not_before[shape] = (span, moment)
-                return moment, found
+                return moment, job_placement
         return None
 
     def _promising(self, index: Index, shape: Shape, span: int, after: Millis) -> Iterator[Millis]:
-        """Moments from that one on at which the nodes together hold the tasks for the span as far as numbers say, or
-        at which a reservation ends."""
+        """Yield the moments from `after` on at which the nodes together could hold the tasks for the span, or at which
+        an advance reservation ends."""
         spread, (spec,) = shape.spread, shape.specs
         assert spread is not None
         later = replace(shape, barred=()) if shape.barred else shape
@@ -259,7 +283,7 @@ class Conservative:
         changes: list[tuple[int, int]] = []
         for order in eligible(index, later, spec):
             before = 0
-            for at, held in self._course(index, order).tasks_over(spec, spread, span, after):
+            for at, held in self._timeline(index, order).tasks_over(spec, spread, span, after):
                 count = min(held, most)
                 if count != before:
                     changes.append((at, count - before))
@@ -272,46 +296,54 @@ class Conservative:
             if total >= spread.tasks:
                 yield Millis(at)
 
-    def among(self, index: Index, shape: Shape, number: int, orders: Sequence[int], moment: Millis, span: int) -> Found:
-        """Room for an alternative on the best of these nodes, which have it from the moment on."""
-        nodes_free = [self._course(index, order).narrowest(moment, Millis(moment + span)) for order in orders]
+    def among(
+        self, index: Index, shape: Shape, number: int, orders: Sequence[int], moment: Millis, span: int
+    ) -> JobPlacement:
+        """Place an alternative on the best of these nodes, all of which hold a replica from the moment on."""
+        nodes_free = [self._timeline(index, order).narrowest(moment, Millis(moment + span)) for order in orders]
         return find_among(nodes_free, shape, number, self._fit)
 
     def next_change(self, moment: Millis) -> Millis | None:
-        """When somebody comes or leaves next, on the nodes that were looked at."""
+        """The next moment at which a job comes or leaves, on the nodes that have timelines."""
         steps = (timeline.next_step(moment) for timeline in self._timelines.values())
         return min((step for step in steps if step is not None), default=None)
 
     def _only_place(self, index: Index, shape: Shape) -> int | None:
-        """The node, where there is but one that may hold the shape, which asks for CPUs and memory alone."""
+        """The node, if only one may hold the shape, which asks for CPUs and memory alone."""
         layout = index.layout
         node_class = layout.single_class[shape] if not layout.reservations else None
         return (
             layout.members[node_class][0] if node_class is not None and len(layout.members[node_class]) == 1 else None
         )
 
-    def _hole_there(
+    def _slot_on(
         self, index: Index, order: int, shape: Shape, span: int, after: Millis
-    ) -> tuple[Millis, Found] | None:
+    ) -> tuple[Millis, JobPlacement] | None:
         (spec,) = shape.specs
-        moment = self._course(index, order).earliest(spec, span, exclusive=False, after=after)
+        moment = self._timeline(index, order).earliest(spec, span, exclusive=False, after=after)
         if moment is None:
             return None
         self._not_before[shape] = (span, moment)
         if moment > self._horizon:
             return None
-        return moment, Found(0, (Allocation(0, index.layout.nodes[order].name, spec.cpus, spec.memory_mib),))
+        return moment, JobPlacement(0, (Allocation(0, index.layout.nodes[order].name, spec.cpus, spec.memory_mib),))
 
     def opening(
         self, index: Index, shape: Shape, spec: NodeSpec, span: int, stay: int, after: Millis
     ) -> tuple[Millis, list[int]] | None:
-        """The first moment at which enough nodes have room for the span, outside reservations for the stay, and all the
-        nodes that have it then."""
+        """Return the first moment at which enough nodes stay free for the span, with no advance reservation during the
+        stay, and all nodes that do then; None: there is none.
+
+        1. Each node yields its windows of possible starts, soonest first. The heap holds the next window of each node.
+        2. At each moment, the windows that begin are opened.
+        3. If enough windows are open at that moment, it is the answer.
+        """
         waiting = []
-        later = replace(shape, barred=()) if shape.barred else shape  # by reservations that may be over then
+        later = replace(shape, barred=()) if shape.barred else shape  # advance reservations may be over then
         places = eligible(index, later, spec)
+        # 1.
         for order in sorted(places):
-            windows = self._course(index, order).windows(spec, span, exclusive=shape.exclusive, after=after)
+            windows = self._timeline(index, order).windows(spec, span, exclusive=shape.exclusive, after=after)
             if index.layout.reservations:
                 windows = _outside(_kept(index, order, shape), windows, stay)
             if (window := next(windows, None)) is not None:
@@ -319,18 +351,21 @@ class Conservative:
         heapify(waiting)
         open_until: dict[int, Millis] = {}
         while waiting:
+            # 2.
             moment = waiting[0][0]
             while waiting and waiting[0][0] == moment:
                 _, latest, order, windows = heappop(waiting)
                 open_until[order] = latest
                 if (window := next(windows, None)) is not None:
                     heappush(waiting, (*window, order, windows))
+            # 3.
             orders = [order for order, latest in open_until.items() if latest >= moment]
             if len(orders) >= shape.nodes:
                 return moment, sorted(orders)
         return None
 
-    def _course(self, index: Index, order: int) -> NodeTimeline:
+    def _timeline(self, index: Index, order: int) -> NodeTimeline:
+        # 1.
         if order not in self._timelines:
             node_free = index.nodes_free[order]
             ends = index.ends
@@ -341,7 +376,7 @@ class Conservative:
         return self._timelines[order]
 
     def _is_certain(self, index: Index) -> bool:
-        """Whether there is a hole for everybody."""
+        """Whether every job that can start at all certainly has a slot."""
         if index is not self._asked:
             self._asked, self._certain = index, is_certain(index, self._backfill)
         return self._certain
@@ -351,22 +386,22 @@ class Conservative:
 
 
 def _leaves(node_free: NodeFree, part: Allocation) -> bool:
-    """Whether so much is free of it."""
+    """Whether this part is free on the node."""
     enough = node_free.cpus >= part.cpus and node_free.memory_mib >= part.memory_mib
     return enough and all(node_free.free_milli(each.card) >= each.milli for each in part.slices)
 
 
 def _kept(index: Index, order: int, shape: Shape) -> list[tuple[int, int]]:
-    """The spans of time, soonest first, in which a node is kept from the shape."""
+    """The spans of time, soonest first, in which advance reservations keep a node from the shape."""
     layout = index.layout
-    found = [layout.reservations[name] for name in layout.node_classes[layout.class_of[order]].reservations]
-    kept = sorted((each.start_at, each.end_at) for each in found if each.name != shape.reservation)
-    named = [(each.end_at, NEVER + 1) for each in found if each.name == shape.reservation]
+    reservations = [layout.reservations[name] for name in layout.node_classes[layout.class_of[order]].reservations]
+    kept = sorted((each.start_at, each.end_at) for each in reservations if each.name != shape.reservation)
+    named = [(each.end_at, NEVER + 1) for each in reservations if each.name == shape.reservation]
     return kept + named
 
 
 def _outside(kept: Sequence[tuple[int, int]], windows: Iterator[Window], span: int) -> Iterator[Window]:
-    """What of the windows is left for a job that stays for the span and must be gone before, or come after."""
+    """Yield what is left of the windows for a job that stays for the span and must not overlap the reserved spans."""
     for earliest, latest in windows:
         first = earliest
         for start, end in kept:

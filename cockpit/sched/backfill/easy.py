@@ -1,4 +1,15 @@
-"""Who may start before the first job that waits for room: nobody, or (EASY) whoever does not delay it."""
+"""Decides which jobs may start before the first job that waits for resources (the head of the queue).
+
+`InOrder`: none. `Easy`: every job that does not delay the head. EASY backfilling, per pass:
+
+1. The first job that does not fit becomes the head and gets a reservation: the earliest moment at which enough running
+   jobs have ended by their time limits (`head_reservation.reserve`). If no such moment is known, the next job that does
+   not fit gets the reservation.
+2. A later job that fits may start if it ends before that moment, or if the head still fits beside it (`admits`).
+3. If it would delay the head on the nodes of best fit, nodes outside the reservation are tried.
+4. If that fails too, the job's next alternatives are tried in the same way.
+5. Each start that lasts beyond the reserved moment narrows the reservation (`beside`).
+"""
 
 from __future__ import annotations
 
@@ -16,156 +27,175 @@ from cockpit.model.reasons import BehindHead, Reason, WouldDelay
 from cockpit.sched.backfill.head_reservation import AnyReservation, is_certain, reserve, within
 from cockpit.sched.decisions import Reserved
 from cockpit.sched.index import Index
-from cockpit.sched.placement import Fit, Found, find
+from cockpit.sched.placement import Fit, JobPlacement, find_placement
 from cockpit.sched.shape import Shape, alternative
 
-InTheWay = Mapping[tuple[JobId, str], WouldDelay]
-"""By job and partition."""
+BackfillConflicts = Mapping[tuple[JobId, str], WouldDelay]
+"""By job and partition: the job ahead that it would delay, and that job's reserved moment."""
 
 
 class InOrder(msgspec.Struct):
-    """One pass in which nothing passes the first job that waits for room."""
+    """One pass in which no job starts before the first waiting job."""
 
     _now: Millis
     _backfill: Backfill
     _fit: Fit | None
     head: JobId | None = None
-    """The first job that waits for room."""
+    """The first waiting job."""
     has_reservation: bool = False
-    """Whether some job has its reservation."""
-    fickle: bool = False
-    """Somebody would delay the head on the nodes that are tightest now, perhaps not on others once these are taken."""
+    """Whether some job has a reservation."""
+    refusals_may_change: bool = False
+    """Whether a job was refused because it would delay the head on the nodes that are tightest now. Once those nodes
+    are taken, it may not delay it, so the verdict does not hold for a later pass."""
     _reservation: AnyReservation | None = None
-    _promised: Index | None = None
-    """As things stood when a reservation became certain that nobody has asked for yet."""
-    _guarded: tuple[Job, Shape] | None = None
-    """Whose reservation it is, and what it was tried as; None: no job has one."""
+    _pending_index: Index | None = None
+    """The index for which the reservation has yet to be computed; None: it is computed. A pass in which no later job
+    fits never needs it."""
+    _reserved_for: tuple[Job, Shape] | None = None
+    """The job that has the reservation, and the shape that was tried; None: no job has one."""
 
     @property
     def reservation(self) -> AnyReservation | None:
-        """The head's reservation; None: nobody knows when it has room, or not within the window."""
-        if self._promised is not None and self._guarded is not None:
-            self._reservation = reserve(self._promised, self._now, self._backfill, *self._guarded)
-            self._promised = None
+        """The head's reservation; None: its moment is not known, or is beyond the window."""
+        if self._pending_index is not None and self._reserved_for is not None:
+            self._reservation = reserve(self._pending_index, self._now, self._backfill, *self._reserved_for)
+            self._pending_index = None
         return self._reservation
 
     @property
     def reservations(self) -> list[Reserved]:
-        if self.reservation is None or self._guarded is None:
+        if self.reservation is None or self._reserved_for is None:
             return []
-        (job, shape), reserved = self._guarded, self.reservation.reservation()
+        (job, shape), reserved = self._reserved_for, self.reservation.reservation()
         return [replace(reserved, spec_index=alternative(job.spec, shape, reserved.spec_index))]
 
-    def place(self, index: Index, job: Job, shape: Shape) -> Found | Reason | None:
-        """Room for the job now; else why not (None: no room), and the first of these gets a reservation."""
-        found = find(index, shape, self._fit)
-        if found is None:
+    def place(self, index: Index, job: Job, shape: Shape) -> JobPlacement | Reason | None:
+        """Place the job now, or return why not; None: it does not fit. The first job that does not fit gets the
+        reservation."""
+        job_placement = find_placement(index, shape, self._fit)
+        # 1.
+        if job_placement is None:
             if not self.has_reservation:
                 self._keep_room(index, job, shape)
             if self.head is None:
                 self.head = job.id
             return None
-        if self.head is None or self.head == job.id:  # it does not stand in its own way in another partition
-            return found
-        return self.beside_head(index, job, shape, found)
+        if self.head is None or self.head == job.id:  # a job of several partitions cannot delay itself
+            return job_placement
+        return self.place_behind_head(index, job, shape, job_placement)
 
     def settle(self) -> None:
-        """Work out what was put off, before anything changes that it depends on."""
-        if self._promised is not None:
+        """Compute a deferred reservation before the index that it depends on changes."""
+        if self._pending_index is not None:
             _ = self.reservation
 
     def _keep_room(self, index: Index, job: Job, shape: Shape) -> None:
-        """Give the job its reservation, where it can have one."""
+        """Give the job the reservation if it can have one."""
+        # the moment exists for certain, so it can be computed when it is first needed
         if is_certain(index, self._backfill) and not shape.is_uneven:
-            self._promised = index
+            self._pending_index = index
         else:
             self._reservation = reserve(index, self._now, self._backfill, job, shape)
-        if self._promised is not None or self._reservation is not None:
-            self._guarded, self.has_reservation = (job, shape), True
+        if self._pending_index is not None or self._reservation is not None:
+            self._reserved_for, self.has_reservation = (job, shape), True
 
-    def beside_head(self, _index: Index, _job: Job, _shape: Shape, _found: Found) -> Found | Reason:
-        """The room found, other room, or why the job has to wait behind the head."""
+    def place_behind_head(
+        self, _index: Index, _job: Job, _shape: Shape, _job_placement: JobPlacement
+    ) -> JobPlacement | Reason:
+        """Return this placement, another one, or why the job has to wait behind the head."""
         assert self.head is not None
         return BehindHead(self.head)
 
-    def place_cleared(self, cleared: Index, job: Job, shape: Shape, *, still: bool = False) -> Found | None:
-        """Room where others have given way, unless somebody ahead would be delayed by it. `still`: some of them stand
-        still, and so leave later than was known."""
+    def place_after_evictions(
+        self, index_after: Index, job: Job, shape: Shape, *, suspends: bool = False
+    ) -> JobPlacement | None:
+        """Place the job in an index in which victims have been evicted, unless that delays a job ahead. `suspends`:
+        some victims are suspended, and so leave later than was known before."""
         before = self.reservation
-        if still and before is not None and self.head != job.id:
-            self._reservation = within(before, cleared)
+        # a suspended job ends later than was known: test the head's reservation against the later ends
+        if suspends and before is not None and self.head != job.id:
+            self._reservation = within(before, index_after)
             if self._reservation is None:
                 self._reservation = before
                 return None
-        found = self.place(cleared, job, shape)
-        if not isinstance(found, Found):
+        job_placement = self.place(index_after, job, shape)
+        if not isinstance(job_placement, JobPlacement):
             self._reservation = before
             return None
-        return found
+        return job_placement
 
     def started(self, _index: Index, _job: Job, _placement: Placement) -> None:
-        """The job starts there."""
+        """Note that the job starts there."""
 
     def allows(self, _index: Index, job: JobId, _end: Millis, _placement: Placement) -> bool:
-        """Whether nobody is delayed if the job holds this until then."""
+        """Whether no waiting job is delayed if the job holds this until `end`."""
         return self.head in (None, job)
 
     def extended(self, _index: Index, _job: JobId, _end: Millis, _placement: Placement) -> None:
-        """A job that runs, or is about to, holds this too."""
+        """Note that a job that runs, or is about to, holds this too."""
 
     def is_due_after(self, now: Millis) -> bool:
-        """Whether the head's moment is still to come."""
-        if self._promised is not None and self._promised.departures[0][0] > now:
+        """Whether the head's reserved moment is still to come."""
+        if self._pending_index is not None and self._pending_index.departures[0][0] > now:
             return True
         return self.reservation is None or self.reservation.reserved_at > now
 
-    def keeps_for(self, jobs: Collection[JobId]) -> bool:
-        """Whether one of these is the first that waits, or has its reservation."""
-        return self.head in jobs or (self._guarded is not None and self._guarded[0].id in jobs)
+    def involves(self, jobs: Collection[JobId]) -> bool:
+        """Whether one of these jobs is the head or has the reservation."""
+        return self.head in jobs or (self._reserved_for is not None and self._reserved_for[0].id in jobs)
 
     def resumed(self, now: Millis) -> Self:
-        """The same line at a later moment; what happens then leaves this one as it is."""
+        """Return the same state at a later moment; this object stays as it is."""
         return replace(self, _now=now)
 
-    def in_the_way(self, _index: Index) -> InTheWay:
-        """Whom a job would delay, where that is not the same for all of its shape."""
+    def conflicts(self, _index: Index) -> BackfillConflicts:
+        """By job and partition, which job it would delay, where that differs between jobs of one shape."""
         return {}
 
     def fails_from(self, _reason: Reason | None) -> int:
-        """The time limit, in seconds, from which on every job of a shape fails of which one failed for this reason."""
+        """The time limit, in seconds, from which on every job of a shape fails if one has failed for this reason."""
         return 0
 
     def end(self, job: Job) -> Millis:
-        """When it is gone at the latest if it starts now."""
+        """When the job is gone at the latest if it starts now."""
         return Millis(self._now + 1000 * job.spec.time_limit_seconds)
 
 
 class Easy(InOrder):
-    """One pass in which others may pass the head as long as its reservation holds."""
+    """One pass in which later jobs may start before the head as long as they do not delay it."""
 
-    def beside_head(self, index: Index, job: Job, shape: Shape, found: Found) -> Found | Reason:
-        reservation = self.reservation if self._promised is not None else self._reservation
+    def place_behind_head(
+        self, index: Index, job: Job, shape: Shape, job_placement: JobPlacement
+    ) -> JobPlacement | Reason:
+        reservation = self.reservation if self._pending_index is not None else self._reservation
         end = Millis(self._now + 1000 * job.spec.time_limit_seconds)
-        if reservation is None or reservation.head == job.id or reservation.admits(job.id, end, found.placement):
-            return found
-        if not index.lone:
+        # 2.
+        if (
+            reservation is None
+            or reservation.head == job.id
+            or reservation.admits(job.id, end, job_placement.placement)
+        ):
+            return job_placement
+        # 3.
+        if not index.single_node:
             reserved = reservation.reserved_nodes
-            other = find(index, shape, self._fit, avoid=reserved)
+            other = find_placement(index, shape, self._fit, avoid=reserved)
             if other is not None and reservation.admits(job.id, end, other.placement):
                 return other
-            self.fickle |= len(reserved) > 1  # of a head on one node, nothing but that node matters
-        if found.spec_index + 1 < len(shape.specs):
-            return self._by_another(index, job, shape, found.spec_index + 1)
+            self.refusals_may_change |= len(reserved) > 1  # a head on one node waits for that node alone
+        # 4.
+        if job_placement.spec_index + 1 < len(shape.specs):
+            return self._by_another(index, job, shape, job_placement.spec_index + 1)
         return WouldDelay(reservation.head, reservation.reserved_at)
 
-    def _by_another(self, index: Index, job: Job, shape: Shape, first: int) -> Found | Reason:
-        """The same by the alternatives from that one on: the first that can start wins."""
+    def _by_another(self, index: Index, job: Job, shape: Shape, first: int) -> JobPlacement | Reason:
+        """Try the alternatives from number `first` on: the first that can start is taken."""
         assert self._reservation is not None
         rest = replace(shape, specs=shape.specs[first:])
-        found = find(index, rest, self._fit)
-        there = self.beside_head(index, job, rest, found) if found is not None else None
-        if isinstance(there, Found):
-            return Found(first + there.spec_index, there.placement)
+        job_placement = find_placement(index, rest, self._fit)
+        result = self.place_behind_head(index, job, rest, job_placement) if job_placement is not None else None
+        if isinstance(result, JobPlacement):
+            return JobPlacement(first + result.spec_index, result.placement)
         return WouldDelay(self._reservation.head, self._reservation.reserved_at)
 
     def started(self, _index: Index, job: Job, placement: Placement) -> None:
@@ -181,7 +211,7 @@ class Easy(InOrder):
             self._reservation = self._reservation.beside(job, end, placement)
 
     def fails_from(self, reason: Reason | None) -> int:
-        """Delaying the head is a matter of the time limit."""
-        if reason is None or not isinstance(reason, WouldDelay):  # of None it takes a while, and most are None
+        """The shortest time limit that reaches beyond the reservation: shorter jobs do not delay the head."""
+        if reason is None or not isinstance(reason, WouldDelay):  # None first: isinstance is slow, most are None
             return 0
         return (reason.reserved_at - self._now) // 1000 + 1

@@ -1,8 +1,20 @@
-"""The head's guard: the first job that waits for room starts no later because of those that pass it.
+"""Reserves resources for the head, so that the first waiting job starts no later because of jobs that start before it.
 
-EASY backfilling in its simple form (Lifka, "The ANL/IBM SP scheduling system", 1995): running jobs are taken to use
-their whole limits; the head's moment is the first at which it has room; a later job may start now if it ends by then or
-if the head still has its room beside it.
+EASY backfilling in its simple form (Lifka, "The ANL/IBM SP scheduling system", 1995): running jobs are assumed to use
+their whole time limits; the head's moment is the first at which it fits; a later job may start now if it ends by then,
+or if the head still fits beside it.
+
+`reserve_by_nodes` is the general way:
+
+1. Give up at once where jobs without a known end block the head on too many nodes.
+2. Go through the moments at which running jobs end (or reservations do), soonest first; round them up to the
+   resolution, and give up beyond the window.
+3. Take the ended jobs out of their nodes; collect the nodes that now hold a replica, for each alternative.
+4. Leave out the nodes on which the head would run into an advance reservation.
+5. The first moment with enough nodes is the head's.
+
+`single_node_reservation` and `heterogeneous_reservation` do the same for jobs on one node without cards, which is far
+quicker, and for jobs whose replicas differ.
 """
 
 from __future__ import annotations
@@ -25,15 +37,15 @@ from cockpit.sched.decisions import Reserved
 from cockpit.sched.index import Index
 from cockpit.sched.nodes.node_free import NodeFree, best_fit_rank, shortfall
 from cockpit.sched.nodes.reservation_windows import closed
-from cockpit.sched.placement import allocated, eligible, fitting, has_room
+from cockpit.sched.placement import allocated, eligible, fits_now, fitting
 from cockpit.sched.shape import Shape
 
 NodesFree = dict[int, NodeFree]
-"""By order of node: those that hold one replica of the head at its moment."""
+"""By order of the node: the nodes that hold one replica of the head at its moment."""
 
 
 class HeadReservation:
-    """Where the head can be at its moment."""
+    """The reservation of a head whose replicas are alike: all nodes on which it could run at its moment."""
 
     def __init__(
         self,
@@ -47,11 +59,11 @@ class HeadReservation:
         self.reserved_at = reserved_at
         self.shape = shape
         self._nodes_free = nodes_free
-        """One for each of the head's alternatives."""
+        """The nodes for each of the head's alternatives."""
         self._position = position
 
     def admits(self, job: JobId, end: Millis, placement: Placement) -> bool:
-        """Whether the head still has its room if the job holds this placement until `end`."""
+        """Whether the head still fits at its moment if the job holds this placement until `end`."""
         return end <= self.reserved_at or any(
             len(nodes_free) - sum(node_free is None for _, node_free in self._met(nodes_free, spec, job, placement))
             >= self.shape.nodes
@@ -59,7 +71,7 @@ class HeadReservation:
         )
 
     def beside(self, job: JobId, end: Millis, placement: Placement) -> HeadReservation:
-        """The guard once the job, which was admitted, has started."""
+        """Return the reservation after the start of a job that was admitted."""
         if end <= self.reserved_at:
             return self
         beside = []
@@ -71,7 +83,7 @@ class HeadReservation:
 
     @property
     def places(self) -> list[Collection[int]]:
-        """Nodes of these rooms, by alternative."""
+        """The orders of those nodes, by alternative."""
         return [nodes_free.keys() for nodes_free in self._nodes_free]
 
     def reservation(self) -> Reserved:
@@ -81,7 +93,7 @@ class HeadReservation:
 
     @cached_property
     def reserved_nodes(self) -> frozenset[int]:
-        """Orders of the nodes that the head gets as things stand."""
+        """Orders of the nodes that the head would get as things stand."""
         return frozenset([node_free.order for node_free in self._chosen()])
 
     def _spec_index(self) -> int:
@@ -96,12 +108,13 @@ class HeadReservation:
     def _met(
         self, nodes_free: NodesFree, spec: NodeSpec, job: JobId, placement: Placement
     ) -> Iterator[tuple[int, NodeFree | None]]:
-        """What becomes of those of the rooms in which the job still is at the head's moment; None: too little."""
+        """Yield the nodes on which the job still is at the head's moment, with what it leaves free; None: a replica of
+        the head no longer fits there."""
         for part in placement:
             order = self._position[part.node]
             if (node_free := nodes_free.get(order)) is not None:
-                enough = node_free.cpus - part.cpus >= spec.cpus  # which spares making most rooms
-                left = node_free.having(job, part) if enough else None
+                enough = node_free.cpus - part.cpus >= spec.cpus  # a cheap test that avoids most new NodeFree values
+                left = node_free.with_tenant(job, part) if enough else None
                 yield order, left if left is not None and _fits(left, self.shape, spec) else None
 
 
@@ -109,33 +122,36 @@ AnyReservation = HeadReservation | SingleNodeReservation | HeterogeneousReservat
 
 
 def within(reservation: AnyReservation, index: Index) -> HeadReservation | HeterogeneousReservation | None:
-    """The guard of the same moment in another index, in which some leave later; None: the head would be delayed."""
+    """Return the reservation for the same moment in another index, in which some jobs leave later; None: the head would
+    be delayed."""
     if isinstance(reservation, HeterogeneousReservation):
         return reservation.within(index)
     shape, layout = reservation.shape, index.layout
     gone = {job for job, end in index.ends.items() if end <= reservation.reserved_at}
-    found: list[NodesFree] = []
+    nodes_by_alternative: list[NodesFree] = []
     for number, spec in enumerate(shape.specs):
         places: Collection[int] = eligible(index, shape, spec)
         if isinstance(reservation, HeadReservation) and layout.reservations:
             places = reservation.places[number]
         nodes_free = {order: index.nodes_free[order].without(gone) for order in places}
-        found.append({order: node_free for order, node_free in nodes_free.items() if _fits(node_free, shape, spec)})
+        nodes_by_alternative.append(
+            {order: node_free for order, node_free in nodes_free.items() if _fits(node_free, shape, spec)}
+        )
     return (
-        HeadReservation(reservation.head, shape, reservation.reserved_at, found, layout.position)
-        if _enough(found, shape)
+        HeadReservation(reservation.head, shape, reservation.reserved_at, nodes_by_alternative, layout.position)
+        if _enough(nodes_by_alternative, shape)
         else None
     )
 
 
 def is_certain(index: Index, backfill: Backfill) -> bool:
-    """Whether `reserve` finds a moment for every job that can start at all, if its replicas are alike."""
+    """Whether `reserve` certainly finds a moment for every job that can start at all, if its replicas are alike."""
     return len(index.ends) == len(index.placed) and not (index.layout.reservations or backfill.window_seconds)
 
 
 def reserve(index: Index, now: Millis, backfill: Backfill, head: Job, shape: Shape) -> AnyReservation | None:
-    """Let those who hold resources go one after the other until the head, which has no room now, has some; None when
-    nobody knows that moment, or it lies beyond the window."""
+    """Find the first moment at which the head, which does not fit now, will fit, if running jobs end by their time
+    limits. None: the moment is not known, or is beyond the window."""
     if shape.spread is not None:
         return reserve_heterogeneous(index, now, backfill, head, shape, since=now)
     if shape.helpers:
@@ -148,10 +164,11 @@ def reserve(index: Index, now: Millis, backfill: Backfill, head: Job, shape: Sha
 def _reserve_for_all(
     index: Index, now: Millis, backfill: Backfill, head: Job, shape: Shape
 ) -> HeterogeneousReservation | None:
-    """Of replicas that are not alike: not before each kind of them has room by itself."""
+    """Reserve for a job whose replicas differ. Its moment cannot be before each kind of replica fits by itself, which
+    is quicker to find."""
     since = now
     for node_class in shape.replica_groups:
-        if not has_room(index, node_class):
+        if not fits_now(index, node_class):
             reservation = reserve(index, now, backfill, head, node_class)
             if reservation is None:
                 return None
@@ -160,10 +177,11 @@ def _reserve_for_all(
 
 
 def reserve_by_nodes(index: Index, now: Millis, backfill: Backfill, head: Job, shape: Shape) -> HeadReservation | None:
-    """As `reserve`, whatever the head asks for."""
-    shape = replace(shape, barred=()) if shape.barred else shape  # whom a reservation keeps out now may come in later
+    """Reserve in the general way, for any head whose replicas are alike; see the steps at the top of the module."""
+    shape = replace(shape, barred=()) if shape.barred else shape  # the nodes barred now may be open later: see step 4
     places = [eligible(index, shape, spec) for spec in shape.specs]
     watched = places[0].union(*places[1:]) if len(places) > 1 else places[0]
+    # 1.
     if len(index.ends) < len(index.placed) and not _has_room_some_day(index, shape, places):
         return None
     nodes_free: list[NodesFree] = [
@@ -171,13 +189,15 @@ def reserve_by_nodes(index: Index, now: Millis, backfill: Backfill, head: Job, s
     ]
     window, grain = 1000 * backfill.window_seconds, 1000 * backfill.resolution_seconds
     left: dict[int, _Leaving] = {}
+    # 2.
     for leaves_at, leaving in _changes(index, now, shape, watched):
         moment = Millis(-(-leaves_at // grain) * grain) if grain else leaves_at
         if window and moment > now + window:
             return None
+        # 3. `left` gathers nodes until there could be enough: only then are NodeFree values made and tested
         left |= leaving
         if max(map(len, nodes_free)) + len(left) < shape.nodes:
-            continue  # however empty they are, they are too few
+            continue
         emptier = [each.node_free() for each in left.values()]
         left.clear()
         for alternative, spec, orders in zip(nodes_free, shape.specs, places, strict=True):
@@ -186,14 +206,16 @@ def reserve_by_nodes(index: Index, now: Millis, backfill: Backfill, head: Job, s
                 for node_free in emptier
                 if node_free.order in orders and _fits(node_free, shape, spec)
             )
+        # 4.
         usable = _unreserved(index, shape, nodes_free, moment, 1000 * head.spec.time_limit_seconds)
+        # 5.
         if _enough(usable, shape):
             return HeadReservation(head.id, shape, moment, usable, index.layout.position)
-    return None  # only inside a reservation that ends too soon
+    return None  # it would fit only inside an advance reservation that ends too soon
 
 
 def _plain(index: Index, backfill: Backfill, shape: Shape) -> int | None:
-    """The kind of node that it is about, where numbers say all and moments are what they are."""
+    """The node class of the quick way, where CPUs and memory alone decide and moments are not rounded; else None."""
     layout = index.layout
     if layout.reservations or backfill.window_seconds or backfill.resolution_seconds:
         return None
@@ -202,7 +224,7 @@ def _plain(index: Index, backfill: Backfill, shape: Shape) -> int | None:
 
 
 def _unreserved(index: Index, shape: Shape, nodes_free: list[NodesFree], moment: Millis, span: int) -> list[NodesFree]:
-    """Those of the rooms in which the head would run into no reservation from this moment on."""
+    """Leave only the nodes on which the head would run into no advance reservation from this moment on."""
     layout = index.layout
     if not layout.reservations:
         return nodes_free
@@ -223,7 +245,7 @@ def _unreserved(index: Index, shape: Shape, nodes_free: list[NodesFree], moment:
 def _changes(
     index: Index, now: Millis, shape: Shape, watched: Collection[int]
 ) -> Iterator[tuple[Millis, dict[int, _Leaving]]]:
-    """Moments, soonest first, at which the watched rooms get emptier or a reservation is over."""
+    """Yield the moments, soonest first, at which jobs leave the watched nodes or an advance reservation ends."""
     emptying, reservations = _emptying(index, now, shape, watched), index.layout.reservations
     if not reservations:
         return emptying
@@ -232,7 +254,7 @@ def _changes(
 
 
 def _has_room_some_day(index: Index, shape: Shape, places: Sequence[Collection[int]]) -> bool:
-    """Whether an alternative has room once everybody is gone of whom it is known when."""
+    """Whether an alternative fits once all jobs whose end is known are gone."""
     lasting, layout = _lasting(index), index.layout
     for spec, orders in zip(shape.specs, places, strict=True):
         big = (node for empty, nodes in layout.sizes if _fits(empty, shape, spec) for node in nodes)
@@ -243,7 +265,7 @@ def _has_room_some_day(index: Index, shape: Shape, places: Sequence[Collection[i
 
 
 def _lasting(index: Index) -> dict[int, NodeFree]:
-    """By order: rooms that somebody stays in, nobody knows how long, with only these left."""
+    """By order: the nodes with jobs whose end is not known, with only those jobs left."""
     staying = [job for job in index.placed if job not in index.ends]
     orders = {order for job in staying for order, _ in index.located(index.placed[job])}
     return {order: index.nodes_free[order].without(index.ends) for order in orders}
@@ -252,8 +274,8 @@ def _lasting(index: Index) -> dict[int, NodeFree]:
 def _emptying(
     index: Index, now: Millis, shape: Shape, watched: Collection[int]
 ) -> Iterator[tuple[Millis, dict[int, _Leaving]]]:
-    """Moments at which jobs leave, soonest first, with those of the watched rooms that they leave, by order, that then
-    may hold a replica as far as numbers say. Those over their limit are gone any moment."""
+    """Yield the moments at which jobs leave, soonest first, with the watched nodes that by their sums may hold a
+    replica then. Jobs over their time limit count as leaving now."""
     least_cpus = min([spec.cpus for spec in shape.specs])
     least_memory = min([spec.memory_mib for spec in shape.specs])
     least_cards = min([spec.whole_cards for spec in shape.specs])
@@ -266,6 +288,7 @@ def _emptying(
                 yield moment, left
                 left = {}
             moment = end
+        # departures of one moment are gathered, and yielded when a later one comes
         for order, part in located:
             if order not in watched:
                 continue
@@ -280,7 +303,8 @@ def _emptying(
 
 
 class _Leaving:
-    """A room that tenants leave one after the other. What is free is counted as they go, the room made when asked."""
+    """A node that tenants leave one after the other. Sums are updated at once; the exact state is made when it is
+    needed."""
 
     __slots__ = ("_gone", "_node_free", "cards", "cpus", "memory_mib")
 
@@ -288,7 +312,7 @@ class _Leaving:
         self._node_free = node_free
         self._gone: list[JobId] = []
         self.cpus, self.memory_mib, self.cards = node_free.cpus, node_free.memory_mib, len(node_free.idle)
-        """No more cards than these are idle."""
+        """Free CPUs, free memory in MiB, and an upper bound of the idle cards."""
 
     def leave(self, job: JobId, part: Allocation) -> None:
         self._gone.append(job)
@@ -298,7 +322,7 @@ class _Leaving:
 
     def node_free(self) -> NodeFree:
         for job in self._gone:
-            self._node_free = self._node_free.left_by(job)
+            self._node_free = self._node_free.without_tenant(job)
         self._gone.clear()
         return self._node_free
 

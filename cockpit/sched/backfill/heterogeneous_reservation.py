@@ -1,5 +1,8 @@
-"""The head's guard where its replicas are not alike: whether all of them have room is asked of the nodes as they are at
-the head's moment."""
+"""Reserves resources for a head whose replicas differ (helpers, or tasks that may be spread).
+
+Counting nodes does not say whether all replicas fit together. So each candidate moment gets an index of its own, in
+which the jobs that end by then are gone, and the head is placed in it as if it started.
+"""
 
 from __future__ import annotations
 
@@ -18,44 +21,46 @@ from cockpit.model.node import Placement
 from cockpit.sched.decisions import Reserved
 from cockpit.sched.index import Index
 from cockpit.sched.nodes.reservation_windows import closed
-from cockpit.sched.placement import Found, find
+from cockpit.sched.placement import JobPlacement, find_placement
 from cockpit.sched.shape import Shape
 
 
 class HeterogeneousReservation:
-    """As `reservation.Guard`."""
+    """The reservation of a head whose replicas differ; see `head_reservation.HeadReservation`."""
 
-    def __init__(self, head: JobId, shape: Shape, reserved_at: Millis, then: Index, found: Found) -> None:
-        """`shape`: as it may be placed at its moment; `then`: what holds the nodes at that moment, and `found`, where
-        the head has room beside it."""
+    def __init__(
+        self, head: JobId, shape: Shape, reserved_at: Millis, then: Index, job_placement: JobPlacement
+    ) -> None:
+        """`shape`: as it may be placed at its moment; `then`: the index of that moment; `job_placement`: where the head
+        fits in it."""
         self.head, self.shape, self.reserved_at = head, shape, reserved_at
-        self._then, self._found = then, found
+        self._then, self._job_placement = then, job_placement
 
     def admits(self, job: JobId, end: Millis, placement: Placement) -> bool:
-        """Whether the head still has its room if the job holds this placement until `end`."""
-        return end <= self.reserved_at or find(self._with(job, placement), self.shape) is not None
+        """Whether the head still fits at its moment if the job holds this placement until `end`."""
+        return end <= self.reserved_at or find_placement(self._with(job, placement), self.shape) is not None
 
     def beside(self, job: JobId, end: Millis, placement: Placement) -> HeterogeneousReservation:
-        """The guard once the job, which was admitted, has started."""
+        """Return the reservation after the start of a job that was admitted."""
         if end <= self.reserved_at:
             return self
         return _reservation(self.head, self.shape, self.reserved_at, self._with(job, placement)) or self
 
     def within(self, index: Index) -> HeterogeneousReservation | None:
-        """The guard of the same moment in another index; None: the head would be delayed."""
+        """Return the reservation for the same moment in another index; None: the head would be delayed."""
         gone = (job for job, end in index.ends.items() if end <= self.reserved_at)
         return _reservation(self.head, self.shape, self.reserved_at, _without(index, gone))
 
     def reservation(self) -> Reserved:
-        return Reserved(self.head, self.reserved_at, self._found.spec_index, self._found.placement)
+        return Reserved(self.head, self.reserved_at, self._job_placement.spec_index, self._job_placement.placement)
 
     @cached_property
     def reserved_nodes(self) -> frozenset[int]:
-        """Orders of the nodes that the head gets as things stand."""
-        return frozenset([order for order, _ in self._then.located(self._found.placement)])
+        """Orders of the nodes that the head would get as things stand."""
+        return frozenset([order for order, _ in self._then.located(self._job_placement.placement)])
 
     def _with(self, job: JobId, placement: Placement) -> Index:
-        """Those nodes with one more who is there; it may hold something already."""
+        """Return the index of the head's moment with this job in it too; the job may hold something there already."""
         then = self._then.fork()
         then.apply([(job, (*then.placed.get(job, ()), *placement))], {})
         return then
@@ -64,7 +69,8 @@ class HeterogeneousReservation:
 def reserve_heterogeneous(
     index: Index, now: Millis, backfill: Backfill, head: Job, shape: Shape, *, since: Millis
 ) -> HeterogeneousReservation | None:
-    """As `reservation.reserve`. `since`: sooner than that a kind of its replicas has no room."""
+    """Find the first moment at which the head fits, like `head_reservation.reserve`. `since`: the moment before which
+    some kind of its replicas cannot fit."""
     then, span = index.fork(), 1000 * head.spec.time_limit_seconds
     window = 1000 * backfill.window_seconds
     for moment, gone in _changes(index, since, 1000 * backfill.resolution_seconds):
@@ -79,8 +85,10 @@ def reserve_heterogeneous(
 
 
 def _reservation(head: JobId, shape: Shape, reserved_at: Millis, then: Index) -> HeterogeneousReservation | None:
-    found = find(then, shape)
-    return HeterogeneousReservation(head, shape, reserved_at, then, found) if found is not None else None
+    job_placement = find_placement(then, shape)
+    return (
+        HeterogeneousReservation(head, shape, reserved_at, then, job_placement) if job_placement is not None else None
+    )
 
 
 def _without(index: Index, gone: Iterable[JobId]) -> Index:
@@ -90,7 +98,8 @@ def _without(index: Index, gone: Iterable[JobId]) -> Index:
 
 
 def _changes(index: Index, since: Millis, grain: int) -> Iterator[tuple[Millis, list[JobId]]]:
-    """Moments, none before `since`, at which jobs have left or a reservation is over, with those jobs."""
+    """Yield the moments, none before `since`, at which jobs leave or an advance reservation ends, with the jobs that
+    have left."""
 
     def moment(at: int) -> Millis:
         at = max(at, since)
@@ -104,7 +113,8 @@ def _changes(index: Index, since: Millis, grain: int) -> Iterator[tuple[Millis, 
 
 
 def _open(index: Index, shape: Shape, moment: Millis, span: int) -> Shape | None:
-    """Off the nodes that reservations keep from it if it starts at that moment; None: its own ends too soon."""
+    """Return the shape off the nodes that advance reservations keep from a job that starts at that moment; None: the
+    reservation that it names ends too soon."""
     reservations = index.layout.reservations
     named = reservations.get(shape.reservation)
     if named is not None and moment + span > named.end_at:

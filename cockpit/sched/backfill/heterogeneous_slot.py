@@ -1,5 +1,11 @@
-"""The earliest hole for a job whose replicas are not alike, under backfill by which nobody is delayed: all of them at
-one moment, each on a node of its own, where the most demanding kind chooses first."""
+"""Finds the earliest slot for a job whose replicas differ, under conservative backfill.
+
+All replicas start at one moment, each on a node of its own. The steps:
+
+1. Find the first moment at which each kind of replica by itself fits; the latest of these is the candidate.
+2. Place all kinds at the candidate moment, the most demanding first, on different nodes.
+3. If they do not fit together, go on at the next moment at which any timeline changes.
+"""
 
 from __future__ import annotations
 
@@ -9,42 +15,48 @@ from typing import Protocol
 from cockpit.model.ids import Millis
 from cockpit.model.spec import NodeSpec
 from cockpit.sched.index import Index
-from cockpit.sched.placement import Found, by_demand, joined
+from cockpit.sched.placement import JobPlacement, by_demand, joined
 from cockpit.sched.shape import Shape
 
 
 class Timelines(Protocol):
-    """What is planned on the nodes."""
+    """The node timelines of a conservative plan."""
 
     def opening(
         self, index: Index, shape: Shape, spec: NodeSpec, span: int, stay: int, after: Millis
     ) -> tuple[Millis, list[int]] | None:
-        """The first moment at which enough nodes have room, and all the nodes that have it then."""
+        """The first moment at which enough nodes hold a replica, and all nodes that do then; None: there is none."""
         ...
 
-    def among(self, index: Index, shape: Shape, number: int, orders: Sequence[int], moment: Millis, span: int) -> Found:
-        """Room for an alternative on the best of these nodes, which have it from the moment on."""
+    def among(
+        self, index: Index, shape: Shape, number: int, orders: Sequence[int], moment: Millis, span: int
+    ) -> JobPlacement:
+        """Place an alternative on the best of these nodes, all of which hold a replica from the moment on."""
         ...
 
     def next_change(self, moment: Millis) -> Millis | None:
-        """When somebody comes or leaves next, on the nodes that were looked at."""
+        """The next moment at which a job comes or leaves, on the nodes whose timelines were used."""
         ...
 
 
 def earliest_heterogeneous_slot(
     timelines: Timelines, index: Index, shape: Shape, span: int, stay: int, within: tuple[Millis, Millis]
-) -> tuple[Millis, Found] | None:
-    """`within`: no sooner than the one, no later than the other."""
+) -> tuple[Millis, JobPlacement] | None:
+    """Find the earliest slot. `span`: the stay in whole steps of the plan, in ms; `stay`: the time limit in ms;
+    `within`: the first and the last moment allowed."""
     replica_groups = by_demand(shape.replica_groups)
     after: Millis | None = within[0]
     while after is not None:
+        # 1.
         openings = [_first_opening(timelines, index, group, span, stay, after) for group in replica_groups]
         moment = max((each for each in openings if each is not None), default=within[1])
         if None in openings or moment > within[1]:
             return None
-        found = _all_at(timelines, index, replica_groups, span, stay, moment)
-        if found is not None:
-            return moment, joined(shape, found)
+        # 2.
+        placements = _all_at(timelines, index, replica_groups, span, stay, moment)
+        if placements is not None:
+            return moment, joined(shape, placements)
+        # 3.
         after = timelines.next_change(moment)
     return None
 
@@ -58,22 +70,22 @@ def _first_opening(
 
 def _all_at(
     timelines: Timelines, index: Index, replica_groups: Sequence[Shape], span: int, stay: int, moment: Millis
-) -> dict[Shape, Found] | None:
+) -> dict[Shape, JobPlacement] | None:
     taken: set[int] = set()
-    found: dict[Shape, Found] = {}
+    placements: dict[Shape, JobPlacement] = {}
     for group in replica_groups:
         place = _place_at(timelines, index, group, span, stay, moment, taken)
         if place is None:
             return None
         taken |= {order for order, _ in index.located(place.placement)}
-        found[group] = place
-    return found
+        placements[group] = place
+    return placements
 
 
 def _place_at(
     timelines: Timelines, index: Index, group: Shape, span: int, stay: int, moment: Millis, taken: set[int]
-) -> Found | None:
-    """On nodes that are not taken, by the first alternative that has room there then."""
+) -> JobPlacement | None:
+    """Place one kind of replica on nodes that are not taken, by the first alternative that fits then."""
     for number, spec in enumerate(group.specs):
         opening = timelines.opening(index, group, spec, span, stay, moment)
         if opening is not None and opening[0] == moment:

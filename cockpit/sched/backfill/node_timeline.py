@@ -1,4 +1,5 @@
-"""One node's room over time, as far as time limits say: who is there leaves, who has a reservation comes and goes."""
+"""The free resources of one node over time, by time limits: running jobs leave, jobs with reservations come and
+leave."""
 
 from __future__ import annotations
 
@@ -12,43 +13,46 @@ from cockpit.model.spec import NodeSpec, TaskSpread
 from cockpit.sched.nodes.node_free import NodeFree, shortfall
 
 NEVER = Millis(1 << 62)
-"""After everything."""
+"""A moment after all others."""
 
 Window = tuple[Millis, Millis]
-"""The first and the last moment at which a replica may start and stay for as long as it asks."""
+"""The first and the last moment at which a replica may start and stay for its whole time limit."""
 
 
 class NodeTimeline:
-    """What is free on a node, step by step; a step lasts until the next begins, the last one for ever.
+    """What is free on a node in each step of time; a step lasts until the next one begins, the last one for ever.
 
-    Where a request is for CPUs and memory alone, numbers say all. Cards are told apart, since a card that is free now
-    and another that is free later are no card for a job that needs one all the time: there each step has its room.
+    For requests of CPUs and memory alone, sums suffice. Cards must be distinguished: one card that is free now and
+    another that is free later are no card for a job that needs one all the time. So on nodes with cards each step has
+    its own `NodeFree`.
     """
 
     def __init__(self, now: Millis, node_free: NodeFree, ends: Mapping[JobId, Millis]) -> None:
-        """`ends`: when each tenant is gone; one that is not in it stays. Who is over its limit goes any moment."""
+        """`ends`: when each tenant is gone; a tenant that is not in it stays. Jobs over their time limit count as
+        leaving in 1 ms."""
         self.now, self._empty = node_free, node_free.emptied()
         self._at = [now]
         self._cpus = [node_free.cpus]
         self._memory_mib = [node_free.memory_mib] if node_free.node.memory_mib else []
-        """Of each step, where it is known what memory the node has."""
+        """Free memory of each step, where the node's memory is known."""
         self._tenants = [len(node_free.tenants)]
         self._nodes_free = [node_free] if node_free.node.cards else []
-        """Of each step, where the node has cards."""
+        """The node's state in each step, where it has cards."""
         for end, job in sorted([(ends[job], job) for job in node_free.tenants if job in ends]):
             self._leave(Millis(end) if end > now else Millis(now + 1), job)
 
     def copy(self) -> NodeTimeline:
-        """One that may be changed while this one stays."""
+        """Return a copy that may be changed while this one stays."""
         fresh = NodeTimeline.__new__(NodeTimeline)
-        fresh.now, fresh._empty = self.now, self._empty  # noqa: SLF001 - of its own kind
-        fresh._at, fresh._nodes_free = self._at.copy(), self._nodes_free.copy()  # noqa: SLF001 - of its own kind
-        fresh._cpus, fresh._memory_mib = self._cpus.copy(), self._memory_mib.copy()  # noqa: SLF001 - of its own kind
-        fresh._tenants = self._tenants.copy()  # noqa: SLF001 - of its own kind
+        fresh.now, fresh._empty = self.now, self._empty  # noqa: SLF001 - same class
+        fresh._at, fresh._nodes_free = self._at.copy(), self._nodes_free.copy()  # noqa: SLF001 - same class
+        fresh._cpus, fresh._memory_mib = self._cpus.copy(), self._memory_mib.copy()  # noqa: SLF001 - same class
+        fresh._tenants = self._tenants.copy()  # noqa: SLF001 - same class
         return fresh
 
     def windows(self, spec: NodeSpec, span: int, *, exclusive: bool, after: Millis) -> Iterator[Window]:
-        """Where a replica that stays for `span` may start, soonest first, none before `after`. Windows may touch."""
+        """Yield the windows in which a replica that stays for `span` ms may start, soonest first, none before `after`.
+        Windows may touch."""
         if shortfall(self._empty, spec, exclusive=exclusive) is not None:
             return iter(())
         if spec.card_milli:
@@ -56,12 +60,12 @@ class NodeTimeline:
         return self._windows_by_number(spec, span, after, exclusive=exclusive)
 
     def earliest(self, spec: NodeSpec, span: int, *, exclusive: bool, after: Millis) -> Millis | None:
-        """The beginning of the first of these windows; None: there is none."""
+        """Return the start of the first window; None: there is none."""
         if spec.card_milli or spec.cpus > self._empty.cpus or spec.memory_mib > self._empty.memory_mib:
             window = next(self.windows(spec, span, exclusive=exclusive, after=after), None)
             return window[0] if window is not None else None
         first = self._step(after)
-        at = [*self._at[first:], NEVER, NEVER + span]  # behind everything there is room that is never reached
+        at = [*self._at[first:], NEVER, NEVER + span]  # a sentinel that always fits ends the loop
         fits = [*self._fitting(first, spec, exclusive=exclusive), True, False]
         begin = end = 0
         while True:
@@ -72,7 +76,7 @@ class NodeTimeline:
                 return Millis(since) if since < NEVER else None
 
     def narrowest(self, start: Millis, end: Millis) -> NodeFree:
-        """What is free of the node all the time from `start` to `end`."""
+        """Return what is free on the node all the time from `start` to `end`."""
         first, last = self._step(start), bisect_left(self._at, end)
         if not self._nodes_free:
             cpus, memory_mib = min(self._cpus[first:last]), min(self._memory_mib[first:last], default=0)
@@ -84,10 +88,10 @@ class NodeTimeline:
         return node_free
 
     def tasks_over(self, spec: NodeSpec, spread: TaskSpread, span: int, after: Millis) -> list[tuple[int, int]]:
-        """How many tasks that stay for `span` the node could hold, as far as numbers say: moments from `after` on, each
-        with the count of those that start from then on until the next.
+        """Return how many tasks that stay for `span` ms the node could hold by its sums: moments from `after` on, each
+        with the count of tasks that may start from then until the next one.
 
-        A count changes where a step begins, and where the end of the stay comes into one.
+        The count changes where a step begins, and where the end of the stay reaches into a new step.
         """
         first = self._step(after)
         at, each = self._at[first:], spread.each
@@ -108,11 +112,12 @@ class NodeTimeline:
         ]
 
     def next_step(self, moment: Millis) -> Millis | None:
-        """When its next step begins; None: that of this moment is the last."""
+        """When the next step begins; None: the moment is in the last one."""
         return next(iter(self._at[bisect_right(self._at, moment) :]), None)
 
     def reserve(self, start: Millis, end: Millis, job: JobId, part: Allocation) -> None:
-        """The job has its part from `start` to `end`."""
+        """Reserve the part for the job from `start` to `end`."""
+        # steps begin exactly at `start` and `end`, so all steps between them lose the whole part
         first, last = self._begin(start), self._begin(end)
         cpus, tenants, taken = self._cpus, self._tenants, part.cpus
         for step in range(first, last):
@@ -121,7 +126,9 @@ class NodeTimeline:
         if self._memory_mib:
             self._memory_mib[first:last] = [free - part.memory_mib for free in self._memory_mib[first:last]]
         if self._nodes_free:
-            self._nodes_free[first:last] = [node_free.having(job, part) for node_free in self._nodes_free[first:last]]
+            self._nodes_free[first:last] = [
+                node_free.with_tenant(job, part) for node_free in self._nodes_free[first:last]
+            ]
 
     def _windows_by_number(self, spec: NodeSpec, span: int, after: Millis, *, exclusive: bool) -> Iterator[Window]:
         since: Millis | None = None
@@ -138,7 +145,7 @@ class NodeTimeline:
             yield since, NEVER
 
     def _fitting(self, first: int, spec: NodeSpec, *, exclusive: bool) -> Iterable[bool]:
-        """Of each step from that one on, whether a replica without cards has room."""
+        """For each step from `first` on, whether a replica without cards fits."""
         cpus, memory_mib = spec.cpus, spec.memory_mib
         fitting: Iterable[bool] = [free >= cpus for free in self._cpus[first:]]
         if memory_mib:
@@ -157,7 +164,8 @@ class NodeTimeline:
                 yield earliest, latest
 
     def _fits_until(self, step: int, spec: NodeSpec, span: int, *, exclusive: bool) -> Millis:
-        """How long the same cards, CPUs and memory stay free from this step on; its beginning when they are not."""
+        """Until when the same cards, CPUs and memory stay free from this step on; the step's start if they are not free
+        in it."""
         node_free = self._nodes_free[step]
         for following in range(step, len(self._at)):
             node_free = node_free if following == step else _common(node_free, self._nodes_free[following])
@@ -168,11 +176,11 @@ class NodeTimeline:
         return NEVER
 
     def _step(self, moment: Millis) -> int:
-        """Which step the moment is in."""
+        """The number of the step that the moment is in."""
         return max(0, bisect_right(self._at, moment) - 1)
 
     def _leave(self, end: Millis, job: JobId) -> None:
-        """The last of those so far."""
+        """Let a tenant leave; called in the order of the ends."""
         if end != self._at[-1]:
             self._append(end)
         part = self.now.tenants[job]
@@ -181,10 +189,10 @@ class NodeTimeline:
         if self._memory_mib:
             self._memory_mib[-1] += part.memory_mib
         if self._nodes_free:
-            self._nodes_free[-1] = self._nodes_free[-1].left_by(job)
+            self._nodes_free[-1] = self._nodes_free[-1].without_tenant(job)
 
     def _append(self, moment: Millis) -> None:
-        """One more step, like the last one."""
+        """Add a step that is like the last one."""
         self._at.append(moment)
         self._cpus.append(self._cpus[-1])
         self._tenants.append(self._tenants[-1])
@@ -194,8 +202,9 @@ class NodeTimeline:
             self._nodes_free.append(self._nodes_free[-1])
 
     def _begin(self, moment: Millis) -> int:
-        """The step that begins at the moment, made where there is none."""
+        """Return the number of the step that begins at the moment, which is made if there is none."""
         at = self._at
+        # a new step begins with what the step before it has free
         step = bisect_left(at, moment)
         if step == len(at) or at[step] != moment:
             at.insert(step, moment)
@@ -209,7 +218,7 @@ class NodeTimeline:
 
 
 def _common(one: NodeFree, other: NodeFree) -> NodeFree:
-    """What is free in both."""
+    """What is free in both states, card by card."""
     return NodeFree(
         one.node,
         one.order,

@@ -1,5 +1,7 @@
-"""The head's guard where the head asks for CPUs and memory alone on one node of one kind without cards: there numbers
-say all, and no room need be made up that nobody is in yet."""
+"""Reserves resources for a head that asks for CPUs and memory on one node of a class without cards.
+
+For such a job sums of free CPUs and memory decide, so no future `NodeFree` values need be made.
+"""
 
 from __future__ import annotations
 
@@ -18,34 +20,34 @@ if TYPE_CHECKING:
     from cockpit.sched.nodes.node_layout import NodeLayout
 
 Free = dict[int, tuple[int, int]]
-"""CPUs and memory by order of node."""
+"""Free CPUs and memory in MiB by order of the node."""
 
 
 class SingleNodeReservation(msgspec.Struct):
-    """As `reservation.Guard`."""
+    """The reservation of a head on one node; see `head_reservation.HeadReservation`."""
 
     head: JobId
     shape: Shape
     reserved_at: Millis
     _free: Free
-    """Of the nodes that hold the head at its moment, what is free on them then."""
+    """The nodes that hold the head at its moment, with what is free on them then."""
     _layout: NodeLayout
     _reserved: frozenset[int] | None = None
 
     def admits(self, _job: JobId, end: Millis, placement: Placement) -> bool:
-        """Whether the head still has its room if a job holds this placement until `end`."""
+        """Whether the head still fits at its moment if a job holds this placement until `end`."""
         if end <= self.reserved_at:
             return True
-        position, found, (spec,) = self._layout.position, self._free, self.shape.specs
+        position, free_by_node, (spec,) = self._layout.position, self._free, self.shape.specs
         lost = 0
         for part in placement:
-            free = found.get(position[part.node])
+            free = free_by_node.get(position[part.node])
             if free is not None and (free[0] - part.cpus < spec.cpus or free[1] - part.memory_mib < spec.memory_mib):
                 lost += 1
-        return len(found) > lost
+        return len(free_by_node) > lost
 
     def beside(self, _job: JobId, end: Millis, placement: Placement) -> SingleNodeReservation:
-        """The guard once a job, which was admitted, has started."""
+        """Return the reservation after the start of a job that was admitted."""
         if end <= self.reserved_at:
             return self
         met = self._met(placement)
@@ -61,24 +63,24 @@ class SingleNodeReservation(msgspec.Struct):
 
     @property
     def reserved_nodes(self) -> frozenset[int]:
-        """The order of the node that the head gets as things stand."""
+        """The order of the node that the head would get as things stand."""
         if self._reserved is None:
             self._reserved = frozenset((self._chosen,))
         return self._reserved
 
     @property
     def _chosen(self) -> int:
-        """The tightest."""
+        """The order of the node with least CPUs and memory free."""
         return min(self._free, key=lambda order: (self._free[order], order))
 
     def _met(self, placement: Placement) -> Free:
-        """What a job there would leave of those nodes that it is on."""
-        position, found = self._layout.position, self._free
+        """What a job with this placement would leave free on the nodes of the reservation that it uses."""
+        position, free = self._layout.position, self._free
         left: Free = {}
         for part in placement:
             order = position[part.node]
-            if order in found:
-                cpus, memory_mib = found[order]
+            if order in free:
+                cpus, memory_mib = free[order]
                 left[order] = (cpus - part.cpus, memory_mib - part.memory_mib)
         return left
 
@@ -90,17 +92,19 @@ class SingleNodeReservation(msgspec.Struct):
 def reserve_single_node(
     index: Index, now: Millis, head: JobId, shape: Shape, node_class: int
 ) -> SingleNodeReservation | None:
-    """As `reservation.reserve`, of a head that has no room now, on the nodes of that kind."""
+    """Find the first moment at which the head, which does not fit now, fits on a node of that class; None: not
+    known."""
     (spec,) = shape.specs
     layout, nodes_free = index.layout, index.nodes_free
-    if index.lone:
+    if index.single_node:
         return _reserve_there(index, now, head, shape)
     freed: Free = {}
-    found: Free = {}
+    usable: Free = {}
     moment = now
     for end, _, located in index.departures:
+        # all departures of one moment count before the moment is judged
         if end > moment:
-            if found:
+            if usable:
                 break
             moment = end
         for order, part in located:
@@ -108,12 +112,12 @@ def reserve_single_node(
                 cpus, memory_mib = freed.get(order) or (nodes_free[order].cpus, nodes_free[order].memory_mib)
                 free = freed[order] = (cpus + part.cpus, memory_mib + part.memory_mib)
                 if free[0] >= spec.cpus and free[1] >= spec.memory_mib:
-                    found[order] = free
-    return SingleNodeReservation(head, shape, moment, found, layout) if found else None
+                    usable[order] = free
+    return SingleNodeReservation(head, shape, moment, usable, layout) if usable else None
 
 
 def _reserve_there(index: Index, now: Millis, head: JobId, shape: Shape) -> SingleNodeReservation | None:
-    """As `reserve_plainly`, on the only node that there is: where everybody else is, too."""
+    """Find the moment in a cluster with a single node, where every departure is on that node."""
     node_free, (spec,) = index.nodes_free[0], shape.specs
     cpus, memory_mib, wanted, least_memory = node_free.cpus, node_free.memory_mib, spec.cpus, spec.memory_mib
     leaving = iter(index.departures)

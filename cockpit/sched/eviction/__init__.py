@@ -1,1 +1,1 @@
-"""Room from running jobs: which of them give way, by what right, and for whom."""
+"""Eviction: which running jobs are ended, suspended or shrunk for a waiting job, and by which rule."""

@@ -1,4 +1,12 @@
-"""Making room: which running jobs give way in a pass, for whom, and who was promised what they leave."""
+"""Plans the evictions of one pass: which running jobs are evicted, for which job, and which jobs are nominated.
+
+For a job that does not fit (`propose`):
+
+1. No eviction if the jobs that are ending anyway free enough.
+2. Shrink elastic jobs if that is enough (`shrinking.choose_victims`).
+3. Else take the fewest victims among the jobs that the preemption rules allow (`minimal_victims`).
+4. The backfiller places the job in the index without the victims, so that no job ahead is delayed.
+"""
 
 from __future__ import annotations
 
@@ -15,122 +23,136 @@ from cockpit.model.reasons import MakingRoom
 from cockpit.sched.decisions import Eviction
 from cockpit.sched.equivalence import QueueEntry
 from cockpit.sched.eviction.preemption_rules import PreemptionCandidate, PreemptionRule
-from cockpit.sched.eviction.shrinking import chosen, evictions, smaller, staying
-from cockpit.sched.eviction.victim_release import Offered, given_way, minimal_victims
+from cockpit.sched.eviction.shrinking import choose_victims, merge_evictions, staying, worker_candidates
+from cockpit.sched.eviction.victim_release import CandidatesByNode, index_after_releases, minimal_victims
 from cockpit.sched.index import Index
-from cockpit.sched.placement import Found, find
+from cockpit.sched.placement import JobPlacement, find_placement
 from cockpit.sched.rules.counters import Counters, of_workers
 from cockpit.sched.rules.limits import Counter
 from cockpit.sched.shape import Shape
 from cockpit.sched.snapshot import Snapshot
 
 
-class Place(Protocol):
-    """Room in an index, unless somebody ahead would be delayed by it."""
+class PlaceAfterEvictions(Protocol):
+    """The backfiller's function that places a job after evictions, unless that delays a job ahead."""
 
-    def __call__(self, cleared: Index, job: Job, shape: Shape, *, still: bool = False) -> Found | None: ...
+    def __call__(
+        self, index_after: Index, job: Job, shape: Shape, *, suspends: bool = False
+    ) -> JobPlacement | None: ...
 
 
-MOST_TAKERS = 16
-"""For so many jobs others give way in one pass; the next one follows at once."""
+MOST_SERVED = 16
+"""For at most so many jobs others are evicted in one pass; the next pass follows at once."""
 
 
 class EvictionProposal(NamedTuple):
-    """What has to happen so that a job has room."""
+    """The evictions by which a job fits, and its placement then."""
 
     evictions: tuple[Eviction, ...]
     after: Index
-    """With what the others give up given up."""
-    found: Found
+    """The index after the evictions."""
+    job_placement: JobPlacement
 
     @property
     def at_once(self) -> bool:
-        """Nobody has to end first."""
+        """Whether the job can start at once, since the victims are only suspended."""
         return all(each.mode is EvictionMode.SUSPEND for each in self.evictions)
 
 
 class EvictionPlanner:
-    """One pass's evictions. There is none where no rule lets anybody take room."""
+    """The evictions of one pass. There is no planner where no rule allows any."""
 
     def __init__(self, snapshot: Snapshot, preemption_rule: Sequence[PreemptionRule]) -> None:
         self.evictions: list[Eviction] = []
         self.promised: dict[JobId, MakingRoom] = {}
         self.recalled: dict[JobId, tuple[int, ...]] = {}
-        """Workers that this pass has elastic jobs give up, by rank."""
-        self.vain: dict[tuple[Shape, str], int] = {}
-        """By shape and claim: how many might give way, and it would not be enough."""
+        """Ranks of the workers that this pass takes from elastic jobs, by job."""
+        self.insufficient: dict[tuple[Shape, str], int] = {}
+        """By shape and preemption key: how many jobs could be preempted, where all of them together are not enough."""
         self._snapshot = snapshot
-        self._claims = preemption_rule
+        self._preemption_rules = preemption_rule
         self._gives_way: set[JobId] = set()
-        self._takers = 0
+        self._served = 0
         self._unserved = False
-        self._known: dict[object, tuple[list[PreemptionCandidate], Offered]] = {}
+        self._known: dict[object, tuple[list[PreemptionCandidate], CandidatesByNode]] = {}
 
-    def room_for(self, entry: QueueEntry, shape: Shape, index: Index, place: Place) -> EvictionProposal | None:
-        """The fewest that have to give way for a job that has no room; None where that cannot be, or those who are
-        ending anyway leave it room enough. For best effort nobody does, and before anybody else it does itself."""
+    def propose(
+        self, entry: QueueEntry, shape: Shape, index: Index, place: PlaceAfterEvictions
+    ) -> EvictionProposal | None:
+        """Propose the fewest evictions by which the job fits; None where no eviction helps or none is needed, because
+        jobs that are ending anyway free enough. For best effort jobs no job is evicted; they are themselves evicted
+        first."""
         if entry.job.spec.is_best_effort:
             return None
-        if find(self.without_leaving(index), shape) is not None:
+        # 1.
+        if find_placement(self.index_after_evictions(index), shape) is not None:
             return None
-        if self._takers >= MOST_TAKERS:
+        if self._served >= MOST_SERVED:
             self._unserved = True
             return None
-        taken = self._taken(entry, shape, index)
+        taken = self._choose_victims(entry, shape, index)
         if taken is None:
-            candidates, _ = self._on_offer(entry, shape, index)
-            self.vain[entry.equivalence_class.shape, entry.equivalence_class.preemption_key] = sum(
+            candidates, _ = self._known_candidates(entry, shape, index)
+            self.insufficient[entry.equivalence_class.shape, entry.equivalence_class.preemption_key] = sum(
                 each.release.job not in self._gives_way for each in candidates
             )
             return None
-        after = given_way(index, [each.release for each in taken])
+        # 4. victims keep what they hold for their grace time, so the job needs its nodes that much longer
+        after = index_after_releases(index, [each.release for each in taken])
         still = any(each.mode is EvictionMode.SUSPEND for each in taken)
-        found = place(
-            after, _for_longer(entry.job, max((each.grace_seconds for each in taken), default=0)), shape, still=still
+        job_placement = place(
+            after, _for_longer(entry.job, max((each.grace_seconds for each in taken), default=0)), shape, suspends=still
         )
-        return EvictionProposal(tuple(evictions(taken, entry.job.id)), after, found) if found else None
+        return (
+            EvictionProposal(tuple(merge_evictions(taken, entry.job.id)), after, job_placement)
+            if job_placement
+            else None
+        )
 
-    def _taken(self, entry: QueueEntry, shape: Shape, index: Index) -> list[PreemptionCandidate] | None:
-        """Whose offers are taken; None: all of them together are not enough."""
+    def _choose_victims(self, entry: QueueEntry, shape: Shape, index: Index) -> list[PreemptionCandidate] | None:
+        """Choose the victims; None: all candidates together do not free enough."""
+        # 2.
         if self._snapshot.elastic:
             candidates = self._candidates(entry, shape, index)
-            if workers := smaller(candidates, self._snapshot.jobs, index, self.recalled):
-                return chosen(
+            if workers := worker_candidates(candidates, self._snapshot.jobs, index, self.recalled):
+                return choose_victims(
                     index, shape, workers, lambda other: self._unshrunk(self._candidates(entry, shape, other))
                 )
-        candidates, offered = self._on_offer(entry, shape, index)
-        enough = minimal_victims(index, shape, offered, self._gives_way | self.recalled.keys())
+        # 3.
+        candidates, candidates_by_node = self._known_candidates(entry, shape, index)
+        enough = minimal_victims(index, shape, candidates_by_node, self._gives_way | self.recalled.keys())
         return None if enough is None else [each for each in candidates if each.release in enough]
 
-    def carried_out(self, cleared: EvictionProposal) -> None:
-        """It is going to happen."""
-        self._takers += 1
-        self.evictions += cleared.evictions
-        for each in cleared.evictions:
+    def commit(self, index_after: EvictionProposal) -> None:
+        """Add the proposal to the pass's evictions."""
+        self._served += 1
+        self.evictions += index_after.evictions
+        for each in index_after.evictions:
             if each.mode is EvictionMode.SHRINK:
                 self.recalled[each.job] = (*self.recalled.get(each.job, ()), *each.ranks)
             else:
                 self._gives_way.add(each.job)
 
     def promise(self, job: JobId, others: Iterable[JobId]) -> None:
-        """The job starts once these are gone."""
+        """Nominate the job: it starts once these others are gone."""
         others = tuple(others)
         gone_at = [self.gone_at(other) for other in others]
         known = [each for each in gone_at if each is not None]
         self.promised[job] = MakingRoom(others, max(known) if others and len(known) == len(others) else None)
 
     def gives_way(self, job: JobId) -> bool:
-        """By what this pass decided; with some of its workers, or altogether."""
+        """Whether this pass evicts the job or some of its workers."""
         return job in self._gives_way or job in self.recalled
 
     def stays(self, job: JobId) -> bool:
-        """Whether it goes on, be it with fewer workers."""
+        """Whether the job goes on running, perhaps with fewer workers."""
         return job not in self._gives_way and self._snapshot.jobs[job].ending is None
 
-    def coming_free(self, counters: Counters) -> dict[Counter, int]:
-        """What those count for who are on their way out, or are to go."""
+    def amounts_coming_free(self, counters: Counters) -> dict[Counter, int]:
+        """The amounts, by limit counter, that come free with jobs and workers that are ending or that this pass
+        evicts."""
         free: dict[Counter, int] = {}
-        for job in (*self.leaving(), *self._going()):
+        for job in (*self.ending_jobs(), *self._ended_by_pass()):
             for counter, amount in counters.tallies[job].parts if job in counters.tallies else ():
                 free[counter] = free.get(counter, 0) + amount
         for counter, amount in self._workers_free(counters):
@@ -138,16 +160,16 @@ class EvictionPlanner:
         return free
 
     def _workers_free(self, counters: Counters) -> Iterator[tuple[Counter, int]]:
-        """What those workers count for that leave a job which goes on."""
-        for job, left in self._smaller():
+        """The amounts of workers that leave a job which goes on running."""
+        for job, left in self._shrunk_placements():
             held = self._snapshot.occupied[job]
             out = tuple([part for part in held if part not in left])
             if job in counters.tallies:
                 yield from of_workers(counters.tallies[job], out, held, self._snapshot.nodes)
 
-    def gone_for(self, job: JobId) -> list[JobId]:
-        """Who is still on the way out for the job's sake, or some of whose workers are."""
-        endings = {other: self._snapshot.jobs[other].ending for other in self.leaving()}
+    def ending_for(self, job: JobId) -> list[JobId]:
+        """The jobs that are still ending for this job's sake, or some of whose workers are."""
+        endings = {other: self._snapshot.jobs[other].ending for other in self.ending_jobs()}
         smaller = (self._snapshot.jobs[other] for other in self._snapshot.elastic)
         return [
             *(other for other, ending in endings.items() if ending is not None and ending.for_job == job),
@@ -158,58 +180,61 @@ class EvictionPlanner:
             ),
         ]
 
-    def promised_room(self, shape: Shape, index: Index) -> Found | None:
-        """Room as it will be once everybody who is ending is gone."""
-        return find(self.without_leaving(index), shape)
+    def placement_after_evictions(self, shape: Shape, index: Index) -> JobPlacement | None:
+        """Find a placement that will be free once all ending jobs are gone."""
+        return find_placement(self.index_after_evictions(index), shape)
 
-    def leaving(self) -> list[JobId]:
-        """Who holds something and is being ended."""
+    def ending_jobs(self) -> list[JobId]:
+        """The jobs that hold resources and are being ended."""
         jobs = self._snapshot.jobs
         return [job for job in self._snapshot.occupied if job in jobs and jobs[job].ending is not None]
 
     def next_at(self) -> Millis | None:
-        """When time alone makes more give way."""
+        """The next moment at which more jobs may be evicted although nothing else happens."""
         soon = Millis(self._snapshot.now + 1) if self._unserved else None
-        return min(filter(None, (soon, *(each.next_at() for each in self._claims))), default=None)
+        return min(filter(None, (soon, *(each.next_at() for each in self._preemption_rules))), default=None)
 
-    def _on_offer(self, entry: QueueEntry, shape: Shape, index: Index) -> tuple[list[PreemptionCandidate], Offered]:
-        """To all who have the same claim, where that alone decides it. Whoever started in this pass is not on offer."""
+    def _known_candidates(
+        self, entry: QueueEntry, shape: Shape, index: Index
+    ) -> tuple[list[PreemptionCandidate], CandidatesByNode]:
+        """Return the candidates for the job, in order and by node. Cached by preemption key and partition if these
+        alone decide. Jobs that started in this pass are no candidates."""
         key = (entry.equivalence_class.preemption_key, shape.partition)
-        if key in self._known and all(preemption_rule.alike for preemption_rule in self._claims):
+        if key in self._known and all(preemption_rule.alike for preemption_rule in self._preemption_rules):
             return self._known[key]
         candidates = self._unshrunk(self._candidates(entry, shape, index))
-        self._known[key] = candidates, Offered(index, [each.release for each in candidates])
+        self._known[key] = candidates, CandidatesByNode(index, [each.release for each in candidates])
         return self._known[key]
 
     def _candidates(self, entry: QueueEntry, shape: Shape, index: Index) -> list[PreemptionCandidate]:
-        found: dict[JobId, PreemptionCandidate] = {}
-        for preemption_rule in self._claims:
+        by_job: dict[JobId, PreemptionCandidate] = {}
+        for preemption_rule in self._preemption_rules:
             for candidate in preemption_rule.candidates(entry.job, shape.partition, index):
                 if candidate.release.job not in self._gives_way:
-                    found.setdefault(candidate.release.job, candidate)
+                    by_job.setdefault(candidate.release.job, candidate)
         if not self._snapshot.elastic:
-            return list(found.values())
+            return list(by_job.values())
         jobs = self._snapshot.jobs
-        return sorted(found.values(), key=lambda candidate: not jobs[candidate.release.job].spec.is_best_effort)
+        return sorted(by_job.values(), key=lambda candidate: not jobs[candidate.release.job].spec.is_best_effort)
 
     def _unshrunk(self, candidates: Iterable[PreemptionCandidate]) -> list[PreemptionCandidate]:
-        """Without those who have given workers in this pass: what is left of them is not asked for at once."""
+        """Leave out jobs that have given up workers in this pass: they are not evicted as well in the same pass."""
         return [each for each in candidates if each.release.job not in self.recalled]
 
-    def without_leaving(self, index: Index) -> Index:
-        """As it will be once those are gone who are on their way out, or are to go."""
+    def index_after_evictions(self, index: Index) -> Index:
+        """Return the index without the jobs and workers that are ending or that this pass evicts."""
         changes: list[tuple[JobId, Placement | None]] = [
-            (job, None) for job in (*self.leaving(), *self._going()) if job in index.placed
+            (job, None) for job in (*self.ending_jobs(), *self._ended_by_pass()) if job in index.placed
         ]
-        changes += self._smaller()
+        changes += self._shrunk_placements()
         if not changes:
             return index
         after = index.fork()
         after.apply(changes, index.ends)
         return after
 
-    def _smaller(self) -> list[tuple[JobId, Placement]]:
-        """Elastic jobs that go on with fewer workers, and what they go on with."""
+    def _shrunk_placements(self) -> list[tuple[JobId, Placement]]:
+        """Elastic jobs that go on with fewer workers, and the placement that they keep."""
         jobs = (self._snapshot.jobs[job] for job in self._snapshot.elastic)
         return [
             (job.id, staying(self._snapshot.occupied[job.id], job, self.recalled))
@@ -217,24 +242,25 @@ class EvictionPlanner:
             if (job.leaving or job.id in self.recalled) and self.stays(job.id)
         ]
 
-    def _going(self) -> list[JobId]:
-        """Who ends by what this pass decided; one that stands still keeps what it has."""
+    def _ended_by_pass(self) -> list[JobId]:
+        """The jobs that this pass ends. Suspended jobs are not among them: they keep their memory and cards."""
         return [each.job for each in self.evictions if each.mode in (EvictionMode.CANCEL, EvictionMode.REQUEUE)]
 
     def delayed(self, job: Job) -> Job:
-        """As one that is promised room comes to hold it: for its time, and until the others have had their grace."""
+        """Return the nominated job with a time limit longer by its wait, since its time begins only once the others are
+        gone."""
         until = self.promised[job.id].until
         return _for_longer(job, -(-(until - self._snapshot.now) // 1000)) if until is not None else job
 
     def gone_at(self, job: JobId) -> Millis | None:
-        """When one that is on its way out, or is to go, is gone at the latest."""
+        """When an ending or evicted job is gone at the latest; None: not known."""
         grace = [each.grace_seconds for each in self.evictions if each.job == job]
         if grace:
             return Millis(self._snapshot.now + 1000 * grace[0])
-        found = self._snapshot.jobs[job]
-        if found.ending is not None:
-            return found.ending.kill_at
-        return max((each.kill_at for each in found.leaving), default=None)
+        record = self._snapshot.jobs[job]
+        if record.ending is not None:
+            return record.ending.kill_at
+        return max((each.kill_at for each in record.leaving), default=None)
 
 
 def _for_longer(job: Job, seconds: int) -> Job:

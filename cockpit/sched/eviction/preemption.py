@@ -1,7 +1,7 @@
-"""Who may preempt whom, in what order, and how: Slurm's preempt/qos and preempt/partition_prio.
+"""Slurm's preempt/qos and preempt/partition_prio: which jobs may preempt which, in what order, and how.
 
 Source: slurm.conf(5) PreemptType, PreemptMode, PreemptExemptTime, GraceTime; sacctmgr(1) Preempt, PreemptMode;
-`src/plugins/preempt/{qos,partition_prio}`. Of equal rank the youngest goes first.
+`src/plugins/preempt/{qos,partition_prio}`. Of equal rank the youngest job is preempted first.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from cockpit.model.eviction import EvictionMode, Grounds
 from cockpit.model.ids import Millis
 from cockpit.model.job import OCCUPYING, Job, JobState
 from cockpit.sched.eviction.preemption_rules import PreemptionCandidate
-from cockpit.sched.eviction.victim_release import going, standing_still
+from cockpit.sched.eviction.victim_release import release_all, release_cpus
 from cockpit.sched.index import Index
 from cockpit.sched.rules.precedence import NO_PARTITION, NO_QOS, WITHIN, mode_of, partition_of
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Preemption:
-    """The rules for one pass."""
+    """The preemption rules of Slurm, for one pass."""
 
     def __init__(self, rules: Rulebook, snapshot: Snapshot, priority_of: Callable[[Job, str], int]) -> None:
         self._cluster, self._accounts = rules.cluster, rules.accounts
@@ -34,7 +34,7 @@ class Preemption:
         self._exempt_until: Millis | None = None
 
     def candidates(self, job: Job, partition: str, index: Index) -> Sequence[PreemptionCandidate]:
-        """Of the lowest rank and the youngest first."""
+        """Return the jobs that the job may preempt, lowest rank first, then the youngest."""
         below = [other for other in self._running(index) if self._may(job, partition, other)]
         below.sort(key=lambda other: (self._rank(other), -_started(other), -other.id))
         return [candidate for other in below for candidate in self._candidate(other, index)]
@@ -47,9 +47,9 @@ class Preemption:
         return self._exempt_until
 
     def _running(self, index: Index) -> Iterator[Job]:
-        """Who holds something, has not begun in this very pass, and is not about to go anyway."""
-        found = (self._jobs.get(job) for job in index.placed)
-        return (job for job in found if job is not None and _can_give_way(job))
+        """The jobs that hold resources, did not start in this pass, and are not ending anyway."""
+        jobs = (self._jobs.get(job) for job in index.placed)
+        return (job for job in jobs if job is not None and _can_give_way(job))
 
     def _may(self, job: Job, partition: str, other: Job) -> bool:
         if not self._by_qos:
@@ -77,20 +77,20 @@ class Preemption:
         if mode is EvictionMode.SUSPEND:
             if other.state is not JobState.RUNNING:
                 return ()
-            return (PreemptionCandidate(standing_still(index, other.id), mode, grounds),)
+            return (PreemptionCandidate(release_cpus(index, other.id), mode, grounds),)
         if (until := self._exempt(other)) > self._now:
             self._exempt_until = min(until, self._exempt_until or until)
             return ()
-        return (PreemptionCandidate(going(index, other.id), mode, grounds, self._grace(other)),)
+        return (PreemptionCandidate(release_all(index, other.id), mode, grounds, self._grace(other)),)
 
     def _exempt(self, other: Job) -> Millis:
-        """Until when it may not be cancelled or requeued."""
+        """The end of the exempt time, during which the job may not be cancelled or requeued."""
         own = self._accounts.qos.get(other.qos, NO_QOS).exempt_seconds if self._by_qos else None
         seconds = self._cluster.preemption.exempt_seconds if own is None else own
         return Millis(_started(other) + 1000 * seconds)
 
     def _grace(self, other: Job) -> int:
-        """One that goes on from its checkpoints has its own time to write one, where that is longer."""
+        """The grace time in seconds; a job that writes checkpoints has its own time for that, where it is longer."""
         own = other.spec.checkpoint_seconds
         if self._by_qos:
             return max(own, self._accounts.qos.get(other.qos, NO_QOS).grace_seconds)

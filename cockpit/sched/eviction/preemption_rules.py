@@ -1,4 +1,5 @@
-"""By what right one job takes another's room. Each rule is a `PreemptionRule` of its own; a pass asks them all."""
+"""The interface of preemption rules: which running jobs a waiting job may evict. A pass applies every rule that is
+configured."""
 
 from __future__ import annotations
 
@@ -15,28 +16,30 @@ from cockpit.sched.index import Index
 
 
 class PreemptionCandidate(msgspec.Struct, frozen=True):
-    """A running job that has to give way if its room is needed."""
+    """A running job, or one of its workers, that may be evicted."""
 
     release: VictimRelease
     mode: EvictionMode
     grounds: Grounds
     grace_seconds: int = 0
+    """Seconds between the notice and the end."""
     rank: int | None = None
-    """Where it is one worker of an elastic job that ends, and the job goes on: which."""
+    """The rank, if only one worker of an elastic job ends and the job goes on; else None."""
 
 
 class PreemptionRule(Protocol):
-    """One rule, for one pass."""
+    """One preemption rule, for one pass."""
 
     @property
     def alike(self) -> bool:
-        """Whether all jobs of one claim (`Rulebook.claim`) and partition may take the same."""
+        """Whether all jobs of one preemption key (`Rulebook.preemption_key`) and partition may evict the same jobs."""
         ...
 
     def candidates(self, job: Job, partition: str, index: Index) -> Sequence[PreemptionCandidate]:
-        """What a job that waits in the partition may take: who is to go rather than others comes first."""
+        """Return the jobs that a job waiting in the partition may evict, those to be evicted rather than others
+        first."""
         ...
 
     def next_at(self) -> Millis | None:
-        """When time alone makes more of the jobs asked about so far give way."""
+        """The next moment at which more of the jobs considered so far may be evicted."""
         ...

@@ -1,8 +1,19 @@
-"""Giving back what was lent: a job within what is kept for its queue takes room from queues that hold more than theirs.
+"""Reclaims borrowed quota: a job within the guarantee (min) of its queue evicts jobs of queues that hold more than
+theirs.
 
-Source: FL-02 and Kubernetes' capacity scheduling. Victims are borrowers only: between their leaf and the node that both
-have in common, everybody must hold more than is kept for them, of something that the job lacks. Nobody is taken below
-that by more than the last job that goes. As few go as can be; of equally few the youngest.
+Source: FL-02 and Kubernetes' capacity scheduling. Only borrowers are victims: every queue between the victim's leaf and
+the node of the tree that it shares with the claimant must hold more than its min, of a resource that the job lacks.
+Only the last job that is evicted may take a queue below its min. As few jobs as possible are evicted, of equally few
+the youngest.
+
+The steps:
+
+1. `claim`: the lowest node of the claimant's line within whose min the job stays; and what has to come free above it,
+   where a max is reached.
+2. `_lent`: the leaves that hold borrowed resources.
+3. Shrink elastic borrowers, if that is enough.
+4. Try the youngest borrowers, if one of them alone is enough; this answers most cases quickly.
+5. Else search the smallest set among all borrowers (`_BorrowerSearch.chosen`).
 """
 
 from __future__ import annotations
@@ -16,12 +27,12 @@ from typing import NamedTuple
 from cockpit.model.eviction import EvictionMode, Grounds
 from cockpit.model.job import OCCUPYING, Job
 from cockpit.model.quota import JOBS
-from cockpit.sched.eviction.eviction_planner import EvictionPlanner, EvictionProposal, Place
+from cockpit.sched.eviction.eviction_planner import EvictionPlanner, EvictionProposal, PlaceAfterEvictions
 from cockpit.sched.eviction.preemption_rules import PreemptionCandidate
-from cockpit.sched.eviction.shrinking import evictions, smaller
-from cockpit.sched.eviction.victim_release import given_way, going, lacking, minimal_victims
+from cockpit.sched.eviction.shrinking import merge_evictions, worker_candidates
+from cockpit.sched.eviction.victim_release import index_after_releases, lacking, minimal_victims, release_all
 from cockpit.sched.index import Index
-from cockpit.sched.placement import eligible, find
+from cockpit.sched.placement import eligible, find_placement
 from cockpit.sched.rules.amounts import ONE, Amounts
 from cockpit.sched.rules.counters import Counters, of_workers
 from cockpit.sched.rules.limits import Counter
@@ -33,34 +44,36 @@ from cockpit.sched.shape import Shape
 from cockpit.sched.snapshot import Snapshot
 
 MOST_TRIED = 2_000
-"""So many sets are tried for one job; beyond, one is found of which nobody can be left out, maybe not the smallest."""
+"""At most so many sets of victims are tried for one job. Beyond that, the result is a set of which no job can be left
+out, perhaps not the smallest one."""
 
 
 FIRST_LOOK = 64
-"""So many of the youngest are looked at before all: where one of them is enough, nobody else need be asked."""
+"""So many of the youngest borrowers are tried before all others: if one of them is enough, the others need not be
+looked at."""
 
 
 class QuotaClaim(NamedTuple):
-    """A job's right to room that others have borrowed."""
+    """A job's claim to resources that other queues have borrowed."""
 
     holder: Share
-    """The lowest node within whose min the job stays."""
+    """The lowest node of the quota tree within whose min the job stays."""
     above: tuple[tuple[Counter, int], ...]
-    """What has to come free at the nodes above before the job may start, by counter."""
+    """By counter, what has to come free at the nodes above before the job may start."""
 
 
 class Borrower(NamedTuple):
-    """A running job that may have to go."""
+    """A running job that holds borrowed resources and may be evicted."""
 
     candidate: PreemptionCandidate
     parts: Mapping[Counter, int]
-    """What it adds to each counter."""
+    """The amounts that it adds to each counter."""
     below: tuple[Share, ...]
     """Its nodes below the one that it has in common with the claimant."""
 
 
-class Lent(NamedTuple):
-    """What a leaf holds that is not its own."""
+class LentShare(NamedTuple):
+    """The resources that a leaf of the quota tree has borrowed."""
 
     below: tuple[Share, ...]
     """Its nodes below the one that it has in common with the claimant."""
@@ -68,7 +81,7 @@ class Lent(NamedTuple):
 
 
 class Reclaim:
-    """The rule for one pass."""
+    """The reclaim rule for one pass."""
 
     def __init__(self, rules: Rulebook, snapshot: Snapshot, eviction_planner: EvictionPlanner) -> None:
         self._rules, self._quotas = rules, rules.quotas
@@ -77,63 +90,74 @@ class Reclaim:
         self._eviction_planner = eviction_planner
 
     def claim(self, leaf: str, amounts: Amounts, counters: Counters) -> QuotaClaim | None:
-        """What a job of the leaf that wants these amounts may insist on; None: it would have to borrow, or a bound
-        stops it that nobody else's going would lift."""
+        """Return what a job of the leaf with these amounts may claim; None: it would have to borrow itself, or a limit
+        stops it that no eviction would lift."""
         used = self._without_going(counters)
         line = [self._quotas.shares[path] for path in self._quotas.shares[leaf].line]
         named = self._quotas.resources
+        # 1. the lowest node of the line, the root excluded, within whose min the job stays
         kept = next((number for number, each in enumerate(line[:-1]) if each.guarantees(used, amounts, named)), None)
         if kept is None or any(
             each.use(used, JOBS) + ONE > each.max.get(JOBS, each.use(used, JOBS) + ONE) for each in line
         ):
             return None
+        # below that node no max may be exceeded; from it upwards, what exceeds a max has to be reclaimed
         over = [tuple(_over(each, used, amounts)) for each in line]
         if any(over[:kept]):
             return None
         return QuotaClaim(line[kept], tuple(each for part in over[kept:] for each in part))
 
-    def room_for(
-        self, job: Job, shape: Shape, claim: QuotaClaim, index: Index, counters: Counters, place: Place
+    def propose(
+        self, job: Job, shape: Shape, claim: QuotaClaim, index: Index, counters: Counters, place: PlaceAfterEvictions
     ) -> EvictionProposal | None:
-        """The fewest who have to go, none where those suffice who are going anyway; None where they cannot."""
-        without = self._eviction_planner.without_leaving(index)
-        candidates = self.evicted(claim, shape, without, counters)
+        """Propose the fewest evictions by which the job may start; without any if the jobs that are ending anyway
+        suffice. None: evictions do not help."""
+        without = self._eviction_planner.index_after_evictions(index)
+        candidates = self.choose_borrowers(claim, shape, without, counters)
         if candidates is None:
             return None
-        after = given_way(without, [each.release for each in candidates])
-        found = place(after, job, shape)
-        return EvictionProposal(tuple(evictions(candidates, job.id)), after, found) if found is not None else None
+        after = index_after_releases(without, [each.release for each in candidates])
+        job_placement = place(after, job, shape)
+        return (
+            EvictionProposal(tuple(merge_evictions(candidates, job.id)), after, job_placement)
+            if job_placement is not None
+            else None
+        )
 
-    def evicted(
+    def choose_borrowers(
         self, claim: QuotaClaim, shape: Shape, index: Index, counters: Counters
     ) -> list[PreemptionCandidate] | None:
-        """Who has to go so that the job may start and has room; None: they cannot make it any. Who is going anyway has
-        gone from the index already."""
-        if not claim.above and find(index, shape) is not None:
+        """Choose the borrowers to evict; None: evicting them is not enough. In `index` the ending jobs are gone
+        already."""
+        # 2.
+        if not claim.above and find_placement(index, shape) is not None:
             return []
         used = self._without_going(counters)
         lent = dict(self._lent(claim, used))
         if not lent:
             return None
         short = {each[-1] for each, _ in claim.above} | _short_of(shape, index)
+        # 3.
         if self._elastic and (workers := list(islice(self._workers(lent, short, index, counters), FIRST_LOOK))):
-            search = _Search(claim, shape, index, workers, short, used)
+            search = _BorrowerSearch(claim, shape, index, workers, short, used)
             if (shrunk := search.one() or search.chosen()) is not None:
                 return [each.candidate for each in shrunk]
+        # 4.
         borrowers = self._borrowers(lent, short, index, counters)
         some = list(islice(borrowers, FIRST_LOOK))
-        found = _Search(claim, shape, index, some, short, used).one()
-        if found is None:
-            found = _Search(claim, shape, index, [*some, *borrowers], short, used).chosen()
-        return None if found is None else [each.candidate for each in found]
+        victims = _BorrowerSearch(claim, shape, index, some, short, used).one()
+        # 5.
+        if victims is None:
+            victims = _BorrowerSearch(claim, shape, index, [*some, *borrowers], short, used).chosen()
+        return None if victims is None else [each.candidate for each in victims]
 
     def _without_going(self, counters: Counters) -> Mapping[Counter, int]:
-        """What is in use beside what those hold who are on their way out."""
-        free = self._eviction_planner.coming_free(counters)
+        """The amounts in use, without those of jobs that are ending."""
+        free = self._eviction_planner.amounts_coming_free(counters)
         return {each: amount - free.get(each, 0) for each, amount in counters.used.items()} if free else counters.used
 
-    def _lent(self, claim: QuotaClaim, used: Mapping[Counter, int]) -> Iterator[tuple[str, Lent]]:
-        """The leaves that hold what is not theirs, from their own nodes up to the one in common with the claimant."""
+    def _lent(self, claim: QuotaClaim, used: Mapping[Counter, int]) -> Iterator[tuple[str, LentShare]]:
+        """Yield the leaves that hold borrowed resources at every node up to the one shared with the claimant."""
         line = set(claim.holder.line)
         for leaf in self._running:
             upwards = self._quotas.shares[leaf].line
@@ -142,12 +166,12 @@ class Reclaim:
                 each for each in self._quotas.resources if all(share.borrows(used, each) > 0 for share in below)
             }
             if borrowed and claim.holder.path not in upwards:
-                yield leaf, Lent(below, borrowed)
+                yield leaf, LentShare(below, borrowed)
 
     def _borrowers(
-        self, lent: Mapping[str, Lent], short: Collection[str], index: Index, counters: Counters
+        self, lent: Mapping[str, LentShare], short: Collection[str], index: Index, counters: Counters
     ) -> Iterator[Borrower]:
-        """The youngest first."""
+        """Yield the borrowers that hold a resource the job lacks, the youngest first."""
         for job, leaf in self._of_leaves(lent):
             if job.id not in index.placed or job.leaving or self._eviction_planner.gives_way(job.id):
                 continue
@@ -156,43 +180,45 @@ class Reclaim:
                 yield Borrower(self._candidate(job, index), parts, lent[leaf].below)
 
     def _workers(
-        self, lent: Mapping[str, Lent], short: Collection[str], index: Index, counters: Counters
+        self, lent: Mapping[str, LentShare], short: Collection[str], index: Index, counters: Counters
     ) -> Iterator[Borrower]:
-        """Those that elastic jobs among them can do without."""
+        """Yield the workers that elastic borrowers can do without."""
         for job, leaf in self._of_leaves(lent):
             if job.spec.elastic is None or job.id not in index.placed or not self._eviction_planner.stays(job.id):
                 continue
             held = {part.rank: part for part in index.placed[job.id]}
-            for candidate in smaller([self._candidate(job, index)], self._jobs, index, self._eviction_planner.recalled):
+            for candidate in worker_candidates(
+                [self._candidate(job, index)], self._jobs, index, self._eviction_planner.recalled
+            ):
                 worker = (held[candidate.rank],) if candidate.rank in held else ()
                 parts = dict(of_workers(counters.tallies[job.id], worker, tuple(held.values()), self._nodes))
                 if any(parts.get(counter(leaf, each)) for each in lent[leaf].resources.intersection(short)):
                     yield Borrower(candidate, parts, lent[leaf].below)
 
-    def _of_leaves(self, lent: Mapping[str, Lent]) -> Iterator[tuple[Job, str]]:
+    def _of_leaves(self, lent: Mapping[str, LentShare]) -> Iterator[tuple[Job, str]]:
         leaves = ([(job, leaf) for job in self._running[leaf]] for leaf in lent)
         return merge(*leaves, key=lambda each: _youngest_first(each[0]))
 
     @cached_property
     def _running(self) -> Mapping[str, Sequence[Job]]:
-        """By leaf: who ran when the pass began, and is not on the way out; the youngest first."""
-        found: dict[str, list[Job]] = {}
+        """By leaf: the jobs that ran when the pass began and are not ending, the youngest first."""
+        by_leaf: dict[str, list[Job]] = {}
         for job_id in self._occupied:
             job = self._jobs.get(job_id)
             if job is not None and job.state in OCCUPYING and job.ending is None:
-                found.setdefault(self._quotas.leaf(job.project), []).append(job)
-        found.pop(NO_LEAF, None)
-        return {leaf: sorted(jobs, key=_youngest_first) for leaf, jobs in found.items()}
+                by_leaf.setdefault(self._quotas.leaf(job.project), []).append(job)
+        by_leaf.pop(NO_LEAF, None)
+        return {leaf: sorted(jobs, key=_youngest_first) for leaf, jobs in by_leaf.items()}
 
     def _candidate(self, job: Job, index: Index) -> PreemptionCandidate:
         usual = mode_of(self._rules.cluster, self._rules.accounts, job)
         mode = EvictionMode.CANCEL if usual is EvictionMode.CANCEL else EvictionMode.REQUEUE
         grace = max(job.spec.end_grace_seconds, job.spec.checkpoint_seconds)
-        return PreemptionCandidate(going(index, job.id), mode, Grounds.QUOTA, grace)
+        return PreemptionCandidate(release_all(index, job.id), mode, Grounds.QUOTA, grace)
 
 
-class _Search:
-    """For the fewest borrowers."""
+class _BorrowerSearch:
+    """Searches the smallest set of borrowers whose eviction is enough."""
 
     def __init__(
         self,
@@ -207,50 +233,59 @@ class _Search:
         self._borrowers, self._short, self._used = borrowers, short, used
 
     def one(self) -> Sequence[Borrower] | None:
-        """The first of them whose going is enough; None: that of no single one is."""
-        node_free = minimal_victims(self._index, self._shape, [each.candidate.release for each in self._borrowers])
-        of_room = [each for each in self._borrowers if each.candidate.release in (node_free or ())]
-        return of_room if len(of_room) == 1 and self._suffices(of_room) else None
+        """Return the first borrower whose eviction alone is enough; None: there is none."""
+        releases = minimal_victims(self._index, self._shape, [each.candidate.release for each in self._borrowers])
+        chosen = [each for each in self._borrowers if each.candidate.release in (releases or ())]
+        return chosen if len(chosen) == 1 and self._suffices(chosen) else None
 
     def chosen(self) -> Sequence[Borrower] | None:
-        node_free = minimal_victims(self._index, self._shape, [each.candidate.release for each in self._borrowers])
-        if node_free is None:
+        """Return the smallest set that is enough; None: all of them together are not.
+
+        1. The fewest that free enough on the nodes, if they satisfy the quotas too.
+        2. Else all larger sets, smallest first, the youngest first, up to `MOST_TRIED`.
+        3. Else a set from which no job can be left out.
+        """
+        releases = minimal_victims(self._index, self._shape, [each.candidate.release for each in self._borrowers])
+        if releases is None:
             return None
-        of_room = [each for each in self._borrowers if each.candidate.release in node_free]
-        if self._suffices(of_room):
-            return of_room
+        chosen = [each for each in self._borrowers if each.candidate.release in releases]
+        # 1.
+        if self._suffices(chosen):
+            return chosen
+        # 2. no smaller set can free enough on the nodes
         tries = MOST_TRIED
-        for size in range(max(1, len(of_room)), len(self._borrowers) + 1):
+        for size in range(max(1, len(chosen)), len(self._borrowers) + 1):
             for some in combinations(self._borrowers, size):
-                if not tries:
-                    return self._without_needless(of_room)
+                if not tries:  # 3.
+                    return self._without_needless(chosen)
                 tries -= 1
-                if self._suffices(some) and self._has_room(some):
+                if self._suffices(some) and self._frees_enough(some):
                     return some
         return None
 
-    def _without_needless(self, of_room: Sequence[Borrower]) -> Sequence[Borrower] | None:
-        """Not the fewest, but nobody too many: those who make room, then the youngest, until it is enough."""
+    def _without_needless(self, chosen: Sequence[Borrower]) -> Sequence[Borrower] | None:
+        """Return a set from which no borrower can be left out: those that free enough on the nodes, then the youngest,
+        until it is enough; then each is tried whether the others are enough without it."""
         some: list[Borrower] = []
-        for each in (*of_room, *self._borrowers):
+        for each in (*chosen, *self._borrowers):
             if each not in some and self._is_lawful([*some, each]):
                 some.append(each)
-                if self._suffices(some) and self._has_room(some):
+                if self._suffices(some) and self._frees_enough(some):
                     break
         else:
             return None
         for each in reversed(some[:-1]):
             rest = [other for other in some if other is not each]
-            some = rest if self._suffices(rest) and self._has_room(rest) else some
+            some = rest if self._suffices(rest) and self._frees_enough(rest) else some
         return some
 
     def _suffices(self, some: Sequence[Borrower]) -> bool:
-        """Whether the nodes above may hold the job then, and all of these are borrowers until they go."""
+        """Whether the nodes above could hold the job then, and all of these are borrowers until they are evicted."""
         enough = all(sum(each.parts.get(above, 0) for each in some) >= wanted for above, wanted in self._claim.above)
         return enough and self._is_lawful(some)
 
     def _is_lawful(self, some: Sequence[Borrower]) -> bool:
-        """Whether each node still holds more than is kept for it when the last of its jobs goes."""
+        """Whether each node of the tree still holds more than its min when the last of its jobs is evicted."""
         shares = {share.path: share for each in some for share in each.below}
         return all(
             any(self._borrows_to_the_last(share, each, some) for each in self._short) for share in shares.values()
@@ -261,12 +296,12 @@ class _Search:
         most = max(parts)
         return most > 0 and share.borrows(self._used, resource) - (sum(parts) - most) > 0
 
-    def _has_room(self, some: Sequence[Borrower]) -> bool:
+    def _frees_enough(self, some: Sequence[Borrower]) -> bool:
         return minimal_victims(self._index, self._shape, [each.candidate.release for each in some]) is not None
 
 
 def _over(share: Share, used: Mapping[Counter, int], amounts: Amounts) -> Iterator[tuple[Counter, int]]:
-    """By how much the node would pass its max."""
+    """Yield by how much the node would exceed its max, for each resource."""
     for resource, most in share.max.items():
         wanted = amounts.get(resource, 0)
         beyond = share.use(used, resource) + wanted - most
@@ -275,19 +310,20 @@ def _over(share: Share, used: Mapping[Counter, int], amounts: Amounts) -> Iterat
 
 
 def _short_of(shape: Shape, index: Index) -> set[str]:
-    """What too few nodes have enough of; where it is all there, but not together: all that the job asks for."""
-    if find(index, shape) is not None:
+    """The resources that too few nodes have free; if each is free on enough nodes, but never together, all that the job
+    asks for."""
+    if find_placement(index, shape) is not None:
         return set()
-    found: set[str] = set()
+    resources: set[str] = set()
     for spec in shape.specs:
         nodes_free = [lacking(index.nodes_free[order], spec) for order in eligible(index, shape, spec)]
         names = [
-            name for name, asked in ((CPU, spec.cpus), (MEMORY, spec.memory_mib), (CARDS, spec.card_milli)) if asked
+            name for name, amount in ((CPU, spec.cpus), (MEMORY, spec.memory_mib), (CARDS, spec.card_milli)) if amount
         ]
         kinds = {CPU: 0, MEMORY: 1, CARDS: 2}
         short = {name for name in names if sum(lacks[kinds[name]] <= 0 for lacks in nodes_free) < shape.nodes}
-        found |= short or set(names)
-    return found
+        resources |= short or set(names)
+    return resources
 
 
 def _youngest_first(job: Job) -> tuple[int, int]:

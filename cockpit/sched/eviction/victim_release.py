@@ -1,4 +1,13 @@
-"""What running jobs could give up, and the fewest of them that have to so that another job has room."""
+"""Finds the smallest set of running jobs that frees enough for a shape.
+
+Steps for each alternative of the shape (`_VictimSearch.for_spec`):
+
+1. Count the nodes that fit already; the others must be freed.
+2. On each other node, keep the candidates that free something that it lacks.
+3. If each candidate is on one node only, or one node is enough: the smallest set on each node, then the cheapest nodes
+   (`_singly`).
+4. Else candidates help on several nodes at once: try all sets, smallest first, up to `MOST_TRIED` (`_together`).
+"""
 
 from __future__ import annotations
 
@@ -18,42 +27,43 @@ from cockpit.sched.placement import eligible, fitting
 from cockpit.sched.shape import Shape
 
 MOST_TRIED = 2_000
-"""So many sets are tried for one job. Then one is found of which nobody can be left out, maybe not the smallest."""
+"""At most so many sets of victims are tried for one job. Beyond that, the result is a set of which no job can be left
+out, perhaps not the smallest one."""
 
 
 class VictimRelease(msgspec.Struct, frozen=True):
-    """One job giving way: going, or standing still."""
+    """What one victim releases: everything when it ends, its CPUs when it is suspended."""
 
     job: JobId
     left: tuple[tuple[int, Allocation | None], ...]
-    """What it would still hold on its nodes, by their order; None: nothing. Nodes that it keeps as they are, are not
-    here."""
+    """What it would still hold on its nodes, by their order; None: nothing. Nodes on which nothing changes are left
+    out."""
 
 
 Freed = tuple[int, int, int]
-"""CPUs, MiB, and cards that are touched."""
+"""Freed CPUs, MiB of memory, and number of cards on which something comes free."""
 Numbers = tuple[int, ...]
-"""Places in the list of what is on offer."""
+"""Positions in the list of candidates."""
 
 
-def going(index: Index, job: JobId) -> VictimRelease:
-    """The job leaves all it holds."""
+def release_all(index: Index, job: JobId) -> VictimRelease:
+    """Return the release of a job that ends."""
     return VictimRelease(job, tuple([(order, None) for order, _ in index.located(index.placed[job])]))
 
 
-def standing_still(index: Index, job: JobId) -> VictimRelease:
-    """The job is suspended: its CPUs come free, memory and cards stay."""
+def release_cpus(index: Index, job: JobId) -> VictimRelease:
+    """Return the release of a job that is suspended: its CPUs come free, memory and cards stay."""
     held = index.located(index.placed[job])
     return VictimRelease(job, tuple([(order, replace(part, cpus=0)) for order, part in held]))
 
 
-class Offered:
-    """What is on offer, by node: made once for all that ask for it while the offers stand."""
+class CandidatesByNode:
+    """The candidates by node, made once for all searches with the same candidates."""
 
     def __init__(self, index: Index, candidates: Sequence[VictimRelease]) -> None:
         self.candidates = candidates
         self.on: dict[int, list[tuple[int, Freed]]] = {}
-        """By order of node: who gives way there, and what comes free."""
+        """By order of the node: the candidates there, and what each frees."""
         for number, candidate in enumerate(candidates):
             for order, left in candidate.left:
                 freed = _freed(index.nodes_free[order].tenants[candidate.job], left)
@@ -61,33 +71,32 @@ class Offered:
 
 
 def minimal_victims(
-    index: Index, shape: Shape, candidates: Sequence[VictimRelease] | Offered, without: Collection[JobId] = ()
+    index: Index, shape: Shape, candidates: Sequence[VictimRelease] | CandidatesByNode, without: Collection[JobId] = ()
 ) -> tuple[VictimRelease, ...] | None:
-    """The smallest set of offers that makes room for the shape; None where all of them together do not.
+    """Return the smallest set of candidates whose release makes the shape fit; None where all of them together do not.
 
-    Of equally small sets the one whose members stand first: whoever is to go rather than others is offered before them.
-    Nothing is asked of anybody when there is room already: then the set is empty. `without`: whose offers no longer
-    stand.
+    Of equally small sets, the one with the first members is taken: jobs to be evicted rather than others come first.
+    The set is empty if the shape fits already. `without`: jobs that are no candidates any more.
     """
-    offered = candidates if isinstance(candidates, Offered) else Offered(index, candidates)
-    search = _Search(index, shape, offered, without)
-    found = [chosen for spec in shape.specs if (chosen := search.for_spec(spec)) is not None]
-    best = min(found, key=lambda chosen: (len(chosen), chosen), default=None)
-    return None if best is None else tuple([offered.candidates[number] for number in best])
+    candidates_by_node = candidates if isinstance(candidates, CandidatesByNode) else CandidatesByNode(index, candidates)
+    search = _VictimSearch(index, shape, candidates_by_node, without)
+    sets = [chosen for spec in shape.specs if (chosen := search.for_spec(spec)) is not None]
+    best = min(sets, key=lambda chosen: (len(chosen), chosen), default=None)
+    return None if best is None else tuple([candidates_by_node.candidates[number] for number in best])
 
 
-def conceded(node_free: NodeFree, releases: Iterable[VictimRelease]) -> NodeFree:
-    """The room once these have given way."""
+def node_after_releases(node_free: NodeFree, releases: Iterable[VictimRelease]) -> NodeFree:
+    """Return the node after these releases."""
     for each in releases:
         for order, part in each.left:
             if order == node_free.order and each.job in node_free.tenants:
-                node_free = node_free.left_by(each.job)
-                node_free = node_free if part is None else node_free.having(each.job, part)
+                node_free = node_free.without_tenant(each.job)
+                node_free = node_free if part is None else node_free.with_tenant(each.job, part)
     return node_free
 
 
-def given_way(index: Index, releases: Iterable[VictimRelease]) -> Index:
-    """The index once these have given way. What is left of a job goes on, nobody knows how long."""
+def index_after_releases(index: Index, releases: Iterable[VictimRelease]) -> Index:
+    """Return the index after these releases. The end of a job that goes on suspended is not known."""
     left: dict[JobId, Placement] = {}
     for each in releases:
         changed = {index.layout.nodes[order].name: part for order, part in each.left}
@@ -100,7 +109,7 @@ def given_way(index: Index, releases: Iterable[VictimRelease]) -> Index:
 
 
 def _ends_of_smaller(index: Index, left: Mapping[JobId, Placement]) -> dict[JobId, Millis]:
-    """A suspended job's end is not known; one that goes on with less keeps its own."""
+    """A suspended job's end is not known; a job that goes on with fewer workers keeps its own."""
     return {
         job: index.ends[job]
         for job, placement in left.items()
@@ -108,60 +117,68 @@ def _ends_of_smaller(index: Index, left: Mapping[JobId, Placement]) -> dict[JobI
     }
 
 
-class _Search:
-    """For one shape."""
+class _VictimSearch:
+    """A search for the victims of one shape."""
 
-    def __init__(self, index: Index, shape: Shape, offered: Offered, without: Collection[JobId]) -> None:
+    def __init__(
+        self, index: Index, shape: Shape, candidates_by_node: CandidatesByNode, without: Collection[JobId]
+    ) -> None:
         self._index, self._shape = index, shape
-        self._candidates, self._on, self._without = offered.candidates, offered.on, without
+        self._candidates, self._on, self._without = candidates_by_node.candidates, candidates_by_node.on, without
         self._tries = MOST_TRIED
         self._freed: dict[int, list[Freed]] = {}
-        """By order of node, of those who are of use there."""
+        """By order of the node: what the useful candidates there free."""
 
     def for_spec(self, spec: NodeSpec) -> Numbers | None:
+        # 1.
         index, shape = self._index, self._shape
         places = eligible(index, shape, spec)
         free = {node_free.order for node_free in fitting(index, shape, spec)}
         wanted = shape.nodes - len(free)
         if wanted <= 0:
             return ()
+        # 2.
         here = {
             order: numbers
             for order in sorted(self._on.keys() & places - free)
-            if (numbers := self._of_use(order, spec))
+            if (numbers := self._useful_victims(order, spec))
         }
+        # 3. and 4.
         if wanted == 1 or not self._overlap(here):
             return self._singly(here, spec, wanted)
         return self._together(here, spec, wanted)
 
     def _singly(self, here: Mapping[int, list[int]], spec: NodeSpec, wanted: int) -> Numbers | None:
-        """Where nobody concerns two nodes, or one node is enough: the best sets of the best nodes."""
+        """Choose the smallest set on each node, then the nodes with the smallest sets. Right where no candidate is on
+        two of the nodes, or one node is enough."""
         nodes = sorted((self._least(order, spec), order) for order in here)
-        found: list[tuple[int, Numbers]] = []
+        sets: list[tuple[int, Numbers]] = []
         for least, order in nodes:
-            full = len(found) == wanted
-            if full and least > found[-1][0]:
+            # nodes come by a lower bound of their sets: once it exceeds the worst set chosen, no node can be better
+            full = len(sets) == wanted
+            if full and least > sets[-1][0]:
                 break
-            chosen = self._on_node(order, here[order], spec, least, found[-1][0] if full else len(here[order]))
+            chosen = self._on_node(order, here[order], spec, least, sets[-1][0] if full else len(here[order]))
             if chosen is not None:
-                found = sorted([*found, (len(chosen), chosen)])[:wanted]
-        if len(found) < wanted:
+                sets = sorted([*sets, (len(chosen), chosen)])[:wanted]
+        if len(sets) < wanted:
             return None
-        return tuple(sorted({number for _, chosen in found for number in chosen}))
+        return tuple(sorted({number for _, chosen in sets for number in chosen}))
 
     def _together(self, here: Mapping[int, list[int]], spec: NodeSpec, wanted: int) -> Numbers | None:
-        """Where one that gives way helps on several nodes: every set is tried while they are not too many, else those
-        are taken that help most cheaply on one node after the other."""
+        """Choose a set where candidates free something on several nodes: try every set while there are not too many of
+        them, else take the cheapest for one node after the other."""
         nodes_of: dict[int, list[int]] = {}
         for order, numbers in here.items():
             for number in numbers:
                 nodes_of.setdefault(number, []).append(order)
-        everybody = sorted(nodes_of)
+        all_numbers = sorted(nodes_of)
+        # the union of the nodes' own sets is one answer; only smaller sets need be tried
         bound = self._singly(here, spec, wanted)
         if bound is None:
             return None
         for size in range(1, len(bound) + 1):
-            some = everybody if size > 1 else [each for each in everybody if len(nodes_of[each]) >= wanted]
+            some = all_numbers if size > 1 else [each for each in all_numbers if len(nodes_of[each]) >= wanted]
             if comb(len(some), size) > self._tries:
                 break
             for chosen in combinations(some, size):
@@ -173,7 +190,7 @@ class _Search:
     def _without_needless(
         self, enough: Sequence[int], nodes_of: Mapping[int, Sequence[int]], spec: NodeSpec, wanted: int
     ) -> Numbers:
-        """Whoever is to stay rather than others is left out first."""
+        """Leave out candidates that are not needed, those to be spared rather than others first."""
         chosen = list(enough)
         for number in reversed(enough):
             rest = [each for each in chosen if each != number]
@@ -202,29 +219,31 @@ class _Search:
         return None
 
     def _fits(self, order: int, chosen: Iterable[int], spec: NodeSpec) -> bool:
-        node_free = conceded(self._index.nodes_free[order], [self._candidates[number] for number in sorted(chosen)])
+        node_free = node_after_releases(
+            self._index.nodes_free[order], [self._candidates[number] for number in sorted(chosen)]
+        )
         return shortfall(node_free, spec, exclusive=self._shape.exclusive) is None
 
     def _overlap(self, here: Mapping[int, list[int]]) -> bool:
         numbers = [number for each in here.values() for number in each]
         return len(numbers) > len(set(numbers))
 
-    def _of_use(self, order: int, spec: NodeSpec) -> list[int]:
-        """Those who free something that the node lacks."""
+    def _useful_victims(self, order: int, spec: NodeSpec) -> list[int]:
+        """Return the candidates that free something that the node lacks."""
         node_free = self._index.nodes_free[order]
         lacks = lacking(node_free, spec)
-        found = []
+        useful = []
         freed: list[Freed] = []
         for number, frees in self._on[order]:
             helps = any(lack > 0 and free > 0 for lack, free in zip(lacks, frees, strict=True))
             if (helps or self._shape.exclusive) and self._candidates[number].job not in self._without:
-                found.append(number)
+                useful.append(number)
                 freed.append(frees)
         self._freed[order] = freed
-        return found
+        return useful
 
     def _least(self, order: int, spec: NodeSpec) -> int:
-        """No fewer can be enough."""
+        """A lower bound of the number of candidates that must be released on the node."""
         node_free = self._index.nodes_free[order]
         if self._shape.exclusive:
             return max(1, len(node_free.tenants))
@@ -245,7 +264,7 @@ def _freed(held: Allocation, left: Allocation | None) -> Freed:
 
 
 def lacking(node_free: NodeFree, spec: NodeSpec) -> tuple[int, int, int]:
-    """CPUs, MiB and cards that are missing, 0 or less where none are; of a share the card that would take it."""
+    """Return the missing CPUs, MiB and cards, 0 or less where none are missing. A missing share counts as one card."""
     if spec.shares_a_card:
         as_if_alone = replace(spec, cpus=0, memory_mib=0)
         cards = int(shortfall(node_free, as_if_alone, exclusive=False) is not None)
@@ -255,7 +274,7 @@ def lacking(node_free: NodeFree, spec: NodeSpec) -> tuple[int, int, int]:
 
 
 def _count_to(lack: int, freed: Iterable[int]) -> int:
-    """How many, the biggest first, make up for what lacks."""
+    """Count how many of the amounts, biggest first, make up for what is missing."""
     count = 0
     for each in sorted(freed, reverse=True):
         if lack <= 0:

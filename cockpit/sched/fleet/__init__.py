@@ -1,1 +1,2 @@
-"""What a fleet decides beside its cycle: room by totals, and what members keep for it."""
+"""What a fleet's scheduler adds to the cycle: placement by totals, and the placements that members keep reserved for
+it."""

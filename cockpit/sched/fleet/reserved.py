@@ -1,4 +1,4 @@
-"""What a member keeps for a part of a fleet's job: exactly the place that the fleet found."""
+"""Finds what a member keeps reserved for a part of a fleet's job: exactly the placement that the fleet chose."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from cockpit.model.job import Job
 from cockpit.model.node import Allocation, NodeState
 from cockpit.sched.index import Index
 from cockpit.sched.nodes.node_free import NodeFree
-from cockpit.sched.placement import Found
+from cockpit.sched.placement import JobPlacement
 
 
-def reserved_room(index: Index, job: Job) -> Found | None:
-    """The place that is kept for the job, if all of it is still free; None where nothing is kept."""
+def reserved_placement(index: Index, job: Job) -> JobPlacement | None:
+    """Return the placement that is reserved for the job if all of it is still free; None where nothing is reserved."""
     placement = job.part.reserved if job.part is not None else ()
     if not placement or not all(_is_free(index, part) for part in placement):
         return None
-    return Found(0, placement)  # the fleet has chosen among the alternatives
+    return JobPlacement(0, placement)  # the fleet has chosen among the alternatives
 
 
 def _is_free(index: Index, part: Allocation) -> bool:

@@ -1,5 +1,7 @@
-"""Binding by totals: the sum of what is free in a cluster against the sum of what is asked, as a fleet does it that
-knows no more of its members. Replicas are bound to the cluster, not to nodes, so the cluster may find no room for them.
+"""Places a fleet's jobs by totals: what is free in a member cluster in sum, against what the job asks for in sum.
+
+This is for members of which the fleet knows no more. Replicas are bound to the cluster, not to nodes, so the cluster
+may not be able to place them.
 """
 
 from __future__ import annotations
@@ -17,31 +19,32 @@ from cockpit.sched.index import Index
 from cockpit.sched.nodes.cards import accepts
 from cockpit.sched.nodes.node_free import shortfall
 from cockpit.sched.nodes.node_layout import admits
-from cockpit.sched.placement import Found
+from cockpit.sched.placement import JobPlacement
 from cockpit.sched.shape import Shape
 from cockpit.sched.snapshot import Snapshot
 
 
 class Free(NamedTuple):
-    """Sums over the nodes of a cluster that a shape may use; below 0 where more is bound than there is."""
+    """Sums over the nodes of a cluster that a shape may use; below 0 where more is bound to it than it has."""
 
     cpus: int
     memory_mib: int
     card_milli: int
-    """Of cards that the spec accepts."""
+    """Thousandths of the cards that the spec accepts."""
     nodes: int
-    """That would hold one replica when empty: more of them never find room, and that much a fleet knows."""
+    """Nodes that would hold one replica when empty: the cluster can never place more replicas than that."""
 
     def replicas(self, spec: NodeSpec) -> int:
-        """For how many they suffice."""
-        asked = ((self.cpus, spec.cpus), (self.memory_mib, spec.memory_mib), (self.card_milli, spec.card_milli))
-        return max(0, min(self.nodes, *(free // each for free, each in asked if each)))
+        """Return the number of replicas for which the sums suffice."""
+        amounts = ((self.cpus, spec.cpus), (self.memory_mib, spec.memory_mib), (self.card_milli, spec.card_milli))
+        return max(0, min(self.nodes, *(free // each for free, each in amounts if each)))
 
 
-def by_totals(index: Index, snapshot: Snapshot, job: Job, shape: Shape) -> Found | ClusterShort | NoRoomThere:
-    """As few clusters as will do, of equal ones the first; or what the nearest lacks. A cluster that had no room
-    for the job is not tried again before something has come free there: until then it has none for others of the
-    shape."""
+def by_totals(index: Index, snapshot: Snapshot, job: Job, shape: Shape) -> JobPlacement | ClusterShort | NoRoomThere:
+    """Place the job on as few clusters as possible, of equal ones the first; or return what the nearest lacks.
+
+    A cluster that could not place the job is not tried again before something has come free there.
+    """
     members = [each.name for each in snapshot.cluster.members if shape.partition in (each.name, OVER_CLUSTERS)]
     in_vain = {name: at for name, at in job.in_vain.items() if name in members and snapshot.freed_at.get(name, 0) <= at}
     names = [name for name in members if name not in in_vain]
@@ -51,7 +54,7 @@ def by_totals(index: Index, snapshot: Snapshot, job: Job, shape: Shape) -> Found
         node_free = [free.replicas(spec) for free in frees]
         shares = _shares(shape.nodes, node_free)
         if shares is not None:
-            return Found(spec_index, _bound(zip(names, shares, strict=True), spec))
+            return JobPlacement(spec_index, _bound(zip(names, shares, strict=True), spec))
         if lacking is None and not in_vain:
             nearest = node_free.index(max(node_free))
             lacking = _lack(names[nearest], frees[nearest], spec, shape.nodes)
@@ -59,8 +62,8 @@ def by_totals(index: Index, snapshot: Snapshot, job: Job, shape: Shape) -> Found
 
 
 def free_in(index: Index, member: str, shape: Shape, spec: NodeSpec) -> Free:
-    """What the fleet believes to be free, on nodes that are too small too; what is bound to the cluster counts, whether
-    or not it has found room there."""
+    """Return what the fleet takes to be free, including nodes that are too small. Everything bound to the cluster
+    counts as used, whether the cluster could place it or not."""
     usable = {
         node_class.number for node_class in index.layout.node_classes if node_class.up and admits(node_class, shape)
     }
@@ -90,10 +93,11 @@ def free_in(index: Index, member: str, shape: Shape, spec: NodeSpec) -> Free:
 
 
 def _shares(wanted: int, node_free: Sequence[int]) -> list[int] | None:
-    """How many replicas each cluster gets; None where all together have not room enough."""
+    """Return how many replicas each cluster gets; None where all together are too small."""
     if sum(node_free) < wanted:
         return None
     shares = [0] * len(node_free)
+    # the clusters with most free take all they can, so that few clusters are used
     for at in sorted(range(len(node_free)), key=lambda at: -node_free[at]):
         shares[at] = min(wanted, node_free[at])
         wanted -= shares[at]
@@ -108,21 +112,21 @@ def _bound(shares: Iterable[tuple[str, int]], spec: NodeSpec) -> Placement:
 
 
 def _cards(spec: NodeSpec) -> tuple[CardSlice, ...]:
-    """So many, of which nobody knows where they are."""
+    """Return placeholders for the cards: which ones they are is not known."""
     if spec.shares_a_card:
         return (CardSlice(0, 0, spec.card_milli),)
     return tuple(CardSlice(card, None, WHOLE_CARD) for card in range(spec.whole_cards))
 
 
 def _lack(member: str, free: Free, spec: NodeSpec, replicas: int) -> ClusterShort:
-    """The first resource that its totals are short of."""
+    """Return the first resource of which the totals are too small."""
     in_cards = not spec.shares_a_card
     unit = WHOLE_CARD if in_cards else 1
     resource = Resource.CARDS if in_cards else Resource.CARD_SHARE
-    asked = (
+    amounts = (
         (resource, spec.card_milli * replicas // unit, free.card_milli // unit),
         (Resource.CPUS, spec.cpus * replicas, free.cpus),
         (Resource.MEMORY, spec.memory_mib * replicas, free.memory_mib),
     )
-    short = next((each for each in asked if each[1] > each[2]), (Resource.NODE, replicas, free.replicas(spec)))
+    short = next((each for each in amounts if each[1] > each[2]), (Resource.NODE, replicas, free.replicas(spec)))
     return ClusterShort(member, short[0], short[1], max(0, short[2]), spec.card_models)

@@ -1,1 +1,1 @@
-"""What will be: the cluster's future as its own cycle would make it."""
+"""Predictions: the cluster's future, simulated with its own scheduling cycle."""

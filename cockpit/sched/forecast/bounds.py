@@ -1,12 +1,15 @@
-"""Decide whether the scheduling policy promises a queued job a latest start.
+"""Decides whether the scheduling policy promises a queued job a latest start.
 
-It does where three things hold: the order of the queue is fixed (`priority/basic`, and no tier above the job's), no
-rule takes a job's resources away, and the scheduler has reserved a moment for the job. Under EASY and without backfill
-that is the first job that waits for resources; under conservative backfill every job that does. In strict order
-without limits the plan by time limits is such a moment for the others, too, because nothing passes them.
+It does if three conditions hold:
 
-A bound still moves when the plan's assumptions fail: a job overruns its limit, a node fails, a held job ahead is
-released. `moves` finds which of these it was.
+1. The order of the queue is fixed: `priority/basic`, and no partition of a higher tier shares the job's nodes.
+2. No rule takes resources away from a job that has them.
+3. The scheduler has reserved a moment for the job. Under EASY and without backfill that is the first waiting job; under
+   conservative backfill, every waiting job. In strict order without limits, the plan by time limits is such a moment
+   for the other jobs too, because no job starts before them.
+
+A promised start still moves if an assumption of the plan fails: a job runs over its limit, a node fails, a held job
+ahead is released. `moves` finds out which of these it was.
 """
 
 from __future__ import annotations
@@ -28,11 +31,11 @@ from cockpit.sched.rules.rulebook import Rulebook
 from cockpit.sched.snapshot import Snapshot
 
 SOONEST, SOONEST_REORDERED = 1 / 3, 1 / 4
-"""The range of likely starts begins after this part of the likely wait, the second where the order may change. On the
-logs that tests/bench replays one job of ten starts sooner."""
+"""The range of likely starts begins after this fraction of the likely wait; the second where the order may change. On
+the logs that tests/bench replays, one job in ten starts sooner."""
 LONGEST_REORDERED = 3.5
-"""Where the order may change, the range goes on for at least this many likely waits. Jobs that come ahead are not
-foreseen: without it one job of six starts after the range on the log KTH-SP2, and with it one of twenty."""
+"""Where the order may change, the range ends after at least this many likely waits. Jobs that come ahead later are not
+predicted: without this factor one job in six starts after the range on the log KTH-SP2, with it one in twenty."""
 
 
 def unstable_order(job: Job, rules: Rulebook, nodes: Iterable[Node]) -> NoBound | None:
@@ -44,7 +47,7 @@ def unstable_order(job: Job, rules: Rulebook, nodes: Iterable[Node]) -> NoBound 
         weights = cluster.priority.weights
         changes = weights.age or weights.fairshare
         return NoBound.PRIORITIES_CHANGE if changes else NoBound.LATER_SUBMISSIONS
-    if rules.takes_room:
+    if rules.may_evict:
         return NoBound.PREEMPTION
     return NoBound.LATER_SUBMISSIONS if _is_below_a_tier(job, cluster, nodes) else None
 
@@ -65,25 +68,27 @@ def likely_range(
 
 
 class Ends:
-    """When jobs have really given back their nodes if they use their whole limits: after their grace to end."""
+    """Computes when jobs have really released their nodes if they use their whole time limits: after their grace to
+    end."""
 
     def __init__(self, snapshot: Snapshot, reservations: Iterable[Reserved]) -> None:
-        jobs, found = snapshot.jobs, list[tuple[Millis, Millis]]()
+        jobs, ends = snapshot.jobs, list[tuple[Millis, Millis]]()
         for job_id in snapshot.occupied:
             job, end = jobs.get(job_id), snapshot.ends.get(job_id)
             if job is not None and end is not None and job.state in OCCUPYING:
-                found.append((end, job.ending.kill_at if job.ending is not None else _with_grace(job, end)))
+                ends.append((end, job.ending.kill_at if job.ending is not None else _with_grace(job, end)))
         for each in reservations:
             if (job := jobs.get(each.job)) is not None:
                 end = Millis(each.reserved_at + 1000 * job.spec.time_limit_seconds)
-                found.append((end, _with_grace(job, end)))
-        found.sort()
-        self._ends = [end for end, _ in found]
+                ends.append((end, _with_grace(job, end)))
+        ends.sort()
+        self._ends = [end for end, _ in ends]
         # A job may start on other nodes than the plan says, so the grace of any job that ends by then may delay it.
-        self._gone = list(accumulate((gone for _, gone in found), max))
+        self._gone = list(accumulate((gone for _, gone in ends), max))
 
     def after(self, moment: Millis) -> Millis:
-        """The moment at which the resources are free that the plan takes to be free then: it counts on no grace."""
+        """Return the moment at which the resources are really free that the plan, which allows for no grace, takes to
+        be free at `moment`."""
         before = bisect_right(self._ends, moment)
         return max(moment, self._gone[before - 1]) if before else moment
 

@@ -1,8 +1,9 @@
-"""When those start whom a future has not reached: at the rate at which it got on so far.
+"""Extrapolates the starts of jobs beyond the end of a simulation, from the rate at which it proceeded so far.
 
-Two clocks tell it: the work that was done, against the work that is ahead; and how often jobs of a shape started,
-against how many of that shape are ahead. The first is too slow for small jobs, which pass others, the second for large
-ones, which come more often once few small ones are left; a wait is taken to be the geometric mean of both.
+1. By work: the time that the simulation took, times the work ahead of the job over the work that was done.
+2. By turns: how often jobs of the same shape started, against how many of that shape are ahead.
+3. The wait is the geometric mean of both. The first is too slow for small jobs, which start before others; the second
+   is too slow for large ones, which start more often once few small jobs are left.
 """
 
 from __future__ import annotations
@@ -19,81 +20,86 @@ from cockpit.sched.forecast.runtime_predictors import RuntimePredictor
 from cockpit.sched.forecast.work_ratio import Shares
 from cockpit.sched.queue_order import partitions_of
 
-ENOUGH, ALIKE = 100, 8
-"""So many starts tell how fast things go where they happened; so many of a shape, how often those start."""
+MANY_STARTS, MANY_OF_SHAPE = 100, 8
+"""At least so many starts among competing jobs are needed for a rate by work, and so many starts of the shape for a
+rate by turns."""
 
 
-class Passed(msgspec.Struct, frozen=True):
-    """What a future has gone through."""
+class SimulatedSpan(msgspec.Struct, frozen=True):
+    """What a simulation has covered."""
 
     since: Millis
     now: Millis
     begun: list[Job]
     waiting: list[QueueEntry]
-    """In their order."""
+    """The waiting entries in the order of the queue."""
     shares: Shares
     predictor: RuntimePredictor
     at_first: tuple[list[Job], dict[JobId, Millis]]
-    """Who ran at first, and until when."""
+    """The jobs that ran at the beginning, and their predicted ends."""
     at_last: tuple[list[Job], dict[JobId, Millis]]
-    """Who runs now, and until when."""
+    """The jobs that run at the end, and their predicted ends."""
 
 
 class Extrapolation:
-    """Holds for one moment of a future."""
+    """The extrapolation from one moment of a simulation."""
 
-    def __init__(self, passed: Passed) -> None:
-        self._passed = passed
+    def __init__(self, span: SimulatedSpan) -> None:
+        self._span = span
         self._begun: dict[object, list[Job]] = defaultdict(list)
-        for job in passed.begun:
-            self._begun[_place(job)].append(job)
+        for job in span.begun:
+            self._begun[_competitors(job)].append(job)
         self._done = self._work_done()
-        self._alike: Counter[object] = Counter((_place(job), _shape(job)) for job in passed.begun)
+        self._alike: Counter[object] = Counter((_competitors(job), _shape(job)) for job in span.begun)
         self._starts: dict[JobId, Millis] = {}
-        self._foretell()
+        self._extrapolate()
 
     def start_of(self, job: JobId) -> Millis | None:
-        """About when the job starts; None where what was seen says too little of it."""
+        """Return about when the job starts; None where too few starts were simulated."""
         return self._starts.get(job)
 
-    def _foretell(self) -> None:
-        passed = self._passed
+    def _extrapolate(self) -> None:
+        span = self._span
         work = defaultdict[object, float](float)
         turns: Counter[object] = Counter()
-        for entry in passed.waiting:
-            job, place, shape = entry.job, _place(entry.job), (_place(entry.job), _shape(entry.job))
+        for entry in span.waiting:
+            job, place, shape = entry.job, _competitors(entry.job), (_competitors(entry.job), _shape(entry.job))
             if job.held_by:
                 continue
             turns[shape] += 1
-            if entry.free and len(partitions_of(job)) == 1 and len(self._begun[place]) >= ENOUGH:
+            if entry.free and len(partitions_of(job)) == 1 and len(self._begun[place]) >= MANY_STARTS:
                 self._starts[job.id] = self._start(place, shape, work[place], turns[shape])
             work[place] += self._work_of(job)
 
     def _start(self, place: object, shape: object, work: float, turn: int) -> Millis:
-        """Behind so much work, and as the next but so many of its shape."""
-        passed = self._passed
-        took = passed.now - passed.since
+        """The start of a job behind so much work, as the `turn`-th waiting job of its shape."""
+        span = self._span
+        took = span.now - span.since
+        # 1.
         by_work = took * (1 + work / self._done[place]) if self._done[place] > 0 else took
-        alike = self._alike[shape]
-        by_turn = took * (alike + turn) / alike if alike >= ALIKE else by_work
-        return Millis(passed.since + int(max(took, sqrt(by_work * by_turn))))
+        # 2.
+        starts = self._alike[shape]
+        by_turn = took * (starts + turn) / starts if starts >= MANY_OF_SHAPE else by_work
+        # 3.
+        return Millis(span.since + int(max(took, sqrt(by_work * by_turn))))
 
     def _work_of(self, job: Job) -> float:
-        return self._passed.shares.of(job) * self._passed.predictor.run_ms(job)
+        return self._span.shares.of(job) * self._span.predictor.run_ms(job)
 
     def _work_done(self) -> dict[object, float]:
-        """By place: of what ran at first and what began, without what is still to be done of it."""
-        passed, done = self._passed, defaultdict[object, float](float)
-        for job in passed.begun:
-            done[_place(job)] += self._work_of(job)
-        for sign, (running, ends), at in ((1, passed.at_first, passed.since), (-1, passed.at_last, passed.now)):
+        """The work done, by competing jobs: of the jobs that ran at first or started, without what is still to be
+        done."""
+        span, done = self._span, defaultdict[object, float](float)
+        for job in span.begun:
+            done[_competitors(job)] += self._work_of(job)
+        for sign, (running, ends), at in ((1, span.at_first, span.since), (-1, span.at_last, span.now)):
             for job in running:
-                done[_place(job)] += sign * passed.shares.of(job) * (ends[job.id] - at)
+                done[_competitors(job)] += sign * span.shares.of(job) * (ends[job.id] - at)
         return done
 
 
-def _place(job: Job) -> object:
-    """Jobs of which this agrees compete for the same nodes."""
+def _competitors(job: Job) -> object:
+    """A key of jobs that compete for the same nodes."""
     spec = job.spec
     return partitions_of(job), spec.pool, spec.driver_version, spec.node_names
 

@@ -1,7 +1,14 @@
-"""The cluster's future as the scheduling cycle would make it: jobs end one after the other, and each end is followed by
-a pass over those that wait. The cycle itself decides; only when jobs end, and who else comes, is assumed.
+"""Simulates the cluster's future with the scheduling cycle itself. Only when jobs end, and which jobs will be
+submitted, is assumed.
 
-Priorities stay what they are now: who comes later is put in by submission, behind everybody.
+One step of the simulation (`_advance`):
+
+1. Find the next moment at which something happens: a job ends, workers leave, a gate opens, a job is submitted.
+2. Behind `EXACT_PASSES` passes, take the moments near it together, so that a far future costs few passes.
+3. Let the jobs whose end has come leave, and settle the dependencies on them; let new jobs join the queue.
+4. If anything may start, do one pass of the cycle and carry out its plan in the simulated state.
+
+Priorities stay as they are now: jobs that come later are put behind all others, in order of submission.
 """
 
 from __future__ import annotations
@@ -16,18 +23,18 @@ from cockpit.model.job import Job
 from cockpit.model.node import Placement
 from cockpit.model.reasons import never_starts
 from cockpit.model.spec import Dependency, DependencyKind
-from cockpit.sched.cycle import pass_over
+from cockpit.sched.cycle import run_pass
 from cockpit.sched.decisions import Start
 from cockpit.sched.equivalence import EquivalenceCache, QueueEntry
 from cockpit.sched.faults import Faults
 from cockpit.sched.feasible import infeasible
-from cockpit.sched.forecast.extrapolation import Extrapolation, Passed
+from cockpit.sched.forecast.extrapolation import Extrapolation, SimulatedSpan
 from cockpit.sched.forecast.runtime_predictors import ContainedPredictor, RuntimePredictor
 from cockpit.sched.forecast.simulated_state import SimulatedState
 from cockpit.sched.forecast.work_ratio import Shares
 from cockpit.sched.index import Index, count
 from cockpit.sched.pass_queue import ReplayQueue
-from cockpit.sched.placement import find
+from cockpit.sched.placement import find_placement
 from cockpit.sched.plan import Plan
 from cockpit.sched.policy import Policy
 from cockpit.sched.priority.priorities import PriorityTable
@@ -37,33 +44,35 @@ from cockpit.sched.rules.rulebook import Rulebook
 from cockpit.sched.shape import shape_of
 from cockpit.sched.snapshot import Snapshot
 
-EXACT_LOOKS = 256
-"""So many moments are gone through one by one; then those within a 32nd of their distance together, in their middle."""
+EXACT_PASSES = 256
+"""So many passes are simulated at their exact moments. Behind them, all moments within a 32nd of their distance are
+taken together, at the middle of that span."""
 COARSENESS = 32
-MOST_LOOKS = 600
-"""Then the future is too far."""
-MANY = 400
-"""Behind so many starts, the rate at which the queue moved until then says when a job starts. In the long queue of the
-tests that is off by a tenth on average; to go through all of it would take several times as long."""
+MOST_PASSES = 600
+"""Behind so many passes the simulation gives up."""
+EXTRAPOLATE_AFTER = 400
+"""Behind so many simulated starts, the start of a job is extrapolated from the rate at which the queue moved until
+then. In the long queue of the tests that is off by a tenth on average; to simulate all of it would take several times
+as long."""
 
 
-class Begun(msgspec.Struct, frozen=True):
-    """A start that lies ahead."""
+class PredictedStart(msgspec.Struct, frozen=True):
+    """The predicted start of a job."""
 
     at: Millis
     placement: Placement
 
 
-class Ended(msgspec.Struct, frozen=True):
-    """An end that lies ahead."""
+class PredictedEnd(msgspec.Struct, frozen=True):
+    """The predicted end of a job."""
 
     at: Millis
     job: JobId
     placement: Placement
 
 
-class Future:
-    """One course of things, gone through as far as somebody asks. Changes nothing that it was made from."""
+class ClusterSimulation:
+    """A simulation of the cluster, run as far as a reader needs it. It changes nothing that it was made from."""
 
     def __init__(
         self,
@@ -74,98 +83,100 @@ class Future:
         predictor: RuntimePredictor,
         arrivals: Sequence[Job] = (),
     ) -> None:
-        """`index`: as `foreseeing` makes it; it and `order` are of this snapshot. `arrivals`: who comes later, soonest
-        first."""
-        self.begun: dict[JobId, Begun] = {}
-        self.ended: list[Ended] = []
-        """Soonest first."""
+        """`index`: from `simulation_index`; it and `order` belong to the snapshot. `arrivals`: jobs that will be
+        submitted, soonest first."""
+        self.begun: dict[JobId, PredictedStart] = {}
+        self.ended: list[PredictedEnd] = []
+        """Predicted ends, soonest first."""
         self.began_at = self._now = snapshot.now
         self._policy = policy
         self._index = index.fork()
         self.faults: Faults = {}
-        """Jobs that a defect kept from being judged: they stay in the queue, and all others are followed."""
+        """Exceptions raised while judging single jobs. Those jobs stay in the queue; all others are simulated."""
         predictor = ContainedPredictor(predictor, self.faults)
         self._state = state = SimulatedState(snapshot, predictor)
         self._predictor, self._jobs, self._leaving_at_first = predictor, snapshot.jobs, dict(state.leaves_at)
         self._extrapolated: tuple[Millis, Extrapolation] | None = None
         self._places: dict[JobId, int] = {}
-        """How many have begun before each of those that have."""
+        """How many jobs have started before each job that has."""
         self._snapshot = replace(
             snapshot, queue=(), jobs=state.jobs, occupied=state.occupied, ends=state.ends, changes=(), touched=None
         )
         self._table = PriorityTable(self._snapshot, None, ())
         self._waiting = {job.id: job for job in snapshot.queue}
-        self._line = ReplayQueue(index.equivalence.further_entries(order))
-        """Who waits, best first."""
-        self._arrivals, self._came = arrivals, 0
-        self._looks = 0
+        self._queue = ReplayQueue(index.equivalence.further_entries(order))
+        """The waiting jobs, best first."""
+        self._arrivals, self._arrived = arrivals, 0
+        self._passes = 0
         self._next_at: Millis | None = None
-        # what can never come true stays so, though the job that made it so is not in the snapshot any more
+        # a dependency that can never be satisfied stays so, though the job that it names is no longer in the snapshot
         self._conditional = {job.id for job in snapshot.queue if job.waits_for and job.never is None}
-        self._look()
+        self._run_pass()
 
-    def start_of(self, job: JobId, before: Millis | None = None, looks: int = MOST_LOOKS) -> Begun | None:
-        """When and where it starts; None: not as things stand, not before that moment, or further ahead than so many
-        looks see."""
-        while job not in self.begun and self._looks < looks and self._go_on():
+    def start_of(self, job: JobId, before: Millis | None = None, passes: int = MOST_PASSES) -> PredictedStart | None:
+        """Return when and where the job starts; None: never as things stand, not before `before`, or beyond `passes`
+        passes."""
+        while job not in self.begun and self._passes < passes and self._advance():
             if before is not None and self._now >= before:
                 return None
         return self.begun.get(job)
 
-    def about(self, job: JobId) -> Begun | None:
-        """As `start_of`; behind many, at the rate at which the queue moves, and nowhere in particular."""
-        enough = MANY
-        while job not in self.begun and self._looks < MOST_LOOKS:
+    def estimate(self, job: JobId) -> PredictedStart | None:
+        """Return about when the job starts: simulated; behind many starts, extrapolated and without a placement."""
+        enough = EXTRAPOLATE_AFTER
+        while job not in self.begun and self._passes < MOST_PASSES:
             if len(self.begun) >= enough:
                 if (at := self._extrapolation.start_of(job)) is not None:
-                    return Begun(at, ())
+                    return PredictedStart(at, ())
                 enough *= 2
-            if not self._go_on():
+            if not self._advance():
                 break
         return self.begun.get(job)
 
     def starts_before(self, job: JobId) -> int:
-        """How many do, as far as it was gone through."""
+        """How many jobs start before this one, as far as the simulation has run."""
         if len(self._places) != len(self.begun):
             self._places = {each: place for place, each in enumerate(self.begun)}
         return self._places.get(job, len(self.begun))
 
     def order(self) -> list[Job]:
-        """Who has started so far, in that order, and behind them who stands in line."""
-        return [*self._known(self.begun), *(entry.job for entry in self._once() if not entry.job.held_by)]
+        """The jobs that have started so far, in that order, and behind them the queue without held jobs."""
+        return [*self._known(self.begun), *(entry.job for entry in self._entries_once() if not entry.job.held_by)]
 
-    def _once(self) -> Iterable[QueueEntry]:
-        """The line without the jobs that never start; a job of several partitions stands only in its first place."""
+    def _entries_once(self) -> Iterable[QueueEntry]:
+        """The queue without jobs that never start; a job of several partitions appears only in its first place."""
         first: dict[JobId, QueueEntry] = {}
-        for entry in self._line:
+        for entry in self._queue:
             if not self._never_starts(entry):
                 first.setdefault(entry.job.id, entry)
         return first.values()
 
     def _never_starts(self, entry: QueueEntry) -> bool:
-        """Whether the job is ahead of nobody in that partition, whatever is free."""
+        """Whether the job can never start in that partition, whatever comes free, and so delays no other."""
         if entry.job.never is not None or entry.equivalence_class.refused is not None:
             return True
         never = infeasible(entry.equivalence_class.shape, self._index.layout)
         return never is not None and never_starts(never)
 
-    def awaited(self, begun: Begun) -> list[Ended]:
-        """The ends on a start's nodes before it, soonest first."""
+    def awaited(self, begun: PredictedStart) -> list[PredictedEnd]:
+        """The ends before a start on the nodes that it uses, soonest first."""
         nodes = {part.node for part in begun.placement}
         return [end for end in self.ended if end.at <= begun.at and any(part.node in nodes for part in end.placement)]
 
     @property
     def _extrapolation(self) -> Extrapolation:
-        """As of now."""
+        """The extrapolation from the current moment of the simulation."""
         if self._extrapolated is None or self._extrapolated[0] != self._now:
             state, first = self._state, self._leaving_at_first
             shares = Shares(self._snapshot.nodes)
-            there = [state.jobs[each] for each in state.leaves_at if each in state.jobs]
+            running = [state.jobs[each] for each in state.leaves_at if each in state.jobs]
             layout = self._index.layout
-            # Those that no free state of the cluster lets start have no time, and delay nobody behind them.
-            waiting = [entry for entry in self._once() if infeasible(entry.equivalence_class.shape, layout) is None]
+            # jobs that would not start even on an empty cluster have no start, and delay no job behind them
+            waiting = [
+                entry for entry in self._entries_once() if infeasible(entry.equivalence_class.shape, layout) is None
+            ]
             begun = self._known(self.begun)
-            passed = Passed(
+            passed = SimulatedSpan(
                 self.began_at,
                 self._now,
                 begun,
@@ -173,7 +184,7 @@ class Future:
                 shares,
                 self._predictor,
                 (self._known(first), first),
-                (there, state.leaves_at),
+                (running, state.leaves_at),
             )
             self._extrapolated = self._now, Extrapolation(passed)
         return self._extrapolated[1]
@@ -181,105 +192,112 @@ class Future:
     def _known(self, jobs: Iterable[JobId]) -> list[Job]:
         return [self._jobs[each] for each in jobs if each in self._jobs]
 
-    def _go_on(self) -> bool:
-        """To the next moment; False when nothing more comes."""
+    def _advance(self) -> bool:
+        """Simulate one step; False when nothing more can happen."""
+        # 1.
         moment = min(self._moments(), default=None)
         if moment is None:
             return False
-        span = (moment - self.began_at) // COARSENESS if self._looks > EXACT_LOOKS else 0
+        # 2.
+        span = (moment - self.began_at) // COARSENESS if self._passes > EXACT_PASSES else 0
         self._now = max(Millis(moment + span // 2), self._now)
-        left = self._leave(Millis(moment + span)) | self._shrink(Millis(moment + span))
-        node_free = self._arrive()
-        if left or node_free or (self._next_at is not None and self._next_at <= self._now):
-            self._look()
+        # 3.
+        left = self._end_jobs(Millis(moment + span)) | self._shrink(Millis(moment + span))
+        may_fit = self._arrive()
+        if left or may_fit or (self._next_at is not None and self._next_at <= self._now):
+            self._run_pass()
         return True
 
     def _moments(self) -> Iterator[Millis]:
         if (end := self._state.next_end()) is not None:
             yield end
-        if (smaller := self._state.next_smaller()) is not None:
-            yield smaller
+        if (shrink_at := self._state.next_shrink()) is not None:
+            yield shrink_at
         if self._next_at is not None:
             yield self._next_at
-        if self._came < len(self._arrivals) and self._waiting:
-            yield self._arrivals[self._came].submitted_at
+        if self._arrived < len(self._arrivals) and self._waiting:
+            yield self._arrivals[self._arrived].submitted_at
 
-    def _leave(self, until: Millis) -> bool:
-        """Those whose end has come by then are gone."""
+    def _end_jobs(self, until: Millis) -> bool:
+        """Let the jobs leave whose end has come by then; True if there are any."""
         gone: list[JobId] = []
         for left in self._state.leave(until):
-            self.ended.append(Ended(left.at, left.job, left.placement))
+            self.ended.append(PredictedEnd(left.at, left.job, left.placement))
             gone.append(left.job)
             if left.requeued is not None:
-                self._wait(left.requeued)
+                self._enqueue(left.requeued)
         if gone:
             self._index.apply([(job, None) for job in gone], {})
             self._index.counters = self._index.counters.changed(dict.fromkeys(gone))
-            self._settle()
+            self._settle_dependencies()
         return bool(gone)
 
     def _shrink(self, until: Millis) -> bool:
-        """Workers that were to give way by then are gone, and their jobs go on."""
+        """Let workers leave whose time is over by then, while their jobs go on; True if there are any."""
         jobs = self._state.shrink(until) if self._state.elastic else []
         if jobs:
             self._change(jobs, self._snapshot)
         return bool(jobs)
 
     def _change(self, jobs: Iterable[JobId], snapshot: Snapshot) -> None:
-        """These hold now what the stage says."""
+        """Bring what these jobs hold from the simulated state into the index."""
         changes = {job: self._state.occupied[job] for job in jobs}
         self._index = self._index.fork()
         self._index.apply(changes.items(), self._state.ends)
         count(self._index, changes, snapshot)
 
     def _arrive(self) -> bool:
-        """Whether there may be room for one that comes."""
-        node_free = False
-        while self._came < len(self._arrivals) and self._arrivals[self._came].submitted_at <= self._now:
-            job = self._arrivals[self._came]
-            self._came += 1
-            self._wait(job)
-            node_free = (
-                node_free
-                or self._index.equivalence.rules.takes_room
-                or any(find(self._index, shape_of(job.spec, partition)) is not None for partition in partitions_of(job))
+        """Let submitted jobs join the queue. True: one of them may start."""
+        may_fit = False
+        while self._arrived < len(self._arrivals) and self._arrivals[self._arrived].submitted_at <= self._now:
+            job = self._arrivals[self._arrived]
+            self._arrived += 1
+            self._enqueue(job)
+            may_fit = (
+                may_fit
+                or self._index.equivalence.rules.may_evict
+                or any(
+                    find_placement(self._index, shape_of(job.spec, partition)) is not None
+                    for partition in partitions_of(job)
+                )
             )
-        return node_free
+        return may_fit
 
-    def _wait(self, job: Job) -> None:
-        """Behind everybody."""
+    def _enqueue(self, job: Job) -> None:
+        """Put the job at the end of the queue."""
         self._waiting[job.id] = self._state.jobs[job.id] = job
-        self._line.put(self._index.equivalence.further_entries((job, partition) for partition in partitions_of(job)))
+        self._queue.put(self._index.equivalence.further_entries((job, partition) for partition in partitions_of(job)))
 
-    def _look(self) -> None:
-        """One pass of the cycle over who waits."""
-        self._looks += 1
+    def _run_pass(self) -> None:
+        """Do one pass of the cycle, and carry out its plan."""
+        self._passes += 1
         state = self._state
         promised, suspended = tuple(state.promised), tuple(state.suspended)
         elastic = sorted(state.elastic)
         snapshot = replace(self._snapshot, now=self._now, promised=promised, suspended=suspended, elastic=elastic)
-        plan = pass_over(snapshot, self._index, self._policy, self._table, self._line)
-        self.faults |= plan.round.faults
+        plan = run_pass(snapshot, self._index, self._policy, self._table, self._queue)
+        self.faults |= plan.scheduling_pass.faults
         self._next_at = plan.next_at if plan.next_at is not None and plan.next_at > self._now else None
-        if plan.round.eviction_planner is not None:
+        if plan.scheduling_pass.eviction_planner is not None:
             self._carry_out(plan, snapshot)
             return
-        self._begin(plan.starts)
+        self._start_jobs(plan.starts)
         for growth in plan.growths:
             state.grow(growth)
         if plan.starts or plan.growths:
-            self._index = plan.round.index  # the pass has put its starts into one of its own
+            self._index = plan.scheduling_pass.index  # it has the starts already
             count(self._index, {job: state.occupied[job] for job in _placed(plan)}, snapshot)
 
     def _carry_out(self, plan: Plan, snapshot: Snapshot) -> None:
-        """Of a pass in which some may give way: what it promises is in its index, too, and has not happened."""
+        """Carry out a plan that may contain evictions. The pass's index cannot be taken over: it has nominated jobs in
+        it, which have not started yet."""
         state, now = self._state, self._now
         for switch in plan.switches:
             state.switch(switch, now)
         for eviction in plan.evictions:
             state.evict(eviction, now)
             self._changed(state.jobs[eviction.for_job])
-        self._begin(plan.starts)
+        self._start_jobs(plan.starts)
         for growth in plan.growths:
             state.grow(growth)
         moved = [job for switch in plan.switches for job in (switch.job, *switch.others)]
@@ -287,28 +305,28 @@ class Future:
         if moved:
             self._change(moved, snapshot)
 
-    def _begin(self, starts: Sequence[Start]) -> None:
+    def _start_jobs(self, starts: Sequence[Start]) -> None:
         for start in starts:
             job = self._waiting.pop(start.job)
-            self._line.take(job)
+            self._queue.take(job)
             self._state.begin(job, start, self._now)
-            self.begun.setdefault(start.job, Begun(self._now, start.placement))
+            self.begun.setdefault(start.job, PredictedStart(self._now, start.placement))
 
     def _changed(self, job: Job) -> None:
-        """The record of one that waits."""
+        """Replace the record of a waiting job."""
         self._waiting[job.id] = self._state.jobs[job.id] = job
-        self._line.put(self._index.equivalence.entry(job, partition) for partition in partitions_of(job))
+        self._queue.put(self._index.equivalence.entry(job, partition) for partition in partitions_of(job))
 
-    def _settle(self) -> None:
-        """Conditions on jobs that have ended come true: they are taken to end as they should."""
+    def _settle_dependencies(self) -> None:
+        """Settle the dependencies on jobs that have ended; these are assumed to end as their dependents need."""
         for job_id in [*self._conditional]:
             try:
-                self._settle_one(job_id)
+                self._settle_dependencies_of(job_id)
             except Exception as error:  # noqa: BLE001 - one job's defect costs no other its future
                 self.faults.setdefault(job_id, error)
                 self._conditional.discard(job_id)
 
-    def _settle_one(self, job_id: JobId) -> None:
+    def _settle_dependencies_of(self, job_id: JobId) -> None:
         job = self._waiting.get(job_id)
         left = tuple(each for each in job.waits_for if self._holds(each, job)) if job is not None else ()
         if job is not None and left != job.waits_for:
@@ -317,7 +335,7 @@ class Future:
             self._conditional.discard(job_id)
 
     def _holds(self, condition: Dependency, job: Job) -> bool:
-        """Whether the job must go on waiting for it."""
+        """Whether the job must still wait for this dependency."""
         others = (each for each in self._state.jobs.values() if each.id != job.id and not each.ended)
         if condition.kind is DependencyKind.SINGLETON:
             owner = (job.submitter.uid, job.spec.name)
@@ -325,20 +343,21 @@ class Future:
         return any(each.is_meant(condition) for each in others)
 
 
-def foreseeing(index: Index) -> Index:
-    """The index for futures, one after the other: the cycle alone writes to its own book."""
+def simulation_index(index: Index) -> Index:
+    """Return an index for simulations, with an equivalence cache of its own: only the cycle writes to its own cache."""
     fork = index.fork()
     fork.equivalence = EquivalenceCache(_without_slices(index.equivalence.rules))
     return fork
 
 
 def _placed(plan: Plan) -> list[JobId]:
-    """Who holds more by it than before."""
+    """The jobs that hold more after the plan than before."""
     return [*(start.job for start in plan.starts), *(growth.job for growth in plan.growths)]
 
 
 def _without_slices(rules: Rulebook) -> Rulebook:
-    """Who has the CPUs keeps them to the end: turns of half a minute are too short to be followed for days."""
+    """Return the rules without time slices: a job that has the CPUs keeps them to its end. Slices of half a minute are
+    too short to be simulated for days."""
     preemption = rules.cluster.preemption
     if GANG not in preemption.mode:
         return rules

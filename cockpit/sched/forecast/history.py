@@ -1,6 +1,7 @@
-"""How long jobs really ran, by user, and what came in the last day: what predictions know beyond the cluster's state.
+"""Remembers how long the jobs of each user ran, and the submissions of the last day; predictions are made from these.
 
-Bounded: what is oldest goes. An explicit value; whoever keeps it tells it of every submission and every end.
+Its size is bounded: the oldest entries are dropped. It is an explicit value; the owner reports every submission and
+every end to it.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from cockpit.model.job import Job, JobState
 from cockpit.model.spec import NodeSpec
 
 MOST_RUNS = 50
-"""Remembered of each user."""
+"""The number of runs remembered for each user."""
 MOST_USERS = 10_000
 MOST_ARRIVALS = 500
 DAY_MS = 86_400_000
@@ -23,7 +24,7 @@ REPEATED_DAYS = 7
 
 
 class Run(msgspec.Struct, frozen=True):
-    """One job that has ended."""
+    """The run of one job that has ended."""
 
     ran_ms: int
     limit_seconds: int
@@ -39,19 +40,19 @@ class History:
         self._arrivals: list[Job] = []
 
     def copy(self) -> History:
-        """One that stays as it is now."""
+        """Return a copy that later reports do not change."""
         copied = History()
         copied._runs, copied._arrivals = self._runs.copy(), self._arrivals.copy()
         return copied
 
     def submitted(self, job: Job) -> None:
-        """The job came."""
+        """Note that the job was submitted."""
         self._arrivals.append(job)
         if len(self._arrivals) > 2 * MOST_ARRIVALS:
             del self._arrivals[:-MOST_ARRIVALS]
 
     def ended(self, job: Job) -> None:
-        """The job has ended; one that never ran tells nothing."""
+        """Note that the job has ended; a job that never ran is left out."""
         if job.attempt is None or job.ended_at is None:
             return
         user, spec = job.submitter.name, job.spec
@@ -66,7 +67,7 @@ class History:
             del self._runs[next(iter(self._runs))]  # whose last job ended longest ago
 
     def runs_of(self, user: str) -> Sequence[Run]:
-        """Oldest first."""
+        """Return the runs of the user, oldest first."""
         return self._runs.get(user, ())
 
     def arrivals(self, now: Millis) -> Sequence[Job]:
@@ -75,17 +76,17 @@ class History:
 
 
 def history_of(jobs: Iterable[Job]) -> History:
-    """From jobs that are live or have ended, in any order."""
-    found, jobs = History(), list(jobs)
+    """Make the history of these live and ended jobs, given in any order."""
+    history, jobs = History(), list(jobs)
     for job in sorted(jobs, key=lambda each: (each.submitted_at, each.id)):
-        found.submitted(job)
+        history.submitted(job)
     for job in sorted(jobs, key=lambda each: (each.ended_at or 0, each.id)):
-        found.ended(job)
-    return found
+        history.ended(job)
+    return history
 
 
 def coming(history: History, now: Millis, first_id: JobId) -> list[Job]:
-    """What would come if the next days were as the last one: its submissions again, day after day."""
+    """Return the submissions to expect if each of the next days is like the last one."""
     day = history.arrivals(now)
     shifts = [days * DAY_MS for days in range(1, REPEATED_DAYS + 1)]
     each = ((job, Millis(job.submitted_at + shift)) for shift in shifts for job in day)
@@ -93,6 +94,6 @@ def coming(history: History, now: Millis, first_id: JobId) -> list[Job]:
 
 
 def _again(job: Job, number: JobId, at: Millis) -> Job:
-    """A new job that asks for the same, and waits for nobody."""
+    """Return a new job with the same spec and no dependencies."""
     fresh = replace(job, id=number, submitted_at=at, state=JobState.QUEUED, state_since=at, held_by="", ended_at=None)
     return replace(fresh, attempt=None, waits_for=(), array=None, never=None, accrues_from=at)

@@ -1,4 +1,4 @@
-"""Find why a job's latest start is another than before, from the two states that the plans were made for."""
+"""Finds why a job's promised latest start has moved, from the two states and plans."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ from cockpit.model.ids import JobId, Millis, NodeName
 from cockpit.model.job import Job
 from cockpit.model.node import NodeState
 from cockpit.model.reasons import BehindHead, NodesReserved, NotEvaluated, WouldDelay
-from cockpit.sched.alternatives import is_of_room
+from cockpit.sched.alternatives import is_short_of_resources
 from cockpit.sched.explain import reason_of
 from cockpit.sched.plan import Plan
 from cockpit.sched.queue_order import by_seniority
 from cockpit.sched.snapshot import Snapshot
 
 MOST_CAUSES = 3
-"""Causes that are kept of one move: more explain no more."""
+"""The number of causes kept for one move; more would explain no more."""
 MOST_MOVES = 5
-"""Moves that are kept of one job; then the oldest goes."""
+"""The number of moves kept for one job; the oldest is dropped."""
 NEVER = 1 << 62
 _WAITS_ITS_TURN = (WouldDelay, BehindHead, NodesReserved, NotEvaluated)
 
@@ -53,20 +53,21 @@ class Basis(msgspec.Struct, frozen=True):
 
 
 class BoundHistory:
-    """The latest starts that jobs were given last, and how these have moved.
+    """The promised latest starts of jobs, and how they have moved.
 
-    Promised is what somebody was shown, until the job starts or leaves the queue; only promises are worth storing.
+    A promise is a start that a user was shown, until the job starts or leaves the queue; only promises are worth
+    storing.
     """
 
     def __init__(self, stored: Iterable[PromisedStart] = ()) -> None:
-        """`stored`: the promises that an earlier engine made; what moved while no engine ran is noted all the same."""
+        """`stored`: the promises of an earlier engine; moves while no engine ran are noted too."""
         self._stored = {each.job: each for each in stored}
         self._basis: Basis | None = None
         self._moves = {job: each.moves for job, each in self._stored.items()}
         self._promised: dict[JobId, Millis | None] = {job: each.latest_at for job, each in self._stored.items()}
 
     def follow(self, basis: Basis) -> None:
-        """Take over what is promised now, and note what has moved."""
+        """Take over the current bounds, and note which have moved."""
         before, self._basis = self._basis, basis
         queued = {job.id for job in basis.snapshot.queue}
         self._moves = {job: moves for job, moves in self._moves.items() if job in queued}
@@ -84,7 +85,7 @@ class BoundHistory:
                 self._promised[job] = basis.bounds.get(job)
 
     def promise(self, jobs: Iterable[JobId]) -> None:
-        """Remember that somebody was shown the latest starts of these, as far as they have one and do not start now."""
+        """Remember that a user was shown the latest starts of these jobs, where they have one and do not start now."""
         if self._basis is None:
             return
         bounds, now = self._basis.bounds, self._basis.snapshot.now
@@ -92,7 +93,7 @@ class BoundHistory:
 
     @property
     def promised(self) -> Mapping[JobId, Millis | None]:
-        """The promises that stand; None: one that was withdrawn and may be made again."""
+        """The current promises; None: one that was withdrawn and may be made again."""
         return self._promised
 
     def unsaved(self) -> tuple[list[PromisedStart], list[JobId]]:
@@ -117,10 +118,10 @@ def _later(before: Millis, after: Millis | None) -> bool:
 
 
 class _Difference:
-    """What happened between two plans, as far as it moves a bound.
+    """What happened between two plans and may move a bound.
 
-    What happened is found once for all jobs, as short lists; a job's causes are those that concern jobs ahead of it.
-    Gone through for each of a thousand jobs that conservative backfill has planned, the queue would take a second.
+    The events are found once for all jobs, as short lists; a job's causes are those events that concern jobs ahead of
+    it. To go through the queue for each of a thousand jobs that conservative backfill has planned would take a second.
     """
 
     def __init__(self, before: Basis, after: Basis) -> None:
@@ -130,14 +131,14 @@ class _Difference:
         self._ranks, self._ranks_now = _ranks(before.plan), _ranks(after.plan)
 
     def causes(self, job: JobId, *, later: bool) -> tuple[MoveCause, ...]:
-        """The first that apply; `Replanned` where none does."""
-        # A change of the job itself or of the rules may have any effect. Where nothing explains the direction of the
-        # move, something that helped others, or hindered those ahead, does: a node that returns serves a job ahead.
+        """Return the first causes that apply; `Replanned` where none does."""
+        # A change of the job itself or of the rules may have any effect. Causes that fit the direction of the move come
+        # first; if there are none, others may explain it: a node that returns may serve a job ahead of this one.
         sources = (self._delays, self._moved_up, self._gains) if later else (self._gains, self._delays, self._moved_up)
         changed = [*([Edited()] if self._is_edited(job) else []), *self._rules]
         for source in sources:
-            if found := tuple(islice(dict.fromkeys(chain(changed, source(job))), MOST_CAUSES)):
-                return found
+            if causes := tuple(islice(dict.fromkeys(chain(changed, source(job))), MOST_CAUSES)):
+                return causes
         return (Replanned(),)
 
     def _delays(self, job: JobId) -> Iterator[MoveCause]:
@@ -152,7 +153,8 @@ class _Difference:
         yield from map(LeftQueue, (other for other in self._left if self._was_ahead(other, job)))
 
     def _moved_up(self, job: JobId) -> Iterator[MoveCause]:
-        """Those ahead first: they have the right to it. Behind them, conservative backfill may have used a gap."""
+        """Yield jobs that started or moved up, those ahead of the job first. Jobs behind it may have filled a gap of
+        the plan."""
         started = [other for other in self._started if other in self._ranks]
         yield from map(MovedUp, sorted(started, key=lambda other: not self._was_ahead(other, job)))
         yield from map(MovedUp, (other for other in self._sooner if self._was_ahead(other, job)))
@@ -177,16 +179,16 @@ class _Difference:
 
     @cached_property
     def _overran(self) -> Sequence[MoveCause]:
-        """Those that hold resources for longer than the first plan assumed, the longest first."""
+        """Jobs that hold resources longer than the first plan assumed, the longest first."""
         ends, ends_now, now = self._before.snapshot.ends, self._after.snapshot.ends, self._after.snapshot.now
         held = (job for job in self._after.snapshot.occupied if job in self._before.snapshot.occupied and job in ends)
         until = ((ends_now.get(job), job) for job in held)
-        found = [(end, job) for end, job in until if end is None or end > ends[job] or ends[job] <= now]
-        return [RanLonger(job, end) for end, job in sorted(found, key=lambda each: (-(each[0] or NEVER), each[1]))]
+        late = [(end, job) for end, job in until if end is None or end > ends[job] or ends[job] <= now]
+        return [RanLonger(job, end) for end, job in sorted(late, key=lambda each: (-(each[0] or NEVER), each[1]))]
 
     @cached_property
     def _ended_early(self) -> Sequence[JobId]:
-        """Those that are gone, before their limits and the grace that bounds reckon with were over."""
+        """Jobs that are gone before the end of their time limit and grace, which the bounds assumed."""
         before, now = self._before.snapshot, self._after.snapshot.now
         gone = (job for job in before.occupied if job not in self._after.snapshot.occupied)
         return [job for job in gone if before.ends.get(job, NEVER) + _grace_ms(before.jobs.get(job)) > now]
@@ -197,7 +199,7 @@ class _Difference:
 
     @cached_property
     def _came(self) -> Sequence[JobId]:
-        """Those that wait, or have started since, and had no place in the queue, or a later one."""
+        """Jobs that wait or have started since, and were not in the queue before, or had a later place."""
         waiting = [job for job, each in self._queued_now.items() if not each.held_by]
         return [job for job in (*waiting, *self._started) if self._is_new(job)]
 
@@ -209,7 +211,7 @@ class _Difference:
 
     @cached_property
     def _freed(self) -> Sequence[JobId]:
-        """Those that a rule stopped before, and none does now."""
+        """Jobs that a rule stopped before and no rule stops now."""
         stopped = [job for job, each in self._queued.items() if not each.held_by and not self._waited_its_turn(each)]
         return [job for job in stopped if self._is_free_now(job)]
 
@@ -224,7 +226,7 @@ class _Difference:
 
     @cached_property
     def _left(self) -> Sequence[JobId]:
-        """Those that were in the queue and neither wait nor run, or are held now, or have a later place."""
+        """Jobs that were in the queue and neither wait nor run now, or are held, or have a later place."""
         return [job for job, each in self._queued.items() if not each.held_by and self._has_left(job)]
 
     def _has_left(self, job: JobId) -> bool:
@@ -242,7 +244,8 @@ class _Difference:
         return other != job and self._ranks[other] < self._ranks[job]
 
     def _is_ahead_now(self, other: JobId, job: JobId) -> bool:
-        """One that started since may have been behind: then the plan let it start only where that delays nobody."""
+        """Whether the other job is ahead now. A job that started since may have been behind: then the plan let it start
+        only because it delays no other."""
         if other in self._ranks_now:
             return self._ranks_now[other] < self._ranks_now[job]
         known = self._after.snapshot.jobs.get(other)
@@ -254,7 +257,7 @@ def waits_its_turn(plan: Plan, job: Job) -> bool:
     if any(start.job == job.id for start in plan.starts):
         return True
     reason = reason_of(plan, job)
-    return isinstance(reason, _WAITS_ITS_TURN) or is_of_room(reason)
+    return isinstance(reason, _WAITS_ITS_TURN) or is_short_of_resources(reason)
 
 
 def _ranks(plan: Plan) -> dict[JobId, int]:
@@ -270,5 +273,5 @@ def _grace_ms(job: Job | None) -> int:
 
 
 def _asked(job: Job) -> object:
-    """What it asks for and where: what an edit changes of it."""
+    """The parts of a job that an edit changes: what it asks for, and where."""
     return job.spec, job.partitions, job.account, job.qos, job.held_by

@@ -1,4 +1,4 @@
-"""What a job would ask for within the very bound that a reason names: a shorter limit, fewer CPUs, fewer nodes."""
+"""Makes what-ifs that satisfy exactly the bound that a reason names: a shorter time limit, fewer CPUs, fewer nodes."""
 
 from __future__ import annotations
 
@@ -33,108 +33,108 @@ _RESOURCES = {"cpu": Resource.CPUS, "mem": Resource.MEMORY, "gres/gpu": Resource
 _SIZES = (PartitionRule.MIN_NODES, PartitionRule.MAX_NODES)
 
 
-class _Asked(NamedTuple):
+class _Request(NamedTuple):
     spec: JobSpec
     now: Millis
 
 
 def named_bounds(spec: JobSpec, reasons: Iterable[Reason], now: Millis) -> Iterator[Candidate]:
-    """Each bound that one of the reasons names and that the job itself can keep, once."""
+    """Yield a what-if for each bound that a reason names and that the job itself could satisfy, each once."""
     seen: set[tuple[Change, str]] = set()
     for reason in reasons:
-        for each in _bounds(reason, _Asked(spec, now)):
+        for each in _bounds(reason, _Request(spec, now)):
             if (each.change, each.after) not in seen:
                 seen.add((each.change, each.after))
                 yield each
 
 
 @singledispatch
-def _bounds(_reason: object, _asked: _Asked) -> Iterator[Candidate]:
+def _bounds(_reason: object, _request: _Request) -> Iterator[Candidate]:
     yield from ()
 
 
 @_bounds.register
-def _(reason: NoAlternative, asked: _Asked) -> Iterator[Candidate]:
+def _(reason: NoAlternative, request: _Request) -> Iterator[Candidate]:
     for one in reason.specs:
-        yield from _bounds(one, asked)
+        yield from _bounds(one, request)
 
 
 @_bounds.register
-def _(reason: PartitionRefuses, asked: _Asked) -> Iterator[Candidate]:
+def _(reason: PartitionRefuses, request: _Request) -> Iterator[Candidate]:
     if reason.rule is PartitionRule.MAX_TIME:
-        yield from _limit(asked.spec, int(reason.allowed))
+        yield from _limit(request.spec, int(reason.allowed))
     elif reason.rule in _SIZES:
-        yield from _nodes(asked.spec, int(reason.allowed))
+        yield from _nodes(request.spec, int(reason.allowed))
 
 
 @_bounds.register
-def _(reason: WouldDelay, asked: _Asked) -> Iterator[Candidate]:
-    yield from _limit(asked.spec, (reason.reserved_at - asked.now) // 1000)
+def _(reason: WouldDelay, request: _Request) -> Iterator[Candidate]:
+    yield from _limit(request.spec, (reason.reserved_at - request.now) // 1000)
 
 
 @_bounds.register
-def _(reason: NodesReserved, asked: _Asked) -> Iterator[Candidate]:
-    yield from _limit(asked.spec, (reason.start_at - asked.now) // 1000)
+def _(reason: NodesReserved, request: _Request) -> Iterator[Candidate]:
+    yield from _limit(request.spec, (reason.start_at - request.now) // 1000)
 
 
 @_bounds.register
-def _(reason: InReservation, asked: _Asked) -> Iterator[Candidate]:
+def _(reason: InReservation, request: _Request) -> Iterator[Candidate]:
     if reason.end_at is not None:
-        since = max(asked.now, reason.start_at or asked.now)
-        yield from _limit(asked.spec, (reason.end_at - since) // 1000)
+        since = max(request.now, reason.start_at or request.now)
+        yield from _limit(request.spec, (reason.end_at - since) // 1000)
 
 
 @_bounds.register
-def _(reason: BeginsLater, asked: _Asked) -> Iterator[Candidate]:
-    if asked.spec.begin_at == reason.begin_at:
-        yield Candidate(Change.BEGIN, str(reason.begin_at), "", replace(asked.spec, begin_at=None), named=True)
+def _(reason: BeginsLater, request: _Request) -> Iterator[Candidate]:
+    if request.spec.begin_at == reason.begin_at:
+        yield Candidate(Change.BEGIN, str(reason.begin_at), "", replace(request.spec, begin_at=None), named=True)
 
 
 @_bounds.register
-def _(reason: NeverFits, asked: _Asked) -> Iterator[Candidate]:
+def _(reason: NeverFits, request: _Request) -> Iterator[Candidate]:
     if reason.resource is None:
-        yield from _nodes(asked.spec, reason.most)
+        yield from _nodes(request.spec, reason.most)
     else:
-        yield from _each(asked.spec, reason.resource, reason.most)
+        yield from _each(request.spec, reason.resource, reason.most)
 
 
 @_bounds.register
-def _(reason: NotEnoughFree, asked: _Asked) -> Iterator[Candidate]:
-    yield from _nodes(asked.spec, reason.nodes_with_room)
+def _(reason: NotEnoughFree, request: _Request) -> Iterator[Candidate]:
+    yield from _nodes(request.spec, reason.nodes_with_room)
     missing = reason.nodes_wanted - reason.nodes_with_room
     short = reason.nearest[:missing]
     if 0 < missing == len(short) and len({each.resource for each in short}) == 1:  # else no one bound is enough
-        yield from _each(asked.spec, short[0].resource, min(each.free for each in short))
+        yield from _each(request.spec, short[0].resource, min(each.free for each in short))
 
 
 @_bounds.register
-def _(reason: ClusterShort, asked: _Asked) -> Iterator[Candidate]:
-    yield from _each(asked.spec, reason.resource, reason.free // asked.spec.least_nodes)
+def _(reason: ClusterShort, request: _Request) -> Iterator[Candidate]:
+    yield from _each(request.spec, reason.resource, reason.free // request.spec.least_nodes)
 
 
 @_bounds.register
-def _(reason: QuotaFull, asked: _Asked) -> Iterator[Candidate]:
+def _(reason: QuotaFull, request: _Request) -> Iterator[Candidate]:
     for amount in _left(reason):
-        yield from _in_all(asked.spec, reason, amount)
+        yield from _in_all(request.spec, reason, amount)
 
 
 @_bounds.register
-def _(reason: LimitReached, asked: _Asked) -> Iterator[Candidate]:
-    seconds = asked.spec.time_limit_seconds
+def _(reason: LimitReached, request: _Request) -> Iterator[Candidate]:
+    seconds = request.spec.time_limit_seconds
     if reason.limit in ("MaxWall", "GrpWall", "GrpTRESMins"):  # what is asked grows with the limit
         for amount in _left(reason) if reason.asked else ():
-            yield from _limit(asked.spec, int(amount * seconds / reason.asked))
+            yield from _limit(request.spec, int(amount * seconds / reason.asked))
     elif reason.limit == "MaxTRESPerNode":
-        yield from _in_all(asked.spec, reason, reason.allowed * asked.spec.least_nodes)
+        yield from _in_all(request.spec, reason, reason.allowed * request.spec.least_nodes)
     elif reason.limit.startswith("Min"):
-        yield from _more(asked.spec, reason.resource, reason.allowed)
+        yield from _more(request.spec, reason.resource, reason.allowed)
     elif reason.resource:
         for amount in _left(reason):
-            yield from _in_all(asked.spec, reason, amount)
+            yield from _in_all(request.spec, reason, amount)
 
 
 def _left(reason: LimitReached | QuotaFull) -> Iterator[float]:
-    """What is left just now, and what there is in all where the job asks for more than that."""
+    """Yield what is left of the limit now, and the whole limit where the job asks for more than that."""
     if reason.allowed > reason.used:
         yield reason.allowed - reason.used
     if reason.used and reason.never:
@@ -153,7 +153,7 @@ def _nodes(spec: JobSpec, nodes: int) -> Iterator[Candidate]:
 
 
 def _in_all(spec: JobSpec, reason: LimitReached | QuotaFull, amount: float) -> Iterator[Candidate]:
-    """So much of a TRES by the whole job: by fewer nodes, or by less on each."""
+    """Reduce the whole job to this amount of a TRES: by fewer nodes, or by less on each node."""
     count, resource = spec.least_nodes, reason.resource
     if resource == "node":
         yield from _nodes(spec, int(amount))
@@ -176,7 +176,7 @@ def _in_all(spec: JobSpec, reason: LimitReached | QuotaFull, amount: float) -> I
 
 
 def _more(spec: JobSpec, resource: str, amount: float) -> Iterator[Candidate]:
-    """At least so much of a TRES by the whole job."""
+    """Raise the whole job to at least this amount of a TRES."""
     count = spec.least_nodes
     if resource == "node":
         yield from _nodes(spec, -int(-amount // 1))
@@ -197,7 +197,7 @@ def _amount(resource: Resource, spec: NodeSpec) -> int:
 def _each(
     spec: JobSpec, resource: Resource, bound: int, chosen: Callable[[int, int], int] = min
 ) -> Iterator[Candidate]:
-    """So much of a resource, in its unit, on each node, for every alternative."""
+    """Set a resource on each node to a bound, in its unit, for every alternative."""
     if resource is Resource.NODE:
         if spec.exclusive:
             yield Candidate(Change.EXCLUSIVE, "", "", replace(spec, exclusive=False), named=True)
@@ -219,4 +219,4 @@ _FIELDS: dict[Resource, tuple[Change, str, int]] = {
     Resource.CARDS: (Change.CARDS, "card_milli", WHOLE_CARD),
     Resource.CARD_SHARE: (Change.SHARE, "card_milli", 1),
 }
-"""By resource: the change, the field, and how much of the field one unit is."""
+"""By resource: the kind of change, the field of the spec, and how much of the field one unit is."""

@@ -1,4 +1,13 @@
-"""Predict when a job starts: its likely start, the range around it, and the latest start if the policy promises one."""
+"""Predicts when a job starts: its likely start, the range around it, and the latest start if the policy promises one.
+
+Three simulations answer it: the *likely* one with mean run times, the *careful* one with run times that nine of ten
+jobs keep, and the *hard* one with whole time limits; the last two also with jobs that may still be submitted.
+
+1. The likely start comes from the likely simulation.
+2. The latest start is promised only where the policy promises one (`bounds`).
+3. Else the range ends between the careful and the hard start (`_latest_likely`). Behind more than `SIMULATE_WITHIN`
+   jobs these two are not simulated, but scaled by the work that is ahead (`work_ratio`).
+"""
 
 from __future__ import annotations
 
@@ -12,12 +21,12 @@ from cockpit.model.forecast import Awaited, Forecast, NoBound
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import Job
 from cockpit.model.reasons import Explanation
-from cockpit.sched.cycle import pass_over
+from cockpit.sched.cycle import run_pass
 from cockpit.sched.equivalence import EquivalenceCache
 from cockpit.sched.explain import explain
 from cockpit.sched.faults import Faults, described
 from cockpit.sched.forecast.bounds import Ends, is_strict, likely_range, unstable_order
-from cockpit.sched.forecast.future import Begun, Future, foreseeing
+from cockpit.sched.forecast.future import ClusterSimulation, PredictedStart, simulation_index
 from cockpit.sched.forecast.history import History, coming
 from cockpit.sched.forecast.moves import Basis, waits_its_turn
 from cockpit.sched.forecast.runtime_predictors import (
@@ -27,7 +36,7 @@ from cockpit.sched.forecast.runtime_predictors import (
     TimeLimitPredictor,
 )
 from cockpit.sched.forecast.work_ratio import Shares, work_ratios
-from cockpit.sched.index import Index, refreshed
+from cockpit.sched.index import Index, refresh_index
 from cockpit.sched.pass_queue import ListQueue
 from cockpit.sched.plan import Plan
 from cockpit.sched.policy import Policy
@@ -35,41 +44,41 @@ from cockpit.sched.priority.priorities import PriorityTable, prioritised
 from cockpit.sched.queue_order import PartitionEntry
 from cockpit.sched.snapshot import Snapshot
 
-T = TypeVar("T")
+Result = TypeVar("Result")
 
 MOST_AWAITED = 5
-CAREFUL, DOUBTFUL, HARD = 1.1, 1.5, 0.5
-"""So many times as long as the careful plan says, as is likely, and as limits say, may a job wait within the range of
-likely starts. Found on published logs: with less fewer than 95 of 100 jobs start before its end, with more it says
-less."""
-NEAR = 64
-"""Behind so many jobs every course is gone through; behind more, only the usual one."""
-TRIED, LEAST_LOOKS = 100_000, 16
-"""A what-if looks at so many jobs, one look after the other, and at least so often: behind a long queue it sees the
-nearer future alone, since there are some twenty of them."""
+CAREFUL_FACTOR, LIKELY_FACTOR, LIMIT_FACTOR = 1.1, 1.5, 0.5
+"""The end of the range, in waits: at least 1.1 times the careful one, 1.5 times the likely one and half the hard one.
+Found on published logs: with smaller factors fewer than 95 of 100 jobs start before the end of the range; with larger
+ones the range says less."""
+SIMULATE_WITHIN = 64
+"""Behind at most so many jobs all three simulations are run; behind more, only the likely one."""
+MOST_CANDIDATE_JOBS, LEAST_PASSES = 100_000, 16
+"""A what-if considers at most so many jobs over all its passes, but does at least so many passes. There are some twenty
+what-ifs, so behind a long queue each sees only the nearer future."""
 HYPOTHETICAL = JobId(1 << 52)
-"""Ids from here on are of jobs that nobody has submitted."""
+"""Ids from here on belong to simulated jobs that no user has submitted."""
 
 
 class StartPredictor:
-    """What can be foretold from one snapshot. Its futures are gone through once, as far as the questions reach."""
+    """Predicts starts from one snapshot. Each simulation is run once, as far as the questions need it."""
 
     def __init__(self, snapshot: Snapshot, plan: Plan | None, policy: Policy, history: History) -> None:
-        """`plan`: the last one, or None; it saves work and changes nothing."""
+        """`plan`: the last plan, or None; it saves work and changes nothing."""
         self.snapshot = snapshot
         self._policy, self._history = policy, history
-        self._index = refreshed(plan.index if plan is not None else None, snapshot)
+        self._index = refresh_index(plan.index if plan is not None else None, snapshot)
         self._calculator = plan.priorities.calculator if plan is not None else None
         self._usual_runtimes = MeanRuntimePredictor(history)
         self.faults: Faults = {}
-        """Jobs of whose answers a defect has cost a part; the answers of all others are whole."""
+        """Jobs for which a defect has cost part of the answer; the answers for all others are complete."""
         self._unstable_by_partitions: dict[tuple[str, ...], NoBound | None] = {}
 
     @cached_property
     def plan(self) -> Plan:
-        """What the cycle would decide now."""
+        """The plan that the cycle would make now."""
         index = self._index.fork()
-        known = self._foreseeing.equivalence
+        known = self._simulation_index.equivalence
         index.equivalence = (
             known if known.rules is index.equivalence.rules else EquivalenceCache(index.equivalence.rules)
         )
@@ -77,14 +86,14 @@ class StartPredictor:
             PriorityTable(self.snapshot, None, self._entries),
             ListQueue(index.equivalence.further_entries(self._entries)),
         )
-        return pass_over(self.snapshot, index, self._policy, table, queue)
+        return run_pass(self.snapshot, index, self._policy, table, queue)
 
     def explanation(self, job: JobId) -> Explanation | None:
-        """Of a queued job; None: it starts now."""
-        found = explain(self.snapshot, self.plan, job)
-        for each, error in self.plan.round.faults.items():
+        """Explain why a queued job waits; None: it starts now."""
+        explanation = explain(self.snapshot, self.plan, job)
+        for each, error in self.plan.scheduling_pass.faults.items():
             self.faults.setdefault(each, error)
-        return found
+        return explanation
 
     def failure(self, job: JobId) -> str:
         """Return what went wrong while the job was judged, in a line; empty where nothing did."""
@@ -93,14 +102,14 @@ class StartPredictor:
 
     def forecast(self, job: JobId) -> Forecast:
         """Predict the start of a queued job, with the ends that it waits for; empty where a defect hinders."""
-        found = self.start(job)
-        return self._contained(job, lambda: self._with_ends(job, found), found)
+        forecast = self.start(job)
+        return self._contained(job, lambda: self._with_ends(job, forecast), forecast)
 
     def start(self, job: JobId) -> Forecast:
         """Predict the start of a queued job: the same figures for every reader of this snapshot."""
         return self._contained(job, lambda: self._start(job), Forecast())
 
-    def _contained(self, job: JobId, work: Callable[[], T], otherwise: T) -> T:
+    def _contained(self, job: JobId, work: Callable[[], Result], otherwise: Result) -> Result:
         """Do what concerns this job alone: a defect in it is noted, and all other answers are given."""
         try:
             return work()
@@ -108,56 +117,58 @@ class StartPredictor:
             self.faults.setdefault(job, error)
             return otherwise
 
-    def _about(self, job: JobId) -> Begun | None:
-        likely = self._usual.about(job)
+    def _estimate(self, job: JobId) -> PredictedStart | None:
+        likely = self._usual.estimate(job)
         for each, error in self._usual.faults.items():
             self.faults.setdefault(each, error)
         return likely
 
-    def _with_ends(self, job: JobId, found: Forecast) -> Forecast:
+    def _with_ends(self, job: JobId, forecast: Forecast) -> Forecast:
         likely = self._usual.begun.get(job)
-        return found if likely is None or found.now else replace(found, after=_awaited(self._usual, likely))
+        return forecast if likely is None or forecast.now else replace(forecast, after=_awaited(self._usual, likely))
 
     def _start(self, job: JobId) -> Forecast:
-        likely = self._about(job) if job in self._queued else None
+        # 1.
+        likely = self._estimate(job) if job in self._queued else None
         if likely is None:
             return Forecast()
         now, bound = self.snapshot.now, self.bounds.get(job)
         if likely.at == now:
             return Forecast(now=True, likely_at=now, latest_at=now, likely_from=now, likely_to=now)
         unstable = self._unstable(self._queued[job])
+        # 3.
         if bound is None:
             first, last = likely_range(now, likely.at, self._latest_likely(job, likely.at), unstable)
             why = unstable or NoBound.NO_RESERVATION
             return Forecast(likely_at=likely.at, likely_from=first, likely_to=last, no_bound=why)
-        # Planned anew after each early end, conservative backfill may delay a job beyond its reservation of now. What
-        # is promised is the reservation, and the likely start never contradicts it. Nor does the range go on beyond
-        # it, so the careful course, which takes seconds under conservative backfill, need not be gone through.
+        # 2. The plan is made again after each early end, so conservative backfill may delay a job beyond its current
+        # reservation. The reservation is what is promised: neither the likely start nor the range may exceed it. So
+        # the careful simulation, which takes seconds under conservative backfill, is not needed.
         likely_at = min(likely.at, bound)
         first, _ = likely_range(now, likely_at, None, unstable)
         return Forecast(likely_at=likely_at, latest_at=bound, likely_from=first, likely_to=bound)
 
     @cached_property
     def bounds(self) -> Mapping[JobId, Millis]:
-        """The latest starts that the policy promises, of all jobs for which it does."""
+        """The latest starts that the policy promises, by job, for all jobs for which it promises one."""
         plan, now, queued = self.plan, self.snapshot.now, self._queued
         promised = [each for each in plan.reservations if each.job in queued and self._is_stable(queued[each.job])]
         ends = Ends(self.snapshot, promised)
-        found = {each.job: ends.after(max(now, each.reserved_at)) for each in promised}
+        bounds = {each.job: ends.after(max(now, each.reserved_at)) for each in promised}
         starting = [start.job for start in plan.starts if start.job in queued]
-        found |= {job: now for job in starting if self._is_stable(queued[job])}
+        bounds |= {job: now for job in starting if self._is_stable(queued[job])}
         if is_strict(self._policy, self._index.equivalence.rules):
-            behind = [queued[job] for job in plan.order if job not in found]
-            found |= self._strict_bounds(behind[:NEAR], ends)
-        return found
+            behind = [queued[job] for job in plan.order if job not in bounds]
+            bounds |= self._strict_bounds(behind[:SIMULATE_WITHIN], ends)
+        return bounds
 
     @property
     def basis(self) -> Basis:
-        """What the bounds follow from."""
+        """The state and plan that the bounds follow from."""
         return Basis(self.snapshot, self.plan, self.bounds)
 
     def _strict_bounds(self, jobs: Iterable[Job], ends: Ends) -> dict[JobId, Millis]:
-        """Of jobs that only wait their turn behind others: when they start if every job uses its whole limit."""
+        """For jobs that only wait for the jobs ahead: when they start if every job uses its whole time limit."""
         waiting = [job.id for job in jobs if waits_its_turn(self.plan, job) and self._is_stable(job)]
         starts = {job: self._contained(job, partial(self._hard.start_of, job), None) for job in waiting}
         return {job: ends.after(begun.at) for job, begun in starts.items() if begun is not None}
@@ -167,22 +178,22 @@ class StartPredictor:
         return self._contained(job.id, lambda: self._unstable(job) is None, False)
 
     def _unstable(self, job: Job) -> NoBound | None:
-        """Why the order may change ahead of the job; asked once for all jobs of the same partitions."""
+        """Why the order may change ahead of the job; worked out once for all jobs of the same partitions."""
         if job.partitions not in self._unstable_by_partitions:
-            found = unstable_order(job, self._index.equivalence.rules, self.snapshot.nodes.values())
-            self._unstable_by_partitions[job.partitions] = found
+            reason = unstable_order(job, self._index.equivalence.rules, self.snapshot.nodes.values())
+            self._unstable_by_partitions[job.partitions] = reason
         return self._unstable_by_partitions[job.partitions]
 
     def if_instead(self, job: Job, before: Millis | None) -> Forecast:
-        """The likely start if the job of this id asked for this instead; empty unless sooner than `before`, and near
-        enough to be seen."""
+        """Predict the start if the job of this id were this one instead (a what-if); empty unless it is sooner than
+        `before` and near enough to be simulated."""
         return self._contained(job.id, lambda: self._instead(job, before), Forecast())
 
     def _instead(self, job: Job, before: Millis | None) -> Forecast:
         queue = tuple(job if each.id == job.id else each for each in self.snapshot.queue)
         changed = replace(self.snapshot, queue=queue, jobs={**self.snapshot.jobs, job.id: job})
         future = self._future(changed, self._order(changed), self._usual_runtimes)
-        begun = future.start_of(job.id, before, max(LEAST_LOOKS, TRIED // len(queue)))
+        begun = future.start_of(job.id, before, max(LEAST_PASSES, MOST_CANDIDATE_JOBS // len(queue)))
         if begun is None:
             return Forecast()
         return Forecast(now=begun.at == self.snapshot.now, likely_at=begun.at, after=_awaited(future, begun))
@@ -196,15 +207,15 @@ class StartPredictor:
         return self._order(self.snapshot)
 
     @cached_property
-    def _usual(self) -> Future:
+    def _usual(self) -> ClusterSimulation:
         return self._future(self.snapshot, self._entries, self._usual_runtimes)
 
     @cached_property
-    def _careful(self) -> Future:
+    def _careful(self) -> ClusterSimulation:
         return self._future(self.snapshot, self._entries, P90RuntimePredictor(self._history), self._coming)
 
     @cached_property
-    def _hard(self) -> Future:
+    def _hard(self) -> ClusterSimulation:
         return self._future(self.snapshot, self._entries, TimeLimitPredictor(), self._coming)
 
     @cached_property
@@ -212,14 +223,14 @@ class StartPredictor:
         return coming(self._history, self.snapshot.now, JobId(HYPOTHETICAL + 1))
 
     def _latest_likely(self, job: JobId, likely_at: Millis) -> Millis | None:
-        """The end of the range: the careful plan and a tenth, at least half as long again as is likely, and half as
-        long as by time limits alone; no later than by these, and than its reservation."""
+        """Return the end of the range: 1.1 times the careful wait, at least 1.5 times the likely wait and half the hard
+        wait; not later than the hard start and the job's reservation."""
         now = self.snapshot.now
         careful_at, hard_at = self._otherwise(job, likely_at)
         bounds = [each for each in (hard_at, self._reserved.get(job)) if each is not None]
         if careful_at is not None:
-            wait = max(CAREFUL * (careful_at - now), DOUBTFUL * (likely_at - now))
-            wait = max(wait, HARD * (hard_at - now)) if hard_at is not None else wait
+            wait = max(CAREFUL_FACTOR * (careful_at - now), LIKELY_FACTOR * (likely_at - now))
+            wait = max(wait, LIMIT_FACTOR * (hard_at - now)) if hard_at is not None else wait
             bounds.append(Millis(now + int(wait)))
         return max(likely_at, min(bounds)) if bounds else None
 
@@ -228,9 +239,9 @@ class StartPredictor:
         return {each.job: each.reserved_at for each in self.plan.reservations}
 
     def _otherwise(self, job: JobId, likely_at: Millis) -> tuple[Millis | None, Millis | None]:
-        """When it starts if jobs run as long as a careful person counts with, and as long as they may. Behind many, as
-        much later as there is more work ahead."""
-        if self._usual.starts_before(job) <= NEAR:
+        """Return the careful and the hard start. Behind many jobs, the likely wait is scaled by how much more work is
+        ahead."""
+        if self._usual.starts_before(job) <= SIMULATE_WITHIN:
             careful, hard = self._careful.start_of(job), self._hard.start_of(job)
             return careful.at if careful else None, hard.at if hard else None
         now, (careful_times, hard_times) = self.snapshot.now, self._work_ratios[job]
@@ -239,7 +250,7 @@ class StartPredictor:
 
     @cached_property
     def _work_ratios(self) -> dict[JobId, tuple[float, float]]:
-        """By job: so many times as much work is ahead of it by margins, and by limits, as usually."""
+        """By job: the ratio of the work ahead by careful run times, and by time limits, to the likely one."""
         snapshot, predictors = (
             self.snapshot,
             (self._usual_runtimes, P90RuntimePredictor(self._history), TimeLimitPredictor()),
@@ -253,20 +264,21 @@ class StartPredictor:
         order: Sequence[PartitionEntry],
         predictor: RuntimePredictor,
         arrivals: Sequence[Job] = (),
-    ) -> Future:
-        return Future(snapshot, self._foreseeing, self._policy, order, predictor, arrivals)
+    ) -> ClusterSimulation:
+        return ClusterSimulation(snapshot, self._simulation_index, self._policy, order, predictor, arrivals)
 
     @cached_property
-    def _foreseeing(self) -> Index:
-        return foreseeing(self._index)
+    def _simulation_index(self) -> Index:
+        return simulation_index(self._index)
 
     def _order(self, snapshot: Snapshot) -> Sequence[PartitionEntry]:
-        """By what the last table knows of rules and usage; its columns are the cycle's."""
+        """Order the queue, with what the last priority table knows of rules and usage, but not with its columns, which
+        belong to the cycle."""
         known = PriorityTable(snapshot, self._calculator, ()) if self._calculator is not None else None
         return list(prioritised(snapshot, known).order)
 
 
-def _awaited(future: Future, begun: Begun) -> tuple[Awaited, ...]:
-    """Without those that have not been submitted."""
+def _awaited(future: ClusterSimulation, begun: PredictedStart) -> tuple[Awaited, ...]:
+    """The last ends that a start waits for, without simulated jobs."""
     ends = [end for end in future.awaited(begun) if end.job < HYPOTHETICAL]
     return tuple(Awaited(end.job, end.at) for end in ends[-MOST_AWAITED:])

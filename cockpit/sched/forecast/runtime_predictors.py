@@ -1,4 +1,5 @@
-"""How long a job will run: at most its time limit, likely as much of it as its user's jobs like it have used."""
+"""Predicts how long a job will run: at most its time limit, likely the part of it that the user's similar jobs have
+used."""
 
 from __future__ import annotations
 
@@ -12,33 +13,35 @@ from cockpit.sched.faults import Faults
 from cockpit.sched.forecast.history import History, Run
 
 ALIKE = 2
-"""So many jobs alike tell more than all the others."""
+"""From so many similar jobs on, only these count, not the user's other jobs."""
 COUNTED = 5
-"""The latest of them, for what is likely."""
+"""The number of latest runs of which the mean is taken."""
 REMEMBERED, FEW = 20, 3
-"""So many of the latest count for a bound; fewer tell nothing."""
+"""The number of latest runs from which a careful bound is taken; with fewer runs than the second, the time limit is
+used."""
 LEAST_MS = 1000
-Asked = tuple[str, int, int, tuple[NodeSpec, ...]]
+RunKey = tuple[str, int, int, tuple[NodeSpec, ...]]
 """User, time limit, nodes and node specs."""
 
 
 class RuntimePredictor(Protocol):
-    """Tells the length of a run."""
+    """Predicts the run time of a job."""
 
     def run_ms(self, job: Job, elapsed_ms: int = -1) -> int:
-        """From start to end, of a job that has run for so long already (below 0: it has not started)."""
+        """Return the milliseconds from start to end of a job that has run for `elapsed_ms` (below 0: it has not
+        started)."""
         ...
 
 
 class TimeLimitPredictor:
-    """Every job uses its whole limit."""
+    """Predicts that every job uses its whole time limit."""
 
     def run_ms(self, job: Job, elapsed_ms: int = -1) -> int:  # noqa: ARG002 - whatever it is
         return 1000 * job.spec.time_limit_seconds
 
 
 class ContainedPredictor:
-    """Run times of which a defect costs one job its habits: that job is taken to use its whole time limit."""
+    """A predictor whose defects cost one job its prediction: that job is assumed to use its whole time limit."""
 
     def __init__(self, predictor: RuntimePredictor, faults: Faults) -> None:
         self._predictor, self._faults = predictor, faults
@@ -52,25 +55,25 @@ class ContainedPredictor:
             return 1000 * job.spec.time_limit_seconds
 
 
-class Past:
-    """What part of their limits a user's jobs have used: those of the same size and limit, else of the same limit,
-    else all.
+class UsedShares:
+    """The fractions of their time limits that a user's jobs have used: those of the same size and limit, else those of
+    the same limit, else all.
 
-    Parts rather than times: on the logs that tests/bench measures their mean does better than the mean of the last two
-    run times that Tsafrir, Etsion and Feitelson take ("Backfilling Using System-Generated Predictions Rather than User
-    Runtime Estimates", 2007).
+    Fractions rather than times: on the logs that tests/bench measures, their mean does better than the mean of the last
+    two run times that Tsafrir, Etsion and Feitelson take ("Backfilling Using System-Generated Predictions Rather than
+    User Runtime Estimates", 2007).
     """
 
     def __init__(self, history: History) -> None:
         self._history = history
-        self._shares: dict[Asked, list[float]] = {}
+        self._shares: dict[RunKey, list[float]] = {}
 
-    def shares(self, asked: Asked) -> Sequence[float]:
-        """Of the time limit, from 0 to 1, the latest first."""
-        found = self._shares.get(asked)
-        if found is None:
-            found = self._shares[asked] = [_share(run) for run in self._alike(*asked)]
-        return found
+    def shares(self, key: RunKey) -> Sequence[float]:
+        """Return the fractions, from 0 to 1, the latest first."""
+        shares = self._shares.get(key)
+        if shares is None:
+            shares = self._shares[key] = [_share(run) for run in self._alike(*key)]
+        return shares
 
     def _alike(self, user: str, limit: int, nodes: int, specs: tuple[NodeSpec, ...]) -> list[Run]:
         runs = [*reversed(self._history.runs_of(user))]
@@ -80,30 +83,30 @@ class Past:
 
 
 class MeanRuntimePredictor:
-    """What is likely: the mean of the last five, of a running job of those that were longer. The whole limit of a job
-    that nothing is known of."""
+    """Predicts the likely run time: the mean of the last five similar runs; for a running job, of those that ran
+    longer. Without any, the whole time limit."""
 
     def __init__(self, history: History) -> None:
-        self._past = Past(history)
-        self._whole: dict[Asked, int] = {}
-        """Of jobs that have not started."""
+        self._used_shares = UsedShares(history)
+        self._whole: dict[RunKey, int] = {}
+        """Predictions for jobs that have not started."""
 
     def run_ms(self, job: Job, elapsed_ms: int = -1) -> int:
         spec = job.spec
-        asked = (job.submitter.name, spec.time_limit_seconds, spec.nodes, spec.specs)
-        if elapsed_ms < 0 and asked in self._whole:
-            return self._whole[asked]
+        key = (job.submitter.name, spec.time_limit_seconds, spec.nodes, spec.specs)
+        if elapsed_ms < 0 and key in self._whole:
+            return self._whole[key]
         limit_ms = 1000 * spec.time_limit_seconds
-        longer = [share for share in self._past.shares(asked) if share * limit_ms > elapsed_ms][:COUNTED]
-        found = _within(limit_ms, sum(longer) / len(longer) if longer else 1.0)
+        longer = [share for share in self._used_shares.shares(key) if share * limit_ms > elapsed_ms][:COUNTED]
+        run_ms = _within(limit_ms, sum(longer) / len(longer) if longer else 1.0)
         if elapsed_ms < 0:
-            self._whole[asked] = found
-        return found
+            self._whole[key] = run_ms
+        return run_ms
 
 
 class P90RuntimePredictor:
-    """What a careful person counts with: the longest of the user's last twenty jobs but for a tenth of them. The whole
-    limit of a job of somebody little is known of, or that has run for longer."""
+    """Predicts a careful run time: at most a tenth of the user's last twenty jobs used a larger part of their limits.
+    The whole time limit where little is known of the user, or the job has already run longer."""
 
     def __init__(self, history: History) -> None:
         self._history = history
@@ -111,8 +114,8 @@ class P90RuntimePredictor:
 
     def run_ms(self, job: Job, elapsed_ms: int = -1) -> int:
         limit_ms = 1000 * job.spec.time_limit_seconds
-        found = _within(limit_ms, self._share(job.submitter.name))
-        return found if found > elapsed_ms else limit_ms
+        run_ms = _within(limit_ms, self._share(job.submitter.name))
+        return run_ms if run_ms > elapsed_ms else limit_ms
 
     def _share(self, user: str) -> float:
         if user not in self._shares:
@@ -122,7 +125,7 @@ class P90RuntimePredictor:
 
 
 def ends_at(job: Job, predictor: RuntimePredictor, now: Millis) -> Millis:
-    """When a job that runs now ends, if it runs as long as that; before now where it should have ended."""
+    """Return when a running job ends by the predictor; this may be before now."""
     attempt = job.attempt
     assert attempt is not None
     since = attempt.placed_at + attempt.suspended_ms

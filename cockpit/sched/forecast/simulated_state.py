@@ -1,4 +1,5 @@
-"""Who holds what in a course of things that is only assumed, and until when: jobs begin, give way, go on and leave."""
+"""The simulated state of the cluster: which job holds what and until when, as jobs start, are evicted, resume and
+end."""
 
 from __future__ import annotations
 
@@ -18,42 +19,43 @@ from cockpit.sched.forecast.runtime_predictors import RuntimePredictor, TimeLimi
 from cockpit.sched.snapshot import Snapshot
 
 
-class Left(msgspec.Struct, frozen=True):
-    """An end."""
+class JobEnd(msgspec.Struct, frozen=True):
+    """The end of a job in the simulation."""
 
     at: Millis
     job: JobId
     placement: Placement
     requeued: Job | None
-    """As it waits again, if it does."""
+    """The job as it waits again, if it is requeued; else None."""
 
 
 class SimulatedState:
-    """Changes nothing of the snapshot that it was made from."""
+    """The simulated state, copied from a snapshot; the snapshot is not changed."""
 
     def __init__(self, snapshot: Snapshot, predictor: RuntimePredictor) -> None:
         self.jobs, self.occupied, self.ends = dict(snapshot.jobs), dict(snapshot.occupied), dict(snapshot.ends)
         self.promised, self.suspended = dict.fromkeys(snapshot.promised), dict.fromkeys(snapshot.suspended)
         self._predictor, self._began_at = predictor, snapshot.now
         self.leaves_at = {job: self._end_of(self.jobs.get(job), end) for job, end in self.ends.items()}
-        """When who holds something will let go of it, unlike `ends`, the latest moment."""
+        """When each job that holds resources is predicted to end; `ends` has the latest moments by time limits."""
         self._leaving = [(at, job) for job, at in self.leaves_at.items()]
-        """May hold moments that are no longer true."""
+        """A heap of predicted ends; entries that are no longer true are skipped."""
         heapify(self._leaving)
         self.elastic = dict.fromkeys(snapshot.elastic)
         self._recalls = [(each.kill_at, job) for job in snapshot.elastic for each in self.jobs[job].leaving]
-        """When workers of jobs that go on are gone, and whose."""
+        """A heap of moments at which workers leave jobs that go on, with the jobs."""
         heapify(self._recalls)
         self._runs_on = {job: self._remaining(self.jobs[job]) for job in self.suspended}
-        """Of those that stand still: for how many milliseconds they will run when they go on."""
+        """For suspended jobs: how many milliseconds they will run after they resume."""
 
     def next_end(self) -> Millis | None:
+        # a changed end leaves its old entry in the heap; it no longer agrees with `leaves_at`
         while self._leaving and self.leaves_at.get(self._leaving[0][1]) != self._leaving[0][0]:
             heappop(self._leaving)
         return self._leaving[0][0] if self._leaving else None
 
-    def leave(self, until: Millis) -> Iterator[Left]:
-        """Those whose end has come by then are gone, one after the other."""
+    def leave(self, until: Millis) -> Iterator[JobEnd]:
+        """Let the jobs end whose predicted end has come by then, one after the other."""
         while (at := self.next_end()) is not None and at <= until:
             _, job = heappop(self._leaving)
             yield self._left(at, job)
@@ -76,16 +78,16 @@ class SimulatedState:
             self.elastic[job.id] = None
 
     def grow(self, growth: Growth) -> None:
-        """An elastic job takes more."""
+        """Add workers to an elastic job."""
         self._resize(growth.job, (*self.occupied[growth.job], *growth.placement))
 
-    def next_smaller(self) -> Millis | None:
-        """When workers of a job that goes on are gone next."""
+    def next_shrink(self) -> Millis | None:
+        """When workers next leave a job that goes on; None: there are none."""
         return self._recalls[0][0] if self._recalls else None
 
     def shrink(self, until: Millis) -> list[JobId]:
-        """Jobs whose workers are gone by then that were to give way."""
-        found: dict[JobId, None] = {}
+        """Let workers leave that are to be gone by then; return their jobs."""
+        shrunk: dict[JobId, None] = {}
         while self._recalls and self._recalls[0][0] <= until:
             at, job_id = heappop(self._recalls)
             job = self.jobs.get(job_id)
@@ -94,8 +96,8 @@ class SimulatedState:
                 rest = tuple([each for each in job.leaving if each.rank not in out])
                 self.jobs[job_id] = replace(job, leaving=rest)
                 self._resize(job_id, tuple([part for part in self.occupied[job_id] if part.rank not in out]))
-                found[job_id] = None
-        return list(found)
+                shrunk[job_id] = None
+        return list(shrunk)
 
     def _resize(self, job_id: JobId, held: Placement) -> None:
         job = self.jobs[job_id]
@@ -107,19 +109,19 @@ class SimulatedState:
 
     def _recall(self, each: Eviction, job: Job, now: Millis) -> None:
         kill_at = Millis(now + max(1, 1000 * each.grace_seconds))
-        told = [
+        leaving = [
             Leaving(rank=rank, at=now, kill_at=kill_at, for_job=each.for_job, grounds=each.grounds)
             for rank in each.ranks
         ]
-        self.jobs[job.id] = replace(job, leaving=(*job.leaving, *told))
+        self.jobs[job.id] = replace(job, leaving=(*job.leaving, *leaving))
         heappush(self._recalls, (kill_at, job.id))
 
     def evict(self, each: Eviction, now: Millis) -> None:
-        """One gives way: it stands still, or is gone after its grace."""
+        """Evict a job: suspend it, or let it or some of its workers end after the grace time."""
         job = self.jobs[each.job]
         taker = self.jobs[each.for_job]
         if each.mode is EvictionMode.SUSPEND:
-            self._stand_still(job, (each.for_job,), now)
+            self._suspend(job, (each.for_job,), now)
             return
         self.jobs[taker.id] = replace(taker, clears=(*taker.clears, job.id))
         self.promised[taker.id] = None
@@ -133,23 +135,23 @@ class SimulatedState:
         self._hold(job.id, self.occupied[job.id], kill_at, min(kill_at, self.leaves_at.get(job.id, kill_at)))
 
     def switch(self, switch: SliceSwitch, now: Millis) -> None:
-        """One goes on, others stand still instead."""
+        """Resume a suspended job, and suspend the jobs whose time slice is over."""
         for other in switch.others:
-            self._stand_still(self.jobs[other], switch.instead, now)
+            self._suspend(self.jobs[other], switch.instead, now)
         job, runs_on = self.jobs[switch.job], self._runs_on.pop(switch.job, 0)
         assert job.attempt is not None
-        stood_still = job.attempt.suspended_ms + now - job.state_since
-        attempt = replace(job.attempt, resumed_at=now, suspended_ms=stood_still)
+        suspended_ms = job.attempt.suspended_ms + now - job.state_since
+        attempt = replace(job.attempt, resumed_at=now, suspended_ms=suspended_ms)
         self.jobs[job.id] = replace(job, state=JobState.RUNNING, state_since=now, suspension=None, attempt=attempt)
         self.suspended.pop(job.id, None)
-        limit = Millis(attempt.placed_at + stood_still + 1000 * job.spec.time_limit_seconds)
+        limit = Millis(attempt.placed_at + suspended_ms + 1000 * job.spec.time_limit_seconds)
         self._hold(job.id, attempt.placement, limit, Millis(now + max(1, runs_on)))
 
     def _hold(self, job: JobId, placement: Placement, limit: Millis, leaves_at: Millis) -> None:
         self.occupied[job], self.ends[job], self.leaves_at[job] = placement, limit, leaves_at
         heappush(self._leaving, (leaves_at, job))
 
-    def _stand_still(self, job: Job, for_jobs: tuple[JobId, ...], now: Millis) -> None:
+    def _suspend(self, job: Job, for_jobs: tuple[JobId, ...], now: Millis) -> None:
         suspension = Suspension(for_jobs=for_jobs)
         self.jobs[job.id] = replace(job, state=JobState.SUSPENDED, state_since=now, suspension=suspension)
         self.occupied[job.id] = tuple([replace(part, cpus=0) for part in self.occupied[job.id]])
@@ -157,23 +159,23 @@ class SimulatedState:
         self.ends.pop(job.id, None)
         self._runs_on[job.id] = self.leaves_at.pop(job.id, now) - now
 
-    def _left(self, at: Millis, job_id: JobId) -> Left:
+    def _left(self, at: Millis, job_id: JobId) -> JobEnd:
         placement = self.occupied.pop(job_id)
         self.ends.pop(job_id, None)
         self.leaves_at.pop(job_id, None)
         self.elastic.pop(job_id, None)
         job = self.jobs.pop(job_id, None)
         if job is None or job.ending is None or not job.ending.requeue:
-            return Left(at, job_id, placement, None)
+            return JobEnd(at, job_id, placement, None)
         self.jobs[job_id] = replace(job, state=JobState.QUEUED, state_since=at, ending=None, leaving=())
-        return Left(at, job_id, placement, self.jobs[job_id])
+        return JobEnd(at, job_id, placement, self.jobs[job_id])
 
     def _end_of(self, job: Job | None, limit: Millis) -> Millis:
-        """When what holds something now lets go of it: a job by habit, a kept container when its time is over."""
+        """When a running job is predicted to end; a held container, when its hold is over."""
         end = limit
         if job is not None and job.attempt is not None and job.state in OCCUPYING:
-            # Of a job that uses its whole limit the latest end is known exactly: the limit counts from the start of its
-            # command, not from its placement, and one that is being killed may already be past it.
+            # For a job that uses its whole limit, the snapshot has the exact end: the limit counts from the start of
+            # the command, not from the placement, and a job that is being killed may be past it already.
             usual = ends_at(job, self._predictor, self._began_at)
             whole = ends_at(job, TimeLimitPredictor(), self._began_at)
             end = limit if usual >= whole else min(limit, usual)

@@ -1,4 +1,4 @@
-"""What a job could ask for instead: a few specs, each of which changes one thing."""
+"""Makes the what-ifs of a job: specs that each change one thing, and might start sooner."""
 
 from __future__ import annotations
 
@@ -14,25 +14,27 @@ from cockpit.model.spec import WHOLE_CARD, JobSpec, PriorityWord
 from cockpit.sched.snapshot import Snapshot
 
 LEAST_SECONDS = 300
-"""A shorter limit is no use to anybody."""
+"""The shortest time limit that is proposed, in seconds."""
 MOST_PLACES = 4
-"""Other partitions, and other pools, that are tried."""
+"""The number of other partitions, and of other pools, that are tried."""
 ANY = ""
 
 
 class Candidate(msgspec.Struct, frozen=True):
-    """The job with one thing changed; as in `WhatIf`."""
+    """A job spec with one thing changed; the fields are those of `WhatIf`."""
 
     change: Change
     before: str
     after: str
     spec: JobSpec
     named: bool = False
-    """It keeps the very bound that the job's reason names."""
+    """Whether it satisfies exactly the bound that the job's reason names."""
 
 
 def candidates(snapshot: Snapshot, job: Job, reserved_at: Millis | None) -> Iterator[Candidate]:
-    """At most some twenty. `reserved_at`: when the first job that waits has its place, if that is known."""
+    """Yield at most some twenty what-ifs, in this order: fewer cards, fewer nodes, a shorter time limit, other
+    partitions, any card model, other pools, a higher priority. `reserved_at`: the reserved moment of the first waiting
+    job, if it is known."""
     spec = job.spec
     yield from _fewer_cards(spec)
     yield from _fewer_nodes(spec)
@@ -44,7 +46,7 @@ def candidates(snapshot: Snapshot, job: Job, reserved_at: Millis | None) -> Iter
 
 
 def _fewer_cards(spec: JobSpec) -> Iterator[Candidate]:
-    """Of each node, as many for every alternative."""
+    """Fewer cards on each node, for every alternative."""
     most = max(each.whole_cards for each in spec.specs)
     for fewer in _halves(most) if spec.spread is None else ():
         specs = tuple(replace(each, card_milli=min(each.card_milli, fewer * WHOLE_CARD)) for each in spec.specs)
@@ -59,7 +61,7 @@ def _fewer_nodes(spec: JobSpec) -> Iterator[Candidate]:
 
 
 def _shorter(spec: JobSpec, now: Millis, reserved_at: Millis | None) -> Iterator[Candidate]:
-    """What fits before the first job that waits, in whole minutes; and half of it."""
+    """The time until the first waiting job starts, in whole minutes; and half the time limit."""
     gap = (reserved_at - now) // 60_000 * 60 if reserved_at is not None else 0
     limit = spec.time_limit_seconds
     for seconds in dict.fromkeys((gap, limit // 120 * 60)):
@@ -75,7 +77,7 @@ def _other_partitions(snapshot: Snapshot, job: Job) -> Iterator[Candidate]:
 
 
 def _other_cards(spec: JobSpec) -> Iterator[Candidate]:
-    """Any model, where it asks for some."""
+    """Any card model, where the job asks for certain ones."""
     models = dict.fromkeys(model for each in spec.specs for model in each.card_models)
     if models:
         specs = tuple(dict.fromkeys(replace(each, card_models=()) for each in spec.specs))
@@ -98,5 +100,5 @@ def _more_urgent(job: Job) -> Iterator[Candidate]:
 
 
 def _halves(count: int) -> Sequence[int]:
-    """A half, a quarter, and one."""
+    """Return a half, a quarter, and one."""
     return [each for each in dict.fromkeys((count // 2, count // 4, 1)) if 1 <= each < count]

@@ -1,5 +1,7 @@
-"""Behind many jobs a wait is as long as the work ahead is large: single jobs, and which of them fit beside each other,
-no longer matter. So the future need not be gone through to its end, nor in each of its courses.
+"""Compares the work ahead of each job under several assumptions about run times.
+
+Behind many jobs a wait is proportional to the work ahead: single jobs, and which of them fit beside each other, no
+longer matter. So the careful and the hard start can be scaled from the likely one without being simulated.
 """
 
 from __future__ import annotations
@@ -14,8 +16,8 @@ from cockpit.sched.forecast.runtime_predictors import RuntimePredictor, ends_at
 
 
 class Shares:
-    """What jobs take of a cluster while they run: the larger of their shares of its CPUs and of its cards. Times
-    milliseconds it is called work."""
+    """A job's share of the cluster while it runs: the larger of its share of CPUs and its share of cards. The share
+    times milliseconds is called work."""
 
     def __init__(self, nodes: Mapping[NodeName, Node]) -> None:
         self._cpus = max(1, sum(node.cpus for node in nodes.values()))
@@ -23,16 +25,16 @@ class Shares:
         self._known: dict[tuple[int, NodeSpec], float] = {}
 
     def of(self, job: Job) -> float:
-        asked = job.spec.nodes, job.spec.specs[0]
-        found = self._known.get(asked)
-        if found is None:
-            nodes, each = asked
-            found = nodes * max(each.cpus / self._cpus, each.card_milli / self._card_milli)
-            self._known[asked] = found
-        return found
+        key = job.spec.nodes, job.spec.specs[0]
+        share = self._known.get(key)
+        if share is None:
+            nodes, each = key
+            share = nodes * max(each.cpus / self._cpus, each.card_milli / self._card_milli)
+            self._known[key] = share
+        return share
 
     def remaining(self, jobs: Iterable[Job], predictor: RuntimePredictor, now: Millis) -> float:
-        """The work that is still to be done of jobs that run now."""
+        """The remaining work of running jobs."""
         return sum(
             [self.of(job) * max(1, ends_at(job, predictor, now) - now) for job in jobs if job.state in OCCUPYING]
         )
@@ -45,16 +47,16 @@ def work_ratios(
     predictors: tuple[RuntimePredictor, RuntimePredictor, RuntimePredictor],
     now: Millis,
 ) -> dict[JobId, tuple[float, float]]:
-    """By job: so many times as much work is ahead of it in the second and in the third course as in the first, itself
-    included."""
-    there = [*running]
-    usual, careful, hard = [shares.remaining(there, predictor, now) for predictor in predictors]
+    """By job: the work ahead of it, itself included, under the second and the third predictor, divided by that under
+    the first."""
+    occupying = [*running]
+    usual, careful, hard = [shares.remaining(occupying, predictor, now) for predictor in predictors]
     first, second, third = predictors
-    found = {}
+    ratios = {}
     for job in order:
         share = shares.of(job)
         usual += share * first.run_ms(job)
         careful += share * second.run_ms(job)
         hard += share * third.run_ms(job)
-        found[job.id] = careful / usual, hard / usual
-    return found
+        ratios[job.id] = careful / usual, hard / usual
+    return ratios

@@ -1,1 +1,1 @@
-"""What nodes are and have free."""
+"""Nodes: their classes, what is free on them, and which jobs may use them."""

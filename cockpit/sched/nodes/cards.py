@@ -1,7 +1,8 @@
-"""Cards and their slices, in thousandths: what a card has free, what a share takes of it, which slots it gets.
+"""Calculates with cards and card slices, in thousandths of a card: what is free, what a share takes, which slots it
+gets.
 
 A card is whole or shared, never both. A shared card is cut either freely (`Card.slices == 0`) or into equal slots of a
-fixed profile; a profile that the hardware itself cut (MIG) cannot be given whole.
+fixed profile; a card that the hardware itself has cut (MIG) cannot be allocated whole.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ from cockpit.model.spec import WHOLE_CARD, NodeSpec
 
 
 def slot_milli(card: Card) -> int:
-    """Size of one slot of a fixed profile."""
+    """The size of one slot of a fixed profile, in thousandths of the card."""
     return WHOLE_CARD // card.slices
 
 
 def shareable(card: Card) -> int:
-    """Thousandths that shares can take of the empty card."""
+    """The thousandths of an empty card that shares can take."""
     return card.slices * slot_milli(card) if card.slices else WHOLE_CARD
 
 
@@ -32,18 +33,18 @@ def accepts(spec: NodeSpec, card: Card) -> bool:
 
 
 def share_taken(card: Card, milli: int) -> int:
-    """What a share of `milli` costs on this card: fixed profiles round up to whole slots."""
+    """The thousandths that a share of `milli` takes on this card: fixed profiles round up to whole slots."""
     return -(-milli // slot_milli(card)) * slot_milli(card) if card.slices else milli
 
 
 @cache
 def whole_slices(cards: tuple[int, ...]) -> tuple[CardSlice, ...]:
-    """All of each of these cards, by index."""
+    """The slices that stand for these whole cards, given by index."""
     return tuple([CardSlice(card, None, WHOLE_CARD) for card in cards])
 
 
 def share_slices(card: Card, milli: int, used_slots: Collection[int | None]) -> tuple[CardSlice, ...]:
-    """The share on the lowest slots unused: one slot of any size, or as many fixed ones as it takes."""
+    """The slices of a share on the lowest unused slots: one slot of any size, or as many fixed slots as it takes."""
     unused = _unused(used_slots)
     if not card.slices:
         return (CardSlice(card.index, next(unused), milli),)
@@ -52,7 +53,7 @@ def share_slices(card: Card, milli: int, used_slots: Collection[int | None]) -> 
 
 
 def every_slice(card: Card) -> tuple[CardSlice, ...]:
-    """All of an empty card."""
+    """The slices that take all of an empty card."""
     return whole_slices((card.index,)) if can_be_whole(card) else share_slices(card, shareable(card), ())
 
 

@@ -1,4 +1,4 @@
-"""On which nodes a job may be at all, whatever is free there: pool, driver, labels and taints."""
+"""Decides on which nodes a job may run whatever is free there: by pool, driver, labels, price and taints."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from cockpit.model.spec import JobSpec
 from cockpit.sched.shape import Shape, shape_of
 
 PRICE = "price"
-"""The label of a node that says what it costs."""
+"""The node label with the node's price."""
 
 
 class Place(Protocol):
-    """A node, or what nodes have in common."""
+    """The attributes that eligibility depends on: those of a node, or of a node class."""
 
     @property
     def pool(self) -> str: ...
@@ -30,17 +30,17 @@ class Place(Protocol):
 
 
 def suits(place: Place, shape: Shape) -> bool:
-    """Whether the place is what the shape asks for, and lets it in."""
+    """Whether the place has what the shape asks for, and admits it."""
     return _is_asked_for(place, shape) and not _is_apart(place, shape) and not _untolerated(place, shape)
 
 
 def may_hold(place: Place, spec: JobSpec) -> bool:
-    """The same for a job that is not submitted; pins apart."""
+    """Whether the place suits a job that is not submitted yet, node names that it asks for aside."""
     return suits(place, shape_of(spec))
 
 
 def kept_off(places: Iterable[Place], shape: Shape) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The taints, and the pools set apart, that alone keep the shape off places that are what it asks for."""
+    """The taints and the dedicated pools that alone keep the shape off places that have what it asks for."""
     taints: dict[str, None] = {}
     pools: dict[str, None] = {}
     for place in places:
@@ -61,7 +61,7 @@ def _is_asked_for(place: Place, shape: Shape) -> bool:
 
 
 def _price_milli(place: Place) -> float:
-    """By its label; nothing without one, and too much where nobody can read it."""
+    """The price from the node's label in thousandths: 0 without a label, infinite where the label is not a number."""
     try:
         return 1000 * float(place.labels.get(PRICE, "0"))
     except ValueError:

@@ -1,4 +1,4 @@
-"""The room on one node: who is on it and what is left."""
+"""What is free on one node: its tenants, and what they leave."""
 
 from __future__ import annotations
 
@@ -26,30 +26,33 @@ Tenant = tuple[JobId, Allocation]
 class NodeFree(msgspec.Struct, frozen=True, gc=False):
     """A node, its tenants, and what is free of it.
 
-    CPUs, memory and whole cards that are taken are counted on from one room to the next, other cards anew from the
-    tenants; tests compare with a recount of everything.
+    Taken CPUs, memory and whole cards are carried over from one value to the next; after a change of shared cards,
+    everything is counted again from the tenants. Tests compare both ways with a full recount.
     """
 
     node: Node
     order: int
-    """Position of the node in the cluster; breaks ties."""
+    """Position of the node in the cluster's list; the last tie-break."""
     node_class: int
-    """Number of the node's kind in the index."""
+    """Number of the node's class in the layout."""
     tenants: dict[JobId, Allocation]
-    """Never changed."""
+    """Jobs with resources on the node, by id. The dict is never changed."""
     cpus: int
+    """Free CPUs; below 0 where jobs hold more than the node has."""
     memory_mib: int
+    """Free memory in MiB; below 0 likewise."""
     idle: tuple[int, ...]
-    """Indices of the cards that nobody is on and that may be given whole."""
+    """Indices of the cards that no job is on and that may be allocated whole."""
     holes: tuple[int, ...]
-    """Per card, the thousandths that shares can still take of it."""
+    """Thousandths of each card that shares can still take of it."""
 
-    def having(self, job: JobId, part: Allocation) -> NodeFree:
-        """With one more tenant."""
+    def with_tenant(self, job: JobId, part: Allocation) -> NodeFree:
+        """Return the node with one more tenant."""
         tenants = self.tenants.copy()
         tenants[job] = part
         idle, holes = self.idle, self.holes
         if part.slices:
+            # slot None: the whole card. Whole idle cards are simple sums; anything else is counted again
             taken = {piece.card for piece in part.slices if piece.slot is None}
             if len(taken) < len(part.slices) or not taken.issubset(idle):
                 return node_free_of(self.node, self.order, self.node_class, tenants.items())
@@ -58,8 +61,8 @@ class NodeFree(msgspec.Struct, frozen=True, gc=False):
         cpus, memory_mib = self.cpus - part.cpus, self.memory_mib - part.memory_mib
         return NodeFree(self.node, self.order, self.node_class, tenants, cpus, memory_mib, idle, holes)
 
-    def left_by(self, job: JobId) -> NodeFree:
-        """Without one of its tenants."""
+    def without_tenant(self, job: JobId) -> NodeFree:
+        """Return the node without one of its tenants."""
         tenants = self.tenants.copy()
         part = tenants.pop(job)
         idle, holes = self.idle, self.holes
@@ -74,15 +77,15 @@ class NodeFree(msgspec.Struct, frozen=True, gc=False):
         return NodeFree(self.node, self.order, self.node_class, tenants, cpus, memory_mib, idle, holes)
 
     def _are_idle(self, left: set[int], staying: Iterable[Allocation]) -> bool:
-        """Whether these cards can be given whole now: one that is promised to somebody has two tenants meanwhile, and
-        one may have been taken out under a running job."""
+        """Whether these cards can be allocated whole once their tenant has left. A card that is reserved for a
+        nominated job has two tenants meanwhile, and a card may have been removed under a running job."""
         cards = self.node.cards
         if max(left) >= len(cards) or not all(can_be_whole(cards[card]) for card in left):
             return False
         return left.isdisjoint([piece.card for part in staying for piece in part.slices])
 
     def without(self, jobs: Collection[JobId]) -> NodeFree:
-        """Without any of these, tenants or not."""
+        """Return the node without these jobs; some of them need not be on it."""
         staying = [tenant for tenant in self.tenants.items() if tenant[0] not in jobs]
         return node_free_of(self.node, self.order, self.node_class, staying)
 
@@ -94,7 +97,7 @@ class NodeFree(msgspec.Struct, frozen=True, gc=False):
 
 
 def node_free_of(node: Node, order: int, node_class: int, tenants: Iterable[Tenant]) -> NodeFree:
-    """The room that these tenants leave."""
+    """Count what these tenants leave free of the node."""
     inside = dict(tenants)
     cpus, memory_mib = node.cpus, node.memory_mib
     used = [0] * len(node.cards)
@@ -110,7 +113,9 @@ def node_free_of(node: Node, order: int, node_class: int, tenants: Iterable[Tena
 
 
 def shortfall(node_free: NodeFree, spec: NodeSpec, *, exclusive: bool) -> tuple[Resource, int] | None:
-    """The first thing that the room lacks for one replica, and how much of it is free; None when it fits."""
+    """Return the first resource that is short for one replica, and how much of it is free; None when the replica
+    fits."""
+    # the order is that of the reasons shown: a node that lacks cards is further from fitting than one short of memory
     if exclusive and node_free.tenants:
         return Resource.NODE, 0
     if spec.shares_a_card:
@@ -126,7 +131,7 @@ def shortfall(node_free: NodeFree, spec: NodeSpec, *, exclusive: bool) -> tuple[
 
 
 def whole_cards(node_free: NodeFree, spec: NodeSpec) -> tuple[int, ...]:
-    """Idle cards that the spec accepts."""
+    """Return the indices of the idle cards that the spec accepts."""
     if not spec.card_models:
         return node_free.idle
     cards = node_free.node.cards
@@ -134,7 +139,8 @@ def whole_cards(node_free: NodeFree, spec: NodeSpec) -> tuple[int, ...]:
 
 
 def whole_cards_taken(node_free: NodeFree, spec: NodeSpec) -> tuple[int, ...]:
-    """Those that one replica gets, fewer where there are not enough: cards made for sharing last."""
+    """Return the whole cards that one replica gets, fewer if there are not enough. Cards cut into fixed slots come
+    last."""
     cards, usable = node_free.node.cards, whole_cards(node_free, spec)
     if len(usable) > spec.whole_cards and any(cards[index].slices for index in usable):
         usable = tuple(sorted(usable, key=lambda index: (cards[index].slices > 0, index)))
@@ -142,21 +148,22 @@ def whole_cards_taken(node_free: NodeFree, spec: NodeSpec) -> tuple[int, ...]:
 
 
 def sharing_cards(node_free: NodeFree, spec: NodeSpec) -> list[int]:
-    """Accepted cards with room for the share, best fit first: cards already shared, smallest hole first, then idle
-    ones, those made for sharing first."""
+    """Return the accepted cards that hold the share, best fit first: shared cards, least free first, then idle ones,
+    and among these the cards cut into fixed slots first."""
     fitting = [card for card in node_free.node.cards if _holds_share(node_free, card, spec)]
     fitting.sort(key=lambda card: (*share_rank(node_free, card.index), card.slices == 0, card.index))
     return [card.index for card in fitting]
 
 
 def share_rank(node_free: NodeFree, card: int) -> tuple[bool, int]:
-    """Idle cards last, by how many there are on the node; before them the smallest hole first."""
+    """Sort key of cards for a share: shared cards by their free thousandths, least first; then idle cards, by how many
+    the node has."""
     return (True, len(node_free.idle)) if card in node_free.idle else (False, node_free.holes[card])
 
 
 def best_fit_rank(node_free: NodeFree, spec: NodeSpec) -> tuple[bool, int, int, int, int]:
-    """The order of rooms that fit: the fewest cards left stranded beside it, so that big holes stay whole; then the
-    tightest in CPUs and memory; then the cluster's order."""
+    """Sort key of nodes that fit one replica: fewest idle cards (or least free on the shared card), so that nodes with
+    many idle cards stay whole; then least free CPUs and memory; then the cluster's order."""
     first = (
         share_rank(node_free, sharing_cards(node_free, spec)[0]) if spec.shares_a_card else (True, len(node_free.idle))
     )
@@ -164,11 +171,11 @@ def best_fit_rank(node_free: NodeFree, spec: NodeSpec) -> tuple[bool, int, int, 
 
 
 def allocate(node_free: NodeFree, spec: NodeSpec, rank: int, *, exclusive: bool, card: int | None = None) -> Allocation:
-    """What one replica gets in a room where it fits; `card` overrides the best fit for a share."""
+    """Return what one replica gets on a node where it fits; `card` overrides the best fit for a share."""
     node = node_free.node
     if exclusive:
-        everything = tuple(part for card_ in node.cards for part in every_slice(card_))
-        return Allocation(rank, node.name, node.cpus, node.memory_mib, everything)
+        all_slices = tuple(part for card_ in node.cards for part in every_slice(card_))
+        return Allocation(rank, node.name, node.cpus, node.memory_mib, all_slices)
     if not spec.card_milli:
         return Allocation(rank, node.name, spec.cpus, spec.memory_mib)
     if spec.shares_a_card:

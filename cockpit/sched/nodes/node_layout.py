@@ -1,4 +1,4 @@
-"""What does not change while a cluster's nodes stay what they are: their kinds, and which of them serve whom."""
+"""Groups the nodes into classes, and caches everything that stays the same while nodes and partitions do."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from cockpit.sched.snapshot import Snapshot
 
 
 class NodeClass(msgspec.Struct, frozen=True):
-    """Nodes that the same requests may use: pool, driver version, labels, taints, partitions, reservations, service and
-    cards agree; CPUs and memory need not."""
+    """A class of nodes that the same shapes may use: pool, driver version, labels, taints, partitions, reservations,
+    state and cards agree; CPUs and memory may differ."""
 
     number: int
     pool: str
@@ -32,11 +32,11 @@ class NodeClass(msgspec.Struct, frozen=True):
     taints: tuple[Taint, ...]
     up: bool
     cards: tuple[Card, ...]
-    """Of one such node."""
+    """The cards of one such node."""
     partitions: tuple[str, ...]
-    """Empty: it runs no jobs."""
+    """The partitions of the nodes; empty: they run no jobs."""
     reservations: tuple[str, ...]
-    """By which it is, was or will be kept."""
+    """The past, current and future reservations that the nodes are part of."""
 
     @property
     def whole_cards(self) -> int:
@@ -44,7 +44,7 @@ class NodeClass(msgspec.Struct, frozen=True):
 
 
 class NodeLayout:
-    """What does not change while the nodes and whom they serve stay the same, and what was found out about it."""
+    """The nodes, their classes, and caches that hold while nodes, partitions and reservations stay the same."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         nodes, self.cluster, self.reservations = snapshot.nodes, snapshot.cluster, dict(snapshot.reservations)
@@ -54,29 +54,32 @@ class NodeLayout:
         partitions = memberships(snapshot.cluster, self.nodes)
         reservations = reserving(snapshot.reservations, self.nodes)
         self.totalled = totalled(snapshot.cluster)
-        """Partitions of which only totals are known."""
+        """Partitions whose nodes are known only by their totals (members of a fleet)."""
         self.never: dict[Shape, Reason | None] = {}
+        """Why a shape could not start even on empty nodes; None: it could (cache of `feasible.infeasible`)."""
         self.possible: set[Shape] = set()
-        """Shapes for which that is None."""
+        """Shapes for which `never` is None."""
         self.groups: dict[object, Any] = {}
-        """Of `lawful`: nodes on which a replica holds the same."""
+        """Cache of `lawful`: groups of nodes on which a replica holds the same amounts."""
         self.some_day: set[tuple[int, object]] = set()
-        """Of `refusals`: by version of the rules the requests that nothing stops for good."""
-        self.at_hand: dict[object, Any] = {}
-        """What policies worked out; one that works takes its own away meanwhile."""
+        """Cache of `refusals`: rules version and class, for classes that nothing stops for good."""
+        self.fit_cache: dict[object, Any] = {}
+        """Cache of placement policies between passes. A pass takes its own out while it works, so that no two share
+        one."""
         self._classes_for: dict[object, list[NodeClass]] = {}
         self._nodes_for: dict[object, frozenset[int]] = {}
         self.single_class = _SingleClasses(self)
         self.class_of: list[int] = []
+        # nodes with an equal key are interchangeable for every shape; ten thousand nodes have a few classes
         node_classes: dict[object, NodeClass] = {}
         for node, belongs, kept in zip(self.nodes, partitions, reservations, strict=True):
             up = node.state is NodeState.UP
             cards = tuple((card.model, card.slices, can_be_whole(card)) for card in node.cards)
             labels = tuple(sorted(node.labels.items())) if node.labels else ()
-            alike = (node.pool, node.dedicated, node.driver_version, labels, node.taints, up, cards, belongs, kept)
-            node_class = node_classes.get(alike)
+            key = (node.pool, node.dedicated, node.driver_version, labels, node.taints, up, cards, belongs, kept)
+            node_class = node_classes.get(key)
             if node_class is None:
-                node_class = node_classes[alike] = _node_class(len(node_classes), node, belongs, kept)
+                node_class = node_classes[key] = _node_class(len(node_classes), node, belongs, kept)
             self.class_of.append(node_class.number)
         self.node_classes = tuple(node_classes.values())
         self.members: list[list[int]] = [[] for _ in self.node_classes]
@@ -85,38 +88,40 @@ class NodeLayout:
         self.sizes = _by_size(self.nodes, self.class_of)
 
     def of(self, snapshot: Snapshot) -> bool:
-        """Whether it is still that of the snapshot."""
+        """Whether the layout still holds for the snapshot."""
         same_nodes = self.version == snapshot.nodes_version
         return same_nodes and self.cluster == snapshot.cluster and self.reservations == snapshot.reservations
 
     def classes_for(self, shape: Shape, spec: NodeSpec) -> list[NodeClass]:
-        """Kinds in service that the shape may use and whose cards, all free, suffice for one replica."""
-        asked = shape if spec is shape.specs[0] else (shape, spec)
-        found = self._classes_for.get(asked)
-        if found is None:
-            found = [
+        """Return the classes in service that the shape may use and whose cards, if all were free, suffice for one
+        replica."""
+        key = shape if spec is shape.specs[0] else (shape, spec)
+        node_classes = self._classes_for.get(key)
+        if node_classes is None:
+            node_classes = [
                 node_class
                 for node_class in self.node_classes
                 if node_class.up and admits(node_class, shape) and _has_cards(node_class, spec)
             ]
-            self._classes_for[asked] = found
-        return found
+            self._classes_for[key] = node_classes
+        return node_classes
 
     def nodes_for(self, shape: Shape, spec: NodeSpec) -> frozenset[int]:
-        """The nodes of those kinds, by order; pins count nothing here."""
-        asked = shape if spec is shape.specs[0] else (shape, spec)
-        found = self._nodes_for.get(asked)
-        if found is None:
-            found = frozenset(
+        """Return the orders of the nodes of those classes; node names that the job asks for are not considered."""
+        key = shape if spec is shape.specs[0] else (shape, spec)
+        orders = self._nodes_for.get(key)
+        if orders is None:
+            orders = frozenset(
                 order for node_class in self.classes_for(shape, spec) for order in self.members[node_class.number]
             )
-            self._nodes_for[asked] = found
-        return found
+            self._nodes_for[key] = orders
+        return orders
 
 
 class _SingleClasses(dict[Shape, int | None]):
-    """By shape the number of the only kind that serves it, where it asks for CPUs and memory on one node alone: then
-    the tightest node is the best. None for other shapes. Fills as it is asked."""
+    """By shape, the number of the only node class that serves it, for shapes that ask for CPUs and memory on one node:
+    then the tightest node is the best fit and one look-up finds it. None for all other shapes. Filled on first access.
+    """
 
     def __init__(self, layout: NodeLayout) -> None:
         super().__init__()
@@ -148,7 +153,7 @@ def _node_class(number: int, node: Node, partitions: tuple[str, ...], reservatio
 
 
 def _by_size(nodes: Sequence[Node], class_of: Sequence[int]) -> list[tuple[NodeFree, list[Node]]]:
-    """Nodes that are equal when empty, with the empty room of one of them."""
+    """Group nodes that are equal when empty, each group with the empty state of one of them."""
     sizes: dict[tuple[int, int, int], tuple[NodeFree, list[Node]]] = {}
     for node, node_class in zip(nodes, class_of, strict=True):
         size = (node_class, node.cpus, node.memory_mib)
@@ -159,12 +164,13 @@ def _by_size(nodes: Sequence[Node], class_of: Sequence[int]) -> list[tuple[NodeF
 
 
 def admits(node_class: NodeClass, shape: Shape) -> bool:
-    """Whether the kind suits the shape and serves it."""
+    """Whether jobs of the shape may run on the class: it has what they ask for, is in their partition, and is not
+    reserved."""
     return suits(node_class, shape) and serves(node_class, shape)
 
 
 def serves(node_class: NodeClass, shape: Shape) -> bool:
-    """Whether it is in the shape's partition, and not kept from it by a reservation."""
+    """Whether the class is in the shape's partition, and no reservation keeps it from the shape."""
     return (
         shape.partition in node_class.partitions
         and (not shape.reservation or shape.reservation in node_class.reservations)

@@ -1,7 +1,7 @@
-"""Advance reservations at one moment: whom their nodes are kept from, and who may go in.
+"""Applies advance reservations at one moment: which jobs their nodes are kept from, and which jobs may use them.
 
-A job that names none starts on a reservation's nodes only if its time limit ends before the reservation begins. A job
-that names one runs only inside it: on its nodes, between its beginning and its end. Nobody's jobs run in maintenance.
+A job that names no reservation starts on reserved nodes only if its time limit ends before the reservation begins. A
+job that names one runs only inside it: on its nodes, between its start and its end. No job runs in maintenance.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from cockpit.model.reasons import InReservation
 
 
 class ReservationWindows:
-    """The reservations that are not over at `now`."""
+    """The reservations that have not ended at `now`."""
 
     def __init__(self, reservations: Mapping[str, Reservation], now: Millis) -> None:
         self._now = now
@@ -28,29 +28,33 @@ class ReservationWindows:
         self._against: dict[tuple[int, str], tuple[str, ...]] = {}
 
     def against(self, limit_seconds: int, named: str = "") -> tuple[str, ...]:
-        """The reservations that a job of this length would run into if it started now, soonest first."""
+        """Return the names of the reservations that a job of this length would run into if it started now, soonest
+        first."""
         if not self.lasting:
             return ()
-        asked = (limit_seconds, named)
-        if asked not in self._against:
+        key = (limit_seconds, named)
+        if key not in self._against:
             end = self._now + 1000 * limit_seconds
             met = (each.name for each in self.lasting if each.start_at < end and each.name != named)
-            self._against[asked] = tuple(met)
-        return self._against[asked]
+            self._against[key] = tuple(met)
+        return self._against[key]
 
     def against_job(self, job: Job) -> tuple[str, ...]:
-        """The same for a job."""
+        """Return the names of the reservations that the job would run into if it started now."""
         return self.against(job.spec.time_limit_seconds, job.spec.reservation) if self.lasting else ()
 
     def least_seconds(self, barred: tuple[str, ...]) -> int:
-        """The shortest time limit with which a job runs into all of these: what fails for one as long or longer fails
-        for all, since the reservations that a job runs into are the first so many of those that a longer one does."""
+        """Return the shortest time limit, in seconds, with which a job runs into all of these reservations.
+
+        A longer job runs into the same reservations and perhaps further ones, since they are sorted by their start. So
+        what fails for this time limit fails for every longer one.
+        """
         if not barred:
             return 0
         return max(0, (self._all[barred[-1]].start_at - self._now) // 1000 + 1)
 
     def refusal(self, job: Job) -> InReservation | None:
-        """Why the job cannot go into the reservation it names just now."""
+        """Why the job cannot start in the reservation that it names just now; None: it can, or names none."""
         name = job.spec.reservation
         if not name:
             return None
@@ -63,41 +67,41 @@ class ReservationWindows:
         return InReservation(name, begins_at) if begins_at is not None else None
 
     def next_at(self) -> Millis | None:
-        """The first beginning or end still to come."""
+        """The next start or end of a reservation."""
         moments = (moment for each in self.lasting for moment in (each.start_at, each.end_at))
         return min((Millis(moment) for moment in moments if moment > self._now), default=None)
 
 
 NO_WINDOWS = ReservationWindows({}, Millis(0))
-"""Where there is no reservation, at any time."""
+"""The windows of a cluster without reservations."""
 
 
 def closed(reservations: Mapping[str, Reservation], named: str, start: int, end: int) -> frozenset[str]:
-    """The reservations that a job would run into from `start` to `end`, but for the one that it names."""
+    """The names of the reservations that a job would run into from `start` to `end`, except the one that it names."""
     return frozenset(
         name for name, each in reservations.items() if each.start_at < end and each.end_at > start and name != named
     )
 
 
 def reserving(reservations: Mapping[str, Reservation], nodes: Iterable[Node]) -> list[tuple[str, ...]]:
-    """Per node, the names of the reservations it is in."""
+    """The names of the reservations that each node is in."""
     named = [(each.name, frozenset(each.nodes)) for each in reservations.values()]
     return [tuple(name for name, kept in named if node.name in kept) for node in nodes]
 
 
 def kept_now(reservations: Mapping[str, Reservation], now: Millis) -> dict[NodeName, list[str]]:
-    """By node that is kept at this moment: the reservations' names."""
-    found: dict[NodeName, list[str]] = {}
+    """By node that is reserved at this moment: the reservations' names."""
+    names_by_node: dict[NodeName, list[str]] = {}
     for name, each in reservations.items():
         if each.start_at <= now < each.end_at:
             for node in each.nodes:
-                found.setdefault(node, []).append(name)
-    return found
+                names_by_node.setdefault(node, []).append(name)
+    return names_by_node
 
 
 def is_open_to(kept: Reservation, user: str, account: str, now: Millis) -> bool:
-    """Whether a job may go in, now or once it begins. Where users and accounts are both given, it must match both, as
-    in Slurm (reservations.html); where neither is, none does."""
+    """Whether a job may use the reservation, now or once it begins. Where users and accounts are both set, the job must
+    match both, as in Slurm (reservations.html); where neither is set, no job does."""
     if kept.end_at <= now or kept.maintenance or not (kept.users or kept.accounts):
         return False
     return (not kept.users or user in kept.users) and (not kept.accounts or account in kept.accounts)

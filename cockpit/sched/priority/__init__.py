@@ -1,1 +1,1 @@
-"""Who comes first: priority by its factors, fair share, usage."""
+"""Priority: the multifactor formula, fair share, usage, and the order of the queue."""

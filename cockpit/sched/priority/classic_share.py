@@ -1,4 +1,4 @@
-"""Fair share before Fair Tree (`Priority.fair_tree`): 2^(-(effective usage / shares) / dampening).
+"""Classic fair share, as before Fair Tree (`Priority.fair_tree`): 2^(-(effective usage / shares) / dampening).
 
 Source: Slurm's `priority_multifactor.c` and "Classic Fairshare Algorithm" in its documentation.
 """
@@ -12,34 +12,32 @@ from cockpit.model.accounts import Association, AssocKey, Usage
 from cockpit.sched.priority.share_tree import ROOT_KEY, ShareTree
 
 _DIVERGENCE = 5.0
-"""How strongly an account that is far from its share pulls its users along when depth is oblivious; fixed in Slurm."""
+"""How strongly an account that is far from its share affects its users under DEPTH_OBLIVIOUS; a constant in Slurm."""
 _UNUSED = Usage()
 
 
 def classic_share(
     tree: ShareTree, usage: Mapping[AssocKey, Usage], *, dampening: int = 1, depth_oblivious: bool = False
 ) -> dict[AssocKey, float]:
-    """The fair-share factor of every association, accounts included."""
+    """Return the fair-share factor of every association, accounts included."""
     return ClassicShares(tree, usage, dampening, depth_oblivious=depth_oblivious).factors
 
 
 class ClassicShares:
-    """Goes down the tree once; what is below needs what is above it."""
+    """Computes shares, usage and factors in one walk down the tree: each node needs those of the node above."""
 
     def __init__(
         self, tree: ShareTree, usage: Mapping[AssocKey, Usage], dampening: int, *, depth_oblivious: bool
     ) -> None:
         self._tree = tree
         self._dampening = max(1, dampening)
-        everything = usage.get(ROOT_KEY, _UNUSED).raw
-        self._used = {
-            key: min(1.0, usage.get(key, _UNUSED).raw / everything) if everything else 0.0 for key in tree.parent
-        }
-        """Of all usage."""
+        total = usage.get(ROOT_KEY, _UNUSED).raw
+        self._used = {key: min(1.0, usage.get(key, _UNUSED).raw / total) if total else 0.0 for key in tree.parent}
+        """Each association's part of all usage."""
         self.shares = {ROOT_KEY: 1.0}
-        """Of all shares."""
+        """Each association's part of all shares."""
         self.effective = {ROOT_KEY: 1.0}
-        """Of all usage, as the factor goes by it."""
+        """Each association's effective usage, from which its factor follows."""
         self.factors = {ROOT_KEY: self._factor(ROOT_KEY)}
         effective = self._obliviously if depth_oblivious else self._among_siblings
         for each in tree.downward():
@@ -59,7 +57,7 @@ class ClassicShares:
         return math.pow(2.0, -(self.effective[key] / shares / self._dampening)) if shares > 0 else 0.0
 
     def _among_siblings(self, each: Association) -> float:
-        """Its own usage and its part of what its siblings used: Ua + (Ue of the account - Ua) x s / sum of s."""
+        """Its own usage, and its part of what its siblings used: Ua + (Ue of the account - Ua) x s / sum of s."""
         above = self.effective[self._tree.parent[each.key]]
         siblings = self._tree.sum_at(each)
         if not siblings:
@@ -79,7 +77,7 @@ class ClassicShares:
 
 
 def _exponent(above: float, own: float) -> float:
-    """Falls from 1 to 0 as the account diverges from its share where its user would bring it back."""
+    """Return k, which falls from 1 to 0 as the account moves away from its share while its user would bring it back."""
     if math.log(above) * math.log(own) >= 0:
         return 1.0
     return 1 / (1 + (_DIVERGENCE * math.log(above)) ** 2)

@@ -1,8 +1,8 @@
-"""Priorities of long queues, in columns: one row for each queued job and partition, every step elementwise.
+"""Computes the priorities of long queues in numpy columns: one row for each queued job and partition.
 
-The doubles are those of `factors`, operation by operation. The rows are only a memory of what a claim says: they follow
-the queue, and what is made of them is the same as if they were new. The one module that imports numpy, and itself
-imported late: a short queue never pays for it.
+The results are those of `factors`, operation by operation, down to the last bit. The rows only cache what
+`PriorityInputs` says; they are updated with the queue, and new columns would give the same result. This is the only
+module that imports numpy, and it is imported late, so that a short queue never pays for it.
 """
 
 from __future__ import annotations
@@ -29,22 +29,23 @@ if TYPE_CHECKING:
 
 FIELDS = 9
 SINCE, ASSOC, SIZE, PARTITION, QOS, TRES, SITE, NICE, FIXED = range(FIELDS)
-"""Fields of a row: when age begins (infinity: not yet), the contributions that stay, nice, and a priority that is fixed
-because the job is held or it was set directly (NaN: it is counted)."""
+"""Fields of a row: when age begins (infinity: not yet), the contributions that time does not change, nice, and the
+fixed priority of a job that is held or was set directly (NaN: it is computed)."""
 
 KEYS = 4
 ASSOCIATION, TIER, URGENT, WAITS = range(KEYS)
-"""Whole numbers of a row: where its fair share stands, its tier (the highest is 0), its urgency (likewise), and whether
-it waits at all."""
+"""Integer fields of a row: the index of its association's fair share, its tier (the highest is 0), its priority word
+(the most urgent is 0), and whether it waits at all."""
 
 _FIRST_STEP, _LONGEST_STEP = 64, 8192
-"""So many rows are looked at together: bounds tighten fastest at the beginning of a pass."""
+"""The number of rows that are compared with the bounds at once: small at first, since bounds tighten fastest at the
+beginning of a pass."""
 _NEVER = float("inf")
 _COUNTED = float("nan")
 
 
 class Order(Sequence[PartitionEntry]):
-    """Entries, best first, that are looked up when they are asked for: most of a long order never is."""
+    """Entries, best first, looked up when they are read: most of a long order never is."""
 
     def __init__(self, jobs: Sequence[Job], partitions: Sequence[str], rows: NDArray[np.int64]) -> None:
         self.rows = rows
@@ -69,12 +70,12 @@ class Order(Sequence[PartitionEntry]):
         return self._jobs[row], self._partitions[row]
 
 
-class Ranked:
+class RankedQueue:
     """The queue of one pass, in columns."""
 
-    def __init__(self, asks: Sequence[QueueEntry | None], marks: NDArray[np.int64], rows: NDArray[np.int64]) -> None:
-        """`rows`: those that wait, best first; each has its ask."""
-        self._asks = asks
+    def __init__(self, entries: Sequence[QueueEntry | None], marks: NDArray[np.int64], rows: NDArray[np.int64]) -> None:
+        """`rows`: the waiting rows, best first; each has an entry."""
+        self._entries = entries
         self._marks = marks
         self._rows = rows
 
@@ -82,7 +83,7 @@ class Ranked:
         return len(self._rows)
 
     def __iter__(self) -> Iterator[QueueEntry]:
-        return filter(None, map(self._asks.__getitem__, self._rows.tolist()))
+        return filter(None, map(self._entries.__getitem__, self._rows.tolist()))
 
     def unbounded(self, shapes: int, classes: int) -> tuple[Bounds, Bounds]:
         return cast("Bounds", np.full(shapes, OPEN, np.int64)), cast("Bounds", np.full(classes, OPEN, np.int64))
@@ -91,7 +92,7 @@ class Ranked:
         start, step = 0, _FIRST_STEP
         while start < len(self._rows):
             for row in self._within(self._rows[start : start + step], shapes, classes):
-                entry = self._asks[row]
+                entry = self._entries[row]
                 assert entry is not None
                 yield entry
             start, step = start + step, min(2 * step, _LONGEST_STEP)
@@ -99,12 +100,12 @@ class Ranked:
     def _within(self, rows: NDArray[np.int64], shapes: Bounds, classes: Bounds) -> list[int]:
         shape, number, seconds = self._marks[:, rows]
         within = (seconds < np.asarray(shapes)[shape]) & (seconds < np.asarray(classes)[number])
-        found: list[int] = rows[within].tolist()
-        return found
+        open_rows: list[int] = rows[within].tolist()
+        return open_rows
 
 
 class Columns:
-    """Rows in order of seniority. A job that leaves the queue leaves its rows behind, for it may come back."""
+    """The rows, in order of submission. A job that leaves the queue leaves its rows behind, since it may return."""
 
     def __init__(self, context: PriorityContext, snapshot: Snapshot) -> None:
         self._context = context
@@ -114,22 +115,22 @@ class Columns:
         self._rows: dict[JobId, range] = {}
         self._youngest = (0, 0)
         self._associations: dict[AssocKey | None, int] = {None: 0}
-        """Where each one's fair share stands in a column of them."""
-        node_free = 1024 + 2 * len(snapshot.queue)
-        self._fields: NDArray[np.float64] = np.zeros((FIELDS, node_free))
-        self._keys: NDArray[np.int64] = np.zeros((KEYS, node_free), np.int64)
+        """The index of each association's fair share in a column."""
+        capacity = 1024 + 2 * len(snapshot.queue)
+        self._fields: NDArray[np.float64] = np.zeros((FIELDS, capacity))
+        self._keys: NDArray[np.int64] = np.zeros((KEYS, capacity), np.int64)
         self._tiers = {tier: place for place, tier in enumerate(sorted({1, *context.tiers.values()}, reverse=True))}
         self._equivalence: EquivalenceCache | None = None
-        """By whose numbers the rows are marked."""
-        self._asks: list[QueueEntry | None] = []
-        self._marks: NDArray[np.int64] = np.zeros((3, node_free), np.int64)
-        """Of each row's ask: the numbers of its request and shape, and the time limit."""
+        """The cache whose shape and class numbers are in `_marks`."""
+        self._entries: list[QueueEntry | None] = []
+        self._marks: NDArray[np.int64] = np.zeros((3, capacity), np.int64)
+        """For each row, the numbers of its entry's shape and class, and the time limit in seconds."""
         self._unmarked: list[int] = []
         for job in sorted(snapshot.queue, key=by_seniority):
             self._append(job)
 
     def follow(self, context: PriorityContext, snapshot: Snapshot) -> bool:
-        """Take over what happened to the queue; False where only new columns can."""
+        """Apply what happened to the queue; False where new columns must be made."""
         if context is not self._context:
             return False
         if snapshot.version != self._version:
@@ -142,29 +143,30 @@ class Columns:
             self._version = snapshot.version
         return len(self._jobs) <= 1024 + 2 * int(np.count_nonzero(self._key(WAITS)))
 
-    def ranked(self, calculator: PriorityCalculator, floor: Highest) -> tuple[Order, Iterable[int]]:
-        """The entries, best first, and their priorities."""
+    def ranked(self, calculator: PriorityCalculator, minimums: Highest) -> tuple[Order, Iterable[int]]:
+        """Return the entries, best first, and their priorities."""
         totals = self.totals(calculator)
-        if floor:
-            totals = np.where(np.isnan(self._field(FIXED)), np.maximum(totals, self._layout(floor)), totals)
+        if minimums:
+            totals = np.where(np.isnan(self._field(FIXED)), np.maximum(totals, self._minimum_column(minimums)), totals)
         rows = self._sorted(totals)
         return Order(self._jobs, self._partitions, rows), map(int, map(totals.__getitem__, rows))
 
-    def line_up(self, equivalence: EquivalenceCache, order: Order) -> Ranked:
-        """The order, which these columns gave, ready for a pass."""
+    def pass_queue(self, equivalence: EquivalenceCache, order: Order) -> RankedQueue:
+        """Return the order, which these columns made, as the queue of a pass."""
         count = len(self._jobs)
-        if equivalence.tidied(count) or equivalence is not self._equivalence:
-            self._equivalence, self._asks, self._unmarked = equivalence, [None] * count, order.rows.tolist()
-        self._asks += [None] * (count - len(self._asks))
+        if equivalence.purge(count) or equivalence is not self._equivalence:
+            self._equivalence, self._entries, self._unmarked = equivalence, [None] * count, order.rows.tolist()
+        self._entries += [None] * (count - len(self._entries))
         for row in self._unmarked:
             if self._keys[WAITS, row]:
-                entry = self._asks[row] = equivalence.entry(self._jobs[row], self._partitions[row])
-                self._marks[:, row] = entry.shape, entry.number, entry.seconds
+                entry = self._entries[row] = equivalence.entry(self._jobs[row], self._partitions[row])
+                self._marks[:, row] = entry.shape_number, entry.class_number, entry.seconds
         self._unmarked = []
-        return Ranked(self._asks, self._marks, order.rows)
+        return RankedQueue(self._entries, self._marks, order.rows)
 
     def totals(self, calculator: PriorityCalculator) -> NDArray[np.int64]:
-        """Every row's priority, clamped and truncated; of rows that do not wait too. `factors.weighted_sum`."""
+        """Return every row's priority, clamped and truncated, also of rows that do not wait; see
+        `factors.weighted_sum`."""
         weights, priority = calculator.context.priority.weights, calculator.context.priority
         most = max(1, 1000 * priority.max_age_seconds)
         age = calculator.at - self._field(SINCE)
@@ -193,17 +195,20 @@ class Columns:
     def _fairshare(self, calculator: PriorityCalculator) -> NDArray[np.float64]:
         return np.array([calculator.shares.get(key, 0.0) if key else 0.0 for key in self._associations])
 
-    def _layout(self, floor: Highest) -> NDArray[np.int64]:
+    def _minimum_column(self, minimums: Highest) -> NDArray[np.int64]:
         entries = zip(self._jobs, self._partitions, strict=True)
-        return np.array([floor.get(job.id, {}).get(name, 0) for job, name in entries], np.int64)
+        return np.array([minimums.get(job.id, {}).get(name, 0) for job, name in entries], np.int64)
 
     def _sorted(self, totals: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The rows that wait, by tier, priority, urgency and seniority.
+        """Return the waiting rows by tier, priority, priority word and submission.
 
-        One integer says all of it, with the row itself last: sorting integers is faster than checking their order.
+        All of these are packed into one integer, with the row in the lowest bits: to sort integers is faster than to
+        sort by several keys.
         """
         count = len(self._jobs)
         bits = count.bit_length()
+        # tier | inverted priority (32 bits) | priority word (2 bits, only without a QOS weight) | row: ascending order
+        # is then the order of the queue, and rows stand in order of submission
         places = self._key(TIER) << 32
         places += MOST
         places -= totals
@@ -218,7 +223,7 @@ class Columns:
         return places
 
     def _append(self, job: Job) -> bool:
-        """As the youngest; False where it is not."""
+        """Append the job as the last submitted; False where it is not."""
         if (seniority := by_seniority(job)) < self._youngest:
             return False
         self._youngest = seniority
@@ -232,7 +237,7 @@ class Columns:
         return True
 
     def _amend(self, job: JobId, now: Job | None) -> bool:
-        """The job is as `now` says; False where its rows would have to move."""
+        """Update the job's rows; False where they would have to move."""
         rows = self._rows.get(job, range(0))
         if now is None or now.state is not JobState.QUEUED:
             self._keys[WAITS, rows.start : rows.stop] = False

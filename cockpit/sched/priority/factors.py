@@ -1,7 +1,9 @@
-"""The multifactor priority, factor by factor, in doubles, exactly as Slurm counts it.
+"""The multifactor priority, factor by factor, in double precision, exactly as Slurm computes it.
 
-P = W_age x age + W_assoc x assoc + W_fs x fairshare + W_js x size + W_part x partition + W_qos x qos
-+ sum of W_tres,i x tres_i + site - nice; below 1 it becomes 1 (0 means held), above 2^32 - 1 that; then truncated.
+P = W_age x age + W_assoc x assoc + W_fs x fairshare + W_js x size + W_part x partition + W_qos x qos + sum of W_tres,i
+x tres_i + site - nice. Results below 1 become 1 (0 means held), those above 2^32 - 1 become that; then they are
+truncated.
+
 Source: Slurm's `priority_multifactor.c` (set_priority_factors, _get_priority_internal).
 """
 
@@ -17,28 +19,28 @@ MOST = 2**32 - 1
 
 
 class Size(NamedTuple):
-    """Of a job, or of the cluster."""
+    """The size of a job or of the cluster."""
 
     nodes: float
     cpus: float
 
 
 def age(since: Millis | None, at: Millis, max_age_seconds: int) -> float:
-    """The part of PriorityMaxAge that has passed at `at`, at most 1; 0 while age does not count yet."""
+    """Return the part of PriorityMaxAge that has passed at `at`, at most 1; 0 while age does not count yet."""
     if since is None:
         return 0.0
     return min(max(0, at - since) / max(1, 1000 * max_age_seconds), 1.0)
 
 
 def normalised(value: int, most: int, *, raw: bool) -> float:
-    """A priority by the highest there is; `raw` (NO_NORMAL): as it is."""
+    """Return a priority divided by the highest one; `raw` (NO_NORMAL): as it is."""
     if raw:
         return float(value)
     return value / most if most else 0.0
 
 
 def job_size(job: Size, cluster: Size, *, small: bool) -> float:
-    """How large a part of the cluster the job is, nodes and CPUs each by half; `small`: how large the rest is."""
+    """Return the job's part of the cluster, the mean of nodes and CPUs; `small`: the part of the rest."""
     if not (cluster.nodes and cluster.cpus):
         return 0.0
     if small:
@@ -49,7 +51,8 @@ def job_size(job: Size, cluster: Size, *, small: bool) -> float:
 
 
 def job_size_by_time(job: Size, cluster: Size, limit_seconds: int, *, small: bool) -> float:
-    """SMALL_RELATIVE_TO_TIME: CPUs, or average nodes' worth of them, per minute of the limit (whole, rounded up)."""
+    """Return the factor under SMALL_RELATIVE_TO_TIME: CPUs, or the CPUs of its nodes on average, per minute of the time
+    limit (rounded up)."""
     if not (cluster.nodes and cluster.cpus):
         return 0.0
     minutes = -(-limit_seconds // 60)
@@ -58,7 +61,8 @@ def job_size_by_time(job: Size, cluster: Size, limit_seconds: int, *, small: boo
 
 
 def weighted_sum(parts: Iterable[Part], nice: int) -> float:
-    """The priority before it is clamped and truncated, added up in Slurm's order (`sum` would round differently)."""
+    """Return the priority before it is clamped and truncated, added in Slurm's order (`sum` would round
+    differently)."""
     named = tres = site = 0.0
     for part in parts:
         if part.name is FactorName.TRES:
@@ -71,7 +75,7 @@ def weighted_sum(parts: Iterable[Part], nice: int) -> float:
 
 
 def clamped(priority: float) -> int:
-    """1 to 2^32 - 1, truncated."""
+    """Clamp the priority to 1 … 2^32 - 1, and truncate it."""
     return int(min(max(priority, 1.0), float(MOST)))
 
 

@@ -1,7 +1,7 @@
-"""Fair Tree: who used less of what is theirs ranks before who used more, level by level down the account tree.
+"""Fair Tree: ranks users by how little of their share they used, level by level down the account tree.
 
-Source: Slurm's `fair_tree.c`. What the manual says of tied accounts (their children merged) is not what Slurm does:
-the comparison that would merge them never holds, and real clusters rank accordingly.
+Source: Slurm's `fair_tree.c`. The manual says that the children of tied accounts are merged; Slurm does not do that,
+because the comparison for it never holds, and real clusters rank accordingly.
 """
 
 from __future__ import annotations
@@ -16,30 +16,32 @@ Levels = Mapping[AssocKey, float]
 """LevelFS as `sshare -l` prints it: above 1 is under-served, below 1 over-served."""
 
 _NO_LEVEL = 4294967294.0
-"""Of an account with `parent` shares: it has no children here, and ties with nothing that a level can be (NO_VAL)."""
+"""The level of an account with `parent` shares: it has no children in this tree, and ties with no real level
+(NO_VAL)."""
 _UNUSED = Usage()
 
 
 def fair_tree(tree: ShareTree, usage: Mapping[AssocKey, Usage]) -> dict[AssocKey, float]:
-    """The fair-share factor of every user association."""
+    """Return the fair-share factor of every user association."""
     return ranked(tree, levels(tree, usage))
 
 
 def levels(tree: ShareTree, usage: Mapping[AssocKey, Usage]) -> dict[AssocKey, float]:
-    """LF = S/U: the part of its siblings' shares over the part of the usage above it.
+    """Return LF = S/U for each association: its part of its siblings' shares over its part of the usage above it.
 
-    Without shares 0; with shares but nothing used, and for a user with `parent` shares, infinity.
+    0 without shares; infinity with shares but without usage, and for a user with `parent` shares.
     """
-    found: dict[AssocKey, float] = {}
+    levels_by_key: dict[AssocKey, float] = {}
     for each in tree.downward():
         above = usage.get(tree.parent[each.key], _UNUSED).raw
         used = usage.get(each.key, _UNUSED).raw / above if above else 0.0
-        found[each.key] = _level(tree, each, used)
-    return found
+        levels_by_key[each.key] = _level(tree, each, used)
+    return levels_by_key
 
 
 def ranked(tree: ShareTree, level: Levels) -> dict[AssocKey, float]:
-    """Rank over number of users, depth first, siblings by level from the highest, users before accounts on a tie."""
+    """Return each user's rank over the number of users: depth first, siblings by level from the highest, users before
+    accounts on a tie."""
     ranking = _Ranking(tree, level)
     ranking.go_through(tree.children.get(ROOT_KEY, []), tied=False)
     return ranking.factors
@@ -54,7 +56,9 @@ class _Ranking:
         self._rank_without_ties = tree.user_count
 
     def go_through(self, siblings: list[Association], *, tied: bool) -> None:
-        """`tied`: the account above ties with what came before it, and so does the first of these."""
+        """Rank these siblings. `tied`: the account above ties with what came before it, and so does the first of
+        these."""
+        # users before accounts on a tie, as Slurm sorts them; an account passes its tie on to its best child
         previous: float | None = None
         for each in sorted(siblings, key=lambda each: (-self._level[each.key], not each.user)):
             level = self._level[each.key]
@@ -67,7 +71,8 @@ class _Ranking:
             previous = level
 
     def _give_rank(self, user: AssocKey, *, tied: bool) -> None:
-        """Users that tie share a rank; the next that does not falls by as many as there were."""
+        """Give the user a rank. Tied users share a rank; the next one that is not tied falls by as many as there
+        were."""
         if not tied:
             self._rank = self._rank_without_ties
         self.factors[user] = self._rank / self._tree.user_count

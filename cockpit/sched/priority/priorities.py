@@ -1,7 +1,10 @@
-"""Who is considered first: every queued job in each of its partitions, by priority.
+"""Orders the queue: every queued job in each of its partitions, by priority.
 
-An explicit value: `prioritised` makes the next table from the last one and what changed since, and one made from
-nothing is the same. Short queues are counted job by job; long ones in columns, which give the same doubles.
+A table is an explicit value: `prioritised` makes the next one from the last one and what changed since; made from
+nothing it is the same. Short queues are computed job by job, long ones in numpy columns, with the same floating-point
+results.
+
+The order: partition tier, then priority, then (without a QOS weight) the priority word, then submission.
 """
 
 from __future__ import annotations
@@ -28,30 +31,30 @@ from cockpit.sched.snapshot import Highest, Snapshot
 if TYPE_CHECKING:
     from cockpit.sched.priority.columns import Columns
 
-_FELL_NEVER: Highest = MappingProxyType({})
+_NO_MINIMUMS: Highest = MappingProxyType({})
 _BASIC: Final = PriorityKind.BASIC
 FEW = 500
-"""So many entries are counted one by one before numpy is imported."""
+"""Queues of at most so many jobs are computed job by job, without importing numpy."""
 
 
 class PriorityTable(msgspec.Struct):
-    """Priorities as of one snapshot."""
+    """The priorities of one snapshot."""
 
     snapshot: Snapshot
     calculator: PriorityCalculator | None
-    """None: in order of submission (`priority/basic`)."""
+    """None under `priority/basic`, where jobs are in order of submission."""
     _order: Sequence[PartitionEntry] | None = None
-    """None: that of submission, and nobody has asked for it."""
+    """None: the order of submission, not made yet because no caller has read it."""
     columns: Columns | None = None
-    """For the next table alone; they follow the queue."""
+    """The columns, for the next table only: they are updated in place with the queue."""
     fifo: FifoQueue | None = None
-    """The queue itself, where that is the order. For the next table alone too."""
+    """The queue in order of submission; for the next table only, like the columns."""
 
     @property
     def highest(self) -> Highest:
-        """Below which no priority falls."""
+        """The priorities below which none may fall (INCREMENT_ONLY)."""
         only_increments = self.calculator is not None and _only_increments(self.calculator.context)
-        return self.snapshot.highest if only_increments else _FELL_NEVER
+        return self.snapshot.highest if only_increments else _NO_MINIMUMS
 
     @property
     def order(self) -> Sequence[PartitionEntry]:
@@ -61,19 +64,19 @@ class PriorityTable(msgspec.Struct):
         return self._order
 
     def breakdown(self, job: Job, partition: str = "") -> Breakdown:
-        """The job's priority in a partition as of the table's moment, also for a job that is running.
+        """Return the job's priority in a partition at the table's moment, also for a running job.
 
-        In order of submission: one less with each job id, as in Slurm.
+        In order of submission it is one less with each job id, as in Slurm.
         """
         if self.calculator is None:
             return Breakdown(job.id, partition, 0 if job.held_by else max(1, MOST - job.id), ())
-        found = self.calculator.breakdown(job, partition)
-        kept = _raised(found, self.highest)
-        return replace(found, total=kept, kept=True) if kept != found.total else found
+        breakdown = self.calculator.breakdown(job, partition)
+        kept = _raised(breakdown, self.highest)
+        return replace(breakdown, total=kept, kept=True) if kept != breakdown.total else breakdown
 
 
 def prioritised(snapshot: Snapshot, table: PriorityTable | None = None) -> PriorityTable:
-    """The table of this snapshot. `table` is the last one or None: it saves work and changes nothing."""
+    """Return the table of this snapshot. `table`: the last one, or None; it saves work and changes nothing."""
     if snapshot.cluster.priority.kind is _BASIC:
         fifo = table.fifo if table is not None else None
         if snapshot.cluster.partitions and any(each.priority_tier != 1 for each in snapshot.cluster.partitions):
@@ -88,19 +91,19 @@ def prioritised(snapshot: Snapshot, table: PriorityTable | None = None) -> Prior
 
 
 def highest(snapshot: Snapshot) -> dict[JobId, dict[str, int]]:
-    """Under INCREMENT_ONLY the priorities that the queue has now: whatever comes, they do not fall below them. Held
-    jobs have none, and those that an administrator sets are as they are set."""
+    """Return the current priorities of the queue under INCREMENT_ONLY, below which they never fall. Held jobs have
+    none; priorities that an administrator has set stay as they are."""
     if snapshot.cluster.priority.kind is _BASIC:
         return {}
     calculator = _calculator(snapshot, None)
-    found: dict[JobId, dict[str, int]] = {}
+    totals: dict[JobId, dict[str, int]] = {}
     if _only_increments(calculator.context):
         for (job, name), total in zip(
             *_ranked(snapshot, calculator, _columns(snapshot, calculator.context, None)), strict=True
         ):
             if total and job.direct_priority is None:
-                found.setdefault(job.id, {})[name] = total
-    return found
+                totals.setdefault(job.id, {})[name] = total
+    return totals
 
 
 def _only_increments(context: PriorityContext) -> bool:
@@ -110,18 +113,18 @@ def _only_increments(context: PriorityContext) -> bool:
 def _ranked(
     snapshot: Snapshot, calculator: PriorityCalculator, columns: Columns | None
 ) -> tuple[Sequence[PartitionEntry], Iterable[int]]:
-    """The entries, best first, and their priorities."""
-    floor = snapshot.highest if _only_increments(calculator.context) else {}
-    return columns.ranked(calculator, floor) if columns else _ranked_singly(snapshot, calculator, floor)
+    """Return the entries, best first, and their priorities."""
+    minimums = snapshot.highest if _only_increments(calculator.context) else {}
+    return columns.ranked(calculator, minimums) if columns else _ranked_singly(snapshot, calculator, minimums)
 
 
 def _by_submission(snapshot: Snapshot) -> list[PartitionEntry]:
-    """By tier where partitions differ in it, else as the queue stands."""
+    """Order by tier where partitions differ in it, then by submission."""
     if not (snapshot.cluster.partitions or any(job.partitions for job in snapshot.queue)):
         return list(zip(snapshot.queue, repeat("")))
     entries = [(job, name) for job in snapshot.queue for name in partitions_of(job)]
     tiers = {each.name: each.priority_tier for each in snapshot.cluster.partitions}
-    if set(tiers.values()) - {1}:  # that of whoever has no partition, or one that is gone
+    if set(tiers.values()) - {1}:  # 1 is also the tier of jobs without a partition, or whose partition is gone
         entries.sort(key=lambda entry: -tiers.get(entry[1], 1))
     return entries
 
@@ -130,7 +133,7 @@ def _calculator(snapshot: Snapshot, table: PriorityTable | None) -> PriorityCalc
     last = table.calculator if table is not None else None
     if table is None or last is None or not _still_holds(last.context, table, snapshot):
         context = PriorityContext(snapshot.cluster, snapshot.accounts, snapshot.nodes)
-    elif snapshot.usage is table.snapshot.usage:
+    elif snapshot.usage is table.snapshot.usage:  # fair share is the same: only the moment of the ages may differ
         return PriorityCalculator(last.context, last.shares, snapshot.usage_at)
     else:
         context = last.context
@@ -138,13 +141,13 @@ def _calculator(snapshot: Snapshot, table: PriorityTable | None) -> PriorityCalc
 
 
 def _still_holds(context: PriorityContext, table: PriorityTable, snapshot: Snapshot) -> bool:
-    """Rules are never changed, but replaced."""
+    """Whether the context still holds: rules are never changed in place, only replaced."""
     same = context.cluster is snapshot.cluster and context.accounts is snapshot.accounts
     return same and table.snapshot.nodes_version == snapshot.nodes_version
 
 
 def _columns(snapshot: Snapshot, context: PriorityContext, table: PriorityTable | None) -> Columns | None:
-    """Those of the last table, brought up to date, or new ones; None while the queue is short."""
+    """Return the last table's columns, updated, or new ones; None while the queue is short."""
     columns = table.columns if table is not None else None
     if columns is not None and columns.follow(context, snapshot):
         return columns
@@ -156,22 +159,22 @@ def _columns(snapshot: Snapshot, context: PriorityContext, table: PriorityTable 
 
 
 def _ranked_singly(
-    snapshot: Snapshot, calculator: PriorityCalculator, floor: Highest
+    snapshot: Snapshot, calculator: PriorityCalculator, minimums: Highest
 ) -> tuple[Sequence[PartitionEntry], Iterable[int]]:
     by_word = not calculator.context.priority.weights.qos
     ranked = []
     for job in snapshot.queue:
         urgency = URGENCY[job.spec.priority] if by_word else 0
         for name in partitions_of(job):
-            total = _raised(calculator.breakdown(job, name), floor)
+            total = _raised(calculator.breakdown(job, name), minimums)
             tier = calculator.context.tiers.get(name, 1)
             ranked.append(((-tier, -total, urgency, *by_seniority(job)), total, (job, name)))
     ranked.sort(key=lambda each: each[0])
     return [entry for _, _, entry in ranked], [total for _, total, _ in ranked]
 
 
-def _raised(found: Breakdown, floor: Highest) -> int:
-    """Priorities that are 0 (held) or set directly stay."""
-    if found.direct or not found.total:
-        return found.total
-    return max(found.total, floor.get(found.job, {}).get(found.partition, 0))
+def _raised(breakdown: Breakdown, minimums: Highest) -> int:
+    """Raise a priority to its minimum; priorities of 0 (held) and those set directly stay."""
+    if breakdown.direct or not breakdown.total:
+        return breakdown.total
+    return max(breakdown.total, minimums.get(breakdown.job, {}).get(breakdown.partition, 0))

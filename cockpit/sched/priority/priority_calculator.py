@@ -1,4 +1,4 @@
-"""The priority of one job at one moment: the scale, and what age and usage add to it."""
+"""Computes the priority of one job at one moment from its context, age and usage."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from cockpit.sched.priority.fair_tree import fair_tree
 from cockpit.sched.priority.priority_context import PriorityContext
 
 Shares = Mapping[AssocKey, float]
-"""Fair-share factors."""
+"""Fair-share factors by association."""
 
 
 class PriorityCalculator:
-    """Holds for every job until rules, nodes or usage change, or a pass over usage moves the moment."""
+    """The calculator holds for every job until rules, nodes or usage change."""
 
     def __init__(self, context: PriorityContext, shares: Shares, at: Millis) -> None:
         self.context = context
         self.shares = shares
         self.at = at
-        """The last pass over usage: ages count to it."""
+        """The last update of usage; ages count to it."""
 
     def breakdown(self, job: Job, partition: str) -> Breakdown:
-        """Factor by factor; of a running job by what it holds."""
+        """Return the priority with all its factors; for a running job, by what it holds."""
         if job.direct_priority is not None:
             total = 0 if job.held_by else job.direct_priority
             return Breakdown(job.id, partition, total, (), job.spec.nice, direct=True)
@@ -40,11 +40,11 @@ class PriorityCalculator:
 
 
 def shares_of(context: PriorityContext, usage: Mapping[AssocKey, Usage]) -> Shares:
-    """As the cluster's own scheduler says, where it is another; else by Fair Tree, unless the cluster asks for the
-    classic formula."""
-    told = {key: each.fair_share for key, each in usage.items() if each.fair_share is not None}
-    if told:
-        return told
+    """Return the factors that the cluster's own scheduler reports, if it does; else those of Fair Tree, or of the
+    classic formula if the cluster is configured so."""
+    reported = {key: each.fair_share for key, each in usage.items() if each.fair_share is not None}
+    if reported:
+        return reported
     if context.priority.fair_tree:
         return fair_tree(context.tree, usage)
     return classic_share(

@@ -1,4 +1,4 @@
-"""What jobs are measured against: the cluster's rules, its accounts and its nodes."""
+"""Computes the factors of a job's priority that depend on the cluster's rules, accounts and nodes."""
 
 from __future__ import annotations
 
@@ -24,30 +24,30 @@ from cockpit.sched.rules.tres import BILLING, CPU, MEMORY, NODE, billed, capacit
 from cockpit.sched.shape import shape_of
 
 _FIRST_TRES = (CPU, MEMORY, NODE, BILLING)
-"""Slurm adds resources up in the order of their ids: these, then all others."""
+"""Slurm adds resources in the order of their ids: these first, then all others."""
 
 _Name = TypeVar("_Name", bound=str)
 
 
 class PriorityInputs(msgspec.Struct, frozen=True):
-    """The raw factors of a job in a partition that neither time nor usage moves, and what finds the other two."""
+    """The factors of a job in a partition that neither time nor usage changes, and the keys of the two that do."""
 
     since: Millis | None
-    """Age counts from here; None: not yet."""
+    """The moment from which age counts; None: not yet."""
     association: AssocKey | None
-    """Who has the fair share; None: nobody is charged."""
+    """The association whose fair share counts; None: no association is charged."""
     assoc: float
     job_size: float
     partition: float
     qos: float
     site: int
-    """What an administrator added; its weight is 1."""
+    """What an administrator has added; its weight is 1."""
     tres: tuple[float, ...]
-    """In the order of `PriorityContext.tres`."""
+    """Factors of the weighted TRES, in the order of `PriorityContext.tres`."""
 
 
 class PriorityContext:
-    """Holds until rules or nodes change; remembers what equal requests come to."""
+    """The context holds until rules or nodes change; it caches the factors of equal requests."""
 
     def __init__(self, cluster: Cluster, accounts: Accounts, nodes: Mapping[NodeName, Node]) -> None:
         self.cluster = cluster
@@ -57,7 +57,7 @@ class PriorityContext:
         weights = cluster.priority.weights.tres
         known = [name for name in _FIRST_TRES if name in weights]
         self.tres = (*known, *(name for name in weights if name not in known))
-        """The weighted resources, in the order in which they add up."""
+        """The weighted TRES, in the order in which they are added."""
         self.tiers = {each.name: each.priority_tier for each in cluster.partitions}
         self._nodes = nodes
         workers = capacity(nodes_of(cluster, "", nodes.values()))
@@ -92,7 +92,7 @@ class PriorityContext:
         )
 
     def parts(self, inputs: PriorityInputs, age: float, fairshare: float) -> tuple[Part, ...]:
-        """Every factor with its weight, in `FactorName`'s order."""
+        """Return every factor with its weight, in the order of `FactorName`."""
         weights = self.priority.weights
         named = (
             (FactorName.SITE, float(inputs.site), 1),
@@ -113,15 +113,16 @@ class PriorityContext:
         return self.has(flag) or self.has(PriorityFlag.NO_NORMAL_ALL)
 
     def _resources(self, job: Job, partition: str) -> tuple[Tres, tuple[float, ...]]:
-        """Allocated, else requested (of several node specs the first), and the factors of the weighted ones."""
+        """The allocated amounts of a running job, else the requested ones (of the first alternative), and the weighted
+        factors."""
         if job.attempt is not None and job.state in OCCUPYING:
             amounts = allocated(job.attempt.placement, self._nodes)
             return amounts, tuple(self._tres(amounts, partition))
-        asked = (partition, job.spec.nodes, job.spec.specs[0])
-        if asked not in self._requests:
+        key = (partition, job.spec.nodes, job.spec.specs[0])
+        if key not in self._requests:
             amounts = requested(job.spec)
-            self._requests[asked] = amounts, tuple(self._tres(amounts, partition))
-        return self._requests[asked]
+            self._requests[key] = amounts, tuple(self._tres(amounts, partition))
+        return self._requests[key]
 
     def _tres(self, amounts: Tres, partition: str) -> Iterator[float]:
         raw = self._raw(PriorityFlag.NO_NORMAL_TRES)
@@ -138,7 +139,7 @@ class PriorityContext:
         return self._totals[partition]
 
     def _billed(self, amounts: Tres, partition: str) -> float:
-        """As a resource, billing is whole."""
+        """Return the billing as a TRES, which Slurm truncates to an integer."""
         return float(int(billed(amounts, self.cluster, partition)))
 
     def _job_size(self, job: Job, partition: str, cpus: float) -> float:
@@ -151,7 +152,8 @@ class PriorityContext:
         return job_size(size, self._whole, small=small)
 
     def _cpus_of_whole_nodes(self, spec: JobSpec, partition: str) -> float:
-        """What an attempt to start an exclusive job sets in Slurm: those of the biggest nodes that it fits."""
+        """The CPUs of an exclusive job that waits: those of the biggest nodes that it fits, as Slurm sets them when it
+        tries to start the job."""
         shape = shape_of(spec)
         if (partition, shape) not in self._exclusive:
             fitting = [

@@ -1,6 +1,6 @@
-"""Who shares with whom: the account tree as fair share sees it.
+"""The account tree as fair share sees it: which associations share with each other.
 
-An account with `parent` shares is no level of its own: what is below it shares with its siblings. Source: Slurm's
+An account with `parent` shares is no level of its own: its children share with its siblings. Source: Slurm's
 `assoc_mgr.c` (fs_assoc_ptr, level_shares).
 """
 
@@ -14,16 +14,16 @@ ROOT_KEY = assoc_key(ROOT)
 
 
 class ShareTree:
-    """Derived from the accounts alone; usage comes in from outside."""
+    """The tree, derived from the accounts alone; usage is passed in separately."""
 
     def __init__(self, accounts: Accounts) -> None:
         self.user_count = sum(bool(each.user) for each in accounts.associations.values())
-        """All user associations, root's included: what Fair Tree's ranks count down from."""
+        """The number of user associations, root's included, from which Fair Tree's ranks count down."""
         self.parent: dict[AssocKey, AssocKey] = {}
-        """The account it shares under; root has none."""
+        """The account under which each association shares; root has none."""
         self._accounts = accounts.associations
         self.children: dict[AssocKey, list[Association]] = {}
-        """In the order in which they were added."""
+        """Children by account, in the order in which they were added."""
         for each in accounts.associations.values():
             if (above := _sharing_account(accounts, each)) is not None:
                 self.parent[each.key] = above
@@ -33,16 +33,17 @@ class ShareTree:
         }
 
     def part(self, each: Association) -> float:
-        """Its shares of its siblings' sum: 0 where nobody has any, or where it has `parent` shares."""
+        """Its part of its siblings' shares; 0 where no sibling has any, or it has `parent` shares."""
         siblings = self._sums[self.parent[each.key]]
         return (each.shares or 0) / siblings if siblings else 0.0
 
     def sum_at(self, each: Association) -> int:
-        """Its own and its siblings' shares."""
+        """The sum of its own and its siblings' shares."""
         return self._sums[self.parent[each.key]]
 
     def parts(self, each: Association) -> Iterator[float]:
-        """Its part of its siblings' shares, its account's of that account's siblings', and so on up to root."""
+        """Yield its part of its siblings' shares, then its account's part among that account's siblings, and so on up
+        to root."""
         above = self.parent.get(each.key)
         while above is not None:
             yield self.part(each)
@@ -50,7 +51,7 @@ class ShareTree:
             above = self.parent.get(above)
 
     def downward(self) -> Iterator[Association]:
-        """Everything below root, each after the account it shares under."""
+        """Yield all associations below root, each after the account it shares under."""
         waiting = [ROOT_KEY]
         while waiting:
             for each in self.children.get(waiting.pop(), ()):
@@ -60,7 +61,8 @@ class ShareTree:
 
 
 def _sharing_account(accounts: Accounts, each: Association) -> AssocKey | None:
-    """The nearest account above with shares of its own, at the latest root; None for root and what hangs nowhere."""
+    """The nearest account above with shares of its own, at the latest root; None for root, and for associations that
+    are not connected to it."""
     above = accounts.above(each)
     if not above or above[-1].key != ROOT_KEY:
         return None

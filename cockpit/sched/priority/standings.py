@@ -1,4 +1,4 @@
-"""How each account and user stands: shares, usage and fair share, as sshare prints them."""
+"""Computes the shares, usage and fair share of each account and user, as `sshare` prints them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _UNUSED = Usage()
 
 
 class Standing(NamedTuple):
-    """Of one association; see `view.AccountRow`."""
+    """The figures of one association; see `view.AccountRow`."""
 
     norm_shares: float
     norm_usage: float
@@ -25,7 +25,7 @@ class Standing(NamedTuple):
 
 
 def standings(accounts: Accounts, usage: Mapping[AssocKey, Usage], priority: Priority) -> dict[AssocKey, Standing]:
-    """Of everything below root."""
+    """Return the figures of all associations below root."""
     tree = ShareTree(accounts)
     return dict(_by_level(tree, usage) if priority.fair_tree else _classic(tree, usage, priority))
 
@@ -52,18 +52,18 @@ def _by_level(tree: ShareTree, usage: Mapping[AssocKey, Usage]) -> Iterator[tupl
 def _classic(
     tree: ShareTree, usage: Mapping[AssocKey, Usage], priority: Priority
 ) -> Iterator[tuple[AssocKey, Standing]]:
-    found = ClassicShares(
+    classic = ClassicShares(
         tree,
         usage,
         priority.dampening_factor,
         depth_oblivious=PriorityFlag.DEPTH_OBLIVIOUS in priority.flags,
     )
-    for key, shares in found.shares.items():
+    for key, shares in classic.shares.items():
         if key != ROOT_KEY:
             used = _part(usage, key, ROOT_KEY)
-            yield key, Standing(shares, used, found.effective[key], None, found.factors[key])
+            yield key, Standing(shares, used, classic.effective[key], None, classic.factors[key])
 
 
 def _part(usage: Mapping[AssocKey, Usage], key: AssocKey, whole: AssocKey) -> float:
-    everything = usage.get(whole, _UNUSED).raw
-    return usage.get(key, _UNUSED).raw / everything if everything else 0.0
+    total = usage.get(whole, _UNUSED).raw
+    return usage.get(key, _UNUSED).raw / total if total else 0.0

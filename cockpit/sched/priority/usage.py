@@ -1,4 +1,4 @@
-"""What associations and QOS have used: decayed in every pass, grown by what runs and what ends.
+"""Accounts usage of associations and QOS: it decays with every update, and grows by running and ending jobs.
 
 Source: Slurm's `priority_multifactor.c` (_apply_decay, _apply_new_usage, _next_reset).
 """
@@ -19,41 +19,41 @@ from cockpit.model.node import Node
 from cockpit.sched.rules.amounts import allocated
 
 _LN_2 = 0.693
-"""As Slurm writes it."""
+"""The natural logarithm of 2, as Slurm rounds it."""
 
 
 class Ledger(msgspec.Struct, frozen=True):
-    """Usage at one moment. Parents hold what their children used."""
+    """Usage at one moment. Accounts include the usage of their children."""
 
     associations: dict[AssocKey, Usage]
     qos: dict[str, Usage]
     at: Millis
-    """The last pass: what runs has been counted up to here."""
+    """The last update: running jobs are counted up to here."""
 
 
 class Rules(msgspec.Struct, frozen=True):
-    """What usage is counted by."""
+    """The rules by which usage is counted."""
 
     cluster: Cluster
     accounts: Accounts
     nodes: Mapping[NodeName, Node]
-    """Say which models the cards are of that a job holds."""
+    """The nodes, which tell the models of the cards that a job holds."""
 
     def line(self, job: Job) -> tuple[Association, ...]:
-        """The association that the job is charged to, and every account above."""
+        """Return the association that the job is charged to, and all accounts above it."""
         where = job.attempt.partition if job.attempt is not None else ""
         own = self.accounts.of(job.account, job.submitter.name, where) if job.account else None
         return (own, *self.accounts.above(own)) if own is not None else ()
 
     def qos(self, job: Job) -> list[str]:
-        """The job's own and that of the partition it runs in, those that there are; each once."""
+        """Return the job's QOS and that of its partition, each once, if they exist."""
         where = job.attempt.partition if job.attempt is not None else ""
         partition = self.cluster.partition(where) if where else None
         names = (job.qos,) if partition is None or partition.qos == job.qos else (job.qos, partition.qos)
         return [name for name in names if name in self.accounts.qos]
 
     def charge(self, job: Job) -> bool:
-        """Whether what the job uses is written down: it runs, on somebody's account, and does not stand still."""
+        """Whether the job's usage is counted: it runs, is not suspended, and is charged to an account or QOS."""
         accounts = self.accounts
         if not (job.account in accounts.names or job.qos in accounts.qos or self.cluster.partitions):
             return False
@@ -64,9 +64,9 @@ class Rules(msgspec.Struct, frozen=True):
 
 
 def passed(ledger: Ledger, rules: Rules, jobs: Iterable[Job], now: Millis, *, reset: bool = False) -> Ledger:
-    """The ledger after a pass at `now`: all of it decayed (or, on a reset, nothing), then grown by the running jobs."""
+    """Return the ledger updated at `now`: all usage decayed (on a reset: dropped), then the running jobs added."""
     kept = Ledger({}, {}, ledger.at) if reset else _decayed(ledger, rules, now)
-    grown = _Growing(kept, rules)
+    grown = _LedgerUpdate(kept, rules)
     for job in jobs:
         if job.state in OCCUPYING and job.state is not JobState.SUSPENDED:
             grown.add(job, now)
@@ -74,33 +74,34 @@ def passed(ledger: Ledger, rules: Rules, jobs: Iterable[Job], now: Millis, *, re
 
 
 def ended(ledger: Ledger, rules: Rules, job: Job, now: Millis) -> Ledger:
-    """The ledger with what a job that ends at `now` has used since the last pass. Nothing decays until the next.
+    """Return the ledger with what a job that ends at `now` has used since the last update. Nothing decays until the
+    next one.
 
-    The same ledger where it has used nothing: it never started, or is charged to nobody.
+    Returns the same ledger where the job used nothing: it never started, or is not charged.
     """
     if not rules.charge(job):
         return ledger
-    grown = _Growing(ledger, rules)
+    grown = _LedgerUpdate(ledger, rules)
     grown.add(job, now)
     return Ledger(grown.associations, grown.qos, ledger.at)
 
 
 def moved(used: dict[AssocKey, Usage], before: Accounts, after: Accounts) -> dict[AssocKey, Usage]:
-    """Usage by association when the tree changes: what hangs elsewhere takes its usage along, what is gone leaves it
-    with the account above. The same mapping where neither happens."""
+    """Return usage by association after a change of the account tree: an association that moved takes its usage along,
+    one that is gone leaves it to the account above. The same mapping if neither happened."""
     if all(key in after.associations and _parent(before, key) == _parent(after, key) for key in used):
         return used
-    own = dict(used)  # in the end without what is below
+    own = dict(used)  # becomes each association's own usage, without that of its children
     for key, each in used.items():
         if (above := _parent(before, key)) != key:
             own[above] = _plus(own[above], _times(each, -1.0))
-    found: dict[AssocKey, Usage] = {}
+    moved_usage: dict[AssocKey, Usage] = {}
     for key, each in own.items():
         line = (before.associations[key], *before.above(before.associations[key]))
         heir = next(after.associations[member.key] for member in line if member.key in after.associations)
         for member in (heir, *after.above(heir)):
-            found[member.key] = _plus(found.get(member.key, Usage()), each)
-    return found
+            moved_usage[member.key] = _plus(moved_usage.get(member.key, Usage()), each)
+    return moved_usage
 
 
 def _parent(accounts: Accounts, key: AssocKey) -> AssocKey:
@@ -109,12 +110,13 @@ def _parent(accounts: Accounts, key: AssocKey) -> AssocKey:
 
 
 def decay_per_second(half_life_seconds: int) -> float:
-    """Slurm's linear approximation, not 2^(-1/half life); composes: two half steps are one step."""
+    """Return Slurm's linear approximation of the decay, not 2^(-1/half life). It composes: two half steps are one
+    step."""
     return 1 - _LN_2 / half_life_seconds if half_life_seconds > 0 else 1.0
 
 
 def next_reset(period: UsageReset, last: Millis, utc_offset_seconds: int = 0) -> Millis | None:
-    """When usage falls to nothing next, after it did so at `last`: a midnight of the given offset; None: never."""
+    """Return when usage is next reset after the reset at `last`: a midnight at the given offset; None: never."""
     zone = timezone(timedelta(seconds=utc_offset_seconds))
     midnight = datetime.fromtimestamp(last / 1000, zone).replace(hour=0, minute=0, second=0, microsecond=0)
     match period:
@@ -134,7 +136,8 @@ def next_reset(period: UsageReset, last: Millis, utc_offset_seconds: int = 0) ->
 
 
 def reset_due(period: UsageReset, last: Millis, now: Millis, utc_offset_seconds: int = 0) -> bool:
-    """Whether the pass at `now` resets. `last` is 0 before the first pass: `NOW` resets then, a period only begins."""
+    """Whether the update at `now` resets usage. `last` is 0 before the first update: `NOW` resets then, a period only
+    begins."""
     if period is UsageReset.NOW:
         return last == 0
     following = next_reset(period, last, utc_offset_seconds) if last else None
@@ -149,6 +152,7 @@ def _decayed(ledger: Ledger, rules: Rules, now: Millis) -> Ledger:
     seconds = (now - ledger.at) / 1000
     if seconds <= 0:
         return ledger
+    # Slurm raises its linear factor to the seconds passed, and keeps it above 0 for very long gaps
     factor = max(decay_per_second(rules.cluster.priority.decay_half_life_seconds) ** seconds, float_info.min)
     associations = {key: _times(each, factor) for key, each in ledger.associations.items()}
     qos = {
@@ -173,8 +177,8 @@ def _plus(usage: Usage, more: Usage) -> Usage:
     return Usage(usage.raw + more.raw, usage.wall_seconds + more.wall_seconds, tres)
 
 
-class _Growing:
-    """A ledger in the making."""
+class _LedgerUpdate:
+    """A ledger that is being updated."""
 
     def __init__(self, ledger: Ledger, rules: Rules) -> None:
         self.associations = dict(ledger.associations)
@@ -183,9 +187,10 @@ class _Growing:
         self._rules = rules
 
     def add(self, job: Job, now: Millis) -> None:
-        """What the job has used since the last pass, to its association, every account above, its QOS, its partition's.
+        """Add what the job has used since the last update to its association, all accounts above, its QOS and its
+        partition's QOS.
 
-        The part is decayed as if all of it lay at its beginning, as in Slurm: dt x df^dt.
+        The amount is decayed as if all of it lay at its beginning, as in Slurm: dt x df^dt.
         """
         if job.attempt is None:
             return

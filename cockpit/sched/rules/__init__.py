@@ -1,1 +1,1 @@
-"""The cluster's rules: limits and what is in use of them, quotas, partitions, who stands above whom."""
+"""The cluster's rules: limits and what is in use of them, quotas, partitions, and the precedence of preemption."""

@@ -1,4 +1,4 @@
-"""Trackable resources as integers: thousandths of Slurm's amounts, so that sums come out the same in any order."""
+"""Trackable resources as integers: thousandths of Slurm's amounts, so that sums are the same in any order."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cockpit.model.spec import NodeSpec, TaskSpread
 from cockpit.sched.rules.tres import CARDS, CPU, MEMORY, NODE, cards_of, together
 
 Amounts = dict[str, int]
-"""By TRES name (`model.cluster.Tres`), in thousandths; absent: none."""
+"""Thousandths by TRES name (`model.cluster.Tres`); absent: none."""
 
 ONE = 1000
 
@@ -22,12 +22,12 @@ def thousandths(amount: float) -> int:
 
 
 def asked(spec: NodeSpec, nodes: int, others: Iterable[NodeSpec] = (), spread: TaskSpread | None = None) -> Amounts:
-    """What so many replicas ask for, and others of other kinds; of tasks that share out, the least."""
+    """Return what so many replicas ask for, with helpers of other kinds; for spread tasks, the least."""
     return _amounts(together(spec, nodes, others, spread))
 
 
 def held(placement: Placement, nodes: Mapping[NodeName, Node]) -> Amounts:
-    """What a placement takes. Nodes and cards that have left the cluster no longer say what models they are."""
+    """Return what a placement holds. Nodes and cards that have left the cluster no longer tell the model."""
     amounts = {CPU: 0, MEMORY: 0, NODE: 0}
     for part in placement:
         amounts[CPU] += ONE * part.cpus
@@ -44,7 +44,7 @@ def held(placement: Placement, nodes: Mapping[NodeName, Node]) -> Amounts:
 
 
 def allocated(placement: Placement, nodes: Mapping[NodeName, Node]) -> Tres:
-    """The same in Slurm's own units."""
+    """Return what a placement holds in Slurm's own units."""
     return {name: amount / ONE for name, amount in held(placement, nodes).items()}
 
 

@@ -1,4 +1,5 @@
-"""What of each limit is in use: counted up and down with every job that starts and ends, so a look is one lookup."""
+"""Counts what is in use of each limit, up and down with every job that starts and ends, so that reading it is one
+look-up."""
 
 from __future__ import annotations
 
@@ -18,14 +19,14 @@ NOTHING = 0
 
 
 class Tally(msgspec.Struct, frozen=True, gc=False):
-    """What one job adds while it is there."""
+    """What one job adds to the counters while it holds resources."""
 
     parts: tuple[tuple[Counter, int], ...]
 
 
 class Counters:
-    """Use by counter, in thousandths; what nobody uses is not there. Shared between indices: who wants to change one
-    that is not its own takes another (`changed`, `fork`)."""
+    """Use by counter, in thousandths; counters at 0 are left out. Indexes share it, so it is copied before a change
+    (`changed`, `fork`)."""
 
     def __init__(self) -> None:
         self.used: dict[Counter, int] = {}
@@ -40,18 +41,19 @@ class Counters:
     def of(self, counter: Counter) -> int:
         return self.used.get(counter, NOTHING)
 
-    def changed(self, told: Mapping[JobId, Tally | None]) -> Counters:
-        """With each of these jobs adding this and nothing else; itself where that changes nothing."""
+    def changed(self, changes: Mapping[JobId, Tally | None]) -> Counters:
+        """Return counters in which each of these jobs adds this and nothing else; the same object if that changes
+        nothing."""
         tallies = self.tallies
-        if not any(job in tallies or (tally is not None and tally.parts) for job, tally in told.items()):
+        if not any(job in tallies or (tally is not None and tally.parts) for job, tally in changes.items()):
             return self
         fresh = self.fork()
-        for job, tally in told.items():
+        for job, tally in changes.items():
             fresh.set(job, tally)
         return fresh
 
     def set(self, job: JobId, tally: Tally | None) -> None:
-        """The job now adds this, and nothing else."""
+        """Set what the job adds; None: nothing."""
         if (before := self.tallies.pop(job, None)) is not None:
             self._add((counter, -amount) for counter, amount in before.parts)
         if tally is not None and tally.parts:
@@ -68,12 +70,12 @@ class Counters:
 
 
 def of_array(array: JobId) -> Counter:
-    """Tasks of an array that run."""
+    """Return the counter of an array's running tasks."""
     return "array", str(array), JOBS
 
 
 def tally(rules: Rulebook, job: Job, partition: str, amounts: Amounts) -> Tally:
-    """What a job adds that holds these amounts."""
+    """Return what a job with these amounts adds."""
     parts = [(each, amounts[each[-1]]) for each in rules.scope(job, partition).counters if amounts.get(each[-1])]
     if job.array is not None and job.array.at_once and amounts.get(JOBS):
         parts.append((of_array(job.array.array), amounts[JOBS]))
@@ -81,7 +83,7 @@ def tally(rules: Rulebook, job: Job, partition: str, amounts: Amounts) -> Tally:
 
 
 def tally_of_placed(rules: Rulebook, job: Job, placement: Placement, nodes: Mapping[NodeName, Node]) -> Tally:
-    """What a job adds that occupies something now. A kept container counts by what it keeps, not as a job."""
+    """Return what a job that holds resources adds. A held container counts by what it holds, not as a job."""
     attempt = job.attempt
     if attempt is None or not counts(rules, job, attempt.partition):
         return Tally(())
@@ -94,7 +96,8 @@ def tally_of_placed(rules: Rulebook, job: Job, placement: Placement, nodes: Mapp
 def of_workers(
     tally: Tally, some: Placement, held_by_all: Placement, nodes: Mapping[NodeName, Node]
 ) -> Iterator[tuple[Counter, int]]:
-    """What of it is the part of some of an elastic job's workers. What is billed is taken to be the same for each."""
+    """Yield the part of a tally that belongs to some of an elastic job's workers. Billing is assumed to be equal for
+    all."""
     amounts = held(some, nodes)
     for counter, amount in tally.parts:
         if counter[-1] == BILLING:
@@ -104,7 +107,7 @@ def of_workers(
 
 
 def counts(rules: Rulebook, job: Job, partition: str) -> bool:
-    """Whether anything of the job is counted: most clusters have no limits."""
+    """Whether the job counts to any limit: most clusters have no limits."""
     if job.array is not None and job.array.at_once:
         return True
     return rules.binding and bool(rules.scope(job, partition).counters)

@@ -1,4 +1,4 @@
-"""What `accounting_storage_enforce` says, and what each of its parts implies."""
+"""Expands `accounting_storage_enforce`: what each of its words implies."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ _IMPLIES = {
     Enforce.QOS: (Enforce.ASSOCIATIONS,),
     Enforce.SAFE: (Enforce.ASSOCIATIONS, Enforce.LIMITS),
 }
-"""slurm.conf(5), AccountingStorageEnforce."""
+"""What each word implies. Source: slurm.conf(5), AccountingStorageEnforce."""
 
 
 def enforced(written: Iterable[Enforce]) -> frozenset[Enforce]:
-    """The parts written, with all that they imply; nothing written enforces nothing."""
+    """Return the configured words with all that they imply; no word enforces nothing."""
     parts = frozenset(written)
     return parts.union(*(_IMPLIES[part] for part in parts))
 
 
 def allowed_qos(accounts: Accounts, association: Association) -> tuple[str, ...]:
-    """The QOS that an association may use: its own list, else that of the nearest account above with one."""
+    """Return the QOS that an association may use: its own list, else that of the nearest account above with one."""
     lines = (association, *accounts.above(association))
     return next((line.qos for line in lines if line.qos), (NORMAL,))

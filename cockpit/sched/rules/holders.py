@@ -1,4 +1,4 @@
-"""Who has what a limit gives: the running jobs that count to it."""
+"""Finds the running jobs that use up a limit."""
 
 from __future__ import annotations
 
@@ -18,21 +18,22 @@ if TYPE_CHECKING:
 
 
 def holders(snapshot: Snapshot, job: Job, reason: Reason) -> tuple[JobId, ...]:
-    """Of the limit that stops the queued job, the largest first; nothing where it is none on what runs at once."""
+    """Return the jobs that use the limit which stops the queued job, the largest first; none where the reason is no
+    limit on running jobs."""
     rules = Rulebook(snapshot.cluster, snapshot.accounts, snapshot.rules_version, snapshot.quota)
     counted = set(_counters(rules, job, reason))
     return tuple(each for each, _ in amounts_held(snapshot, rules, counted)) if counted else ()
 
 
 def amounts_held(snapshot: Snapshot, rules: Rulebook, counted: set[Counter]) -> list[tuple[JobId, int]]:
-    """What of these counters each job adds, in thousandths, the largest first."""
-    found: dict[JobId, int] = {}
+    """Return what each job adds to these counters, in thousandths, the largest first."""
+    amounts: dict[JobId, int] = {}
     for job_id, placement in snapshot.occupied.items():
         job = snapshot.jobs.get(job_id)
         if job is not None:
             parts = tally_of_placed(rules, job, placement, snapshot.nodes).parts
-            found[job_id] = sum(amount for counter, amount in parts if counter in counted)
-    return sorted(((each, held) for each, held in found.items() if held), key=lambda pair: (-pair[1], pair[0]))
+            amounts[job_id] = sum(amount for counter, amount in parts if counter in counted)
+    return sorted(((each, held) for each, held in amounts.items() if held), key=lambda pair: (-pair[1], pair[0]))
 
 
 def _counters(rules: Rulebook, job: Job, reason: Reason) -> Iterator[Counter]:

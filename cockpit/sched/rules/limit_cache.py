@@ -1,4 +1,4 @@
-"""Requests that a limit stopped, by what it counts: all that so much use stops is known from one look."""
+"""Remembers the classes that a limit stopped, so that the next pass knows from one look-up which are still stopped."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from cockpit.sched.rules.limits import Counter
 
 
 class Stop(NamedTuple):
-    """A limit that stops a request for as long as so much of it is in use."""
+    """A limit that stops a class while at least so much is in use of its counter, in thousandths."""
 
     counter: Counter
     least: int
 
 
 class LimitCache:
-    """Kept from pass to pass while the rules stay what they are: a limit that was near stays near."""
+    """The stopped classes, kept from pass to pass while the rules stay the same: a limit that was near stays near."""
 
     def __init__(self) -> None:
         self._by_counter: dict[Counter, list[tuple[int, int]]] = {}
-        """Least use, and the number of the request; in order."""
+        """By counter: the least use that stops a class, and the class's number; sorted."""
         self._known: set[tuple[Counter, int]] = set()
 
     def __bool__(self) -> bool:
@@ -33,17 +33,18 @@ class LimitCache:
             insort(self._by_counter.setdefault(stop.counter, []), (stop.least, number))
 
     def between(self, counter: Counter, before: int, used: int) -> list[int]:
-        """Numbers of the requests that stop when use grows from `before` to `used`."""
+        """Return the numbers of the classes that stop when use grows from `before` to `used`."""
         stops = self._by_counter.get(counter, [])
+        # lists are sorted by the least use that stops a class, so each step of the use stops one slice of the list
         first, last = bisect_right(stops, (before, _LAST)), bisect_right(stops, (used, _LAST))
         return [number for _, number in stops[first:last]]
 
     def at(self, used: Mapping[Counter, int]) -> Iterator[int]:
-        """Numbers of all requests that stop at this use."""
+        """Yield the numbers of all classes that stop at this use."""
         for counter, stops in self._by_counter.items():
             last = bisect_right(stops, (used.get(counter, 0), _LAST))
             yield from (number for _, number in stops[:last])
 
 
 _LAST = 1 << 62
-"""After every number."""
+"""A number larger than any class number."""

@@ -1,9 +1,9 @@
-"""Which limits bind the jobs of one party: an account's user under a QOS in a partition. Precedence as in Slurm.
+"""Finds the limits that bind the jobs of a user in an account, under a QOS, in a partition. Precedence as in Slurm.
 
 Resource limits take the first value found in this order (slurm.schedmd.com/resource_limits.html): the partition's QOS,
-the job's QOS (the other way round under its flag `OverPartQOS`), the user's association, the accounts above it. What a
-QOS does not bound, every account on the way up bounds for all that runs below it; `max_*` of the nearest one bounds
-each of its users.
+the job's QOS (the other way round under its flag `OverPartQOS`), the user's association, the accounts above it. What no
+QOS limits, every account on the way up limits for all jobs below it; `max_*` of the nearest account limits each of its
+users.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ from cockpit.model.cluster import Tres
 from cockpit.sched.rules.amounts import ONE, thousandths
 
 JOBS = "jobs"
-"""Counted beside the TRES: running jobs, in thousandths as everything else."""
+"""The name of the count of running jobs, in thousandths like all amounts."""
 WALL = "wall"
 
 Counter = tuple[str, ...]
-"""Whose use is counted, and of what: `("qos/user", "high", "ann", "cpu")`."""
+"""Which use is counted, and of what resource: `("qos/user", "high", "ann", "cpu")`."""
 
 
 class PerJobLimit(msgspec.Struct, frozen=True):
-    """A bound on each job by itself: what waits for nothing."""
+    """A limit on each job by itself, which no waiting can satisfy."""
 
     limit: str
-    """sacctmgr's name."""
+    """The limit's name in sacctmgr."""
     holder: str
     resource: str
     """A TRES; empty for the time limit, which is in seconds."""
     allowed: int
-    """In thousandths; of `MinTRESPerJob` the least, else the most."""
+    """In thousandths; for `MinTRESPerJob` the least, else the most."""
 
 
 class Running(msgspec.Struct, frozen=True):
-    """A bound on what runs at once."""
+    """A limit on what runs at once."""
 
     limit: str
     holder: str
@@ -47,18 +47,18 @@ class Running(msgspec.Struct, frozen=True):
 
 
 class Budget(msgspec.Struct, frozen=True):
-    """A bound on decayed usage: minutes of a TRES, or seconds of wall clock (WALL)."""
+    """A limit on decayed usage: minutes of a TRES, or seconds of wall clock (WALL)."""
 
     limit: str
     holder: str
     resource: str
     allowed: float
     counter: Counter
-    """Whose usage counts."""
+    """The usage that counts."""
 
 
 class LimitScope(msgspec.Struct, frozen=True, cache_hash=True):
-    """All jobs that the same limits bind, and that count to the same counters."""
+    """The limits that bind a set of jobs, and the counters to which these jobs count."""
 
     account: str = ""
     user: str = ""
@@ -66,23 +66,23 @@ class LimitScope(msgspec.Struct, frozen=True, cache_hash=True):
     running: tuple[Running, ...] = ()
     budgets: tuple[Budget, ...] = ()
     counters: tuple[Counter, ...] = ()
-    """What its jobs count to, also where another limit goes before."""
+    """All counters to which the jobs count, also where another limit has precedence."""
     charged: tuple[Counter, ...] = ()
-    """Whose minutes they use up."""
+    """The counters whose minutes the jobs use up."""
     factor: float = 1.0
-    """Of its QOS under `UsageFactorSafe`: what a minute counts to budgets and bounds on time."""
+    """The QOS's usage factor under `UsageFactorSafe`: what a minute counts to budgets and time limits."""
     denies: bool = False
-    """A job that breaks one of the limits by itself is refused at submission (`DenyOnLimit`)."""
+    """Whether a job that by itself breaks a limit is refused at submission (`DenyOnLimit`)."""
     queue: str = ""
-    """The leaf of the quota tree that they belong to; empty: none."""
+    """The leaf of the quota tree that the jobs belong to; empty: none."""
 
 
 NO_SCOPE = LimitScope()
-"""Whoever is not bound by anything."""
+"""The scope of jobs that no limit binds."""
 
 
 def scope(accounts: Accounts, association: Association, qos: Qos | None, partition: str, own: Qos | None) -> LimitScope:
-    """`qos`: the job's; `own`: the partition's."""
+    """Return the limits that bind an association's jobs. `qos`: the job's QOS; `own`: the partition's QOS."""
     line = (association, *accounts.above(association))
     several = in_order(qos, own, partition)
     account, user = association.account, association.user
@@ -100,19 +100,19 @@ def scope(accounts: Accounts, association: Association, qos: Qos | None, partiti
 
 
 def who(association: Association) -> str:
-    """As a refusal names it."""
+    """Return the association's name as a reason shows it."""
     if not association.user:
         return f"account {association.account}"
-    there = f" in partition {association.partition}" if association.partition else ""
-    return f"user {association.user} of account {association.account}{there}"
+    where = f" in partition {association.partition}" if association.partition else ""
+    return f"user {association.user} of account {association.account}{where}"
 
 
 Held = tuple[str, Qos]
-"""How a refusal names it, and the QOS."""
+"""The name of a QOS as a reason shows it, and the QOS."""
 
 
 def in_order(qos: Qos | None, own: Qos | None, partition: str) -> tuple[Held, ...]:
-    """The QOS that bind the job, first come first."""
+    """Return the QOS that bind the job, the one with precedence first."""
     both = [(f"qos {own.name} of partition {partition}", own)] if own else []
     if qos is not None and (own is None or own.name != qos.name):
         both.append((f"qos {qos.name}", qos))
@@ -146,6 +146,7 @@ def _running(line: tuple[Association, ...], several: tuple[Held, ...], account: 
             if (limit, resource) not in taken:
                 taken.add((limit, resource))
                 yield Running(limit, holder, resource, allowed, (*counter, resource))
+    # a QOS's limit on the jobs of each user has precedence over the association's
     if ("MaxJobsPerUser", JOBS) not in taken and (most := _most_jobs(line)) is not None:
         yield Running("MaxJobs", who(most[0]), JOBS, ONE * most[1], (*_of(line[0]), JOBS))
     for each in line:
@@ -181,7 +182,7 @@ def _most_jobs(line: Iterable[Association]) -> tuple[Association, int] | None:
 
 
 def _budgets(line: tuple[Association, ...], several: tuple[Held, ...], *, free: bool) -> Iterator[Budget]:
-    """`free`: under a QOS whose usage factor is 0 minutes use nothing up."""
+    """Yield the budgets. `free`: the QOS has usage factor 0, so minutes use nothing up."""
     taken = set()
     for holder, qos in several:
         for limit, resource, allowed in _of_usage(qos.limits, free=free):
@@ -195,7 +196,7 @@ def _budgets(line: tuple[Association, ...], several: tuple[Held, ...], *, free: 
 
 
 def _groups(line: tuple[Association, ...], several: tuple[Held, ...]) -> Iterator[tuple[Counter, Limits]]:
-    """Everybody who may bound all that runs under them together."""
+    """Yield every QOS and account that may limit all jobs below it together."""
     yield from ((_group(qos), qos.limits) for _, qos in several)
     yield from ((_of(each), each.limits) for each in line)
 

@@ -1,4 +1,4 @@
-"""Which nodes a partition has, and whom it serves."""
+"""Finds the nodes of a partition, and the jobs that it refuses."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from cockpit.model.node import Node
 from cockpit.model.reasons import PartitionRefuses, PartitionRule
 
 WHOLE_CLUSTER = ""
-"""The unnamed partition without rules, for jobs that came while the cluster had no partitions."""
+"""The unnamed partition without rules, for jobs submitted while the cluster had no partitions."""
 
 _LIFTS_NOTHING = Qos(name="")
 _STARTS_NOTHING = (PartitionState.DOWN, PartitionState.INACTIVE)
 
 
 def memberships(cluster: Cluster, nodes: Iterable[Node]) -> list[tuple[str, ...]]:
-    """Per node, the names of its partitions in the cluster's order, the unnamed one first; none for nodes that people
-    log in to."""
+    """Return for each node the names of its partitions in the cluster's order, the unnamed one first; none for login
+    nodes."""
     named = [(each, frozenset(each.nodes)) for each in cluster.partitions]
     return [
         ()
@@ -32,25 +32,25 @@ def memberships(cluster: Cluster, nodes: Iterable[Node]) -> list[tuple[str, ...]
 
 
 def nodes_of(cluster: Cluster, partition: str, nodes: Iterable[Node]) -> tuple[Node, ...]:
-    """The nodes that run the partition's jobs, in the cluster's order; login nodes are in none."""
-    found = cluster.partition(partition)
+    """Return the nodes that run the partition's jobs, in the cluster's order; login nodes are in none."""
+    named = cluster.partition(partition)
     workers = (node for node in nodes if not for_login(cluster, node))
-    if found is None:
+    if named is None:
         return tuple(workers)
-    names = frozenset(found.nodes)
-    return tuple(node for node in workers if _has(found, names, node))
+    names = frozenset(named.nodes)
+    return tuple(node for node in workers if _has(named, names, node))
 
 
 def totalled(cluster: Cluster) -> frozenset[str]:
-    """The partitions whose jobs are bound by totals: those of members of a fleet without reservation, and that of all
-    members unless each of them has it."""
-    found = {each.name for each in cluster.members if each.mode is BindingMode.TOTALS}
-    return frozenset(found | {OVER_CLUSTERS} if found else ())
+    """Return the partitions whose jobs are placed by totals: those of fleet members without reservation, and the
+    partition of all members unless each of them has it."""
+    names = {each.name for each in cluster.members if each.mode is BindingMode.TOTALS}
+    return frozenset(names | {OVER_CLUSTERS} if names else ())
 
 
 def refusal(cluster: Cluster, name: str, job: Job, qos: Qos | None = None) -> PartitionRefuses | None:
-    """The first of the partition's own rules that the job breaks; its state comes last, since it passes. A QOS may lift
-    its bounds on time and nodes (`PartitionTimeLimit`, `PartitionMinNodes`, `PartitionMaxNodes`)."""
+    """Return the first of the partition's rules that the job breaks; its state comes last, since it passes. A QOS may
+    lift the limits on time and nodes (`PartitionTimeLimit`, `PartitionMinNodes`, `PartitionMaxNodes`)."""
     if name == WHOLE_CLUSTER:
         return None
     partition = cluster.partition(name)
@@ -66,8 +66,8 @@ def refusal(cluster: Cluster, name: str, job: Job, qos: Qos | None = None) -> Pa
 
 
 def about_owner(partition: Partition, user: str, account: str, qos: str) -> PartitionRefuses | None:
-    """Whom the partition does not serve. Where a list of those allowed is given, that of those denied counts nothing,
-    as in Slurm."""
+    """Return the rule by which the partition refuses this user, account or QOS. If a list of allowed ones is set, the
+    denied ones are ignored, as in Slurm."""
     for rule, who, allow, deny in (
         (PartitionRule.USER, user, partition.allow_users, ()),
         (PartitionRule.ACCOUNT, account, partition.allow_accounts, partition.deny_accounts),
@@ -90,12 +90,12 @@ def _about_size(partition: Partition, job: Job, qos: Qos) -> PartitionRefuses | 
     return None
 
 
-def _size(partition: Partition, rule: PartitionRule, allowed: int, asked: int) -> PartitionRefuses:
-    return PartitionRefuses(partition.name, rule, str(allowed), str(asked))
+def _size(partition: Partition, rule: PartitionRule, allowed: int, requested: int) -> PartitionRefuses:
+    return PartitionRefuses(partition.name, rule, str(allowed), str(requested))
 
 
 def for_login(cluster: Cluster, node: Node) -> bool:
-    """Whether it is a node that people log in to: it runs no jobs."""
+    """Whether it is a login node, which runs no jobs."""
     return bool(cluster.login_pool) and node.pool == cluster.login_pool
 
 

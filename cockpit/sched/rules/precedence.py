@@ -1,4 +1,4 @@
-"""Who stands above whom by the rules alone, and how a job gives way: what preemption reads of cluster and accounts."""
+"""Reads the preemption configuration: which jobs a job may preempt, and what happens to a preempted job."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from cockpit.model.eviction import EvictionMode
 from cockpit.model.job import Job
 
 WITHIN = "WITHIN"
-"""The PreemptMode by which jobs of one QOS preempt each other, in the order of their priorities."""
+"""The PreemptMode word by which jobs of one QOS preempt each other, in the order of their priorities."""
 GANG = "GANG"
 NO_PARTITION = Partition(name="")
 NO_QOS = Qos(name="")
@@ -16,7 +16,7 @@ _MODES = {mode.value.upper(): mode for mode in (EvictionMode.CANCEL, EvictionMod
 
 
 def preemption_key(cluster: Cluster, accounts: Accounts, job: Job, partition: str) -> str:
-    """What of the job decides whom it may preempt, beside its partition; empty: it may preempt nobody."""
+    """Return a key of what decides which jobs it may preempt, beside its partition; empty: none."""
     match cluster.preemption.kind:
         case PreemptType.QOS:
             own = accounts.qos.get(job.qos, NO_QOS)
@@ -29,10 +29,10 @@ def preemption_key(cluster: Cluster, accounts: Accounts, job: Job, partition: st
 
 
 def mode_of(cluster: Cluster, accounts: Accounts, job: Job) -> EvictionMode | None:
-    """How the running job gives way when it is preempted; None: it is not.
+    """Return what happens to the running job when it is preempted; None: it cannot be.
 
-    A partition's own mode counts with preempt/partition_prio, a QOS's with preempt/qos, where OFF is as good as none.
-    One that goes on from its checkpoints, or is suspended below its min, is not cancelled: it waits again.
+    A partition's own mode counts with preempt/partition_prio, a QOS's with preempt/qos, where OFF is the same as no
+    mode. A job that resumes from checkpoints, or is suspended below its minimum, is not cancelled but requeued.
     """
     mode = _configured_mode(cluster, accounts, job)
     waits = job.spec.resume is not None or job.spec.suspends
@@ -49,6 +49,6 @@ def _configured_mode(cluster: Cluster, accounts: Accounts, job: Job) -> Eviction
 
 
 def partition_of(cluster: Cluster, job: Job) -> Partition:
-    """Where it runs."""
+    """Return the partition in which the job runs."""
     name = job.attempt.partition if job.attempt is not None else ""
     return cluster.partition(name) or NO_PARTITION

@@ -1,7 +1,7 @@
-"""The quota tree, ready to be asked: which leaf a job belongs to, what binds it there, and what is kept for whom.
+"""The quota tree in a form that can be tested quickly: a job's leaf, its limits there, and what is guaranteed.
 
-`used` of a node is that of all leaves below it. A job may start where no node from its leaf to the root would pass its
-max. Since the root's max is its min, that is what siblings leave of their min and no more.
+The use of a node is that of all leaves below it. A job may start if no node from its leaf to the root would exceed its
+max. The root's max is its min, so jobs may use what siblings leave unused of their min, and no more.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from cockpit.model.quota import JOBS, MOST, Amounts, QuotaTree, places
 from cockpit.sched.rules.limits import Counter, LimitScope, Running
 
 QUOTA = "quota"
-"""The name of the limit, and of what counts for it."""
+"""The name of the limit, and of its counters."""
 NO_LEAF = ""
 
 Used = Mapping[Counter, int]
-"""Of every counter, in thousandths."""
+"""Use by counter, in thousandths."""
 
 
 class Share(NamedTuple):
-    """One node of the tree."""
+    """One node of the quota tree."""
 
     path: str
     line: tuple[str, ...]
-    """Paths from here up to the root."""
+    """The paths from this node up to the root."""
     min: Amounts
     max: Amounts
 
@@ -35,24 +35,24 @@ class Share(NamedTuple):
         return used.get(counter(self.path, resource), 0)
 
     def guarantees(self, used: Used, wanted: Amounts, resources: tuple[str, ...]) -> bool:
-        """Whether so much more is still within what is kept for it."""
+        """Whether the node stays within its min with these amounts added."""
         return all(
             self.use(used, each) + wanted[each] <= self.min.get(each, 0) for each in resources if wanted.get(each)
         )
 
     def borrows(self, used: Used, resource: str) -> int:
-        """How much more of the resource is in use than is kept for it; 0 or less: nothing is borrowed."""
+        """How much of the resource is in use beyond the min; 0 or less: nothing is borrowed."""
         return self.use(used, resource) - self.min.get(resource, 0)
 
 
 class Quotas:
-    """One tree, or none: then nobody belongs to a leaf, and nothing is bound."""
+    """One quota tree, or none; without a tree no job belongs to a leaf and nothing is limited."""
 
     def __init__(self, tree: QuotaTree | None) -> None:
         self.shares: dict[str, Share] = {}
-        """By path, parents first."""
+        """The nodes by path, parents first."""
         self._leaves: dict[str, str] = {}
-        """By project."""
+        """The leaf of each project, by name."""
         lines: list[str] = []
         for place in places(tree.root) if tree is not None else ():
             del lines[place.depth :]
@@ -61,19 +61,19 @@ class Quotas:
             self._leaves |= dict.fromkeys(place.node.namespaces, place.path)
         named = {name for share in self.shares.values() for name in (*share.min, *share.max)}
         self.resources = tuple(sorted(named - {JOBS}))
-        """That some node bounds: nothing else is counted."""
+        """The resources that some node limits; others are not counted."""
         self.guarantees = any(share.min.get(each) for share in self._below_root() for each in self.resources)
-        """Something is kept for somebody."""
+        """Whether some node below the root has a min."""
 
     def _below_root(self) -> Iterator[Share]:
         return (share for share in self.shares.values() if len(share.line) > 1)
 
     def leaf(self, project: str) -> str:
-        """Its path; NO_LEAF where no leaf has the project."""
+        """Return the path of the project's leaf; NO_LEAF where there is none."""
         return self._leaves.get(project, NO_LEAF)
 
     def joined(self, scope: LimitScope, leaf: str) -> LimitScope:
-        """Those of the party whose project is the leaf's: the tree binds them too."""
+        """Return the scope with the limits of the quota tree added for jobs of this leaf."""
         line = [self.shares[path] for path in self.shares[leaf].line]
         running = tuple(
             Running(QUOTA, share.path, resource, most, counter(share.path, resource))
@@ -86,5 +86,5 @@ class Quotas:
 
 
 def counter(path: str, resource: str) -> Counter:
-    """What is in use at a node."""
+    """Return the counter of a node's use of a resource."""
     return (QUOTA, path, resource)

@@ -1,4 +1,5 @@
-"""The cluster's rules, ready to be asked: what they alone say of a job, and which limits bind it."""
+"""The cluster's rules in a form that can be tested quickly: which reasons they alone give, and which limits bind a
+job."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ from cockpit.sched.shape import Shape, shape_of
 
 
 class Rulebook:
-    """One version of the rules, and what was found out about them."""
+    """One version of the rules, and caches of what follows from them."""
 
     def __init__(self, cluster: Cluster, accounts: Accounts, version: int, quota: QuotaTree | None = None) -> None:
         self.version = version
@@ -32,16 +33,17 @@ class Rulebook:
         self.enforced = enforced(cluster.enforce)
         self.safe = Enforce.SAFE in self.enforced
         self.binding = Enforce.LIMITS in self.enforced or quota is not None
-        """Whether there may be limits on what runs, for anybody."""
-        self.takes_room = cluster.preemption.kind != PreemptType.NONE or bool(self.quotas.guarantees)
-        """Whether some rule lets a job take another's room."""
-        self.tell_apart = bool(self.enforced or self.binding or self.takes_room or cluster.partitions)
-        """Whether it may matter whose a job is that asks for the same as another."""
-        self.asked = _Asked(self)
+        """Whether there may be limits on running jobs for any user."""
+        self.may_evict = cluster.preemption.kind != PreemptType.NONE or bool(self.quotas.guarantees)
+        """Whether some rule lets a job evict others (preemption or guaranteed quota)."""
+        self.distinguishes_owners = bool(self.enforced or self.binding or self.may_evict or cluster.partitions)
+        """Whether two jobs with the same request may be treated differently because of their user, account, QOS or
+        partition."""
+        self.requested = _RequestedAmounts(self)
         self._scopes: dict[tuple[str, str, str, str, str], LimitScope] = {}
 
     def scope(self, job: Job, partition: str) -> LimitScope:
-        """Whose limits bind the job there."""
+        """Return the limits that bind the job in that partition."""
         if not self.binding:
             return NO_SCOPE
         leaf = self.quotas.leaf(job.project)
@@ -51,30 +53,31 @@ class Rulebook:
         return self._scopes[asked_of]
 
     def with_cluster(self, cluster: Cluster) -> Rulebook:
-        """The same with another manner of preemption."""
+        """Return the same rules with another preemption configuration."""
         other = copy(self)
         other.cluster = cluster
-        other.takes_room = cluster.preemption.kind != PreemptType.NONE or bool(self.quotas.guarantees)
+        other.may_evict = cluster.preemption.kind != PreemptType.NONE or bool(self.quotas.guarantees)
         return other
 
     def preemption_key(self, job: Job, partition: str) -> str:
-        """What of the job decides whose room it may take; empty: nobody's."""
+        """Return a key of what decides which jobs the job may evict; empty: none."""
         kept = self.quotas.leaf(job.project) if self.quotas.guarantees else NO_LEAF
         return " ".join(filter(None, (precedence.preemption_key(self.cluster, self.accounts, job, partition), kept)))
 
     def refusal(self, job: Job, partition: str) -> Reason | None:
-        """The first rule that stops the job whatever runs and whatever is free: partition, association, QOS, and the
-        limits on each job by itself; one that passes, such as a partition that is down, after all others."""
+        """Return the first rule that stops the job whatever runs and is free: partition, association, QOS, and the
+        limits on a single job. A reason that passes, such as a partition that is down, comes after all others."""
         qos = self.accounts.qos.get(job.qos)
         refused = partitions.refusal(self.cluster, partition, job, qos)
         if refused is not None and never_starts(refused):
             return refused
+        # a partition that is down comes back: reasons that never pass say more
         never = self._no_right(job, partition) or self._too_much(job, self.scope(job, partition), partition)
         return never or refused
 
     def denied(self, job: Job, partition: str) -> LimitReached | None:
-        """Under `DenyOnLimit`: the first limit on resources that the job breaks by itself, whoever else is there. As in
-        Slurm (acct_policy.c, `_qos_policy_validate`) not one on the number of jobs or on what is used up."""
+        """Return the first limit on resources that the job by itself breaks, under `DenyOnLimit`. As in Slurm
+        (acct_policy.c, `_qos_policy_validate`), limits on the number of jobs and on usage do not count."""
         bound = self.scope(job, partition)
         if not bound.denies:
             return None
@@ -84,7 +87,7 @@ class Rulebook:
         return self._too_much(job, replace(bound, standing=(*bound.standing, *on_resources)), partition)
 
     def billed(self, amounts: Amounts, partition: str) -> Amounts:
-        """With what they are billed per second."""
+        """Return the amounts with their billing."""
         return amounts | {BILLING: round(billed(amounts, self.cluster, partition))}
 
     def _scope(self, account: str, user: str, qos: str, partition: str, leaf: str) -> LimitScope:
@@ -92,7 +95,7 @@ class Rulebook:
         return bound if leaf == NO_LEAF else self.quotas.joined(bound, leaf)
 
     def _limited(self, account: str, user: str, qos: str, partition: str) -> LimitScope:
-        """By accounts and QOS."""
+        """Return the limits of accounts and QOS."""
         association = self.accounts.of(account, user, partition)
         if association is None:
             return NO_SCOPE
@@ -113,18 +116,18 @@ class Rulebook:
         return None
 
     def _too_much(self, job: Job, bound: LimitScope, partition: str) -> LimitReached | None:
-        """The first bound that each of the job's alternatives breaks, as the first alternative breaks it."""
+        """Return the first limit that each of the job's alternatives breaks, as the first alternative breaks it."""
         if not bound.standing:
             return None
         broken = [
-            next((told for each in bound.standing if (told := _broken(each, job.spec, bound.factor, amounts))), None)
-            for amounts in self.asked[shape_of(job.spec, partition)]
+            next((limit for each in bound.standing if (limit := _broken(each, job.spec, bound.factor, amounts))), None)
+            for amounts in self.requested[shape_of(job.spec, partition)]
         ]
         return None if None in broken else broken[0]
 
 
-class _Asked(dict[Shape, list[Amounts]]):
-    """By shape what each of its alternatives asks for, with what it is billed. Fills as it is asked."""
+class _RequestedAmounts(dict[Shape, list[Amounts]]):
+    """By shape, the amounts that each alternative requests, with billing. Filled on first access."""
 
     def __init__(self, rules: Rulebook) -> None:
         super().__init__()
@@ -132,12 +135,12 @@ class _Asked(dict[Shape, list[Amounts]]):
 
     def __missing__(self, shape: Shape) -> list[Amounts]:
         whole = [asked(spec, shape.nodes, shape.helpers, shape.spread) for spec in shape.specs]
-        found = self[shape] = [self._rules.billed(each, shape.partition) | {JOBS: ONE} for each in whole]
-        return found
+        amounts = self[shape] = [self._rules.billed(each, shape.partition) | {JOBS: ONE} for each in whole]
+        return amounts
 
 
 def _broken(bound: PerJobLimit, job: JobSpec, factor: float, amounts: Amounts) -> LimitReached | None:
-    """`factor`: what a second counts."""
+    """Return the limit if the job breaks it. `factor`: the usage factor, by which seconds are multiplied."""
     if not bound.resource:
         wanted = round(ONE * job.time_limit_seconds * factor)
     else:

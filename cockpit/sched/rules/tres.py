@@ -1,4 +1,5 @@
-"""Trackable resources by Slurm's names: what a job asks for, what it holds, what nodes have, and what that bills."""
+"""Calculates trackable resources (TRES) by Slurm's names: what a job asks for, what nodes have, and how that is
+billed."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ from cockpit.model.node import Node
 from cockpit.model.spec import WHOLE_CARD, JobSpec, NodeSpec, TaskSpread
 
 LICENCES = "license"
-"""Of one name, which stands beside it."""
+"""The type of a licence; its name is given beside it."""
 CPU = "cpu"
 MEMORY = "mem"
 NODE = "node"
@@ -24,18 +25,18 @@ CARDS = "gres/gpu"
 
 @cache
 def cards_of(model: str) -> str:
-    """The resource of one card model."""
+    """Return the TRES of one card model."""
     return f"{CARDS}:{model.lower()}"
 
 
 def requested(spec: JobSpec, alternative: int = 0) -> Tres:
-    """What the whole job asks for, all its nodes together; of several node specs, by the given one."""
+    """Return what the whole job asks for on all its nodes, by the given alternative."""
     return together(spec.specs[alternative], spec.nodes, spec.helpers, spec.spread)
 
 
 def together(each: NodeSpec, count: int, others: Iterable[NodeSpec], spread: TaskSpread | None = None) -> Tres:
-    """What so many replicas ask for, and others of other kinds; of tasks that share out over at least so many nodes,
-    what they take at least."""
+    """Return what so many replicas ask for, with helpers of other kinds; for spread tasks, at least what they ask for
+    in all."""
     total = replicas(each, count)
     if spread is not None:
         tasks = replicas(replace(spread.each, card_models=each.card_models), spread.tasks)
@@ -47,8 +48,8 @@ def together(each: NodeSpec, count: int, others: Iterable[NodeSpec], spread: Tas
 
 
 def replicas(each: NodeSpec, count: int) -> Tres:
-    """What so many replicas ask for. Cards count under their model too where exactly one will do, as with Slurm's
-    `--gres=gpu:model:n`."""
+    """Return what so many replicas ask for. Cards also count under their model if exactly one model will do, as with
+    Slurm's `--gres=gpu:model:n`."""
     amounts: Tres = {CPU: each.cpus, MEMORY: each.memory_mib, NODE: 1}
     if each.card_milli:
         model = each.card_models[0] if len(each.card_models) == 1 else ""
@@ -59,7 +60,7 @@ def replicas(each: NodeSpec, count: int) -> Tres:
 
 
 def capacity(nodes: Iterable[Node]) -> Tres:
-    """What the nodes have, in service or not, free or not."""
+    """Return what the nodes have, in service or not, free or not."""
     total: Counter[str] = Counter()
     for node in nodes:
         total.update({CPU: node.cpus, MEMORY: node.memory_mib, NODE: 1})
@@ -70,11 +71,11 @@ def capacity(nodes: Iterable[Node]) -> Tres:
 
 
 def billing(amounts: Mapping[str, float], weights: Tres, *, greatest: bool) -> float:
-    """What amounts bill by a partition's TRESBillingWeights, in the amounts' unit: their weighted sum; without weights,
-    one per CPU.
+    """Return the billing of amounts by a partition's TRESBillingWeights, in the amounts' unit: their weighted sum;
+    without weights, one per CPU.
 
-    `greatest` (PriorityFlags=MAX_TRES): of the resources of nodes only the one that weighs most, plus the sum of all
-    others. Source: Slurm's `assoc_mgr_tres_weighted`.
+    `greatest` (PriorityFlags=MAX_TRES): of the resources of nodes only the one with the highest product counts, plus
+    the sum of all others. Source: Slurm's `assoc_mgr_tres_weighted`.
     """
     if not weights:
         return amounts.get(CPU, 0.0)
@@ -86,10 +87,10 @@ def billing(amounts: Mapping[str, float], weights: Tres, *, greatest: bool) -> f
 
 
 def billed(amounts: Mapping[str, float], cluster: Cluster, partition: str) -> float:
-    """`billing` as the cluster's rules for the partition say."""
-    found = cluster.partition(partition)
+    """Return the billing of amounts by the cluster's rules for the partition."""
+    named = cluster.partition(partition)
     greatest = PriorityFlag.MAX_TRES in cluster.priority.flags
-    return billing(amounts, found.billing_weights if found else {}, greatest=greatest)
+    return billing(amounts, named.billing_weights if named else {}, greatest=greatest)
 
 
 def _is_of_nodes(name: str) -> bool:

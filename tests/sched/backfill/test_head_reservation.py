@@ -19,7 +19,7 @@ def busy(*, policy: Policy | None = None) -> tuple[World, int]:
 
 
 def stuck(*, policy: Policy | None = None) -> tuple[World, int]:
-    """A node of four cards, two of which are kept nobody knows how long, and a job that needs three."""
+    """A node of four cards, two of which are held with no known end, and a job that needs three."""
     world = World(node("n1", 4), policy=policy)
     kept = world.submit(wants(2000))
     world.run()

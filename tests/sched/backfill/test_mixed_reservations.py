@@ -1,4 +1,5 @@
-"""Room for all kinds of a waiting gang's replicas is kept, as a scheduler has it that is plainly right."""
+"""The reservation of a waiting gang with replicas of several kinds is that of a slow scheduler that is plainly
+right."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a head asks for CPUs and memory alone, its guard counts in numbers and says what one of rooms says."""
+"""Where a head asks for CPUs and memory alone, its reservation by sums is the same as the general one by nodes."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from cockpit.model.spec import NodeSpec
 from cockpit.sched.backfill.head_reservation import AnyReservation, reserve, reserve_by_nodes
 from cockpit.sched.backfill.single_node_reservation import SingleNodeReservation
 from cockpit.sched.cycle import cycle, next_plan
-from cockpit.sched.index import Index, refreshed
+from cockpit.sched.index import Index, refresh_index
 from cockpit.sched.nodes.node_free import best_fit_rank
-from cockpit.sched.placement import find, fitting
+from cockpit.sched.placement import find_placement, fitting
 from cockpit.sched.policy import Policy
 from cockpit.sched.shape import shape_of
 from tests.sched.random_worlds import act
@@ -54,10 +54,11 @@ def said(guard: AnyReservation) -> tuple[object, ...]:
 
 
 def guards(world: World, index: Index) -> tuple[AnyReservation, AnyReservation] | None:
-    """Of the first queued job on one node that has no room but will have some: in numbers, and by rooms."""
+    """Return both reservations of the first queued job that asks for one node and does not fit yet: by sums, and by
+    nodes."""
     for job in world.queue:
         shape = shape_of(job.spec)
-        if shape.nodes == 1 and find(index, shape) is None:
+        if shape.nodes == 1 and find_placement(index, shape) is None:
             plain = reserve(index, world.now, Backfill(), job, shape)
             by_rooms = reserve_by_nodes(index, world.now, Backfill(), job, shape)
             assert (plain is None) == (by_rooms is None)
@@ -74,7 +75,7 @@ def test_numbers_say_what_rooms_say(nodes, history, passing) -> None:
     for step in history:
         act(world, step)
         world.run()
-    index = refreshed(None, world.snapshot())
+    index = refresh_index(None, world.snapshot())
     found = guards(world, index)
     event(f"somebody waits: {found is not None}")
     if found is None:
@@ -83,7 +84,7 @@ def test_numbers_say_what_rooms_say(nodes, history, passing) -> None:
     assert isinstance(plain, SingleNodeReservation)
     assert said(plain) == said(by_rooms)
     for number, (spec, seconds) in enumerate(passing, 1000):
-        node_free, end = find(index, shape_of(spec)), Millis(world.now + 1000 * seconds)
+        node_free, end = find_placement(index, shape_of(spec)), Millis(world.now + 1000 * seconds)
         if node_free is None:
             continue
         admitted = by_rooms.admits(JobId(number), end, node_free.placement)
@@ -117,10 +118,10 @@ def test_a_plain_request_finds_the_tightest_node(nodes, history, asked) -> None:
     for step in history:
         act(world, step)
         world.run()
-    index, shape = refreshed(None, world.snapshot()), shape_of(asked)
+    index, shape = refresh_index(None, world.snapshot()), shape_of(asked)
     (spec,) = shape.specs
     best = sorted(fitting(index, shape, spec), key=lambda node_free: best_fit_rank(node_free, spec))[: shape.nodes]
-    found = find(index, shape)
+    found = find_placement(index, shape)
     nodes_found = {part.node for part in found.placement} if found is not None else set()
     assert nodes_found == ({node_free.node.name for node_free in best} if len(best) == shape.nodes else set())
 

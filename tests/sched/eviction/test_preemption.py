@@ -1,4 +1,4 @@
-"""Who gives way to whom, and that whoever others were made to go for starts in their place."""
+"""Which jobs are preempted for which, and that the job they were evicted for starts in their place."""
 
 from __future__ import annotations
 

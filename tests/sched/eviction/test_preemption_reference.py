@@ -115,7 +115,7 @@ def test_easy_and_in_order(kind: BackfillKind, seed: int, steps: int) -> None:
 @many
 @given(st.integers(0, 2**32), st.integers(6, 45))
 def test_whoever_others_gave_way_to_starts(kind: BackfillKind, seed: int, steps: int) -> None:
-    """Once they are gone, before anybody else: nobody goes for nothing."""
+    """Nominated jobs start first once the victims are gone: no job is evicted for nothing."""
     for world in lived(seed, steps, kind):
         plan = world.cycle()
         owed = [job for job in plan.refusals.promised if not world.jobs[job].held_by]

@@ -1,4 +1,4 @@
-"""What was lent comes back: by whom, from whom, and no more than is needed."""
+"""Borrowed quota is reclaimed: for which job, from which queues, and no more than is needed."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_one_big_borrower_rather_than_two_small_ones_and_no_more_than_is_needed(
 
 @pytest.mark.req("SC-07")
 def test_nobody_is_taken_below_what_is_kept_for_them_by_more_than_their_last_job() -> None:
-    """`a` holds five with four its own: one of its jobs may go, though two would make room."""
+    """`a` holds five cards and has a min of four: one of its jobs may be evicted, though two would free enough."""
     world = a_world(share("a", 4), share("b", 4), cards=8, nodes=(node("n1", 5, cpus=32),))
     for _ in range(5):
         running(world, "a", 1)
@@ -236,5 +236,5 @@ def wide(tree: QuotaTree) -> QuotaTree:
 def test_without_a_tree_nothing_is_asked() -> None:
     world = World(node("n1", 4))
     world.submit(wants(1000))
-    assert world.run().round.reclaim is None
-    assert world.plan.round.eviction_planner is None
+    assert world.run().scheduling_pass.reclaim is None
+    assert world.plan.scheduling_pass.eviction_planner is None

@@ -1,4 +1,4 @@
-"""Who has to give way: as few as can be, none for nothing, and the first of those who could."""
+"""The victims: as few as possible, none if the job fits, and the first of those that could be taken."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from cockpit.model.node import Node
 from cockpit.model.spec import JobSpec
 from cockpit.sched.eviction import victim_release
-from cockpit.sched.eviction.victim_release import going, minimal_victims, standing_still
-from cockpit.sched.index import refreshed
+from cockpit.sched.eviction.victim_release import minimal_victims, release_all, release_cpus
+from cockpit.sched.index import refresh_index
 from cockpit.sched.shape import shape_of
 from tests.sched.reference import place
 from tests.sched.world import World, cards, node, spec_of, wants
@@ -70,8 +70,8 @@ def test_as_few_as_can_be(seed: int, still: bool) -> None:
     world = some_world(random)
     spec = some_spec(random, most=3)
     offered = random.sample(list(world.occupied), random.randint(0, len(world.occupied)))
-    index = refreshed(None, world.snapshot())
-    give = standing_still if still else going
+    index = refresh_index(None, world.snapshot())
+    give = release_cpus if still else release_all
     found = minimal_victims(index, shape_of(spec), [give(index, job) for job in offered])
     assert (None if found is None else tuple(each.job for each in found)) == slowly(world, spec, offered, still=still)
 
@@ -83,9 +83,9 @@ def test_nobody_goes_for_nothing_when_not_every_set_is_tried(seed: int) -> None:
     random = Random(seed)
     world = some_world(random)
     spec = some_spec(random, most=3)
-    index = refreshed(None, world.snapshot())
+    index = refresh_index(None, world.snapshot())
     shape = shape_of(spec)
-    offers = [going(index, job) for job in world.occupied]
+    offers = [release_all(index, job) for job in world.occupied]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(victim_release, "MOST_TRIED", 1)
         found = minimal_victims(index, shape, offers)
@@ -102,8 +102,8 @@ def test_many_tenants_are_not_tried_in_all_their_sets() -> None:
     for _ in range(6000):
         world.submit(wants())
     world.run()
-    index = refreshed(None, world.snapshot())
-    offers = [going(index, job) for job in reversed(world.occupied)]
+    index = refresh_index(None, world.snapshot())
+    offers = [release_all(index, job) for job in reversed(world.occupied)]
     found = minimal_victims(index, shape_of(spec_of(wants(cpus=30))), offers)
     assert found is not None
     assert [each.job for each in found] == list(reversed(world.occupied))[:30]

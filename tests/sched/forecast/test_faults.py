@@ -86,7 +86,7 @@ def test_a_job_that_cannot_be_judged_changes_no_other_answer(seed: int, monkeypa
     assert seer.forecast(held).likely_at is None
     assert seer.failure(held) == "ZeroDivisionError: not this one"
     assert [*seer.faults] == [held]
-    assert isinstance(world.plan.round.faults[held], ZeroDivisionError)
+    assert isinstance(world.plan.scheduling_pass.faults[held], ZeroDivisionError)
 
 
 @pytest.mark.req("SC-12", "SC-13")

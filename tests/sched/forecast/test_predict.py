@@ -10,12 +10,12 @@ from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import JobState
 from cockpit.model.spec import Dependency, DependencyKind
 from cockpit.sched.forecast import future, predict
-from cockpit.sched.forecast.future import Future, foreseeing
+from cockpit.sched.forecast.future import ClusterSimulation, simulation_index
 from cockpit.sched.forecast.history import MOST_RUNS, History, history_of
 from cockpit.sched.forecast.predict import HYPOTHETICAL, StartPredictor
 from cockpit.sched.forecast.runtime_predictors import MeanRuntimePredictor, P90RuntimePredictor, TimeLimitPredictor
 from cockpit.sched.forecast.whatif import candidates
-from cockpit.sched.index import refreshed
+from cockpit.sched.index import refresh_index
 from cockpit.sched.priority.priorities import prioritised
 from tests.sched.busy import busy_world
 from tests.sched.world import World, node, wants
@@ -38,7 +38,7 @@ def ended(world: World, *, limit: int, ran: int, user: str = "ann", **asked) -> 
 
 
 def the_course_of_things(world: World) -> dict[JobId, int]:
-    """What really happens if every job uses its whole limit and nobody comes."""
+    """Simulate what really happens if every job uses its whole time limit and no job is submitted."""
     world.run()
     while world.ends:
         world.now = min(world.ends.values())
@@ -60,8 +60,8 @@ def test_the_future_is_what_the_cycle_makes_of_it(seed: int) -> None:
         if random.random() < 0.3:
             world.run()
     snapshot = world.snapshot()
-    index, order = foreseeing(refreshed(None, snapshot)), prioritised(snapshot).order
-    future = Future(snapshot, index, world.policy, order, TimeLimitPredictor())
+    index, order = simulation_index(refresh_index(None, snapshot)), prioritised(snapshot).order
+    future = ClusterSimulation(snapshot, index, world.policy, order, TimeLimitPredictor())
     waiting = [job.id for job in world.queue]
     foretold = {job: begun.at for job in waiting if (begun := future.start_of(job)) is not None}
     really = the_course_of_things(world)
@@ -203,7 +203,7 @@ def test_a_what_if_behind_a_long_queue_looks_no_further_than_is_worth_the_wait(m
     seer = foresight(world)
     at = seer.forecast(last.id).likely_at
     assert seer.if_instead(smaller, at + 1).likely_at == at
-    monkeypatch.setattr(predict, "TRIED", 0)
+    monkeypatch.setattr(predict, "MOST_CANDIDATE_JOBS", 0)
     assert seer.if_instead(smaller, at + 1).likely_at is None
     assert seer.forecast(last.id).likely_at == at
 
@@ -223,7 +223,7 @@ def test_far_behind_the_rate_at_which_the_queue_moves_says_when(monkeypatch) -> 
     held = world.submit(wants(1000), held_by="root")
     near = foresight(world)
     likely = {job.id: near.forecast(job.id) for job in world.queue}
-    monkeypatch.setattr(future, "MANY", 10**9)
+    monkeypatch.setattr(future, "EXTRAPOLATE_AFTER", 10**9)
     whole = foresight(world)
     exact = {job.id: whole.forecast(job.id).likely_at for job in world.queue}
     far = [job for job in likely if not likely[job].after and likely[job].likely_at != exact[job]]

@@ -104,9 +104,9 @@ def test_best_fit_strands_the_fewest_cards_then_cpus() -> None:
 def test_a_room_is_the_same_whatever_the_order_of_its_tenants() -> None:
     first, second = (JobId(1), holding(whole(0), cpus=1)), (JobId(2), holding(CardSlice(1, 0, 5), cpus=2))
     empty = node_free(2)
-    both = empty.having(*first).having(*second)
-    assert both == empty.having(*second).having(*first)
-    assert both.without([1]) == both.left_by(1) == empty.having(*second)
+    both = empty.with_tenant(*first).with_tenant(*second)
+    assert both == empty.with_tenant(*second).with_tenant(*first)
+    assert both.without([1]) == both.without_tenant(1) == empty.with_tenant(*second)
 
 
 def test_a_slice_of_a_card_that_was_taken_out_is_not_counted() -> None:

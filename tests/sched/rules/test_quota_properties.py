@@ -91,12 +91,15 @@ def checked_pass(world: World) -> None:
     assert now.passes_max() == []
     assert sums_hold(now)
     if not (plan.starts or plan.evictions):  # who may insist by what was started or sent away waits for the next pass
-        after = Naive(world, {job: parts for job, parts in plan.round.index.placed.items() if job not in leaving})
+        after = Naive(
+            world, {job: parts for job, parts in plan.scheduling_pass.index.placed.items() if job not in leaving}
+        )
         assert [job for job in who_may_insist(world, after) if job not in promised] == []
 
 
 def who_may_insist(world: World, now: Naive) -> list[JobId]:
-    """Who stays within what is kept for their queue, and has room once the fewest borrowers have gone, or none."""
+    """Return the jobs within the guarantee of their queue that fit once the fewest borrowers, or none, have been
+    evicted."""
     running = [job for job in now.occupied if world.jobs[job].state is JobState.RUNNING]
     return [job.id for job in world.queue if now.keepers(job) and now.fewest(job, running) is not None]
 
