@@ -1,8 +1,10 @@
-"""Who may do what. `RIGHTS` is the one table of it, and `refuse` the one place where it is asked: before an operation
-begins, and never in a face. A forged request meets the same answer.
+"""Decides which user may carry out which operation.
 
-An engine run by a user serves that user alone, as its administrator. On a machine-wide engine a job is its submitter's;
-administrators may do everything; and what its `access` gives goes to the other members of its project.
+`RIGHTS` is the only table of rights, and `refuse` the only function that applies it: in the engine, before an operation
+begins, so that a forged request gets the same answer as one from a screen.
+
+An engine started by a user serves only that user, as its administrator. On a machine-wide engine a job belongs to its
+submitter, other members of its project have the access that its `access` grants, and administrators may do everything.
 """
 
 from __future__ import annotations
@@ -25,31 +27,32 @@ if TYPE_CHECKING:
 
 
 class Actor(msgspec.Struct, frozen=True):
-    """Who asks, as the kernel said of the socket's other end."""
+    """The user who makes a request, as the kernel names the process at the other end of the socket."""
 
     who: Submitter
     admin: bool
     projects: frozenset[str] = frozenset()
-    """The projects of the cluster's rules that the asker is in."""
+    """The projects of the cluster's rules of which the user is a member."""
     shared: bool = True
-    """Whether this cluster lets jobs be shared at all."""
+    """Whether the cluster allows to share jobs."""
 
     @property
     def name(self) -> str:
+        """The user's name."""
         return self.who.name
 
 
 class Right(StrEnum):
-    """What an operation needs."""
+    """The right that an operation needs."""
 
     ASK = "ask"
-    """Nothing: it tells each asker what that one may see, or decides itself what of theirs they may change."""
+    """None: the operation itself limits its result, or its changes, to what the user may see or change."""
     LOOK = "look"
-    """To see the job that it is about."""
+    """The right to see the job that the operation is about."""
     ACT = "act"
-    """To do with that job what its owner may."""
+    """The right to do with that job what its owner may do."""
     ADMINISTER = "administer"
-    """To change what is everybody's."""
+    """The right to change what belongs to the whole cluster."""
 
 
 RIGHTS: Mapping[str, Right] = MappingProxyType(
@@ -105,34 +108,38 @@ RIGHTS: Mapping[str, Right] = MappingProxyType(
         "stop": Right.ADMINISTER,
     }
 )
-"""By name of the operation. One that is not here is nobody's."""
+"""The right that each operation needs, by the operation's name. `refuse` treats unknown ones as administrators'."""
 
 
 def access_to(actor: Actor, job: Job) -> Access:
-    """What the actor may do with the job: all, look, or nothing."""
+    """Return the actor's access to the job: `rw`, `ro` or `none`."""
     if actor.admin or is_owner(actor, job):
         return Access.RW
     return job.spec.access if actor.shared and job.project in actor.projects else Access.NONE
 
 
 def is_owner(actor: Actor, job: Job) -> bool:
+    """Tell whether the actor submitted the job."""
     return job.submitter.uid == actor.who.uid
 
 
 def may_see(actor: Actor, job: Job) -> bool:
-    """Whether the job's row, details and logs are shown to the actor."""
+    """Tell whether the actor may see the job's row, details and logs."""
     return access_to(actor, job) is not Access.NONE
 
 
 def access_to_entry(actor: Actor, entry: Entry) -> Access:
-    """What the actor may do with an entry of the catalogue: change it, use it for reading, or nothing."""
+    """Return the actor's access to an entry of the catalogue: `rw` to change it, `ro` to use it, or `none`."""
     if actor.admin or (entry.owner and entry.owner == actor.name):
         return Access.RW
     return entry.to_members if not entry.home or entry.home in actor.projects else Access.NONE
 
 
 def refuse(actor: Actor, operation: str, job: Job | None = None) -> Refusal | None:
-    """Why the actor may not have this, of the job where it is about one; None: may."""
+    """Return why the actor may not carry out the operation, on `job` if it is about one; None: the actor may.
+
+    A job that the actor may not see is refused as if it did not exist.
+    """
     right = RIGHTS.get(operation, Right.ADMINISTER)
     if right is Right.ADMINISTER:
         return refuse_others(actor, operation.replace("_", " "))
@@ -145,21 +152,22 @@ def refuse(actor: Actor, operation: str, job: Job | None = None) -> Refusal | No
 
 
 def unknown(job_id: int) -> Refusal:
-    """For somebody who may not see a job it does not exist."""
+    """Refuse a request about a job that does not exist, or that the user may not see."""
     return Refusal(RefusalKind.NOT_FOUND, f"There is no job {job_id}. `cockpit jobs --all` lists yours.")
 
 
 def refuse_unseen(actor: Actor, job: Job | None, job_id: int) -> Refusal | None:
-    """That there is no such job, or none that the actor may see."""
+    """Return the refusal if the job does not exist or the actor may not see it; None: the actor may."""
     return unknown(job_id) if job is None or not may_see(actor, job) else None
 
 
-def refuse_others(actor: Actor, deed: str) -> Refusal | None:
-    """What only an administrator may do: `make a job very-urgent`."""
-    return None if actor.admin else Refusal(RefusalKind.DENIED, f"Only an administrator may {deed}; ask one.")
+def refuse_others(actor: Actor, action: str) -> Refusal | None:
+    """Refuse an action to all but administrators. `action`: a verb phrase, such as `make a job very-urgent`."""
+    return None if actor.admin else Refusal(RefusalKind.DENIED, f"Only an administrator may {action}; ask one.")
 
 
 def _only_looking(operation: str, job: Job) -> Refusal:
-    whose = f"Job {job.id} is {visible(job.submitter.name)}'s, and project {visible(job.project)} may only look at it"
-    deed = operation.replace("_", " ")
-    return Refusal(RefusalKind.DENIED, f"{whose} (access: ro), so you may not {deed} it; `cockpit clone` copies it.")
+    """Refuse to change a job that the user may only see."""
+    owner = f"Job {job.id} is {visible(job.submitter.name)}'s, and project {visible(job.project)} may only look at it"
+    action = operation.replace("_", " ")
+    return Refusal(RefusalKind.DENIED, f"{owner} (access: ro), so you may not {action} it; `cockpit clone` copies it.")

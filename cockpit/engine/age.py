@@ -1,4 +1,4 @@
-"""Since when a queued job's age counts towards its priority (Slurm's AccrueTime)."""
+"""Computes since when a queued job's age counts towards its priority (Slurm's AccrueTime)."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 def accrues_from(job: Job, at: Millis, cluster: Cluster) -> Millis | None:
-    """The moment for the job as it stands at `at`; None: its age does not count yet.
+    """Return since when the job's age counts, at the moment `at`; None: it does not count yet.
 
-    It counts while nothing but room and priority holds the job back, and begins anew after a hold, as in Slurm. With
-    ACCRUE_ALWAYS it counts from the submission on, whatever holds the job back.
+    It counts while only free resources and priority keep the job from starting, and starts again from zero after a
+    hold, as in Slurm. With ACCRUE_ALWAYS it counts from the submission on, whatever keeps the job from starting.
     """
     flags = cluster.priority.flags
     if flags and PriorityFlag.ACCRUE_ALWAYS in flags:
@@ -25,5 +25,5 @@ def accrues_from(job: Job, at: Millis, cluster: Cluster) -> Millis | None:
 
 
 def is_eligible(job: Job, at: Millis) -> bool:
-    """Nothing but room, priority and the cluster's rules holds it back."""
+    """Tell whether neither a hold, a dependency nor its begin time keeps the job from starting."""
     return not (job.held_by or job.waits_for or (job.spec.begin_at is not None and job.spec.begin_at > at))

@@ -1,6 +1,7 @@
-"""Arrays and batches: one job per task, with ids in a row. `123_4` names a task, `123` the array.
+"""Expands arrays, batches and sweeps into one job per task with consecutive ids, and finds the tasks of an array.
 
-To the scheduler a batch is an array of which each task has a command, an algorithm and an output folder of its own.
+`123_4` names a task, `123` the array. To the scheduler a batch is an array whose tasks have commands, algorithms and
+output folders of their own, and a sweep one whose tasks have different parameters.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ if TYPE_CHECKING:
 
 
 def size(spec: JobSpec) -> int:
-    """How many jobs a spec makes."""
+    """Return the number of jobs that a spec leads to."""
     indices = indices_of(spec)
     return 1 if indices is None else len(indices)
 
 
 def indices_of(spec: JobSpec) -> Sequence[int] | None:
-    """Of the tasks; None: it is one job."""
+    """Return the indices of the spec's tasks; None: it is a single job."""
     if spec.kind is JobKind.BATCH:
         return range(len(spec.tasks))
     if spec.sweep is not None:
@@ -39,8 +40,10 @@ def indices_of(spec: JobSpec) -> Sequence[int] | None:
 
 
 def expanded(machine: Machine, spec: JobSpec, first: JobId) -> Iterator[tuple[JobSpec, ArrayTask | None]]:
-    """The spec of each job that `spec` makes, in order of their ids from `first` on. A task's spec names no array, and
-    its `aftercorr` the task that it waits for."""
+    """Yield the spec of each job that `spec` leads to, and its position in the array; ids begin with `first`.
+
+    A task's spec has no array, and its `aftercorr` dependencies name the one task that it waits for.
+    """
     indices = indices_of(spec)
     if indices is None:
         yield spec, None
@@ -56,12 +59,12 @@ def expanded(machine: Machine, spec: JobSpec, first: JobId) -> Iterator[tuple[Jo
 
 
 def taskwise(machine: Machine, spec: JobSpec, own: ArrayTask) -> JobSpec:
-    """The spec of one task, whose `aftercorr` names the task that it waits for."""
+    """Return the spec of one task, whose `aftercorr` dependencies name the one task that it waits for."""
     return _taskwise(spec, set(_corresponding(machine, spec)), own.index)
 
 
 def missing_tasks(machine: Machine, spec: JobSpec) -> Iterator[tuple[JobId, int]]:
-    """Tasks that an `aftercorr` of the spec waits for and that are not there: array and index, one for each array."""
+    """Yield the first missing task (array, index) of each array that an `aftercorr` dependency of the spec names."""
     for array, tasks in _corresponding(machine, spec).items():
         absent = next((index for index in indices_of(spec) or () if index not in tasks), None)
         if absent is not None:
@@ -69,13 +72,15 @@ def missing_tasks(machine: Machine, spec: JobSpec) -> Iterator[tuple[JobId, int]
 
 
 def _corresponding(machine: Machine, spec: JobSpec) -> dict[JobId, dict[int, JobId]]:
-    """The tasks of the arrays that `aftercorr` names as a whole, by index."""
+    """Return the tasks, by index, of each array that an `aftercorr` dependency names as a whole."""
     arrays = {each.job for each in spec.dependencies if each.kind is DependencyKind.AFTER_CORR and each.task is None}
     jobs, tasks = machine.state.jobs, machine.indices.arrays.of
     return {array: {_index(jobs[each]): each for each in tasks(array)} for array in sorted(arrays) if tasks(array)}
 
 
 def _taskwise(spec: JobSpec, arrays: set[JobId], index: int) -> JobSpec:
+    """Return the spec with the task `index` in place of each of these arrays in its `aftercorr` dependencies."""
+
     def one(each: Dependency) -> Dependency:
         own = each.kind is DependencyKind.AFTER_CORR and each.task is None and each.job in arrays
         return replace(each, task=index) if own else each
@@ -84,7 +89,7 @@ def _taskwise(spec: JobSpec, arrays: set[JobId], index: int) -> JobSpec:
 
 
 def task(machine: Machine, array: JobId, index: int) -> Job | None:
-    """The task of an array by its index; the array is named by its id or by that of any of its tasks."""
+    """Return the task of an array with this index, or None. `array`: the id of the array or of any of its tasks."""
     named = machine.state.jobs.get(array)
     if named is not None and named.array is not None:
         array = named.array.array
@@ -96,10 +101,10 @@ def task(machine: Machine, array: JobId, index: int) -> Job | None:
 
 
 def addressed(machine: Machine, job: JobId, index: int | None) -> list[Job]:
-    """The jobs that `123_4` (with an index) or `123` names: a task, all tasks of an array that are left, or a job."""
+    """Return the jobs of the state that `123_4` (with an index) or `123` names: a task, an array's tasks, or a job."""
     if index is not None:
-        found = task(machine, job, index)
-        return [found] if found is not None else []
+        named = task(machine, job, index)
+        return [named] if named is not None else []
     tasks = machine.indices.arrays.of(job)
     if tasks:
         return [machine.state.jobs[each] for each in tasks]
@@ -108,7 +113,10 @@ def addressed(machine: Machine, job: JobId, index: int | None) -> list[Job]:
 
 
 def on_each(jobs: Sequence[Job], decision: Callable[[Job], list[EventBody] | Refusal]) -> list[EventBody] | Refusal:
-    """The same act on every job. Of an array, the tasks that it does not fit are left alone, unless it fits none."""
+    """Apply a decision to every job, and return all events.
+
+    Jobs that refuse it are skipped, as ended tasks of an array; if all refuse it, the first refusal is returned.
+    """
     decided: list[EventBody] = []
     refusals: list[Refusal] = []
     for job in jobs:

@@ -1,7 +1,8 @@
-"""Conditions on other jobs: what has become of each, at submission and whenever something ends.
+"""Decides which dependencies of queued jobs are met or can never be met: at submission, and whenever a job ends.
 
-A condition on an array is one on all its tasks, unless it names one (`123_4`), as each `aftercorr` of a task does. What
-has left the live state has ended; whether some task of an array failed stays known in `ClusterState.failed_tasks`.
+A dependency on an array is one on all its tasks, unless it names one task (`123_4`), as `aftercorr` does for each task.
+A job that is no longer in the live state has ended. Whether a task of an array failed stays in
+`ClusterState.failed_tasks` for as long as any task of the array is live.
 """
 
 from __future__ import annotations
@@ -21,65 +22,77 @@ if TYPE_CHECKING:
     from cockpit.model.events import EventBody
 
 NAMESAKES = JobId(0)
-"""What a singleton's condition names."""
+"""The job id in a singleton dependency, which names no job but all of the same user and name."""
 
 
 class DependencyOutcome(NamedTuple):
-    """What has become of a job, or of an array as a whole."""
+    """Whether a job, or an array as a whole, has ended, and whether it failed."""
 
     over: bool
+    """Whether the job, or every task of the array, has ended."""
     failed: JobId | None
-    """The job, or one of the tasks, that ended otherwise than well."""
+    """The job or task that ended in another state than succeeded; None: none has."""
 
 
-def verdict(dependency: Dependency, fate: DependencyOutcome) -> bool | None:
-    """Whether the condition has come true (True), never will (False), or is open (None)."""
+def verdict(dependency: Dependency, outcome: DependencyOutcome) -> bool | None:
+    """Return True if the dependency is met, False if it can never be met, None if that is open."""
     match dependency.kind:
         case DependencyKind.AFTER_ANY:
-            return True if fate.over else None
+            return True if outcome.over else None
         case DependencyKind.AFTER_NOT_OK:
-            return fate.failed is not None if fate.over else None
-        case _:
-            return False if fate.failed is not None else True if fate.over else None
+            return outcome.failed is not None if outcome.over else None
+        case _:  # afterok: one failed task decides before the array is over
+            return False if outcome.failed is not None else True if outcome.over else None
 
 
 class Waiter(NamedTuple):
-    """A queued job, or one that is about to be."""
+    """A queued job, or one that is being submitted, whose dependencies are checked."""
 
     job: JobId
     owner: tuple[int, str]
-    """User id and name of the job: those of its namesakes."""
+    """User id and job name, which singletons share with the jobs that they wait for."""
     never: bool = False
-    """It is known already that it cannot start."""
+    """Whether another of its dependencies can never be met, so that no further event says so."""
 
 
 def waiter(job: Job) -> Waiter:
+    """Return what `settled` needs to know of a job of the state."""
     return Waiter(job.id, (job.submitter.uid, job.spec.name), job.never is not None)
 
 
 def settled(
-    machine: Machine, waiting: Waiter, conditions: Iterable[Dependency], fates: DependencyOutcomes
+    machine: Machine, waiting: Waiter, conditions: Iterable[Dependency], outcomes: DependencyOutcomes
 ) -> list[EventBody]:
-    """What of a job's conditions is decided: at submission, after an edit, or by what has just ended."""
+    """Return an event for each of a job's dependencies that is met or can never be met now.
+
+    At most one event says that a dependency can never be met: the first makes the job wait for ever.
+    """
     decided: list[EventBody] = []
     never = waiting.never
     for dependency in dict.fromkeys(conditions):
         if dependency.kind is DependencyKind.SINGLETON:
-            first = fates.first_namesake(machine, waiting.owner)
-            outcome, because = (True if first is None or first >= waiting.job else None), None
+            # Singletons run in order of their ids: the first live one of a name does not wait for the later ones.
+            first = outcomes.first_namesake(machine, waiting.owner)
+            met, because = (True if first is None or first >= waiting.job else None), None
         else:
-            fate = fates.of(machine, dependency)
-            outcome, because = verdict(dependency, fate), fate.failed
-        if outcome:
+            outcome = outcomes.of(machine, dependency)
+            met, because = verdict(dependency, outcome), outcome.failed
+        if met:
             decided.append(events.DependencyMet(waiting.job, dependency))
-        elif outcome is False and not never:
+        elif met is False and not never:
             decided.append(events.DependencyFailed(waiting.job, dependency, because or dependency.job))
             never = True
     return decided
 
 
 class DependencyOutcomes:
-    """What becomes of jobs: by the machine's state, by what is being decided, and by what accounting remembers."""
+    """Looks up the outcomes of jobs that others depend on, in three sources.
+
+    1. `ending`: end states that are being decided but not applied to the state yet. `renamed`: jobs whose names are
+       being changed, which are no namesakes of a singleton any more.
+    2. The machine's state.
+    3. `remembered`: jobs from the accounting, which have left the state.
+    """
 
     def __init__(
         self,
@@ -96,13 +109,13 @@ class DependencyOutcomes:
                 self._remembered.setdefault(job.array.array, []).append(job)
 
     def of(self, machine: Machine, dependency: Dependency) -> DependencyOutcome:
-        """Of the job, array or task that the dependency names."""
+        """Return the outcome of the job, array or task that the dependency names."""
         if dependency.task is None and machine.indices.arrays.of(dependency.job):
             return self._of_array(machine, dependency.job)
         return self._of_jobs(machine, dependency)
 
     def first_namesake(self, machine: Machine, owner: tuple[int, str]) -> JobId | None:
-        """The earliest live job of that owner and name."""
+        """Return the earliest live job of that user and name; None: there is none."""
         namesakes = machine.indices.owned.of(owner)
         return min((each for each in namesakes if each not in self._ending and each not in self._renamed), default=None)
 
@@ -121,18 +134,25 @@ class DependencyOutcomes:
         return DependencyOutcome(all(state in ENDED for _, state in states), next(failed, None))
 
     def _meant(self, machine: Machine, dependency: Dependency) -> Sequence[Job]:
-        """What is live comes before what is remembered."""
+        """Return the jobs that the dependency names: that of the live state, else those that accounting remembers."""
         if dependency.task is None:
-            found = machine.state.jobs.get(dependency.job)
+            live = machine.state.jobs.get(dependency.job)
         else:
-            found = task(machine, dependency.job, dependency.task)
-        if found is not None:
-            return [found]
+            live = task(machine, dependency.job, dependency.task)
+        if live is not None:
+            return [live]
         return [each for each in self._remembered.get(dependency.job, ()) if each.is_meant(dependency)]
 
 
 def consequences(machine: Machine, decided: Sequence[EventBody]) -> list[EventBody]:
-    """What follows for queued jobs that wait for those that `decided` ends or renames. To be journalled with it."""
+    """Return the events for queued jobs that depend on jobs which `decided` ends or renames.
+
+    The caller appends them to the journal together with `decided`: after a crash in between, they would be missing.
+
+    1. Collect the jobs that end, and those that get another name (a singleton may have waited for the old name).
+    2. Find the queued jobs that depend on them.
+    3. Check those of their dependencies that name one of these jobs or arrays.
+    """
     ending = {body.job: body.state for body in decided if isinstance(body, events.JobEnded)}
     renamed = {
         body.job
@@ -141,20 +161,23 @@ def consequences(machine: Machine, decided: Sequence[EventBody]) -> list[EventBo
     }
     if not ending and not renamed:
         return []
-    fates = DependencyOutcomes(ending, renamed)
+    outcomes = DependencyOutcomes(ending, renamed)
     follow: list[EventBody] = []
-    for job, named in _affected(machine, ending, renamed, fates).items():
-        if job not in ending and job not in renamed:
-            found = machine.state.jobs[job]
-            conditions = [each for each in found.waits_for if each.job in named]
-            follow += settled(machine, waiter(found), conditions, fates)
+    for job_id, targets in _affected(machine, ending, renamed, outcomes).items():
+        if job_id not in ending and job_id not in renamed:
+            job = machine.state.jobs[job_id]
+            conditions = [each for each in job.waits_for if each.job in targets]
+            follow += settled(machine, waiter(job), conditions, outcomes)
     return follow
 
 
 def _affected(
-    machine: Machine, ending: Iterable[JobId], renamed: Iterable[JobId], fates: DependencyOutcomes
+    machine: Machine, ending: Iterable[JobId], renamed: Iterable[JobId], outcomes: DependencyOutcomes
 ) -> dict[JobId, set[JobId]]:
-    """Jobs with a condition on what moves, and the jobs and arrays that those conditions name; 0 for a singleton."""
+    """Return the queued jobs that depend on ending or renamed ones, each with the job and array ids to check.
+
+    `NAMESAKES` stands for a singleton. Only the first singleton of a name can start, so the later ones are left out.
+    """
     affected: dict[JobId, set[JobId]] = {}
     owners: dict[tuple[int, str], None] = {}
     for job_id in (*ending, *renamed):
@@ -167,7 +190,7 @@ def _affected(
                 affected.setdefault(waiting, set()).add(target)
     for owner in owners:
         if machine.indices.singletons.of(owner):
-            first = fates.first_namesake(machine, owner)
+            first = outcomes.first_namesake(machine, owner)
             if first is not None and first in machine.indices.singletons.of(owner):
                 affected.setdefault(first, set()).add(NAMESAKES)
     return affected

@@ -1,4 +1,5 @@
-"""What time alone brings, as events: the ends of limits, holds, graces, reservations and waits. Changes nothing."""
+"""Decides the events that follow from the passing of time: the ends of limits, holds, grace periods, reservations and
+waits. Changes nothing."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def due(machine: Machine, now: Millis) -> list[EventBody]:
-    """What the timers bring at `now`: to jobs in order of their moments, then to reservations and usage."""
+    """Return the events that are due at `now`: those of jobs in order of their moments, then reservations and usage."""
     decided: list[EventBody] = [_due(machine.state.jobs[job], now) for job in machine.timers.due(now)]
     decided += [
         events.ReservationEnded(name) for name, each in machine.state.reservations.items() if each.end_at <= now
@@ -66,7 +67,8 @@ def _due_of_queued(job: Job, now: Millis) -> EventBody:
 
 
 def _over(job: Job, now: Millis) -> EventBody:
-    """Of a running job: the grace of workers that it gives up, a signal that it wants early, or its own time."""
+    """Return the due event of a running job: the end of its recalled workers' grace period, the early signal for its
+    batch script, or the end by its time limit."""
     if (kill_at := recalled_until(job)) is not None and kill_at <= now:
         return events.GraceEnded(job.id)
     if early_signal_at(job) is not None and (latest_end(job) or now) > now:
@@ -75,13 +77,15 @@ def _over(job: Job, now: Millis) -> EventBody:
 
 
 def missed_deadline(job: Job) -> events.JobEnded:
-    """The end of a queued job that can no longer end by its deadline. An error, as in Slurm, where it counts among the
-    failures and `afternotok` comes true: nobody stopped it, and what was wanted by then was not done."""
+    """Return the event that ends a queued job which can no longer end by its deadline.
+
+    Its state is `error`: as in Slurm, such a job has failed, so that dependencies of kind `afternotok` on it are met.
+    """
     return events.JobEnded(job.id, JobState.ERROR, EndCause.DEADLINE)
 
 
 def too_late(job: Job, now: Millis) -> bool:
-    """Whether a queued job can no longer end by its deadline."""
+    """Tell whether a queued job can no longer end by its deadline."""
     if job.spec.deadline_at is None:
         return False
     latest = latest_start(job)

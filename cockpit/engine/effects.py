@@ -1,4 +1,4 @@
-"""What the machine asks the world to do, imperative. Every effect may be replayed after a crash: twice is like once."""
+"""The effects that the runtime must carry out. After a crash they are repeated, so that twice must be like once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cockpit.model.spec import HoldCards, JobSpec
 
 
 class StartReplica(msgspec.Struct, frozen=True):
-    """Make the container and start the command in it; a replica that was ever started is left alone."""
+    """Make the container and start the command in it. A replica that was started before is left alone."""
 
     replica: ReplicaId
     spec: JobSpec
@@ -22,15 +22,15 @@ class StartReplica(msgspec.Struct, frozen=True):
 
 
 class CheckNodes(msgspec.Struct, frozen=True):
-    """Find out whether the nodes have what an attempt was promised, before anything of it is started."""
+    """Check that the nodes have what an attempt was allocated, before any of its replicas is started."""
 
     replica: ReplicaId
-    """Its first."""
+    """The first replica of the attempt."""
     placement: Placement
 
 
 class StageReplica(msgspec.Struct, frozen=True):
-    """Have everything copied to the node that this start needs there."""
+    """Copy all files to the node that this start needs there."""
 
     start: StartReplica
 
@@ -40,6 +40,8 @@ class StageReplica(msgspec.Struct, frozen=True):
 
 
 class Force(StrEnum):
+    """The kind of signal."""
+
     TERM = "term"
     KILL = "kill"
     EARLY = "early"
@@ -54,32 +56,34 @@ class SignalReplica(msgspec.Struct, frozen=True):
 
 
 class FreezeReplica(msgspec.Struct, frozen=True):
-    """Nothing in the container runs until it is thawed."""
+    """Suspend all processes of the container."""
 
     replica: ReplicaId
 
 
 class ThawReplica(msgspec.Struct, frozen=True):
+    """Resume the processes of a frozen container."""
+
     replica: ReplicaId
 
 
 class TellWorkers(msgspec.Struct, frozen=True):
-    """Let a worker of an elastic job know who its fellows are now, and who of them has to end."""
+    """Write the file that tells a worker of an elastic job which workers there are, and which are recalled."""
 
     replica: ReplicaId
 
 
 class KeepContainer(msgspec.Struct, frozen=True):
-    """The command has ended and the container is kept: entered shells see cards only with `keep`."""
+    """Hold the container of an ended command, so that shells can be opened in it. They see cards only with `keep`."""
 
     replica: ReplicaId
     cards: HoldCards
     until: Millis | None = None
-    """When its holder ends by itself if no engine does it; None: never."""
+    """When the container's holder ends by itself if no engine ends it; None: never."""
 
 
 class RemoveContainer(msgspec.Struct, frozen=True):
-    """End the holder and delete the container's files; logs stay until the job's history is dropped."""
+    """End the container's holder and delete its files. Logs stay until the job's history is deleted."""
 
     replica: ReplicaId
 

@@ -1,4 +1,4 @@
-"""Running jobs that give way, stand still, go on or begin anew: by the scheduler's plan, or for a person."""
+"""Decides the events that evict, suspend, resume or requeue running jobs, for a scheduling plan or a user's request."""
 
 from __future__ import annotations
 
@@ -24,8 +24,12 @@ if TYPE_CHECKING:
 
 
 def decided(machine: Machine, plan: Plan) -> list[EventBody]:
-    """The plan's turns and evictions. What changed since its snapshot wins: who ends by now is left to it."""
-    bodies = [*_turned(machine, plan)]
+    """Turn the plan's timeslicing switches and evictions into events.
+
+    Events may have been applied since the plan's snapshot: a victim that ends already, or whose queued job was held or
+    has left the queue, is skipped.
+    """
+    bodies = [*_switched(machine, plan)]
     done: list[Eviction] = []
     for each in plan.evictions:
         job, taker = machine.state.jobs.get(each.job), machine.queue.get(each.for_job)
@@ -36,11 +40,14 @@ def decided(machine: Machine, plan: Plan) -> list[EventBody]:
         else:
             bodies.append(_evicted(each, plan.now))
         done.append(each)
-    return [*bodies, *_made_room(done)]
+    return [*bodies, *_victims_recorded(done)]
 
 
 def requeue(machine: Machine, job: Job, now: Millis, grace_seconds: int | None = None) -> list[EventBody] | Refusal:
-    """A person has a job begin anew: at once if it has ended, else once its attempt is over."""
+    """Requeue a job for a user: at once if it has ended, else once its attempt is over.
+
+    `grace_seconds`: how long its replicas have to end; None: the job's own grace period.
+    """
     if job.state is JobState.QUEUED:
         return _conflict(f"Job {job.id} is queued already.")
     if job.ended:
@@ -49,12 +56,9 @@ def requeue(machine: Machine, job: Job, now: Millis, grace_seconds: int | None =
         if machine.live_job_named(job.project, job.spec.name) is not None:
             theirs = f"Another job of project {job.project} has the name of job {job.id} now"
             return _conflict(f"{theirs}; `cockpit clone {job.id}` gives it another.")
-        return [
-            events.JobRequeued(job.id, EndCause.REQUEUE),
-            *settled(
-                machine, waiter(job), job.waits_for, DependencyOutcomes()
-            ),  # what it waited for may have ended since
-        ]
+        # A job that it depends on may have ended while this one was not queued.
+        conditions = settled(machine, waiter(job), job.waits_for, DependencyOutcomes())
+        return [events.JobRequeued(job.id, EndCause.REQUEUE), *conditions]
     if job.ending is not None:
         return _conflict(f"Job {job.id} is being ended.")
     grace = job.spec.end_grace_seconds if grace_seconds is None else grace_seconds
@@ -62,7 +66,7 @@ def requeue(machine: Machine, job: Job, now: Millis, grace_seconds: int | None =
 
 
 def suspend(job: Job, actor: str) -> list[EventBody] | Refusal:
-    """A person has a running job stand still."""
+    """Suspend a running job for a user."""
     if job.state is not JobState.RUNNING:
         stands = f"has ended ({job.state})" if job.ended else f"is {job.state}"
         return _conflict(f"Job {job.id} {stands}; only a running job can be suspended.")
@@ -72,63 +76,71 @@ def suspend(job: Job, actor: str) -> list[EventBody] | Refusal:
 
 
 def resume(machine: Machine, job: Job) -> list[EventBody] | Refusal:
-    """The opposite of `suspend`; refused while others have its CPUs."""
+    """Resume a job that a user suspended. Refused while other jobs occupy its CPUs."""
     if job.below_min_at is not None:
-        return _conflict(f"Job {job.id} goes on by itself once {job.spec.least_nodes} workers have room.")
+        return _conflict(
+            f"Job {job.id} resumes by itself once there are free resources for {job.spec.least_nodes} workers."
+        )
     if job.suspension is None:
         return _conflict(f"Job {job.id} is not suspended; it is {job.state}.")
     if job.ending is not None:
         return _conflict(f"Job {job.id} is being ended.")
     if not job.suspension.by:
-        return _conflict(f"Job {job.id} gave way to another, and goes on by itself when that leaves its CPUs.")
+        return _conflict(f"Job {job.id} gave way to another job and resumes by itself when that job releases its CPUs.")
     if short := next(_short_of_cpus(machine, job), ""):
         return _conflict(f"{short}; resume job {job.id} when they are free again.")
     return [events.JobResumed(job.id)]
 
 
 def _short_of_cpus(machine: Machine, job: Job) -> Iterator[str]:
-    """Nodes on which its CPUs are not free."""
+    """Yield a sentence for each node on which too few CPUs are free to resume the job."""
     assert job.attempt is not None
-    held = [part for placement in machine.occupied.values() for part in placement]
+    occupied = [part for placement in machine.occupied.values() for part in placement]
     for own in job.attempt.placement:
-        free = machine.state.nodes[own.node].cpus - sum(part.cpus for part in held if part.node == own.node)
+        free = machine.state.nodes[own.node].cpus - sum(part.cpus for part in occupied if part.node == own.node)
         if free < own.cpus:
             yield f"Of its {own.cpus} CPUs on {own.node} {max(0, free)} are free"
 
 
-def _turned(machine: Machine, plan: Plan) -> Iterator[EventBody]:
-    """Who stands still first, so that whoever goes on has the CPUs."""
+def _switched(machine: Machine, plan: Plan) -> Iterator[EventBody]:
+    """Turn the plan's timeslicing switches into events. A switch is skipped where any of its jobs has changed."""
     jobs = machine.state.jobs
     for switch in plan.switches:
-        waits = jobs.get(switch.job)
-        others = [jobs[other] for other in switch.others if other in jobs]
-        unchanged = waits is not None and waits.state is JobState.SUSPENDED and waits.ending is None
-        if not unchanged or any(each.state is not JobState.RUNNING or each.ending is not None for each in others):
+        suspended = jobs.get(switch.job)
+        running = [jobs[other] for other in switch.others if other in jobs]
+        unchanged = suspended is not None and suspended.state is JobState.SUSPENDED and suspended.ending is None
+        if not unchanged or any(job.state is not JobState.RUNNING or job.ending is not None for job in running):
             continue
-        for each in others:
-            yield events.JobSuspended(each.id, Suspension(for_jobs=switch.instead))
+        # Suspend before resuming: at no moment do two jobs occupy the same CPUs.
+        for job in running:
+            yield events.JobSuspended(job.id, Suspension(for_jobs=switch.instead))
         yield events.JobResumed(switch.job)
 
 
-def _evicted(each: Eviction, now: Millis) -> EventBody:
-    if each.mode is EvictionMode.SUSPEND:
-        return events.JobSuspended(each.job, Suspension(for_jobs=(each.for_job,), grounds=each.grounds))
+def _evicted(eviction: Eviction, now: Millis) -> EventBody:
+    """Return the event that begins an eviction, of any mode but SHRINK."""
+    if eviction.mode is EvictionMode.SUSPEND:
+        suspension = Suspension(for_jobs=(eviction.for_job,), grounds=eviction.grounds)
+        return events.JobSuspended(eviction.job, suspension)
     return events.EndingBegan(
-        each.job,
+        eviction.job,
         EndCause.PREEMPTED,
-        Millis(now + 1000 * each.grace_seconds),
-        for_job=each.for_job,
-        grounds=each.grounds,
-        requeue=each.mode is EvictionMode.REQUEUE,
+        Millis(now + 1000 * eviction.grace_seconds),
+        for_job=eviction.for_job,
+        grounds=eviction.grounds,
+        requeue=eviction.mode is EvictionMode.REQUEUE,
     )
 
 
-def _made_room(done: Iterable[Eviction]) -> Iterator[EventBody]:
-    """Told of each job that others give way to, for each manner in which they do."""
-    found: dict[tuple[JobId, EvictionMode], list[Eviction]] = {}
+def _victims_recorded(done: Iterable[Eviction]) -> Iterator[EventBody]:
+    """Record the victims at each queued job that they are evicted for, with one event for each eviction mode.
+
+    The resources that the victims release are then reserved for that job.
+    """
+    groups: dict[tuple[JobId, EvictionMode], list[Eviction]] = {}
     for each in done:
-        found.setdefault((each.for_job, each.mode), []).append(each)
-    for (job, mode), evictions in found.items():
+        groups.setdefault((each.for_job, each.mode), []).append(each)
+    for (job, mode), evictions in groups.items():
         yield events.RoomMade(job, tuple(each.job for each in evictions), mode, evictions[0].grounds)
 
 

@@ -1,4 +1,4 @@
-"""Live jobs by what requests ask of them, kept beside the state and rebuilt from it alone."""
+"""Indices of jobs by name, owner, account and other keys, derived from the state and updated with each change."""
 
 from __future__ import annotations
 
@@ -15,20 +15,21 @@ if TYPE_CHECKING:
     from cockpit.model.spec import NodeSpec
 
 Key = TypeVar("Key", bound=Hashable)
-Asked = tuple[int, tuple["NodeSpec", ...]]
+CardRequest = tuple[int, tuple["NodeSpec", ...]]
+"""A number of nodes, and the alternative node specs of each."""
 
-_NOBODY: Mapping[JobId, None] = MappingProxyType({})
+_NO_JOBS: Mapping[JobId, None] = MappingProxyType({})
 
 
 class Groups(Generic[Key]):
-    """Each job in at most one group."""
+    """Groups of jobs by a key; each job is in at most one group. Groups keep the order in which jobs joined."""
 
     def __init__(self) -> None:
         self._members: dict[Key, dict[JobId, None]] = {}
         self.key_of: dict[JobId, Key] = {}
 
     def put(self, job: JobId, key: Key | None) -> None:
-        """Into the group of that key, out of every other; None: into none."""
+        """Move the job into the group of that key, out of any other; None: into none."""
         before = self.key_of.get(job)
         if before == key:
             return
@@ -39,56 +40,58 @@ class Groups(Generic[Key]):
             self._members.setdefault(key, {})[job] = None
 
     def of(self, key: Key) -> Mapping[JobId, None]:
-        """The members of one group."""
-        return self._members.get(key, _NOBODY)
+        """Return the jobs in the group of that key."""
+        return self._members.get(key, _NO_JOBS)
 
     def groups(self) -> Mapping[Key, Mapping[JobId, None]]:
-        """All groups that have members."""
+        """Return all groups that have members."""
         return self._members
 
     def _leave(self, job: JobId, key: Key) -> None:
         del self.key_of[job]
-        left = self._members[key]
-        del left[job]
-        if not left:
+        members = self._members[key]
+        del members[job]
+        if not members:
             del self._members[key]
 
 
 class Indices:
-    """Groups of jobs that have not ended, except where it is said; follows each version of a job."""
+    """All indices. Each has only jobs that have not ended, unless its description says otherwise."""
 
     def __init__(self) -> None:
         self.named = Groups[tuple[str, str]]()
-        """By project and name."""
+        """Jobs by project and name."""
         self.owned = Groups[tuple[int, str]]()
-        """By user id and name: whom a singleton waits for."""
+        """Jobs by user id and name: a singleton waits for the earlier ones of its group."""
         self.singletons = Groups[tuple[int, str]]()
-        """Those of them that wait as singletons."""
+        """Queued singletons, by user id and name."""
         self.charged = Groups[tuple[str, str, str]]()
-        """By account, user and QOS."""
+        """Jobs by account, user and QOS."""
         self.urgent = Groups[tuple[str, str]]()
-        """Urgent and very urgent ones, by user and project."""
+        """Urgent and very urgent jobs, by user and project."""
         self.tasks = Groups["JobId"]()
         """Tasks by array."""
         self.arrays = Groups["JobId"]()
-        """Tasks by array, ended ones included."""
+        """Tasks by array, with ended ones."""
         self.states = Groups[JobState]()
-        """Every job of the state."""
-        self.asking = Groups[Asked]()
-        """Those that wait for cards, by number of nodes and node specs."""
+        """All jobs by the state that users see, with ended ones."""
+        self.asking = Groups[CardRequest]()
+        """Queued jobs that need cards or have alternatives, by number of nodes and node specs."""
         self.kept = Groups[bool]()
-        """Those whose containers are kept, ended ones included."""
+        """Ended jobs whose containers are held, under the key True."""
         self._known: dict[JobId, Job] = {}
-        """The last version of each job of the state."""
+        """The last version of each job that was taken over."""
         self._waiting: dict[JobId, dict[JobId, None]] = {}
+        """By job or array: the queued jobs with a dependency on it."""
         self._waits_for: dict[JobId, tuple[JobId, ...]] = {}
+        """By queued job: the jobs and arrays that it depends on. The opposite of `_waiting`."""
 
     def knows(self, job: JobId) -> bool:
-        """Whether any version of the job has been taken over."""
+        """Tell whether any version of the job has been taken over."""
         return job in self._known
 
     def update(self, job: Job) -> None:
-        """Take over what this version of the job says."""
+        """Take over this version of the job. Returns early where its groups cannot have changed."""
         known = self._known.get(job.id)
         self._known[job.id] = job
         if known is None or known.state is not job.state or known.below_min_at != job.below_min_at:
@@ -117,7 +120,7 @@ class Indices:
             self._update_conditions(job, owner)
 
     def forget(self, job: JobId) -> None:
-        """The job has left the state."""
+        """Remove a job that has left the state."""
         del self._known[job]
         for each in (self.states, self.kept, self.arrays, self.asking):
             if job in each.key_of:
@@ -125,19 +128,19 @@ class Indices:
         self._leave_all(job)
 
     def waiting_for(self, job: JobId) -> Mapping[JobId, None]:
-        """Queued jobs with a condition on that job or array."""
-        return self._waiting.get(job, _NOBODY)
+        """Return the queued jobs with a dependency on that job or array."""
+        return self._waiting.get(job, _NO_JOBS)
 
     def comparable(self) -> Iterator[object]:
-        """For the test that they equal those built from nothing."""
+        """Yield the contents, for the test that updated indices equal newly built ones."""
         live = (self.named, self.owned, self.singletons, self.charged, self.urgent, self.tasks)
         yield from (each.groups() for each in (*live, self.arrays, self.states, self.kept, self.asking))
         yield self._waiting
 
     def _count(self, job: Job) -> None:
-        """Among those that wait for cards, or not any more."""
+        """Update the index of queued jobs that need cards."""
         if job.state is JobState.QUEUED or job.id in self.asking.key_of:
-            self.asking.put(job.id, _asked(job))
+            self.asking.put(job.id, _card_request(job))
 
     def _leave_all(self, job: JobId) -> None:
         for each in (self.named, self.owned, self.singletons, self.charged, self.urgent, self.tasks):
@@ -153,11 +156,11 @@ class Indices:
         self._await(job.id, tuple(dict.fromkeys(each.job for each in waits if each.job)) if waits else None)
 
     def _await(self, job: JobId, others: tuple[JobId, ...] | None) -> None:
-        """None: it waits for nothing; a singleton alone waits for nobody in particular."""
+        """Set the jobs and arrays that a job depends on. None: it has no dependencies; empty: only as a singleton."""
         for other in self._waits_for.pop(job, ()):
-            left = self._waiting[other]
-            del left[job]
-            if not left:
+            dependents = self._waiting[other]
+            del dependents[job]
+            if not dependents:
                 del self._waiting[other]
         for other in others or ():
             self._waiting.setdefault(other, {})[job] = None
@@ -165,7 +168,8 @@ class Indices:
             self._waits_for[job] = others
 
 
-def _asked(job: Job) -> Asked | None:
+def _card_request(job: Job) -> CardRequest | None:
+    """Return the key of a queued job that needs cards or has alternatives; None: it is none."""
     specs = job.spec.specs
     waits = job.state is JobState.QUEUED and (specs[0].card_milli or len(specs) > 1)
     return (job.spec.nodes, specs) if waits else None
@@ -176,7 +180,7 @@ def _urgent_key(job: Job) -> tuple[str, str] | None:
 
 
 def _alike(one: Job, other: Job) -> bool:
-    """Whether two versions of a job stand in the same groups, which most events leave as they are."""
+    """Tell whether two versions of a job are in the same groups, as after most events."""
     return (
         one.spec is other.spec
         and (one.state is other.state or one.ended == other.ended)

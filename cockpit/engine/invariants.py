@@ -1,4 +1,4 @@
-"""What must hold after every event (TR-02). Checked in tests always, in production when the setting says so."""
+"""Checks the invariants that hold after every event (TR-02): always in tests, in production if a setting says so."""
 
 from __future__ import annotations
 
@@ -20,26 +20,27 @@ if TYPE_CHECKING:
 
 
 def violations(machine: Machine, body: EventBody | None = None) -> list[str]:
-    """One sentence per broken promise; empty when all hold. `body`: what has just happened."""
-    found = [sentence for job in machine.state.jobs.values() for sentence in _job_violations(job)]
+    """Return a sentence for each violated invariant; empty: all hold. `body`: the event that was just applied."""
+    sentences = [sentence for job in machine.state.jobs.values() for sentence in _job_violations(job)]
     known = {job: held for job, held in machine.occupied.items() if not _is_bound_only(machine.state.jobs[job])}
-    found += resource_violations(machine.state.nodes, known)
-    found += _index_violations(machine)
+    sentences += resource_violations(machine.state.nodes, known)
+    sentences += _index_violations(machine)
     if isinstance(body, events.JobPlaced | events.WorkersAdded):
-        found += _quota_violations(machine, machine.state.jobs[body.job])
-    return found
+        sentences += _quota_violations(machine, machine.state.jobs[body.job])
+    return sentences
 
 
 def _job_violations(job: Job) -> list[str]:
+    """Return a sentence for each invariant that the job's record violates."""
     rules = {
         "occupies nodes without an attempt": job.state in OCCUPYING and job.attempt is None,
         "has ended without a moment": job.ended and job.ended_at is None,
-        "is kept but has not failed": job.kept and job.state not in {JobState.ERROR, JobState.EXPIRED},
+        "is held for debugging but has not failed": job.kept and job.state not in {JobState.ERROR, JobState.EXPIRED},
         "has ended while a replica runs": job.ended and _runs(job),
         "is being ended but does not run": job.ending is not None and job.state not in OCCUPYING,
-        "stands still without a reason, or does not and has one": (job.state is JobState.SUSPENDED)
+        "is suspended without a reason, or has one and is not": (job.state is JobState.SUSPENDED)
         != (job.suspension is not None),
-        "is promised room but does not wait": bool(job.clears) and job.state is not JobState.QUEUED,
+        "has resources reserved but is not queued": bool(job.clears) and job.state is not JobState.QUEUED,
         "has attempts out of order": [each.number for each in _attempts(job)]
         != list(range(1, len(_attempts(job)) + 1)),
         "is queued with a running replica": job.state is JobState.QUEUED and _runs(job),
@@ -62,7 +63,7 @@ def _job_violations(job: Job) -> list[str]:
 
 
 def _is_bound_only(job: Job) -> bool:
-    """A fleet knows of some of its replicas which cluster they are in, and not where."""
+    """Tell whether some replicas of a fleet's job have a cluster but no node yet, so that they occupy no known node."""
     return job.attempt is not None and bool(job.attempt.awaits)
 
 
@@ -71,23 +72,26 @@ def _attempts(job: Job) -> tuple[Attempt, ...]:
 
 
 def _quota_violations(machine: Machine, placed: Job) -> list[str]:
-    """No max is passed of what somebody was given just now; others may pass one that was lowered meanwhile."""
+    """Return a sentence for each quota maximum that is exceeded by resources which were just allocated to the job.
+
+    Maxima that were lowered may be exceeded by jobs that started before, which is no violation.
+    """
     quotas = Quotas(machine.state.quota)
     leaf = quotas.leaf(placed.project)
-    given = held(machine.occupied.get(placed.id, ()), machine.state.nodes)
-    found = []
+    allocated = held(machine.occupied.get(placed.id, ()), machine.state.nodes)
+    sentences = []
     for path in quotas.shares[leaf].line if leaf != NO_LEAF else ():
         used = _used_below(machine, quotas, path)
-        found += [
+        sentences += [
             f"job {placed.id}: quota {path} has {used[resource]} thousandths of {resource}, at most {most} are allowed"
             for resource, most in quotas.shares[path].max.items()
-            if used[resource] > most and (resource == JOBS or given.get(resource))
+            if used[resource] > most and (resource == JOBS or allocated.get(resource))
         ]
-    return found
+    return sentences
 
 
 def _used_below(machine: Machine, quotas: Quotas, path: str) -> Counter[str]:
-    """By everybody whose leaf is there or below, counted anew."""
+    """Return what all jobs of the queue and those below it occupy, recounted from their placements."""
     used: Counter[str] = Counter()
     for number, placement in machine.occupied.items():
         job = machine.state.jobs[number]
@@ -105,18 +109,18 @@ def _runs(job: Job) -> bool:
 
 
 def _index_violations(machine: Machine) -> list[str]:
-    """The incremental indices equal those that are built from nothing."""
+    """Return a sentence for each collection of the machine that differs from a newly built one."""
     fresh = Machine(machine.state)
-    found = []
+    sentences = []
     if dict(machine.occupied) != dict(fresh.occupied):
-        found.append("who occupies what differs from a recount")
+        sentences.append("the occupied resources differ from a recount")
     if dict(machine.queue) != dict(fresh.queue):
-        found.append("the queue differs from a recount")
+        sentences.append("the queue differs from a recount")
     if machine.timers.next_at() != fresh.timers.next_at():
-        found.append("the timers differ from a recount")
+        sentences.append("the timers differ from a recount")
     if list(machine.indices.comparable()) != list(fresh.indices.comparable()):
-        found.append("who waits for whom, or which names are taken, differs from a recount")
+        sentences.append("the dependencies or the names of jobs differ from a recount")
     expected = {job.id: held for job in machine.state.jobs.values() if (held := occupation(job)) is not None}
     if dict(machine.occupied) != expected:
-        found.append("occupied resources belong to jobs that hold none")
-    return found
+        sentences.append("occupied resources belong to jobs that occupy none")
+    return sentences

@@ -1,4 +1,4 @@
-"""Which state may follow which (JT-31). One table; an illegal step is a defect of the engine, never of a request."""
+"""The table of legal changes of a job's state (JT-31). An illegal one is a defect of the engine, never of a request."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ LEGAL: dict[JobState, frozenset[JobState]] = {
     _S.PRECHECKING: frozenset({_S.QUEUED, _S.STAGING, _S.STARTING, _S.RESUMING}) | _STOPS,
     _S.STAGING: frozenset({_S.QUEUED, _S.STARTING, _S.RESUMING}) | _STOPS,
     _S.STARTING: frozenset({_S.RUNNING, _S.QUEUED}) | _STOPS,
-    # Starting again, from a checkpoint: what was interrupted has waited in between.
+    # Resuming is the start of a later attempt, from a checkpoint; the job was queued in between.
     _S.RESUMING: frozenset({_S.RUNNING, _S.QUEUED}) | _STOPS,
     _S.RUNNING: frozenset({_S.SUSPENDED, _S.QUEUED}) | _ENDS,
-    # It may have ended just before it stood still, so any end is possible.
+    # Its command may have ended just before it was suspended, so any end is possible.
     _S.SUSPENDED: frozenset({_S.RUNNING, _S.QUEUED}) | _ENDS,
     # A requeue keeps the id: the only way out of an end.
     _S.SUCCEEDED: frozenset({_S.QUEUED}),
@@ -28,4 +28,4 @@ LEGAL: dict[JobState, frozenset[JobState]] = {
 
 
 class IllegalTransition(AssertionError):
-    """An event asks for a step that the table does not have: the journal or the engine is broken."""
+    """An event would change a job's state in an illegal way: the journal is damaged, or the engine has a defect."""

@@ -1,12 +1,19 @@
-"""The one writer: an event comes in, the state changes, effects come out.
+"""The state machine, the only writer of the cluster's state: an event comes in, the state changes, effects come out.
 
     machine = Machine(state)
-    effects = machine.handle(record)     # after the journal has it
+    effects = machine.handle(record)     # after the journal has stored the record
 
-Beside the plain state it keeps what would be slow to ask of it again and again: the queue, who occupies what, free
-names, timers. All of that is rebuilt from the state alone (`Machine(state)`), which a test compares. It catches up when
-somebody asks, with all that has changed in a job meanwhile; names and timers by themselves, since in a replay nobody
-asks for them.
+Besides the plain state, the machine keeps derived collections that would be slow to compute for each use: the queue,
+the resources that each job occupies, timers, and indices by name. `Machine(state)` rebuilds all of them from the state
+alone, and a test compares the two.
+
+Derived collections are updated lazily, because a replay applies many events to a job between two uses:
+
+1. `follow` applies the event to the state and notes the job in `_changed`. It does nothing else.
+2. `_catch_up` runs before the scheduler or a property reads the queue or the occupied resources. It updates those and
+   moves the jobs from `_changed` to `_behind`.
+3. `_catch_up_behind` runs before timers, indices or `touched` are read. It updates them and empties `_behind`. It is a
+   step of its own because a replay takes many snapshots and reads timers and indices seldom.
 """
 
 from __future__ import annotations
@@ -37,7 +44,7 @@ if TYPE_CHECKING:
     from cockpit.model.node import Placement
 
 
-_OF_RULES = (
+_RULE_EVENTS = (
     events.ClusterConfigured,
     events.AccountsChanged,
     events.ReservationMade,
@@ -45,11 +52,12 @@ _OF_RULES = (
     events.QuotaApplied,
     events.QuotaRemoved,
 )
-_OF_NODES = (events.NodesChanged, events.NodeDrained, events.NodeResumed)
-_OF_NO_JOB = frozenset(
+"""Events that change the rules by which the scheduler decides."""
+_NODE_EVENTS = (events.NodesChanged, events.NodeDrained, events.NodeResumed)
+_JOBLESS_EVENTS = frozenset(
     {
-        *_OF_RULES,
-        *_OF_NODES,
+        *_RULE_EVENTS,
+        *_NODE_EVENTS,
         events.CatalogueChanged,
         events.OthersHeld,
         events.UsageDecayed,
@@ -61,12 +69,16 @@ _OF_NO_JOB = frozenset(
     }
 )
 """Events that change no job."""
-_APART = _OF_NO_JOB | {events.JobSuspended}
-"""Those that more is to be known of than whose job it was."""
+_SPECIAL_EVENTS = _JOBLESS_EVENTS | {events.JobSuspended}
+"""Events that need more than a note of the job that they change."""
 
 
 def occupation(job: Job) -> Placement | None:
-    """What of the nodes this job holds now: all it was given, a kept container's cards, or nothing."""
+    """Return what the job occupies on the nodes now; None: nothing.
+
+    A running job occupies its whole placement, a suspended one all but the CPUs, and an ended one the cards of its held
+    container if its debug hold keeps them.
+    """
     if job.attempt is None:
         return None
     if job.state is SUSPENDED:
@@ -79,7 +91,7 @@ def occupation(job: Job) -> Placement | None:
 
 
 def _gone_at(job: Job) -> Millis | None:
-    """When it lets go of what it holds, at the latest; None: nobody knows."""
+    """Return when the job releases what it occupies, at the latest; None: unknown, as for a suspended job."""
     end = job.held_until or latest_end(job)
     if job.ending is None:
         return end
@@ -87,11 +99,12 @@ def _gone_at(job: Job) -> Millis | None:
 
 
 def _is_reserved(job: Job) -> bool:
-    """A fleet has its place kept, and it waits for it."""
+    """Tell whether the job is a queued part of a fleet's job for which the fleet has reserved resources."""
     return job.part is not None and bool(job.part.reserved) and job.state is QUEUED
 
 
 def _put(group: dict[JobId, None], job: JobId, *, belongs: bool) -> None:
+    """Add the job to the group, or remove it if it does not belong. A member keeps its place in the group's order."""
     if belongs:
         group[job] = None
     else:
@@ -99,37 +112,43 @@ def _put(group: dict[JobId, None], job: JobId, *, belongs: bool) -> None:
 
 
 class Machine:
-    """The engine's state and what is derived from it."""
+    """The engine's state, and the collections derived from it."""
 
     def __init__(self, state: ClusterState) -> None:
         self.state = state
         self._queue: dict[JobId, Job] = {}
-        self._lined_up: tuple[Job, ...] | None = None
-        """The same for views; None: it has changed."""
+        """The queued jobs, in order of submission."""
+        self._queue_view: tuple[Job, ...] | None = None
+        """The queue as a tuple for snapshots; None: the queue has changed since it was made."""
         self._occupied: dict[JobId, Placement] = {}
         self._ends: dict[JobId, Millis] = {}
         self._timers, self._indices = Timers(), Indices()
         self._changed: dict[JobId, None] = {}
-        """Jobs of which nothing here knows the last version."""
+        """Jobs changed since the last `_catch_up`: no derived collection knows their current versions."""
         self._behind: dict[JobId, None] = {}
-        """Jobs of which the timers, groups and views do not know it."""
+        """Jobs changed since the last `_catch_up_behind`: timers and indices do not know their current versions."""
         self._unseen: set[JobId] = set()
-        """Jobs changed since a view last looked, but for those behind."""
+        """Jobs changed since the reader of `touched` emptied it, without those in `_behind`."""
         self._promised: dict[JobId, None] = {}
-        """Queued jobs for which others are made to go, or for which a fleet has room kept."""
+        """Queued jobs for which others are evicted, or for which a fleet has reserved resources."""
         self._suspended: dict[JobId, None] = {}
-        """In the order in which they began to stand still."""
+        """Suspended jobs, in the order of their suspensions: timeslicing resumes the first one first."""
         self._elastic: dict[JobId, None] = {}
-        """Elastic jobs that hold something."""
+        """Elastic jobs that occupy resources."""
         self._changes: list[tuple[JobId, Placement | None]] = []
+        """Changes of `_occupied` since the last snapshot, in order: the job and what it occupies from then on."""
         self._changes_from = state.seq
+        """Sequence number of the event after which `_changes` and `_touched` begin."""
         self._touched: dict[JobId, None] = {}
+        """Jobs changed since the last snapshot."""
         self._nodes_version = state.seq
+        """Sequence number of the last event that changed nodes."""
         self._rules_version = state.seq
+        """Sequence number of the last event that changed scheduling rules."""
         self._frame: Snapshot | None = None
-        """A view with all that jobs have no part in, as it is now; None: that has changed."""
+        """A snapshot without the fields that job events change, which `peek` completes; None: it is out of date."""
         self._others: dict[JobId, Placement] = {}
-        """What a fleet's members give to jobs of their own, under names that no job has."""
+        """Resources that a fleet's members give to jobs of their own, under negative ids, which no job has."""
         self._index_others()
         self._changed.update(dict.fromkeys(job.id for job in sorted(state.jobs.values(), key=by_seniority)))
         self._catch_up()
@@ -142,98 +161,105 @@ class Machine:
 
     @property
     def occupied(self) -> Mapping[JobId, Placement]:
-        """Who holds what now."""
+        """The resources that each job occupies now."""
         self._catch_up()
         return MappingProxyType(self._occupied)
 
     @property
     def ends(self) -> Mapping[JobId, Millis]:
-        """When each of them is gone at the latest, by time limit or end of hold; absent: nobody knows."""
+        """When each occupying job releases its resources at the latest: by time limit, grace period or end of hold.
+
+        A job is absent where that is unknown.
+        """
         self._catch_up()
         return MappingProxyType(self._ends)
 
     @property
     def touched(self) -> set[JobId]:
-        """Jobs changed since a view last looked; the view empties it."""
+        """Jobs changed since the caller last emptied this set; the caller owns and empties it."""
         self._catch_up_behind()
         return self._unseen
 
     @property
     def timers(self) -> Timers:
-        """What is due when."""
+        """The moments at which jobs need an event by themselves."""
         self._catch_up_behind()
         return self._timers
 
     @property
     def indices(self) -> Indices:
-        """Live jobs by what requests ask of them."""
+        """Live jobs by name, owner, account and other keys."""
         self._catch_up_behind()
         return self._indices
 
     def handle(self, record: events.EventRecord) -> tuple[Effect, ...]:
-        """Apply one journal record; what the world must now do, in order."""
+        """Apply one journal record and return the effects that the runtime must now carry out, in order."""
         self.follow(record)
         return effects_of(record, self.state)
 
     def follow(self, record: events.EventRecord) -> None:
-        """Apply one journal record of a world that does by itself what it must. Raises `IllegalTransition` or
-        `KeyError` where the journal is broken."""
+        """Apply one journal record without computing effects, as in a replay.
+
+        Raises `IllegalTransition` or `KeyError` if the record does not fit the state: the journal is damaged.
+        """
         state, body = self.state, record.body
         kind = type(body)
         RULES[kind](body, state, record)
         state.seq, state.at = record.seq, record.at
-        if kind in _APART:
+        if kind in _SPECIAL_EVENTS:
             self._note(record)
         else:
             self._changed[body.job] = None  # type: ignore[union-attr] # all other kinds are of a job
 
     def _note(self, record: events.EventRecord) -> None:
-        """What is to be known of events of no job, or more than whose it was."""
+        """Note what one of `_SPECIAL_EVENTS` changes."""
         body, self._frame = record.body, None
         if isinstance(body, events.JobSuspended):
-            self._catch_up()  # they stand still one after the other
+            # `_changed` has the order of the first change, but `_suspended` needs that of the suspensions: empty it
+            # first, so that an earlier suspension is indexed before this one.
+            self._catch_up()
             self._changed[body.job] = None
-        elif isinstance(body, _OF_NODES):
+        elif isinstance(body, _NODE_EVENTS):
             self._nodes_version = record.seq
-        elif isinstance(body, _OF_RULES):
+        elif isinstance(body, _RULE_EVENTS):
             self._rules_version = record.seq
         elif isinstance(body, events.OthersHeld):
             self._index_others()
 
     def live_job_named(self, project: str, name: str) -> JobId | None:
-        """The live (not ended) job that has this name in this project."""
+        """Return the live (not ended) job that has this name in this project; None: there is none."""
         return next(iter(self.indices.named.of((project, name))), None)
 
     @property
     def next_at(self) -> Millis | None:
-        """The earliest moment at which `due.due` has something to say."""
+        """The earliest moment at which `due.due` returns events; None: never."""
         moments = (self.timers.next_at(), next_decay(self.state, busy=self.busy), next_reservation_end(self.state))
         return min((each for each in moments if each is not None), default=None)
 
     @property
     def busy(self) -> bool:
-        """Something waits, or holds resources."""
+        """Whether any job is queued or occupies resources."""
         return bool(self.queue or self._occupied)
 
     def snapshot(self, now: Millis) -> Snapshot:
-        """A read-only view for one scheduling cycle; it says what changed since the last one was taken."""
-        taken = self.peek(now)
+        """Return a read-only snapshot for one scheduling pass, with the changes since the previous snapshot."""
+        snapshot = self.peek(now)
         self.looked()
-        return taken
+        return snapshot
 
     def looked(self) -> None:
-        """The next view says what changes from now on."""
+        """Start a new list of changes: the next snapshot reports what changes from now on."""
         self._changes, self._touched, self._changes_from = [], {}, self.state.seq
 
     def peek(self, now: Millis) -> Snapshot:
-        """The same view for explaining, which leaves the next cycle's changes alone."""
+        """Return a read-only snapshot for explanations; the changes for the next scheduling pass stay as they are."""
         self._catch_up()
-        state, frame, queue = self.state, self._frame, self._lined_up
+        state, frame, queue = self.state, self._frame, self._queue_view
         if frame is None:
             frame = self._frame = self._framed()
         if queue is None:
-            queue = self._lined_up = tuple(self._queue.values())
-        view = replace(
+            queue = self._queue_view = tuple(self._queue.values())
+        snapshot = replace(
             frame,
             version=state.seq,
             now=now,
@@ -248,11 +274,12 @@ class Machine:
             highest=state.highest,
         )
         if not (self._promised or self._suspended or self._elastic):
-            return view
+            return snapshot
         promised, suspended, elastic = sorted(self._promised), tuple(self._suspended), sorted(self._elastic)
-        return replace(view, promised=promised, suspended=suspended, elastic=elastic)
+        return replace(snapshot, promised=promised, suspended=suspended, elastic=elastic)
 
     def _framed(self) -> Snapshot:
+        """Build the part of a snapshot that only special events change. Its mappings are live views of the state."""
         state, occupied = self.state, self._occupied
         return Snapshot(
             version=state.seq,
@@ -273,7 +300,7 @@ class Machine:
         )
 
     def _catch_up(self) -> None:
-        """With every job that changed since somebody last asked."""
+        """Update the queue, the occupied resources and the groups with every job that changed since the last call."""
         if not self._changed:
             return
         changed, jobs = self._changed, self.state.jobs
@@ -282,7 +309,7 @@ class Machine:
         if self._touched:
             self._touched.update(changed)
         else:
-            self._touched = changed  # nobody else keeps it
+            self._touched = changed  # without a copy: `_changed` is a new dictionary by now
         for job_id in changed:
             job = jobs.get(job_id)
             if job is None:
@@ -291,6 +318,7 @@ class Machine:
                 self._index(job)
 
     def _catch_up_behind(self) -> None:
+        """Update the timers and indices with every job that changed since the last call."""
         self._catch_up()
         self._unseen.update(self._behind)
         for job_id in self._behind:
@@ -303,14 +331,16 @@ class Machine:
         self._behind = {}
 
     def _index(self, job: Job) -> None:
+        """Take over the current version of a job. The tests before each group spare most jobs, which are in none."""
         if job.state is QUEUED:
-            self._lined_up = None
+            self._queue_view = None
+            # A job without an attempt was never taken out of the queue, so that its position is right: ids ascend.
             if job.attempt is None:
                 self._queue[job.id] = job
             else:
-                self._line_up(job)
+                self._requeue(job)
         elif self._queue.pop(job.id, None) is not None:
-            self._lined_up = None
+            self._queue_view = None
         if self._promised or job.clears or job.part is not None:
             _put(self._promised, job.id, belongs=bool(job.clears) or _is_reserved(job))
         if self._suspended or job.state is SUSPENDED:
@@ -320,48 +350,54 @@ class Machine:
         if job.attempt is not None:
             self._index_occupation(job)
 
-    def _line_up(self, job: Job) -> None:
-        """In its place, though it may have come back."""
+    def _requeue(self, job: Job) -> None:
+        """Put a job that ran before into the queue, at the position that its seniority gives it.
+
+        A dictionary keeps the order of insertion: the job is appended, then every job behind it is moved to the end.
+        """
         before = self._queue.get(job.id)
         self._queue[job.id] = job
         if before is None or by_seniority(before) != by_seniority(job):
-            behind = [each for each in self._queue.values() if by_seniority(each) > by_seniority(job)]
-            for each in behind:
-                self._queue[each.id] = self._queue.pop(each.id)
+            juniors = [other for other in self._queue.values() if by_seniority(other) > by_seniority(job)]
+            for other in juniors:
+                self._queue[other.id] = self._queue.pop(other.id)
 
     def _index_others(self) -> None:
-        held = [placement for each in self.state.others.values() for placement in each]
-        fresh = {JobId(-1 - at): placement for at, placement in enumerate(held)}
-        self._changes += [(gone, None) for gone in self._others if gone not in fresh]
-        self._changes += [(job, each) for job, each in fresh.items() if self._others.get(job) != each]
-        self._others = fresh
+        """Number the placements of the members' own jobs anew, and note the changes as those of jobs -1, -2 …"""
+        placements = [placement for member in self.state.others.values() for placement in member]
+        after = {JobId(-1 - at): placement for at, placement in enumerate(placements)}
+        self._changes += [(job, None) for job in self._others if job not in after]
+        self._changes += [(job, placement) for job, placement in after.items() if self._others.get(job) != placement]
+        self._others = after
 
     def _index_occupation(self, job: Job) -> None:
-        before, now_holds = self._occupied.get(job.id), occupation(job)
-        if now_holds is before is None:
+        """Update what the job occupies and until when. A change of the end alone is a change for the scheduler too."""
+        before, after = self._occupied.get(job.id), occupation(job)
+        if after is before is None:
             return
-        end = _gone_at(job) if now_holds is not None else None
-        if end == self._ends.get(job.id) and (now_holds is before or now_holds == before):
+        end = _gone_at(job) if after is not None else None
+        if end == self._ends.get(job.id) and (after is before or after == before):
             return
-        self._changes.append((job.id, now_holds))
-        if now_holds is None:
+        self._changes.append((job.id, after))
+        if after is None:
             del self._occupied[job.id]
         else:
-            self._occupied[job.id] = now_holds
+            self._occupied[job.id] = after
         if end is None:
             self._ends.pop(job.id, None)
         else:
             self._ends[job.id] = end
 
     def _forget(self, job: JobId) -> None:
-        """It has left the state."""
+        """Remove a job that has left the state from the derived collections."""
         if self._queue.pop(job, None) is not None:
-            self._lined_up = None
+            self._queue_view = None
         if self._promised or self._suspended or self._elastic:
             for group in (self._promised, self._suspended, self._elastic):
                 group.pop(job, None)
         if self._occupied.pop(job, None) is not None:
             self._ends.pop(job, None)
             self._changes.append((job, None))
+        # A job that came and left between two updates was never indexed, so there is nothing to forget.
         if not self._indices.knows(job):
             del self._behind[job]

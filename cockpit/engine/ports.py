@@ -1,4 +1,4 @@
-"""What the engine needs of the outside, as protocols. `store` and `runtime` implement them; tests bring their own."""
+"""The interfaces that the engine needs: clock, journal, observer and executor. `store` and `runtime` implement them."""
 
 from __future__ import annotations
 
@@ -30,127 +30,143 @@ if TYPE_CHECKING:
 
 
 class Clock(Protocol):
-    """The one source of time."""
+    """The only source of time."""
 
-    def now(self) -> Millis: ...
+    def now(self) -> Millis:
+        """Return the present time."""
+        ...
 
 
 class Journal(Protocol):
-    """The truth: what is in here happened. A method that cannot raises `StoreError`, and then nothing changed."""
+    """Stores events and everything else that must survive the engine.
+
+    A method that fails raises `StoreError` and has changed nothing.
+    """
 
     async def load(self) -> tuple[ClusterState, int]:
-        """The state as of the newest valid snapshot plus the tail after it, and the last sequence number."""
+        """Return the state after the last event, from the newest valid snapshot on, and the last sequence number."""
         ...
 
     async def append(self, records: Sequence[EventRecord], *, durable: bool, answer: KeptAnswer | None = None) -> None:
-        """One transaction. `durable`: on the disk before this returns. `answer`: what a repeat is to be answered; its
-        time is the journal's own."""
+        """Append events in one transaction, with the answer that a repetition of their request gets.
+
+        `durable`: wait until they are on the disk. The journal sets the time of the answer.
+        """
         ...
 
     async def answer(self, request: str) -> KeptAnswer | None:
-        """The answer first given to this request id; None when it is new."""
+        """Return the first answer to the request of this id; None: the id is new."""
         ...
 
     async def remember(self, answer: KeptAnswer) -> None:
-        """Keep an answer that came with no event. Does nothing where the request id has one already."""
+        """Store the answer to a request that caused no event, unless its id has an answer already."""
         ...
 
     async def forget_refusal(self, request: str) -> None:
-        """Let this id, whose request was refused, be another request's."""
+        """Delete the refusal of a request, so that another request may have its id."""
         ...
 
     async def submitted_by(self, request: str) -> list[JobId]:
-        """The jobs that this request id submitted, as far back as events are kept."""
+        """Return the jobs that this request submitted, as far back as events are stored."""
         ...
 
-    async def snapshot(self, state: ClusterState, seq: int) -> None: ...
+    async def snapshot(self, state: ClusterState, seq: int) -> None:
+        """Store the state after event `seq`."""
+        ...
 
     async def record_ended(self, jobs: Sequence[Job]) -> None:
-        """Into the accounting tables; a job already there is replaced."""
+        """Store ended jobs in the accounting tables, in place of earlier records of these jobs."""
         ...
 
-    async def ended_job(self, job: JobId) -> Job | None: ...
+    async def ended_job(self, job: JobId) -> Job | None:
+        """Return an ended job from the accounting tables; None: it is not there."""
+        ...
 
     async def ended_among(self, first: JobId, last: JobId) -> list[Job]:
-        """Those with these ids or between them, in order of their ids."""
+        """Return the ended jobs with ids from `first` to `last`, in order of their ids."""
         ...
 
     async def ended_jobs(
         self, *, limit: int, user: str | None = None, since: Millis | None = None, until: Millis | None = None
     ) -> list[Job]:
-        """Newest first; those that ended within the time, its beginning included."""
+        """Return the last `limit` ended jobs, newest first: of one user, and that ended in [`since`, `until`)."""
         ...
 
     async def spent(self, edges: Sequence[Millis], besides: Collection[JobId]) -> list[list[Spent]]:
-        """What jobs that are over have held in each stretch between two edges; without these jobs."""
+        """Return the usage of ended jobs in each interval between two edges, without the jobs of `besides`."""
         ...
 
     async def promised_starts(self) -> list[PromisedStart]:
-        """The latest starts that queued jobs were promised, as last saved, by job."""
+        """Return the stored latest starts that users were shown for queued jobs, by job."""
         ...
 
     async def save_promised_starts(self, changed: Sequence[PromisedStart], over: Collection[JobId]) -> None:
-        """Replace or add these, and remove those of jobs whose promises are over."""
+        """Store changed promises, and delete those of the jobs `over`."""
         ...
 
     async def events(self, *, job: JobId | None, after: int, limit: int) -> list[EventRecord]:
-        """Oldest first; `after` is a sequence number. With `after` < 0: the last `limit` events."""
+        """Return at most `limit` events after sequence number `after`, oldest first; below 0: the last ones."""
         ...
 
     async def archive(self, before: Millis) -> int:
-        """Move events from before `before` out of the journal, as far as snapshots allow; how many were moved."""
+        """Move events older than `before` out of the journal, as far as snapshots allow; return how many."""
         ...
 
     async def check_room(self) -> None:
-        """Raises `StoreError` where there is no room for further jobs. What concerns those that are there may still be
-        written."""
+        """Raise `StoreError` if the disk is too full for further jobs. Events of present jobs may still be stored."""
         ...
 
     async def keep_spare(self) -> None:
-        """Have room for that, whatever else fills the disk."""
+        """Reserve disk space for the events of present jobs, whatever else fills the disk."""
         ...
 
     async def probe(self) -> None:
-        """Raises `StoreError` for as long as the journal could not take a submission."""
+        """Raise `StoreError` while the journal could not store a submission."""
         ...
 
 
 class Observer(Protocol):
-    """Where an executor tells what it sees. Called in the host's loop; must not block."""
+    """Receives what an executor observes. Its methods are called in the host's loop and must not block."""
 
     def replica_staged(self, replica: ReplicaId) -> None:
-        """What it was to have copied is there."""
+        """All files of the replica have been copied."""
 
     def staging_moved(self, replica: ReplicaId) -> None:
-        """Its copies have come further."""
+        """The staging of the replica has progressed."""
 
     def disk_filled(self, because: str) -> None:
-        """The disk that copies are made on is too full; empty: it is not any more."""
+        """The disk for staged copies is too full, as `because` says; empty: it is not any more."""
 
-    def replica_started(self, replica: ReplicaId, limits: str) -> None: ...
+    def replica_started(self, replica: ReplicaId, limits: str) -> None:
+        """The replica's command runs; `limits` says how its limits are enforced."""
 
     def replica_ended(self, replica: ReplicaId, exit_status: ExitStatus, used: Used | None = None) -> None:
-        """`used`: what was measured of it."""
+        """The replica has ended; `used`: its measured usage, if any."""
 
     def precheck_passed(self, replica: ReplicaId, found: str) -> None:
-        """`found`: what its attempt's nodes have, in words."""
+        """The checks of the attempt's nodes passed; `found`: what the nodes have, as text."""
 
-    def precheck_failed(self, replica: ReplicaId, node: NodeName, because: str) -> None: ...
+    def precheck_failed(self, replica: ReplicaId, node: NodeName, because: str) -> None:
+        """A node lacks what the attempt was allocated."""
 
     def prolog_failed(self, replica: ReplicaId, because: str) -> None:
-        """Its command has not run, and will not in this attempt."""
+        """A prolog failed on the replica's node, so that its command will not run in this attempt."""
 
     def worker_silent(self, replica: ReplicaId, silent_ms: int | None) -> None:
-        """A worker of an elastic job has not been heard of for so long; None: it has not begun yet."""
+        """A worker of an elastic job has given no sign of life for `silent_ms`; None: it has given none yet."""
 
     def node_pressed(self, node: NodeName) -> None:
         """A node with best-effort workers runs short of memory."""
 
-    def epilog_failed(self, node: NodeName, because: str) -> None: ...
+    def epilog_failed(self, node: NodeName, because: str) -> None:
+        """An epilog failed on the node."""
 
 
 class Executor(Protocol):
-    """Makes containers and runs commands in them. Failures are observations (`lost`, a sentence), never exceptions."""
+    """Makes containers and runs commands in them, by carrying out effects.
+
+    Failures are observations (an exit status with `lost`, a sentence), never exceptions.
+    """
 
     async def stage(self, effect: StageReplica) -> None: ...
 
@@ -171,6 +187,14 @@ class Executor(Protocol):
     async def remove(self, effect: RemoveContainer) -> None: ...
 
     async def adopt(self, expected: Sequence[StartReplica], kept: Sequence[KeepContainer]) -> None:
-        """After an engine start: watch what still runs, report what ended meanwhile, start what was never started,
-        report as lost what disappeared, and remove the containers of replicas named in neither list."""
+        """Take over the containers of an earlier engine process, after the engine's start.
+
+        `expected`: the replicas that should run; `kept`: the containers that should be held.
+
+        1. Watch replicas that still run.
+        2. Report those that ended meanwhile.
+        3. Start those that were never started.
+        4. Report as lost those that disappeared.
+        5. Remove the containers of replicas that neither list names.
+        """
         ...

@@ -1,5 +1,11 @@
-"""When jobs will start, told to somebody: what is asked for becomes a job as a submission or an edit would make it,
-the scheduler's own plan says when it starts, and what the asker may not see is left out.
+"""Answers a user's question when a job will start, and what it could ask for to start sooner.
+
+1. `would_be`: job specifications become queued jobs, by the same code as a submission, but on a copy of the state.
+2. `changes`: what a job could ask for instead becomes jobs too, by the same code as an edit.
+3. `outlook`: the scheduler predicts the start of the job and of its changed versions (`StartPredictor`).
+4. `shown_outlook`: what the user may not see of other users' jobs is left out.
+
+Step 3 may take seconds and runs in a thread of its own. It therefore reads the predictor's snapshot, never the machine.
 """
 
 from __future__ import annotations
@@ -43,12 +49,13 @@ if TYPE_CHECKING:
     from cockpit.sched.forecast.whatif import Candidate
 
 MOST_HOLDERS = 10
+"""The most jobs that an answer names as holders of the resources that a job waits for."""
 Changed = tuple["Candidate", "Job"]
-"""What a job could ask for, and what the cluster would make of it."""
+"""A change of a job's specification, and the job that it would lead to."""
 
 
 def remember(history: History, body: EventBody, jobs: Mapping[JobId, Job]) -> None:
-    """Tell the history of an event that the state `jobs` is of has just taken over."""
+    """Add a submitted or ended job to the history of runtimes. `jobs`: those of the state after the event."""
     if isinstance(body, JobSubmitted):
         history.submitted(jobs[body.job])
     elif isinstance(body, JobEnded):
@@ -56,26 +63,30 @@ def remember(history: History, body: EventBody, jobs: Mapping[JobId, Job]) -> No
 
 
 def would_be(machine: Machine, specs: Sequence[JobSpec], actor: Actor, now: Millis) -> list[Job] | Refusal:
-    """The queued jobs that submitting `specs` would make, an array's tasks each; or why it would be refused."""
+    """Return the queued jobs that submitting `specs` would create (one per task of an array), or the refusal."""
     bodies = submit(machine, specs, actor, now=now)
     return bodies if isinstance(bodies, Refusal) else list(_applied(machine, bodies, {}, now).values())
 
 
 def first_of_each(jobs: Iterable[Job]) -> list[Job]:
-    """Without the tasks of an array behind its first."""
+    """Return the jobs without the tasks of arrays, except the first task of each."""
     return [job for job in jobs if job.array is None or job.array.array == job.id]
 
 
-def changes(machine: Machine, job: Job, actor: Actor, foresight: StartPredictor) -> list[Changed]:
-    """What a queued job, or one that nobody has submitted, could ask for instead and the cluster would accept."""
-    now, reserved = foresight.snapshot.now, foresight.plan.reservation
-    reserved_at = reserved.reserved_at if reserved is not None and reserved.job != job.id else None
-    found = []
-    named = [*named_bounds(job.spec, reasons_of(foresight.plan, job), now)]
+def changes(machine: Machine, job: Job, actor: Actor, predictor: StartPredictor) -> list[Changed]:
+    """Return the changes of a queued or not yet submitted job that might start it sooner and that the cluster accepts.
+
+    1. The bounds that the job's waiting reasons name, each moved as far as the reason says.
+    2. The general candidates (fewer nodes, a shorter time limit …) that are not among the former.
+    3. Each is submitted or edited on a copy of the state; a refused one is dropped.
+    """
+    now, reservation = predictor.snapshot.now, predictor.plan.reservation
+    reserved_at = reservation.reserved_at if reservation is not None and reservation.job != job.id else None
+    accepted = []
+    named = [*named_bounds(job.spec, reasons_of(predictor.plan, job), now)]
     known = {(each.change, each.after) for each in named}
-    others = [
-        each for each in candidates(foresight.snapshot, job, reserved_at) if (each.change, each.after) not in known
-    ]
+    general = candidates(predictor.snapshot, job, reserved_at)
+    others = [each for each in general if (each.change, each.after) not in known]
     for each in (*named, *others):
         if job.id in machine.queue:
             bodies = edit(machine, job, each.spec, actor=actor, now=now)
@@ -84,22 +95,24 @@ def changes(machine: Machine, job: Job, actor: Actor, foresight: StartPredictor)
         if not isinstance(bodies, Refusal):
             before = {job.id: job} if job.id in machine.queue else {}
             made = next(iter(_applied(machine, bodies, before, now).values()))
-            found.append((each, replace(made, id=job.id)))
-    return found
+            # The predictor's plan knows the job by its own id, not by that of the imagined submission.
+            accepted.append((each, replace(made, id=job.id)))
+    return accepted
 
 
 def outlook(
-    foresight: StartPredictor, job: Job, changed: Iterable[Changed], moves: tuple[BoundMove, ...] = ()
+    predictor: StartPredictor, job: Job, changed: Iterable[Changed], moves: tuple[BoundMove, ...] = ()
 ) -> Outlook:
-    """All that can be said of one job of the foresight's snapshot; `moves`: of its latest start.
+    """Return everything that can be predicted of one job of the predictor's snapshot.
 
-    A defect met on the way is reported in its stead.
+    `changed`: the changes of `changes`, each predicted too. `moves`: the last changes of its latest start.
+    An exception on the way becomes the outlook's `failure`, so that the answers for other jobs are not lost.
     """
     try:
-        return _outlook(foresight, job, changed, moves)
-    except Exception as error:  # noqa: BLE001 - of several jobs asked about, the others have their answers
-        foresight.faults.setdefault(job.id, error)
-        failure = foresight.failure(job.id)
+        return _outlook(predictor, job, changed, moves)
+    except Exception as error:  # noqa: BLE001 - a failed prediction of one job must not cost the others their answers
+        predictor.faults.setdefault(job.id, error)
+        failure = predictor.failure(job.id)
         return Outlook(
             job=job.id,
             name=job.spec.name,
@@ -110,35 +123,36 @@ def outlook(
         )
 
 
-def _outlook(foresight: StartPredictor, job: Job, changed: Iterable[Changed], moves: tuple[BoundMove, ...]) -> Outlook:
-    explanation = foresight.explanation(job.id)
-    forecast = replace(foresight.forecast(job.id), moves=moves)
+def _outlook(predictor: StartPredictor, job: Job, changed: Iterable[Changed], moves: tuple[BoundMove, ...]) -> Outlook:
+    # A job that starts now needs no what-if: nothing could be sooner.
+    explanation = predictor.explanation(job.id)
+    forecast = replace(predictor.forecast(job.id), moves=moves)
     tried = (
         WhatIf(
             *(each.change, each.before, each.after, each.spec),
-            foresight.if_instead(other, None if each.named else forecast.likely_at),
+            predictor.if_instead(other, None if each.named else forecast.likely_at),
             each.named,
         )
         for each, other in ([] if forecast.now else changed)
     )
-    held = holders(foresight.snapshot, job, explanation.reason) if explanation is not None else ()
+    held = holders(predictor.snapshot, job, explanation.reason) if explanation is not None else ()
     return Outlook(
         holders=held,
         holders_in_all=len(held),
-        unavailable=unavailable(foresight.snapshot.nodes, explanation.reason if explanation is not None else None),
-        condition=_condition(foresight.snapshot.jobs, explanation),
+        unavailable=unavailable(predictor.snapshot.nodes, explanation.reason if explanation is not None else None),
+        condition=_condition(predictor.snapshot.jobs, explanation),
         job=job.id,
         name=job.spec.name,
         position=explanation.position if explanation is not None else 1,
         explanation=explanation,
         forecast=forecast,
         what_ifs=tuple(_worth_saying(tried)),
-        failure=foresight.failure(job.id),
+        failure=predictor.failure(job.id),
     )
 
 
 def shown_outlook(actor: Actor, found: Outlook, jobs: Mapping[JobId, Job]) -> Outlook:
-    """Without the jobs that the actor may not see; of the others, what they hold."""
+    """Return the outlook without the jobs that the actor may not see, and with the resources of the others."""
     shown = shown_to(actor, jobs)
     own = found.job not in jobs or is_owner(actor, jobs[found.job])
     explanation = found.explanation and shown_explanation(shown, found.explanation, own=own)
@@ -160,19 +174,20 @@ def shown_outlook(actor: Actor, found: Outlook, jobs: Mapping[JobId, Job]) -> Ou
 
 
 def unavailable(nodes: Mapping[NodeName, Node], reason: Reason | None) -> tuple[tuple[NodeName, str], ...]:
-    """The nodes out of service that the reason names, and why they are."""
+    """Return the nodes out of service that the reason names, each with why it is out."""
     named = reason.out_of_service if isinstance(reason, NoEligibleNode) else ()
     return tuple((name, nodes[name].why_out) for name in named if name in nodes)
 
 
 def condition_of(job: Job) -> Condition:
-    """What a dependency on it has to wait for."""
+    """Return what a user needs to know of a job that another depends on: its state, and when its time limit ends it."""
     runs = job.attempt is not None and job.state in OCCUPYING
     ends_by = job.attempt.counts_from + 1000 * job.spec.time_limit_seconds if runs and job.attempt is not None else None
     return Condition(job.id, job.spec.name, job.state, Millis(ends_by) if ends_by is not None else None)
 
 
 def _condition(jobs: Mapping[JobId, Job], explanation: Explanation | None) -> Condition | None:
+    """Return the job on which the explained job depends; None: it waits for another reason."""
     if explanation is None or not isinstance(explanation.reason, WaitsForJob | DependencyNever):
         return None
     awaited = jobs.get(explanation.reason.job)
@@ -180,21 +195,24 @@ def _condition(jobs: Mapping[JobId, Job], explanation: Explanation | None) -> Co
 
 
 def expected(
-    actor: Actor, foresight: StartPredictor, jobs: Iterable[JobId], history: BoundHistory
+    actor: Actor, predictor: StartPredictor, jobs: Iterable[JobId], history: BoundHistory
 ) -> Iterator[Expected]:
-    """The starts of these queued jobs as the actor may see them, of those of which one is known, and the defects that
-    kept others from being predicted."""
-    shown = shown_to(actor, foresight.snapshot.jobs)
+    """Yield the predicted start, or the failure of the prediction, of each of these queued jobs that has either.
+
+    `actor`: the user who asks; jobs that the user may not see are left out of the forecasts.
+    """
+    shown = shown_to(actor, predictor.snapshot.jobs)
     for job in jobs:
-        found = foresight.start(job)
-        if found.likely_at is not None:
-            whole = _shown_forecast(shown, replace(found, moves=history.of(job)))
-            yield Expected(job, found.likely_at, whole)
-        elif failure := foresight.failure(job):
+        forecast = predictor.start(job)
+        if forecast.likely_at is not None:
+            complete = _shown_forecast(shown, replace(forecast, moves=history.of(job)))
+            yield Expected(job, forecast.likely_at, complete)
+        elif failure := predictor.failure(job):
             yield Expected(job, None, failure=failure)
 
 
 def _shown_forecast(shown: Shown, forecast: Forecast) -> Forecast:
+    """Return the forecast with the jobs that the user may not see replaced by a placeholder."""
     return replace(
         forecast,
         after=tuple(replace(each, job=shown(each.job)) for each in forecast.after),
@@ -212,35 +230,40 @@ def _shown_cause(shown: Shown, cause: MoveCause) -> MoveCause:
 
 
 def _worth_saying(tried: Iterable[WhatIf]) -> Iterator[WhatIf]:
-    """Every bound that the reason names; and of each kind the one that starts soonest, of equally soon ones the least
-    change. The soonest first, of equally soon ones those that the reason names."""
+    """Select the what-ifs that are worth showing, the soonest start first.
+
+    These are all that a waiting reason names, and of each kind of change the one that starts soonest. `tried` has the
+    smallest change of each kind first, so that of equally soon ones the smallest wins.
+    """
     best: dict[str, WhatIf] = {}
-    told: list[WhatIf] = []
+    selected: list[WhatIf] = []
     for each in tried:
         if each.named:
-            told.append(each)
+            selected.append(each)
         if each.forecast.likely_at is not None and (
             each.change not in best or _starts(each) < _starts(best[each.change])
         ):
             best[each.change] = each
-    told += (each for each in best.values() if not each.named)
-    yield from sorted(told, key=_starts)
+    selected += (each for each in best.values() if not each.named)
+    yield from sorted(selected, key=_starts)  # stable: of equally soon ones those that a reason names come first
 
 
 def _starts(each: WhatIf) -> int:
+    """Return when the changed job would start, in milliseconds UTC; `NEVER` if that is unknown."""
     at = each.forecast.likely_at
     return at if at is not None else NEVER
 
 
 def _holding(job: Job) -> Holding:
+    """Return the resources that a running job occupies, or that any other job asks for."""
     if job.state in OCCUPYING and job.attempt is not None:
         held = job.attempt.placement
         sums = [
             sum(each) for each in zip(*((part.cpus, part.memory_mib, part.card_milli) for part in held), strict=True)
         ]
         return Holding(job.id, job.spec.name, job.submitter.name, True, len(held), *sums)
-    nodes, asked, spread = job.spec.nodes, job.spec.specs[0], job.spec.spread
-    sums = [nodes * each for each in (asked.cpus, asked.memory_mib, asked.card_milli)]
+    nodes, per_node, spread = job.spec.nodes, job.spec.specs[0], job.spec.spread
+    sums = [nodes * each for each in (per_node.cpus, per_node.memory_mib, per_node.card_milli)]
     if spread is not None:
         tasks = (spread.each.cpus, spread.each.memory_mib, spread.each.card_milli)
         sums = [max(amount, spread.tasks * each) for amount, each in zip(sums, tasks, strict=True)]
@@ -248,7 +271,7 @@ def _holding(job: Job) -> Holding:
 
 
 def _applied(machine: Machine, bodies: Iterable[EventBody], jobs: Mapping[JobId, Job], now: Millis) -> dict[JobId, Job]:
-    """What the events make of these jobs, on a state of their own."""
+    """Apply the events to a copy of the state that has only these jobs, and return the jobs afterwards."""
     known = machine.state
     scratch = ClusterState(jobs=dict(jobs), cluster=known.cluster, accounts=known.accounts)
     for seq, body in enumerate(bodies, 1):

@@ -1,4 +1,4 @@
-"""Which effects follow an event. Each may be repeated after a crash without doing harm."""
+"""Computes the effects that follow an event. After a crash they are repeated, so that twice must be like once."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 
 
 def effects_of(record: events.EventRecord, state: ClusterState) -> tuple[Effect, ...]:
-    """What the world must do now that `record` has been applied to `state`."""
+    """Return the effects to carry out, in order, now that `record` has been applied to `state`."""
     reaction = _REACTIONS.get(type(record.body))
     return tuple(reaction(state.jobs[record.body.job])) if reaction is not None else ()  # type: ignore[union-attr] # all of a job
 
 
 def starts_of(job: Job) -> list[StartReplica]:
-    """One start per replica of the current attempt."""
+    """Return a start for each present replica of the current attempt."""
     attempt = job.attempt
     assert attempt is not None
     return [
@@ -49,18 +49,19 @@ def starts_of(job: Job) -> list[StartReplica]:
 
 
 def stages_of(job: Job) -> list[StageReplica]:
-    """One copying per replica of the current attempt."""
+    """Return a staging for each present replica of the current attempt."""
     return [StageReplica(each) for each in starts_of(job)]
 
 
 def checks_of(job: Job) -> list[CheckNodes]:
-    """One look at all nodes of the current attempt."""
+    """Return the check of all nodes of the current attempt, under the name of its first replica."""
     assert job.attempt is not None
     placement = job.attempt.placement
     return [CheckNodes(ReplicaId(job.id, job.attempt.number, placement[0].rank), placement)]
 
 
 def _begins(job: Job) -> Sequence[Effect]:
+    """Return the first effects of an attempt, or those after its checks: check, stage or start."""
     if job.state is JobState.PRECHECKING:
         return checks_of(job)
     return stages_of(job) if job.state is JobState.STAGING else starts_of(job)
@@ -71,7 +72,7 @@ def _staged(job: Job) -> Sequence[Effect]:
 
 
 def containers_after_end(job: Job) -> list[Effect]:
-    """Keep an ended job's containers while they are held, else remove them."""
+    """Return the effects that keep an ended job's containers if it has a debug hold, and else remove them."""
     replicas = job.attempt.replica_ids(job.id) if job.attempt is not None else ()
     if job.kept:
         return [KeepContainer(each, job.spec.debug_hold.cards, job.held_until) for each in replicas]
@@ -79,7 +80,7 @@ def containers_after_end(job: Job) -> list[Effect]:
 
 
 def live_replicas(job: Job) -> Iterator[ReplicaId]:
-    """Those of the current attempt that have not ended."""
+    """Yield the ids of the current attempt's replicas that have not ended."""
     if job.attempt is not None:
         for replica in job.attempt.replicas:
             if replica.ended_at is None:
@@ -91,7 +92,7 @@ def _ended(job: Job) -> list[Effect]:
 
 
 def signals_of(job: Job) -> Iterator[SignalReplica]:
-    """Ask or force the replicas that still run to end, for a job that is being ended."""
+    """Yield the signals to the running replicas of a job that is being ended: TERM, or KILL after its grace period."""
     ending = job.ending
     assert ending is not None
     force = Force.KILL if ending.killed else Force.TERM
@@ -100,50 +101,56 @@ def signals_of(job: Job) -> Iterator[SignalReplica]:
 
 
 def _warns(job: Job) -> Iterator[SignalReplica]:
-    """The signal that a batch script wants early goes to its own container, which hands it on."""
+    """Yield the early signal to the container of the batch script, which is rank 0 and passes the signal on."""
     for replica in live_replicas(job):
         if replica.rank == 0:
             yield SignalReplica(replica, Force.EARLY)
 
 
 def _asks(job: Job) -> bool:
-    """Whether its workers are sent a signal as soon as they are recalled."""
+    """Tell whether the job's workers get SIGTERM as soon as they are recalled."""
     return job.spec.elastic is not None and job.spec.elastic.reclaim_signal is ReclaimSignal.SIGTERM
 
 
 def recalls_of(job: Job) -> Iterator[SignalReplica]:
-    """Force those workers to end that a job which goes on gives up, or ask them, if it wants them to be asked so."""
+    """Yield the signals to recalled workers: KILL after their grace period, and TERM before if the job wants it."""
     assert job.attempt is not None
     asks = _asks(job)
-    there = {each.rank for each in job.attempt.there if each.ended_at is None}
+    running = {each.rank for each in job.attempt.there if each.ended_at is None}
     for each in job.leaving:
-        if each.rank in there and (each.killed or asks):
+        if each.rank in running and (each.killed or asks):
             force = Force.KILL if each.killed else Force.TERM
             yield SignalReplica(ReplicaId(job.id, job.attempt.number, each.rank), force)
 
 
 def _starts_of_new(job: Job) -> Iterator[Effect]:
-    """A job grows only once all that it has run."""
+    """Yield the starts of added workers, and the notices to the others.
+
+    A job grows only while all its replicas run, so that those which have not started are the added ones.
+    """
     assert job.attempt is not None
     started = {each.rank for each in job.attempt.replicas if each.started_at is not None}
     yield from (start for start in starts_of(job) if start.replica.rank not in started)
-    yield from (each for each in told_of_workers(job) if each.replica.rank in started)
+    yield from (each for each in notices_to_workers(job) if each.replica.rank in started)
 
 
 def _just_recalled(job: Job) -> Iterator[Effect]:
-    yield from told_of_workers(job)
+    """Yield the notices to all workers, and the signals to those recalled last: earlier ones got theirs already."""
+    yield from notices_to_workers(job)
     last = {each.rank for each in job.leaving if each.at == max(other.at for other in job.leaving)}
     yield from (signal for signal in recalls_of(job) if signal.replica.rank in last)
 
 
 def _just_left(job: Job) -> Iterator[Effect]:
+    """Yield the removals of the containers of workers that left last, and the notices to the others."""
     attempt = job.attempt
     assert attempt is not None
     gone = (each for each in attempt.replicas if each.left_at is not None and each.left_at == attempt.resized_at)
     yield from (RemoveContainer(ReplicaId(job.id, attempt.number, each.rank)) for each in gone)
+    # The worker that left may have been the last one whose staging the others waited for.
     if is_staged(job.spec):
         yield from _staged(job)
-    yield from told_of_workers(job)
+    yield from notices_to_workers(job)
 
 
 def _replaced(job: Job) -> Iterator[Effect]:
@@ -157,18 +164,20 @@ def _kills(job: Job) -> Iterator[SignalReplica]:
     return signals_of(job) if job.ending is not None else recalls_of(job)
 
 
-def told_of_workers(job: Job) -> Iterator[TellWorkers]:
-    """An elastic job's workers, those on their way out included; of any other job nobody."""
+def notices_to_workers(job: Job) -> Iterator[TellWorkers]:
+    """Yield a notice to each running replica of an elastic job, recalled ones included; none for any other job."""
     return map(TellWorkers, live_replicas(job) if job.spec.elastic is not None else ())
 
 
 def _ends(job: Job) -> Iterator[Effect]:
-    """Who is told first may save what it has before it is asked to end. The workers of an elastic job that gives way
-    are told by their file alone, unless they want to be asked."""
-    yield from told_of_workers(job)
+    """Yield the effects that begin to end a job: notices first, so that workers may save their work before a signal.
+
+    The workers of an elastic job that is evicted get only the notice, unless the job wants SIGTERM too.
+    """
+    yield from notices_to_workers(job)
     assert job.ending is not None
-    told = job.spec.suspends and job.ending.cause in BELOW_MIN_CAUSES
-    if job.ending.killed or not told or _asks(job):
+    by_notice = job.spec.suspends and job.ending.cause in BELOW_MIN_CAUSES
+    if job.ending.killed or not by_notice or _asks(job):
         yield from signals_of(job)
 
 
@@ -202,4 +211,4 @@ _REACTIONS: dict[type, Callable[[Job], Iterable[Effect]]] = {
     events.HoldEnded: _ended,
     events.HoldExtended: _ended,
 }
-"""What follows an event of a job; nothing follows any other."""
+"""The effects of each type of event, given its job. Types that are not here, such as events of no job, have none."""

@@ -1,4 +1,4 @@
-"""Jobs that begin again by themselves once they have failed: restarted (JT-18), or resumed (JT-17)."""
+"""Decides whether a failed job is requeued: to be restarted (JT-18), or resumed from a checkpoint (JT-17)."""
 
 from __future__ import annotations
 
@@ -18,16 +18,20 @@ if TYPE_CHECKING:
     from cockpit.model.spec import JobSpec
 
 MOST_STARTS = 4
-"""A start that fails by no fault of the job is tried so often in a row."""
+"""How many starts in a row may fail without a fault of the job, before the job fails."""
 FAILURES = frozenset({EndCause.EXIT, EndCause.LOST, EndCause.START_FAILED, EndCause.FAULT, EndCause.SLOW})
-"""Ends that nobody wanted. A time limit or a deadline that is passed would be passed again."""
+"""Causes of an end that a retry may overcome. A passed time limit or deadline is none: it would be passed again."""
 _LOSSES = frozenset({EndCause.LOST, EndCause.FAULT})
-"""Those of them that are no doing of the command."""
+"""Failures for which the job's command is not to blame."""
 
 
 def instead(job: Job, ended: events.JobEnded) -> events.JobEnded | events.JobRequeued:
-    """The end as it is, or, of a job that has failed and has a retry left, that it waits again. A start that failed
-    although nothing is wrong with the job is no failure of the job, and counts as no retry."""
+    """Return the event that follows the end of a job's last replica: `ended` itself, or a requeue in its place.
+
+    1. A start that failed without a fault of the job is repeated, `MOST_STARTS` in a row, and uses up no retry.
+    2. A failure that the job's policy retries requeues the job while it has a retry left.
+    3. Otherwise the job has ended.
+    """
     if _may_start_again(job, ended):
         return events.JobRequeued(job.id, EndCause.START_FAILED, ended.exit)
     if ended.state is not ERROR or ended.cause not in _retried(job.spec) or job.retries >= job.spec.most_retries:
@@ -36,16 +40,16 @@ def instead(job: Job, ended: events.JobEnded) -> events.JobEnded | events.JobReq
 
 
 def _retried(spec: JobSpec) -> frozenset[EndCause]:
-    """The ends after which it begins again by itself."""
+    """Return the causes of an end after which the job is requeued."""
     return _LOSSES if spec.restart is not None and spec.restart.lost_only else FAILURES
 
 
 def _may_start_again(job: Job, ended: events.JobEnded) -> bool:
-    """Nothing of it ran, by no fault of its own, and not for the last of its times in a row."""
+    """Tell whether the start failed without a fault of the job, fewer than `MOST_STARTS` times in a row."""
     if ended.cause is not EndCause.START_FAILED or ended.exit is None or not ended.exit.unstarted:
         return False
-    failed = takewhile(_never_began, reversed(job.earlier))
-    return 1 + sum(1 for _ in failed) < MOST_STARTS
+    failed_before = takewhile(_never_began, reversed(job.earlier))
+    return 1 + sum(1 for _ in failed_before) < MOST_STARTS
 
 
 def _never_began(attempt: Attempt) -> bool:
@@ -54,13 +58,16 @@ def _never_began(attempt: Attempt) -> bool:
 
 
 def others_end_by(job: Job, now: Millis) -> Millis:
-    """One replica has failed: when those that still run are killed. They have time where they do something with it."""
+    """Return when the other replicas are killed after one has failed.
+
+    They have the job's grace period if it can use the time, to write a checkpoint or for a hook; else none.
+    """
     saves = job.spec.resume is not None or bool(job.spec.hooks.after_end)
     return Millis(now + 1000 * job.spec.end_grace_seconds) if saves else now
 
 
 def may_wait_again(job: Job) -> bool:
-    """Whether a job that is being ended begins again afterwards, unless somebody stops it."""
+    """Tell whether a job that is being ended is requeued afterwards, unless a user stops it."""
     ending = job.ending
     if ending is None:
         return False
@@ -68,11 +75,11 @@ def may_wait_again(job: Job) -> bool:
 
 
 def resume_errors(cluster: Cluster, spec: JobSpec) -> Iterator[str]:
-    """What the administrator allows no job."""
+    """Yield what in the job's resume settings exceeds the limits of the cluster's administrator."""
     if spec.resume is None:
         return
     if cluster.members:
-        yield "resume: a fleet's jobs go on from no checkpoints; submit it to one of its clusters, or write restart"
+        yield "resume: a fleet cannot resume jobs from checkpoints; submit it to one of its clusters, or use restart"
     most, grace = cluster.max_resumes, cluster.max_grace_seconds
     if most is not None and spec.resume.max_resumes > most:
         yield f"resume.max_resumes: {spec.resume.max_resumes} is more than the {most} that this cluster allows"

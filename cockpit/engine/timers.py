@@ -1,4 +1,4 @@
-"""When something is due by itself: each job has at most one next moment, derived from its record."""
+"""Computes when events are due by time alone. Each job has at most one next moment, derived from its record."""
 
 from __future__ import annotations
 
@@ -18,11 +18,14 @@ KEEP_ENDED_MS = 3_600_000
 """How long an ended job stays in the live state before accounting alone remembers it."""
 
 _GETTING_READY = frozenset({JobState.PRECHECKING, JobState.STAGING})
-"""A time limit bounds the run, not what is done before it."""
+"""States before the run, to which the time limit does not apply."""
 
 
 def latest_end(job: Job) -> Millis | None:
-    """When its time limit ends it, if it runs. Standing still does not count; while it does, nobody knows."""
+    """Return when the job's time limit ends it; None: it does not run, or is suspended.
+
+    Suspensions do not count to the time limit, so that the end of a suspended job is unknown.
+    """
     begin = began_at(job)
     if job.attempt is None or begin is None or job.state in ENDED or job.state is SUSPENDED:
         return None
@@ -30,8 +33,11 @@ def latest_end(job: Job) -> Millis | None:
 
 
 def began_at(job: Job) -> Millis | None:
-    """From when on its last attempt's time counts: its first replica's start, else when it went to start, else
-    placement; None: it has none."""
+    """Return since when the job's last attempt counts to its time limit; None: it has no attempt.
+
+    This is the first of these that is known: the start of the first replica, the change to state `starting`, the
+    placement.
+    """
     attempt = job.attempt
     if attempt is None:
         return None
@@ -45,7 +51,7 @@ def began_at(job: Job) -> Millis | None:
 
 
 def next_due(job: Job) -> Millis | None:
-    """The next moment at which `due.due` has something to say about this job; None: never."""
+    """Return the next moment at which `due.due` has an event for this job; None: never."""
     if job.state is QUEUED:
         return _next_of_queued(job)
     if job.held_until is not None:
@@ -61,7 +67,7 @@ def next_due(job: Job) -> Millis | None:
 
 
 def early_signal_at(job: Job) -> Millis | None:
-    """When its batch script is to get the signal that it wants before its time limit; None: never, or it got it."""
+    """Return when the batch script gets the signal that it wants before its time limit; None: never, or it got it."""
     script, attempt = job.spec.script, job.attempt
     if script is None or script.early_signal is None or attempt is None or attempt.warned or job.state is not RUNNING:
         return None
@@ -70,12 +76,12 @@ def early_signal_at(job: Job) -> Millis | None:
 
 
 def recalled_until(job: Job) -> Millis | None:
-    """When the first worker that was recalled from a job that goes on is killed; None: each was, or there is none."""
+    """Return when the first recalled worker of the job is killed; None: none was recalled, or all have been killed."""
     return min((each.kill_at for each in job.leaving if not each.killed), default=None)
 
 
 def given_up_at(job: Job) -> Millis | None:
-    """When a placement that clusters of a fleet have no room for is given up; None: all have, or there is no fleet."""
+    """Return when a placement is given up that some clusters of a fleet have not made; None: all have, or no fleet."""
     attempt = job.attempt
     if attempt is None or not attempt.awaits:
         return None
@@ -83,15 +89,19 @@ def given_up_at(job: Job) -> Millis | None:
 
 
 def latest_start(job: Job) -> Millis | None:
-    """The last moment at which it can start and end by its deadline; None: it has none."""
+    """Return the latest start at which the job can end by its deadline; None: it has no deadline."""
     if job.spec.deadline_at is None:
         return None
     return Millis(job.spec.deadline_at - 1000 * job.spec.time_limit_seconds)
 
 
 def _next_of_queued(job: Job) -> Millis | None:
-    """Its begin time, where that is all that keeps its age from counting, just after its latest start, or the end of
-    its suspension."""
+    """Return the next moment of a queued job; None: never. It is the earliest of these:
+
+    1. its begin time, if only that keeps its age from counting,
+    2. the millisecond after its latest start by its deadline,
+    3. the end of its wait for resources for its least number of workers.
+    """
     latest = latest_start(job)
     begin = job.spec.begin_at if job.accrues_from is None and not (job.held_by or job.waits_for) else None
     late = None if latest is None else Millis(latest + 1)
@@ -99,7 +109,7 @@ def _next_of_queued(job: Job) -> Millis | None:
 
 
 def next_decay(state: ClusterState, *, busy: bool) -> Millis | None:
-    """When usage decays next and ages move on; None while nothing waits or runs (`busy`) and nothing was used."""
+    """Return when usage is decayed next and ages advance; None: there is no usage, and no job waits or runs."""
     priority = state.cluster.priority
     if priority.kind is not PriorityKind.MULTIFACTOR or not (busy or state.usage):
         return None
@@ -107,19 +117,23 @@ def next_decay(state: ClusterState, *, busy: bool) -> Millis | None:
 
 
 def next_reservation_end(state: ClusterState) -> Millis | None:
-    """When the first reservation is over."""
+    """Return when the first reservation ends; None: there is none."""
     return min((Millis(each.end_at) for each in state.reservations.values()), default=None)
 
 
 class Timers:
-    """The earliest due moments first. Stale entries are recognised by their moment and skipped."""
+    """A priority queue of the jobs' next moments.
+
+    A changed moment is pushed as a new entry. The old one stays in the heap until it comes first, and is
+    dropped then, since its moment is not the job's present one.
+    """
 
     def __init__(self) -> None:
         self._heap: list[tuple[Millis, JobId]] = []
         self._due: dict[JobId, Millis] = {}
 
     def update(self, job: Job) -> None:
-        """Take over what this version of the job says."""
+        """Take over the next moment of this version of the job."""
         due = next_due(job)
         if due == self._due.get(job.id):
             return
@@ -130,19 +144,20 @@ class Timers:
             heapq.heappush(self._heap, (due, job.id))
 
     def forget(self, job: JobId) -> None:
+        """Remove a job that has left the state."""
         self._due.pop(job, None)
 
     def next_at(self) -> Millis | None:
-        """The earliest due moment."""
+        """Return the earliest moment; None: there is none."""
         while self._heap and self._due.get(self._heap[0][1]) != self._heap[0][0]:
             heapq.heappop(self._heap)
         return self._heap[0][0] if self._heap else None
 
     def due(self, now: Millis) -> list[JobId]:
-        """The jobs that are due at `now`, earliest first. They stay due until an event moves them on."""
-        found = []
+        """Return the jobs that are due at `now`, earliest first. They stay due until an event changes their moments."""
+        entries = []
         while (at := self.next_at()) is not None and at <= now:
-            found.append(heapq.heappop(self._heap))
-        for entry in found:
+            entries.append(heapq.heappop(self._heap))
+        for entry in entries:
             heapq.heappush(self._heap, entry)
-        return [job for _, job in found]
+        return [job for _, job in entries]

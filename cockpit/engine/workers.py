@@ -1,4 +1,8 @@
-"""Elastic jobs grow and shrink (EL-01): workers come, are recalled, and leave, while the job goes on."""
+"""Decides how elastic jobs grow and shrink while they run (EL-01): workers are added, recalled, replaced, and leave.
+
+A worker is *recalled* when the engine asks it to end so that others get its resources. It has *left* when the job holds
+nothing for it any more, and its rank is never used again.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +20,12 @@ from cockpit.sched.rules.amounts import ONE, held
 from cockpit.sched.rules.tres import billed
 
 _REPLACING = frozenset({JobState.STARTING, JobState.RESUMING, JobState.RUNNING})
+"""States of a job in which a failed worker may be replaced."""
 PRESSED = "its node ran short of memory"
 SILENT = "it has not answered"
 FIRST_TRANSIENT = 128
-"""Of exit codes; those below tell of the program itself. Source: the training operators' ExitCode policy."""
+"""The lowest exit code that may be transient, since it stands for a signal; a lower one is the program's own error.
+Source: Kubeflow's training operator, restart policy ExitCode."""
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -34,43 +40,49 @@ if TYPE_CHECKING:
 
 
 def grown(machine: Machine, plan: Plan) -> Iterator[EventBody]:
-    """The plan's growths. What changed since its snapshot wins: such a job is left to the next cycle."""
+    """Turn the plan's growths into events. A job that changed since the plan's snapshot is left to the next pass."""
     for each in plan.growths:
         job = machine.state.jobs.get(each.job)
-        if job is not None and job.attempt is not None and grows(job, job.attempt) and _fits_on(job, each):
+        if job is not None and job.attempt is not None and grows(job, job.attempt) and _continues(job, each):
             yield events.WorkersAdded(job.id, job.attempt.number, each.placement, each.billing)
 
 
-def _fits_on(job: Job, growth: Growth) -> bool:
-    """Whether the ranks are still the next ones."""
+def _continues(job: Job, growth: Growth) -> bool:
+    """Tell whether the growth's ranks are still the next ones of the attempt."""
     assert job.attempt is not None
     return growth.placement[0].rank == next_rank(job.attempt)
 
 
 def recalled(job: Job, eviction: Eviction, now: Millis) -> list[EventBody]:
-    """Those of the workers to give way that are still there."""
-    there = {each.rank for each in job.attempt.there} if job.attempt is not None else set()
-    ranks = tuple(sorted(there.intersection(eviction.ranks) - {each.rank for each in job.leaving}))
+    """Recall the workers that the eviction names, without those that have left or were recalled already."""
+    present = {each.rank for each in job.attempt.there} if job.attempt is not None else set()
+    ranks = tuple(sorted(present.intersection(eviction.ranks) - {each.rank for each in job.leaving}))
     kill_at = Millis(now + 1000 * eviction.grace_seconds)
     return [events.WorkersRecalled(job.id, ranks, kill_at, eviction.for_job, eviction.grounds)] if ranks else []
 
 
 def left(state: ClusterState, job: Job, ranks: Collection[int]) -> list[EventBody]:
-    """Recalled workers whose processes are gone."""
-    going = [each for each in job.leaving if each.rank in ranks]
-    pressed = any(each.grounds is Grounds.PRESSURE for each in going)
-    out = tuple(sorted(each.rank for each in going))
-    return without(state, job, out, PRESSED if pressed else "") if out else []
+    """Let those of `ranks` leave the job that were recalled; the caller knows that their processes have ended."""
+    recalled_workers = [each for each in job.leaving if each.rank in ranks]
+    pressed = any(each.grounds is Grounds.PRESSURE for each in recalled_workers)
+    gone = tuple(sorted(each.rank for each in recalled_workers))
+    return without(state, job, gone, PRESSED if pressed else "") if gone else []
 
 
 def without(state: ClusterState, job: Job, ranks: tuple[int, ...], because: str = "") -> list[EventBody]:
-    """The job goes on without these, whose processes are gone or never were, or (`because`) do not answer."""
+    """Let the workers of these ranks leave, while their job goes on.
+
+    `because`: why their nodes are put on the job's block list; empty: they are not.
+    """
     return [events.WorkersLeft(job.id, ranks, _billing_without(state, job, ranks), because)]
 
 
 def silent(machine: Machine, replica: ReplicaId, silent_ms: int | None, now: Millis) -> list[EventBody]:
-    """A worker has not been heard of for so long (None: it never began). After `max_wait_time` it is put on the job's
-    block list, and the others go on; where they are too few the job is suspended."""
+    """Decide what follows when a worker does not answer.
+
+    `silent_ms`: time since its last sign of life; None: it has given none. After the job's `max_wait_time` the worker
+    leaves and its node is put on the job's block list. If too few others are left, the whole job is suspended instead.
+    """
     job = machine.state.jobs.get(replica.job)
     if job is None or not _is_worker(job, replica) or job.spec.elastic is None or job.attempt is None:
         return []
@@ -84,7 +96,7 @@ def silent(machine: Machine, replica: ReplicaId, silent_ms: int | None, now: Mil
 
 
 def _is_worker(job: Job, replica: ReplicaId) -> bool:
-    """Whether it is one of a job that runs, and has not ended."""
+    """Tell whether the replica is a worker of a running job and has not ended."""
     attempt = job.attempt
     if attempt is None or attempt.number != replica.attempt or job.state is not JobState.RUNNING:
         return False
@@ -92,8 +104,10 @@ def _is_worker(job: Job, replica: ReplicaId) -> bool:
 
 
 def blocked(machine: Machine, job: Job, rank: int, status: ExitStatus) -> list[EventBody]:
-    """A worker that cannot be reached any more is done without, if enough others are left: one whose container is
-    lost, or of a job with a launcher one that has failed."""
+    """Let an unreachable worker leave if enough others are left, else return no events.
+
+    A worker is unreachable if its container is lost or, in a job with a launcher, if it has failed.
+    """
     unreachable = bool(status.lost) or (job.spec.has_launcher and not status.ok)
     worker = job.spec.suspends and rank >= job.spec.first_worker and job.state is JobState.RUNNING
     if job.ending is not None or not (unreachable and worker and can_spare(job, rank)):
@@ -103,12 +117,12 @@ def blocked(machine: Machine, job: Job, rank: int, status: ExitStatus) -> list[E
 
 
 def can_spare(job: Job, rank: int) -> bool:
-    """Whether enough workers are left without this one."""
+    """Tell whether the job still has its least number of workers without this one."""
     return len([other for other in live_workers(job) if other != rank]) >= job.spec.least_nodes
 
 
 def live_workers(job: Job) -> list[int]:
-    """The ranks of those that stay, and have not come to their end."""
+    """Return the ranks of the workers that were not recalled and have not ended."""
     attempt = job.attempt
     assert attempt is not None
     ranks = [part.rank for part in staying(attempt.placement, job)]
@@ -116,16 +130,17 @@ def live_workers(job: Job) -> list[int]:
 
 
 def replaced(job: Job, rank: int, status: ExitStatus) -> list[EventBody]:
-    """In place of a worker that has ended, if the job wants that and has a retry left."""
+    """Replace a worker that has ended, if the job's restart policy says so and it has a retry left."""
     assert job.attempt is not None
-    begun = job.ending is None and job.state in _REPLACING and rank >= job.spec.first_worker
-    if not begun or job.retries >= job.spec.most_worker_retries or not _is_worth_it(job, status):
+    replaceable = job.ending is None and job.state in _REPLACING and rank >= job.spec.first_worker
+    if not replaceable or job.retries >= job.spec.most_worker_retries or not _restarts_after(job, status):
         return []
     by = next_rank(job.attempt)
     return [events.WorkerReplaced(job.id, job.attempt.number, rank, by, job.retries + 1)]
 
 
-def _is_worth_it(job: Job, status: ExitStatus) -> bool:
+def _restarts_after(job: Job, status: ExitStatus) -> bool:
+    """Tell whether the job's restart policy replaces a worker that ended with this status."""
     policy = job.spec.elastic.worker_restart_policy if job.spec.elastic is not None else WorkerRestart.NEVER
     if policy is WorkerRestart.EXIT_CODE:
         return status.shell_code >= FIRST_TRANSIENT
@@ -133,7 +148,7 @@ def _is_worth_it(job: Job, status: ExitStatus) -> bool:
 
 
 def can_do_without(job: Job, rank: int) -> bool:
-    """Whether it is a worker that has not begun of an elastic job that runs, and has enough others."""
+    """Tell whether the replica is a worker that never started of a running elastic job with enough other workers."""
     if job.spec.elastic is None or job.attempt is None or job.state is not JobState.RUNNING:
         return False
     not_begun = any(each.rank == rank and each.started_at is None for each in job.attempt.there)
@@ -141,13 +156,14 @@ def can_do_without(job: Job, rank: int) -> bool:
 
 
 def _billing_without(state: ClusterState, job: Job, ranks: Collection[int]) -> float:
+    """Return the job's billing weight without the workers of these ranks."""
     assert job.attempt is not None
     rest = tuple([part for part in job.attempt.placement if part.rank not in ranks])
     return round(billed(held(rest, state.nodes), state.cluster, job.attempt.partition)) / ONE
 
 
 def may_begin_to_grow(machine: Machine, body: EventBody) -> bool:
-    """Whether by this event an elastic job has come to run whole, so that more may be added."""
+    """Tell whether this event completes the start of an elastic job, so that the scheduler may add workers."""
     if not isinstance(body, events.ReplicaStarted):
         return False
     job = machine.state.jobs[body.job]

@@ -1,4 +1,4 @@
-"""Accounts, users, QOS and their limits: what `sacctmgr` keeps, as frozen values."""
+"""Accounts, users, QOS and their limits, as `sacctmgr` has them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import msgspec
 from cockpit.model.cluster import Tres
 
 AssocKey = NewType("AssocKey", str)
-"""`account/user`, `account/user/partition`, or `account/` for the account itself."""
+"""The key of an association: `account/user`, `account/user/partition`, or `account/` for the account itself."""
 
 ROOT = "root"
 """The account above all others; it always exists."""
@@ -20,14 +20,16 @@ NORMAL = "normal"
 
 
 def assoc_key(account: str, user: str = "", partition: str = "") -> AssocKey:
+    """Return the key of an association."""
     return AssocKey(f"{account}/{user}/{partition}" if partition else f"{account}/{user}")
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """Bounds by sacctmgr's names; None or an absent resource: no bound.
+    """The limits of an association or QOS, by sacctmgr's names. None or an absent resource: no limit.
 
-    On an account, `max_*` bound each of its users by themselves unless the user's association says otherwise, and
-    `grp_*` all that runs below it. On a QOS, `max_jobs` and `max_submit` are per user, `grp_*` over all its jobs.
+    On an account, `max_*` limit each of its users separately unless the user's association has its own, and `grp_*`
+    limit all jobs below it together. On a QOS, `max_jobs` and `max_submit` are for each user, and `grp_*` for all its
+    jobs together.
     """
 
     max_wall_seconds: int | None = None
@@ -35,45 +37,47 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     max_tres_per_node: Tres = {}
     min_tres_per_job: Tres = {}
     max_jobs: int | None = None
-    """Running at once."""
+    """The most running jobs."""
     max_submit: int | None = None
-    """Queued and running."""
+    """The most queued and running jobs together."""
     grp_jobs: int | None = None
     grp_submit: int | None = None
     grp_tres: Tres = {}
-    """Held at once."""
+    """The most resources that running jobs occupy together."""
     grp_wall_seconds: int | None = None
-    """Decayed wall clock of all its jobs."""
+    """The most decayed run time of all jobs together."""
     grp_tres_minutes: Tres = {}
-    """Decayed usage."""
+    """The most decayed usage of all jobs together."""
 
 
 class QosFlag(StrEnum):
-    """sacctmgr's flags of a QOS that mean something here. Of the others `NoReserve`, `Relative` and
-    `EnforceUsageThreshold` have no rule."""
+    """sacctmgr's flags of a QOS that cockpit follows. It does not follow `NoReserve`, `Relative` and
+    `EnforceUsageThreshold`."""
 
     DENY_ON_LIMIT = "DenyOnLimit"
-    """A job that breaks a limit by itself is refused at submission; without it, it waits."""
+    """A job that alone exceeds a limit is refused at submission; without the flag it waits."""
     NO_DECAY = "NoDecay"
-    """What is used up stays so."""
+    """The usage of the QOS does not decay."""
     OVER_PART_QOS = "OverPartQOS"
-    """Its limits go before those of the partition's QOS."""
+    """Its limits take precedence over those of the partition's QOS."""
     PARTITION_MAX_NODES = "PartitionMaxNodes"
-    """The next three lift the partition's bounds."""
+    """Its jobs may exceed the partition's most nodes; the next two flags lift its least nodes and time limit."""
     PARTITION_MIN_NODES = "PartitionMinNodes"
     PARTITION_TIME_LIMIT = "PartitionTimeLimit"
     REQUIRES_RESERVATION = "RequiresReservation"
-    """Only jobs that name a reservation."""
+    """Only jobs that name a reservation may use it."""
     USAGE_FACTOR_SAFE = "UsageFactorSafe"
-    """Under `safe` a minute of its jobs counts as often as its usage factor says."""
+    """With AccountingStorageEnforce=safe, the expected usage of its jobs is multiplied by its usage factor."""
 
 
 def qos_flag(text: str) -> QosFlag | None:
-    """Slurm does not mind the case. None: no such flag."""
+    """Return the flag of this name in any case, as Slurm reads it; None: there is none."""
     return next((flag for flag in QosFlag if flag.lower() == text.lower()), None)
 
 
 class Qos(msgspec.Struct, frozen=True, kw_only=True):
+    """A quality of service: a priority, limits, and which other QOS it may preempt."""
+
     name: str
     priority: int = 0
     limits: Limits = Limits()
@@ -83,46 +87,52 @@ class Qos(msgspec.Struct, frozen=True, kw_only=True):
     max_submit_per_account: int | None = None
     usage_factor: float = 1.0
     preempt: tuple[str, ...] = ()
-    """QOS whose jobs this one's may preempt."""
+    """The QOS whose jobs its jobs may preempt."""
     preempt_mode: str = ""
     grace_seconds: int = 0
     exempt_seconds: int | None = None
     """PreemptExemptTime of its jobs; None: the cluster's."""
     flags: tuple[str, ...] = ()
-    """See `QosFlag`."""
+    """The flags, by the names in `QosFlag`."""
 
     def has(self, flag: QosFlag) -> bool:
+        """Tell whether the QOS has the flag, in any case."""
         return any(each.lower() == flag.lower() for each in self.flags)
 
 
 class Association(msgspec.Struct, frozen=True, kw_only=True):
-    """An account (no user), or a user in an account, possibly bound to a partition."""
+    """An account (with an empty `user`), or a user in an account, possibly only for one partition."""
 
     account: str
     user: str = ""
     partition: str = ""
     parent: str = ""
-    """Of an account: the account above it; empty only for root. Of a user: unused."""
+    """The account above an account, empty only for root. Unused for users."""
     shares: int | None = 1
-    """None: sacctmgr's `parent`, the shares of the account are used as if the user were it."""
+    """The fair-share shares; None: sacctmgr's `parent`, which gives the user the account's own share."""
     priority: int | None = None
-    """None: that of the account above, at the top 0."""
+    """The priority factor; None: that of the account above, or 0 at the top."""
     limits: Limits = Limits()
     qos: tuple[str, ...] = ()
-    """QOS that may be used; empty: those of the account above, at the top `normal`."""
+    """The QOS that may be used; empty: those of the account above, or `normal` at the top."""
     default_qos: str = ""
+    """The QOS of jobs that name none; empty: that of the account above."""
     default: bool = False
-    """The user's default account."""
+    """Whether this is the user's default account."""
     coordinators: tuple[str, ...] = ()
-    """Of an account: users who administer what is below it."""
+    """The users who administer what is below an account."""
 
     @property
     def key(self) -> AssocKey:
+        """The key of the association."""
         return assoc_key(self.account, self.user, self.partition)
 
 
 class Accounts(msgspec.Struct, frozen=True, kw_only=True, dict=True):
-    """The tree. Dicts keep the order in which things were added. As in Slurm it begins with root's own share."""
+    """The tree of accounts, and all QOS, in the order in which they were added.
+
+    As in Slurm, it begins with the account root and the user root in it.
+    """
 
     associations: dict[AssocKey, Association] = msgspec.field(
         default_factory=lambda: {
@@ -133,51 +143,53 @@ class Accounts(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def children(self) -> dict[str, tuple[Association, ...]]:
-        """By account: its users and sub-accounts, in the order in which they were added."""
-        found: dict[str, list[Association]] = {}
+        """The users and subaccounts of each account, in the order in which they were added."""
+        by_account: dict[str, list[Association]] = {}
         for each in self.associations.values():
             above = each.account if each.user else each.parent
             if above:
-                found.setdefault(above, []).append(each)
-        return {account: tuple(below) for account, below in found.items()}
+                by_account.setdefault(above, []).append(each)
+        return {account: tuple(below) for account, below in by_account.items()}
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """Of the accounts that have an association."""
+        """The names of all accounts."""
         return frozenset([each.account for each in self.associations.values()])
 
     def of(self, account: str, user: str, partition: str = "") -> Association | None:
-        """The user's association: that of the partition where there is one, else the one bound to none."""
+        """Return the user's association with the account: of the partition, else the general one; None: neither."""
         bound = self.associations.get(assoc_key(account, user, partition)) if partition else None
         return bound or self.associations.get(assoc_key(account, user))
 
     def is_bound(self, account: str, user: str) -> bool:
-        """Whether the user may be served in some partitions (of an account; empty: any) and not in all."""
+        """Tell whether the user has associations for single partitions with the account (empty: with any)."""
         own = (each for each in self.associations.values() if each.user == user and account in {"", each.account})
         return any(each.partition for each in own)
 
     def priority_of(self, each: Association) -> int:
-        """Its own, else that of the nearest account above that has one; as slurmdbd fills in what is unset."""
+        """Return the association's priority, else that of the nearest account above that has one (as in slurmdbd)."""
         chain = (each, *self.above(each))
-        return next((found.priority for found in chain if found.priority is not None), 0)
+        return next((link.priority for link in chain if link.priority is not None), 0)
 
     def above(self, each: Association) -> tuple[Association, ...]:
-        """The accounts above an association, nearest first, root last."""
-        found = []
+        """Return the accounts above an association, nearest first, root last."""
+        parents = []
         account = each.account if each.user else each.parent
         while account and (parent := self.associations.get(assoc_key(account))) is not None:
-            found.append(parent)
+            parents.append(parent)
             account = parent.parent
-        return tuple(found)
+        return tuple(parents)
 
 
 class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What one association or QOS has used, decayed to the moment of the last pass."""
+    """The usage of an association or QOS, decayed up to the last decay of all usage."""
 
     raw: float = 0.0
-    """Billing-seconds times usage factor: sshare's RawUsage."""
+    """The usage in billing-seconds times usage factor: sshare's RawUsage."""
     wall_seconds: float = 0.0
+    """The run time of all jobs together."""
     tres_seconds: Tres = {}
+    """The usage of each TRES, in its unit times seconds."""
     fair_share: float | None = None
-    """The factor that another scheduler, whose cluster this is, made of usage that is told rounded and of another
-    moment. None: it is counted from `raw`."""
+    """The fair-share factor that the cluster's own scheduler reports, where it cannot be computed exactly from the
+    rounded usage that it prints; None: it is computed from `raw`."""

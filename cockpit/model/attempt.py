@@ -1,4 +1,4 @@
-"""One run of a job: its replicas, where they are, how they end, and why."""
+"""An attempt is one run of a job: its replicas, where they are placed, how they end, and why."""
 
 from __future__ import annotations
 
@@ -18,21 +18,22 @@ class ExitStatus(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     code: int | None = None
     signal: int | None = None
     oom: bool = False
-    """The kernel killed it for exceeding its memory limit."""
+    """Whether the kernel killed it for exceeding its memory limit."""
     lost: str = ""
-    """Why nothing is known: a sentence; empty when something is."""
+    """Why the exit status is unknown, as a sentence; empty: it is known."""
     hook: str = ""
-    """It is not its command but the script of this name that ended so, before the command was run."""
+    """The name of the script that ended so, before the command was run; empty: it is the command's own status."""
     unstarted: bool = False
-    """Its container's holder died before the command began: nothing of the job has run."""
+    """Whether the container's holder died before the command began, so that nothing of the job has run."""
 
     @property
     def ok(self) -> bool:
+        """Whether the command ended with code 0."""
         return self.code == 0
 
     @property
     def shell_code(self) -> int:
-        """As a shell reports it: the code, 128 + signal, or 255 when unknown."""
+        """The exit status as a shell reports it: the code, 128 + signal, or 255 when unknown."""
         if self.code is not None:
             return self.code
         return 128 + self.signal if self.signal is not None else 255
@@ -43,31 +44,31 @@ class Replica(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     rank: int
     staged_at: Millis | None = None
-    """When everything was there that is copied before its container can be made; None: not yet, or nothing is."""
+    """When all files had been copied that its container needs; None: not yet, or the job stages none."""
     started_at: Millis | None = None
     ended_at: Millis | None = None
     exit: ExitStatus | None = None
     limits: str = ""
     """How its limits are enforced, as the runtime said: `cgroup v1`, `cgroup v2`, `soft: …`."""
     left_at: Millis | None = None
-    """When it was no worker of its elastic job any more; its container is gone."""
+    """When it left its elastic job, which goes on without it; None: it is part of the job."""
     had: Allocation | None = None
-    """Once it has left: what it held."""
+    """The resources that it occupied until it left; None: it has not left."""
     blocked: str = ""
-    """Why its node is on the job's block list, where no further worker of the attempt comes; empty: it is not."""
+    """Why its node is on the job's block list, which keeps further workers of the attempt away; empty: it is not."""
     used: Used | None = None
-    """Once it has ended: what it used, if anybody measured."""
+    """The resources that it really used; None: it has not ended, or they could not be measured."""
 
 
 class EndCause(StrEnum):
     """Why a job ends, or is being ended."""
 
-    __hash__ = str.__hash__  # as equality; Enum's own is made in Python
+    __hash__ = str.__hash__  # Enum hashes the member's name in Python code, which is slow
 
     EXIT = "exit"
     """Its command ended by itself."""
     STOP = "stop"
-    """A person stopped it."""
+    """A user, or the engine when it stops, stopped it."""
     TIME_LIMIT = "time_limit"
     START_FAILED = "start_failed"
     """Its container could not be made."""
@@ -76,76 +77,78 @@ class EndCause(StrEnum):
     DEADLINE = "deadline"
     """It could no longer end by its deadline."""
     PREEMPTED = "preempted"
-    """Another job takes its room."""
+    """Another job takes its resources."""
     REQUEUE = "requeue"
-    """A person has it begin anew."""
+    """A user requeued it."""
     RECLAIMED = "reclaimed"
-    """What it runs on is taken back: a node, or what best effort had of one."""
+    """The provider takes back its node, or the node ran short of memory for best-effort jobs."""
     FAULT = "fault"
-    """Something of a node that it runs on has failed."""
+    """A component of a node that it runs on has failed."""
     SLOW = "slow"
-    """Its iterations were slow, and it is to go on elsewhere."""
+    """Its iterations were slow, and it is moved to other nodes."""
     BELOW_MIN = "below_min"
-    """It was suspended for want of workers for longer than it waits."""
+    """It has fewer workers than it needs, or had for longer than it waits."""
 
 
 BELOW_MIN_CAUSES = frozenset({EndCause.PREEMPTED, EndCause.RECLAIMED, EndCause.BELOW_MIN})
-"""Why an elastic job has to give up so many workers that it is suspended."""
+"""Causes for which an elastic job loses so many workers that it is suspended."""
 
 
 class Slow(msgspec.Struct, frozen=True, kw_only=True):
-    """An iteration that was slow by what the job says of itself."""
+    """A slow iteration, by the times that the job itself prints."""
 
     rank: int
     hardware_ms: float
     e2e_ms: float
+    """The time of the whole iteration, from end to end."""
 
     @property
     def part(self) -> float:
-        """Of the end-to-end time."""
+        """The hardware's share of the end-to-end time, from 0 to 1."""
         return self.hardware_ms / self.e2e_ms
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """One start of the job: the scheduler's decision and what became of it."""
+    """One start of the job: the scheduler's decision, and what happened to it."""
 
     number: int
-    """From 1."""
+    """The number of the attempt, from 1."""
     spec_index: int
-    """Which of the spec's alternatives was placed."""
+    """The index of the alternative in the spec that was placed."""
     placement: Placement
-    """Without the workers that have left. An elastic job's ranks may have gaps: none is ever given twice."""
+    """The resources of each replica, without workers that have left. No rank is used twice, so that an elastic
+    job's ranks may have gaps."""
     placed_at: Millis
     replicas: tuple[Replica, ...]
-    """By rank, those that have left included."""
+    """All replicas by rank, with those that have left."""
     partition: str = ""
     billing: float = 0.0
-    """Of its resources, as the partition weighs them."""
+    """The billing weight of its resources, by the partition's TRESBillingWeights."""
     resumed_at: Millis | None = None
-    """When it last went on after standing still; None: it never stood still."""
+    """When its last suspension ended; None: it was never suspended, or is for the first time."""
     suspended_ms: int = 0
-    """How long it stood still before that, in all: this is no part of its time limit nor of what is accounted."""
+    """The length of all its suspensions that have ended. It counts neither to the time limit nor to usage."""
     warned: bool = False
-    """Its batch script was sent the signal that it wants before its time limit."""
+    """Whether its batch script was sent the signal that it wants before its time limit."""
     ended_at: Millis | None = None
-    """When it was over, if the job began anew."""
+    """When the attempt ended, if the job was requeued; None otherwise."""
     cause: EndCause | None = None
-    """Why it was over, if the job began anew."""
+    """Why the attempt ended, if the job was requeued; None otherwise."""
     members: tuple[str, ...] = ()
-    """On a fleet, by rank: the cluster that the replica is bound to."""
+    """On a fleet: by rank, the member cluster that the replica is bound to."""
     awaits: tuple[str, ...] = ()
-    """Clusters of these that have not found room for their part yet. No replica starts before all have."""
+    """On a fleet: the members that have not placed their part yet. No replica starts before all have."""
     resized_at: Millis | None = None
-    """When workers last came or left; None: it holds what it was given at first."""
+    """When workers were last added or left; None: never."""
     launcher: Allocation | None = None
-    """Of the first replica, where that is the launcher of an elastic job: what it may use. It is no part of the
-    placement, and counts nowhere."""
+    """The resources that the launcher of an elastic job, its first replica, may use; None: it has none. They are no
+    part of the placement and count to no limit."""
     slow: Slow | None = None
-    """The first of its iterations above the job's threshold."""
+    """The first iteration that was slower than the job's threshold; None: none was."""
 
     @property
     def counts_from(self) -> Millis:
-        """Since when it runs without a pause on what it holds now, if it does."""
+        """Since when it runs without interruption on its present resources, provided that it runs."""
         since = self.placed_at if self.resumed_at is None else self.resumed_at
         return since if self.resized_at is None else max(since, self.resized_at)
 
@@ -156,28 +159,30 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def there(self) -> tuple[Replica, ...]:
-        """Its replicas without the workers that have left."""
+        """The replicas that are part of the job now: all but workers that have left."""
         return tuple([each for each in self.replicas if each.left_at is None])
 
     @property
     def blocked(self) -> frozenset[NodeName]:
-        """Nodes that take no further worker of it: the job's block list."""
+        """The job's block list: nodes on which no further worker of this attempt is placed."""
         return frozenset([each.had.node for each in self.replicas if each.blocked and each.had is not None])
 
     @property
     def everybody(self) -> Placement:
-        """By rank: what the launcher may use, if there is one, and what the others hold."""
+        """The resources of all present replicas by rank, with those of the launcher if there is one."""
         return self.placement if self.launcher is None else (self.launcher, *self.placement)
 
     @property
     def places(self) -> dict[int, Allocation]:
-        """What each replica holds, by rank; what those held that have left."""
+        """The resources of each replica by rank; for workers that have left, those that they occupied."""
         left = {each.rank: each.had for each in self.replicas if each.had is not None}
         return left | {part.rank: part for part in self.everybody}
 
     def held(self, since: Millis, until: Millis) -> list[tuple[Allocation, int]]:
-        """What each replica held, and for how many of the milliseconds between: workers of an elastic job come and go,
-        all others begin and end together."""
+        """Return the resources of each replica, and for how many milliseconds between the two moments it had them.
+
+        Replicas of ordinary jobs have them all the time; workers of an elastic job may be added and leave in between.
+        """
         if self.resized_at is None:
             return [(part, until - since) for part in self.placement]
         places = self.places
@@ -187,47 +192,48 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         ]
 
     def replica_ids(self, job: JobId) -> tuple[ReplicaId, ...]:
-        """Of those that have not left."""
+        """Return the ids of the present replicas. `job`: the id of the attempt's job."""
         return tuple(ReplicaId(job, self.number, replica.rank) for replica in self.there)
 
 
 class Ending(msgspec.Struct, frozen=True, kw_only=True):
-    """Set while a job is being ended but some replica still runs."""
+    """How a job is being ended, while some of its replicas still run."""
 
     cause: EndCause
     at: Millis
     kill_at: Millis
-    """When the grace period is over; equal to `at` when there is none."""
+    """The end of the grace period; equal to `at` when there is none."""
     killed: bool = False
+    """Whether the grace period is over and the replicas have been killed."""
     for_job: JobId | None = None
-    """Whose room it makes; None: it does not end for another's sake."""
+    """The queued job that gets its resources; None: it is not evicted for another job."""
     grounds: Grounds | None = None
-    """By what right that one takes it."""
+    """The rule by which it is evicted; None: it is not."""
     requeue: bool = False
-    """It waits again afterwards."""
+    """Whether the job is requeued afterwards."""
     by: str = ""
     """The user who stopped it; empty: no user did."""
 
 
 class Leaving(msgspec.Struct, frozen=True, kw_only=True):
-    """A worker of an elastic job that was told to end, and has not yet."""
+    """A worker of an elastic job that was recalled, and has not ended yet."""
 
     rank: int
     at: Millis
     kill_at: Millis
-    """When its grace is over; equal to `at` when there is none."""
+    """The end of its grace period; equal to `at` when there is none."""
     for_job: JobId | None
-    """Whose room it makes; None: nobody's."""
+    """The queued job that gets its resources; None: it is not recalled for another job."""
     grounds: Grounds
-    """By what right it has to."""
+    """The rule by which it is recalled."""
     killed: bool = False
 
 
 class Suspension(msgspec.Struct, frozen=True, kw_only=True):
-    """Why a job stands still."""
+    """Why a job is suspended."""
 
     by: str = ""
-    """The person who wants it; empty: other jobs have its CPUs."""
+    """The user who suspended it; empty: it was suspended for other jobs."""
     for_jobs: tuple[JobId, ...] = ()
-    """Those others. It goes on once none of them needs the CPUs any more."""
+    """The jobs that use its CPUs meanwhile. It is resumed once none of them needs the CPUs any more."""
     grounds: Grounds | None = None

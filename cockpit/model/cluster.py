@@ -1,6 +1,7 @@
-"""How a cluster schedules, as its administrator says it: partitions, priority, backfill, preemption. Slurm's terms.
+"""The rules of a cluster, configured in Slurm's terms: partitions, priority, backfill, preemption.
 
-Every default is Slurm's, but a cluster without a configuration serves first come, first served (`priority/basic`).
+Defaults are Slurm's, except that a cluster without a configuration serves jobs in the order of their submission
+(`priority/basic`).
 """
 
 from __future__ import annotations
@@ -16,10 +17,12 @@ from cockpit.model.staging import Staging
 
 Tres = dict[str, float]
 """Amounts of trackable resources by Slurm's names: `cpu`, `mem` (MiB), `node`, `billing`, `gres/gpu`,
-`gres/gpu:<model>` (in lower case). Cards count whole: half a card is 0.5 `gres/gpu`."""
+`gres/gpu:<model>` (in lower case). The unit of cards is one card: half a card is 0.5 `gres/gpu`."""
 
 
 class PriorityKind(StrEnum):
+    """slurm.conf's PriorityType."""
+
     BASIC = "priority/basic"
     """In order of submission."""
     MULTIFACTOR = "priority/multifactor"
@@ -46,12 +49,12 @@ class PriorityFlag(StrEnum):
 
     @property
     def slurm(self) -> str:
-        """As slurm.conf(5) writes it."""
+        """The flag as slurm.conf(5) writes it."""
         return SLURMS_INCREMENT_ONLY if self is PriorityFlag.INCREMENT_ONLY else self.value
 
 
 class UsageReset(StrEnum):
-    """PriorityUsageResetPeriod: when usage falls to nothing."""
+    """slurm.conf's PriorityUsageResetPeriod: when usage is reset to zero."""
 
     NONE = "NONE"
     NOW = "NOW"
@@ -63,7 +66,7 @@ class UsageReset(StrEnum):
 
 
 class Weights(msgspec.Struct, frozen=True, kw_only=True):
-    """PriorityWeight*: what each factor counts."""
+    """slurm.conf's PriorityWeight*: the weight of each factor of a job's priority."""
 
     age: int = 0
     assoc: int = 0
@@ -87,38 +90,42 @@ class Priority(msgspec.Struct, frozen=True, kw_only=True):
     """0: usage never decays."""
     usage_reset: UsageReset = UsageReset.NONE
     dampening_factor: int = 1
-    """FairShareDampeningFactor; classic fair share only."""
+    """slurm.conf's FairShareDampeningFactor, which only classic fair share uses."""
 
     @property
     def fair_tree(self) -> bool:
-        """False: fair share by the classic formula, which DEPTH_OBLIVIOUS is a variant of."""
+        """Whether fair share follows the Fair Tree algorithm; False: the classic formula, or DEPTH_OBLIVIOUS of it."""
         return not {PriorityFlag.NO_FAIR_TREE, PriorityFlag.DEPTH_OBLIVIOUS}.intersection(self.flags)
 
 
 class BackfillKind(StrEnum):
-    __hash__ = str.__hash__  # as equality; Enum's own is made by name, in Python, once in every pass
+    """Which jobs may overtake the first job that waits for resources."""
+
+    __hash__ = str.__hash__  # Enum hashes the member's name in Python code, once in every pass
 
     OFF = "off"
-    """Nothing passes the first job that waits for room."""
+    """None."""
     EASY = "easy"
-    """The first job that waits for room is never delayed."""
+    """Jobs that do not delay the first waiting one (EASY backfill)."""
     CONSERVATIVE = "conservative"
-    """No job is delayed by one behind it."""
+    """Jobs that delay no job ahead of them (conservative backfill)."""
 
 
 class Backfill(msgspec.Struct, frozen=True, kw_only=True):
-    """Who may pass whom. Slurm's bf_window, bf_resolution, bf_max_job_test; 0: without bound."""
+    """The settings of backfill. Slurm's bf_window, bf_resolution, bf_max_job_test; 0: without bound."""
 
     kind: BackfillKind = BackfillKind.EASY
     window_seconds: int = 0
     """How far ahead reservations are planned."""
     resolution_seconds: int = 0
-    """Moments of the plan are rounded up to multiples of this."""
+    """The step to whose multiples the times of the plan are rounded up."""
     depth: int = 0
-    """How many waiting jobs are looked at in one cycle, distinct shapes that already failed not counted."""
+    """The most waiting jobs that one pass considers, without those equal to a job that did not fit."""
 
 
 class PreemptType(StrEnum):
+    """slurm.conf's PreemptType."""
+
     NONE = "preempt/none"
     PARTITION = "preempt/partition_prio"
     QOS = "preempt/qos"
@@ -130,28 +137,31 @@ class Preemption(msgspec.Struct, frozen=True, kw_only=True):
     kind: str = PreemptType.NONE
     mode: tuple[str, ...] = ("OFF",)
     exempt_seconds: int = 0
-    """So long a job runs before it is cancelled or requeued for another."""
+    """How long a job runs before it may be cancelled or requeued for another (PreemptExemptTime)."""
     slice_seconds: int = 30
-    """SchedulerTimeSlice: how long jobs that share CPUs by turns go on at a time."""
+    """How long each of several jobs that share CPUs runs before the next one's turn (SchedulerTimeSlice)."""
 
 
 class PartitionState(StrEnum):
+    """Whether a partition accepts submissions and starts jobs."""
+
     UP = "up"
+    """It does both."""
     DOWN = "down"
-    """Takes submissions, starts nothing."""
+    """It accepts submissions and starts no jobs."""
     DRAIN = "drain"
-    """Starts what it has, takes no submissions."""
+    """It starts its queued jobs and accepts no submissions."""
     INACTIVE = "inactive"
-    """Neither."""
+    """It does neither."""
 
 
 class Partition(msgspec.Struct, frozen=True, kw_only=True):
-    """A named set of nodes with rules. None or an empty tuple: no bound."""
+    """A named set of nodes with rules. In every rule None or an empty tuple means: no bound."""
 
     name: str
     pools: tuple[str, ...] = ()
     nodes: tuple[NodeName, ...] = ()
-    """Its nodes: those of the pools and these; every node where both are empty."""
+    """Nodes besides those of `pools`. If both are empty, the partition has every node."""
     default: bool = False
     state: PartitionState = PartitionState.UP
     max_time_seconds: int | None = None
@@ -164,19 +174,19 @@ class Partition(msgspec.Struct, frozen=True, kw_only=True):
     deny_qos: tuple[str, ...] = ()
     allow_users: tuple[str, ...] = ()
     qos: str = ""
-    """The QOS whose limits hold for the partition as a whole."""
+    """The QOS whose limits hold for all jobs of the partition together; empty: none."""
     priority_job_factor: int = 1
     priority_tier: int = 1
     """Jobs of a higher tier are considered before all others."""
     preempt_mode: str = ""
     grace_seconds: int = 0
-    """Between the notice of a preemption (preempt/partition_prio) and the end."""
+    """The time between the notice of a preemption (preempt/partition_prio) and the kill."""
     billing_weights: Tres = {}
-    """TRESBillingWeights; empty: one per CPU."""
+    """Slurm's TRESBillingWeights; empty: 1 for each CPU."""
 
 
 class Enforce(StrEnum):
-    """Parts of AccountingStorageEnforce."""
+    """The parts of slurm.conf's AccountingStorageEnforce."""
 
     ASSOCIATIONS = "associations"
     LIMITS = "limits"
@@ -185,64 +195,66 @@ class Enforce(StrEnum):
 
 
 class Project(msgspec.Struct, frozen=True, kw_only=True):
-    """A project and who is in it."""
+    """A project and its members."""
 
     name: str
     users: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
-    """Groups of the system, all of whose members are."""
+    """Groups of the operating system whose members are members of the project."""
 
 
 class Cluster(msgspec.Struct, frozen=True, kw_only=True):
-    """The cluster's rules. Without partitions there is one unnamed one over every node, without bounds."""
+    """The cluster's rules. Without partitions every node belongs to a single unnamed one without rules."""
 
     partitions: tuple[Partition, ...] = ()
     enforce: tuple[Enforce, ...] = ()
-    """As written; what one part implies is `rules.enforced`'s to say."""
+    """The parts as configured; `sched.rules.enforcement.enforced` adds those that they imply."""
     priority: Priority = Priority()
     backfill: Backfill = Backfill()
     preemption: Preemption = Preemption()
     login_pool: str = ""
-    """Its nodes run no jobs."""
+    """The pool whose nodes run no jobs; empty: none."""
     home: str = ""
     """The folder mounted at /home in every container; empty: the machine's own."""
     prolog_scripts: tuple[str, ...] = ()
     epilog_scripts: tuple[str, ...] = ()
     urgent_jobs: int | None = None
-    """A user's urgent jobs within one project, queued and running together; None: no bound."""
+    """The most urgent jobs of a user in one project, queued and running together; None: no bound."""
     projects: tuple[Project, ...] = ()
-    """Empty: a job may name any project, and none has members but its owner."""
+    """The projects and their members; empty: a job may name any project, whose only member is then its owner."""
     sharing: bool = True
-    """False: no job is open to anybody but its owner."""
+    """Whether jobs may be opened to other members of their projects."""
     staging: Staging | None = None
-    """Where datasets are staged; None: nowhere."""
+    """Where data sets are staged; None: staging is not available."""
     max_resumes: int | None = None
-    """So often a job may go on from its checkpoints; None: as often as it says."""
+    """The most retries that a job may ask for in `resume`; None: no bound."""
     max_grace_seconds: int | None = None
-    """So much time such a job may have to end; None: as much as it says."""
+    """The longest grace period that a job may ask for in `resume`; None: no bound."""
     mutable: bool = True
-    """False: fixed at `cluster init`; only another init changes it."""
+    """Whether the cluster can be changed; False: only another `cluster init` changes it."""
     members: tuple[Member, ...] = ()
-    """The clusters of a fleet, whose partitions they are; empty: it is no fleet."""
+    """The member clusters of a fleet, each of which is one partition of it; empty: it is no fleet."""
 
     def partition(self, name: str) -> Partition | None:
+        """Return the partition of this name; None: there is none."""
         return next((each for each in self.partitions if each.name == name), None)
 
     @property
     def default_partition(self) -> Partition | None:
-        """Where a job goes that names none: the one marked so, else the first."""
+        """The partition of jobs that name none: the one marked as default, else the first; None: there are none."""
         return next((each for each in self.partitions if each.default), self.partitions[0] if self.partitions else None)
 
 
 class Reservation(msgspec.Struct, frozen=True, kw_only=True):
-    """Nodes kept for somebody, or for maintenance, over a span of time (an advance reservation)."""
+    """An advance reservation: nodes that only some users, or no jobs at all, may use during an interval."""
 
     name: str
     nodes: tuple[NodeName, ...]
     start_at: int
-    """Milliseconds UTC."""
+    """The beginning, in milliseconds UTC."""
     end_at: int
+    """The end, in milliseconds UTC."""
     users: tuple[str, ...] = ()
     accounts: tuple[str, ...] = ()
     maintenance: bool = False
-    """Nobody's jobs run in it."""
+    """Whether it is for maintenance, so that no job runs in it."""

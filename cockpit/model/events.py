@@ -1,7 +1,7 @@
-"""What happened, in the past tense. The journal keeps these and nothing else; applying them needs no decision.
+"""The events of the journal: facts in the past tense, which `engine.apply` applies without any decision.
 
-A body is a tagged struct; `EventRecord` adds where and when. Bodies only ever gain fields with defaults: an old journal
-must decode with today's types.
+A body is a tagged struct; `EventRecord` adds its time, actor and origin. A body may only gain fields that have
+defaults, since today's types must decode the journal of any earlier version.
 """
 
 from __future__ import annotations
@@ -25,12 +25,14 @@ from cockpit.model.usage import Used
 
 EVENT_VERSION = 1
 FROM_USER = "socket"
-"""The origin of what a user asked for."""
+"""The origin of events that a user's request caused."""
 RECORDED = "recorded"
-"""The origin of what a cockpit saw of another scheduler's cluster: it is in no journal."""
+"""The origin of events that were derived from watching another scheduler's cluster; they are in no journal."""
 
 
 class JobSubmitted(msgspec.Struct, frozen=True, tag="job_submitted", gc=False):
+    """A job was submitted and is queued."""
+
     job: JobId
     spec: JobSpec
     submitter: Submitter
@@ -43,18 +45,20 @@ class JobSubmitted(msgspec.Struct, frozen=True, tag="job_submitted", gc=False):
 
 
 class JobHeld(msgspec.Struct, frozen=True, tag="job_held"):
-    """A person holds a queued job back."""
+    """A user held a queued job."""
 
     job: JobId
     by: str
 
 
 class JobReleased(msgspec.Struct, frozen=True, tag="job_released"):
+    """A user released a held job."""
+
     job: JobId
 
 
 class JobEdited(msgspec.Struct, frozen=True, tag="job_edited"):
-    """A queued job asks for something else from now on."""
+    """A queued job was given another specification."""
 
     job: JobId
     spec: JobSpec
@@ -64,55 +68,56 @@ class JobEdited(msgspec.Struct, frozen=True, tag="job_edited"):
 
 
 class DependencyMet(msgspec.Struct, frozen=True, tag="dependency_met"):
-    """One of a queued job's conditions has come true."""
+    """A dependency of a queued job was met."""
 
     job: JobId
     dependency: Dependency
 
 
 class DependencyFailed(msgspec.Struct, frozen=True, tag="dependency_failed"):
-    """One of a queued job's conditions can never come true any more."""
+    """A dependency of a queued job can never be met any more."""
 
     job: JobId
     dependency: Dependency
     because: JobId
+    """The job or task whose end made it impossible."""
 
 
 class AgeBegan(msgspec.Struct, frozen=True, tag="age_began"):
-    """From here a queued job's age counts: nothing but room and priority holds it back."""
+    """The age of a queued job began to count: only free resources and priority keep it from starting."""
 
     job: JobId
 
 
 class PrioritySet(msgspec.Struct, frozen=True, tag="priority_set"):
-    """An administrator gives a queued job a priority, or (None) the computed one back."""
+    """An administrator set a queued job's priority, or (None) returned it to the computed one."""
 
     job: JobId
     priority: int | None
 
 
 class SiteFactorSet(msgspec.Struct, frozen=True, tag="site_factor_set"):
-    """An administrator adds something to a queued job's computed priority."""
+    """An administrator set the number that is added to a queued job's computed priority."""
 
     job: JobId
     factor: int
 
 
 class TimeLimitSet(msgspec.Struct, frozen=True, tag="time_limit_set"):
-    """A running job may run for so long, counted from its start."""
+    """The time limit of a running job was changed; it counts from the job's start."""
 
     job: JobId
     seconds: int
 
 
 class ClusterConfigured(msgspec.Struct, frozen=True, tag="cluster_configured"):
-    """The cluster's rules, as read from its file."""
+    """The cluster's rules were read from its file, and differ from those before."""
 
     cluster: Cluster
 
 
 class AccountsChanged(msgspec.Struct, frozen=True, tag="accounts_changed"):
-    """Associations and QOS that are new or other than before, and those that are gone."""
+    """Associations and QOS were added, changed or removed."""
 
     associations: tuple[Association, ...] = ()
     qos: tuple[Qos, ...] = ()
@@ -121,50 +126,52 @@ class AccountsChanged(msgspec.Struct, frozen=True, tag="accounts_changed"):
 
 
 class CatalogueChanged(msgspec.Struct, frozen=True, tag="catalogue_changed"):
-    """Entries that are new or other than before, and those that are gone."""
+    """Entries of the catalogue were added, changed or removed."""
 
     entries: tuple[AnyEntry, ...] = ()
     removed: tuple[AnyEntry, ...] = ()
 
 
 class ReservationMade(msgspec.Struct, frozen=True, tag="reservation_made"):
-    """Also in place of an earlier one of its name."""
+    """A reservation was made, or replaced an earlier one of its name."""
 
     reservation: Reservation
 
 
 class ReservationEnded(msgspec.Struct, frozen=True, tag="reservation_ended"):
+    """A reservation ended or was removed."""
+
     name: str
 
 
 class CopyRemoved(msgspec.Struct, frozen=True, tag="copy_removed"):
-    """An administrator has removed a staged copy before its time."""
+    """An administrator removed a staged copy before it expired."""
 
     what: str
-    """`dataset`, `image`."""
+    """The kind of copy: `dataset` or `image`."""
     source: str
     key: str
 
 
 class NodeDrained(msgspec.Struct, frozen=True, tag="node_drained"):
-    """Nothing more starts there until it is given back; what runs goes on."""
+    """A node was drained: no job starts there until it is resumed, and running jobs go on."""
 
     node: NodeName
     by: str
     reason: str
     gone_at: Millis | None = None
-    """When it is taken back from whoever runs there still; None: it is not."""
+    """When the node's provider takes it back, which ends jobs that still run there; None: it does not."""
 
 
 class NodeResumed(msgspec.Struct, frozen=True, tag="node_resumed"):
-    """Jobs start there again."""
+    """A drained node was resumed: jobs start there again."""
 
     node: NodeName
     by: str
 
 
 class PrologFailed(msgspec.Struct, frozen=True, tag="prolog_failed"):
-    """The attempt never began: one of the cluster's prologs failed on a node. The job is queued again."""
+    """One of the cluster's prologs failed on a node before the attempt began. The job is queued again."""
 
     job: JobId
     attempt: int
@@ -174,16 +181,16 @@ class PrologFailed(msgspec.Struct, frozen=True, tag="prolog_failed"):
 
 
 class PrecheckPassed(msgspec.Struct, frozen=True, tag="precheck_passed"):
-    """Nothing is wrong with the nodes of a job that is about to go on from its checkpoints: it starts."""
+    """The checks of a resumable job's nodes passed, and the job starts."""
 
     job: JobId
     attempt: int
     found: str
-    """What they have, in words."""
+    """What the checks found on the nodes, as text."""
 
 
 class PrecheckFailed(msgspec.Struct, frozen=True, tag="precheck_failed"):
-    """The attempt never began: a node has not what it promised. The job is queued again."""
+    """A node lacks what it should have, so that the attempt never began. The job is queued again."""
 
     job: JobId
     attempt: int
@@ -192,7 +199,7 @@ class PrecheckFailed(msgspec.Struct, frozen=True, tag="precheck_failed"):
 
 
 class FaultFound(msgspec.Struct, frozen=True, tag="fault_found"):
-    """Something of a node has failed under a running job that goes on from its checkpoints."""
+    """A component of a node failed under a running job that can resume from its checkpoints."""
 
     job: JobId
     attempt: int
@@ -201,45 +208,45 @@ class FaultFound(msgspec.Struct, frozen=True, tag="fault_found"):
 
 
 class PerformanceFell(msgspec.Struct, frozen=True, tag="performance_fell"):
-    """A job's log says that an iteration was slower than it lets pass; told once of each attempt."""
+    """An iteration of a job was slower than its threshold, as its log says. Recorded once for each attempt."""
 
     job: JobId
     attempt: int
     slow: Slow
     threshold: float
     address: str = ""
-    """Of its owner, who is written to; empty: the catalogue has none."""
+    """The owner's e-mail address for the alert; empty: the catalogue has none."""
     elsewhere: tuple[NodeName, ...] = ()
-    """The nodes of its pool on which it is to go on; empty: it goes on where it is."""
+    """The nodes of its pool to which the job is moved; empty: it stays where it is."""
 
 
 class QuotaApplied(msgspec.Struct, frozen=True, tag="quota_applied"):
-    """The tree of quotas, also in place of an earlier one."""
+    """A tree of quotas was applied, in place of any earlier one."""
 
     tree: QuotaTree
 
 
 class QuotaRemoved(msgspec.Struct, frozen=True, tag="quota_removed"):
-    """From here on there are no quotas."""
+    """The tree of quotas was removed: there are no quotas any more."""
 
     name: str
 
 
 class UsageDecayed(msgspec.Struct, frozen=True, tag="usage_decayed"):
-    """A pass over all usage: what was used weighs less, what runs has used more, and ages count to this moment."""
+    """All usage was decayed: past usage weighs less, that of running jobs was added, and ages count to this moment."""
 
     reset: bool = False
-    """The period is over: usage begins at nothing."""
+    """Whether usage was reset to zero because its period is over."""
 
 
 class JobDeleted(msgspec.Struct, frozen=True, tag="job_deleted"):
-    """An ended job is taken off the lists; its record stays in accounting."""
+    """A user removed an ended job from the lists; its record stays in the accounting."""
 
     job: JobId
 
 
 class JobPlaced(msgspec.Struct, frozen=True, tag="job_placed", gc=False):
-    """The scheduler's decision, with its data: from here the resources are taken and the attempt has a name."""
+    """The scheduler started an attempt of a job: from now on the job occupies the resources of the placement."""
 
     job: JobId
     attempt: int
@@ -248,44 +255,44 @@ class JobPlaced(msgspec.Struct, frozen=True, tag="job_placed", gc=False):
     partition: str = ""
     billing: float = 0.0
     members: tuple[str, ...] = ()
-    """On a fleet, by rank: the cluster that the replica is bound to."""
+    """On a fleet: by rank, the member cluster that the replica is bound to."""
     launcher: str = ""
     """The node of an elastic job's launcher; empty: it has none."""
 
 
 class MemberPlaced(msgspec.Struct, frozen=True, tag="member_placed"):
-    """A cluster of the fleet found room for its part of a job that was bound to it."""
+    """A member cluster of the fleet placed its part of a job."""
 
     job: JobId
     attempt: int
     member: str
     placement: Placement
-    """Of the replicas that are bound to it, by their ranks in the job."""
+    """The placement of the replicas bound to this member, by their ranks in the job."""
 
 
 class OthersHeld(msgspec.Struct, frozen=True, tag="others_held"):
-    """What a cluster of the fleet gives to jobs of its own from now on."""
+    """The resources changed that jobs submitted directly to a member cluster occupy there."""
 
     member: str
     held: tuple[Placement, ...]
-    """One for each of them, with nodes as the fleet calls them."""
+    """The placement of each of these jobs, with the node names that the fleet uses."""
 
 
 class BindingGivenUp(msgspec.Struct, frozen=True, tag="binding_given_up"):
-    """Clusters of the fleet had no room for parts of a job: all of it comes back, and it waits again."""
+    """Member clusters did not find free resources for parts of a job in time: the whole job is queued again."""
 
     job: JobId
     attempt: int
     members: tuple[str, ...]
-    """Those that had none."""
+    """The clusters without enough free resources."""
     partitions: tuple[str, ...]
-    """Where it may go from now on, in this order."""
+    """The partitions (member clusters) that the job may use from now on, in this order."""
     revoked: bool = False
-    """It went back to its queue, from which it has to be let out again."""
+    """Whether the job went back into its queue of the quota tree, which has to admit it again."""
 
 
 class ReplicaStaged(msgspec.Struct, frozen=True, tag="replica_staged"):
-    """Everything that the replica's container needs to have copied is there."""
+    """All files that the replica's container needs were copied to its node."""
 
     job: JobId
     attempt: int
@@ -293,83 +300,88 @@ class ReplicaStaged(msgspec.Struct, frozen=True, tag="replica_staged"):
 
 
 class ReplicaStarted(msgspec.Struct, frozen=True, tag="replica_started", gc=False):
+    """The command of a replica was started."""
+
     job: JobId
     attempt: int
     rank: int
     limits: str = ""
+    """How the replica's limits are enforced, as the runtime says it."""
 
 
 class ReplicaEnded(msgspec.Struct, frozen=True, tag="replica_ended", gc=False):
-    """The command ended and every process of its container is gone."""
+    """The command of a replica ended, and no process of its container is left."""
 
     job: JobId
     attempt: int
     rank: int
     exit: ExitStatus
     used: Used | None = None
-    """By all its processes, if anybody measured."""
+    """The resources that its processes used; None: they were not measured."""
 
 
 class EndingBegan(msgspec.Struct, frozen=True, tag="ending_began"):
-    """The job's replicas are asked to end, and killed at `kill_at`."""
+    """The replicas of a job were asked to end, and are killed at `kill_at`."""
 
     job: JobId
     cause: EndCause
     kill_at: Millis
     for_job: JobId | None = None
-    """Whose room it makes, where it gives way to another."""
+    """The queued job that it is evicted for; None: it is not evicted for one."""
     grounds: Grounds | None = None
+    """The rule by which it is evicted; None: it is not."""
     requeue: bool = False
-    """It waits again afterwards."""
+    """Whether it is requeued afterwards."""
 
 
 class WorkersAdded(msgspec.Struct, frozen=True, tag="workers_added"):
-    """A running elastic job grows: from here these hold resources too."""
+    """A running elastic job grew: from now on the new workers occupy resources too."""
 
     job: JobId
     attempt: int
     placement: Placement
-    """Of the new workers; their ranks go on from those that the attempt has had."""
+    """The placement of the new workers. Their ranks follow the highest one that the attempt has used."""
     billing: float
-    """Of all that the job holds from now on, as its partition weighs it."""
+    """The billing weight of all resources of the job from now on."""
 
 
 class WorkersRecalled(msgspec.Struct, frozen=True, tag="workers_recalled"):
-    """A running elastic job shrinks: these of its workers are asked to end, and killed at `kill_at`."""
+    """A running elastic job shrinks: workers were asked to end, and are killed at `kill_at`."""
 
     job: JobId
     ranks: tuple[int, ...]
     kill_at: Millis
     for_job: JobId | None
-    """Whose room they make; None: nobody's."""
+    """The queued job that gets their resources; None: they are not recalled for one."""
     grounds: Grounds
+    """The rule by which they are recalled."""
 
 
 class WorkersLeft(msgspec.Struct, frozen=True, tag="workers_left"):
-    """Workers of an elastic job are gone, and what they held is free."""
+    """Workers left an elastic job, and their resources are free."""
 
     job: JobId
     ranks: tuple[int, ...]
     billing: float
-    """Of what the job still holds."""
+    """The billing weight of the job's remaining resources."""
     because: str = ""
-    """Why they are put on the job's block list: they do not answer; empty: they were recalled, or never began."""
+    """Why their nodes are on the job's block list; empty: they are not, as after a recall."""
 
 
 class WorkerReplaced(msgspec.Struct, frozen=True, tag="worker_replaced"):
-    """A worker of an elastic job has failed, and another takes its place, on what it held."""
+    """A failed worker of an elastic job was replaced by a new one on the same resources."""
 
     job: JobId
     attempt: int
     rank: int
     by: int
-    """The rank of the new one: none is given twice."""
+    """The rank of the new worker; no rank is used twice."""
     retry: int
-    """The job's how manieth this is, from 1."""
+    """The number of this retry of the job, from 1."""
 
 
 class RoomMade(msgspec.Struct, frozen=True, tag="room_made"):
-    """Running jobs give way for the sake of a queued one."""
+    """Running jobs are evicted, shrunk or suspended for a queued one."""
 
     job: JobId
     others: tuple[JobId, ...]
@@ -378,111 +390,120 @@ class RoomMade(msgspec.Struct, frozen=True, tag="room_made"):
 
 
 class JobSuspended(msgspec.Struct, frozen=True, tag="job_suspended"):
-    """A running job stands still: its CPUs are free, its memory and cards are not."""
+    """A running job was suspended: its CPUs are free, its memory and cards are not."""
 
     job: JobId
     suspension: Suspension
 
 
 class JobResumed(msgspec.Struct, frozen=True, tag="job_resumed"):
-    """It goes on where it stood still."""
+    """A suspended job was resumed where it was stopped."""
 
     job: JobId
 
 
 class JobRequeued(msgspec.Struct, frozen=True, tag="job_requeued"):
-    """Its attempt is over and everything it held is free; it waits again, under its id."""
+    """The attempt of a job ended and its resources are free; the job is queued again under the same id."""
 
     job: JobId
     cause: EndCause
     exit: ExitStatus | None = None
     retry: int = 0
-    """Which of those times this is, from 1, in which it begins again by itself after a failure; 0: it is none."""
+    """The number of this retry after a failure, from 1; 0: it is no retry."""
     below_min: bool = False
-    """It is suspended: it goes on by itself once its fewest workers have room."""
+    """Whether it is suspended for lack of workers: it resumes once its least number of workers can be placed."""
 
 
 class WaitEnded(msgspec.Struct, frozen=True, tag="wait_ended"):
-    """It was suspended below its min for as long as it wants to be, and waits as any queued job does."""
+    """The longest wait of an elastic job suspended for lack of workers ended; it waits like any queued job now."""
 
     job: JobId
 
 
 class JobWarned(msgspec.Struct, frozen=True, tag="job_warned"):
-    """Its batch script is sent the signal that it wants before its time limit."""
+    """The batch script of a job was sent the signal that it wants before its time limit."""
 
     job: JobId
 
 
 class GraceEnded(msgspec.Struct, frozen=True, tag="grace_ended"):
-    """The grace period is over: what still runs is killed; of a job that goes on, its workers that were recalled."""
+    """A grace period ended: the remaining replicas are killed, or only the recalled workers if the job goes on."""
 
     job: JobId
 
 
 class JobEnded(msgspec.Struct, frozen=True, tag="job_ended", gc=False):
-    """All replicas are gone and the resources are free (cards only if the hold does not keep them)."""
+    """A job ended and its resources are free, except for cards that its debug hold keeps."""
 
     job: JobId
     state: JobState
     cause: EndCause
     exit: ExitStatus | None = None
     held_until: Millis | None = None
+    """The end of the debug hold of its containers; None: they are not held."""
 
 
 class HoldExtended(msgspec.Struct, frozen=True, tag="hold_extended"):
+    """The debug hold of a job was extended."""
+
     job: JobId
     held_until: Millis
 
 
 class HoldEndCause(StrEnum):
+    """Why a debug hold ended."""
+
     EXPIRED = "expired"
-    """The window is over."""
+    """Its time was over."""
     ENDED = "ended"
-    """A person ended it."""
+    """A user ended it."""
 
 
 class HoldEnded(msgspec.Struct, frozen=True, tag="hold_ended"):
-    """The kept containers are removed."""
+    """A debug hold ended, and the held containers are removed."""
 
     job: JobId
     cause: HoldEndCause
 
 
 class ShellOpened(msgspec.Struct, frozen=True, tag="shell_opened"):
-    """Someone entered a replica's container."""
+    """A user opened a shell, or ran a command, in a replica's container."""
 
     job: JobId
     rank: int
     command: tuple[str, ...] = ()
-    """Empty: an interactive shell."""
+    """The command; empty: an interactive shell."""
 
 
 class JobArchived(msgspec.Struct, frozen=True, tag="job_archived", gc=False):
-    """The ended job is in the accounting tables and leaves the live state."""
+    """An ended job left the live state; the accounting tables still have it."""
 
     job: JobId
 
 
 class NodesChanged(msgspec.Struct, frozen=True, tag="nodes_changed"):
-    """The cluster's nodes, as probed and configured when the engine started."""
+    """The cluster's nodes changed, as the engine detects and configures them at its start."""
 
     nodes: tuple[Node, ...]
 
 
 class EngineStarted(msgspec.Struct, frozen=True, tag="engine_started"):
+    """The engine started."""
+
     version: str
     pid: int
 
 
 class EngineStopAsked(msgspec.Struct, frozen=True, tag="engine_stop_asked"):
-    """An administrator wants the engine to end."""
+    """An administrator asked the engine to stop."""
 
     jobs: bool = False
-    """After stopping every job."""
+    """Whether every job is stopped first."""
 
 
 class EngineStopped(msgspec.Struct, frozen=True, tag="engine_stopped"):
+    """The engine stopped in an orderly way."""
+
     version: str
 
 
@@ -546,16 +567,17 @@ EventBody = (
 
 
 class EventRecord(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """One line of the journal."""
+    """One entry of the journal."""
 
     seq: int
-    """From 1, without gaps."""
+    """The sequence number, from 1 without gaps."""
     at: Millis
+    """The time of the event."""
     actor: str
-    """The user who asked, or `engine`."""
+    """The user whose request caused it, or `engine`."""
     origin: str
-    """Where it came from: `socket`, `scheduler`, `runtime`, `timer`, `engine`, or `RECORDED`."""
+    """The part of the engine that it comes from: `socket`, `scheduler`, `runtime`, `timer`, `engine`, or `RECORDED`."""
     request: str = ""
-    """The client-made id of the request that caused it; empty when none did."""
+    """The id, made by the client, of the request that caused it; empty: no request did."""
     version: int = EVENT_VERSION
     body: EventBody

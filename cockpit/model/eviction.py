@@ -1,4 +1,4 @@
-"""How a running job gives way to another, and by what right."""
+"""How a running job is evicted for another one, and by which rule."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ from enum import StrEnum
 
 
 class EvictionMode(StrEnum):
-    """What becomes of the one that gives way: Slurm's PreemptMode."""
+    """What happens to an evicted job: Slurm's PreemptMode, and `SHRINK`."""
 
     CANCEL = "cancel"
     REQUEUE = "requeue"
     SUSPEND = "suspend"
     SHRINK = "shrink"
-    """It goes on with fewer workers. No mode of Slurm's: an elastic job does so before anybody is evicted."""
+    """It goes on with fewer workers. Slurm has no such mode. Elastic jobs are shrunk before any job is evicted."""
 
 
 class Grounds(StrEnum):
-    """The rule by which one job takes another's room."""
+    """The rule by which a job is evicted."""
 
     QOS = "qos"
-    """Its QOS may preempt the other's (preempt/qos)."""
+    """The waiting job's QOS may preempt the evicted job's (preempt/qos)."""
     PARTITION = "partition"
-    """Its partition is of a higher tier (preempt/partition_prio)."""
+    """The waiting job's partition has a higher tier (preempt/partition_prio)."""
     QUOTA = "quota"
-    """Its queue is below what it is guaranteed, and the other's has borrowed."""
+    """The waiting job's queue has less than its guarantee, and the evicted job's queue has borrowed."""
     RECLAIM = "reclaim"
-    """No job's: the node is taken back."""
+    """The node's provider takes the node back; no job waits for it."""
     PRESSURE = "pressure"
-    """No job's: the node runs short of memory, and best effort goes first."""
+    """The node runs short of memory, and best-effort jobs are evicted first; no job waits for it."""

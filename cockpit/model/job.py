@@ -1,4 +1,4 @@
-"""A job's record as the engine keeps it. Frozen: a change makes a new value."""
+"""The record of a job as the engine keeps it. Records are frozen: a change makes a new one."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from cockpit.model.spec import Dependency, JobKind, JobSpec
 
 
 class JobState(StrEnum):
-    """The words a person sees. `engine.lifecycle` says which may follow which."""
+    """The state of a job, by the word that users see. `engine.lifecycle` says which state may follow which."""
 
-    __hash__ = str.__hash__  # as equality; Enum's own is made by name, in Python, for each of a hundred thousand rows
+    # Enum hashes the member's name in Python code, which takes its time in lists of a hundred thousand jobs.
+    __hash__ = str.__hash__
 
     QUEUED = "queued"
     PRECHECKING = "prechecking"
@@ -38,9 +39,11 @@ SUSPENDED: Final = JobState.SUSPENDED
 SUCCEEDED: Final = JobState.SUCCEEDED
 ERROR: Final = JobState.ERROR
 EXPIRED: Final = JobState.EXPIRED
-"""For what is done for every event: to look up an enumeration's member takes Python 3.11 ten times as long."""
+# These constants are for code that runs for every event: in Python 3.11 looking up a member of an enumeration takes ten
+# times as long as a global name.
 
 ENDED = frozenset({JobState.SUCCEEDED, JobState.ERROR, JobState.EXPIRED, JobState.STOPPED})
+"""States in which a job has ended; only a requeue leaves them."""
 OCCUPYING = frozenset(
     {
         JobState.PRECHECKING,
@@ -55,11 +58,11 @@ OCCUPYING = frozenset(
 
 
 BEGINNING = (JobState.PRECHECKING, JobState.STAGING, JobState.STARTING, JobState.RESUMING)
-"""States of a job that has its place and does not run yet."""
+"""States of a job that has been placed on nodes and does not run yet."""
 
 
 class Submitter(msgspec.Struct, frozen=True):
-    """Whose job it is, as the kernel said at submission; the command runs with exactly these credentials."""
+    """The owner of a job, as the kernel named the submitting process; the command runs with these credentials."""
 
     name: UserName
     uid: int
@@ -69,24 +72,24 @@ class Submitter(msgspec.Struct, frozen=True):
 
 
 class ArrayTask(msgspec.Struct, frozen=True):
-    """Which task of which array a job is: shown as `123_4`."""
+    """The position of a job in its array, shown as `123_4`."""
 
     array: JobId
-    """The id of the array: that of its first task."""
+    """The array's id, which is that of its first task."""
     index: int
     at_once: int = 0
-    """How many tasks of the array may run at the same time; 0: all."""
+    """The number of tasks of the array that may run at the same time; 0: all."""
     count: int = 1
-    """How many tasks the array has; their ids are `array` … `array + count - 1`, in order of their indices."""
+    """The number of tasks of the array; their ids are `array` … `array + count - 1`, in order of their indices."""
     first: int = 0
     """The lowest index of the array."""
     last: int = 0
     batch: bool = False
-    """The array is a batch: its tasks have commands of their own."""
+    """Whether the array is a batch, whose tasks have commands of their own."""
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """Everything the engine knows of one job."""
+    """Everything that the engine knows of one job."""
 
     id: JobId
     spec: JobSpec
@@ -96,88 +99,92 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     state: JobState = JobState.QUEUED
     state_since: Millis
     held_by: str = ""
-    """Who holds it back from starting; empty when nobody."""
+    """The user who holds the queued job; empty: it is not held."""
     held_since: Millis | None = None
     attempt: Attempt | None = None
     """The current or last attempt."""
     ending: Ending | None = None
+    """How and until when the job is being ended; None: it is not."""
     exit: ExitStatus | None = None
-    """Of the first replica that failed, else of rank 0."""
+    """The exit status of the first replica that failed, else of rank 0."""
     end_cause: EndCause | None = None
     ended_at: Millis | None = None
     held_until: Millis | None = None
-    """While its failed containers are kept; None otherwise."""
+    """The end of the debug hold of its failed containers; None: no container is held."""
     deleted: bool = False
-    """A person took it off the lists."""
+    """Whether a user removed the ended job from the lists."""
     version: int = 0
     """Sequence number of the last event that changed it."""
     account: str = ""
-    """What it is charged to; empty: nothing."""
+    """The account that its usage is charged to; empty: none."""
     qos: str = ""
     partitions: tuple[str, ...] = ()
-    """Where it may run; empty: the cluster has no partitions."""
+    """The partitions in which it may run; empty: the cluster has no partitions."""
     array: ArrayTask | None = None
+    """Its position in an array; None: it is no task."""
     waits_for: tuple[Dependency, ...] = ()
-    """Conditions that have not come true yet."""
+    """Dependencies that are not met yet."""
     never: JobId | None = None
-    """The job whose end made one of its conditions impossible: the first of `waits_for`."""
+    """The job whose end made a dependency impossible, the first of `waits_for`; None: all may still be met."""
     accrues_from: Millis | None = None
-    """When its age began to count; None: not yet."""
+    """When its age began to count towards its priority; None: it does not count yet."""
     direct_priority: int | None = None
-    """Set by an administrator, in place of the computed one."""
+    """A priority that an administrator set in place of the computed one; None: the computed one holds."""
     site_factor: int = 0
-    """Added to the computed priority by an administrator (scontrol's SiteFactor)."""
+    """A number that an administrator adds to the computed priority (scontrol's SiteFactor)."""
     retries: int = 0
-    """How often it has begun again by itself after a failure; a person who has it begin anew gives all of them back."""
+    """The number of requeues after failures so far. A requeue by a user resets it to 0."""
     earlier: tuple[Attempt, ...] = ()
     """The attempts before the current or last one, oldest first."""
     suspension: Suspension | None = None
-    """While it stands still."""
+    """Why the job is suspended; None: it is not."""
     clears: tuple[JobId, ...] = ()
-    """While it is queued: those who were made to go for its sake. The room that they leave is its own."""
-
+    """The jobs that are evicted for this queued job. The resources that they release are reserved for it."""
     leaving: tuple[Leaving, ...] = ()
-    """Workers that are on their way out while the job goes on."""
+    """Workers of a running elastic job that were recalled and have not ended yet."""
     part: FleetPart | None = None
-    """What of which job of a fleet it is; None: it was submitted here."""
+    """The job of a fleet that this job is a part of; None: it was submitted here."""
     in_vain: dict[str, Millis] = {}
-    """By cluster of a fleet: when it was given up there last, for want of room."""
+    """On a fleet: by member cluster, when a placement there was last given up for lack of free resources."""
     below_min_at: Millis | None = None
-    """Since when it is suspended for want of room for its fewest workers; it waits among those that are queued."""
+    """Since when it is suspended for lack of resources for its least number of workers; None: it is not. Such a job is
+    in state `queued`, so that the scheduler starts it again."""
     rests_until: Millis | None = None
-    """Of best effort that a node had too little for: it does not start again before."""
+    """Until when a best-effort job is not started again after a node ran short of memory for it; None: it may start."""
     revoked_at: Millis | None = None
-    """When it went back to its queue: its place there is that of a job that came then."""
+    """When a fleet put it back into its queue, where it counts as submitted then; None: never."""
     ended_by: str = ""
     """The user who stopped it; empty: no user did."""
 
     def is_meant(self, condition: Dependency) -> bool:
-        """Whether the condition is on this job, by itself or as a task of the array."""
+        """Tell whether the dependency names this job, by its own id or as a task of an array."""
         if self.array is not None and condition.job == self.array.array:
             return condition.task in {None, self.array.index}
         return condition.job == self.id and condition.task is None
 
     @property
     def kind(self) -> JobKind:
-        """Of a batch's task: that of the batch. Its own spec is a regular job's."""
+        """The kind of job that users see: `batch` for a task of a batch, whose own spec is that of a regular job."""
         return JobKind.BATCH if self.array is not None and self.array.batch else self.spec.kind
 
     @property
     def shown_state(self) -> JobState:
-        """As faces tell it: one that is below its min waits in the queue, and is suspended."""
+        """The state that users see: an elastic job below its least number of workers is shown as suspended."""
         return self.state if self.below_min_at is None else JobState.SUSPENDED
 
     @property
     def waits_until(self) -> Millis | None:
-        """Until when it is suspended below its min, at most; None: it is not."""
+        """Until when it waits at most, suspended below its least number of workers; None: it is not."""
         if self.below_min_at is None or self.spec.elastic is None:
             return None
         return Millis(self.below_min_at + 1000 * self.spec.elastic.max_wait_seconds)
 
     @property
     def ended(self) -> bool:
+        """Whether the job has ended, in any way."""
         return self.state in ENDED
 
     @property
     def kept(self) -> bool:
+        """Whether the ended job's containers are held."""
         return self.held_until is not None

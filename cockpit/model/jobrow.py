@@ -1,4 +1,4 @@
-"""One line of the job list, and many of them by column."""
+"""The row of a job in a list, and lists of rows stored by column."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from cockpit.model.staging import Progress
 
 
 class JobRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """One line of the job list. Fields are sent by position: append only, with defaults.
+    """The row of a job in a list. Fields are sent by position: append new ones at the end, with defaults.
 
-    A hundred thousand of them are common; nothing in them leads back, so the garbage collector need not look.
+    Lists may have hundreds of thousands of rows. No field refers back to a row, so that the garbage collector can
+    skip them (`gc=False`).
     """
 
     id: JobId
@@ -34,84 +35,85 @@ class JobRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     ended_at: Millis | None
     held_until: Millis | None
     ending: EndCause | None
-    """Set while it is being ended."""
+    """Why the job is being ended; None: it is not."""
     end_cause: EndCause | None
     exit_code: int | None
-    """As a shell reports it."""
+    """The exit code as a shell reports it; None: the job has not ended."""
     nodes: int
     cpus: int
-    """Over all nodes, of the alternative that runs, else of the first."""
+    """The CPUs over all nodes, of the alternative that was placed, else of the first."""
     memory_mib: int
     card_milli: int
     card_models: tuple[str, ...]
     placed_on: tuple[NodeName, ...]
     time_limit_seconds: int
     reason: Reason | None
-    """Why it waits, or stands still; None when it does neither."""
+    """Why the job is queued or suspended; None: it is neither, or the reason is not known."""
     command: str
     project: str
     pool: str = ""
     output: str = ""
     algorithm: str = ""
     oom: bool = False
-    """Its memory limit ended it."""
+    """Whether it was killed for exceeding its memory limit."""
     lost: str = ""
-    """Why it is unknown how its command ended: a sentence."""
+    """Why the exit status is unknown, as a sentence; empty: it is known."""
     partitions: tuple[str, ...] = ()
-    """Where it runs, or ran; while it is queued, where it may."""
+    """The partition in which it runs or ran; while it is queued, all in which it may run."""
     account: str = ""
     qos: str = ""
     priority: int | None = None
-    """While it is queued on a cluster with priorities: the best of its partitions; 0: held."""
+    """The highest priority in any of its partitions, 0 while it is held; None: it is not queued, or the cluster has no
+    priorities."""
     array: ArrayTask | None = None
     suspended_ms: int = 0
-    """How long it stood still since it started; not counting the present pause, which began with the state."""
+    """The length of its suspensions since it started, without the present one, which began at `state_since`."""
     starts_by: Millis | None = None
-    """While it is queued and the plan keeps room for it: its start, no later than that."""
+    """The latest start of a queued job with a backfill reservation; None: it has none."""
     clusters: tuple[str, ...] = ()
-    """On a fleet: where it is bound to, in order of its replicas."""
+    """On a fleet: the member clusters that its replicas are bound to, by rank."""
     access: Access | None = None
-    """What other members of its project may do. None: nothing."""
+    """The access of other members of its project; None: none."""
     may: Access = Access.RW
-    """What the asker may do."""
+    """The access of the user who gets the row."""
     workers: tuple[int, int, int] | None = None
-    """Of an elastic job: the fewest that it runs with, how many it asks for at its start, the most that it may have."""
+    """The least, initial and most number of workers of an elastic job; None: it is not elastic."""
     kind: JobKind = JobKind.REGULAR
     attempt: int = 1
-    """The number of its current or last one, or of the first that is to come."""
+    """The number of the current or last attempt, or 1 before the first."""
     retries: tuple[int, int] | None = None
-    """How often it has begun again by itself after a failure, and how often it may; None: it has not failed."""
+    """The number of retries so far, and the most that it may have; None: it has not been retried."""
     hook: str = ""
-    """Which script of its own failed, so that its command was not run."""
+    """The job's own script that failed, so that the command was not run; empty: none."""
     staged: Progress | None = None
-    """While its files are copied: how far those of its slowest replica are."""
+    """The staging progress of its slowest replica; None: it is not staging."""
     spec_name: str = ""
-    """Of the catalogue's spec that it asks for: of the alternative that runs, else of the first."""
+    """The catalogue's name of its node spec: of the alternative that was placed, else of the first."""
     tasks: tuple[int, ...] = ()
-    """Of another scheduler's array: the indices of all that this row stands for, which wait and are alike. Its sizes
-    and its place are those of the first. Empty: it stands for itself."""
+    """The indices of all waiting and equal tasks of another scheduler's array that this row stands for. Sizes and
+    position are those of the first task. Empty: the row stands for one job."""
     component: tuple[int, int] | None = None
-    """Of another scheduler's heterogeneous job: the first of its components, which all start together, and which of
-    them it is, from 0."""
+    """For a component of another scheduler's heterogeneous job, whose components start together: the id of the first
+    component, and the number of this one, from 0. None: it is no component."""
     waits_until: Millis | None = None
-    """While it is suspended for want of room for its fewest workers: for how long at most."""
+    """Until when it waits at most, suspended for lack of its least number of workers; None: it is not."""
     slow: tuple[float, float] | None = None
-    """Of its iterations that were slow: what part of their time their hardware took, and the job's threshold for it."""
+    """The hardware's share of the time of a slow iteration, and the job's threshold for it; None: none was slow."""
     ended_by: str = ""
     """The user who stops or stopped it; empty: no user did."""
     failed: tuple[int, int] | None = None
     """Rank and exit code of the replica that failed first; None: none has, or the job has only one."""
     failure: str = ""
-    """While it is queued: the exception that a defect raised while the job was judged or foretold; empty: none."""
+    """The exception, caused by a defect, that scheduling or predicting the queued job raised; empty: none."""
 
     @property
     def queued(self) -> bool:
-        """It stands in the queue, be it to go on."""
+        """Whether it is in the queue, for its first start or to resume."""
         return self.state is JobState.QUEUED or self.waits_until is not None
 
     @property
     def holds(self) -> bool:
-        """Something of the cluster is its own."""
+        """Whether it occupies resources."""
         return self.state in OCCUPYING and self.waits_until is None
 
 
@@ -120,17 +122,16 @@ _PLACES = {field: place for place, field in enumerate(FIELDS)}
 
 
 class JobRows(Sequence[JobRow]):
-    """Rows kept by column, as they travel: a row is made when one is looked at, and most lists need none.
-
-    `columns`: one list for each field of `JobRow`, in its order, all of one length.
-    """
+    """A sequence of rows that is stored by column, as it is sent. Rows are built when they are first accessed, which
+    most lists never need."""
 
     def __init__(self, columns: Sequence[list[Any]]) -> None:
+        """`columns`: one list for each field of `JobRow`, in its order, all of the same length."""
         self._columns = columns
 
     @classmethod
     def joined(cls, parts: Iterable[JobRows]) -> JobRows:
-        """All of them, in order. There is at least one."""
+        """Return the rows of all parts, in order. There must be at least one part."""
         first, *others = parts
         if not others:
             return first
@@ -138,7 +139,7 @@ class JobRows(Sequence[JobRow]):
         return cls([list(chain.from_iterable(pieces)) for pieces in columns])
 
     def column(self, field: str) -> list[Any]:
-        """One value a row. Not to be changed."""
+        """Return the values of one field, one for each row. Do not change the list."""
         return self._columns[_PLACES[field]]
 
     def where(self, passing: Sequence[bool]) -> JobRows:

@@ -1,4 +1,4 @@
-"""Nodes, their cards, and what a running job occupies of them. Resources are integers."""
+"""Nodes, their cards, and the resources that a job occupies on them. All amounts are integers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class NodeState(StrEnum):
 
 
 class CardVendor(StrEnum):
-    """Decides the names of the variables that show a container its cards."""
+    """The vendor of a card, which decides the environment variables that make cards visible in a container."""
 
     NVIDIA = "nvidia"
     MLU = "mlu"
@@ -32,19 +32,19 @@ class Card(msgspec.Struct, frozen=True, kw_only=True):
     """One physical card of a node."""
 
     index: int
-    """Position in the node, from 0; faces count from 1."""
+    """The position in the node, from 0. Screens count from 1."""
     model: str
     vendor: CardVendor = CardVendor.OTHER
     memory_mib: int = 0
     uuid: str = ""
     devices: tuple[str, ...] = ()
-    """Device nodes that a container with this card must see."""
+    """The device files in /dev that a container with this card needs."""
     slices: int = 0
-    """0: free fractions in thousandths. n: a fixed profile of n equal slices."""
+    """The number of equal slices of its profile; 0: jobs may ask for any share, in thousandths."""
     slice_uuids: tuple[str, ...] = ()
-    """UUIDs of hardware slices (MIG), in slot order; empty where the hardware does not slice."""
+    """The UUIDs of its hardware slices (MIG), in slot order; empty: the hardware does not slice."""
     declared: bool = False
-    """Written in cluster.toml rather than found in the machine."""
+    """Whether it is declared in cluster.toml rather than detected in the machine."""
 
 
 class Node(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,41 +56,42 @@ class Node(msgspec.Struct, frozen=True, kw_only=True):
     cards: tuple[Card, ...] = ()
     pool: str = ""
     dedicated: bool = False
-    """Its pool is set apart: only jobs that name it run there."""
+    """Whether only jobs that name its pool run there."""
     labels: dict[str, str] = {}
     taints: tuple[Taint, ...] = ()
     os: str = ""
     kernel: str = ""
     driver_version: str = ""
     mpi: Mpi | None = None
-    """Whose `mpirun` its own root has; None: none, or nobody looked."""
+    """The implementation of MPI in its own file system; None: none, or it was not detected."""
     state: NodeState = NodeState.UP
     state_reason: str = ""
     drained_by: str = ""
-    """Who took it out of service until somebody gives it back, whatever the configuration says; else empty."""
+    """The user, or the engine, that drained it until it is resumed, whatever the configuration says; empty: none."""
     virtual: bool = False
-    """Declared in cluster.toml as a part of this machine."""
+    """Whether it is declared in cluster.toml as a part of this machine."""
     overcommitted: bool = False
-    """The virtual nodes' sums exceed the machine."""
+    """Whether the virtual nodes together have more than the machine."""
 
     @property
     def why_out(self) -> str:
-        """Its state with the reason: `drained: fan broken`; `down` where none is known."""
+        """The state with its reason, such as `drained: fan broken`; `down` where no reason is known."""
         return f"{self.state}: {self.state_reason}" if self.state_reason else str(self.state)
 
 
 class CardSlice(msgspec.Struct, frozen=True, order=True, gc=False):
-    """A part of a card that one replica holds."""
+    """A card, or a part of one, that a replica occupies."""
 
     card: int
-    """Index of the card in its node, from 0."""
+    """The index of the card in its node, from 0."""
     slot: int | None
-    """Virtual card number on that card, from 0; None: the whole card."""
+    """The number of the slice on that card, from 0; None: the whole card."""
     milli: int = WHOLE_CARD
+    """The share of the card, in thousandths."""
 
 
 class Allocation(msgspec.Struct, frozen=True, gc=False):
-    """What one replica of a job occupies."""
+    """The resources that one replica of a job occupies on its node."""
 
     rank: int
     node: NodeName
@@ -100,6 +101,7 @@ class Allocation(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def card_milli(self) -> int:
+        """The sum of its shares of cards, in thousandths of a card."""
         return sum(part.milli for part in self.slices)
 
 

@@ -1,7 +1,8 @@
-"""The quota tree: who may hold how much at once, what is kept for them, and what of it they lend meanwhile.
+"""The quota tree: the guaranteed and the largest amounts of resources that projects and groups of projects may occupy.
 
-Terms are ElasticQuotaTree's: `min` is guaranteed, `max` is never passed, a leaf's namespaces are cockpit's projects. A
-job belongs to the leaf that has its project, and counts for every node above it.
+The terms are those of ElasticQuotaTree: `min` is guaranteed and lent to others while it is unused, `max` is never
+exceeded, and a leaf's namespaces are cockpit's projects. A job belongs to the leaf with its project, and counts to
+every node above it.
 """
 
 from __future__ import annotations
@@ -16,71 +17,73 @@ from cockpit.model.names import name_error
 from cockpit.model.text import visible
 
 Amounts = dict[str, int]
-"""By TRES name, in thousandths (of a CPU, a MiB, a card, a job)."""
+"""Amounts by TRES name, in thousandths (of a CPU, a MiB, a card, a job)."""
 
 JOBS = "jobs"
-"""`kube-queue/max-jobs`: how many jobs run at once."""
+"""The resource behind `kube-queue/max-jobs`: the number of running jobs."""
 RESOURCES = {"cpu": "cpu", "memory": "mem", "nvidia.com/gpu": "gres/gpu", "kube-queue/max-jobs": JOBS}
-"""What a manifest may bound, and the TRES that counts it."""
+"""The resources of a manifest, and the TRES by which cockpit counts each."""
 MOST = (1 << 63) - 1
-"""Larger amounts are taken for this one, as Kubernetes does."""
+"""The largest amount; larger ones count as this one, as in Kubernetes."""
 MOST_NODES = 10_000
 MOST_LEVELS = 32
 SEPARATOR = "/"
-"""Between the names of a path."""
+"""The separator of the names in a path."""
 
 _MANIFEST_NAMES = {tres: name for name, tres in RESOURCES.items()}
 _SUFFIX_LENGTH = 5
 _SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
-"""Those of generated names in Kubernetes: no word comes out."""
+"""The letters of generated names in Kubernetes, which form no words."""
 
 
 class QuotaNode(msgspec.Struct, frozen=True, kw_only=True):
-    """One node, with everything below it."""
+    """A node of the quota tree, with all nodes below it."""
 
     name: str
     min: Amounts = {}
-    """Guaranteed; absent: nothing."""
+    """The guaranteed amounts; absent: none."""
     max: Amounts = {}
-    """Never passed; absent: no bound of its own."""
+    """The largest amounts; absent: no bound of its own."""
     namespaces: tuple[str, ...] = ()
-    """Of a leaf: the projects whose jobs wait in its queue."""
+    """The projects whose jobs wait in the queue of this leaf; empty for an inner node."""
     children: tuple[QuotaNode, ...] = ()
 
 
 class QuotaTree(msgspec.Struct, frozen=True):
-    """The cluster's one tree."""
+    """A quota tree, of which a cluster has at most one."""
 
     name: str
     root: QuotaNode
 
 
 class Place(NamedTuple):
-    """A node where it stands in its tree."""
+    """A node with its position in the tree."""
 
     path: str
-    """Names from the root, `root/child-2`."""
+    """The names from the root, such as `root/child-2`."""
     depth: int
+    """The depth in the tree; 0: root."""
     node: QuotaNode
     where: str
-    """In the manifest: `spec.root.children[0]`."""
+    """The position in the manifest, such as `spec.root.children[0]`."""
 
 
 def places(root: QuotaNode) -> Iterator[Place]:
-    """Every node, parents before what is below them."""
-    left = [Place(root.name, 0, root, "spec.root")]
-    while left:
-        place = left.pop()
+    """Yield every node, parents before their children."""
+    # An explicit stack: a request may have more levels than Python can recurse into.
+    stack = [Place(root.name, 0, root, "spec.root")]
+    while stack:
+        place = stack.pop()
         yield place
         below = [
             Place(f"{place.path}{SEPARATOR}{child.name}", place.depth + 1, child, f"{place.where}.children[{number}]")
             for number, child in enumerate(place.node.children)
         ]
-        left += reversed(below)
+        stack += reversed(below)
 
 
 def queue_name(path: str) -> str:
-    """`<path>-<suffix>`, such as `root-child-2-v5zxz`: the suffix is the path's own, and always the same."""
+    """Return the name of a node's queue, such as `root-child-2-v5zxz`, with a suffix that is a hash of the path."""
     number, suffix = crc32(path.encode("utf-8", "surrogatepass")), ""
     for _ in range(_SUFFIX_LENGTH):
         number, letter = divmod(number, len(_SUFFIX_LETTERS))
@@ -89,7 +92,7 @@ def queue_name(path: str) -> str:
 
 
 def tree_errors(tree: QuotaTree) -> Iterator[str]:
-    """What is wrong with a tree, each led by its place in the manifest; nothing where it may be applied."""
+    """Yield what is wrong with a tree, each error behind its position in the manifest; nothing: it may be applied."""
     if error := name_error(tree.name):
         yield f"metadata.name: {error}"
     everything = list(places(tree.root))
@@ -169,7 +172,7 @@ def _repeated_namespaces(everything: list[Place]) -> Iterator[str]:
 
 
 def _shown(resource: str, amount: int | None) -> str:
-    """In the unit that manifests are written in: MiB of memory."""
+    """Return an amount in the units of manifests: whole ones, and MiB for memory."""
     if amount is None:
         return "unlimited" if resource == JOBS else "not given"
     whole, rest = divmod(amount, 1000)

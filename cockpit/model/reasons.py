@@ -1,4 +1,4 @@
-"""Why a queued job does not start: typed, with data. `present.reasons` alone turns them into sentences."""
+"""The reasons why a queued job does not start, as types with data. Only `present.reasons` turns them into sentences."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cockpit.model.spec import DependencyKind
 
 
 class Resource(StrEnum):
-    """What can be short on a node."""
+    """A resource of which a node may have too little."""
 
     CPUS = "cpus"
     MEMORY = "memory"
@@ -20,131 +20,137 @@ class Resource(StrEnum):
     CARD_SHARE = "card_share"
     """A share of one card, counted in thousandths."""
     NODE = "node"
-    """A node for itself (exclusive), counted in nodes."""
+    """A whole node (exclusive), counted in nodes."""
 
 
 class NodeShortfall(msgspec.Struct, frozen=True):
-    """What one node lacks for one replica: the first resource it is short of."""
+    """The first resource of which a node has too little for one replica."""
 
     node: NodeName
     resource: Resource
     free: int
-    """Free and of an acceptable model, in the resource's unit (CPUs, MiB, cards, thousandths of a card)."""
+    """The free amount of an acceptable model, in the resource's unit (CPUs, MiB, cards, thousandths of a card)."""
 
 
 class Held(msgspec.Struct, frozen=True, cache_hash=True, tag="held"):
-    """A person holds the job back."""
+    """The job is held."""
 
     by: str
+    """The user who holds it."""
     since: Millis | None
-    """None: nobody knows; another scheduler does not tell."""
+    """When it was held; None: unknown, as on clusters of other schedulers."""
 
 
 class NotEvaluated(msgspec.Struct, frozen=True, cache_hash=True, tag="not_evaluated"):
-    """No scheduling cycle has looked at it yet, or judging it failed."""
+    """No scheduling pass has considered the job yet, or considering it failed."""
 
     failure: str = ""
-    """The exception that a defect raised while the job was judged; empty: its turn has not come yet."""
+    """The exception, caused by a defect, that was raised for the job; empty: no pass has considered it yet."""
 
 
 class NotEnoughFree(msgspec.Struct, frozen=True, cache_hash=True, tag="not_enough_free"):
-    """Too few eligible nodes have room right now."""
+    """Too few eligible nodes have enough free resources now."""
 
     resource: Resource
     """The resource that the nearest node lacks."""
     wanted: int
-    """Per node, in the resource's unit."""
+    """The amount that the job needs on each node, in the resource's unit."""
     card_models: tuple[str, ...]
-    """Acceptable models; empty: any."""
+    """The acceptable card models; empty: any."""
     nodes_wanted: int
+    """The number of nodes that the job needs."""
     nodes_with_room: int
+    """The number of nodes that have enough free."""
     nearest: tuple[NodeShortfall, ...]
-    """Eligible nodes that come nearest, best first, at most three."""
+    """The eligible nodes that lack least, best first, at most three."""
     other_models_free: int = 0
-    """Free whole cards on models that the job does not accept."""
+    """The number of free whole cards of models that the job does not accept."""
     preemptable: int | None = None
-    """Running jobs that it may preempt, all of which would not be enough; None: it may preempt nobody, or its turn to
-    did not come."""
+    """The number of running jobs that it may preempt, which would not free enough; None: it may preempt none, or the
+    pass did not try."""
 
 
 class NeverFits(msgspec.Struct, frozen=True, cache_hash=True, tag="never_fits"):
-    """No eligible node could hold it even when empty, or there are too few such nodes."""
+    """No eligible node could hold the job even when empty, or there are too few such nodes."""
 
     resource: Resource | None
-    """None: every node is big enough, there are just too few."""
+    """The resource of which every node has too little; None: nodes are big enough, but there are too few."""
     wanted: int
+    """The amount that the job needs on each node, or the number of nodes that it needs."""
     most: int
-    """The most that any eligible node has in all (or the number of nodes that are big enough)."""
+    """The most that any eligible node has in total, or the number of nodes that are big enough."""
     card_models: tuple[str, ...] = ()
+    """The acceptable card models; empty: any."""
     taints: tuple[str, ...] = ()
-    """Of nodes that could hold it: what the job does not tolerate of them."""
+    """The taints that the job does not tolerate, of nodes that could hold it."""
     dedicated: tuple[str, ...] = ()
-    """Pools of nodes that could hold it, which are for jobs that name them."""
+    """The dedicated pools, which the job does not name, of nodes that could hold it."""
 
 
 class NoEligibleNode(msgspec.Struct, frozen=True, cache_hash=True, tag="no_eligible_node"):
-    """Nothing matches the pins, pool, driver version, labels or state asked for, or what does keeps the job off."""
+    """No node matches the names, pool, driver version and labels that the job asks for, or the matching ones are out
+    of service, tainted or dedicated."""
 
     pins: tuple[NodeName, ...] = ()
     pool: str = ""
     driver_version: str = ""
     out_of_service: tuple[NodeName, ...] = ()
-    """Nodes that match but are drained or down."""
+    """The matching nodes that are drained or down."""
     labels: tuple[str, ...] = ()
-    """Asked for: `disk=ssd`."""
+    """The labels that the job asks for, such as `disk=ssd`."""
     taints: tuple[str, ...] = ()
-    """Of nodes that match: what the job does not tolerate of them."""
+    """The taints of matching nodes that the job does not tolerate."""
     dedicated: tuple[str, ...] = ()
-    """Pools of nodes that match, which are for jobs that name them."""
+    """The dedicated pools of matching nodes, which the job does not name."""
     launcher: bool = False
-    """It is the launcher of the job that may be on none."""
+    """Whether it is the job's launcher that has no eligible node."""
     why_out: tuple[str, ...] = ()
-    """State and its reason of each node that is out of service: `drained: fan broken`, `down`."""
+    """The state and its reason for each node that is out of service: `drained: fan broken`, `down`."""
 
 
 class WouldDelay(msgspec.Struct, frozen=True, cache_hash=True, tag="would_delay"):
-    """It fits now, but would delay a job ahead of it that has a reservation."""
+    """The job would fit now, but would delay a job ahead of it that has a backfill reservation."""
 
     ahead: JobId
     reserved_at: Millis
 
 
 class BeginsLater(msgspec.Struct, frozen=True, cache_hash=True, tag="begins_later"):
-    """Its owner wants it to start no sooner."""
+    """The job's begin time has not come yet."""
 
     begin_at: Millis
 
 
 class WaitsForJob(msgspec.Struct, frozen=True, cache_hash=True, tag="waits_for_job"):
-    """A dependency has not come true yet: the first of them."""
+    """A dependency is not met yet; this is the first of them."""
 
     kind: DependencyKind
     job: JobId
-    """0 for a singleton whose predecessor is not known."""
+    """The job or array that it waits for; 0 for a singleton whose predecessor is not known."""
     more: int = 0
-    """How many other conditions are left."""
+    """The number of other dependencies that are not met."""
     task: int | None = None
-    """Of the array `job`: the one that is meant."""
+    """The index of the task of array `job` that it waits for; None: the whole job or array."""
 
 
 class DependencyNever(msgspec.Struct, frozen=True, cache_hash=True, tag="dependency_never"):
-    """A dependency can never come true: that job ended otherwise."""
+    """A dependency can never be met, because of how the other job ended."""
 
     kind: DependencyKind
     job: JobId
     task: int | None = None
-    """Of the array `job`: the one that is meant."""
+    """The index of the task of array `job` that it depends on; None: the whole job or array."""
 
 
 class ArrayFull(msgspec.Struct, frozen=True, cache_hash=True, tag="array_full"):
-    """As many tasks of its array run as may at once."""
+    """The most tasks of the job's array that may run at the same time are running."""
 
     array: JobId
     at_once: int
 
 
 class PartitionRule(StrEnum):
-    """What a partition may say no to."""
+    """A rule by which a partition may refuse a job."""
 
     STATE = "state"
     MAX_TIME = "max_time"
@@ -156,89 +162,91 @@ class PartitionRule(StrEnum):
 
 
 class PartitionRefuses(msgspec.Struct, frozen=True, cache_hash=True, tag="partition_refuses"):
-    """A rule of its partition stops it, whatever is free."""
+    """A rule of the job's partition forbids to start it, whatever resources are free."""
 
     partition: str
     rule: PartitionRule
     allowed: str = ""
-    """The bound, seconds or nodes, or the names allowed, as text; the state for STATE."""
+    """The bound in seconds or nodes, or the allowed names, as text; for STATE the partition's state."""
     asked: str = ""
+    """The job's own value, as text."""
 
 
 class LimitReached(msgspec.Struct, frozen=True, cache_hash=True, tag="limit_reached"):
-    """A limit of an association or QOS stops it."""
+    """A limit of an association or QOS forbids to start the job."""
 
     holder: str
-    """Whose limit: `account nlp`, `user ann of account nlp`, `qos high`, `partition gpu`."""
+    """What the limit belongs to: `account nlp`, `user ann of account nlp`, `qos high`, `partition gpu`."""
     limit: str
-    """sacctmgr's name: `MaxJobs`, `GrpTRES`, `MaxTRESPerUser`, …"""
+    """The limit's name in sacctmgr: `MaxJobs`, `GrpTRES`, `MaxTRESPerUser`, …"""
     resource: str = ""
-    """The TRES, for limits on one."""
+    """The TRES that the limit is on; empty: it is on no single one."""
     allowed: float = 0
     used: float = 0
-    """By jobs that run now, or decayed, as the limit counts."""
+    """The amount used by running jobs, or the decayed usage, whichever the limit counts."""
     asked: float = 0
 
     @property
     def never(self) -> bool:
-        """It asks for more (of a least: for less) than the limit allows in all: waiting does not help."""
+        """Whether the job alone breaks the limit, so that waiting does not help."""
         return self.asked < self.allowed if self.limit.startswith("Min") else self.asked > self.allowed
 
 
 class QuotaFull(msgspec.Struct, frozen=True, cache_hash=True, tag="quota_full"):
-    """A node of the quota tree may not hold so much: its own leaf, or one above it."""
+    """The maximum of the job's queue in the quota tree, or of a queue above it, would be exceeded."""
 
     queue: str
-    """The node's path, `root/child-2`."""
+    """The path of the queue, such as `root/child-2`."""
     resource: str
     """The TRES."""
     allowed: float
-    """The node's max."""
+    """The queue's maximum."""
     used: float
-    """By all that runs below the node."""
+    """The amount used by all running jobs of the queue and those below it."""
     asked: float
 
     @property
     def never(self) -> bool:
-        """It asks for more than the node may hold in all: waiting does not help."""
+        """Whether the job alone exceeds the maximum, so that waiting does not help."""
         return self.asked > self.allowed
 
 
 class QuotaMaxJobs(msgspec.Struct, frozen=True, cache_hash=True, tag="quota_max_jobs"):
-    """As many jobs of a node of the quota tree run as may at once (`kube-queue/max-jobs`)."""
+    """The most jobs of a queue of the quota tree that may run at the same time are running (`kube-queue/max-jobs`)."""
 
     queue: str
     at_once: int
 
 
 class NoAssociation(msgspec.Struct, frozen=True, cache_hash=True, tag="no_association"):
-    """The cluster serves users with an association only, and this one has none."""
+    """The cluster serves only users with an association, and the job's owner has none for it."""
 
     user: str
     account: str = ""
+    """The account that the job names; empty: it names none."""
     partition: str = ""
-    """Where that is, for a user with associations in other partitions; else empty."""
+    """The partition without association, for a user with associations in other partitions; else empty."""
 
 
 class QosRefused(msgspec.Struct, frozen=True, cache_hash=True, tag="qos_refused"):
-    """The association does not allow this QOS."""
+    """The owner's association does not allow the job's QOS."""
 
     qos: str
     allowed: tuple[str, ...]
 
 
 class InReservation(msgspec.Struct, frozen=True, cache_hash=True, tag="in_reservation"):
-    """The reservation it names has not begun, is over or too soon, is not there, or is not for its owner."""
+    """The job's reservation has not begun, is too short, is over, does not exist, or is not for its owner."""
 
     name: str
     start_at: Millis | None = None
-    """When it begins; None: it has, or is over, gone, or not for the owner."""
+    """When it begins; None: it has begun, is over, does not exist, or is not for the owner."""
     end_at: Millis | None = None
-    """When it ends, where that is too soon for the job's time limit, however early in it the job starts."""
+    """When it ends, if it is too short for the job's time limit whenever the job starts; None: it is not."""
 
 
 class NodesReserved(msgspec.Struct, frozen=True, cache_hash=True, tag="nodes_reserved"):
-    """There would be room but for nodes kept for a reservation that it would run into."""
+    """Enough resources are free, but on nodes of an advance reservation that the job would run into."""
 
     name: str
     start_at: Millis
@@ -246,73 +254,77 @@ class NodesReserved(msgspec.Struct, frozen=True, cache_hash=True, tag="nodes_res
 
 
 class MakingRoom(msgspec.Struct, frozen=True, cache_hash=True, tag="making_room"):
-    """Others give way for it; it starts when they are gone."""
+    """Running jobs are being evicted for the job; it starts when they have ended."""
 
     jobs: tuple[JobId, ...]
+    """The evicted jobs."""
     until: Millis | None
-    """When the last of them is gone; None: nobody knows."""
+    """When the last of them ends at the latest; None: unknown."""
 
 
 class StandsStill(msgspec.Struct, frozen=True, cache_hash=True, tag="stands_still"):
-    """It was running, and is suspended: the one reason of a job that does not wait in the queue."""
+    """The job was running and is suspended. No other reason is about a job outside the queue."""
 
     by: str = ""
-    """The person who wants it; empty: other jobs have its CPUs."""
+    """The user who suspended it; empty: it was suspended for other jobs."""
     jobs: tuple[JobId, ...] = ()
+    """The jobs that it was suspended for."""
 
 
 class BehindHead(msgspec.Struct, frozen=True, cache_hash=True, tag="behind_head"):
-    """Nothing passes the first job that waits, on a cluster without backfill, or beyond the depth of it."""
+    """No job may overtake the first waiting one: the cluster has no backfill, or the job is beyond backfill's depth."""
 
     ahead: JobId
 
 
 class ClusterShort(msgspec.Struct, frozen=True, cache_hash=True, tag="cluster_short"):
-    """No cluster of the fleet has so much free in all, as far as totals go; this one comes nearest."""
+    """No cluster of the fleet has enough free by its totals; the reason is about the one that lacks least."""
 
     member: str
     resource: Resource
     wanted: int
-    """By the whole job, in the resource's unit."""
+    """The amount that the whole job needs, in the resource's unit."""
     free: int
+    """The free amount of the whole cluster."""
     card_models: tuple[str, ...] = ()
 
 
 class NoRoomThere(msgspec.Struct, frozen=True, cache_hash=True, tag="no_room_there"):
-    """Clusters of the fleet have enough free in all, but had no room for such a job, and nothing came free since."""
+    """Clusters of the fleet have enough free by their totals, but could not place the job, and no resources were
+    released there since."""
 
     members: tuple[str, ...]
     since: Millis
-    """When it was given up there last."""
+    """When the job's placement was last given up there."""
 
 
 class NoQueue(msgspec.Struct, frozen=True, cache_hash=True, tag="no_queue"):
-    """It starts only out of a queue (`suspension.scheduling`), and its project has none."""
+    """The job starts only out of a queue of the quota tree (`suspension.scheduling`), and its project has none."""
 
     project: str
 
 
 class Told(msgspec.Struct, frozen=True, cache_hash=True, tag="told"):
-    """The cluster is another scheduler's, and this is why it says that the job waits: its own word, as Slurm's reason
-    codes. Words that nobody knows stay as they are."""
+    """Another scheduler runs the cluster, and this is the reason that it gives, such as Slurm's reason codes."""
 
     code: str
+    """The scheduler's word for the reason, known to cockpit or not."""
     about: str = ""
-    """What it is about, where more is known: a QOS, an account, a licence, nodes."""
+    """The QOS, account, licence or nodes that it is about; empty: unknown."""
 
 
 Limit = LimitReached | QuotaFull | QuotaMaxJobs
-"""What a bound on what runs says."""
+"""Reasons by which a limit on running jobs forbids to start a job."""
 
 OfOne = NotEnoughFree | NeverFits | NoEligibleNode | NodesReserved | Limit
-"""What may stop one of a job's node specs by itself."""
+"""Reasons that may apply to a single one of a job's alternative node specs."""
 
 
 class NoAlternative(msgspec.Struct, frozen=True, cache_hash=True, tag="no_alternative"):
-    """None of the job's node specs can start, and not all of them for the same reason."""
+    """None of the job's alternative node specs can start, and not all for the same reason."""
 
     specs: tuple[OfOne, ...]
-    """Of each of them, in the job's order."""
+    """The reason for each of them, in the job's order."""
 
 
 Reason = (
@@ -346,13 +358,14 @@ Reason = (
 
 
 _STARTS_NOTHING = ("down", "inactive")
-"""States of a partition that is there; `model.cluster` is not imported, since it takes a command longer to start."""
+"""States of a partition in which it starts no jobs. `model.cluster` has an enumeration of them, but importing it would
+delay the start of every command."""
 
 
 def never_starts(reason: Reason) -> bool:
-    """Whether no free state of the cluster could start the job: the job, the rules or the nodes would have to change.
+    """Tell whether the job could not start even on an empty cluster: the job, a rule or a node would have to change.
 
-    A partition that is down and nodes that are out of service come back as they are, so they do not count.
+    Partitions that are down and nodes out of service are expected to return, so their reasons do not count.
     """
     match reason:
         case NoAlternative():
@@ -370,26 +383,26 @@ def never_starts(reason: Reason) -> bool:
 
 
 class Waited(msgspec.Struct, frozen=True):
-    """What a job waited for, from a moment on until the next such moment or its start."""
+    """The reason for which a job waited from a moment on, until the next entry or its start."""
 
     since: Millis
     reason: Reason | None
-    """None: nobody looked from then on."""
+    """The reason; None: it was not recorded from then on."""
 
 
 class Explanation(msgspec.Struct, frozen=True):
-    """The answer to "why does my job not start?", derived for the cycle just ended."""
+    """The answer to "why does my job not start?", after the last scheduling pass."""
 
     job: JobId
     reason: Reason
     position: int
-    """Behind so many less one that are considered."""
+    """The job's position among the queued jobs that the scheduler considers, from 1."""
     ahead: tuple[JobId, ...]
     """Queued jobs before it, nearest to the head first, at most ten."""
     reserved_at: Millis | None = None
-    """When the plan starts it at the latest, if it has a reservation."""
+    """When its backfill reservation begins, its latest start by the plan; None: it has no reservation."""
 
     @property
     def place(self) -> int | None:
-        """In the queue, from 1; None: a job that a person holds back, or that never starts, has none."""
+        """The position in the queue to show, from 1; None for a job that is held or can never start."""
         return None if isinstance(self.reason, Held) or never_starts(self.reason) else self.position

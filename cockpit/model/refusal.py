@@ -1,4 +1,4 @@
-"""An expected "no" to a request, as a value."""
+"""The refusal of a request, as a value instead of an exception."""
 
 from __future__ import annotations
 
@@ -10,26 +10,27 @@ from cockpit.model.reasons import Reason
 
 
 class RefusalKind(StrEnum):
-    """What sort of no it is; headless turns it into an exit code."""
+    """The kind of a refusal, from which the command line's exit code follows."""
 
     INVALID = "invalid"
     """The request itself is wrong (a field, an option)."""
     NOT_FOUND = "not_found"
+    """The job, node or other thing does not exist, or the user may not see it."""
     DENIED = "denied"
-    """The asker may not."""
+    """The user does not have the right."""
     CONFLICT = "conflict"
-    """Not in this state: already ended, not held …"""
+    """It is not possible in the present state: already ended, not held …"""
     UNAVAILABLE = "unavailable"
-    """The engine cannot just now: disk full, stopping, runtime missing."""
+    """The engine cannot do it now: disk full, stopping, runtime missing."""
 
 
 class Refusal(msgspec.Struct, frozen=True):
-    """Said to a person as its message, then one line per reason (`present.refusals`)."""
+    """Why a request is refused. Users see the message, and then a line for each reason (`present.refusals`)."""
 
     kind: RefusalKind
     message: str
-    """What, why, and what to do next. May have several lines: one error each."""
+    """What is wrong, why, and what to do next. It may have several lines, one for each error."""
     reasons: tuple[tuple[str, Reason], ...] = ()
-    """Scheduling reasons, each behind the path of the field it is about."""
+    """Scheduling reasons, each behind the path of the field that it is about."""
     store: bool = False
-    """The engine's journal is damaged or cannot be written, until a person mends it."""
+    """Whether the engine's journal is damaged or cannot be written, until an administrator repairs it."""

@@ -1,4 +1,4 @@
-"""How a job gets on when things change: with more or fewer workers, once more after a failure, from its checkpoints."""
+"""Settings of a job for changes: more or fewer workers, restarts after failures, resuming from checkpoints."""
 
 from __future__ import annotations
 
@@ -7,121 +7,123 @@ from enum import StrEnum
 import msgspec
 
 RECLAIM_SECONDS = 300
-"""Between the notice that a machine is taken back, or best effort is not enough any more, and the kill."""
+"""The time between the notice that a node is reclaimed, or too short of memory for best-effort jobs, and the kill."""
 
 
 class JobRestart(StrEnum):
-    """Whether a failed elastic job begins again (arena's --job-restart-policy)."""
+    """Whether a failed elastic job is requeued (arena's --job-restart-policy)."""
 
     NEVER = "Never"
     ON_FAILURE = "OnFailure"
 
 
 class WorkerRestart(StrEnum):
-    """Whether another takes the place of a worker that has ended (arena's --worker-restart-policy)."""
+    """Whether a worker that has ended is replaced (arena's --worker-restart-policy)."""
 
     NEVER = "Never"
     ON_FAILURE = "OnFailure"
     EXIT_CODE = "ExitCode"
-    """Only after an exit of 128 to 255, a signal or a loss: what lies below is a fault that stays."""
+    """Only after an exit code of 128 to 255, a signal or a lost container: a lower code is a permanent error."""
     ALWAYS = "Always"
-    """However it ended."""
+    """After any end, success included."""
 
 
 class ReclaimSignal(StrEnum):
-    """What a worker is sent as soon as it is recalled. All of them learn of it through the workers' file."""
+    """The signal that a worker gets as soon as it is recalled. The file of workers names recalled ones in any case."""
 
     NONE = "none"
     SIGTERM = "SIGTERM"
 
 
 class AfterWait(StrEnum):
-    """What becomes of a job that has been suspended below its min for as long as it wants to wait."""
+    """What happens to a job that was suspended below its least number of workers for as long as it waits."""
 
     QUEUE = "queue"
     FAIL = "fail"
 
 
 class Elastic(msgspec.Struct, frozen=True, kw_only=True):
-    """A job that runs with more or fewer workers, one on each of its nodes, as there is room for them."""
+    """Settings of an elastic job, which runs with a varying number of workers, one on each of its nodes."""
 
     workers: int
-    """So many it takes when it starts, if they are free; the job's `nodes`."""
+    """The number of workers that it starts with, if they fit; the job's `nodes`."""
     min_workers: int = 1
-    """With fewer it does not run."""
+    """The least number of workers with which it runs."""
     max_workers: int
-    """It grows no further."""
+    """The number of workers to which it may grow."""
     allow_scaling: bool = True
-    """It may grow while it runs."""
+    """Whether it may grow while it runs."""
     job_restart_policy: JobRestart = JobRestart.NEVER
     backoff_limit: int = 3
-    """How often the job and its workers begin again after failures, all in all."""
+    """The most retries of the job and its workers together."""
     worker_restart_policy: WorkerRestart = WorkerRestart.NEVER
     reclaim_signal: ReclaimSignal = ReclaimSignal.NONE
     grace_seconds: int | None = None
-    """Between the notice to a recalled worker and its kill; None: as long as an evicted job has, and where a machine is
-    taken back `RECLAIM_SECONDS`."""
+    """The time between the notice to a recalled worker and its kill; None: the grace period of evicted jobs, and
+    `RECLAIM_SECONDS` where a machine is reclaimed."""
     max_wait_seconds: int = 600
-    """So long it is suspended for want of workers, and so long a worker may not answer."""
+    """The longest time that it stays suspended for lack of workers, and that a worker may not answer."""
     after_wait: AfterWait = AfterWait.QUEUE
     spot: bool = False
-    """Also on nodes that their provider takes back when it likes."""
+    """Whether it may use spot nodes, which their provider may reclaim at any time."""
     max_price_milli: int | None = None
-    """Only on nodes whose label `price` is no higher, in thousandths; None: whatever they cost."""
+    """The highest `price` label of nodes that it uses, in thousandths; None: any price."""
     best_effort: bool = False
-    """Its workers ask for neither CPUs nor memory, and have no limits (`alibabacloud.com/compute-qos: best-effort`)."""
+    """Whether its workers request no CPUs and memory, and have no limits (`alibabacloud.com/compute-qos: best-effort`).
+    """
     supervised: bool = False
-    """They are told before they are evicted (`job-supervisor.kube-ai.io/managed-by-job-supervisor: "true"`)."""
+    """Whether workers are notified before they are evicted (`job-supervisor.kube-ai.io/managed-by-job-supervisor`)."""
     launcher_selector: dict[str, str] = {}
     """Labels that the launcher's node must have."""
 
 
 class Restart(msgspec.Struct, frozen=True, kw_only=True):
-    """A job that fails begins again, under its id."""
+    """Settings of a job that is requeued after a failure, under the same id."""
 
     max_restarts: int
     lost_only: bool = False
-    """Only where its node fails or its container is lost, as sbatch's --requeue; not where its command fails."""
+    """Whether only a failed node or a lost container restarts it (sbatch's --requeue), and not a failed command."""
 
 
 class ElasticResume(msgspec.Struct, frozen=True, kw_only=True):
-    """It starts with fewer nodes where there is not room for all of them."""
+    """Settings of a resumable job that may start with fewer nodes than it asks for."""
 
     min_nodes: int
+    """The least number of nodes with which it starts."""
     allow_scaling: bool = False
-    """One that has fewer takes more while it runs, up to its `nodes`."""
+    """Whether it takes more nodes while it runs, up to its `nodes`."""
 
 
 class OnSlow(StrEnum):
-    """What follows where iterations are found to be slow."""
+    """What happens when a job's iterations are slow."""
 
     ALERT = "alert"
-    """Its owner is told."""
+    """Its owner is notified."""
     RESCHEDULE = "reschedule-and-alert"
-    """And it goes on elsewhere."""
+    """Its owner is notified, and the job is moved to other nodes."""
 
 
 class Performance(msgspec.Struct, frozen=True, kw_only=True):
-    """The job prints for each iteration how long its hardware took, and how long it took from end to end."""
+    """The watch over a job that prints for each iteration its hardware time and its time from end to end."""
 
     threshold: float
-    """More of the whole than this is slow."""
+    """The share of the hardware time in the whole above which an iteration is slow, from 0 to 1."""
     action: OnSlow = OnSlow.ALERT
 
 
 class Resume(msgspec.Struct, frozen=True, kw_only=True):
-    """A job that is interrupted goes on from its checkpoints, which are in its output folder."""
+    """Settings of a job that resumes from the checkpoints in its output folder after an interruption."""
 
     max_resumes: int
-    """So often after failures. Giving way to another job is none."""
+    """The most retries after failures. Evictions do not count."""
     grace_seconds: int
-    """In place of the job's own grace period, also where it gives way: time to write a checkpoint."""
+    """The grace period, in place of the job's own and also for evictions: time to write a checkpoint."""
     elastic: ElasticResume | None = None
-    """Where it is given, the job has the `elastic` that `sizes` gives."""
+    """Settings for fewer nodes, from which `sizes` makes the job's `elastic`; None: it always has all its nodes."""
     performance: Performance | None = None
 
     def sizes(self, nodes: int) -> Elastic | None:
-        """With how many of its nodes it runs; None: with all."""
+        """Return the job's elastic settings if it may run with fewer than `nodes` nodes, else None."""
         if self.elastic is None:
             return None
         return Elastic(

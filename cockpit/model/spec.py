@@ -1,4 +1,4 @@
-"""What a person asks for: the job spec, after reading and with every default filled in."""
+"""The specification of a job, as read from a user's request and with all defaults filled in."""
 
 from __future__ import annotations
 
@@ -23,29 +23,29 @@ DEFAULT_GRACE_SECONDS = 30
 
 
 class Mode(StrEnum):
-    """How the replicas of a job find each other. `launch.modes` makes of it what each is started with."""
+    """How the replicas of a job find each other. `launch.modes` turns it into environment variables and files."""
 
     STANDALONE = "standalone"
-    """There is only one."""
+    """There is only one replica."""
     HOROVOD = "horovod"
     TENSORFLOW = "tensorflow"
     PYTORCH = "pytorch"
     DEEPSPEED = "deepspeed"
     SLURM = "slurm"
-    """As under sbatch: the command runs on the first node, and `srun` or `mpirun` in it on all."""
+    """The command runs on the first node, as under sbatch; `srun` or `mpirun` in it starts processes on all nodes."""
     WORKER_POOLS = "worker-pools"
-    """Of up to four kinds, as on Vertex AI; the primary's end is the job's."""
+    """Replicas of up to four kinds, as on Vertex AI; the job ends when the primary ends."""
 
 
 class Access(StrEnum):
-    """What other members of its project may do with a job. `engine.access` says which act needs which."""
+    """What other members of its project may do with a job. `engine.access` says which operation needs which access."""
 
     RW = "rw"
-    """All that its owner may."""
+    """All that its owner may do."""
     RO = "ro"
-    """Look, and copy it."""
+    """See it and copy it."""
     NONE = "none"
-    """Nothing: to them it is not there."""
+    """Nothing; it is hidden from them."""
 
 
 class HomeAccess(StrEnum):
@@ -57,40 +57,41 @@ class HomeAccess(StrEnum):
 
 
 class JobKind(StrEnum):
-    """What a job is to do."""
+    """The kind of a job."""
 
-    __hash__ = str.__hash__  # as equality; Enum's own is made by name, in Python, for each of a hundred thousand rows
+    # Enum hashes the member's name in Python code, which takes its time in lists of a hundred thousand jobs.
+    __hash__ = str.__hash__
 
     REGULAR = "regular"
     """One command."""
     BATCH = "batch"
-    """Several tasks, each with a command, an algorithm and a folder for its output of its own."""
+    """Several tasks, each with its own command, algorithm and output folder."""
     INTERACTIVE = "interactive"
-    """A session: a shell that people enter, or a notebook."""
+    """A session: a shell that users open, or a notebook."""
 
 
 class HoldCards(StrEnum):
-    """What happens to a failed job's cards while its container is kept."""
+    """What happens to a failed job's cards while its container is held."""
 
     FREE = "free"
     KEEP = "keep"
 
 
 class HoldAllocation(StrEnum):
-    """What happens to a failed job's nodes on a cluster that gives whole allocations, as Slurm does."""
+    """What happens to a failed job's allocation during its debug hold on a Slurm cluster."""
 
     KEEP = "keep"
     FREE = "free"
-    """Given back; a copy of its folder is kept, and the job waits to be let go again."""
+    """It is released; a copy of the job's folder is kept, and the job is requeued in held state."""
 
 
 class PriorityWord(StrEnum):
-    """How urgent its owner says it is; maps to the QOS of that name unless the job names one."""
+    """The urgency of a job, chosen by its owner. It selects the QOS of that name unless the job names one."""
 
     NORMAL = "normal"
     URGENT = "urgent"
     VERY_URGENT = "very-urgent"
-    """Only an administrator gives it."""
+    """Only an administrator may set it."""
 
 
 class DependencyKind(StrEnum):
@@ -100,28 +101,28 @@ class DependencyKind(StrEnum):
     AFTER_ANY = "afterany"
     AFTER_NOT_OK = "afternotok"
     AFTER_CORR = "aftercorr"
-    """Each task of an array after the same task of the other."""
+    """Each task of an array waits for the task of the other array with the same index."""
     SINGLETON = "singleton"
-    """After every earlier job of the same user and name."""
+    """It waits for every earlier job of the same user and name."""
 
 
 def task_text(job: int, task: int | None) -> str:
-    """`123_4`, or `123` without a task."""
+    """Return the id of a task as `123_4`, or that of a job as `123`."""
     return str(job) if task is None else f"{job}_{task}"
 
 
 class Dependency(msgspec.Struct, frozen=True):
-    """One condition on another job; all conditions of a job must come true."""
+    """A condition on the end of another job. A job starts once all its dependencies are met."""
 
     kind: DependencyKind
     job: JobId = JobId(0)
-    """The job or array; 0 for a singleton."""
+    """The job or array that it waits for; 0 for a singleton."""
     task: int | None = None
-    """The index of the one task of the array that is meant; None: all of them."""
+    """The index of the one task of the array that it waits for; None: the whole job or array."""
 
     @property
     def target(self) -> str:
-        """As a person writes it: `123`, `123_4`; empty for a singleton."""
+        """The id as users write it: `123`, `123_4`; empty for a singleton."""
         return task_text(self.job, self.task) if self.job else ""
 
 
@@ -130,43 +131,45 @@ class Array(msgspec.Struct, frozen=True):
 
     indices: tuple[int, ...]
     at_once: int = 0
-    """How many may run at the same time (`%limit`); 0: all."""
+    """The number of tasks that may run at the same time (`%limit`); 0: all."""
 
 
 class NodeSpec(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
-    """What one node of the job must offer. Several in a job are equal alternatives."""
+    """The resources that the job needs on each of its nodes. Several node specs of a job are alternatives."""
 
     cpus: int = 1
     memory_mib: int = 1024
     card_milli: int = 0
     """Thousandths of a card per node: below 1000 a share of one card, else whole cards (a multiple of 1000)."""
     card_models: tuple[str, ...] = ()
-    """Any of these; empty means any model."""
+    """The acceptable card models; empty: any."""
     name: str = ""
-    """Of the catalogue's spec that this is; the engine fills in the rest when it accepts the job."""
+    """The name of a spec in the catalogue, from which the engine takes the other fields; empty: none."""
 
     @property
     def whole_cards(self) -> int:
+        """The number of whole cards per node."""
         return self.card_milli // WHOLE_CARD
 
     @property
     def shares_a_card(self) -> bool:
+        """Whether it needs only a share of one card."""
         return 0 < self.card_milli < WHOLE_CARD
 
 
 class TaskSpread(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
-    """Tasks on any number of nodes, as many on each as fit there: sbatch's `-n 24` without a fixed number of nodes.
+    """Tasks spread over any number of nodes, as many on each as fit: sbatch's `-n 24` without a fixed number of nodes.
 
-    The job's node spec is then what each of its nodes must offer at least, and `nodes` how many they are at least.
+    The job's node spec is then the least that each of its nodes must have, and `nodes` the least number of nodes.
     """
 
     tasks: int
     each: NodeSpec
-    """What one task takes of its node; an amount of 0 is asked for by node alone."""
+    """The resources of one task; where an amount is 0, only the node spec asks for that resource."""
     most_nodes: int | None = None
-    """None: any number."""
+    """The most nodes; None: any number."""
     most_per_node: int | None = None
-    """How many tasks may share a node; None: as many as fit."""
+    """The most tasks on one node; None: as many as fit."""
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True):
@@ -177,210 +180,218 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
 
 
 LAUNCHER = NodeSpec(cpus=1, memory_mib=1024)
-"""What the launcher of an elastic job may use; it is given nothing, since it only starts the workers' processes."""
+"""The limits of the launcher of an elastic job. It is allocated nothing: it only starts the workers' processes."""
 PARAMETER_SERVER = NodeSpec(cpus=1, memory_mib=1024)
-"""The one size that a parameter server has."""
+"""The resources of each parameter server."""
 
 
 class WorkerPool(msgspec.Struct, frozen=True, kw_only=True):
-    """Replicas of one kind. Without any it only keeps the positions of the pools behind it."""
+    """Replicas of one kind. A pool without replicas only keeps the positions of those after it."""
 
     replicas: int = 0
     spec: NodeSpec = NodeSpec()
     command: str = ""
-    """Empty: the job's."""
+    """The command; empty: the job's."""
     image: str = ""
-    """Empty: the job's."""
+    """The image; empty: the job's."""
     machine_type: str = ""
-    """As a cloud names it; says its bandwidth where that is known."""
+    """A cloud's name of a machine type, which gives the bandwidth where that is known."""
     disk_type: str = ""
     disk_gib: int = 0
     bandwidth_gbps: int = 0
-    """Of one replica, outward; 0: its machine type's."""
+    """The outgoing bandwidth of one replica; 0: that of its machine type."""
 
 
 class Search(StrEnum):
-    """In which order the combinations of a sweep are tried."""
+    """The order in which the combinations of a sweep are tried."""
 
     GRID = "grid"
     RANDOM = "random"
 
 
 class Sweep(msgspec.Struct, frozen=True, kw_only=True):
-    """The same job with different values of its parameters, one trial for each; `launch.sweeps` says which."""
+    """A parameter sweep: trials of the same job with different values of its parameters (`launch.sweeps`)."""
 
     parameters: dict[str, tuple[str, ...]]
+    """The values of each parameter."""
     max_trials: int = 0
-    """0: one for each combination."""
+    """The most trials; 0: one for each combination."""
     parallel: int = 0
-    """How many may run at the same time; 0: all."""
+    """The number of trials that may run at the same time; 0: all."""
     search: Search = Search.GRID
     seed: int = 0
 
 
 class DebugHold(msgspec.Struct, frozen=True, kw_only=True):
-    """How a failed container is kept."""
+    """How a failed container is held for debugging."""
 
     cards: HoldCards = HoldCards.FREE
     allocation: HoldAllocation | None = None
-    """Only on a Slurm cluster; None: there it is kept."""
+    """What happens to the allocation on a Slurm cluster; None: it is kept."""
     window_seconds: int | None = None
-    """None: the administrator's default."""
+    """How long the container is held; None: the administrator's default."""
 
 
 class Suspension(msgspec.Struct, frozen=True, kw_only=True):
-    """What is put off, as in a PropagationPolicy."""
+    """What is put off for the job, as `suspension` in a Karmada PropagationPolicy."""
 
     scheduling: bool = False
-    """The job starts only out of a queue of the quota tree: never past it."""
+    """Whether the job starts only once its queue of the quota tree admits it."""
 
 
 class Failover(msgspec.Struct, frozen=True, kw_only=True):
-    """On a fleet: what becomes of a placement that fails at its cluster, as in a PropagationPolicy
+    """On a fleet: when a placement that its cluster cannot start is given up, as in a Karmada PropagationPolicy
     (`purgeMode: Immediately`)."""
 
     toleration_seconds: int = 30
-    """So long it may stay without room there before it is given up."""
+    """How long the placement may lack free resources there before it is given up."""
 
 
 class Hooks(msgspec.Struct, frozen=True, kw_only=True):
-    """Scripts of the job's own, run by Bash in each of its containers. Empty: there is none."""
+    """Scripts of the job that Bash runs in each of its containers. Empty: there is none."""
 
     before_start: str = ""
-    """Where it fails, so does the job, and its command is not run."""
+    """The script before the command. If it fails, the job fails and the command is not run."""
     after_end: str = ""
-    """However the command ended."""
+    """The script after the command, however that ended."""
 
 
 class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """One job. Paths are absolute; sizes are MiB, times are seconds."""
+    """The specification of one job. Paths are absolute; sizes are MiB, times are seconds."""
 
     name: str
     labels: dict[str, str] = {}
-    """The submitter's own keys and values, of which nothing depends."""
+    """Keys and values for the submitter's own use."""
     kind: JobKind = JobKind.REGULAR
     command: str = ""
-    """Empty: a batch, whose tasks have each its own, or a session without a program of its own."""
+    """The command; empty for a batch, whose tasks have their own, and for a session without a program."""
     output: str
+    """The folder for its output."""
     algorithm: Algorithm | None = None
     tasks: tuple[Task, ...] = ()
-    """Of a batch. Task i writes into the folder `<name>-<i>` of `output`."""
+    """The tasks of a batch. Task i writes into the folder `<name>-<i>` of `output`."""
     datasets: tuple[Dataset, ...] = ()
     models: tuple[Model, ...] = ()
     volumes: tuple[Volume, ...] = ()
     mode: Mode | None = None
-    """None: standalone, but for jobs of several nodes that need none (`launch.checks`)."""
+    """The mode; None: standalone, or no mode for jobs of several nodes that need none (`launch.checks`)."""
     parameter_servers: int = 0
-    """Beside the nodes, of `PARAMETER_SERVER`'s size; 0: all-reduce."""
+    """The number of parameter servers besides the nodes, with `PARAMETER_SERVER` resources each; 0: all-reduce."""
     worker_pools: tuple[WorkerPool, ...] = ()
-    """The primary, workers, parameter or reduction servers, evaluators. The first one's spec is the job's only one."""
+    """The pools of the primary, workers, parameter or reduction servers, and evaluators, in this order. The first one's
+    spec is the job's only node spec."""
     sweep: Sweep | None = None
-    """Its trials are the tasks of an array."""
+    """A parameter sweep, whose trials become the tasks of an array."""
     nodes: int = 1
     specs: tuple[NodeSpec, ...] = (NodeSpec(),)
     spread: TaskSpread | None = None
-    """How its tasks share out over its nodes; None: a replica on each of `nodes` nodes. Of jobs of a Slurm cluster
-    alone; excludes alternatives, helpers and `elastic`."""
+    """How its tasks are spread over its nodes; None: one replica on each of `nodes` nodes. Only for jobs of Slurm
+    clusters; excludes alternatives, helpers and `elastic`."""
     node_names: tuple[str, ...] = ()
-    """Empty: any. Excludes `pool` and `driver_version`."""
+    """The nodes that it may run on; empty: any. Excludes `pool` and `driver_version`."""
     pool: str | None = None
     pool_nodes: tuple[str, ...] = ()
-    """Of a pool of the catalogue: its nodes when the job was accepted. Written by the engine alone."""
+    """The nodes of its catalogue pool when the job was accepted. Only the engine sets it."""
     driver_version: str | None = None
     node_selector: dict[str, str] = {}
     """Labels that a node must have."""
     tolerations: tuple[Toleration, ...] = ()
-    """Taints of nodes that it puts up with."""
+    """Taints of nodes that the job tolerates."""
     exclusive: bool = False
+    """Whether no other job may run on its nodes."""
     terminal: bool = False
+    """Whether its container is held after a failure, so that the owner can open a shell in it."""
     debug_hold: DebugHold = DebugHold()
     time_limit_seconds: int = DAY_SECONDS
     limit_by_default: bool = False
-    """Nobody chose the time limit: a partition's default takes its place. Only in requests, never in a job's record."""
+    """Whether the time limit was left open, so that a partition's default replaces it. Only in requests, never in a
+    job's record."""
     grace_seconds: int = DEFAULT_GRACE_SECONDS
-    """Between the request to end and the kill."""
+    """The time between the request to end and the kill."""
     hold: bool = False
-    """Submit held: queued, with the reason Held, until released."""
+    """Whether the job is held at submission, until it is released."""
     home: HomeAccess = HomeAccess.RO
     image: str = HOST
-    """`model.image` says what it may be; a name may be one of the catalogue."""
+    """The image, in one of the forms of `model.image`, or its name in the catalogue."""
     image_found: str = ""
-    """What the name means in the catalogue; empty: it stands for itself. Written by the engine alone, as is its MPI."""
+    """The image that the name stands for in the catalogue; empty: none. Only the engine sets it and `image_mpi`."""
     image_mpi: Mpi | None = None
-    """What the catalogue says of its MPI."""
+    """The implementation of MPI in the image, by the catalogue; None: unknown."""
     staging: bool = False
-    """Its datasets are copied to fast storage of its nodes before the command runs."""
+    """Whether its data sets are copied to fast storage of its nodes before the command runs."""
     env: dict[str, str] = {}
     project: str | None = None
-    """None: the submitter's own project, named like the user."""
+    """The project; None: the submitter's own, which is named like the user."""
     access: Access = Access.NONE
     account: str | None = None
-    """None: the user's default account."""
+    """The account; None: the user's default account."""
     partitions: tuple[str, ...] = ()
-    """Any of these; empty: the cluster's default partition."""
+    """The partitions in any of which it may run; empty: the cluster's default partition."""
     qos: str | None = None
-    """None: what the priority word says, else the association's default."""
+    """The QOS; None: that of the priority word, else the association's default."""
     priority: PriorityWord = PriorityWord.NORMAL
     nice: int = 0
-    """Taken off the priority; only an administrator gives a negative one."""
+    """A number that lowers the priority; only an administrator may set a negative one."""
     begin_at: Millis | None = None
-    """Not before."""
+    """The earliest start; None: at once."""
     deadline_at: Millis | None = None
-    """It must be able to end by then, else it is ended unstarted."""
+    """The latest end. A queued job that can no longer end by then, by its time limit, fails unstarted."""
     dependencies: tuple[Dependency, ...] = ()
     array: Array | None = None
     reservation: str = ""
+    """The advance reservation in which it runs; empty: none."""
     suspension: Suspension = Suspension()
     divide_over_clusters: bool = False
-    """On a fleet its nodes may lie in several clusters (`replicaSchedulingType: Divided`)."""
+    """Whether its nodes may lie in several clusters of a fleet (`replicaSchedulingType: Divided`)."""
     failover: Failover = Failover()
     elastic: Elastic | None = None
-    """None: it runs on exactly `nodes` nodes."""
+    """The settings of an elastic job; None: it runs on exactly `nodes` nodes."""
     restart: Restart | None = None
-    """Excludes `resume` and `elastic`, which has policies of its own."""
+    """Restarts after failures. Excludes `resume`, and `elastic`, which has policies of its own."""
     resume: Resume | None = None
-    """Needs `pool`; excludes `restart`, and an `elastic` other than its own."""
+    """Resuming from checkpoints. Needs `pool`; excludes `restart`, and an `elastic` other than its own."""
     hooks: Hooks = Hooks()
     script: BatchScript | None = None
-    """What runs in the place of `command`, which says the same for people and for other forms then. Needs the mode
-    `slurm`."""
+    """The batch script that runs in place of `command`; `command` then only describes it for users and exports. Needs
+    the mode `slurm`."""
 
     @property
     def end_grace_seconds(self) -> int:
-        """Between the request to end and the kill."""
+        """The time between the request to end and the kill."""
         return self.grace_seconds if self.resume is None else self.resume.grace_seconds
 
     @property
     def is_best_effort(self) -> bool:
+        """Whether its workers request no CPUs and memory."""
         return self.elastic is not None and self.elastic.best_effort
 
     @property
     def as_accepted(self) -> JobSpec:
-        """Of best effort, the job without what its workers do not ask for; every other one itself."""
+        """The spec as it is queued: a best-effort job requests neither CPUs nor memory, all others are unchanged."""
         if not self.is_best_effort:
             return self
         return replace(self, specs=tuple([replace(each, cpus=0, memory_mib=0) for each in self.specs]))
 
     @property
     def has_launcher(self) -> bool:
-        """Whether its command runs in a replica of its own, the first, which starts the workers' processes."""
+        """Whether its command runs in a launcher, the first replica, which starts the workers' processes."""
         return self.elastic is not None and self.resume is None and self.mode is Mode.HOROVOD
 
     @property
     def first_worker(self) -> int:
-        """The rank of the first replica that holds something."""
+        """The rank of the first replica that is allocated resources."""
         return 1 if self.has_launcher else 0
 
     @property
     def checkpoint_seconds(self) -> int:
-        """So long it wants to have, at least, for a checkpoint where it has to go."""
+        """The least grace period that it needs for a checkpoint when it is evicted."""
         if self.resume is not None:
             return self.resume.grace_seconds
         return 0 if self.elastic is None else self.elastic.grace_seconds or 0
 
     @property
     def most_retries(self) -> int:
-        """So often it begins again by itself after a failure."""
+        """The most requeues after failures."""
         if self.resume is not None:
             return self.resume.max_resumes
         if self.elastic is not None and self.elastic.job_restart_policy is JobRestart.ON_FAILURE:
@@ -389,23 +400,23 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def most_worker_retries(self) -> int:
-        """So many begin again by themselves, of the job and its workers together; 0: no worker does."""
+        """The most retries of the job and its workers together; 0: no worker is replaced."""
         elastic = self.elastic
         return 0 if elastic is None or elastic.worker_restart_policy is WorkerRestart.NEVER else elastic.backoff_limit
 
     @property
     def suspends(self) -> bool:
-        """Whether it is suspended where it has to give up more workers than it can do without, to go on by itself."""
+        """Whether the job is suspended when it loses too many workers, and resumes by itself."""
         return self.elastic is not None and self.resume is None
 
     @property
     def root_image(self) -> str:
-        """What its containers begin with, as `model.image` writes it."""
+        """The image of its containers, in one of the forms of `model.image`."""
         return self.image_found or self.image
 
     @property
     def helpers(self) -> tuple[NodeSpec, ...]:
-        """What each replica behind the first `nodes` ones asks for, where not all are alike."""
+        """The node specs of replicas after the first `nodes` ones: parameter servers and further worker pools."""
         if self.parameter_servers:
             return (PARAMETER_SERVER,) * self.parameter_servers
         if not self.worker_pools:
@@ -414,15 +425,16 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def least_nodes(self) -> int:
-        """So many start together or not at all."""
+        """The number of replicas that start together or not at all."""
         return self.nodes + len(self.helpers) if self.elastic is None else self.elastic.min_workers
 
     @property
     def most_nodes(self) -> int:
+        """The most replicas that the job may have."""
         return self.nodes + len(self.helpers) if self.elastic is None else self.elastic.max_workers
 
     def algorithms(self) -> Iterator[tuple[str, Algorithm]]:
-        """Its own, or those of its tasks, each with the path of its field."""
+        """Yield the job's algorithm, or those of its tasks, each with the path of its field."""
         if self.algorithm is not None:
             yield "algorithm", self.algorithm
         for index, task in enumerate(self.tasks):
@@ -430,7 +442,7 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
                 yield f"tasks[{index}].algorithm", task.algorithm
 
     def references(self) -> Iterator[tuple[str, Reference]]:
-        """What it mounts but its output, each with the path of its field."""
+        """Yield everything that the job mounts except its output, each with the path of its field."""
         yield from self.algorithms()
-        for field, given in (("datasets", self.datasets), ("models", self.models), ("volumes", self.volumes)):
-            yield from ((f"{field}[{index}]", each) for index, each in enumerate(given))
+        for field, mounts in (("datasets", self.datasets), ("models", self.models), ("volumes", self.volumes)):
+            yield from ((f"{field}[{index}]", mount) for index, mount in enumerate(mounts))

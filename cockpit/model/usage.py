@@ -1,4 +1,4 @@
-"""What replicas have really used: measured, where resources that were given are only held."""
+"""The resources that replicas have really used, as measured; an allocation only says what they may use."""
 
 from __future__ import annotations
 
@@ -6,29 +6,30 @@ import msgspec
 
 
 class Sample(msgspec.Struct, frozen=True, array_like=True):
-    """One stretch of a replica's life; several become one by their time. None: not measured."""
+    """The usage of a replica during an interval. Samples are merged by their lengths. None: not measured."""
 
     lasted_ms: int
+    """The length of the interval."""
     busy_milli: int | None
-    """Thousandths of a CPU, on average."""
+    """The average CPU usage, in thousandths of a CPU."""
     memory_mib: int | None
-    """The most of it."""
+    """The peak memory usage."""
     card_percent: int | None
-    """Of all its cards, on average."""
+    """The average utilisation of all its cards."""
 
 
 class Used(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What is kept of a replica that has ended. None: nobody could measure it."""
+    """The total usage of a replica that has ended. None: it could not be measured."""
 
     cpu_ms: int | None = None
-    """Of all its processes together."""
+    """The CPU time of all its processes together."""
     peak_memory_mib: int | None = None
-    """The most that it had at any moment; where no cgroup counts, the most that was seen."""
+    """The peak memory usage; without a cgroup that counts it, the highest sample."""
     card_percent: int | None = None
-    """How busy its cards were, on average over all of them and the whole time."""
+    """The average utilisation of its cards, over all of them and the whole time."""
     peak_card_percent: int | None = None
-    """The most that was seen."""
+    """The highest sampled utilisation of its cards."""
     peak_card_memory_mib: int | None = None
-    """Of all its cards together, the most that was seen."""
+    """The highest sampled memory usage of all its cards together."""
     log_left_out_mib: int | None = None
-    """Of its logs, where they were longer than their limit."""
+    """The part of its logs that was dropped because they exceeded their limit."""

@@ -1,4 +1,4 @@
-"""What a face is given: rows per table, and whole records for one thing. Facts only; `present` makes words of them."""
+"""The rows and records that clients get from a backend. They are data; `present` turns them into text."""
 
 from __future__ import annotations
 
@@ -18,52 +18,54 @@ from cockpit.model.reasons import Reason
 
 
 class SliceUse(msgspec.Struct, frozen=True):
-    """One occupied slice of a card: `1(1):app` on the screen."""
+    """An occupied card or slice of a card, shown as `1(1):app`."""
 
     card: int
-    """From 0."""
+    """The index of the card, from 0."""
     slot: int | None
+    """The number of the slice, from 0; None: the whole card."""
     milli: int
     job: JobId
     name: str
     user: str
     held: bool = False
-    """Kept by a failed job's container (`debug_hold: {cards: keep}`)."""
+    """Whether a failed job's held container keeps it (`debug_hold: {cards: keep}`)."""
 
 
 class CardLoad(msgspec.Struct, frozen=True):
-    """How busy a card is, as its driver measures it: another thing than who it is given to."""
+    """The measured utilisation of a card, whatever it is allocated to."""
 
     card: int
-    """From 0."""
+    """The index of the card, from 0."""
     percent: int
 
 
 class NodeRow(msgspec.Struct, frozen=True):
-    """A node with what is used of it."""
+    """A node and its occupied resources."""
 
     node: Node
     used_cpus: int
     used_memory_mib: int
     used_card_milli: int
     used_cards: int
-    """Cards that are not free for a job that wants whole ones."""
+    """The number of cards of which at least a part is occupied."""
     slices: tuple[SliceUse, ...]
     jobs: tuple[JobId, ...]
+    """The jobs on the node that the user may see."""
     loads: tuple[CardLoad, ...] = ()
-    """Of the cards that somebody measures; of the others nothing is known."""
+    """The utilisation of those cards where it is measured."""
     binding: BindingMode | None = None
-    """On a fleet: how its cluster is bound to."""
+    """On a fleet: how jobs are bound to the node's cluster."""
     reserved: tuple[str, ...] = ()
-    """Names of the reservations that keep it now."""
+    """The names of the advance reservations that have the node now."""
     login: bool = False
-    """People log in there, and no job runs."""
+    """Whether it is a login node, on which no jobs run."""
     plain: bool = False
-    """It lets its engine make no containers: jobs run there as plain processes."""
+    """Whether its engine cannot make containers, so that jobs run as plain processes."""
 
 
 class HoldRow(msgspec.Struct, frozen=True):
-    """A failed container that is kept."""
+    """The debug hold of a failed job's container."""
 
     job: JobId
     name: str
@@ -74,65 +76,68 @@ class HoldRow(msgspec.Struct, frozen=True):
     ended_at: Millis
     held_until: Millis
     keeps_card_milli: int
+    """The cards that the hold keeps, in thousandths."""
     keeps_cpus: int = 0
-    """Of a cluster that keeps whole allocations."""
+    """The CPUs that the hold keeps, on clusters where it keeps the whole allocation."""
 
 
 class PriorityRow(msgspec.Struct, frozen=True):
-    """A queued job in one of its partitions, where it stands in the order that the cluster goes by."""
+    """The position and priority of a queued job in one of its partitions."""
 
     job: JobId
-    """0: a job that the asker may not see, of which only the place is told."""
+    """The job; 0: one that the user may not see, of which only the position is shown."""
     name: str
     user: str
     account: str
     qos: str
     partition: str
     position: int | None
-    """From 1: behind so many other jobs, less one. None: held, and not considered."""
+    """The position in the queue, from 1; None: the job is held."""
     breakdown: Breakdown | None
-    """None for a job that the asker may not see."""
+    """The factors of its priority; None: the user may not see the job."""
     position_before: int | None = None
-    """With the cluster's own weights, where others are tried out."""
+    """The position with the cluster's own weights, when others are tried out; None: none are."""
     total_before: int | None = None
-    """None on a cluster without priorities too."""
+    """The priority with the cluster's own weights, when others are tried out; None: none are, or the cluster has no
+    priorities."""
     task: ArrayTask | None = None
     uncounted: Reason | None = None
-    """Why another scheduler, whose cluster this is, counts no factors of the job yet: it waits for this first."""
+    """Why the cluster's own scheduler does not compute the job's factors yet; None: it does, or the cluster is
+    cockpit's."""
     tasks: tuple[int, ...] = ()
-    """As `JobRow.tasks`."""
+    """The indices of the tasks that the row stands for, as in `JobRow.tasks`."""
     told: Breakdown | None = None
-    """What the cluster's own scheduler prints, where `breakdown` is cockpit's count of the same job. Its figures are
-    rounded."""
+    """The rounded factors that the cluster's own scheduler prints, where `breakdown` is cockpit's computation."""
 
 
 class Priorities(msgspec.Struct, frozen=True):
-    """The queue in its order, and what makes the order."""
+    """The queue in its order, with the priorities that it follows from."""
 
     kind: PriorityKind
     weights: Weights
-    """Those that the rows are counted by: the cluster's, or others that are tried out."""
+    """The weights of the rows' priorities: the cluster's, or others that are tried out."""
     rows: tuple[PriorityRow, ...]
-    """The first considered first, held jobs last."""
+    """The rows in the order in which the scheduler considers the jobs; held jobs come last."""
 
 
 class WeightsSet(msgspec.Struct, frozen=True):
-    """What became of other weights: they are in force, and whether they are when the engine starts again."""
+    """The result of a change of priority weights, which are in force until the engine stops."""
 
     weights: Weights
     file: str = ""
-    """The cluster.toml that says the same now; empty: there is none."""
+    """The cluster.toml into which they were written; empty: there is none."""
     trouble: str = ""
-    """Why it does not: what it says is in force again from the engine's next start."""
+    """Why they were not written, so that the file's old weights return with the engine's next start; empty: they were.
+    """
 
 
 class Overview(msgspec.Struct, frozen=True):
-    """The header of every face."""
+    """The figures of a screen's header."""
 
     cluster: str
     jobs_by_state: dict[str, int]
     held: int
-    """Kept containers."""
+    """The number of jobs with held containers."""
     nodes: int
     cpus: int
     used_cpus: int
@@ -141,127 +146,129 @@ class Overview(msgspec.Struct, frozen=True):
     card_milli: int
     used_card_milli: int
     trouble: tuple[str, ...] = ()
-    """What is wrong with the engine just now, in sentences."""
+    """What is wrong with the engine now, as sentences."""
     admin: bool = True
-    """The asker may change what is everybody's."""
+    """Whether the user may change what belongs to the whole cluster."""
     plain: bool = False
-    """There are no containers: jobs run as plain processes."""
+    """Whether the engine cannot make containers, so that jobs run as plain processes."""
     demand: dict[str, int] = {}
-    """Thousandths of cards that queued jobs ask for, by model; empty: any."""
+    """The cards that queued jobs ask for, in thousandths by model; the empty model stands for any."""
 
 
 class ClusterState(StrEnum):
-    """How a cluster of the list of clusters answers."""
+    """Whether a cluster in the list of clusters answers."""
 
     CONNECTING = "connecting"
-    """Nothing is known of it yet."""
+    """It has not answered yet."""
     LIVE = "live"
     STILL = "still"
-    """A snapshot or a recording: it is as it was."""
+    """It is a snapshot or a recording, which does not change."""
     SILENT = "no answer"
-    """What is known of it is as old as `ClusterRow.heard_at`, if anything is."""
+    """It does not answer any more; `ClusterRow.heard_at` is the age of what is known of it."""
 
 
 class ClusterRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A cluster among those that this person uses."""
+    """One of the user's clusters."""
 
     name: str
     way: str
-    """How it is reached: `ssh://ann@login`, `local`."""
+    """How it is reached, such as `ssh://ann@login` or `local`."""
     state: ClusterState
     reason: str = ""
-    """Why it does not answer, as a sentence."""
+    """Why it does not answer, as a sentence; empty: it does."""
     heard_at: Millis | None = None
-    """How fresh is what is known of it; None: nothing is."""
+    """When it last answered; None: never."""
     overview: Overview | None = None
-    """As last heard."""
+    """Its figures when it last answered; None: it never did."""
     fleet: str = ""
-    """The fleet that it is a member of, where it cannot be opened by itself; empty: it is opened by its name."""
+    """The fleet of which it is a member, if it can only be opened through it; empty: it is opened by its name."""
 
 
 class AccountRow(msgspec.Struct, frozen=True):
-    """An account, or a user in one, with what it holds."""
+    """An account, or a user in one, with its usage and fair share."""
 
     association: Association
     depth: int
-    """0: root."""
+    """The depth in the tree; 0: root."""
     used: float
-    """Billing-seconds times usage factor, decayed: sshare's RawUsage."""
+    """The decayed usage, in billing-seconds times usage factor: sshare's RawUsage."""
     queued: int
     running: int
     norm_shares: float = 0.0
-    """Its part of the shares: with Fair Tree of its siblings', else of all."""
+    """Its fraction of the shares: with Fair Tree of its siblings', else of all."""
     norm_usage: float = 0.0
-    """Its part of all usage."""
+    """Its fraction of all usage."""
     effective_usage: float = 0.0
-    """What fair share goes by: with Fair Tree its part of the usage of the account above."""
+    """The usage that fair share is computed from: with Fair Tree its fraction of the parent account's usage."""
     level_fs: float | None = None
-    """Shares by usage: below 1 it used more than its share; infinity: nothing yet. None without Fair Tree."""
+    """Shares divided by usage: below 1 it used more than its share; infinity: no usage yet. None: no Fair Tree."""
     fair_share: float | None = None
-    """The factor. None: it has none, or the cluster counts no priorities."""
+    """The fair-share factor; None: it has none, or the cluster has no priorities."""
 
 
 class AccountsShown(msgspec.Struct, frozen=True):
-    """The tree as the asker may see it, parents before what is below them."""
+    """The tree of accounts as the user may see it, parents before their children."""
 
     rows: tuple[AccountRow, ...]
     qos: tuple[Qos, ...]
     admin: bool = False
-    """The asker may change everything here."""
+    """Whether the user may change everything in it."""
     coordinated: tuple[str, ...] = ()
-    """Accounts below which the asker may change users and accounts."""
+    """The accounts below which the user may change users and accounts."""
     missing: str = ""
     """Why rows or QOS are unknown, as a sentence; empty: they are known."""
 
 
 class QueueKind(StrEnum):
+    """The kind of a queue."""
+
     QUOTA = "quota"
     """A node of the quota tree."""
     PARTITION = "partition"
     LICENCE = "licence"
-    """Of another scheduler's cluster: what jobs wait for beside nodes."""
+    """A licence of another scheduler's cluster, which jobs wait for besides nodes."""
 
 
 class QueueRow(msgspec.Struct, frozen=True, kw_only=True):
-    """Where jobs wait and count: a node of the quota tree with all below it, a partition, or a licence."""
+    """A queue: a node of the quota tree with all nodes below it, a partition, or a licence."""
 
     kind: QueueKind
     path: str
-    """`root/child-2`; of a partition its name, empty where the cluster has none."""
+    """The path in the tree, such as `root/child-2`; a partition's name, empty if the cluster has no partitions."""
     name: str
-    """The queue's: `root-child-2-v5zxz`; of a partition as the path."""
+    """The name of the queue, such as `root-child-2-v5zxz`; for a partition the same as `path`."""
     level: int
-    """How deep it stands in the tree; 0: root, or a partition."""
+    """The depth in the tree; 0: root, or a partition."""
     since: Millis | None
-    """When it came; None: nobody knows."""
+    """When it was added; None: unknown."""
     waiting: int
     running: int
     used: Amounts
-    """Held now, by resource: CPUs, memory and cards."""
+    """The occupied resources: CPUs, memory and cards."""
     min: Amounts
-    """Guaranteed; absent: nothing."""
+    """The guaranteed amounts; absent: none."""
     max: Amounts
-    """Never passed, of a partition what its nodes have; absent: unlimited."""
+    """The largest amounts, for a partition those of its nodes; absent: unlimited."""
     max_jobs: int | None = None
-    """So many run at once."""
+    """The most jobs that run at the same time; None: unlimited."""
     projects: tuple[str, ...] = ()
-    """Of a leaf: whose jobs wait here."""
+    """The projects whose jobs wait in this leaf of the tree."""
     bounded: tuple[str, ...] = ()
-    """Resources that its tree speaks of: nothing else is borrowed."""
+    """The resources that its tree has quotas for; no other is borrowed."""
 
 
 class QueuesShown(msgspec.Struct, frozen=True):
-    """The tree, parents first, then the partitions."""
+    """All queues: the quota tree, parents first, then the partitions."""
 
     rows: tuple[QueueRow, ...]
     tree: str = ""
     """The quota tree's name; empty: there is none."""
     admin: bool = False
-    """The asker may apply and remove it."""
+    """Whether the user may apply and remove the tree."""
 
 
 class EngineStatus(msgspec.Struct, frozen=True):
-    """`cockpit engine status`."""
+    """The result of `cockpit engine status`."""
 
     running: bool
     pid: int | None
@@ -273,8 +280,8 @@ class EngineStatus(msgspec.Struct, frozen=True):
     started_at: Millis | None
     jobs: int
     containers: str = ""
-    """How containers are made: `root overlay`, `user overlay`, or what is done instead and what it lacks."""
+    """How containers are made: `root overlay`, `user overlay`, or the substitute and what it lacks."""
     trouble: tuple[str, ...] = ()
-    """What is wrong just now (disk full, runtime missing …), one sentence each."""
+    """What is wrong now (disk full, runtime missing …), one sentence each."""
     asker: str = ""
-    """Who asked, as the engine knows them; empty where nobody was asked."""
+    """The user as the engine identifies them; empty: no engine was asked."""

@@ -1,1 +1,1 @@
-"""The language of the engine's socket, shared by the engine and its clients. Pure."""
+"""The protocol of the engine's socket, shared by the engine and its clients. Pure."""

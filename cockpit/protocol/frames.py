@@ -1,4 +1,4 @@
-"""The language of the engine's socket: frames and messages. `docs/protocol.md` describes it for other clients.
+"""The frames and messages of the engine's socket. `docs/protocol.md` describes the protocol for other clients.
 
 A frame is a 4-byte big-endian length and that many bytes of msgpack. The engine speaks first (`Hello`); after that each
 `Request` is answered by one or more `Answer` frames with its id, the last of them marked so.
@@ -15,15 +15,17 @@ from cockpit.errors import ProtocolMismatch, RequestRefused
 from cockpit.model.refusal import Refusal, RefusalKind
 
 MAJOR, MINOR = 1, 1
+"""The protocol's version: clients of another major version are refused, those of an older minor version served."""
 MAX_FRAME = 16 << 20
-"""Bytes of one frame's body; a longer one ends the connection."""
+"""The most bytes in the body of a frame; a longer one ends the connection."""
 HEADER = struct.Struct(">I")
+"""The header of a frame: the length of the body."""
 
 CAPABILITIES = ("jobs", "subscribe", "shell", "holds", "logs", "requests")
 
 
 class Hello(msgspec.Struct, frozen=True, kw_only=True):
-    """The engine's first frame."""
+    """The engine's first frame on every connection."""
 
     protocol: tuple[int, int]
     version: str
@@ -33,25 +35,35 @@ class Hello(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Request(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A client's request to carry out one operation."""
+
     id: int
+    """The number of the request on this connection, which its answers repeat."""
     op: str
+    """The name of the operation."""
     args: msgspec.Raw = msgspec.Raw(b"\x80")
-    """A map; the default is the empty one."""
+    """The operation's arguments as an encoded map; by default the empty one."""
     request: Annotated[str, msgspec.Meta(max_length=128)] = ""
-    """Client-made id of an acting request: a repeat gets the first answer."""
+    """An id made by the client for a request that changes something: a repeat gets the first answer again."""
 
 
 class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One frame of the answer to a request: a result, or a refusal."""
+
     id: int
+    """The request's `id`."""
     ok: msgspec.Raw = msgspec.Raw(b"\xc0")
+    """The encoded result; by default nil."""
     no: Refusal | None = None
+    """Why the request was refused; None: it was not."""
     last: bool = True
+    """Whether this is the last frame of the answer."""
     fds: int = 0
-    """How many file descriptors follow in one SCM_RIGHTS message of one byte."""
+    """The number of file descriptors that follow in an SCM_RIGHTS message with one byte of data."""
 
 
 def frame(message: msgspec.Struct) -> bytes:
-    """Header and body of one message. Raises `ValueError` when the body exceeds `MAX_FRAME`."""
+    """Return a message as header and body. Raises `ValueError` if the body exceeds `MAX_FRAME`."""
     body = msgspec.msgpack.encode(message)
     if len(body) > MAX_FRAME:
         msg = f"a message of {len(body)} bytes exceeds the {MAX_FRAME} that a frame may have"
@@ -60,7 +72,7 @@ def frame(message: msgspec.Struct) -> bytes:
 
 
 def request_frame(request: Request) -> bytes:
-    """Raises `RequestRefused` for a request that no frame holds: nothing of it is sent."""
+    """Return a request as header and body. Raises `RequestRefused` if it is too large; nothing has been sent then."""
     try:
         return frame(request)
     except ValueError:
@@ -72,7 +84,7 @@ def request_frame(request: Request) -> bytes:
 
 
 def body_length(header: bytes) -> int:
-    """Of the body that follows `header`. Raises `ValueError` when it exceeds `MAX_FRAME`."""
+    """Return the length of the body that follows `header`. Raises `ValueError` if it exceeds `MAX_FRAME`."""
     (length,) = HEADER.unpack(header)
     if length > MAX_FRAME:
         msg = f"a frame of {length} bytes exceeds the {MAX_FRAME} that are allowed"
@@ -81,12 +93,12 @@ def body_length(header: bytes) -> int:
 
 
 def raw(value: object) -> msgspec.Raw:
-    """A value encoded for a message's raw field."""
+    """Encode a value for a raw field of a message."""
     return msgspec.Raw(msgspec.msgpack.encode(value))
 
 
 def check_hello(hello: Hello) -> None:
-    """Raises `ProtocolMismatch` unless this client can speak with that engine (an older minor is spoken too)."""
+    """Raise `ProtocolMismatch` unless the engine has this client's major version of the protocol."""
     if hello.protocol[0] != MAJOR:
         msg = (
             f"The running engine (cockpit {hello.version}) speaks protocol {hello.protocol[0]}, this cockpit speaks "

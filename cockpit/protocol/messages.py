@@ -1,5 +1,6 @@
-"""What each operation takes and gives, but lists of jobs, which `pages` has. The names of the operations are in
-`docs/protocol.md` with these fields.
+"""The arguments and results of each operation of the protocol, except for lists of jobs, which are in `pages`.
+
+`docs/protocol.md` lists the operations with these fields.
 """
 
 from __future__ import annotations
@@ -18,82 +19,107 @@ from cockpit.model.spec import JobSpec
 
 LONGEST_WAIT_SECONDS = 1e9
 MOST_EDGES = 400
-"""A year of days."""
+"""The most edges of `SpendingArgs`: enough for the days of a year."""
 
 
 class NoArgs(msgspec.Struct, frozen=True):
-    """For `status`, `overview`, `nodes`, `holds`, `rules`, `accounts`, `catalogue`, `queues`, `staged`,
-    `remove_quota`."""
+    """The arguments of operations that have none: `status`, `overview`, `nodes`, `holds`, `rules`, `accounts`,
+    `catalogue`, `queues`, `staged`, `remove_quota`."""
 
 
 class AccountingArgs(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Jobs that ended within the time, its beginning included; without either bound, all."""
+    """The arguments of `accounting`: jobs that ended in [`since`, `until`), in milliseconds UTC, of one user or all."""
 
     since: int | None = None
+    """The beginning; None: from the first job on."""
     until: int | None = None
+    """The end, which is not included; None: now."""
     user: str | None = None
 
 
 class SpendingArgs(msgspec.Struct, frozen=True):
+    """The arguments of `spending`: the intervals of time for which usage is summed up."""
+
     edges: Annotated[tuple[int, ...], msgspec.Meta(min_length=2, max_length=MOST_EDGES)]
-    """Where stretches of time begin, and where the last one ends."""
+    """The beginnings of the intervals and the end of the last one, in milliseconds UTC."""
 
 
 class PrioritiesArgs(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The arguments of `priorities`."""
+
     weights: WeightChanges | None = None
-    """Others to try out: the order that they would give, beside the present one."""
+    """Changed weights to try out, whose order the rows are in; None: the present weights."""
 
 
 class JobArgs(msgspec.Struct, frozen=True, omit_defaults=True):
-    """For `job`, `explain`, `hold`, `release`, `suspend`, `resume`, `requeue`, `delete`, `end_hold`. An array's id
-    means all its tasks to those of them that act, but `end_hold`."""
+    """The arguments of `job`, `explain`, `hold`, `release`, `suspend`, `resume`, `requeue`, `delete` and `end_hold`.
+
+    For those that change jobs, except `end_hold`, the id of an array means all its tasks.
+    """
 
     job: int
     task: int | None = None
-    """The index of a task in the array of `job`."""
+    """The index of a task in the array of `job`; None: no task is meant."""
 
 
 class StartsArgs(msgspec.Struct, frozen=True):
+    """The arguments of `starts`: the queued jobs whose starts are predicted."""
+
     jobs: tuple[int, ...]
 
 
 class PredictArgs(msgspec.Struct, frozen=True):
+    """The arguments of `predict`: specs whose start is predicted as if they were submitted together."""
+
     specs: tuple[JobSpec, ...]
-    """As they would be submitted together."""
 
 
 class EditArgs(msgspec.Struct, frozen=True):
+    """The arguments of `edit`: a queued job and its new spec."""
+
     job: int
     spec: JobSpec
 
 
 class EventsArgs(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The arguments of `events`."""
+
     job: int | None = None
+    """The job whose events are returned; None: all."""
     after: int = -1
-    """A sequence number; below 0: the last `limit`."""
+    """The sequence number after which events are returned; below 0: the last `limit` events."""
     limit: int = 1000
 
 
 class SubmitArgs(msgspec.Struct, frozen=True):
+    """The arguments of `submit`: jobs that are accepted all together or not at all."""
+
     specs: tuple[JobSpec, ...]
 
 
 class CancelArgs(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The arguments of `cancel`."""
+
     job: int
     """A job, or an array with all its tasks."""
     grace_seconds: int | None = None
+    """The grace period; 0: kill at once; None: the job's own."""
     task: int | None = None
 
 
 class SetPriorityArgs(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The arguments of `set_priority`."""
+
     job: int
     """A job, or an array with all its tasks."""
     priority: WantedPriority
-    """A number or an addition only by an administrator."""
+    """The priority. Only an administrator may give a number or an addition."""
     task: int | None = None
 
 
 class SetTimeLimitArgs(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The arguments of `set_time_limit`."""
+
     job: int
     """A job, or an array with all its tasks."""
     limit: WantedLimit
@@ -101,64 +127,88 @@ class SetTimeLimitArgs(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class SetWeightsArgs(msgspec.Struct, frozen=True):
+    """The arguments of `set_weights`."""
+
     weights: WeightChanges
 
 
 class ReservationArgs(msgspec.Struct, frozen=True):
+    """A reservation to be made."""
+
     reservation: Reservation
 
 
 class NameArgs(msgspec.Struct, frozen=True):
-    """For `end_reservation`, `resume_node` and `unstage`."""
+    """The arguments of `end_reservation`, `resume_node` and `unstage`: the name of what they act on."""
 
     name: str
 
 
 class DrainArgs(msgspec.Struct, frozen=True):
+    """A node to be drained, and why."""
+
     name: str
     reason: str
     within_seconds: int | None = None
-    """Whoever runs there has so long to go; None: as long as it likes."""
+    """The time after which jobs that still run there are ended; None: they may run to their ends."""
 
 
 class ExtendArgs(msgspec.Struct, frozen=True):
+    """A job whose debug hold is extended, and by how much."""
+
     job: int
     seconds: int
 
 
 class WaitArgs(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The arguments of `wait`."""
+
     job: int
     timeout_seconds: Annotated[float, msgspec.Meta(ge=0, le=LONGEST_WAIT_SECONDS)] | None = None
+    """The longest wait; None: until the job ends."""
 
 
 class StopArgs(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How the engine is to be stopped."""
+
     jobs: bool = False
-    """Stop every job first."""
+    """Whether every job is stopped first."""
     holds: bool = False
-    """End every hold first."""
+    """Whether every debug hold is ended first."""
 
 
 class ChangeAccountsArgs(msgspec.Struct, frozen=True):
+    """One change of accounts, users or QOS."""
+
     change: AccountChange
 
 
 class ChangeCatalogueArgs(msgspec.Struct, frozen=True):
+    """Changes of the catalogue, which are made all together or not at all."""
+
     changes: Annotated[tuple[EntryChange, ...], msgspec.Meta(max_length=MOST_ENTRIES)]
-    """All of them or none."""
 
 
 class ApplyQuotaArgs(msgspec.Struct, frozen=True):
+    """A tree of quotas to be applied."""
+
     tree: QuotaTree
 
 
 class RequestArgs(msgspec.Struct, frozen=True):
+    """A question for the outcome of an earlier request."""
+
     request: Annotated[str, msgspec.Meta(min_length=1, max_length=128)]
-    """An id that the asker gave to an acting request."""
+    """The id that the client gave to that request."""
 
 
 class Submitted(msgspec.Struct, frozen=True):
+    """The ids of the jobs that a request submitted, in order."""
+
     ids: tuple[int, ...]
 
 
 class HeldUntil(msgspec.Struct, frozen=True):
+    """The new end of a debug hold, in milliseconds UTC."""
+
     held_until: int

@@ -1,4 +1,8 @@
-"""Job rows on the wire: how they are asked for, pages by column, and changes of single columns."""
+"""Job rows on the wire: the requests for them, pages of rows stored by column, and changes of single columns.
+
+Long lists of jobs have few distinct values in most columns, so that a brief page replaces a column of equal values by
+one value.
+"""
 
 from __future__ import annotations
 
@@ -18,26 +22,31 @@ if TYPE_CHECKING:
     from cockpit.model.view import Priorities
 
 PAGE_ROWS = 5_000
+"""The number of rows in a page."""
 LIST_ROWS = 20_000
-"""Of the first page, for who shows nothing before the last."""
+"""The number of rows in the first page, for clients that show nothing before the last page has arrived."""
 PIECE_BYTES = 1 << 20
-"""Of encoded records in one frame, except where one record alone is larger."""
+"""The most bytes of encoded records in one frame, unless a single record is larger."""
 
 
 class JobsArgs(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The arguments of `jobs`."""
+
     ended: bool = False
-    """Also the jobs that accounting alone remembers."""
+    """Whether jobs that only the accounting has are included."""
     brief: bool = False
-    """A column that says the same of every row may stand as that one value."""
+    """Whether a column with the same value in every row may be sent as that one value."""
 
 
 class SubscribeArgs(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The arguments of `subscribe`."""
+
     first: int = 100
-    """Rows in the first page: as many as the screen shows."""
+    """The number of rows in the first page: as many as the screen shows."""
     brief: bool = False
-    """As in `JobsArgs`, of the pages."""
+    """Whether pages may be brief, as in `JobsArgs`."""
     anything: bool = False
-    """Also an empty change when something has happened that changes no row."""
+    """Whether an event that changes no row is sent too, as an empty change."""
 
 
 def _columns_type() -> type[msgspec.Struct]:
@@ -53,38 +62,41 @@ if TYPE_CHECKING:
     JobColumns = msgspec.Struct
 else:
     JobColumns = _columns_type()
-"""One list per field of `JobRow`, in its order; `reason` holds places in `JobsPage.reasons`. The last ones may be
-missing: an older engine does not know them. In a brief page a list of one speaks for all rows; `id` tells their number.
-"""
+"""The columns of a page: one list for each field of `JobRow`, in its order. `reason` has indices into
+`JobsPage.reasons`. The last columns may be missing, since an older engine does not know them. In a brief page a list of
+one value stands for all rows, whose number is that of the ids."""
 
 
 class JobsPage(msgspec.Struct, frozen=True, tag="page"):
-    """Job rows by column. Reasons, of which there are few, stand once."""
+    """Job rows, stored by column."""
 
     columns: JobColumns
     reasons: tuple[Reason, ...] = ()
+    """The distinct reasons of all rows, which are few."""
     counts: dict[str, int] = {}
-    """Jobs per state over all that the asker may see; in a subscription's first page."""
+    """The number of jobs by state, of all that the user may see. Only in the first page of a subscription."""
 
 
 class JobsChange(msgspec.Struct, frozen=True, tag="change"):
-    """What a subscriber's rows miss."""
+    """The changes of a subscriber's rows since the last frame."""
 
     version: int
     new: JobsPage
+    """The new rows."""
     changed: tuple[tuple[int, int, dict[int, Any]], ...] = ()
-    """(id, version, column index → value) per changed row."""
+    """For each changed row: id, version, and the new values by column index."""
     removed: tuple[int, ...] = ()
+    """The ids of removed rows."""
     resync: bool = False
-    """Too slow: everything since the last frame was dropped; subscribe again."""
+    """Whether the client was too slow, so that changes were dropped and it has to subscribe again."""
 
 
 class AllLoaded(msgspec.Struct, frozen=True, tag="loaded"):
-    """A subscription's pages are all sent; changes follow."""
+    """The end of a subscription's pages; from now on changes follow."""
 
 
 Update = JobsPage | AllLoaded | JobsChange
-"""What a subscription is told."""
+"""One frame of a subscription."""
 
 _decode_page = msgspec.msgpack.Decoder(JobsPage).decode
 _astuple = msgspec.structs.astuple
@@ -93,19 +105,19 @@ _DEFAULTS = dict(zip(range(len(FIELDS))[-len(JobRow.__struct_defaults__) :], Job
 
 
 def page_of(rows: Sequence[JobRow], counts: dict[str, int] | None = None, *, brief: bool = False) -> JobsPage:
-    """Rows turned into columns."""
+    """Return the rows as a page. `brief`: columns of equal values become one value, except the ids."""
     columns = [list(column) for column in zip(*map(_astuple, rows), strict=True)] if rows else [[] for _ in FIELDS]
-    places: dict[Reason, int] = {}
-    columns[_REASON] = [None if each is None else places.setdefault(each, len(places)) for each in columns[_REASON]]
+    indices: dict[Reason, int] = {}
+    columns[_REASON] = [None if each is None else indices.setdefault(each, len(indices)) for each in columns[_REASON]]
     if brief:
-        columns[1:] = [column[:1] if _says_one_thing(column) else column for column in columns[1:]]
-    return JobsPage(JobColumns(*columns), tuple(places), counts or {})
+        columns[1:] = [column[:1] if _is_constant(column) else column for column in columns[1:]]
+    return JobsPage(JobColumns(*columns), tuple(indices), counts or {})
 
 
 def encoded_pages(
     rows: Sequence[JobRow], counts: dict[str, int] | None = None, *, brief: bool = False
 ) -> Iterator[msgspec.Raw]:
-    """Rows in one page, or in several where one would not fit into a frame; the first has the counts."""
+    """Yield the rows as one encoded page, or as several if one does not fit into a frame. The first has the counts."""
     page = msgspec.Raw(msgspec.msgpack.encode(page_of(rows, counts, brief=brief)))
     if fits(page) or len(rows) < 2:
         yield page
@@ -115,37 +127,38 @@ def encoded_pages(
     yield from encoded_pages(rows[middle:], brief=brief)
 
 
-def _says_one_thing(column: Sequence[Any]) -> bool:
+def _is_constant(column: Sequence[Any]) -> bool:
+    # Comparing the ends first rejects most columns without counting.
     return bool(column) and column[0] == column[-1] and column.count(column[0]) == len(column)
 
 
 def start_over(version: int) -> JobsChange:
-    """What a subscriber is told who cannot be told the changes."""
+    """Return the change that asks a client to subscribe again."""
     return JobsChange(version, page_of([]), resync=True)
 
 
 def fits(encoded: msgspec.Raw) -> bool:
-    """Whether a frame holds it, with room for what stands around it."""
+    """Tell whether an encoded value fits into a frame, together with the fields of `Answer` around it."""
     return memoryview(encoded).nbytes <= MAX_FRAME - 1024
 
 
 def rows_of(page: JobsPage) -> JobRows:
-    """The page's rows."""
+    """Return the rows of a page."""
     columns = list(_astuple(page.columns))
-    columns[_REASON] = [None if place is None else page.reasons[place] for place in columns[_REASON]]
-    for at, default in _DEFAULTS.items():
+    columns[_REASON] = [None if index is None else page.reasons[index] for index in columns[_REASON]]
+    for at, default in _DEFAULTS.items():  # an older engine leaves the last columns out
         columns[at] = columns[at] or [default]
     size = len(columns[0])
     return JobRows([column * size if len(column) == 1 else column for column in columns])
 
 
 def rows_of_all(pages: Iterable[bytes | msgspec.Raw]) -> JobRows:
-    """The rows of encoded pages, of which there is at least one."""
+    """Return the rows of several encoded pages, of which there must be at least one."""
     return JobRows.joined(rows_of(_decode_page(page)) for page in pages)
 
 
 def pieces(records: Iterable[msgspec.Struct]) -> Iterator[list[msgspec.Raw]]:
-    """Records, encoded, in lists that fit into a frame. At least one list."""
+    """Yield encoded records in lists that each fit into a frame; at least one list, which may be empty."""
     piece: list[msgspec.Raw] = []
     size = 0
     for record in records:
@@ -159,19 +172,19 @@ def pieces(records: Iterable[msgspec.Struct]) -> Iterator[list[msgspec.Raw]]:
 
 
 def whole_list(pages: Iterable[Priorities]) -> Priorities:
-    """The rows of all pages in one list. There is at least one page."""
+    """Return the rows of all pages as one list of priorities. There must be at least one page."""
     received = list(pages)
     return replace(received[0], rows=tuple(row for page in received for row in page.rows))
 
 
 def changed_columns(before: JobRow, after: JobRow) -> dict[int, Any]:
-    """Column index → new value, for the columns that differ."""
+    """Return the new values by column index, for the columns in which the rows differ."""
     pairs = zip(_astuple(before), _astuple(after), strict=True)
     return {index: new for index, (old, new) in enumerate(pairs) if old != new}
 
 
 def with_changes(row: JobRow, changes: dict[int, Any]) -> JobRow:
-    """A row after `changed_columns` arrived for it. Raises `msgspec.ValidationError` for a value of no such column."""
+    """Return the row with the values of `changed_columns`. Raises `msgspec.ValidationError` if one has a wrong type."""
     values = list(_astuple(row))
     for index, value in changes.items():
         values[index] = msgspec.convert(value, _types()[index])
@@ -180,5 +193,5 @@ def with_changes(row: JobRow, changes: dict[int, Any]) -> JobRow:
 
 @cache
 def _types() -> list[Any]:
-    """Of the columns."""
+    """Return the type of each column."""
     return [field.type for field in msgspec.structs.fields(JobRow)]

@@ -78,7 +78,7 @@ _BEFORE_ITS_START = {JobState.PRECHECKING, JobState.STAGING}
 
 def _told_again(job: Job) -> Iterator[Effect]:
     """What those may not have heard that run."""
-    yield from reactions.told_of_workers(job)
+    yield from reactions.notices_to_workers(job)
     if job.ending is not None:
         yield from reactions.signals_of(job)
     elif job.leaving:

@@ -1,4 +1,4 @@
-"""Ended jobs: a few columns worth querying, the whole job beside them, and what each attempt of them held."""
+"""The accounting tables: ended jobs, as columns to query and as whole records, and the usage of their attempts."""
 
 from __future__ import annotations
 
@@ -51,18 +51,21 @@ FROM spans
 WHERE until_at > :begins AND until_at <= :ends AND from_at < :begins
     AND job NOT IN (SELECT value FROM json_each(:besides))
 """
-"""What began before the stretch in which it ended: few, but for midnights that everybody works through."""
+# `_INTO` selects attempts that began before the interval in which they ended: few rows, which Python divides among the
+# intervals. `_WITHIN` sums up all others in SQLite.
 
 
 async def record(database: Database, jobs: Sequence[Job]) -> None:
+    """Store ended jobs, and the resources that each of their attempts occupied over time."""
     rows = [_row(job) for job in jobs]
-    held = [msgspec.structs.astuple(span) for job in jobs for span in spans(job, job.state_since)]
+    span_rows = [msgspec.structs.astuple(span) for job in jobs for span in spans(job, job.state_since)]
     async with database.transaction(durable=False) as connection:
         await connection.executemany(_INSERT, rows)
-        await connection.executemany(_INSERT_SPAN, held)
+        await connection.executemany(_INSERT_SPAN, span_rows)
 
 
 async def find(database: Database, job: JobId) -> Job | None:
+    """Return the ended job of this id; None: there is none."""
     if not 0 < job <= LARGEST_ID:
         return None
     rows = await database.fetch("SELECT job FROM ended_jobs WHERE id = ?", (job,))
@@ -70,7 +73,7 @@ async def find(database: Database, job: JobId) -> Job | None:
 
 
 async def among(database: Database, first: JobId, last: JobId) -> list[Job]:
-    """Those with these ids or between them."""
+    """Return the ended jobs with ids from `first` to `last`, in order."""
     rows = await database.fetch("SELECT job FROM ended_jobs WHERE id BETWEEN ? AND ? ORDER BY id", (first, last))
     return [read(text) for (text,) in rows]
 
@@ -78,6 +81,7 @@ async def among(database: Database, first: JobId, last: JobId) -> list[Job]:
 async def newest(
     database: Database, *, limit: int, user: str | None, since: Millis | None, until: Millis | None
 ) -> list[Job]:
+    """Return the last `limit` ended jobs, newest first: of one user, and that ended in [`since`, `until`)."""
     within = (since or 0, LARGEST_ID if until is None else until, max(0, limit))
     if user is None:
         rows = await database.fetch(_NEWEST, within)
@@ -87,18 +91,23 @@ async def newest(
 
 
 async def spent(database: Database, edges: Sequence[Millis], besides: Collection[JobId]) -> list[list[Spent]]:
-    """Queries for each stretch, so that the journal never waits for all of them, and every row is looked at twice."""
-    left_out = _encoder.encode(list(besides)).decode()
+    """Return the usage of ended jobs in each interval between two `edges`, without the jobs of `besides`.
+
+    Each interval has queries of its own, between which the journal can write; one query for all would block it.
+    The interval after the last edge is queried too, for attempts that began before it.
+    """
+    excluded = _encoder.encode(list(besides)).decode()
     within: list[list[Spent]] = []
     crossing: list[Span] = []
     for begins, ends in pairwise((*edges, LARGEST_ID)):
-        asked = {"begins": begins, "ends": ends, "besides": left_out}
-        within.append([Spent(*row) for row in await database.fetch(_WITHIN, asked)])
-        crossing += [Span(*row) for row in await database.fetch(_INTO, asked)]
+        parameters = {"begins": begins, "ends": ends, "besides": excluded}
+        within.append([Spent(*row) for row in await database.fetch(_WITHIN, parameters)])
+        crossing += [Span(*row) for row in await database.fetch(_INTO, parameters)]
     return [merged((*both[0], *both[1])) for both in zip(within, divided(crossing, edges), strict=False)]
 
 
 def _row(job: Job) -> tuple[Any, ...]:
+    """Return the job's row for `_INSERT`."""
     return (
         job.id,
         job.spec.name,
@@ -117,27 +126,27 @@ def _row(job: Job) -> tuple[Any, ...]:
 
 
 def _started_at(job: Job) -> int | None:
-    """When the last attempt's first container started; None when none ever did."""
+    """Return when the first container of the last attempt started; None: none did."""
     replicas = job.attempt.replicas if job.attempt else ()
     return min((replica.started_at for replica in replicas if replica.started_at is not None), default=None)
 
 
 def _resources(job: Job) -> tuple[int, int, int, int]:
-    """Nodes, CPUs, MiB and thousandths of a card over all nodes: what was given, else the first of what was asked."""
+    """Return nodes, CPUs, MiB and thousandths of a card over all nodes: as allocated, else as first requested."""
     if job.attempt:
-        given = job.attempt.placement
+        placement = job.attempt.placement
         return (
-            len(given),
-            sum(part.cpus for part in given),
-            sum(part.memory_mib for part in given),
-            sum(part.card_milli for part in given),
+            len(placement),
+            sum(part.cpus for part in placement),
+            sum(part.memory_mib for part in placement),
+            sum(part.card_milli for part in placement),
         )
-    nodes, asked = job.spec.nodes, job.spec.specs[0]
-    return nodes, nodes * asked.cpus, nodes * asked.memory_mib, nodes * asked.card_milli
+    nodes, per_node = job.spec.nodes, job.spec.specs[0]
+    return nodes, nodes * per_node.cpus, nodes * per_node.memory_mib, nodes * per_node.card_milli
 
 
 def read(text: str) -> Job:
-    """The record of an ended job. Raises `StoreError`."""
+    """Decode the record of an ended job. Raises `StoreError` if it cannot be decoded."""
     try:
         return _decoder.decode(text)
     except (msgspec.DecodeError, UnicodeEncodeError, TypeError) as error:

@@ -1,7 +1,9 @@
-"""Old events as files: `events-<first>-<last>.jsonl.gz`, one `EventRecord` a line, never edited once they are named.
+"""Moves old events from the table into files `events-<first>-<last>.jsonl.gz` with one `EventRecord` a line.
 
-A file is complete on the disk before the table `archives` names it, and its rows go in that same transaction. A crash
-in between leaves a file that nothing names; the next run replaces it.
+1. The file is written and synced to the disk.
+2. One transaction adds its name to the table `archives` and deletes its rows from the table `events`.
+
+A crash between the two leaves a file that the table does not name; the next run replaces it. Named files never change.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from cockpit.store.database import Database
 
 FILE_EVENTS = 20_000
-"""Events in one file at most, which bounds the memory and the length of one transaction."""
+"""The most events in one file, which bounds the memory that is needed and the length of a transaction."""
 
 _COLUMNS = ", ".join(codec.COLUMNS)
 _SPAN = f"SELECT {_COLUMNS} FROM events WHERE seq <= ? ORDER BY seq LIMIT ?"  # noqa: S608 - constants
@@ -34,9 +36,9 @@ _FIRST_KEPT = "SELECT seq FROM events WHERE at >= ? ORDER BY seq LIMIT 1"
 
 
 async def move_old(database: Database, folder: Path, before: Millis, now: Millis) -> int:
-    """Move events from before `before` into files, oldest first; how many were moved.
+    """Move events older than `before` into files, oldest first, and return how many were moved.
 
-    Never beyond the oldest snapshot that is kept, so that a start seldom needs the files.
+    Events after the oldest stored snapshot stay in the table, so that a start seldom needs the files.
     """
     last = await _last_movable(database, before)
     moved = 0
@@ -49,18 +51,18 @@ async def move_old(database: Database, folder: Path, before: Millis, now: Millis
 
 
 async def events_after(database: Database, folder: Path, seq: int) -> list[Path]:
-    """The files that hold events after `seq`, oldest first."""
+    """Return the files with events after `seq`, oldest first."""
     rows = await database.fetch("SELECT file FROM archives WHERE last_seq > ? ORDER BY first_seq", (seq,))
     return [folder / name for (name,) in rows]
 
 
 def read(file: Path) -> Iterator[EventRecord]:
-    """Every event of an archive file, in order. Raises `StoreError` when it is missing or damaged."""
+    """Yield every event of an archive file, in order. Raises `StoreError` if the file is missing or damaged."""
     return map(codec.from_line, lines(file))
 
 
 def lines(file: Path) -> Iterator[bytes]:
-    """The lines of an archive file, one for each event. Raises `StoreError` when it is missing or damaged."""
+    """Yield the lines of an archive file, one for each event. Raises `StoreError` if it is missing or damaged."""
     try:
         with gzip.open(file) as unpacked:
             yield from unpacked
@@ -69,12 +71,14 @@ def lines(file: Path) -> Iterator[bytes]:
 
 
 async def _last_movable(database: Database, before: Millis) -> int:
+    """Return the sequence number of the last event to move."""
     covered = await snapshots.oldest_seq(database)
     kept = await database.fetch(_FIRST_KEPT, (before,))
     return min(covered, kept[0][0] - 1) if kept else covered
 
 
 async def _replace_by(database: Database, file: Path, rows: Sequence[Sequence[Any]], now: Millis) -> None:
+    """Delete the rows from the table, which names the file that has them from now on."""
     first, last = rows[0][0], rows[-1][0]
     async with database.transaction(durable=True) as connection:
         await connection.execute("INSERT INTO archives VALUES (?, ?, ?, ?)", (first, last, file.name, now))
@@ -82,7 +86,7 @@ async def _replace_by(database: Database, file: Path, rows: Sequence[Sequence[An
 
 
 def _write(folder: Path, rows: Sequence[Sequence[Any]]) -> Path:
-    """Complete and on the disk when this returns."""
+    """Write the rows into a file, and return it once it is complete and on the disk."""
     first, last = rows[0][0], rows[-1][0]
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     for unnamed in folder.glob(f"events-{first}-*"):

@@ -1,7 +1,7 @@
-"""Events as rows and as lines. Pure: the journal, its archive files and the tests share this one form.
+"""Encodes events as rows of the journal and as lines of archive files, with checksums. Pure.
 
-A body is kept as the JSON of `model.events.EventBody`, tag included. Fields only ever come with defaults and unknown
-fields are ignored, so whatever was once written decodes forever.
+A body is stored as the JSON of `model.events.EventBody` with its tag. New fields always have defaults and unknown
+fields are ignored, so that every stored event can be decoded for ever.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ _body_decoder: msgspec.json.Decoder[EventBody] = msgspec.json.Decoder(EventBody)
 _line_decoder = msgspec.json.Decoder(EventRecord)
 
 
-class _Beside(msgspec.Struct, frozen=True):
-    """What stands in columns beside the body too."""
+class _Columns(msgspec.Struct, frozen=True):
+    """The fields of a body that the row repeats in columns of their own."""
 
     type: str
     job: int | None = None
 
 
-_beside_decoder = msgspec.json.Decoder(_Beside)
+_columns_decoder = msgspec.json.Decoder(_Columns)
 
 
 class _Line(msgspec.Struct, frozen=True):
-    """An `EventRecord` whose body stays the very text that the journal holds."""
+    """An `EventRecord` whose body is left as the JSON text that the journal stores, since the checksum is of it."""
 
     seq: int
     at: int
@@ -50,18 +50,18 @@ class _Line(msgspec.Struct, frozen=True):
     version: int
     body: msgspec.Raw
     checksum: str = ""
-    """In hexadecimal digits; empty for an event that was written before there were checksums."""
+    """The checksum in hexadecimal digits; empty for an event that was written before events had checksums."""
 
 
 _plain_decoder = msgspec.json.Decoder(_Line)
 
 
 class Damaged(StoreError):
-    """An event is not what was written."""
+    """A stored event does not match its checksum."""
 
 
 def to_row(record: EventRecord) -> Row:
-    """Raises `StoreError` when a text in it is not Unicode (half a surrogate pair)."""
+    """Return the event as a row. Raises `StoreError` if a text in it is not Unicode (half a surrogate pair)."""
     try:
         body = _encoder.encode(record.body).decode()
     except UnicodeEncodeError as error:
@@ -75,7 +75,7 @@ def to_row(record: EventRecord) -> Row:
 
 
 def checksum(seq: int, at: int, actor: str, origin: str, request: str, version: int, body: str) -> bytes:
-    """Of everything that an event says. Type and job, which are columns beside the body, follow from the body."""
+    """Return the checksum of an event. It covers type and job too, since these columns repeat fields of the body."""
     digest = blake2b(digest_size=_CHECKSUM_BYTES)
     for text in (str(seq), str(at), actor, origin, request, str(version), body):
         digest.update(text.encode("utf-8", "surrogatepass"))
@@ -84,7 +84,10 @@ def checksum(seq: int, at: int, actor: str, origin: str, request: str, version: 
 
 
 def from_row(row: Sequence[Any]) -> EventRecord:
-    """Raises `StoreError` when today's types cannot read it, `Damaged` when it is not what was written."""
+    """Return the event of a row.
+
+    Raises `Damaged` if it does not match its checksum, and `StoreError` if today's types cannot decode it.
+    """
     seq, at, actor, origin, request, _, version, _, text, written = row
     if written is not None and not _matches(row):
         raise damaged(seq)
@@ -97,7 +100,7 @@ def from_row(row: Sequence[Any]) -> EventRecord:
 
 
 def to_line(row: Sequence[Any]) -> bytes:
-    """One line of an archive file, newline included: the row as the JSON of an `EventRecord`."""
+    """Return a row as a line of an archive file: the JSON of an `EventRecord` with its checksum, and a newline."""
     seq, at, actor, origin, request, _, version, _, text, written = row
     body = msgspec.Raw(text.encode())
     digits = "" if written is None else written.hex()
@@ -105,13 +108,16 @@ def to_line(row: Sequence[Any]) -> bytes:
 
 
 def from_line(line: bytes) -> EventRecord:
-    """Raises `StoreError` when today's types cannot read it, `Damaged` when it is not what was written."""
+    """Return the event of a line of an archive file.
+
+    Raises `Damaged` if it does not match its checksum, and `StoreError` if today's types cannot decode it.
+    """
     try:
         plain = _plain_decoder.decode(line)
         if plain.checksum:
             body = bytes(plain.body).decode()
-            said = (plain.seq, plain.at, plain.actor, plain.origin, plain.request, plain.version, body)
-            if checksum(*said).hex() != plain.checksum:
+            fields = (plain.seq, plain.at, plain.actor, plain.origin, plain.request, plain.version, body)
+            if checksum(*fields).hex() != plain.checksum:
                 raise damaged(plain.seq)
         return _known(_line_decoder.decode(line))
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -119,7 +125,7 @@ def from_line(line: bytes) -> EventRecord:
 
 
 def damaged(seq: int) -> Damaged:
-    """What is said of an event that does not match its checksum."""
+    """Return the error for an event that does not match its checksum."""
     return Damaged(
         f"The journal's event {seq} is damaged: it does not match its checksum. Nothing was accepted. Stop the engine, "
         "keep a copy of the state folder, then restore it from a backup; `cockpit doctor --journal` lists all damage."
@@ -127,18 +133,19 @@ def damaged(seq: int) -> Damaged:
 
 
 def _matches(row: Sequence[Any]) -> bool:
-    """Whether the row says what was written."""
+    """Tell whether the row matches its checksum, and its columns match the body."""
     seq, at, actor, origin, request, kind, version, job, text, written = row
     try:
         if checksum(seq, at, actor, origin, request, version, text) != written:
             return False
-        beside = _beside_decoder.decode(text)
+        columns = _columns_decoder.decode(text)
     except (msgspec.DecodeError, AttributeError, TypeError, UnicodeEncodeError):
         return False
-    return (beside.type, beside.job) == (kind, job)
+    return (columns.type, columns.job) == (kind, job)
 
 
 def _known(record: EventRecord) -> EventRecord:
+    """Return the event. Raises `StoreError` if a newer version of cockpit wrote it."""
     if record.version > EVENT_VERSION:
         raise _unreadable(f"event {record.seq}", f"its version is {record.version}, known is {EVENT_VERSION}")
     return record

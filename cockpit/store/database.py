@@ -1,4 +1,4 @@
-"""One SQLite file through one connection: whole transactions, one at a time, and errors a person can read."""
+"""Access to one SQLite file through one connection: one transaction at a time, and errors as readable `StoreError`s."""
 
 from __future__ import annotations
 
@@ -18,13 +18,15 @@ if TYPE_CHECKING:
     from typing import Any
 
 _KEPT_WAL_BYTES = 16 * 1024 * 1024
+"""The size to which the write-ahead log is truncated after a checkpoint."""
 _PAGE_BYTES = 4096
 _SPARE_BYTES = 400 * _PAGE_BYTES
-"""Some hundreds of events. The log begins anew after three quarters of it."""
+"""The size of the spare space: enough for some hundreds of events. The write-ahead log is checkpointed when it has
+three quarters of it."""
 _SPARE_PART = 8
-"""Of a small disk only so much."""
+"""The divisor of a small disk's size: at most this part of it becomes spare space."""
 _SPARE_TIMES = 3
-"""Pages and log take it twice; where there is not even that much more it is too late."""
+"""How many times the spare space must be free to reserve it: pages and log take it twice."""
 
 
 class Database:
@@ -41,9 +43,10 @@ class Database:
 
     @classmethod
     async def open(cls, file: Path, *, busy_seconds: float) -> Database:
-        """`busy_seconds`: how long to wait for another process's lock before saying so.
+        """Open or create the file, and migrate it to the current schema.
 
-        The whole file is not checked here, which would take minutes when it is big: a damaged page is found when read.
+        `busy_seconds`: how long to wait for another process's lock before raising `StoreError`. The file is not checked
+        as a whole, which would take minutes for a big one: a damaged page is detected when it is read.
         """
         with store_errors(file):
             _make_private(file)
@@ -56,20 +59,22 @@ class Database:
         return cls(file, connection)
 
     async def close(self) -> None:
-        """After the transaction under way. Closing twice does nothing."""
+        """Close the connection, after the transaction under way. A second call does nothing."""
         async with self._turn:
             with store_errors(self.file):
                 await self._connection.close()
 
     async def fetch(self, sql: str, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> list[Sequence[Any]]:
-        """All rows of a query; sees committed data only."""
+        """Return all rows of a query, which sees only committed data."""
         async with self._turn:
             with store_errors(self.file):
                 return list(await self._connection.execute_fetchall(sql, parameters))
 
     @asynccontextmanager
     async def transaction(self, *, durable: bool) -> AsyncIterator[aiosqlite.Connection]:
-        """All or nothing. `durable`: on the disk when the block has been left; otherwise a power cut may undo it.
+        """Run the block in a transaction, which is rolled back if the block raises.
+
+        `durable`: the changes are on the disk when the block has been left; otherwise a power cut may undo them.
 
         Statements already handed to the connection's thread run in order even if the waiting task is cancelled, so
         the rollback always comes last and the connection stays usable.
@@ -86,9 +91,12 @@ class Database:
                     raise
 
     async def keep_spare(self) -> None:
-        """Have pages in the file, and room in its log, that are the file's already and that nobody uses: on a full disk
-        they take what must be written. The log is made anew with every opening, the pages stay. A disk that is nearly
-        full already is left alone."""
+        """Reserve unused pages in the file and in its write-ahead log, which take what must be written on a full disk.
+
+        The log is created anew with every opening, the pages stay. Nothing is reserved on a disk that is nearly full
+        already.
+        """
+        # Storing a large value and then an empty one leaves free pages in the file and the log at its full length.
         disk = os.statvfs(self.file.parent)
         spare = min(_SPARE_BYTES, disk.f_blocks * disk.f_frsize // _SPARE_PART)
         if disk.f_bavail * disk.f_frsize < _SPARE_TIMES * spare:
@@ -105,7 +113,7 @@ class Database:
 
 
 def _make_private(file: Path) -> None:
-    """Create it for its owner alone, or fail before there is a thread that would have to be ended."""
+    """Create the file with access for its owner only, and raise `OSError` before the connection's thread is started."""
     os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
 
 

@@ -1,4 +1,4 @@
-"""What SQLite and the system say when the journal fails, as sentences that name the file and the next step."""
+"""Turns errors of SQLite and the operating system into sentences that name the file and what to do next."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _NEARLY_NOTHING = 256 * 1024
-"""Bytes free below which a disk counts as full."""
+"""The number of free bytes below which a disk counts as full."""
 
 _FULL = (
     "The disk that holds {file} is full, or your quota is used up. Nothing was accepted. "
@@ -40,7 +40,7 @@ _REFUSED = (
 _OTHER = "{file} cannot be read or written ({error}, {name}). Nothing was accepted. Check the disk: `dmesg | tail`."
 
 _PASSING = frozenset({_FULL, _LOCKED})
-"""What ends without anybody mending the store."""
+"""Errors that end without a repair of the store."""
 
 _SENTENCES = {
     sqlite3.SQLITE_FULL: _FULL,
@@ -53,8 +53,9 @@ _SENTENCES = {
     sqlite3.SQLITE_NOTADB: _DAMAGED,
     sqlite3.SQLITE_CONSTRAINT: _REFUSED,
 }
-"""By SQLite's primary result code."""
+"""The sentence for each primary result code of SQLite."""
 _PERHAPS_FULL = frozenset({sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN})
+"""Codes that SQLite returns on a full disk too, where the free space must be checked."""
 
 _SYSTEM_SENTENCES = {
     errno.ENOSPC: _FULL,
@@ -80,7 +81,7 @@ def store_errors(file: Path) -> Iterator[None]:
 
 
 def check_room(file: Path) -> None:
-    """Raises `StoreError` where the disk is as good as full."""
+    """Raise `StoreError` if the disk of the file is full or nearly so."""
     with store_errors(file):
         if _free_bytes(file) < _NEARLY_NOTHING:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

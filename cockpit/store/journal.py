@@ -1,4 +1,4 @@
-"""The journal in SQLite: `engine.ports.Journal` on real disk."""
+"""The journal in an SQLite file, which implements `engine.ports.Journal`."""
 
 from __future__ import annotations
 
@@ -32,13 +32,19 @@ if TYPE_CHECKING:
     """Changes the state as the event says."""
 
 ANSWERS_KEPT_MILLIS = 24 * 3600 * 1000
+"""How long the answer to a request is kept for repetitions of the request."""
 REFUSALS_KEPT = 10_000
-"""Remembered refusals of all users together: more than a day of honest ones, and little of a flood."""
+"""The most refusals that are kept, of all users together: more than honest clients cause in a day, yet a bound on what
+a flood of requests can store."""
 _REFUSALS_BETWEEN = 1_000
+"""The number of refusals after which old ones are deleted; a deletion for each would be slow."""
 BUSY_SECONDS = 2.0
-"""Nobody else has reason to write here; who asks waits this long to be told."""
+"""How long a call waits for another process's lock. No other program should write here, so the user soon learns of it.
+"""
 _PAGE = 5_000
+"""The number of events that are read from the file at a time."""
 _PROBE_BYTES = 64 * 1024
+"""The size of a test write."""
 
 _COLUMNS = ", ".join(codec.COLUMNS)
 _INSERT = f"INSERT INTO events ({_COLUMNS}) VALUES ({', '.join('?' * len(codec.COLUMNS))})"  # noqa: S608 - constants
@@ -55,10 +61,11 @@ SELECT coalesce((SELECT max(seq) FROM events), (SELECT max(last_seq) FROM archiv
 
 
 class SqliteJournal:
-    """What is in here happened. Every method raises `StoreError` when it cannot, and then nothing changed.
+    """The engine's journal: events, answers to requests, snapshots of the state, and the accounting of ended jobs.
 
-    Request ids are unique over all users: give them the asker's name if clients make them. A task that is cancelled
-    inside a method leaves the change whole or absent. Close it, else its thread keeps the process alive.
+    A method that fails raises `StoreError` and has changed nothing. A task that is cancelled inside a method leaves the
+    change made or not made, never in part. Request ids must be unique over all users: put the user's name into those
+    that clients make. Close the journal at the end, since its thread keeps the process alive.
     """
 
     def __init__(self, database: Database, archive_folder: Path, clock: Clock, apply: Apply) -> None:
@@ -67,20 +74,25 @@ class SqliteJournal:
         self._clock = clock
         self._apply = apply
         self._refusals = 0
-        """Remembered by this process."""
+        """The number of refusals that this process has stored."""
 
     @classmethod
     async def open(
         cls, file: Path, archive_folder: Path, *, clock: Clock, apply: Apply, busy_seconds: float = BUSY_SECONDS
     ) -> SqliteJournal:
-        """Open or create `file`, brought to the current schema. `apply` adds one event to a state, for `load`."""
+        """Open or create `file`, and migrate it to the current schema. `apply` applies an event to a state."""
         database = await Database.open(file, busy_seconds=busy_seconds)
         return cls(database, archive_folder, clock, apply)
 
     async def close(self) -> None:
+        """Close the file, after the transaction under way."""
         await self._database.close()
 
     async def load(self) -> tuple[ClusterState, int]:
+        """Return the state after the last event, and that event's sequence number.
+
+        Takes the newest usable snapshot and applies the events after it, from archive files where they were moved.
+        """
         ((last,),) = await self._database.fetch(_LAST_SEQ)
         state, seq = await snapshots.newest(self._database, last)
         async for record in self._history(seq):
@@ -88,14 +100,18 @@ class SqliteJournal:
                 raise StoreError(f"{self._database.file} is damaged: event {record.seq} follows event {seq}.")
             try:
                 self._apply(state, record)
-            except Exception as error:  # whatever it meets: events of one engine never contradict each other
+            except Exception as error:  # events of one engine never contradict each other: the journal is damaged
                 raise self._contradicts(record, error) from error
             seq = record.seq
         return state, seq
 
     async def append(self, records: Sequence[EventRecord], *, durable: bool, answer: KeptAnswer | None = None) -> None:
-        """The first record's number must follow the last one in the journal, and a request is answered only once:
-        otherwise nothing is written. On a full disk the spare room is for what goes on, not for more jobs."""
+        """Append events, and the answer to the request that caused them, in one transaction.
+
+        `durable`: wait until they are on the disk. Raises `StoreError` if the first number does not follow the
+        journal's last one, or if the request has an answer already.
+        """
+        # On a nearly full disk new jobs are refused, so that the remaining space is left to the jobs that run.
         if any(isinstance(record.body, JobSubmitted) for record in records):
             await self.check_room()
         rows = [codec.to_row(record) for record in records]
@@ -105,6 +121,7 @@ class SqliteJournal:
                 await connection.execute(_INSERT_ANSWER, self._answer_row(answer))
 
     async def answer(self, request: str) -> KeptAnswer | None:
+        """Return the stored answer to a request; None: there is none."""
         rows = await self._database.fetch(
             "SELECT request, answer, op, digest, refused, at FROM answers WHERE request = ?", (request,)
         )
@@ -114,7 +131,7 @@ class SqliteJournal:
         return KeptAnswer(name, encoded, op, digest, refused=bool(refused), at=at)
 
     async def remember(self, answer: KeptAnswer) -> None:
-        """Refusals cost whoever asks nothing, so only the latest of them are kept."""
+        """Store the answer to a request that caused no event. Only the latest refusals are kept (`REFUSALS_KEPT`)."""
         async with self._database.transaction(durable=False) as connection:
             await connection.execute(_INSERT_ANSWER.replace("INSERT", "INSERT OR IGNORE"), self._answer_row(answer))
         if answer.refused:
@@ -123,10 +140,12 @@ class SqliteJournal:
                 await self._forget_refusals()
 
     async def forget_refusal(self, request: str) -> None:
+        """Delete the stored refusal of a request, so that its repetition is tried again."""
         async with self._database.transaction(durable=False) as connection:
             await connection.execute("DELETE FROM answers WHERE refused AND request = ?", (request,))
 
     async def submitted_by(self, request: str) -> list[JobId]:
+        """Return the jobs that a request submitted, in order; events in archive files are not searched."""
         rows = await self._database.fetch(_SUBMITTED_BY, (request,))
         return [JobId(job) for (job,) in rows]
 
@@ -138,46 +157,57 @@ class SqliteJournal:
             await connection.execute(_FORGET_REFUSALS, (REFUSALS_KEPT,))
 
     async def snapshot(self, state: ClusterState, seq: int) -> None:
-        """Keep the state and the one before; forget answers older than a day."""
+        """Store the state after event `seq`, and delete answers older than a day. The previous snapshot is kept too."""
         now = self._clock.now()
         await snapshots.save(self._database, state, seq, now)
         async with self._database.transaction(durable=False) as connection:
             await connection.execute("DELETE FROM answers WHERE at < ?", (now - ANSWERS_KEPT_MILLIS,))
 
     async def record_ended(self, jobs: Sequence[Job]) -> None:
+        """Store ended jobs in the accounting tables."""
         await accounting.record(self._database, jobs)
 
     async def ended_job(self, job: JobId) -> Job | None:
+        """Return an ended job from the accounting tables; None: it is not there."""
         return await accounting.find(self._database, job)
 
     async def ended_among(self, first: JobId, last: JobId) -> list[Job]:
+        """Return the ended jobs with ids from `first` to `last`."""
         return await accounting.among(self._database, first, last)
 
     async def ended_jobs(
         self, *, limit: int, user: str | None = None, since: Millis | None = None, until: Millis | None = None
     ) -> list[Job]:
+        """Return the last `limit` ended jobs, newest first: of one user, and that ended in [`since`, `until`)."""
         return await accounting.newest(self._database, limit=limit, user=user, since=since, until=until)
 
     async def spent(self, edges: Sequence[Millis], besides: Collection[JobId]) -> list[list[Spent]]:
+        """Return the usage of ended jobs in each interval between two `edges`, without the jobs of `besides`."""
         return await accounting.spent(self._database, edges, besides)
 
     async def promised_starts(self) -> list[PromisedStart]:
-        """Without those that cannot be read: nothing is decided by them, and no engine may fail to start over one."""
-        found = []
+        """Return the promised starts. Unreadable ones are skipped: they are only shown, and must not stop an engine."""
+        promises = []
         for (encoded,) in await self._database.fetch("SELECT promise FROM promised_starts ORDER BY job"):
             with suppress(msgspec.MsgspecError):
-                found.append(msgspec.json.decode(encoded, type=PromisedStart))
-        return found
+                promises.append(msgspec.json.decode(encoded, type=PromisedStart))
+        return promises
 
     async def save_promised_starts(self, changed: Sequence[PromisedStart], over: Collection[JobId]) -> None:
-        """Not waited for on the disk: a power cut may cost the last promises, the end of the process does not."""
+        """Store changed promises and delete those of the jobs `over`.
+
+        Does not wait for the disk: a power cut may lose the last promises, the end of the process does not.
+        """
         async with self._database.transaction(durable=False) as connection:
             rows = [(each.job, msgspec.json.encode(each).decode()) for each in changed]
             await connection.executemany("INSERT OR REPLACE INTO promised_starts VALUES (?, ?)", rows)
             await connection.executemany("DELETE FROM promised_starts WHERE job = ?", [(job,) for job in over])
 
     async def events(self, *, job: JobId | None, after: int, limit: int) -> list[EventRecord]:
-        """Archived events are not among them."""
+        """Return at most `limit` events after number `after`, or for a negative `after` the last `limit` events.
+
+        `job`: only this job's events; None: all. Events that were moved to archive files are not among them.
+        """
         if job is not None and not 0 < job <= accounting.LARGEST_ID:
             return []
         chosen, values = ("TRUE", []) if job is None else ("job = ?", [job])
@@ -189,19 +219,22 @@ class SqliteJournal:
         return [codec.from_row(row) for row in (reversed(rows) if after < 0 else rows)]
 
     async def archive(self, before: Millis) -> int:
-        """Move events from before `before` into files of the archive folder; how many were moved."""
+        """Move events older than `before` into files of the archive folder, and return how many were moved."""
         return await archive.move_old(self._database, self._archive_folder, before, self._clock.now())
 
     async def check_room(self) -> None:
-        """Raises `StoreError` where the disk has no room for further jobs."""
+        """Raise `StoreError` if the disk is too full for further jobs."""
         check_room(self._database.file)
 
     async def keep_spare(self) -> None:
-        """Have room of its own, so that jobs can end and be removed on a full disk: else what fills it would stay."""
+        """Reserve disk space inside the file, so that jobs can end and be removed even when the disk is full.
+
+        Without it, nothing could be removed from a full disk, since every removal is an event first.
+        """
         await self._database.keep_spare()
 
     async def probe(self) -> None:
-        """Write a little, durably: raises `StoreError` for as long as the journal could not take a submission."""
+        """Make a small durable test write. Raises `StoreError` while the journal could not store a submission."""
         await self.check_room()
         async with self._database.transaction(durable=True) as connection:
             await connection.execute(
@@ -216,7 +249,7 @@ class SqliteJournal:
         )
 
     async def _history(self, seq: int) -> AsyncIterator[EventRecord]:
-        """Every event after `seq`, from the archive where it has gone there."""
+        """Yield every event after `seq`: first those in archive files, then those in the table."""
         for file in await archive.events_after(self._database, self._archive_folder, seq):
             for record in archive.read(file):
                 if record.seq > seq:

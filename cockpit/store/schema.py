@@ -1,6 +1,6 @@
-"""The journal's tables, as a numbered list of migrations.
+"""The journal's tables, as a list of migrations.
 
-A released migration is never edited; a change is a new one.
+Never edit a released migration: append a new one.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ SELECT old.id, json_extract(one.value, '$.number'), old.user, coalesce(json_extr
         FROM json_each(one.value, '$.placement') AS part, json_each(part.value, '$.slices') AS slice)
 FROM ended_jobs AS old, json_each(old.job, '$.earlier') AS one;
 """
-"""What each attempt of an ended job held, for sums over time: of earlier days' jobs too."""
+"""The resources that each attempt of an ended job occupied, for sums over time. Filled from the jobs stored so far."""
 
 _CHECKED = """
 ALTER TABLE events ADD COLUMN checksum BLOB;
@@ -133,7 +133,8 @@ ALTER TABLE answers ADD COLUMN refused INTEGER NOT NULL DEFAULT 0;
 CREATE INDEX answers_refused ON answers (at) WHERE refused;
 CREATE INDEX submissions_by_request ON events (request) WHERE type = 'job_submitted' AND request != '';
 """
-"""Events carry a checksum (NULL in older ones); refusals are remembered, and which request an answer was for."""
+"""A checksum for each event (NULL in older ones); for each answer its operation, a digest of the request, and whether
+it is a refusal."""
 
 _PROMISES = """
 CREATE TABLE promised_starts (
@@ -141,16 +142,19 @@ CREATE TABLE promised_starts (
     promise TEXT NOT NULL
 );
 """
-"""The latest starts that queued jobs were promised. No event: nothing is decided by them."""
+"""The latest starts that users were shown for queued jobs. They are no events, since no decision depends on them."""
 
 MIGRATIONS: tuple[str, ...] = (_FIRST, _SPANS, _CHECKED, _PROMISES)
-"""`MIGRATIONS[n]` takes a store of version n to version n + 1."""
+"""The migrations in order: `MIGRATIONS[n]` changes a store of version n to version n + 1."""
 
 SCHEMA_VERSION = len(MIGRATIONS)
 
 
 async def version_of(connection: aiosqlite.Connection, file: Path) -> int:
-    """The store's schema version, 0 for a new one. Raises `StoreError` for a newer one and for a foreign database."""
+    """Return the schema version of the file, 0 for a new one.
+
+    Raises `StoreError` if a newer cockpit wrote the file, or another program.
+    """
     version = await _number(connection, "PRAGMA user_version")
     if version > SCHEMA_VERSION:
         raise StoreError(
@@ -163,7 +167,7 @@ async def version_of(connection: aiosqlite.Connection, file: Path) -> int:
 
 
 async def migrate(connection: aiosqlite.Connection, version: int) -> None:
-    """Bring a store of `version` up to date, each step in a transaction of its own."""
+    """Migrate a store from `version` to the current schema, with a transaction for each step."""
     for number, script in enumerate(MIGRATIONS[version:], version + 1):
         await connection.executescript(
             f"PRAGMA synchronous=FULL; BEGIN IMMEDIATE; {script}; PRAGMA user_version={number}; COMMIT;"

@@ -1,4 +1,4 @@
-"""The cluster's state at a sequence number, so that a start reads a few thousand events instead of all of them."""
+"""Stores snapshots of the cluster's state, so that a start applies a few thousand events instead of all of them."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ if TYPE_CHECKING:
     from cockpit.store.database import Database
 
 _KEPT = 2
+"""The number of snapshots kept: the older one serves if the newest is damaged."""
 
 
 async def save(database: Database, state: ClusterState, seq: int, now: Millis) -> None:
-    """Keep `state` as of event `seq`; snapshots before the previous one are dropped.
+    """Store `state`, which is that after event `seq`, and delete all but the last two snapshots.
 
-    `state` is read before the first suspension, so it may change while this runs.
+    `state` is encoded before the first `await`, so that it may change while the snapshot is compressed and written.
     """
     assert state.seq == seq, "the state is not that of this event"
     plain = msgspec.msgpack.encode(state)
@@ -35,7 +36,11 @@ async def save(database: Database, state: ClusterState, seq: int, now: Millis) -
 
 
 async def newest(database: Database, last_seq: int) -> tuple[ClusterState, int]:
-    """The newest snapshot that is whole and not ahead of `last_seq`; where there is none, the state before event 1."""
+    """Return the newest usable snapshot's state and sequence number; without one, the empty state and 0.
+
+    A snapshot is usable if it matches its checksum, has today's version and is not newer than event `last_seq`. It can
+    be newer after a power cut, since neither it nor every event is written durably.
+    """
     candidates = await database.fetch(
         "SELECT seq FROM snapshots WHERE seq <= ? AND version = ? ORDER BY seq DESC", (last_seq, STATE_VERSION)
     )
@@ -48,13 +53,13 @@ async def newest(database: Database, last_seq: int) -> tuple[ClusterState, int]:
 
 
 async def oldest_seq(database: Database) -> int:
-    """Everything up to here is in every snapshot that is kept; 0 without snapshots."""
+    """Return the sequence number of the oldest stored snapshot, up to which no start needs events; 0: there is none."""
     ((seq,),) = await database.fetch("SELECT coalesce(min(seq), 0) FROM snapshots")
     return int(seq)
 
 
 def is_whole(checksum: object, blob: object) -> bool:
-    """Whether a start could begin with this snapshot."""
+    """Tell whether the snapshot matches its checksum and can be decoded."""
     return isinstance(checksum, bytes) and isinstance(blob, bytes) and _decode(checksum, blob) is not None
 
 
@@ -63,6 +68,7 @@ def _checksum(blob: bytes) -> bytes:
 
 
 def _decode(checksum: bytes, blob: bytes) -> ClusterState | None:
+    """Return the state of a snapshot; None: it is damaged."""
     if _checksum(blob) != checksum:
         return None
     try:

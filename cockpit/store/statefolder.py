@@ -1,4 +1,4 @@
-"""The folder that one engine owns while it runs: journal, containers, logs and archive."""
+"""The state folder, which one engine owns while it runs: journal, containers, logs and archive."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ _SETTING = "set `state_folder` in config.toml (or COCKPIT_STATE_FOLDER)"
 
 
 _WITHOUT_JOURNAL = (
-    "{journal} is {what}, though beside it there is what jobs left ({left}). Nothing was accepted or changed. "
-    "Restore it from a backup; or, to begin anew without these jobs, move {folder} away."
+    "{journal} is {what}, but the folder has files of jobs ({left}). Nothing was accepted or changed. "
+    "Restore the journal from a backup; or, to start without these jobs, move {folder} away."
 )
 
 
 class FolderInUse(StoreError):
-    """Another engine has the folder; it may be just stopping."""
+    """Another engine uses the folder; it may be stopping just now."""
 
 
 class StateFolder:
-    """A state folder held by this process until `release`, or its end however that comes.
+    """A state folder that this process has locked until `release`, or until the process ends in any way.
 
-    The lock lives on an open file that children inherit over a bare fork but not over exec.
+    The lock belongs to an open file, which child processes inherit over a fork without exec, but not over exec.
     """
 
     def __init__(self, path: Path, lock: int) -> None:
@@ -38,8 +38,11 @@ class StateFolder:
 
     @classmethod
     def acquire(cls, path: Path) -> StateFolder:
-        """Make the folder (mode 0700) if need be and take it. Raises `FolderInUse` when another engine has it,
-        another `StoreError` when it is another user's, lies on a network file system, or has lost its journal."""
+        """Create the folder (mode 0700) if it does not exist, and lock it.
+
+        Raises `FolderInUse` if another engine has locked it, and `StoreError` if it belongs to another user, is on a
+        network file system, or has files of jobs but no journal.
+        """
         _refuse_network(path.absolute())
         path = path.resolve()
         with store_errors(path):
@@ -56,23 +59,30 @@ class StateFolder:
         return folder
 
     def _refuse_without_journal(self) -> None:
-        """An engine that knows of no job would end all that run, and give their ids to others."""
-        is_there = self.journal.exists()
-        if is_there and self.journal.stat().st_size:
-            return
-        left = next(self._left_by_jobs(), None)
-        if left is not None:
-            what = "empty" if is_there else "missing"
-            raise StoreError(_WITHOUT_JOURNAL.format(journal=self.journal, what=what, left=left, folder=self.path))
+        """Raise `StoreError` if the journal is missing although the folder has files of jobs.
 
-    def _left_by_jobs(self) -> Iterator[Path]:
-        """What there is of jobs. A container that an engine only tried containers with, and was killed, is of none."""
-        for room in (self.containers, self.logs, self.archive):
-            for left in room.iterdir() if room.exists() else ():
-                if room != self.containers or replica_id_from_folder(left.name) is not None:
-                    yield left
+        An engine with an empty journal would end all running jobs, which it does not know, and use their ids again.
+        """
+        exists = self.journal.exists()
+        if exists and self.journal.stat().st_size:
+            return
+        file = next(self._files_of_jobs(), None)
+        if file is not None:
+            what = "empty" if exists else "missing"
+            raise StoreError(_WITHOUT_JOURNAL.format(journal=self.journal, what=what, left=file, folder=self.path))
+
+    def _files_of_jobs(self) -> Iterator[Path]:
+        """Yield the containers, logs and archive files of jobs.
+
+        A container folder without a replica's id is none: an engine made it to test the runtime, and was killed then.
+        """
+        for folder in (self.containers, self.logs, self.archive):
+            for file in folder.iterdir() if folder.exists() else ():
+                if folder != self.containers or replica_id_from_folder(file.name) is not None:
+                    yield file
 
     def release(self) -> None:
+        """Unlock the folder."""
         os.close(self._lock)
 
     @property
@@ -93,6 +103,7 @@ class StateFolder:
 
 
 def _refuse_network(path: Path) -> None:
+    """Raise `StoreError` if the path is on a network file system."""
     kind = network_filesystem(path)
     if kind is not None:
         raise StoreError(
@@ -102,15 +113,16 @@ def _refuse_network(path: Path) -> None:
 
 
 def _make_private(path: Path) -> None:
-    found = path.stat()
-    if found.st_uid != os.geteuid():
-        raise StoreError(f"The state folder {path} belongs to uid {found.st_uid}. For one of your own {_SETTING}.")
-    if stat.S_IMODE(found.st_mode) & 0o077:
+    """Take away other users' access. Raises `StoreError` if the folder belongs to another user."""
+    status = path.stat()
+    if status.st_uid != os.geteuid():
+        raise StoreError(f"The state folder {path} belongs to uid {status.st_uid}. For one of your own {_SETTING}.")
+    if stat.S_IMODE(status.st_mode) & 0o077:
         path.chmod(0o700)
 
 
 def _lock(file: Path) -> int:
-    """An open descriptor with the lock, the file holding this process's id."""
+    """Lock the file, write this process's id into it, and return its open descriptor. Raises `FolderInUse`."""
     descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

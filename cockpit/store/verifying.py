@@ -1,5 +1,6 @@
-"""Looks through a whole store without changing it: SQLite's own structure, every event, archive file, snapshot and
-record of an ended job. Works on the store of a running engine too.
+"""Verifies a whole store without changing it, that of a running engine too (`cockpit doctor --journal`).
+
+In this order: SQLite's own structure, snapshots, archive files, events, and records of ended jobs.
 """
 
 from __future__ import annotations
@@ -21,44 +22,51 @@ if TYPE_CHECKING:
     from typing import Any
 
 MOST_SHOWN = 20
-"""Damaged things of one kind that are named one by one."""
+"""The most damages that a result names; further ones are counted."""
 _PAGE = 5_000
 _EVENTS = f"SELECT {', '.join(codec.COLUMNS)} FROM events WHERE seq > ? ORDER BY seq LIMIT ?"  # noqa: S608 - constants
 
 
 class Damage(NamedTuple):
-    """One thing that is not what was written."""
+    """One damaged part of the store."""
 
     where: str
-    """What is damaged, such as `event 4711`."""
+    """The damaged part, such as `event 4711`."""
     what: str
     """What is wrong with it, as a sentence."""
     needed: bool = True
-    """The engine cannot start, or has lost something, without it."""
+    """Whether the engine cannot start, or has lost data, without this part."""
 
 
 class Verified(NamedTuple):
-    """What was looked at, and what is damaged."""
+    """The result of a verification: how much was checked, and what is damaged."""
 
     events: int
+    """The number of events in the table."""
     archived: int
+    """The number of events in archive files."""
     unchecked: int
-    """Of both: written before events had checksums; only that they can be read is known."""
+    """The number of events, of both kinds, without a checksum because an older cockpit wrote them: they can be read."""
     snapshots: int
     ended: int
+    """The number of records of ended jobs."""
     damages: tuple[Damage, ...]
     more: int
-    """Damages beyond those that are named."""
+    """The number of damages beyond `damages`."""
 
 
 def verify(file: Path, archive_folder: Path) -> Verified:
-    """Raises `StoreError` where there is no store of the current schema to be read."""
+    """Verify a store. Raises `StoreError` if there is no readable store of the current schema."""
     with store_errors(file), closing(_opened(file)) as connection:
         return _Verification(connection, archive_folder).run()
 
 
 def _opened(file: Path) -> sqlite3.Connection:
-    """For reading alone. On a read-only disk SQLite cannot coordinate with a writer, of which there is none then."""
+    """Open the file for reading.
+
+    On a read-only disk SQLite cannot use the files by which it coordinates with a writer. There can be no writer then,
+    so that the second attempt opens the file as immutable.
+    """
     if not file.exists():
         raise StoreError(f"There is no journal {file}: no engine has run in this state folder yet.")
     try:
@@ -69,11 +77,13 @@ def _opened(file: Path) -> sqlite3.Connection:
 
 def _connected(file: Path, how: str) -> sqlite3.Connection:
     connection = sqlite3.connect(f"file:{quote(str(file))}?{how}", uri=True, isolation_level=None)
+    # Damaged text must not stop the verification.
     connection.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
     return connection
 
 
 def _checked(connection: sqlite3.Connection, file: Path) -> sqlite3.Connection:
+    """Begin a read transaction and return the connection. Raises `StoreError` for another schema version."""
     try:
         ((version,),) = connection.execute("PRAGMA user_version")
         connection.execute("BEGIN")
@@ -91,7 +101,7 @@ def _checked(connection: sqlite3.Connection, file: Path) -> sqlite3.Connection:
 
 
 class _Verification:
-    """One look, in one read transaction."""
+    """Verifies a store in one read transaction, so that an engine may write meanwhile."""
 
     def __init__(self, connection: sqlite3.Connection, archive_folder: Path) -> None:
         self._connection, self._archive = connection, archive_folder
@@ -99,10 +109,10 @@ class _Verification:
         self._more = 0
         self._unchecked = 0
         self._covered = 0
-        """The event after which the newest whole snapshot was made."""
+        """The sequence number of the newest undamaged snapshot; a start needs only later events."""
 
     def run(self) -> Verified:
-        """Snapshots come first: they decide which events are needed."""
+        """Verify everything. Snapshots come before events, since they decide which events are needed."""
         self._structure()
         kept = self._snapshots()
         archived, last = self._archives()
@@ -146,16 +156,16 @@ class _Verification:
         return count
 
     def _archives(self) -> tuple[int, int]:
-        """How many events are archived, and the last of them."""
+        """Verify the archive files, and return the number of their events and the last one's sequence number."""
         count = last = 0
         try:
-            named = self._connection.execute(
+            files = self._connection.execute(
                 "SELECT first_seq, last_seq, file FROM archives ORDER BY first_seq"
             ).fetchall()
         except sqlite3.DatabaseError as error:
             self._note(Damage("list of archive files", f"It cannot be read: {error}"))
             return 0, 0
-        for first, until, name in named:
+        for first, until, name in files:
             if first != last + 1:
                 self._note(self._missing(last + 1, first - 1))
             count += self._archive_file(self._archive / str(name), first, until)
@@ -183,7 +193,7 @@ class _Verification:
         return seq - first + 1
 
     def _events(self, last: int) -> int:
-        """Reads on behind a page of the file that cannot be read, so that everything is looked at once."""
+        """Verify the events after number `last`, which are in the table, and return how many there are."""
         count, seq = 0, last
         try:
             for row in self._rows(last):

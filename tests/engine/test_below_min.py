@@ -113,6 +113,6 @@ def test_a_person_can_stop_it_meanwhile_and_need_not_resume_it() -> None:
     job, _ = suspended(driver)
     refused = evictions.resume(driver.machine, driver.job(job))
     assert isinstance(refused, Refusal)
-    assert refused.message == f"Job {job} goes on by itself once 3 workers have room."
+    assert refused.message == f"Job {job} resumes by itself once there are free resources for 3 workers."
     driver.act(decide.cancel(driver.job(job), driver.now, None))
     assert (driver.job(job).state, driver.job(job).shown_state) == (JobState.STOPPED, JobState.STOPPED)

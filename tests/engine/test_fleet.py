@@ -299,7 +299,7 @@ def test_a_fleet_has_no_jobs_that_go_on_from_checkpoints() -> None:
     resumes = a_spec(resume=Resume(max_resumes=1, grace_seconds=5), pool="a")
     refused = submit(driver.machine, [resumes], Actor(ANN, admin=False), now=driver.now)
     assert isinstance(refused, Refusal)
-    assert "resume: a fleet's jobs go on from no checkpoints" in refused.message
+    assert "resume: a fleet cannot resume jobs from checkpoints" in refused.message
 
 
 @pytest.mark.req("FL-04", "JT-40")

@@ -68,7 +68,7 @@ async def test_attempts_before_the_last_one_are_told_too(tmp_path: Path) -> None
         await journal.record_ended(jobs())
     stored = sqlite3.connect(tmp_path / "journal.db", isolation_level=None)
     stored.executescript(
-        "DROP TABLE spans; DROP INDEX answers_refused; DROP INDEX submissions_by_request;"
+        "DROP TABLE spans; DROP TABLE promised_starts; DROP INDEX answers_refused; DROP INDEX submissions_by_request;"
         "ALTER TABLE events DROP COLUMN checksum; ALTER TABLE answers DROP COLUMN op;"
         "ALTER TABLE answers DROP COLUMN digest; ALTER TABLE answers DROP COLUMN refused; PRAGMA user_version=1;"
     )

@@ -1,7 +1,10 @@
-"""Changes of accounts, users and QOS: from a request to one event, or to a Refusal.
+"""Decides changes of accounts, users and QOS: from a request to one event, or to a `Refusal`.
 
-A change is drafted on a copy of the tree, the whole draft is checked, and what became other is the event. Who may:
-administrators everything; a coordinator what is below the account, but neither its own limits nor priorities and QOS.
+1. The right is checked: an administrator may change everything; a coordinator what is below the account, but neither
+   its own limits nor priorities and QOS.
+2. The change is made on a copy of the tree (`Draft`).
+3. The changed parts of the draft are checked.
+4. The difference between the tree and the draft is the event.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from cockpit.engine.accounts.coordinators import refuse_change
-from cockpit.engine.accounts.draft import Draft, No
+from cockpit.engine.accounts.draft import ChangeRefused, Draft
 from cockpit.engine.accounts.limits import (
     association_errors,
     changed_association,
@@ -34,19 +37,20 @@ if TYPE_CHECKING:
     from cockpit.engine.decide import Decision
     from cockpit.engine.state import ClusterState
 
-_BEGINNING = Accounts().associations
+_BUILT_IN = Accounts().associations
+"""The associations that every cluster has from its start."""
 
 
 def change_accounts(state: ClusterState, actor: Actor, wanted: change.AccountChange) -> Decision:
-    """What becomes of the tree. Nothing, where all is as it is wanted."""
+    """Return the event that makes the wanted change; no event if the tree is as wanted already."""
     refused = refuse_change(state.accounts, actor, wanted)
     if refused is not None:
         return refused
     draft = Draft(state)
     try:
         _draft(wanted, draft)
-    except No as no:
-        return no.refusal
+    except ChangeRefused as error:
+        return error.refusal
     event = _difference(state.accounts, draft.accounts)
     touched = {each.key for each in event.associations} | {each.name for each in event.qos}
     troubles = [each for each in account_troubles(draft.accounts) if each.key in touched]
@@ -66,7 +70,9 @@ def _(wanted: change.AddAccount, draft: Draft) -> None:
     name = wanted.name.lower()
     _check([*_named("name", rule_name_error(name)), *association_errors(wanted.change)])
     if assoc_key(name) in draft.associations:
-        raise No(RefusalKind.CONFLICT, f"There is an account {name} already; `cockpit accounts modify` changes it.")
+        raise ChangeRefused(
+            RefusalKind.CONFLICT, f"There is an account {name} already; `cockpit accounts modify` changes it."
+        )
     parent = draft.account(wanted.change.parent or ROOT).account
     draft.put(changed_association(Association(account=name, parent=parent), wanted.change))
 
@@ -85,7 +91,7 @@ def _(wanted: change.ModifyAccount, draft: Draft) -> None:
 def _(wanted: change.RemoveAccount, draft: Draft) -> None:
     account = draft.account(wanted.name)
     if account.account == ROOT:
-        raise No(RefusalKind.CONFLICT, "The account root is above all others and stays.")
+        raise ChangeRefused(RefusalKind.CONFLICT, "The account root is above all others and stays.")
     draft.remove([account, *draft.below(account.account)])
 
 
@@ -98,7 +104,7 @@ def _(wanted: change.AddUser, draft: Draft) -> None:
     account = draft.account(wanted.account).account
     key = assoc_key(account, wanted.user, wanted.partition)
     if key in draft.associations:
-        raise No(
+        raise ChangeRefused(
             RefusalKind.CONFLICT,
             f"User {visible(wanted.user)} is in account {account} already; `cockpit accounts modify-user` changes it.",
         )
@@ -116,15 +122,15 @@ def _(wanted: change.ModifyUser, draft: Draft) -> None:
     draft.put(*(changed_association(each, wanted.change) for each in meant))
     if wanted.change.default:
         if len({each.account for each in meant}) > 1:
-            raise No(RefusalKind.INVALID, "default: name the account that is to be the user's default.")
+            raise ChangeRefused(RefusalKind.INVALID, "default: name the account that is to be the user's default.")
         draft.make_default(wanted.user, meant[0].account)
 
 
 @_draft.register(change.RemoveUser)
 def _(wanted: change.RemoveUser, draft: Draft) -> None:
     gone = draft.users(wanted.user, wanted.account, wanted.partition)
-    if any(each.key in _BEGINNING for each in gone):
-        raise No(RefusalKind.CONFLICT, "The user root is always in the account root.")
+    if any(each.key in _BUILT_IN for each in gone):
+        raise ChangeRefused(RefusalKind.CONFLICT, "The user root is always in the account root.")
     draft.remove(gone)
 
 
@@ -133,7 +139,9 @@ def _(wanted: change.AddQos, draft: Draft) -> None:
     name = wanted.name.lower()
     _check([*_named("name", rule_name_error(name)), *qos_errors(wanted.change)])
     if name in draft.qos:
-        raise No(RefusalKind.CONFLICT, f"There is a QOS {name} already; `cockpit accounts modify-qos` changes it.")
+        raise ChangeRefused(
+            RefusalKind.CONFLICT, f"There is a QOS {name} already; `cockpit accounts modify-qos` changes it."
+        )
     draft.qos[name] = changed_qos(Qos(name=name), wanted.change)
 
 
@@ -147,7 +155,7 @@ def _(wanted: change.ModifyQos, draft: Draft) -> None:
 def _(wanted: change.RemoveQos, draft: Draft) -> None:
     name = draft.quality(wanted.name).name
     if name == NORMAL:
-        raise No(RefusalKind.CONFLICT, "The QOS normal always exists.")
+        raise ChangeRefused(RefusalKind.CONFLICT, "The QOS normal always exists.")
     draft.remove_qos(name)
 
 
@@ -163,7 +171,7 @@ def _(wanted: change.RemoveCoordinators, draft: Draft) -> None:
     account = draft.account(wanted.account)
     unknown = [user for user in wanted.users if user not in account.coordinators]
     if unknown:
-        raise No(RefusalKind.NOT_FOUND, f"{visible(unknown[0])} is no coordinator of {account.account}.")
+        raise ChangeRefused(RefusalKind.NOT_FOUND, f"{visible(unknown[0])} is no coordinator of {account.account}.")
     left = tuple(user for user in account.coordinators if user not in wanted.users)
     draft.put(replace(account, coordinators=left))
 
@@ -180,9 +188,10 @@ def _named(field: str, error: str | None) -> list[str]:
 
 
 def _check(errors: Iterable[str]) -> None:
-    found = [f"{error}." for error in errors]
-    if found:
-        raise No(RefusalKind.INVALID, "\n".join(found))
+    """Raise `ChangeRefused` with one line for each error, if there are any."""
+    lines = [f"{error}." for error in errors]
+    if lines:
+        raise ChangeRefused(RefusalKind.INVALID, "\n".join(lines))
 
 
 def _difference(before: Accounts, after: Accounts) -> events.AccountsChanged:

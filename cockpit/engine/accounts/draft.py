@@ -1,4 +1,4 @@
-"""A tree of accounts as a change would have it, and what keeps parts of it where they are."""
+"""The draft of a changed tree of accounts, and the checks that forbid to remove what is still used."""
 
 from __future__ import annotations
 
@@ -17,10 +17,14 @@ if TYPE_CHECKING:
     from cockpit.model.job import Job
 
 NAMED_JOBS = 10
+"""The most jobs or uses that a refusal names."""
 
 
-class No(Exception):
-    """The draft cannot be; carries the refusal."""
+class ChangeRefused(Exception):
+    """The change cannot be made; `refusal` says why.
+
+    An exception and no result, so that a rule that changes a draft in several steps stays a list of these steps.
+    """
 
     def __init__(self, kind: RefusalKind, message: str) -> None:
         self.refusal = Refusal(kind, message)
@@ -28,7 +32,7 @@ class No(Exception):
 
 
 class Draft:
-    """The tree as it is to become."""
+    """A copy of the accounts and QOS on which a change is tried; the state stays as it is."""
 
     def __init__(self, state: ClusterState) -> None:
         self.state = state
@@ -37,66 +41,83 @@ class Draft:
 
     @property
     def accounts(self) -> Accounts:
+        """The accounts and QOS that the change would lead to."""
         return Accounts(associations=self.associations, qos=self.qos)
 
     def account(self, name: str) -> Association:
+        """Return the account of this name. Raises `ChangeRefused`."""
         found = self.associations.get(assoc_key(name.lower()))
         if found is None:
-            raise No(RefusalKind.NOT_FOUND, f"There is no account {visible(name)}; `cockpit accounts` lists them.")
+            raise ChangeRefused(
+                RefusalKind.NOT_FOUND, f"There is no account {visible(name)}; `cockpit accounts` lists them."
+            )
         return found
 
     def users(self, user: str, account: str, partition: str) -> list[Association]:
-        """The associations that are meant: empty stands for any."""
-        found = [
+        """Return the user's associations; an empty account or partition matches all. Raises `ChangeRefused` if none."""
+        matches = [
             each
             for each in self.associations.values()
             if each.user == user and account.lower() in {"", each.account} and partition in {"", each.partition}
         ]
-        if not found:
+        if not matches:
             where = f" in account {visible(account)}" if account else ""
             where += f" and partition {visible(partition)}" if partition else ""
-            raise No(RefusalKind.NOT_FOUND, f"There is no user {visible(user)}{where}; `cockpit accounts` lists them.")
-        return found
+            raise ChangeRefused(
+                RefusalKind.NOT_FOUND, f"There is no user {visible(user)}{where}; `cockpit accounts` lists them."
+            )
+        return matches
 
     def quality(self, name: str) -> Qos:
+        """Return the QOS of this name. Raises `ChangeRefused`."""
         found = self.qos.get(name.lower())
         if found is None:
-            raise No(RefusalKind.NOT_FOUND, f"There is no QOS {visible(name)}; `cockpit accounts qos` lists them.")
+            raise ChangeRefused(
+                RefusalKind.NOT_FOUND, f"There is no QOS {visible(name)}; `cockpit accounts qos` lists them."
+            )
         return found
 
     def put(self, *associations: Association) -> None:
+        """Add associations, or replace those with the same keys."""
         self.associations |= {each.key: each for each in associations}
 
     def make_default(self, user: str, account: str) -> None:
-        """One default for each user."""
+        """Make an account the user's only default account."""
         for each in list(self.associations.values()):
             if each.user == user:
                 self.put(replace(each, default=each.account == account))
 
     def remove(self, gone: Iterable[Association]) -> None:
-        """What has jobs stays: they are accounted to it."""
+        """Remove associations. Raises `ChangeRefused` if one has live jobs, since their usage is charged to it."""
         keys = {each.key for each in gone}
         live = [job for job in self.state.jobs.values() if not job.ended and _keys_of(self.accounts, job) & keys]
         if live:
-            raise No(RefusalKind.CONFLICT, f"It has jobs: {_jobs(live)}. End them, or wait for them, and try again.")
+            raise ChangeRefused(
+                RefusalKind.CONFLICT, f"It has jobs: {_jobs(live)}. End them, or wait for them, and try again."
+            )
         for key in keys:
             del self.associations[key]
 
     def remove_qos(self, name: str) -> None:
-        """What has jobs, or is allowed somewhere, stays."""
+        """Remove a QOS. Raises `ChangeRefused` if it has live jobs, or an account, QOS or partition names it."""
         live = [job for job in self.state.jobs.values() if not job.ended and job.qos == name]
         if live:
-            raise No(RefusalKind.CONFLICT, f"QOS {name} has jobs: {_jobs(live)}. End them, or wait for them.")
+            raise ChangeRefused(
+                RefusalKind.CONFLICT, f"QOS {name} has jobs: {_jobs(live)}. End them, or wait for them."
+            )
         users = list(self._uses_of(name))
         if users:
-            raise No(RefusalKind.CONFLICT, f"QOS {name} is used by {_some(users)}; take it away there first.")
+            raise ChangeRefused(
+                RefusalKind.CONFLICT, f"QOS {name} is used by {_some(users)}; take it away there first."
+            )
         del self.qos[name]
 
     def below(self, account: str) -> Iterator[Association]:
-        """All users and accounts under the account, however deep."""
+        """Yield all users and accounts under the account, at any depth."""
         yield from _below(self.accounts, account)
 
     def _uses_of(self, qos: str) -> Iterator[str]:
+        """Yield the name of each association, QOS and partition that names the QOS."""
         for each in self.associations.values():
             if qos in each.qos or qos == each.default_qos:
                 yield each.key
@@ -116,10 +137,10 @@ def _below(accounts: Accounts, account: str) -> Iterator[Association]:
 
 
 def _keys_of(accounts: Accounts, job: Job) -> set[AssocKey]:
-    """Whose the job is: the user's association in each of its partitions."""
+    """Return the keys of the associations that the job is charged to: one per partition, and its account."""
     user = job.submitter.name
-    found = (accounts.of(job.account, user, partition) for partition in job.partitions or ("",))
-    return {each.key for each in found if each is not None} | {assoc_key(job.account)}
+    associations = (accounts.of(job.account, user, partition) for partition in job.partitions or ("",))
+    return {each.key for each in associations if each is not None} | {assoc_key(job.account)}
 
 
 def _jobs(jobs: list[Job]) -> str:

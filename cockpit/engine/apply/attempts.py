@@ -1,4 +1,4 @@
-"""What happens to attempts, from their placement to the end of what is kept of them."""
+"""Applies the events of attempts to the state: from a job's placement to the end of its hold."""
 
 from __future__ import annotations
 
@@ -25,23 +25,24 @@ if TYPE_CHECKING:
 
 RULES = Rules()
 PRESSURE_REST_MS = 60_000
-"""So long best effort keeps off, once a node had too little memory for it."""
+"""How long a best-effort job is not started again after a node ran short of memory for it."""
 
 
 def _with_replica(attempt: Attempt, changed: Replica) -> Attempt:
+    """Return the attempt with one replica exchanged. The attempts of most jobs have only one."""
     replicas, rank = attempt.replicas, changed.rank
     others_too = len(replicas) > 1
     return replace(attempt, replicas=(*replicas[:rank], changed, *replicas[rank + 1 :]) if others_too else (changed,))
 
 
 def all_are_staged(state: JobState, attempt: Attempt) -> bool:
-    """Whether the staging of a job is over."""
+    """Tell whether the job is staging and the last of its replicas has been staged."""
     return state is JobState.STAGING and all(each.staged_at is not None for each in attempt.there)
 
 
 @RULES.of(events.PrologFailed, events.PrecheckFailed)
 def _(body: events.PrologFailed | events.PrecheckFailed, state: ClusterState, record: events.EventRecord) -> None:
-    """It is not the job's fault: its age goes on counting."""
+    """Queue the job again. The failure is the node's, so the job keeps its age."""
     job = state.jobs[body.job]
     assert job.attempt is not None
     attempt = _lost(job.attempt, body.because, EndCause.START_FAILED, record.at)
@@ -49,7 +50,7 @@ def _(body: events.PrologFailed | events.PrecheckFailed, state: ClusterState, re
 
 
 def _lost(attempt: Attempt, why: str, cause: EndCause, at: Millis) -> Attempt:
-    """Nothing of it runs any more."""
+    """Return the attempt as ended at `at`, with every replica that had not ended recorded as lost."""
     gone = ExitStatus(lost=why)
     replicas = [
         each if each.ended_at is not None else replace(each, ended_at=at, exit=gone) for each in attempt.replicas
@@ -103,14 +104,14 @@ def _(body: events.PrecheckPassed, state: ClusterState, record: events.EventReco
 
 
 def _after_checks(spec: JobSpec, earlier: Sequence[Attempt], *, fleet: bool) -> JobState:
-    """Of one whose nodes are in order. On a fleet its members stage."""
+    """Return the state that follows the node checks. On a fleet the member clusters stage, not the fleet."""
     if is_staged(spec) and not fleet:
         return JobState.STAGING
     return first_state(spec, earlier) if earlier else STARTING
 
 
 def first_state(spec: JobSpec, earlier: Sequence[Attempt]) -> JobState:
-    """Of one that is about to start, after these attempts."""
+    """Return the state of a job about to start: resuming if it can use a checkpoint of an earlier attempt that ran."""
     if not earlier or (spec.resume is None and spec.elastic is None):
         return STARTING
     return JobState.RESUMING if any(each.ran for each in earlier) else STARTING
@@ -120,8 +121,8 @@ def first_state(spec: JobSpec, earlier: Sequence[Attempt]) -> JobState:
 def _(body: events.MemberPlaced, state: ClusterState, record: events.EventRecord) -> None:
     attempt = state.jobs[body.job].attempt
     assert attempt is not None
-    found = {part.rank: part for part in body.placement}
-    placement = tuple([found.get(part.rank, part) for part in attempt.placement])
+    placed = {part.rank: part for part in body.placement}
+    placement = tuple([placed.get(part.rank, part) for part in attempt.placement])
     awaits = tuple(each for each in attempt.awaits if each != body.member)
     change(state, record, body.job, attempt=replace(attempt, placement=placement, awaits=awaits))
 
@@ -145,7 +146,7 @@ def _(body: events.BindingGivenUp, state: ClusterState, record: events.EventReco
 
 @RULES.of(events.ReplicaStaged)
 def _(body: events.ReplicaStaged, state: ClusterState, record: events.EventRecord) -> None:
-    """They start together, once all have what they need."""
+    """Start the job's replicas together, once the last of them is staged."""
     job = state.jobs[body.job]
     assert job.attempt is not None
     attempt = _with_replica(job.attempt, replace(job.attempt.replicas[body.rank], staged_at=record.at))
@@ -160,7 +161,8 @@ def _(body: events.ReplicaStarted, state: ClusterState, record: events.EventReco
     assert job.attempt is not None
     replica = replace(job.attempt.replicas[body.rank], started_at=record.at, limits=body.limits)
     attempt = _with_replica(job.attempt, replica)
-    after = job.state if job.state is SUSPENDED else RUNNING  # a late one of a gang that stands still
+    # A gang may be suspended while the last of its replicas is still starting.
+    after = job.state if job.state is SUSPENDED else RUNNING
     entered = since(job, after, record.at)
     state.jobs[body.job] = replace(job, version=record.seq, attempt=attempt, state=after, state_since=entered)
 
@@ -196,13 +198,13 @@ def _(body: events.EndingBegan, state: ClusterState, record: events.EventRecord)
 
 
 def _stopped_by(cause: EndCause, record: events.EventRecord) -> str:
-    """The user whose request stops the job. The engine itself stops jobs, too: its own are from another origin."""
+    """Return the user whose request stops the job; empty: the engine stops it, which has another origin."""
     return record.actor if cause is EndCause.STOP and record.origin == events.FROM_USER else ""
 
 
 @RULES.of(events.FaultFound)
 def _(body: events.FaultFound, state: ClusterState, record: events.EventRecord) -> None:
-    """What follows has events of its own."""
+    """Raise the job's version. What the engine does about the fault are events of their own."""
     change(state, record, body.job)
 
 
@@ -217,6 +219,7 @@ def _(body: events.PerformanceFell, state: ClusterState, record: events.EventRec
 @RULES.of(events.JobSuspended)
 def _(body: events.JobSuspended, state: ClusterState, record: events.EventRecord) -> None:
     job = state.jobs[body.job]
+    # A suspended job is not charged: its usage ends here and begins anew when it is resumed.
     write_down(state, usage.ended(ledger(state), usage_rules(state), job, record.at))
     entered = since(job, SUSPENDED, record.at)
     change(state, record, body.job, suspension=body.suspension, state=SUSPENDED, state_since=entered)
@@ -229,30 +232,32 @@ def _(body: events.JobResumed, state: ClusterState, record: events.EventRecord) 
         state,
         record,
         body.job,
-        attempt=_gone_on(job, record.at),
+        attempt=_resumed_attempt(job, record.at),
         suspension=None,
         state=RUNNING,
         state_since=since(job, RUNNING, record.at),
     )
 
 
-def _gone_on(job: Job, at: Millis) -> Attempt | None:
-    """The attempt of a job that stops standing still, or never did."""
+def _resumed_attempt(job: Job, at: Millis) -> Attempt | None:
+    """Return the job's attempt with the suspension that ends now added up; unchanged if the job is not suspended."""
     if job.attempt is None or job.state is not SUSPENDED:
         return job.attempt
-    stood_still = job.attempt.suspended_ms + at - job.state_since
-    return replace(job.attempt, resumed_at=at, suspended_ms=stood_still)
+    suspended_ms = job.attempt.suspended_ms + at - job.state_since
+    return replace(job.attempt, resumed_at=at, suspended_ms=suspended_ms)
 
 
 @RULES.of(events.JobRequeued)
 def _(body: events.JobRequeued, state: ClusterState, record: events.EventRecord) -> None:
     job = state.jobs[body.job]
-    attempt = _gone_on(job, record.at)
+    attempt = _resumed_attempt(job, record.at)
+    # A user may requeue a job that has ended: its attempt was over then, for the reason known then.
     if attempt is not None and not job.ended:
         attempt = replace(attempt, ended_at=record.at, cause=body.cause)
     elif attempt is not None:
         attempt = replace(attempt, ended_at=job.ended_at, cause=job.end_cause)
     _queue_again(state, record, job, attempt, job.accrues_from if body.retry else None)
+    # A requeue by a user gives back all retries (`retry` is 0 then); an eviction uses up none.
     if body.retry or body.cause is EndCause.REQUEUE:
         change(state, record, body.job, retries=body.retry)
     if body.below_min:
@@ -269,7 +274,10 @@ def _(body: events.WaitEnded, state: ClusterState, record: events.EventRecord) -
 def _queue_again(
     state: ClusterState, record: events.EventRecord, job: Job, attempt: Attempt | None, accrues: Millis | None
 ) -> None:
-    """`attempt`: as it was over. `accrues`: from when on its age counts; None: anew."""
+    """Put the job back into the queue, and charge what its attempt has used.
+
+    `attempt`: the attempt as it ended. `accrues`: since when the job's age counts; None: it starts again from zero.
+    """
     write_down(state, usage.ended(ledger(state), usage_rules(state), job, record.at))
     change_waiting(
         state,
@@ -320,7 +328,7 @@ def _(body: events.JobEnded, state: ClusterState, record: events.EventRecord) ->
         version=record.seq,
         state=body.state,
         state_since=since(job, body.state, record.at),
-        attempt=_gone_on(job, record.at) if job.state is SUSPENDED else job.attempt,
+        attempt=_resumed_attempt(job, record.at) if job.state is SUSPENDED else job.attempt,
         ending=None,
         leaving=(),
         suspension=None,

@@ -1,4 +1,4 @@
-"""What happens to what jobs run on and are judged by: nodes, rules, accounts, quotas, reservations, usage."""
+"""Applies the events of nodes, cluster rules, accounts, the catalogue, quotas, reservations and usage to the state."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ RULES = Rules()
 def _(body: events.ClusterConfigured, state: ClusterState, _record: events.EventRecord) -> None:
     state.cluster = body.cluster
     if body.cluster.priority.usage_reset is UsageReset.NOW:
-        state.usage_reset_at = Millis(0)  # so that the next pass resets, and no other
+        state.usage_reset_at = Millis(0)  # makes the next decay reset usage, once
 
 
 @RULES.of(events.UsageDecayed)
@@ -106,4 +106,4 @@ def _(body: events.NodesChanged, state: ClusterState, record: events.EventRecord
 
 @RULES.of(events.ShellOpened, events.CopyRemoved, events.EngineStarted, events.EngineStopAsked, events.EngineStopped)
 def _(_body: object, _state: ClusterState, _record: events.EventRecord) -> None:
-    """Facts for the time line; the state does not depend on them."""
+    """Leave the state as it is: these events are recorded only to be shown in the event list."""

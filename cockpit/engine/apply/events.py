@@ -1,4 +1,4 @@
-"""What each event does to the plain state. No decisions, no clock: everything comes from the event."""
+"""Applies events to the plain state. No rule decides anything or reads a clock: all data comes from the event."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ if TYPE_CHECKING:
 
 _PLAIN = queue.RULES | attempts.RULES | workers.RULES | cluster.RULES
 RULES = _PLAIN | {kind: keeping_highest(_PLAIN[kind]) for kind in PRIORITIES_MOVE}
-"""By type of event. Each raises `IllegalTransition` or `KeyError` where the journal is broken."""
+"""The rule for each type of event. A rule raises `IllegalTransition` or `KeyError` if the event does not fit the state,
+which only a damaged journal or a defect of the engine can cause."""
 
 
 def apply(state: ClusterState, record: events.EventRecord) -> None:
-    """Fold one journal record into `state`. Raises as its rule does."""
+    """Apply one journal record to `state`. Raises `IllegalTransition` or `KeyError` if it does not fit."""
     RULES[type(record.body)](record.body, state, record)
     state.seq, state.at = record.seq, record.at

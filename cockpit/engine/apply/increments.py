@@ -1,7 +1,9 @@
-"""PriorityFlags INCREMENT_ONLY: what priorities have been, kept in the state, so that a restart forgets nothing.
+"""Keeps priorities from falling, as Slurm's PriorityFlags=INCREMENT_ONLY wants it.
 
-Priorities move by age and usage at the passes over usage, and by new rules and nodes: before each of these the ones
-that the queue has are written down. What a person changes in one job counts for that job at once.
+Priorities change when usage is decayed and ages advance, and through new rules and nodes. Before each event of these
+kinds, the priorities of all queued jobs are stored in the state, where a restart finds them; the scheduler then uses
+the higher of the stored and the computed one. When a user edits one job, its stored priority is dropped, so that the
+edit takes effect at once.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     from cockpit.engine.state import ClusterState
     from cockpit.model.ids import JobId
 
-_OF_ONE = (events.JobEdited, events.SiteFactorSet)
+_SINGLE_JOB_EVENTS = (events.JobEdited, events.SiteFactorSet)
 PRIORITIES_MOVE = (
     events.UsageDecayed,
     events.ClusterConfigured,
@@ -27,13 +29,13 @@ PRIORITIES_MOVE = (
     events.NodesChanged,
     events.NodeDrained,
     events.NodeResumed,
-    *_OF_ONE,
+    *_SINGLE_JOB_EVENTS,
 )
-"""Events by which priorities move, or may move, at once."""
+"""Events that may change priorities at once."""
 
 
 def keeping_highest(rule: Rule) -> Rule:
-    """The rule of such an event, which writes down before it what priorities have been."""
+    """Wrap the rule of one of `PRIORITIES_MOVE`, so that it stores the priorities before the event changes them."""
 
     def keeping(body: events.EventBody, state: ClusterState, record: events.EventRecord) -> None:
         if _only_increments(state):
@@ -50,12 +52,14 @@ def _only_increments(state: ClusterState) -> bool:
 
 
 def _highest(state: ClusterState, body: events.EventBody) -> dict[JobId, dict[str, int]]:
-    if isinstance(body, _OF_ONE):
-        return {job: kept for job, kept in state.highest.items() if job != body.job}
+    """Return the priorities to store before this event, by job and partition."""
+    if isinstance(body, _SINGLE_JOB_EVENTS):
+        return {job: priorities for job, priorities in state.highest.items() if job != body.job}
     return highest(_view(state))
 
 
 def _view(state: ClusterState) -> Snapshot:
+    """Return a snapshot with what priorities depend on; it has no occupied resources."""
     return Snapshot(
         version=state.seq,
         now=state.at,

@@ -1,4 +1,4 @@
-"""What happens to jobs while they wait, and once they are off the lists."""
+"""Applies the events of queued jobs to the state, and those that remove ended jobs."""
 
 from __future__ import annotations
 
@@ -72,13 +72,14 @@ def _(body: events.JobEdited, state: ClusterState, record: events.EventRecord) -
 
 @RULES.of(events.DependencyMet)
 def _(body: events.DependencyMet, state: ClusterState, record: events.EventRecord) -> None:
-    left = tuple(each for each in state.jobs[body.job].waits_for if each != body.dependency)
-    change_waiting(state, record, body.job, waits_for=left)
+    remaining = tuple(each for each in state.jobs[body.job].waits_for if each != body.dependency)
+    change_waiting(state, record, body.job, waits_for=remaining)
 
 
 @RULES.of(events.DependencyFailed)
 def _(body: events.DependencyFailed, state: ClusterState, record: events.EventRecord) -> None:
     before = state.jobs[body.job].waits_for
+    # The failed dependency goes first: it is the one that the job's waiting reason names.
     first = (body.dependency, *(each for each in before if each != body.dependency))
     change(state, record, body.job, never=body.because, waits_for=first)
 
@@ -113,6 +114,7 @@ def _(body: events.JobArchived, state: ClusterState, _record: events.EventRecord
     array = state.jobs.pop(body.job).array
     if array is None or array.array not in state.failed_tasks:
         return
-    tasks = range(array.array + array.count - 1, array.array - 1, -1)  # the last ones tend to stay longest
+    # Search from the end: the last tasks of an array tend to stay longest, so that the search stops early.
+    tasks = range(array.array + array.count - 1, array.array - 1, -1)
     if not any(task in state.jobs for task in tasks):
         del state.failed_tasks[array.array]

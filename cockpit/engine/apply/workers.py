@@ -1,4 +1,4 @@
-"""What happens to the workers of elastic jobs: they come, are recalled, and leave."""
+"""Applies the events of elastic jobs' workers to the state: workers are added, recalled, replaced, and leave."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ def _(body: events.WorkersAdded, state: ClusterState, record: events.EventRecord
 
 @RULES.of(events.WorkersRecalled)
 def _(body: events.WorkersRecalled, state: ClusterState, record: events.EventRecord) -> None:
-    """One whose grace is nothing is killed at once."""
+    """Add the workers to those that are leaving. Without a grace period they count as killed at once."""
     killed = body.kill_at <= record.at
-    told = [
+    leaving = [
         Leaving(
             rank=rank, at=record.at, kill_at=body.kill_at, for_job=body.for_job, grounds=body.grounds, killed=killed
         )
         for rank in body.ranks
     ]
-    change(state, record, body.job, leaving=(*state.jobs[body.job].leaving, *told))
+    change(state, record, body.job, leaving=(*state.jobs[body.job].leaving, *leaving))
 
 
 @RULES.of(events.WorkersLeft)
@@ -87,7 +87,7 @@ def _(body: events.WorkerReplaced, state: ClusterState, record: events.EventReco
 
 
 def _attempt_so_far(state: ClusterState, record: events.EventRecord, job: Job) -> Attempt:
-    """With what it has used written down: from here it uses more or less."""
+    """Charge what the job has used so far, and return its attempt as resized now: from now on it uses more or less."""
     assert job.attempt is not None
     write_down(state, usage.ended(ledger(state), usage_rules(state), job, record.at))
     return replace(job.attempt, resized_at=record.at)

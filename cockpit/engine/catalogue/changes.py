@@ -1,7 +1,8 @@
-"""Changes of the catalogue: from a request to one event, or to a Refusal with every error of the request.
+"""Decides changes of the catalogue: from a request to one event, or to a `Refusal` with every error of the request.
 
-Administrators change everything; an owner what is theirs; members what its `access` gives them (rw), but neither whose
-it is nor who may use it. What is the whole cluster's (no project, pools, projects, other users) is the administrators'.
+Administrators may change every entry. Owners may change their own entries, and project members those that `access`
+opens to them (rw), except for `owner` and `access` themselves. Only administrators change entries of the whole cluster:
+those without a project, pools, projects and other users.
 """
 
 from __future__ import annotations
@@ -29,82 +30,97 @@ if TYPE_CHECKING:
     from cockpit.model.events import EventBody
 
 MOST_ERRORS = 1000
+"""The most errors that one refusal names."""
 _FILE = "catalogue.toml"
 
 
-class No(NamedTuple):
-    """One thing that is wrong with a change."""
+class Objection(NamedTuple):
+    """One thing that is wrong with a change; several make up a `Refusal`."""
 
     kind: RefusalKind
     sentence: str
+    """The predicate of a sentence about the entry, without a full stop."""
 
 
 def change_catalogue(state: ClusterState, actor: Actor, changes: Sequence[EntryChange]) -> Decision:
-    """What becomes of the catalogue; nothing, where all is as it is wanted."""
+    """Return the event that makes all changes, in order; no event if the catalogue is as wanted already."""
     draft = dict(state.catalogue)
-    wrong: list[tuple[RefusalKind, str]] = []
+    errors: list[tuple[RefusalKind, str]] = []
     for each in changes:
-        meant = each.after or each.before
-        if meant is None:
-            wrong.append((RefusalKind.INVALID, "changes: one names no entry, neither before nor after; remove it."))
+        entry = each.after or each.before
+        if entry is None:
+            errors.append((RefusalKind.INVALID, "changes: one names no entry, neither before nor after; remove it."))
             continue
-        wrong += [(no.kind, f"{_named(meant)}: {no.sentence}.") for no in _objections(state, draft, actor, each)]
+        errors += [
+            (objection.kind, f"{_named(entry)}: {objection.sentence}.")
+            for objection in _objections(state, draft, actor, each)
+        ]
         if each.after is None:
-            draft.pop(meant.key, None)
+            draft.pop(entry.key, None)
         else:
-            draft[meant.key] = each.after
+            draft[entry.key] = each.after
     if len(draft) > MOST_ENTRIES:
-        wrong.append((RefusalKind.UNAVAILABLE, f"The catalogue takes at most {MOST_ENTRIES} entries; remove some."))
-    if wrong:
-        return Refusal(wrong[0][0], "\n".join(sentence for _, sentence in wrong[:MOST_ERRORS]))
+        errors.append((RefusalKind.UNAVAILABLE, f"The catalogue takes at most {MOST_ENTRIES} entries; remove some."))
+    if errors:
+        return Refusal(errors[0][0], "\n".join(sentence for _, sentence in errors[:MOST_ERRORS]))
     return _difference(state.catalogue, draft)
 
 
 def catalogue_filed(state: ClusterState, filed: Sequence[AnyEntry]) -> list[EventBody]:
-    """What the lab's file says, as it is read when the engine starts; what it says no more is gone."""
+    """Return the event that replaces the entries of the catalogue file by those that the file has now.
+
+    Called when the engine starts. Entries that users made through requests stay.
+    """
     draft = {key: each for key, each in state.catalogue.items() if not each.filed}
     return _difference(state.catalogue, draft | {each.key: replace(each, filed=True) for each in filed})
 
 
 def _objections(
     state: ClusterState, draft: dict[EntryKey, AnyEntry], actor: Actor, change: EntryChange
-) -> Iterator[No]:
+) -> Iterator[Objection]:
+    """Yield what is wrong with one change, given the draft after all changes before it.
+
+    1. A change must not turn one entry into another.
+    2. The entry must be as the user last saw it. Nothing else is checked where it is not.
+    3. The user must have the right to add or change it.
+    4. The new entry must be valid, and a removed one unused.
+    """
     before, after = change.before, change.after
-    meant = after or before
-    assert meant is not None
+    entry = after or before
+    assert entry is not None
     if before is not None and after is not None and before.key != after.key:
-        yield No(RefusalKind.INVALID, "keeps its kind, project and name; add another, and remove this one")
+        yield Objection(RefusalKind.INVALID, "keeps its kind, project and name; add another, and remove this one")
         return
-    current = draft.get(meant.key)
-    stands = list(_as_seen(state, actor, meant, before, current))
-    yield from stands
-    if stands:
+    current = draft.get(entry.key)
+    stale = list(_as_seen(state, actor, entry, before, current))
+    yield from stale
+    if stale:
         return
     if current is None and after is not None:
-        yield from (No(RefusalKind.DENIED, sentence) for sentence in _adding(state, actor, after))
+        yield from (Objection(RefusalKind.DENIED, sentence) for sentence in _adding(state, actor, after))
     elif current is not None:
-        yield from (No(RefusalKind.DENIED, sentence) for sentence in _changing(actor, current, after))
+        yield from (Objection(RefusalKind.DENIED, sentence) for sentence in _changing(actor, current, after))
     if after is not None:
-        yield from (No(RefusalKind.INVALID, error) for error in (*entry_errors(after), *_unknown(state, after)))
+        yield from (Objection(RefusalKind.INVALID, error) for error in (*entry_errors(after), *_unknown(state, after)))
     else:
-        yield from (No(RefusalKind.CONFLICT, sentence) for sentence in _still_used(state, draft, meant))
+        yield from (Objection(RefusalKind.CONFLICT, sentence) for sentence in _still_used(state, draft, entry))
 
 
 def _as_seen(
-    state: ClusterState, actor: Actor, meant: AnyEntry, before: AnyEntry | None, current: AnyEntry | None
-) -> Iterator[No]:
-    """Whether it stands as the asker thinks."""
-    filed = meant.kind is EntryKind.PROJECT and any(each.name == meant.name for each in state.cluster.projects)
+    state: ClusterState, actor: Actor, entry: AnyEntry, before: AnyEntry | None, current: AnyEntry | None
+) -> Iterator[Objection]:
+    """Yield how the current entry differs from the one that the user saw. A hidden entry is treated as absent."""
+    filed = entry.kind is EntryKind.PROJECT and any(each.name == entry.name for each in state.cluster.projects)
     hidden = current is not None and access_to_entry(actor, current) is Access.NONE
     if filed or (current is not None and current.filed and not hidden):
-        yield No(RefusalKind.CONFLICT, f"stands in {'cluster.toml' if filed else _FILE}, which alone changes it")
+        yield Objection(RefusalKind.CONFLICT, f"stands in {'cluster.toml' if filed else _FILE}, which alone changes it")
     elif current is not None and before is None:
         seen = "" if hidden else "; `cockpit catalogue set` changes it"
-        yield No(RefusalKind.CONFLICT, f"the name is taken there{seen or '; choose another'}")
+        yield Objection(RefusalKind.CONFLICT, f"the name is taken there{seen or '; choose another'}")
     elif before is not None and (current is None or hidden):
-        yield No(RefusalKind.NOT_FOUND, "there is none of this name; `cockpit catalogue` lists them")
+        yield Objection(RefusalKind.NOT_FOUND, "there is none of this name; `cockpit catalogue` lists them")
     elif before != current:
-        yield No(RefusalKind.CONFLICT, "has changed since it was looked at; look again")
+        yield Objection(RefusalKind.CONFLICT, "has changed since it was looked at; look again")
 
 
 def _adding(state: ClusterState, actor: Actor, after: AnyEntry) -> Iterator[str]:
@@ -141,7 +157,7 @@ def _unknown(state: ClusterState, after: AnyEntry) -> Iterator[str]:
 
 
 def _still_used(state: ClusterState, draft: dict[EntryKey, AnyEntry], gone: AnyEntry) -> Iterator[str]:
-    """A project goes last."""
+    """Yield what still belongs to a project that is to be removed."""
     if not isinstance(gone, ProjectEntry):
         return
     held = next((each for each in draft.values() if each.project == gone.name), None)

@@ -1,6 +1,7 @@
-"""What a submission leaves to the cluster: the account, the QOS, the partitions, and a partition's default time limit.
+"""Chooses what a submission leaves open: account, QOS, partitions, and the partition's default time limit.
 
-Refuses what Slurm refuses at submission; what only the passing of time or an administrator can cure is the scheduler's.
+Refuses what Slurm refuses at submission. What may become possible later, by waiting or through an administrator, is
+accepted, and the scheduler keeps the job in the queue with a reason.
 """
 
 from __future__ import annotations
@@ -28,20 +29,25 @@ _TAKES_NOTHING = (PartitionState.DRAIN, PartitionState.INACTIVE)
 
 
 class Charge(NamedTuple):
-    """Where a job may run and what it is charged to; or why not."""
+    """Where a job may run and what it is charged to, or why it is refused."""
 
     spec: JobSpec
-    """With the time limit that holds."""
+    """The job's specification, with its final time limit."""
     account: str = ""
     qos: str = ""
     partitions: tuple[str, ...] = ()
     errors: tuple[str, ...] = ()
-    """Each led by the field's path."""
+    """Sentences, each behind the path of the field that it is about."""
     reasons: tuple[tuple[str, Reason], ...] = ()
+    """Reasons of the rules, each with the path of a field."""
 
 
 def charge(state: ClusterState, spec: JobSpec, who: Submitter) -> Charge:
-    """What `spec` means on this cluster when `who` submits it."""
+    """Choose partitions, time limit, account and QOS of a job that the user `who` submits, in this order.
+
+    The order matters: the partitions decide the default time limit and which association counts, and that decides
+    which QOS are allowed.
+    """
     partitions, unknown = _partitions(state, spec)
     spec = _with_limit(spec, partitions)
     account = spec.account or default_account(state.accounts, who.name)
@@ -65,32 +71,39 @@ def charge(state: ClusterState, spec: JobSpec, who: Submitter) -> Charge:
 
 
 def default_account(accounts: Accounts, user: str) -> str:
-    """The account that a user's jobs are charged to when they name none: the one marked so, else the first."""
+    """Return the account of a user's jobs that name none: the one marked as default, else the first; empty: none."""
     own = [each for each in accounts.associations.values() if each.user == user]
     return next((each.account for each in own if each.default), own[0].account if own else "")
 
 
 def _partitions(state: ClusterState, spec: JobSpec) -> tuple[list[Partition], list[str]]:
-    """Those named, else the default one, on a fleet its members; and an error for each that is not there."""
+    """Return the job's partitions, and an error for each that does not exist.
+
+    These are the partitions that the spec names, else the default one; on a fleet, where each member is a partition,
+    all members.
+    """
     if state.cluster.members and not spec.partitions:
         names = [each.name for each in state.cluster.members] + [OVER_CLUSTERS] * spec.divide_over_clusters
         return [each for each in state.cluster.partitions if each.name in names], []
     if state.cluster.members and OVER_CLUSTERS in spec.partitions and not spec.divide_over_clusters:
         return [], [f"partitions: {OVER_CLUSTERS} is of all clusters; say divide_over_clusters: true with it"]
     default = state.cluster.default_partition
-    found = [state.cluster.partition(name) for name in spec.partitions] or [default]
-    there = ", ".join(each.name for each in state.cluster.partitions[:10]) or "none"
+    partitions = [state.cluster.partition(name) for name in spec.partitions] or [default]
+    names_listed = ", ".join(each.name for each in state.cluster.partitions[:10]) or "none"
     unknown = [
-        f'partitions: there is no partition "{visible(name)}"; there are: {there}'
-        for name, partition in zip(spec.partitions, found, strict=False)
+        f'partitions: there is no partition "{visible(name)}"; there are: {names_listed}'
+        for name, partition in zip(spec.partitions, partitions, strict=False)
         if partition is None
     ]
-    return [each for each in found if each is not None], unknown
+    return [each for each in partitions if each is not None], unknown
 
 
 def _with_limit(spec: JobSpec, partitions: Iterable[Partition]) -> JobSpec:
-    """Where nobody chose the time limit, the least of the partitions' defaults (their bound, where they have none)
-    takes its place."""
+    """Return the spec with its final time limit.
+
+    Without a limit of its own the job gets the least default of its partitions; a partition without a default counts
+    with its maximum.
+    """
     if not spec.limit_by_default:
         return spec
     limits = (each.default_time_seconds or each.max_time_seconds for each in partitions)
@@ -99,7 +112,7 @@ def _with_limit(spec: JobSpec, partitions: Iterable[Partition]) -> JobSpec:
 
 
 def _association(accounts: Accounts, account: str, user: str, partitions: Iterable[Partition]) -> Association | None:
-    """The user's in the account: of the first partition that has one of its own, else the one bound to none."""
+    """Return the user's association with the account: of the first partition that has one, else the general one."""
     if not account:
         return None
     own = (accounts.of(account, user, each.name) for each in partitions)
@@ -107,13 +120,18 @@ def _association(accounts: Accounts, account: str, user: str, partitions: Iterab
 
 
 def _usual_qos(accounts: Accounts, association: Association | None, word: PriorityWord) -> str:
-    """The priority word's QOS where there is one that the association may use, else the association's default (its
-    own or that of the nearest account above), else `normal`, else the first that it may use."""
+    """Return the QOS of a job that names none; the first of these that applies:
+
+    1. the QOS with the name of the job's priority word, if the association may use it,
+    2. the default of the association, or of the nearest account above it that has one,
+    3. `normal`, if the association may use it,
+    4. the first QOS that the association may use.
+    """
     allowed = allowed_qos(accounts, association) if association is not None else tuple(accounts.qos)
     if word is not PriorityWord.NORMAL and word.value in accounts.qos and word.value in allowed:
         return word.value
-    line = (association, *accounts.above(association)) if association is not None else ()
-    default = next((each.default_qos for each in line if each.default_qos), "")
+    ancestry = (association, *accounts.above(association)) if association is not None else ()
+    default = next((each.default_qos for each in ancestry if each.default_qos), "")
     return default or (NORMAL if NORMAL in allowed else next(iter(allowed), NORMAL))
 
 
@@ -130,7 +148,7 @@ def _without_reservation(accounts: Accounts, qos: str, spec: JobSpec) -> list[st
 
 
 def _refused(partitions: Iterable[Partition], account: str, qos: str, user: str) -> Iterator[PartitionRefuses]:
-    """Every partition that is named must take the job."""
+    """Yield each partition that refuses the job. One is enough to refuse the submission, as in Slurm."""
     for each in partitions:
         if each.state in _TAKES_NOTHING:
             yield PartitionRefuses(each.name, PartitionRule.STATE, each.state)

@@ -1,4 +1,4 @@
-"""Whether the jobs of one request may be queued: every rule of a spec, of its owner, and of the cluster as it is."""
+"""Checks whether the jobs of a submission or an edit may be queued: the rules for specs, owners and the cluster."""
 
 from __future__ import annotations
 
@@ -12,7 +12,13 @@ from cockpit.engine.retries import resume_errors
 from cockpit.engine.sharing import access_errors, membership_errors, named_projects
 from cockpit.engine.submission.account_defaults import Charge, charge
 from cockpit.engine.submission.spelling import Spelling
-from cockpit.engine.submission.submit_limits import Asking, denied_by_qos, is_urgent, submission_limits, urgent_error
+from cockpit.engine.submission.submit_limits import (
+    SubmitRequest,
+    denied_by_qos,
+    is_urgent,
+    submission_limits,
+    urgent_error,
+)
 from cockpit.launch.checks import meeting_errors, submission_errors
 from cockpit.model.ids import JobId
 from cockpit.model.reasons import InReservation, NeverFits, NoEligibleNode, Reason, Resource
@@ -38,16 +44,19 @@ _FIELD = {
 
 
 class Admitted(NamedTuple):
-    """What a spec means here, and what is wrong with it, led by the field's path; fine where both are empty."""
+    """The result of checking one job. It is admitted where `errors` and `reasons` are empty."""
 
     charge: Charge
+    """The completed spec, and the account, QOS and partitions of the job."""
     project: str
     errors: list[str]
+    """Sentences, each behind the path of the field that it is about."""
     reasons: list[tuple[str, Reason]]
+    """Scheduling reasons for which the job could never start, each with the path of a field."""
 
 
 class Admission:
-    """The jobs of one request, looked at in order; each counts for those behind it."""
+    """Checks the jobs of one request in order. Each job counts for the names and limits of those after it."""
 
     def __init__(
         self,
@@ -59,8 +68,12 @@ class Admission:
         *,
         part: bool = False,
     ) -> None:
-        """`remembered`: jobs that the request names and that have left the live state. `edited`: it is about this job,
-        which does not stand in its own way. `part`: they are parts of a fleet's jobs, which it has divided."""
+        """Prepare the checks of one request.
+
+        `remembered`: jobs that the request's dependencies name and that only the accounting has.
+        `edited`: the job that the request edits; its own name and urgency do not count against it.
+        `part`: the jobs are parts of a fleet's jobs, which were checked as a whole there.
+        """
         self._machine = machine
         self._actor = actor
         self._now = now
@@ -72,11 +85,21 @@ class Admission:
         self._projects = named_projects(machine.state)
         self._spelling = Spelling(machine.state.nodes.values())
         self._taken: set[tuple[str, str]] = set()
-        self._asked: list[Asking] = []
+        """Projects and names of the jobs checked so far."""
+        self._requests: list[SubmitRequest] = []
+        """The jobs checked so far, as submit limits count them."""
         self._urgent = Counter[str]()
+        """Number of urgent jobs checked so far, by project."""
 
     def admit(self, spec: JobSpec) -> Admitted:
-        """Look at the next one."""
+        """Check the next job of the request.
+
+        1. Resolve names of the catalogue, and spell card models as the nodes do.
+        2. Choose account, QOS, partitions and time limit where the spec leaves them open.
+        3. Check the spec by itself. After an error here the following checks could not trust its fields.
+        4. Check it against the state: names, rights, dependencies, limits.
+        5. If all is well, check that some partition could hold the job when empty.
+        """
         project = self._edited.project if self._edited is not None else spec.project or self._owner.name
         names = Meant(spec, []) if names_nothing(spec) else self._names.meant(spec, project)
         names = names._replace(spec=self._spelling.corrected(names.spec))
@@ -94,28 +117,29 @@ class Admission:
 
     def _count(self, charged: Charge, project: str) -> None:
         self._taken.add((project, charged.spec.name))
-        self._asked.append(self._asking(charged))
+        self._requests.append(self._request(charged))
         if is_urgent(charged.spec.priority):
             self._urgent[project] += size(charged.spec)
 
     def _never_fits(self, charged: Charge) -> Reason | None:
-        """Why none of its partitions could hold it; None where one could."""
+        """Return why none of the job's partitions could hold it even when empty; None: one could."""
         state = self._machine.state
         if not state.cluster.partitions and not state.cluster.login_pool:
             return never_fits(charged.spec, state.nodes)
         names = charged.partitions or (WHOLE_CLUSTER,)
         nodes = tuple(state.nodes.values())
         members = (nodes_of(state.cluster, name, nodes) for name in names)
-        found = [never_fits(charged.spec, {node.name: node for node in each}) for each in members]
-        return None if None in found else found[0]
+        reasons = [never_fits(charged.spec, {node.name: node for node in each}) for each in members]
+        return None if None in reasons else reasons[0]
 
     def _own_errors(self, spec: JobSpec, project: str) -> Iterator[str]:
+        """Yield the errors of a spec in the state as it is now."""
         yield from self._name_errors(spec, project)
         if spec.elastic is not None and self._machine.state.cluster.members:
-            yield "elastic: a fleet's jobs keep their size; submit it to one of its clusters"
+            yield "elastic: a fleet cannot resize jobs; submit it to one of its clusters"
         if spec.helpers and self._machine.state.cluster.members:
             path = "worker_pools" if spec.worker_pools else "parameter_servers"
-            yield f"{path}: a fleet places replicas that are alike; submit it to one of its clusters"
+            yield f"{path}: a fleet places only equal replicas; submit it to one of its clusters"
         if spec.divide_over_clusters and not self._machine.state.cluster.members:
             yield "divide_over_clusters: this is one cluster; submit it to a fleet, or remove it"
         yield from resume_errors(self._machine.state.cluster, spec)
@@ -133,6 +157,7 @@ class Admission:
             yield error
 
     def _name_errors(self, spec: JobSpec, project: str) -> Iterator[str]:
+        """Yield an error if a live job of the project has the name. Singletons may share a name with own jobs."""
         singleton = any(each.kind is DependencyKind.SINGLETON for each in spec.dependencies)
         for other in self._machine.indices.named.of((project, spec.name)):
             job = self._machine.state.jobs[other]
@@ -144,13 +169,14 @@ class Admission:
             yield f"name: another job of this submission has the same name in project {project}"
 
     def _same(self, job: Job) -> bool:
-        """The edited job itself, or a task of its array."""
+        """Tell whether the job is the edited one, or a task of the same array."""
         edited = self._edited
         if edited is None:
             return False
         return job.id == edited.id or (edited.array is not None and job.array is not None and _array(job, edited))
 
     def _privileges(self, spec: JobSpec) -> Iterator[str]:
+        """Yield errors for what only an administrator may set; an edit may leave such a value or lower it."""
         before = self._edited.spec if self._edited is not None else None
         if spec.nice < 0 and (before is None or spec.nice < before.nice):
             yield "nice: only an administrator gives a negative one; write 0 or more"
@@ -174,29 +200,31 @@ class Admission:
             yield f"dependencies: array {array} has no task {index} that is left; name a job, or use afterok"
 
     def _known(self, condition: Dependency) -> bool:
-        found = self._meant(condition) or [each for each in self._remembered if each.is_meant(condition)]
-        return any(may_see(self._actor, each) for each in found)
+        """Tell whether the dependency names a job that exists and that the user may see."""
+        jobs = self._meant(condition) or [each for each in self._remembered if each.is_meant(condition)]
+        return any(may_see(self._actor, each) for each in jobs)
 
     def _meant(self, condition: Dependency) -> list[Job]:
-        """The jobs of the live state that the condition is on."""
-        found = addressed(self._machine, condition.job, condition.task)
-        return [each for each in found if each.is_meant(condition)]
+        """Return the jobs of the live state that the dependency names."""
+        jobs = addressed(self._machine, condition.job, condition.task)
+        return [each for each in jobs if each.is_meant(condition)]
 
     def _waits_on(self, start: Dependency, target: Job) -> bool:
-        """Whether what a condition is on is, or waits for, the target, directly or through others."""
-        seen: set[JobId] = set()
-        left = self._meant(start)
-        while left:
-            job = left.pop()
+        """Tell whether a job that `start` names is the target or depends on it, directly or through other jobs."""
+        visited: set[JobId] = set()
+        pending = self._meant(start)
+        while pending:
+            job = pending.pop()
             if job.id == target.id:
                 return True
-            if job.id not in seen:
-                seen.add(job.id)
-                left += [other for each in job.waits_for if each.job for other in self._meant(each)]
+            if job.id not in visited:
+                visited.add(job.id)
+                pending += [other for each in job.waits_for if each.job for other in self._meant(each)]
         return False
 
     def _rule_reasons(self, charged: Charge) -> Iterator[tuple[str, Reason]]:
-        limit = submission_limits(self._machine, self._asking(charged), self._asked)
+        """Yield the limits and reservations that forbid to queue the job."""
+        limit = submission_limits(self._machine, self._request(charged), self._requests)
         if limit is not None and self._edited is None:
             yield "account", limit
         if (denied := denied_by_qos(self._machine, charged, self._owner, self._now)) is not None:
@@ -206,15 +234,15 @@ class Admission:
             yield "reservation", refused
 
     def _reservation_refused(self, name: str, account: str) -> InReservation | None:
-        """One that begins later is waited for."""
-        found = self._machine.state.reservations.get(name)
-        if found is None or not is_open_to(found, self._owner.name, account, self._now):
+        """Return the reason if the reservation is over, unknown or not for the owner; one that begins later is fine."""
+        reservation = self._machine.state.reservations.get(name)
+        if reservation is None or not is_open_to(reservation, self._owner.name, account, self._now):
             return InReservation(visible(name))
         return None
 
-    def _asking(self, charged: Charge) -> Asking:
+    def _request(self, charged: Charge) -> SubmitRequest:
         partition = next(iter(charged.partitions), "")
-        return Asking(self._owner.name, charged.account, charged.qos, partition, size(charged.spec))
+        return SubmitRequest(self._owner.name, charged.account, charged.qos, partition, size(charged.spec))
 
 
 def _array(job: Job, other: Job) -> bool:
@@ -222,42 +250,43 @@ def _array(job: Job, other: Job) -> bool:
 
 
 def _taken(job: Job, *, known: bool) -> str:
-    """Of a job that the asker may not see nothing is told but that there is one."""
+    """Return the error for a name that a live job has. Its id is left out unless the user may see it (`known`)."""
     if not known:
         return f"name: another job of project {job.project} already has this name; choose another"
     return f"name: job {job.id} of project {job.project} already has this name; choose another or end that job"
 
 
 def _field(spec: JobSpec, reason: Reason) -> str:
+    """Return the path of the field to change so that the job fits."""
     if isinstance(reason, NeverFits) and reason.resource is not None:
         index = 0 if len(spec.specs) == 1 else "*"
         return f"specs[{index}].{_FIELD[reason.resource]}"
     if isinstance(reason, NeverFits):
         return "nodes"
-    asked = {
+    requirements = {
         "node_names": spec.node_names,
         "tolerations": isinstance(reason, NoEligibleNode) and reason.taints,
         "pool": spec.pool or (isinstance(reason, NoEligibleNode) and reason.dedicated),
         "driver_version": spec.driver_version,
         "node_selector": spec.node_selector,
     }
-    return next((field for field, is_asked in asked.items() if is_asked), "specs")
+    return next((field for field, is_given in requirements.items() if is_given), "specs")
 
 
 def named_elsewhere(machine: Machine, specs: Iterable[JobSpec]) -> set[JobId]:
-    """Jobs that conditions of `specs` name and that the live state does not have: accounting may remember them."""
-    found: set[JobId] = set()
+    """Return the ids that dependencies of `specs` name and that are not live: the accounting may have these jobs."""
+    gone: set[JobId] = set()
     for each in (each for spec in specs for each in spec.dependencies if each.job):
         live = machine.indices.arrays.of(each.job)
         if each.task is None or not live:
-            found |= {each.job} - machine.state.jobs.keys() if not live else set()
+            gone |= {each.job} - machine.state.jobs.keys() if not live else set()
         elif task(machine, each.job, each.task) is None:
-            found |= _gone(machine.state.jobs[next(iter(live))], live)
-    return found
+            gone |= _archived_tasks(machine.state.jobs[next(iter(live))], live)
+    return gone
 
 
-def _gone(known: Job, live: Iterable[JobId]) -> set[JobId]:
-    """The tasks of an array that are here no more, by one that is."""
+def _archived_tasks(known: Job, live: Iterable[JobId]) -> set[JobId]:
+    """Return the ids of an array's tasks that are not live. `known`: one that is."""
     assert known.array is not None
     first = known.array.array
     return {JobId(each) for each in range(first, first + known.array.count)} - {*live}

@@ -1,4 +1,4 @@
-"""Card models as the cluster's nodes spell them: Slurm's scripts write `gpu:a100:2` where a node has an A100."""
+"""Spells card models in jobs as the cluster's nodes do: Slurm scripts write `gpu:a100:2` where a node has an A100."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ if TYPE_CHECKING:
 
 
 class Spelling:
-    """`nodes`: of the cluster; they are read once, for the first job that names a model."""
+    """Corrects the spelling of card models in job specs."""
 
     def __init__(self, nodes: Iterable[Node]) -> None:
+        """`nodes`: the cluster's nodes. They are read once, for the first job that names a model."""
         self._nodes = nodes
         self._models: Mapping[str, str] | None = None
 
     def corrected(self, spec: JobSpec) -> JobSpec:
-        """The job with its card models as nodes have them. A model that no node has stays as it is written."""
-        asked = (*spec.specs, *(pool.spec for pool in spec.worker_pools))
-        if not any(each.card_models for each in asked):
+        """Return the spec with card models spelled as the nodes do. A model that no node has stays as it is."""
+        all_specs = (*spec.specs, *(pool.spec for pool in spec.worker_pools))
+        if not any(each.card_models for each in all_specs):
             return spec
         specs = tuple([self._node_spec(each) for each in spec.specs])
         pools = tuple([replace(pool, spec=self._node_spec(pool.spec)) for pool in spec.worker_pools])
@@ -42,8 +43,8 @@ class Spelling:
         )
 
     def _known(self) -> Mapping[str, str]:
-        """Each model by itself, and by its letters in the way that Slurm writes them."""
+        """Return the nodes' card models by their names and by Slurm's spelling of these."""
         if self._models is None:
-            there = sorted({card.model for node in self._nodes for card in node.cards})
-            self._models = {gres_type(model): model for model in there} | {model: model for model in there}
+            models = sorted({card.model for node in self._nodes for card in node.cards})
+            self._models = {gres_type(model): model for model in models} | {model: model for model in models}
         return self._models

@@ -1,4 +1,12 @@
-"""Accepting submissions and edits: all of a request or nothing of it, with every error told."""
+"""Accepts submissions and edits of jobs: a request as a whole or not at all, with every error in the refusal.
+
+A submission takes these steps; an edit is checked in the same way:
+
+1. The number of live jobs is checked.
+2. `Admission` checks each job of the request in order, so that earlier jobs count for the limits of later ones.
+3. Any error refuses the whole request.
+4. `_Submission` gives ids to the jobs, expands arrays into tasks, and checks which dependencies are met already.
+"""
 
 from __future__ import annotations
 
@@ -24,10 +32,10 @@ if TYPE_CHECKING:
     from cockpit.model.spec import JobSpec
 
 MAX_JOBS = 100_000
-"""Live jobs at once; beyond it submissions are refused rather than everything getting slow."""
+"""The most live jobs at once. More submissions are refused, since the engine would become slow for everyone."""
 
 MOST_ERRORS = 1000
-"""Told of one request: the answer must fit into a frame."""
+"""The most errors in one refusal: the answer must fit into one frame of the protocol."""
 
 
 def submit(
@@ -39,10 +47,14 @@ def submit(
     remembered: Iterable[Job] = (),
     part: bool = False,
 ) -> list[EventBody] | Refusal:
-    """The events that queue all of `specs`, in order; ids follow the last one given out, a task's its array's.
+    """Return the events that queue all of `specs`, in order, or the refusal of the whole request.
 
-    `now`: by default the moment of the last event. `remembered`: jobs that conditions name and that have left the live
-    state (`admission.named_elsewhere`), of an array all tasks. `part`: a fleet hands over what it has divided.
+    Job ids follow the last one used; the tasks of an array have consecutive ids, the first of which is the array's.
+
+    `now`: the time of the request; by default that of the last event.
+    `remembered`: jobs that dependencies name and that only the accounting has (`admission.named_elsewhere`), with all
+    tasks of an array.
+    `part`: the jobs are parts of a fleet's jobs, which were checked as a whole there.
     """
     if not specs:
         return Refusal(RefusalKind.INVALID, "Nothing to submit: the request holds no job.")
@@ -63,7 +75,7 @@ def submit(
         reasons += [(prefix + path, reason) for path, reason in each.reasons]
     if lines or reasons:
         return Refusal(RefusalKind.INVALID, "\n".join(_bounded(lines)), tuple(reasons[:MOST_ERRORS]))
-    return _Queueing(machine, actor.who, DependencyOutcomes(remembered=remembered)).events(admitted)
+    return _Submission(machine, actor.who, DependencyOutcomes(remembered=remembered)).events(admitted)
 
 
 def edit(
@@ -75,8 +87,11 @@ def edit(
     now: Millis | None = None,
     remembered: Iterable[Job] = (),
 ) -> list[EventBody] | Refusal:
-    """Let a queued job ask for something else; it keeps its id, its project and its place in the queue. What it leaves
-    to the cluster is found anew. `actor`: who edits it; by default its owner."""
+    """Return the events that give a queued job another specification, or the refusal.
+
+    The job keeps its id, project and position in the queue. Account, QOS and partitions that the new specification
+    does not name are chosen again. `actor`: the user who edits it; by default its owner.
+    """
     if job.state is not JobState.QUEUED:
         return Refusal(RefusalKind.CONFLICT, f"Job {job.id} is {job.state}; only a queued job can be edited.")
     now = machine.state.at if now is None else now
@@ -96,7 +111,7 @@ def edit(
 
 
 def _fixed(job: Job, spec: JobSpec) -> Iterator[str]:
-    """What an edit cannot change."""
+    """Yield an error for each changed field that an edit must leave as it is."""
     if spec.array is not None:
         yield "array: is fixed once a job is submitted; remove it, or submit another array"
     if spec.kind is not job.spec.kind:
@@ -110,22 +125,24 @@ def _fixed(job: Job, spec: JobSpec) -> Iterator[str]:
 
 
 def _bounded(lines: list[str]) -> list[str]:
+    """Return at most `MOST_ERRORS` lines, and one more that counts those left out."""
     more = len(lines) - MOST_ERRORS
     return [*lines[:MOST_ERRORS], f"… and {more} more errors"] if more > 0 else lines
 
 
-class _Queueing:
-    """The events of admitted jobs."""
+class _Submission:
+    """Builds the events of one submission's admitted jobs."""
 
-    def __init__(self, machine: Machine, submitter: Submitter, fates: DependencyOutcomes) -> None:
+    def __init__(self, machine: Machine, submitter: Submitter, outcomes: DependencyOutcomes) -> None:
         self._machine = machine
         self._submitter = submitter
-        self._fates = fates
+        self._outcomes = outcomes
         self._next = machine.state.last_job_id + 1
-        self._new: set[str] = set()
-        """Names of the jobs before."""
+        self._names: set[str] = set()
+        """Names of the jobs that come earlier in this submission."""
 
     def events(self, admitted: Iterable[Admitted]) -> list[EventBody]:
+        """Return the events of all jobs, in order."""
         return [event for each in admitted for event in self._of(each)]
 
     def _of(self, admitted: Admitted) -> Iterator[EventBody]:
@@ -147,9 +164,13 @@ class _Queueing:
                 yield events.JobHeld(job, self._submitter.name)
             if spec.dependencies:
                 yield from self._settled(job, spec)
-            self._new.add(spec.name)
+            self._names.add(spec.name)
 
     def _settled(self, job: JobId, spec: JobSpec) -> Iterable[EventBody]:
-        """A namesake of the same request comes first."""
-        alone = [each for each in spec.dependencies if each.job or spec.name not in self._new]
-        return settled(self._machine, Waiter(job, (self._submitter.uid, spec.name)), alone, self._fates)
+        """Return the events for dependencies that are decided already.
+
+        A singleton that follows a job of the same name in this submission is left open: that job is not in the state
+        yet, so that the singleton would seem to be the first of its name.
+        """
+        decidable = [each for each in spec.dependencies if each.job or spec.name not in self._names]
+        return settled(self._machine, Waiter(job, (self._submitter.uid, spec.name)), decidable, self._outcomes)

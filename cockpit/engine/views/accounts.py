@@ -1,4 +1,4 @@
-"""The accounts as rows for faces."""
+"""Builds the rows of accounts, users and QOS that clients get."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ _ROOTS = Standing(1.0, 1.0, 1.0, None, None)
 
 
 def accounts_shown(state: ClusterState, actor: Actor) -> AccountsShown:
-    """Every account; users only to administrators, to who coordinates their account, and to themselves."""
+    """Return all accounts, and the users that the actor may see.
+
+    Administrators see all users, coordinators those of their accounts, and everyone sees themselves.
+    """
     queued, running = _jobs(state)
     standing = _standings(state)
     rows = tuple(
@@ -49,15 +52,16 @@ def accounts_shown(state: ClusterState, actor: Actor) -> AccountsShown:
 
 
 def _standings(state: ClusterState) -> dict[AssocKey, Standing]:
-    """Where priorities are not counted, nothing goes by fair share."""
+    """Return the shares of all associations; without fair share values if the cluster does not use fair share."""
     priority = state.cluster.priority
-    found = standings(state.accounts, state.usage, priority)
+    by_key = standings(state.accounts, state.usage, priority)
     if priority.kind is PriorityKind.MULTIFACTOR:
-        return found
-    return {key: each._replace(level_fs=None, fair_share=None) for key, each in found.items()}
+        return by_key
+    return {key: each._replace(level_fs=None, fair_share=None) for key, each in by_key.items()}
 
 
 def _tree(state: ClusterState, account: str, depth: int) -> Iterator[tuple[int, Association]]:
+    """Yield the account and all associations below it with their depths, parents first."""
     yield depth, state.accounts.associations[assoc_key(account)]
     for each in state.accounts.children.get(account, ()):
         if each.user:
@@ -67,7 +71,7 @@ def _tree(state: ClusterState, account: str, depth: int) -> Iterator[tuple[int, 
 
 
 def _jobs(state: ClusterState) -> tuple[Counter[AssocKey], Counter[AssocKey]]:
-    """Queued and live ones by association; an account has those below it."""
+    """Return the numbers of queued and of running jobs by association. An account counts those below it too."""
     queued, running = Counter[AssocKey](), Counter[AssocKey]()
     for job in state.jobs.values():
         if job.ended:

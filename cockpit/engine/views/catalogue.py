@@ -1,4 +1,4 @@
-"""The catalogue as one asker may see it, with what cluster.toml says of projects and pools."""
+"""Builds the catalogue as a user may see it, with the projects and pools of cluster.toml."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ _ORDER = {kind: place for place, kind in enumerate(EntryKind)}
 
 
 def catalogue_shown(state: ClusterState, actor: Actor) -> CatalogueShown:
-    """By kind, project and name."""
+    """Return the entries that the actor may see, sorted by kind, project and name."""
     rows = [EntryRow(each, access_to_entry(actor, each)) for each in state.catalogue.values()]
     of_rules = (each for each in _of_the_rules(state) if access_to_entry(actor, each) is not Access.NONE)
     rows += [EntryRow(each, Access.RO, of_rules=True) for each in of_rules]
-    seen = [each for each in rows if each.may is not Access.NONE]
-    seen.sort(key=lambda row: (_ORDER[row.entry.kind], row.entry.project, row.entry.name))
-    return CatalogueShown(tuple(seen), actor.admin, tuple(sorted(actor.projects)), actor.name)
+    visible = [each for each in rows if each.may is not Access.NONE]
+    visible.sort(key=lambda row: (_ORDER[row.entry.kind], row.entry.project, row.entry.name))
+    return CatalogueShown(tuple(visible), actor.admin, tuple(sorted(actor.projects)), actor.name)
 
 
 def shown_change(actor: Actor, body: CatalogueChanged) -> CatalogueChanged | None:
-    """What of it is about entries that the actor may see; None: nothing."""
+    """Return the event reduced to entries that the actor may see; None: it has none."""
     if actor.admin:
         return body
     entries, removed = (
@@ -43,6 +43,7 @@ def shown_change(actor: Actor, body: CatalogueChanged) -> CatalogueChanged | Non
 
 
 def _of_the_rules(state: ClusterState) -> Iterator[AnyEntry]:
+    """Yield the projects of cluster.toml, and the nodes' pools that the catalogue does not define, as entries."""
     for each in state.cluster.projects:
         yield ProjectEntry(name=each.name, users=each.users, groups=each.groups, access=Access.RO, filed=True)
     known = {each.name for each in state.catalogue.values() if isinstance(each, PoolEntry)}

@@ -1,4 +1,4 @@
-"""The queues as rows for faces: every node of the quota tree, and every partition."""
+"""Builds the rows of queues that clients get: every node of the quota tree, and every partition."""
 
 from __future__ import annotations
 
@@ -21,13 +21,14 @@ if TYPE_CHECKING:
     from cockpit.engine.machine import Machine
 
 RESOURCES = (CPU, MEMORY, CARDS)
-"""What queues are told of."""
+"""The resources of which rows of queues have amounts."""
 
 Key = tuple[QueueKind, str]
+"""A queue: its kind, and its path or name."""
 
 
 def queues_shown(machine: Machine, *, admin: bool) -> QueuesShown:
-    """The tree first, parents before what is below them, then the partitions."""
+    """Return the rows of the quota tree, parents before their children, and then those of the partitions."""
     tree = machine.state.quota
     counts = _Counts(machine)
     return QueuesShown((*_of_tree(machine, counts), *_of_partitions(machine, counts)), tree.name if tree else "", admin)
@@ -74,8 +75,10 @@ def _of_partitions(machine: Machine, counts: _Counts) -> Iterator[QueueRow]:
 
 
 class _Counts:
-    """Every live job, counted for the queues that it is in. Jobs of one project and the same partitions are counted
-    together: a hundred thousand are common."""
+    """Counts the live jobs of each queue, and what they occupy.
+
+    Jobs of the same project and partitions are counted together first, since there may be a hundred thousand jobs.
+    """
 
     def __init__(self, machine: Machine) -> None:
         self.waiting, self.running = Counter[Key](), Counter[Key]()
@@ -91,25 +94,26 @@ class _Counts:
                 self.used[key].update(amounts)
 
     def _queues(self, project: str, partitions: Iterable[str]) -> list[Key]:
+        """Return the queues of a project's jobs: its leaf of the tree, all nodes above it, and the partitions."""
         leaf = self._quotas.leaf(project)
-        line = self._quotas.shares[leaf].line if leaf != NO_LEAF else ()
-        return [*((QueueKind.QUOTA, path) for path in line), *((QueueKind.PARTITION, name) for name in partitions)]
+        paths = self._quotas.shares[leaf].line if leaf != NO_LEAF else ()
+        return [*((QueueKind.QUOTA, path) for path in paths), *((QueueKind.PARTITION, name) for name in partitions)]
 
 
 _waits_in = attrgetter("project", "partitions")
 
 
 def _running(machine: Machine) -> dict[tuple[str, str], tuple[int, Counter[str]]]:
-    """By project and partition: how many jobs run, and what they and kept containers hold."""
-    found: dict[tuple[str, str], tuple[int, Counter[str]]] = {}
+    """Return by project and partition the number of running jobs, and what they and held containers occupy."""
+    running_by_key: dict[tuple[str, str], tuple[int, Counter[str]]] = {}
     for job_id, placement in machine.occupied.items():
         job = machine.state.jobs[job_id]
         assert job.attempt is not None
         key = job.project, job.attempt.partition
-        running, amounts = found.get(key) or (0, Counter[str]())
+        running, amounts = running_by_key.get(key) or (0, Counter[str]())
         for part in placement:
             amounts[CPU] += ONE * part.cpus
             amounts[MEMORY] += ONE * part.memory_mib
             amounts[CARDS] += part.card_milli
-        found[key] = running + (job.state in OCCUPYING), amounts
-    return found
+        running_by_key[key] = running + (job.state in OCCUPYING), amounts
+    return running_by_key

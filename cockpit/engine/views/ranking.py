@@ -1,4 +1,4 @@
-"""The queue in its order, as rows: who stands where, and by what priority. Facts only; words are for `present`."""
+"""Builds the rows of the queue in its order: the position of each job, and the factors of its priority."""
 
 from __future__ import annotations
 
@@ -23,18 +23,21 @@ if TYPE_CHECKING:
     from cockpit.sched.snapshot import Snapshot
 
 Place = tuple[JobId, str]
-"""A job in one of its partitions."""
+"""A queued job in one of its partitions."""
 
 
 def present_order(snapshot: Snapshot, last: PriorityTable | None) -> PriorityTable:
-    """The last table where it knows everybody in the queue, else one as of the snapshot."""
+    """Return the last pass's priorities if they have every job of the queue, else compute them from the snapshot."""
     if last is not None and {job.id for job in snapshot.queue} <= {job.id for job, _ in last.order}:
         return last
     return prioritised(snapshot)
 
 
 def tried_order(snapshot: Snapshot, changes: WeightChanges) -> tuple[Snapshot, PriorityTable]:
-    """The order that other weights would give, by the rule for many factors also where the cluster has another."""
+    """Return the order of the queue with changed weights, and the snapshot that has them.
+
+    Uses multifactor priority even if the cluster does not.
+    """
     priority = snapshot.cluster.priority
     tried = replace(priority, kind=PriorityKind.MULTIFACTOR, weights=changes.on(priority.weights))
     changed = replace(snapshot, cluster=replace(snapshot.cluster, priority=tried))
@@ -47,8 +50,10 @@ def ranked(
     may_see: Callable[[Job], bool],
     before: PriorityTable | None = None,
 ) -> Iterator[PriorityRow]:
-    """A row for each entry of the table that is still queued, held jobs last. A job that the asker may not see has its
-    place alone, and none when it is held. `before`: the order that these rows are compared with.
+    """Yield a row for each entry of the table whose job is still queued, held jobs last.
+
+    The row of a job that `may_see` excludes has only its position; a held one has no row then. `before`: another order,
+    whose positions and priorities the rows show too.
     """
     places = _places(table.order, queue)
     placed_before = _places(before.order, queue) if before is not None else {}
@@ -63,20 +68,23 @@ def ranked(
 
 
 def best_priority(table: PriorityTable, job: Job) -> int | None:
-    """The best of its partitions; None in order of submission."""
+    """Return the job's highest priority in any of its partitions; None: the cluster has no priorities."""
     if table.calculator is None:
         return None
     return max(table.breakdown(job, partition).total for partition in partitions_of(job))
 
 
 def breakdowns(table: PriorityTable, job: Job) -> tuple[Breakdown, ...]:
-    """The job's priority in each of its partitions, the best first."""
-    found = (table.breakdown(job, partition) for partition in partitions_of(job))
-    return tuple(sorted(found, key=lambda each: -each.total))
+    """Return the factors of the job's priority in each of its partitions, the highest priority first."""
+    all_breakdowns = (table.breakdown(job, partition) for partition in partitions_of(job))
+    return tuple(sorted(all_breakdowns, key=lambda each: -each.total))
 
 
 def _places(order: Sequence[PartitionEntry], queue: Mapping[JobId, Job]) -> dict[Place, int]:
-    """One more than other jobs stand before each entry, without held jobs."""
+    """Return the position of each entry, from 1: the number of other jobs before it plus 1. Held jobs have none.
+
+    A job in several partitions has several entries, but counts once for those behind it.
+    """
     seen: set[JobId] = set()
     places: dict[Place, int] = {}
     for job, partition in order:
@@ -87,6 +95,7 @@ def _places(order: Sequence[PartitionEntry], queue: Mapping[JobId, Job]) -> dict
 
 
 def _total(table: PriorityTable | None, job: Job, partition: str) -> int | None:
+    """Return the job's priority in the partition; None: there is no table, or the cluster has no priorities."""
     if table is None or table.calculator is None:
         return None
     return table.breakdown(job, partition).total

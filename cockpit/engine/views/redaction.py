@@ -1,4 +1,4 @@
-"""What an actor is told of others' jobs: where one is named that the actor may not see, there stands `HIDDEN_JOB`."""
+"""Replaces the ids of jobs that a user may not see by `HIDDEN_JOB`, in reasons, explanations, jobs and events."""
 
 from __future__ import annotations
 
@@ -21,31 +21,33 @@ if TYPE_CHECKING:
     from cockpit.model.spec import Dependency, JobSpec
 
 HIDDEN_JOB = JobId(0)
-"""Stands for a job that the asker may not see."""
+"""The placeholder for the id of a job that the user may not see."""
 
 Shown = Callable[[JobId], JobId]
-"""The job as it is told: itself, or `HIDDEN_JOB`."""
+"""Returns a job's id, or `HIDDEN_JOB` if the user may not see the job."""
 
 Body = TypeVar("Body", bound=events.EventBody)
 
 
 def shown_to(actor: Actor, jobs: Mapping[JobId, Job]) -> Shown:
-    """`jobs`: those that are known; of others nothing is told."""
+    """Return the function that hides jobs from the actor. Jobs that `jobs` does not have are hidden too."""
 
     def shown(job: JobId) -> JobId:
-        found = jobs.get(job)
-        return job if actor.admin or (found is not None and may_see(actor, found)) else HIDDEN_JOB
+        record = jobs.get(job)
+        return job if actor.admin or (record is not None and may_see(actor, record)) else HIDDEN_JOB
 
     return shown
 
 
 def shown_reason(shown: Shown, reason: Reason | None, *, own: bool = True) -> Reason | None:
-    """The same value where it names no other job, or none that is hidden. `own`: of the actor's own job, which waits
-    for those that the actor has named."""
+    """Return the reason with hidden jobs replaced; the same object if there are none.
+
+    `own`: the reason is about the actor's own job, whose dependencies the actor has named and so may see.
+    """
     match reason:
         case reasons.MakingRoom() | reasons.StandsStill() if reason.jobs:
-            told = tuple(map(shown, reason.jobs))
-            return replace(reason, jobs=told) if told != reason.jobs else reason
+            visible = tuple(map(shown, reason.jobs))
+            return replace(reason, jobs=visible) if visible != reason.jobs else reason
         case reasons.WouldDelay() | reasons.BehindHead():
             ahead = shown(reason.ahead)
             return replace(reason, ahead=ahead) if ahead != reason.ahead else reason
@@ -57,14 +59,14 @@ def shown_reason(shown: Shown, reason: Reason | None, *, own: bool = True) -> Re
 
 
 def shown_explanation(shown: Shown, explanation: Explanation, *, own: bool = True) -> Explanation:
-    """It names only jobs that may be seen; the place in the queue counts all."""
+    """Return the explanation without hidden jobs. The position in the queue still counts them."""
     ahead = tuple(job for job in explanation.ahead if shown(job) != HIDDEN_JOB)
     reason = shown_reason(shown, explanation.reason, own=own) or explanation.reason
     return replace(explanation, reason=reason, ahead=ahead)
 
 
 def shown_job(shown: Shown, job: Job, *, own: bool) -> Job:
-    """A job that the actor may see, with what it says of others."""
+    """Return a job that the actor may see, with the ids of hidden jobs replaced. `own`: it is the actor's own job."""
     ending = job.ending
     named = (lambda other: other) if own else shown
     return replace(
@@ -82,7 +84,7 @@ def shown_job(shown: Shown, job: Job, *, own: bool) -> Job:
 
 
 def shown_body(shown: Shown, body: Body) -> Body:
-    """An event of a job that the actor may see."""
+    """Return an event of a job that the actor may see, with the ids of hidden jobs replaced."""
     changes: dict[str, object] = {}
     match body:
         case events.JobSubmitted() | events.JobEdited() if body.spec.dependencies:
@@ -101,15 +103,15 @@ def shown_body(shown: Shown, body: Body) -> Body:
 
 
 def jobs_named(body: events.EventBody) -> set[JobId]:
-    """Every job that an event names, first of all whose it is."""
-    found: set[JobId] = set()
+    """Return the ids of all jobs that an event names: its own job and others."""
+    named: set[JobId] = set()
 
     def note(job: JobId) -> JobId:
-        found.add(job)
+        named.add(job)
         return job
 
-    shown_body(note, body)
-    return found | ({body.job} if hasattr(body, "job") else set())
+    shown_body(note, body)  # calls `note` with each id that it might replace
+    return named | ({body.job} if hasattr(body, "job") else set())
 
 
 def _spec(shown: Shown, spec: JobSpec) -> JobSpec:

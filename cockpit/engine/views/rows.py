@@ -1,4 +1,4 @@
-"""Rows for faces, made from the machine's records. Facts only; `present` makes words of them."""
+"""Builds the rows of jobs, holds and nodes that clients get. Rows are data; `present` turns them into text."""
 
 from __future__ import annotations
 
@@ -28,12 +28,13 @@ if TYPE_CHECKING:
     from cockpit.model.staging import Progress
 
 HIDDEN = "-"
-"""Stands for whatever the asker may not see."""
+"""The placeholder for names that the user may not see."""
 
 
 def job_row(job: Job, reason: Reason | None, priority: int | None = None, starts_by: Millis | None = None) -> JobRow:
-    """One line of the job list. `reason`, `priority` and `starts_by` count while it is queued."""
-    attempt = job.attempt if job.state is not JobState.QUEUED else None  # the last one of a job that begins anew
+    """Return the row of a job. `reason`, `priority` and `starts_by` are shown only while it is queued."""
+    # A requeued job still has its last attempt, which says nothing about the one that it waits for.
+    attempt = job.attempt if job.state is not JobState.QUEUED else None
     spec = job.spec.specs[attempt.spec_index if attempt is not None else 0]
     elastic = job.spec.elastic
     nodes = job.spec.least_nodes if elastic is None else job.spec.nodes if attempt is None else len(attempt.placement)
@@ -60,7 +61,7 @@ def job_row(job: Job, reason: Reason | None, priority: int | None = None, starts
         card_models=spec.card_models if attempt is not None else _any_models(job),
         placed_on=tuple(each.node for each in attempt.placement) if attempt is not None else (),
         time_limit_seconds=job.spec.time_limit_seconds,
-        reason=reason if job.state is JobState.QUEUED else _stands_still(job),
+        reason=reason if job.state is JobState.QUEUED else _suspended_reason(job),
         command=job.spec.command,
         project=job.project,
         pool=job.spec.pool or "",
@@ -90,7 +91,7 @@ def job_row(job: Job, reason: Reason | None, priority: int | None = None, starts
 
 
 def _slow(job: Job) -> tuple[float, float] | None:
-    """None where it does not watch for that any more."""
+    """Return the slow iteration's hardware share and the threshold; None: there is none, or it is not watched now."""
     performance = job.spec.resume.performance if job.spec.resume is not None else None
     if performance is None or job.attempt is None or job.attempt.slow is None:
         return None
@@ -98,18 +99,19 @@ def _slow(job: Job) -> tuple[float, float] | None:
 
 
 def slowest(parts: Iterable[Progress]) -> Progress | None:
-    """Of the copies of a job's replicas, that which it waits for longest."""
+    """Return the staging progress of the replica that is least done, which the job waits for; None: there is none."""
     return min(parts, key=lambda part: part.done / part.total if part.total else 0, default=None)
 
 
-def _stands_still(job: Job) -> StandsStill | None:
+def _suspended_reason(job: Job) -> StandsStill | None:
+    """Return why the job is suspended; None: it is not, or is being ended."""
     if job.suspension is None or job.ending is not None:
         return None
     return StandsStill(job.suspension.by, job.suspension.for_jobs)
 
 
 def hold_row(job: Job) -> HoldRow:
-    """A kept job's line; the job must be kept."""
+    """Return the row of a job's debug hold. The job must have one."""
     assert job.held_until is not None
     assert job.ended_at is not None
     assert job.attempt is not None
@@ -128,7 +130,7 @@ def hold_row(job: Job) -> HoldRow:
 
 
 def node_rows(machine: Machine, may_see: Callable[[Job], bool], now: Millis) -> list[NodeRow]:
-    """Every node with what is used of it; jobs that the asker may not see are `-`."""
+    """Return the rows of all nodes with their occupied resources. Jobs that `may_see` excludes are shown as `-`."""
     by_node: dict[NodeName, list[tuple[JobId, Placement]]] = {name: [] for name in machine.state.nodes}
     for job, placement in machine.occupied.items():
         for allocation in placement:
@@ -148,11 +150,11 @@ def node_rows(machine: Machine, may_see: Callable[[Job], bool], now: Millis) -> 
 
 
 def _others_by_node(machine: Machine) -> dict[NodeName, list[Allocation]]:
-    """What a fleet's members give to jobs of their own."""
-    found: dict[NodeName, list[Allocation]] = {}
+    """Return the allocations of jobs that were submitted directly to members of a fleet, by node."""
+    by_node: dict[NodeName, list[Allocation]] = {}
     for each in (each for held in machine.state.others.values() for placement in held for each in placement):
-        found.setdefault(each.node, []).append(each)
-    return found
+        by_node.setdefault(each.node, []).append(each)
+    return by_node
 
 
 def _node_row(
@@ -181,7 +183,7 @@ def _node_row(
 
 
 def _any_models(job: Job) -> tuple[str, ...]:
-    """Of whichever of its specs is placed."""
+    """Return the card models of all alternatives of a job that has not been placed."""
     specs = job.spec.specs
     if len(specs) == 1:
         return specs[0].card_models
@@ -201,8 +203,10 @@ def _slice_use(job: Job, part: CardSlice, visible: bool) -> SliceUse:
 
 
 def demand(machine: Machine) -> dict[str, int]:
-    """Thousandths of cards that the queued jobs ask for, whoever's they are, by model, empty for any: of several specs
-    the one that asks for most of it."""
+    """Return the cards that all queued jobs ask for, in thousandths by model; the empty model stands for any.
+
+    A job with alternatives counts with the one that asks for most cards of each model.
+    """
     wanted: Counter[str] = Counter()
     for (nodes, specs), jobs in machine.indices.asking.groups().items():
         most: dict[str, int] = {}
@@ -214,13 +218,14 @@ def demand(machine: Machine) -> dict[str, int]:
 
 
 def overview(machine: Machine, cluster: str, jobs: Iterable[Job] | None = None) -> Overview:
-    """The header's figures; `jobs` are those that the asker may see, None: all."""
+    """Return the figures of the screen's header. `jobs`: the jobs that the user may see; None: all."""
+    # Counting all jobs through the indices takes no time with a hundred thousand of them.
     if jobs is None:
         states = {state: len(members) for state, members in machine.indices.states.groups().items()}
         kept = len(machine.indices.kept.of(True))
     else:
-        seen = list(jobs)
-        states, kept = Counter(job.shown_state for job in seen), sum(job.kept for job in seen)
+        visible_jobs = list(jobs)
+        states, kept = Counter(job.shown_state for job in visible_jobs), sum(job.kept for job in visible_jobs)
     nodes = machine.state.nodes.values()
     others = (placement for held in machine.state.others.values() for placement in held)
     held = [each for placement in (*machine.occupied.values(), *others) for each in placement]

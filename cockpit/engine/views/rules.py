@@ -1,5 +1,7 @@
-"""The cluster's rules and the changes of its accounts as one asker may see them: who is in projects that the asker is
-not in, and which users are in accounts that the asker does not coordinate, stays private."""
+"""Reduces the cluster's rules and changes of accounts to what a user may see.
+
+Hidden are the members of projects that the user is not in, and the users of accounts that the user does not coordinate.
+"""
 
 from __future__ import annotations
 
@@ -19,21 +21,21 @@ if TYPE_CHECKING:
 
 
 def shown_cluster(actor: Actor, cluster: Cluster) -> Cluster:
-    """The rules, of the projects only those that the asker is in."""
+    """Return the rules without the projects that the user is not in."""
     if actor.admin or not cluster.projects:
         return cluster
     return replace(cluster, projects=tuple(each for each in cluster.projects if each.name in actor.projects))
 
 
 def may_see_user(state: ClusterState, actor: Actor, account: str, user: str) -> bool:
-    """Whether the asker may know that this user (none: the account itself) is in the account."""
+    """Tell whether the actor may know that `user` is in the account; an empty `user` stands for the account itself."""
     if not user or actor.admin or user == actor.name:
         return True
     return coordinates(state.accounts, actor.name, account)
 
 
 def shown_rules(state: ClusterState, actor: Actor, body: EventBody) -> EventBody | None:
-    """An event about rules or accounts; others as they are. None: nothing of it is for the asker."""
+    """Return an event reduced to what the actor may see; None: nothing of it. Other kinds of events are unchanged."""
     if isinstance(body, ClusterConfigured):
         return ClusterConfigured(shown_cluster(actor, body.cluster))
     return _shown_accounts(state, actor, body) if isinstance(body, AccountsChanged) else body

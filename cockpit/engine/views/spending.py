@@ -1,6 +1,6 @@
-"""What jobs hold and held, as accounting counts it: by attempt, from its first container's start to its last one's end.
+"""Computes the usage of jobs for accounting: by attempt, from the start of its first container to the end of its last.
 
-What is given counts, used or not, as in `sreport`'s utilization.
+Allocated resources count, used or not, as in `sreport`'s utilization.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Names = tuple[str, str, str, str]
 
 
 def spans(job: Job, now: Millis) -> Iterator[Span]:
-    """Every attempt of the job, the first one first; of one that runs, up to now."""
+    """Yield the time and size of every attempt of the job, the first one first. A running one counts up to `now`."""
     for attempt in attempts(job):
         began, ended = _life(job, attempt, now)
         cpus, card_milli = _size(attempt, began, ended)
@@ -48,10 +48,10 @@ def spans(job: Job, now: Millis) -> Iterator[Span]:
 
 
 def _size(attempt: Attempt, began: Millis, ended: Millis) -> tuple[int, int]:
-    """CPUs and thousandths of a card; of an elastic job that grew or shrank, the mean, in whole ones."""
+    """Return the attempt's CPUs and thousandths of a card; for a resized elastic job the rounded mean over time."""
     if attempt.resized_at is None or ended <= began:
-        held = attempt.placement
-        return sum(part.cpus for part in held), sum(part.card_milli for part in held)
+        placement = attempt.placement
+        return sum(part.cpus for part in placement), sum(part.card_milli for part in placement)
     parts, lasted = attempt.held(began, ended), ended - began
     return (
         round(sum(part.cpus * held_ms for part, held_ms in parts) / lasted),
@@ -60,12 +60,12 @@ def _size(attempt: Attempt, began: Millis, ended: Millis) -> tuple[int, int]:
 
 
 def attempts(job: Job) -> tuple[Attempt, ...]:
-    """The first one first."""
+    """Return all attempts of the job, the first one first."""
     return job.earlier if job.attempt is None else (*job.earlier, job.attempt)
 
 
 def ended_job(job: Job) -> EndedJob:
-    """Of a job that has ended."""
+    """Return the accounting row of a job that has ended: its allocated and its measured usage."""
     held = list(spans(job, job.state_since))
     used = [
         (each.used, (each.ended_at or span.until_at) - (each.started_at or span.from_at))
@@ -91,23 +91,23 @@ def ended_job(job: Job) -> EndedJob:
 
 
 def divided(held: Iterable[Span], edges: Sequence[Millis]) -> list[list[Spent]]:
-    """What was held in each stretch between two edges, added up."""
+    """Return the usage in each interval between two edges, summed up by user, account, project and QOS."""
     cards: list[Counter[Names]] = [Counter() for _ in edges[1:]]
     cpus: list[Counter[Names]] = [Counter() for _ in edges[1:]]
     for span in held:
         names = (span.user, span.account, span.project, span.qos)
-        first = max(0, bisect_right(edges, span.from_at) - 1)
-        for place, (begins, ends) in enumerate(pairwise(edges[first:]), first):
+        first = max(0, bisect_right(edges, span.from_at) - 1)  # the interval in which the span begins
+        for index, (begins, ends) in enumerate(pairwise(edges[first:]), first):
             if begins >= span.until_at:
                 break
-            shared = max(0, min(ends, span.until_at) - max(begins, span.from_at))
-            cards[place][names] += span.card_milli * shared
-            cpus[place][names] += span.cpus * shared
+            overlap_ms = max(0, min(ends, span.until_at) - max(begins, span.from_at))
+            cards[index][names] += span.card_milli * overlap_ms
+            cpus[index][names] += span.cpus * overlap_ms
     return [list(_sums(*both)) for both in zip(cards, cpus, strict=True)]
 
 
 def merged(parts: Iterable[Spent]) -> list[Spent]:
-    """One sum for all that have their names in common."""
+    """Return the parts summed up by user, account, project and QOS."""
     cards, cpus = Counter[Names](), Counter[Names]()
     for each in parts:
         names = (each.user, each.account, each.project, each.qos)
@@ -117,14 +117,17 @@ def merged(parts: Iterable[Spent]) -> list[Spent]:
 
 
 def is_open(job: Job) -> bool:
-    """It is not over, and so not in the accounting as it stands."""
+    """Tell whether the job has attempts and has not ended, so that the accounting does not have it yet."""
     return not job.ended and bool(attempts(job))
 
 
 def spending(
     state: ClusterState, past: Sequence[Sequence[Spent]], edges: Sequence[Millis], actor: Actor, now: Millis
 ) -> Spending:
-    """What accounting has of jobs that are over, `past`, with what live ones held; as the actor may see it."""
+    """Return the usage in each interval between two edges, as the actor may see it.
+
+    `past`: the usage of ended jobs in each interval, from the accounting. That of live jobs is added, up to `now`.
+    """
     live = divided((span for job in state.jobs.values() if is_open(job) for span in spans(job, now)), edges)
     stretches = (
         tuple(merged([_shown(state, actor, each) for each in (*before, *running)]))
@@ -134,7 +137,7 @@ def spending(
 
 
 def ended_seen(jobs: Iterable[Job], live: ClusterState, actor: Actor) -> Iterator[EndedJob]:
-    """Those that the actor may see; without what was begun anew since."""
+    """Yield the ended jobs that the actor may see, without those that were requeued since and have not ended again."""
     for job in jobs:
         now = live.jobs.get(job.id)
         if may_see(actor, job) and (now is None or now.ended):
@@ -142,6 +145,7 @@ def ended_seen(jobs: Iterable[Job], live: ClusterState, actor: Actor) -> Iterato
 
 
 def _life(job: Job, attempt: Attempt, now: Millis) -> tuple[Millis, Millis]:
+    """Return when the attempt's usage begins and ends. Without a start its placement counts; a running one ends now."""
     starts = [each.started_at for each in attempt.replicas if each.started_at is not None]
     ends = [each.ended_at for each in attempt.replicas if each.ended_at is not None]
     began = min(starts, default=attempt.placed_at)
@@ -152,7 +156,7 @@ def _life(job: Job, attempt: Attempt, now: Millis) -> tuple[Millis, Millis]:
 
 
 def _shown(state: ClusterState, actor: Actor, each: Spent) -> Spent:
-    """Accounts are everybody's to see, users as in the tree of accounts."""
+    """Return the usage without user and project, if the actor may not see that user in the account."""
     if actor.admin or each.user == actor.name or coordinates(state.accounts, actor.name, each.account):
         return each
     return Spent("", each.account, "", each.qos, each.card_milli_ms, each.cpu_ms)
