@@ -103,7 +103,7 @@ def page_of(rows: Sequence[JobRow], counts: dict[str, int] | None = None, *, bri
 
 
 def encoded_pages(
-    rows: Sequence[JobRow], counts: dict[str, int] | None = None, *, brief: bool = False
+    rows: Sequence[JobRow], counts: dict[str, int] | None = None, *, brief: bool
 ) -> Iterator[msgspec.Raw]:
     """Rows in one page, or in several where one would not fit into a frame; the first has the counts."""
     page = msgspec.Raw(msgspec.msgpack.encode(page_of(rows, counts, brief=brief)))
