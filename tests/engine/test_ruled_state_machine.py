@@ -115,8 +115,8 @@ class RuledEngine(RuleBasedStateMachine):
         assert (kept.starts, kept.reservations, kept.order) == (anew.starts, anew.reservations, anew.order)
         assert self.told(kept) == self.told(anew)
         assert list(kept.priorities.order) == list(anew.priorities.order)
-        assert (kept.index.rooms, kept.index.placed, kept.index.departures) == (
-            anew.index.rooms,
+        assert (kept.index.nodes_free, kept.index.placed, kept.index.departures) == (
+            anew.index.nodes_free,
             anew.index.placed,
             anew.index.departures,
         )
