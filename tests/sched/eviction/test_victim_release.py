@@ -111,7 +111,7 @@ def test_many_tenants_are_not_tried_in_all_their_sets() -> None:
 
 @pytest.mark.req("SC-08")
 def test_jobs_that_share_two_nodes_are_not_tried_in_all_their_sets(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Eight jobs of one CPU on each of two nodes, and one that wants five there. There are 162 sets of fewer than five."""
+    """Eight jobs of one CPU on each of two nodes, and one that wants five there. Fewer than five are 162 sets."""
     world = World(node("n1", cpus=8), node("n2", cpus=8))
     for _ in range(8):
         world.submit(wants(), nodes=2)
