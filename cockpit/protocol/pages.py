@@ -115,7 +115,7 @@ def page_of(rows: Sequence[JobRow], counts: dict[str, int] | None = None, *, bri
 
 
 def encoded_pages(
-    rows: Sequence[JobRow], counts: dict[str, int] | None = None, *, brief: bool = False
+    rows: Sequence[JobRow], counts: dict[str, int] | None = None, *, brief: bool
 ) -> Iterator[msgspec.Raw]:
     """Yield the rows as one encoded page, or as several if one does not fit into a frame. The first has the counts."""
     page = msgspec.Raw(msgspec.msgpack.encode(page_of(rows, counts, brief=brief)))

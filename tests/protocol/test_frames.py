@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 import threading
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -129,6 +130,15 @@ def test_every_kind_of_message_is_recorded() -> None:
     assert RECORDED.keys() == SPOKEN.keys(), "python -m tests.protocol.recording records what is new"
     about = {name.split("-")[1] for name in RECORDED if name.startswith("request-")}
     assert about == {*OPERATIONS, SHELL}
+
+
+@pytest.mark.req("TR-09")
+@pytest.mark.parametrize(("moments", "taken"), [(1, False), (2, True), (400, True), (401, False)])
+def test_spending_takes_as_many_moments_as_the_protocol_says(moments: int, taken: bool) -> None:
+    sent = msgspec.msgpack.encode({"edges": list(range(moments))})
+    refused = nullcontext() if taken else pytest.raises(msgspec.ValidationError)
+    with refused:
+        assert len(msgspec.msgpack.decode(sent, type=messages.SpendingArgs).edges) == moments
 
 
 @pytest.mark.parametrize("name", RECORDED)

@@ -19,6 +19,7 @@ from cockpit.protocol.pages import (
     changed_columns,
     page_of,
     rows_of,
+    start_over,
     with_changes,
 )
 from tests.builders import ANN, NOON, a_spec
@@ -71,3 +72,8 @@ def test_columns_that_an_older_engine_does_not_know_have_their_defaults() -> Non
     columns = list(msgspec.structs.astuple(page.columns))[:-2]
     older = msgspec.msgpack.encode({"type": "page", "columns": columns, "reasons": page.reasons})
     assert list(rows_of(msgspec.msgpack.decode(older, type=JobsPage))) == [a_row(1), a_row(2)]
+
+
+def test_who_cannot_be_told_the_changes_is_told_to_subscribe_again() -> None:
+    told = msgspec.msgpack.decode(msgspec.msgpack.encode(start_over(7)), type=Update)
+    assert (told.version, told.resync, list(rows_of(told.new))) == (7, True, [])

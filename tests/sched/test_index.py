@@ -103,3 +103,17 @@ def test_a_search_finds_every_room_that_fits_and_the_best_first(nodes, history, 
         assert list(fitting(index, shape, spec)) == sorted(
             expected, key=lambda node_free: best_fit_rank(node_free, spec)
         )
+
+
+@pytest.mark.req("SC-04")
+@quick
+@given(some_nodes(), histories())
+def test_the_running_workload_is_the_same_as_counted_anew(nodes, history) -> None:
+    world = World(*nodes)
+    world.run()
+    for step in history:
+        world.index.running()  # from now on it is kept up to date
+        act(world, step)
+        world.run()
+        snapshot = world.snapshot()
+        assert refreshed(world.index, snapshot).running() == refreshed(None, snapshot).running()

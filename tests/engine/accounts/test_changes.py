@@ -178,6 +178,17 @@ def test_a_qos_is_changed() -> None:
 
 
 @pytest.mark.req("SC-16")
+def test_minus_one_sets_the_figures_of_a_qos_back_to_their_defaults() -> None:
+    state = made(
+        change.ModifyQos("high", change.QosChange(grace_seconds=60, exempt_seconds=30)),
+        change.ModifyQos("high", change.QosChange(priority=-1, grace_seconds=-1, exempt_seconds=-1)),
+        state=research(),
+    )
+    found = state.accounts.qos["high"]
+    assert (found.priority, found.grace_seconds, found.exempt_seconds) == (0, 0, None)
+
+
+@pytest.mark.req("SC-16")
 def test_flags_of_a_qos_are_kept_as_slurm_writes_them() -> None:
     state = made(change.ModifyQos("high", change.QosChange(flags=("denyonlimit", "NODECAY"))), state=research())
     assert state.accounts.qos["high"].flags == ("DenyOnLimit", "NoDecay")

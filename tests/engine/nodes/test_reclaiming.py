@@ -168,6 +168,20 @@ def test_under_pressure_the_last_to_come_goes_first_and_whoever_asked_for_memory
     assert driver.job(other).ending is None
 
 
+@pytest.mark.req("EL-08", "EL-02")
+def test_under_pressure_the_last_to_start_goes_first_even_if_it_was_submitted_before() -> None:
+    driver = engine(nodes=2)
+    (held,) = driver.submit(effortless("held", 1, 2, 2))
+    driver.tell(events.JobHeld(held, "ann"))
+    (other,) = begun(driver, effortless("other", 1, 2, 2))
+    driver.tell(events.JobReleased(held))
+    driver.schedule()
+    assert held < other
+    assert ranks(driver, held) == ranks(driver, other) == [0, 1]
+    pressed(driver, "n1")
+    assert [each.job for each in told(driver, events.WorkersRecalled)] == [held]
+
+
 @pytest.mark.req("EL-08")
 def test_without_the_annotation_there_is_no_notice_and_the_whole_job_keeps_off_for_a_while() -> None:
     driver = engine(nodes=2)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import resource
 import subprocess
 
 import pytest
@@ -86,3 +87,16 @@ def test_ringing_a_busy_engine_is_to_be_tried_again(attempt):
                 pass
     assert not attempt.notify()
     os.close(reader)
+
+
+@pytest.mark.req("JT-40")
+def test_an_engine_is_taken_to_listen_where_that_cannot_be_seen(attempt):
+    """A holder that runs out of file descriptors does not end a held container on its own."""
+    assert not attempt.is_served()
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, before[1]))
+    try:
+        served = attempt.is_served()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    assert served

@@ -106,6 +106,7 @@ async def test_a_container_sees_its_cards_and_loses_them_when_kept(house):
         code, seen = await house.shell(job.replica, look)
         assert seen.splitlines() == ["ls: cannot access '/dev/fuse': No such file or directory", "cards="]
         assert code == 0
+    assert (await house.enter(job.replica, "true")).facts.cards_freed
 
 
 @pytest.mark.req("JT-40")
@@ -117,6 +118,7 @@ async def test_cards_are_kept_where_the_job_asks_for_it(house):
         "/dev/fuse",
         "GPU-7",
     ]
+    assert not (await house.enter(job.replica, "true")).facts.cards_freed
 
 
 async def test_a_job_without_cards_sees_no_device_of_the_machine(house):

@@ -107,3 +107,23 @@ def test_many_tenants_are_not_tried_in_all_their_sets() -> None:
     found = minimal_victims(index, shape_of(spec_of(wants(cpus=30))), offers)
     assert found is not None
     assert [each.job for each in found] == list(reversed(world.occupied))[:30]
+
+
+@pytest.mark.req("SC-08")
+def test_jobs_that_share_two_nodes_are_not_tried_in_all_their_sets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Eight jobs of one CPU on each of two nodes, and one that wants five there. Fewer than five are 162 sets."""
+    world = World(node("n1", cpus=8), node("n2", cpus=8))
+    for _ in range(8):
+        world.submit(wants(), nodes=2)
+    world.run()
+    assert len(world.occupied) == 8
+    tried = []
+    enough = victim_release._Search._enough
+    monkeypatch.setattr(victim_release, "MOST_TRIED", 100)
+    monkeypatch.setattr(victim_release._Search, "_enough", lambda *args: tried.append(args[1]) or enough(*args))
+    index = refreshed(None, world.snapshot())
+    offers = [going(index, job) for job in world.occupied]
+    found = minimal_victims(index, shape_of(spec_of(wants(cpus=5), nodes=2)), offers)
+    assert found is not None
+    assert len(found) == 5
+    assert len(tried) <= 100 + len(offers), "those beyond the bound leave out whoever is needless"

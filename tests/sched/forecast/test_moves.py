@@ -17,6 +17,7 @@ from cockpit.model.forecast import (
     EndedEarly,
     LeftQueue,
     LimitFreed,
+    MovedUp,
     NodeLost,
     NodeReturned,
     NodesTaken,
@@ -181,6 +182,22 @@ def test_an_early_end_moves_it_forward_and_is_named() -> None:
     watched.world.end(short)
     assert watched.ask() == {waits: 500 * HOUR}
     assert watched.moved(waits).causes == (EndedEarly(short),)
+
+
+@pytest.mark.req("SC-12")
+def test_a_job_ahead_that_starts_before_its_planned_moment_is_named() -> None:
+    """The plan rounds the end of the running job up to a whole minute; the job ahead starts at the end itself."""
+    by_the_minute = Backfill(kind=BackfillKind.CONSERVATIVE, resolution_seconds=60)
+    watched = Watched(node("n1", 1), policy=Policy(backfill=by_the_minute))
+    runs = watched.submit(wants(1000), limit=HOUR + 30)
+    watched.ask()
+    ahead = watched.submit(wants(1000), limit=HOUR + 30)
+    waits = watched.submit(wants(1000), limit=HOUR)
+    assert watched.ask() == {ahead: 1000 * (HOUR + 60), waits: 1000 * (2 * HOUR + 120)}
+    watched.wait(HOUR + 30)
+    watched.world.end(runs)
+    assert watched.ask() == {waits: 1000 * (2 * HOUR + 60)}
+    assert watched.moved(waits).causes == (MovedUp(ahead),)
 
 
 @pytest.mark.req("SC-12")

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from cockpit.model.forecast import Change, Forecast
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import JobState
-from cockpit.model.spec import Dependency, DependencyKind
+from cockpit.model.spec import Dependency, DependencyKind, NodeSpec
 from cockpit.sched.forecast import future, predict
 from cockpit.sched.forecast.future import ClusterSimulation, simulation_index
 from cockpit.sched.forecast.history import MOST_RUNS, History, history_of
@@ -21,6 +21,7 @@ from tests.sched.busy import busy_world
 from tests.sched.world import World, node, wants
 
 HOUR = 3600
+ONE_CARD = wants(1000)
 
 
 def foresight(world: World, history: History | None = None) -> StartPredictor:
@@ -28,9 +29,9 @@ def foresight(world: World, history: History | None = None) -> StartPredictor:
     return StartPredictor(snapshot, plan, world.policy, history or History())
 
 
-def ended(world: World, *, limit: int, ran: int, user: str = "ann", **asked) -> None:
+def ended(world: World, *, limit: int, ran: int, spec: NodeSpec = ONE_CARD, user: str = "ann", **asked) -> None:
     """A job of the past, after which time has gone on."""
-    job = world.submit(wants(1000), limit=limit, record={"user": user} | asked)
+    job = world.submit(spec, limit=limit, record={"user": user} | asked)
     world.run()
     world.now = Millis(world.now + 1000 * ran)
     world.jobs[job] = replace(world.jobs[job], state=JobState.SUCCEEDED, ended_at=world.now)
@@ -181,6 +182,18 @@ def test_habits_go_by_jobs_alike_and_leave_out_what_was_over_by_now() -> None:
     assert habits.run_ms(new) == P90RuntimePredictor(history).run_ms(new) == 100_000
     assert P90RuntimePredictor(history).run_ms(short) == 75_000
     assert P90RuntimePredictor(history).run_ms(short, 80_000) == 100_000
+
+
+@pytest.mark.req("SC-12")
+def test_habits_go_by_jobs_of_the_same_size_before_those_of_the_same_limit() -> None:
+    world = World(node("n1", 8))
+    for spec, ran in ((ONE_CARD, 10), (ONE_CARD, 30), (wants(2000), 80), (wants(2000), 90)):
+        ended(world, limit=100, ran=ran, spec=spec)
+    history = history_of(world.jobs.values())
+    for spec in (ONE_CARD, wants(2000), wants(3000)):
+        world.submit(spec, limit=100)
+    habits = MeanRuntimePredictor(history)
+    assert [habits.run_ms(job) for job in world.queue] == [20_000, 85_000, 52_500]
 
 
 @pytest.mark.req("SC-12")

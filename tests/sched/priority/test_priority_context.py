@@ -66,8 +66,10 @@ def test_what_does_not_exist_claims_nothing():
     assert (inputs.partition, inputs.qos, inputs.assoc, inputs.association) == (0, 0, 0, None)
 
 
-def test_a_cluster_without_partitions_has_one():
-    assert PriorityContext(Cluster(), Accounts(), NODES).inputs(job(), "").partition == 1.0
+@pytest.mark.parametrize("flags", [(), (PriorityFlag.NO_NORMAL_PART,)], ids=["normalised", "raw"])
+def test_a_cluster_without_partitions_has_one(flags: tuple[PriorityFlag, ...]):
+    cluster = Cluster(priority=Priority(kind=PriorityKind.MULTIFACTOR, flags=flags))
+    assert PriorityContext(cluster, Accounts(), NODES).inputs(job(), "").partition == 1.0
 
 
 def test_the_association_of_the_partition_wins():
