@@ -116,4 +116,4 @@ def test_the_running_workload_is_the_same_as_counted_anew(nodes, history) -> Non
         act(world, step)
         world.run()
         snapshot = world.snapshot()
-        assert refreshed(world.index, snapshot).running() == refreshed(None, snapshot).running()
+        assert refresh_index(world.index, snapshot).running() == refresh_index(None, snapshot).running()
