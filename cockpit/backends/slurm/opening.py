@@ -14,10 +14,10 @@ from cockpit.backends.slurm.mapping import rules
 from cockpit.backends.slurm.mapping.records import settings
 from cockpit.backends.slurm.reading import PollIntervals, Reading
 from cockpit.backends.slurm.why import SLURM
+from cockpit.backends.slurm.wire.answer_cache import answer_cache_for
 from cockpit.backends.slurm.wire.answers import Answers
 from cockpit.backends.slurm.wire.local import LocalCommands
 from cockpit.backends.slurm.wire.recorded import RecordedCommands
-from cockpit.backends.slurm.wire.shelf import shelf_for
 from cockpit.errors import CockpitError
 from cockpit.runtime.clock import SystemClock, VirtualClock
 from cockpit.runtime.observed_history import ObservedHistory
@@ -119,7 +119,7 @@ async def opened(
     intervals: PollIntervals | None = None,
     login: TypedLogin | None = None,
 ) -> SlurmBackend:
-    """`whose`: tells this cluster's answers from others' on the shelf. A cluster that does not answer yet is opened all
+    """`whose`: tells this cluster's answers from others' on the cache. A cluster that does not answer yet is opened all
     the same: it introduces itself when it answers."""
     answers = Answers(commands, clock.now, _chance())
     reading = Reading(answers, clock.now, intervals)
@@ -133,7 +133,9 @@ async def opened(
         )
         shared = "" if private or not whose.startswith(HERE) else identity
         trusted = frozenset({0, _uid(settings(config).get("SlurmUser", ""))})
-        answers.shelf = shelf_for(f"{whose} {identity}", folders.answers, clock.now, shared=shared, trusted=trusted)
+        answers.cache = answer_cache_for(
+            f"{whose} {identity}", folders.answers, clock.now, shared=shared, trusted=trusted
+        )
         return name, ObservedHistory(_chronicle_in(folders.history, name, whose), SLURM)
 
     repeated = RepeatedLogin(login, answers) if login is not None else None

@@ -39,8 +39,8 @@ class Kept(msgspec.Struct, frozen=True):
     separator: str
 
 
-class FolderShelf:
-    """Implements `wire.answers.Shelf`. A folder that cannot be used is none: the question is asked."""
+class UserAnswerCache:
+    """Implements `wire.answers.AnswerCache`. A folder that cannot be used is none: the question is asked."""
 
     def __init__(self, folder: Path, now: Callable[[], Millis]) -> None:
         """`folder`: the user's own for this cluster, which no other user can write to."""
@@ -100,11 +100,11 @@ class FolderShelf:
         return lock
 
 
-class SharedShelf:
-    """Implements `wire.answers.Shelf` over a folder for all users, and the user's own behind it."""
+class SharedAnswerCache:
+    """Implements `wire.answers.AnswerCache` over a folder for all users, and the user's own behind it."""
 
     def __init__(
-        self, folder: Path, trusted: frozenset[int], own: FolderShelf | None, now: Callable[[], Millis]
+        self, folder: Path, trusted: frozenset[int], own: UserAnswerCache | None, now: Callable[[], Millis]
     ) -> None:
         """`trusted`: the users whose answers everybody believes."""
         self._folder, self._trusted, self._own, self._now = folder, trusted, own, now
@@ -170,16 +170,16 @@ def _write(path: Path, kept: Kept, mode: int) -> None:
         draft.replace(path)
 
 
-def shelf_for(
+def answer_cache_for(
     cluster: str, own: Path, now: Callable[[], Millis], *, shared: str = "", trusted: frozenset[int] = frozenset()
-) -> FolderShelf | SharedShelf | None:
+) -> UserAnswerCache | SharedAnswerCache | None:
     """Where answers of this cluster lie. `cluster` tells it and the asker from others in the user's own folder;
     `shared` tells it from others in the folder for all; empty: its answers are not for others. None: nowhere."""
     mine = _made(own / _name(cluster)[:16], 0o700) if _made(own, 0o700) else None
-    shelf = FolderShelf(mine, now) if mine is not None else None
+    cache = UserAnswerCache(mine, now) if mine is not None else None
     if shared and _belongs_to(FOR_ALL, frozenset({0}), sticky=True):
-        return SharedShelf(FOR_ALL / _name(shared)[:16], trusted, shelf, now)
-    return shelf
+        return SharedAnswerCache(FOR_ALL / _name(shared)[:16], trusted, cache, now)
+    return cache
 
 
 def _belongs_to(folder: Path, owners: frozenset[int], *, sticky: bool = False) -> bool:
