@@ -331,7 +331,7 @@ class Backend(Protocol):
         ...
 
     async def delete(self, job: JobId, *, task: int | None = None) -> None:
-        """Remove an ended job from the lists and end its debug hold; its record in accounting stays."""
+        """Remove an ended job from the lists, with its logs and held container; its record in accounting stays."""
         ...
 
     async def wait(self, job: JobId, *, timeout_seconds: float | None = None) -> Job | None:
