@@ -267,7 +267,7 @@ def _verb_name(words: Sequence[str]) -> str:
 
 
 def _minus_joined(words: Sequence[str]) -> list[str]:
-    """`--sort -name` as `--sort=-name`: argparse would take the value for an option."""
+    """Write `--sort -name` as `--sort=-name`, because argparse would take the value for an option."""
     joined: list[str] = []
     for word in words:
         if joined and joined[-1] in MINUS_VALUED:
@@ -278,7 +278,7 @@ def _minus_joined(words: Sequence[str]) -> list[str]:
 
 
 def _split_command(words: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
-    """What stands before `--`, and the command after it."""
+    """Return the words before `--` and the command after it."""
     if "--" not in words:
         return list(words), ()
     at = words.index("--")
