@@ -1,4 +1,4 @@
-"""A blocking connection to an engine's socket, for one-shot commands, which start twice as fast without an event loop."""
+"""A blocking connection to an engine's socket, for one-shot commands, which start twice as fast without a loop."""
 
 from __future__ import annotations
 

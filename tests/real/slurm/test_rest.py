@@ -141,7 +141,7 @@ async def test_a_no_is_slurms_and_what_is_run_is_shown(emptied: RealCluster, soc
 
     socket.announce(look)
     spec = replace(a_spec("x"), output=str(emptied.home(ADA)), account="nobody", specs=(NodeSpec(memory_mib=100),))
-    with pytest.raises(RequestRefused, match=r"Slurm says no: .*Invalid account") as no:
+    with pytest.raises(RequestRefused, match=r"Slurm refused: .*Invalid account") as no:
         await socket.submit([spec])
     assert no.value.refusal.kind is RefusalKind.INVALID
     assert shown[0].argv[:5] == ("curl", "--unix-socket", shown[0].argv[2], "-X", "POST")
