@@ -49,12 +49,12 @@ class History:
 
 
 def _ids(job: Job) -> set[JobId]:
-    """A task that has its own id now waited among others under theirs."""
+    """Return the ids under which a job was listed; an array task was first listed as one of its array's pending tasks."""
     return {job.id} if job.array is None else {job.id, rest_id(job.array.array)}
 
 
 def _happened(row: JobRow, before: Mapping[JobId, JobRow], job_of: JobOf, now: Millis) -> Iterator[Happened]:
-    """At its moment where Slurm tells that, else now."""
+    """Yield the events of a changed row, each at the time that Slurm reports, else now."""
     old = before.get(row.id)
     if old is None and row.array is not None and not row.tasks:
         old = before.get(rest_id(row.array.array))
