@@ -49,7 +49,7 @@ class History:
 
 
 def _ids(job: Job) -> set[JobId]:
-    """Return the ids under which a job was listed; an array task was first listed as one of its array's pending tasks."""
+    """Return the ids under which a job was listed; an array task was first listed among its array's pending tasks."""
     return {job.id} if job.array is None else {job.id, rest_id(job.array.array)}
 
 
