@@ -146,7 +146,7 @@ def _conditions(term: str) -> list[Dependency] | str:
 
 
 def _no_condition(term: str, word: str) -> str:
-    """Return the error for a form of sbatch that cockpit does not support."""
+    """Return what is wrong with a term that is not a condition, such as a form of sbatch that is not supported."""
     if "?" in term:
         return "gives a choice, but all conditions must come true here; write a comma instead of each ?"
     if word == "after" or "+" in term:
