@@ -1,4 +1,8 @@
-"""Composition root: hands the cluster that is meant to the face that is wanted. What is heavy is imported late."""
+"""The entry point of the `cockpit` command: chooses the cluster and opens the terminal UI or runs a verb.
+
+It is the composition root: the only module that knows both the backends and the user interfaces. Heavy modules are
+imported inside the functions that need them, because a verb should answer within a tenth of a second.
+"""
 
 from __future__ import annotations
 
@@ -43,21 +47,22 @@ if TYPE_CHECKING:
     from cockpit.tui.options import Options
 
 TAB_SECONDS = 2
+"""Longest time that completion may take after the user pressed Tab."""
 
 
 def command() -> NoReturn:
-    """The installed command. It ends before looking for garbage pays, loading alone would set off dozens of looks; and
-    once all is written and put away it ends at once: taking ten thousand rows apart takes longer than leaving them to
-    the kernel."""
+    """Run the installed `cockpit` command and end the process."""
+    # A command ends before garbage collection pays: importing alone would start dozens of collections.
     gc.disable()
     code = main()
+    # Ending without Python's own clean-up saves the time to free tens of thousands of rows one by one.
     atexit._run_exitfuncs()  # noqa: SLF001 - as multiprocessing does before the same end; nothing public does it
     sys.stderr.flush()
     os._exit(code)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """`cockpit …`: the exit code is the process's."""
+    """Run `cockpit` with these arguments (None: the process's) and return the exit code."""
     _import_msgspec()
     words = sys.argv[1:] if arguments is None else list(arguments)
     options = _to_open(words)
@@ -71,8 +76,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     streams = Streams.of_process(SystemClock().now)
 
     def connect_any(cluster: str | None, *, typing: bool = True) -> Backend:
-        """The demo has a time of its own, in which its moments are told, and so has a recording. `typing`: a login node
-        may ask for a password at the terminal."""
+        """Open the chosen cluster; `typing`: a login node may ask for a password at the terminal.
+
+        The demo and recordings have a clock of their own, by which times are then printed.
+        """
         name = chosen(cluster)
         if is_read_in_this_process(name):
             backend, streams.now = opened_for_commands(name, typing=typing)
@@ -86,7 +93,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return demo
 
     def reach(cluster: str | None) -> Backend | None:
-        """For who has pressed Tab and waits no longer than that; nothing is worth saying when it comes to nothing."""
+        """Open the cluster for completion, without starting an engine; SIGALRM ends the process after `TAB_SECONDS`."""
         signal.alarm(TAB_SECONDS)
         name = chosen(cluster)
         is_in_this_process = is_read_in_this_process(name) or address_of(name) == DEMO
@@ -110,7 +117,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _to_open(words: list[str]) -> Options | None:
-    """Without a verb, or for the demo, where a person sits in front of a terminal."""
+    """Return the options of the terminal UI, or None to run a verb.
+
+    The UI opens for a command line without a verb, and for `demo`, when input and output are a terminal.
+    """
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         return None
     from cockpit.tui.options import face_options
@@ -192,7 +202,7 @@ def _look(options: Options) -> Look:
 
 
 async def _demo_session(fixture: str, seed: int, *, speed: float, going: bool = True) -> Session:
-    """With `going` False its time passes only while somebody waits for it."""
+    """Open a demo session; with `going` False its clock advances only while a script waits."""
     import asyncio
 
     from cockpit.backends.demo.backend import open_demo
@@ -214,7 +224,7 @@ async def _demo_session(fixture: str, seed: int, *, speed: float, going: bool = 
 
 
 def play(script: Script, folder: Path) -> None:
-    """Run the cockpit by this script. Raises `Unmet` where the screen is not as it says."""
+    """Run the terminal UI by a script. Raises `Unmet` when the screen is not as the script expects."""
     from cockpit.tui.play import play as perform
 
     cluster = script.cluster
@@ -230,7 +240,7 @@ def play(script: Script, folder: Path) -> None:
 
 
 def read_jobs(source: str, text: str, folder: str) -> list[JobSpec]:
-    """The jobs of a file, with this user's defaults for what it leaves out. Raises `SpecErrors`."""
+    """Read the jobs of a file, with this user's defaults for missing fields. Raises `SpecErrors`."""
     from cockpit.formats.job.file import Defaults
     from cockpit.formats.job.file import read_jobs as read
     from cockpit.runtime.clock import SystemClock
@@ -246,7 +256,7 @@ def read_jobs(source: str, text: str, folder: str) -> list[JobSpec]:
 
 
 def site(system: bool) -> Site:
-    """The files of this user's cluster, or of the machine's."""
+    """Return the files of this user's embedded cluster, or (`system`) of the machine-wide one."""
     from cockpit.config.places import system_paths
     from cockpit.config.site import Site
 
@@ -254,12 +264,12 @@ def site(system: bool) -> Site:
 
 
 def use_cluster(name: str) -> Path:
-    """Let commands open this cluster from now on."""
+    """Make this cluster the default; return the file that was written."""
     return site(system=False).use_cluster(chosen(name))
 
 
 def saved_filters(cluster: str | None) -> SavedFilters:
-    """Those of the cluster of this name; a demo keeps none."""
+    """Return the filters that were saved for a cluster; the demo saves none."""
     from cockpit.config.filters import FILE, SavedFilters
 
     name = chosen(cluster)
@@ -269,7 +279,7 @@ def saved_filters(cluster: str | None) -> SavedFilters:
 
 
 def findings() -> Sequence[Finding]:
-    """What `cockpit doctor` finds, about the engine that commands talk to."""
+    """Return the findings of `cockpit doctor` about this machine and the engine that commands talk to."""
     from cockpit.config.places import system_paths
     from cockpit.runtime.doctor import findings as look
 
@@ -285,7 +295,7 @@ def findings() -> Sequence[Finding]:
 
 
 def journal(cluster: str | None) -> Sequence[Finding]:
-    """What `cockpit doctor --journal` finds in the store of that engine, else of the one that commands talk to."""
+    """Return the findings of `cockpit doctor --journal` in the store of the cluster's engine."""
     from cockpit.backends.local.journal_check import journal_findings
     from cockpit.config.places import system_paths
 
@@ -294,18 +304,21 @@ def journal(cluster: str | None) -> Sequence[Finding]:
 
 
 class Engines:
-    """`cockpit engine …`: the machine-wide engine where it runs or `--system` asks for it, else this user's own."""
+    """Controls the engine for `cockpit engine …`.
+
+    That is the machine-wide engine where it runs or `--system` asks for it, else this user's own.
+    """
 
     def status(self) -> EngineStatus:
-        """Of the engine that commands talk to; never starts one."""
+        """Return the state of the engine that commands talk to; never starts one."""
         return _control(system=system_meant()).status()
 
     def start(self, *, system: bool) -> EngineStatus:
-        """Start it unless it runs."""
+        """Start the engine unless it runs."""
         return _control(system=system).start()
 
     def holds(self) -> list[HoldRow]:
-        """The held containers of the engine that commands talk to; never starts one."""
+        """Return the held containers of the engine that commands talk to; never starts one."""
         return _control(system=system_meant()).holds()
 
     def stop(self, *, jobs: bool, holds: bool) -> None:
@@ -313,17 +326,17 @@ class Engines:
         _control(system=system_meant()).stop(jobs=jobs, holds=holds)
 
     def restart(self) -> EngineStatus:
-        """Stop and start it; no job ends."""
+        """Restart the engine without ending a job."""
         return _control(system=system_meant()).restart()
 
     def unit(self) -> str:
-        """The machine-wide engine's unit for systemd."""
+        """Return the text of the machine-wide engine's systemd unit."""
         from cockpit.backends.local.unit import unit_text
 
         return unit_text()
 
     def install_unit(self) -> Path:
-        """Write it for systemd; nothing is started."""
+        """Write the systemd unit; nothing is started."""
         from cockpit.backends.local.unit import install_unit
 
         return install_unit()
@@ -337,13 +350,13 @@ def _control(*, system: bool) -> LocalEngineControl:
 
 
 def _import_msgspec() -> None:
-    """Without what it needs for other things than ours: a tenth of a command's time.
+    """Import msgspec without modules that it imports but that cockpit does not need: a tenth of a command's time.
 
-    Of typing_extensions it takes what Python's own typing has too; textwrap is for documentation in schemas; uuid asks
-    platform, with its many patterns, for the system's name alone.
+    msgspec does without typing_extensions where Python's own typing has the names; it uses textwrap only for
+    descriptions in schemas; and uuid asks platform, which compiles many patterns, only for the system's name.
     """
     stand_ins: dict[str, Any] = {
-        "typing_extensions": None,  # as the import system marks what is not there
+        "typing_extensions": None,  # the import system's mark for a missing module
         "textwrap": Late("textwrap"),
         "platform": SimpleNamespace(system=lambda: os.uname().sysname, __spec__=None),
     }

@@ -13,21 +13,21 @@ if TYPE_CHECKING:
 
 
 def theme_files() -> list[Traversable]:
-    """The themes that ship, as TOML files sorted by name."""
+    """Return the themes that ship with cockpit: TOML files sorted by name."""
     return sorted((file for file in _folder("themes").iterdir() if file.name.endswith(".toml")), key=lambda f: f.name)
 
 
 def fixture(path: str) -> Traversable:
-    """A file or folder of `fixtures/`, as `clusters/campus/nodes.toml`.
+    """Return a file or folder of `fixtures/`, such as `clusters/campus/nodes.toml`.
 
-    Raises FileNotFoundError when nothing of that name ships.
+    Raises FileNotFoundError when cockpit ships no such file.
     """
-    found = _folder("fixtures")
+    file = _folder("fixtures")
     for part in path.split("/"):
-        found = found / part
-    if ".." in path.split("/") or not (found.is_file() or found.is_dir()):
+        file = file / part
+    if ".." in path.split("/") or not (file.is_file() or file.is_dir()):
         raise FileNotFoundError(f"no fixture {path!r} ships with cockpit")
-    return found
+    return file
 
 
 def _folder(name: str) -> Traversable:

@@ -1,4 +1,7 @@
-"""What a face may ask of any cluster. A "no" raises `RequestRefused`; nobody answering raises `Unreachable`."""
+"""The interface of a cluster backend: every operation that the terminal UI and the command line call on a cluster.
+
+Every method may raise `RequestRefused` when the cluster refuses the request, and `Unreachable` when it does not answer.
+"""
 
 from __future__ import annotations
 
@@ -43,116 +46,130 @@ if TYPE_CHECKING:
 
 
 class Shown(NamedTuple):
-    """A command of a cluster, to be looked at before it is run."""
+    """A command that will run on the cluster, shown to the user beforehand."""
 
     argv: tuple[str, ...]
     stdin: str = ""
-    """What it reads: of a submission the script."""
+    """Standard input of the command; for a submission, the batch script."""
 
 
 Announced = Callable[[Sequence[Shown]], Awaitable[bool]]
-"""Sees the commands of an act before they are run; where it says no, `NotRun` is raised instead."""
+"""Receives the commands of an operation before they run. When it returns False, the operation raises `NotRun`."""
 
 
 class ShellSession(Protocol):
-    """An entered container. The file descriptors belong to the caller."""
+    """A shell or command that runs inside a job's container. The file descriptors belong to the caller."""
 
     notice: str
-    """What a person should know on entry; empty for plain commands."""
+    """Message for the user on entry; empty for plain commands."""
     terminal_fd: int | None
-    """Master side of the pseudo terminal, where one was asked for."""
+    """Master side of the pseudo terminal; None when the request wanted pipes."""
     pipe_fds: tuple[int, int, int] | None
-    """Else: write end of stdin, read ends of stdout and stderr."""
+    """Write end of stdin, read ends of stdout and stderr; None when there is a terminal."""
     control_fd: int
-    """Readable when it has ended; closing it ends the shell."""
+    """Socket that becomes readable when the shell has ended; closing it ends the shell."""
 
     def exit_code(self) -> int:
-        """Blocks until the shell has ended; as a shell reports it."""
+        """Block until the shell has ended and return its exit code; 128 + n after signal n."""
         ...
 
 
 class JobsDelta(msgspec.Struct, frozen=True):
-    """Rows that are new or changed, and ids that are gone, since the last one."""
+    """Changes of the job list since the previous delta."""
 
     changed: tuple[JobRow, ...]
+    """New and changed rows."""
     removed: tuple[JobId, ...]
+    """Ids of the jobs that left the list."""
     version: int
     loaded: bool = True
-    """False while more of the first load, or of a load after a lost connection, is to come."""
+    """False while further deltas of the first load, or of the reload after a lost connection, are to come."""
 
 
 class Phase(StrEnum):
-    """How a live connection stands."""
+    """State of a live connection."""
 
     CONNECTING = "connecting"
-    """For the first time: nothing can be shown yet."""
+    """The first connection is under way: there is no data to show yet."""
     CONNECTED = "connected"
     STALE = "stale"
-    """The cluster does not answer: what is shown is as old as `Connection.good_at`."""
+    """The cluster does not answer: the data shown is as old as `Connection.good_at`."""
 
 
 class Connection(msgspec.Struct, frozen=True):
-    """How fresh is what a face shows."""
+    """State of the connection to a cluster, and the age of the data shown."""
 
     phase: Phase
     reason: str = ""
     """Why it is not connected, as a sentence."""
     good_at: Millis | None = None
-    """When the cluster was last heard; None: never."""
+    """Time of the cluster's last answer; None: it has never answered."""
 
 
 class TypedLogin(Protocol):
-    """A way in for which a person may have to type a password or a code."""
+    """A login for which the user may have to type a password or a code."""
 
     @property
     def is_needed(self) -> bool:
-        """The cluster refused the last attempt to connect without it."""
+        """The cluster refused the last attempt to connect without a typed login."""
         ...
 
     def ask_at_terminal(self) -> None:
-        """Ask for it, and return when the person is logged in. It blocks: the terminal must be free until then. Raises
-        `Unreachable`."""
+        """Ask for the password or code, and return when the user is logged in.
+
+        Blocks, and uses the terminal: nothing else may use it until this returns. Raises `Unreachable`.
+        """
         ...
 
 
 class Backend(Protocol):
-    """One cluster."""
+    """The operations of one cluster."""
 
     def announce(self, look: Announced) -> bool:
-        """Have `look` see every command before it is run on the cluster. False: no act runs one, the cluster is
-        cockpit's own."""
+        """Call `look` with every command before it runs on the cluster.
+
+        Returns False when the backend runs no commands, because the cluster is cockpit's own engine.
+        """
         ...
 
     def identify(self, ids: RequestIds) -> bool:
-        """Take the ids of the acts that follow from here, so that a repeated command happens once. False: this cluster
-        remembers none."""
+        """Use these ids for the following changing operations, so that a repeated request takes effect only once.
+
+        Returns False when the cluster does not remember request ids.
+        """
         ...
 
     async def request(self, request: str) -> RequestOutcome:
-        """What became of a request of the asker's own, by its id."""
+        """Return the outcome of one of the user's own requests, by its id."""
         ...
 
     @property
     def takes_scripts(self) -> bool:
-        """It is acted on by commands of its own, so that `direct` does something."""
+        """The cluster is controlled by commands of its own (Slurm's), and `direct` runs them."""
         ...
 
     @property
     def reads_this_disk(self) -> bool:
-        """Its jobs see the folders of this machine."""
+        """Jobs of the cluster see the folders of this machine."""
         ...
 
     async def written(self, spec: JobSpec) -> Shown | None:
-        """What would submit the job; None: the cluster is cockpit's own, which starts it as `launch.plan` says. Raises
-        `RequestRefused` as `submit` would."""
+        """Return the command that would submit the job.
+
+        None when the cluster is cockpit's own, which starts the job as `launch.plan` describes. Raises `RequestRefused`
+        for a job that `submit` would refuse.
+        """
         ...
 
     async def direct(self, wanted: Directive) -> JobId | None:
-        """The new job's id, where one is submitted. Refused where `takes_scripts` is not so."""
+        """Run a command of the cluster's own; return the id of the job that it submitted, if any.
+
+        Refused when `takes_scripts` is False.
+        """
         ...
 
     async def snapshot(self) -> Snapshot:
-        """Everything that the core needs of the cluster as it is now, without secrets. Administrators only."""
+        """Return the cluster's present state as the scheduler needs it, without secrets. Administrators only."""
         ...
 
     async def status(self) -> EngineStatus: ...
@@ -160,15 +177,15 @@ class Backend(Protocol):
     async def overview(self) -> Overview: ...
 
     async def clusters(self) -> list[ClusterRow]:
-        """Those that it consists of, where it is several in one."""
+        """Return the member clusters of a fleet or a merged view; empty for a single cluster."""
         ...
 
     async def jobs(self, *, ended: bool = False) -> Sequence[JobRow]:
-        """Every live and held job in order of submission; with `ended` also those in accounting."""
+        """Return every live and held job in order of submission; with `ended` also the ended jobs in accounting."""
         ...
 
     async def job(self, job: JobId, *, task: int | None = None) -> JobDetail:
-        """With `task` that one of the array which `job` names."""
+        """Return the details of one job; `task` selects one task of the array `job`."""
         ...
 
     async def nodes(self) -> list[NodeRow]: ...
@@ -176,53 +193,53 @@ class Backend(Protocol):
     async def holds(self) -> list[HoldRow]: ...
 
     async def rules(self) -> Cluster:
-        """The cluster's rules as they are in force."""
+        """Return the cluster's rules as they are in force."""
         ...
 
     async def accounts(self) -> AccountsShown:
-        """Accounts, users and QOS, parents before what is below them."""
+        """Return accounts, users and QOS; each parent comes before its children."""
         ...
 
     async def accounting(
         self, *, since: Millis | None = None, until: Millis | None = None, user: str | None = None
     ) -> list[EndedJob]:
-        """Jobs that ended within the time, its beginning included; the newest first."""
+        """Return the jobs that ended from `since` on, until `until`; the newest first."""
         ...
 
     async def spending(self, edges: Sequence[Millis]) -> Spending:
-        """What was held in each stretch of time between two edges, running jobs included."""
+        """Return the resources that jobs held in each interval between two `edges`, running jobs included."""
         ...
 
     async def change_accounts(self, change: AccountChange) -> None:
-        """At once; refused with one line per error."""
+        """Apply the change immediately; a refusal has one line per error."""
 
     async def catalogue(self) -> CatalogueShown:
-        """What names in job files stand for, as the asker may see it."""
+        """Return the catalogue (named images, volumes and the like of job files), as far as the user may see it."""
         ...
 
     async def change_catalogue(self, changes: Sequence[EntryChange]) -> None:
-        """All at once or none of it; refused with one line per error."""
+        """Apply all changes together or none; a refusal has one line per error."""
 
     async def queues(self) -> QueuesShown:
-        """The quota tree, parents first, and the partitions."""
+        """Return the quota tree, parents first, and the partitions."""
         ...
 
     async def apply_quota(self, tree: QuotaTree) -> None:
-        """At once, in place of an earlier tree of its name. Administrators only."""
+        """Put the quota tree in force immediately, in place of an earlier one. Administrators only."""
 
     async def remove_quota(self) -> None:
-        """Administrators only."""
+        """Remove the quota tree. Administrators only."""
 
     async def priorities(self, weights: WeightChanges | None = None) -> Priorities:
-        """The queue in its order; with `weights` as it would be, beside the order that it has."""
+        """Return the queue in order of priority; with `weights`, also the order that these weights would give."""
         ...
 
     async def set_weights(self, weights: WeightChanges) -> WeightsSet:
-        """Other weights in force from now on. Administrators only; refused where the rules are fixed."""
+        """Change the priority weights from now on. Administrators only; refused where the rules are fixed."""
         ...
 
     async def reservations(self) -> list[Reservation]:
-        """The first to begin first."""
+        """Return the reservations in order of their start."""
         ...
 
     async def make_reservation(self, reservation: Reservation) -> None: ...
@@ -230,45 +247,56 @@ class Backend(Protocol):
     async def end_reservation(self, name: str) -> None: ...
 
     async def drain_node(self, name: str, reason: str, within_seconds: int | None = None) -> None:
-        """Nothing more starts there; what runs goes on, or is told and has so many seconds to go. Administrators only,
-        as is `resume_node`."""
+        """Start no more jobs on the node. Administrators only.
 
-    async def resume_node(self, name: str) -> None: ...
+        Running jobs continue; with `within_seconds` they are warned and must have left the node by then.
+        """
+
+    async def resume_node(self, name: str) -> None:
+        """Return a drained node to service. Administrators only."""
 
     async def staged(self) -> list[StagedCopy]:
-        """Copies on the machines of this cluster. Administrators only, as is `unstage`."""
+        """Return the staged copies on the machines of this cluster. Administrators only."""
         ...
 
     async def unstage(self, key: str) -> None:
-        """Remove a copy that nobody uses; `key` may be the beginning of its key."""
+        """Remove a staged copy that no job uses; `key` may be the beginning of its key. Administrators only."""
 
     async def explain(self, job: JobId, *, task: int | None = None) -> Outlook:
-        """Why a queued job waits, when it starts, and what it could ask for instead."""
+        """Explain why a queued job waits, when it starts, and which smaller or other request would start earlier."""
         ...
 
     async def starts(self, jobs: Sequence[JobId]) -> list[Expected]:
-        """When these queued jobs likely start, as far as somebody can say; at most a thousand at once."""
+        """Return the expected starts of these queued jobs, at most 1000; jobs without an estimate are left out."""
         ...
 
     async def predict(self, specs: Sequence[JobSpec]) -> list[Outlook]:
-        """When these would start if they were submitted now; refused as `submit` would."""
+        """Predict when these jobs would start if they were submitted now; refused when `submit` would refuse them."""
         ...
 
     async def events(self, *, job: JobId | None = None, after: int = -1, limit: int = 1000) -> list[EventRecord]:
-        """Oldest first; `after` < 0: the last `limit`."""
+        """Return events, oldest first: those after sequence number `after`; when `after` < 0, the last `limit`."""
         ...
 
     def watch_jobs(self, *, anything: bool = False) -> AsyncIterator[JobsDelta]:
-        """First everything, in one or several deltas, then changes as they happen, at most ten a second."""
+        """Yield the whole job list in one or several deltas, then its changes as they happen, at most ten a second.
+
+        `anything`: also yield an empty delta when something else in the cluster may have changed.
+        """
         ...
 
     async def submit(self, specs: Sequence[JobSpec]) -> list[JobId]:
-        """All or none, durable when this returns. Refused with one line per error, each led by its path."""
+        """Submit all of the jobs or none; they are durable when this returns.
+
+        A refusal has one line per error, which begins with the path of the wrong field.
+        """
         ...
 
     async def cancel(self, job: JobId, *, task: int | None = None, grace_seconds: int | None = None) -> None:
-        """Stop: ask to end, kill after the grace period (None: the job's own). Here and in what follows an array's id
-        means all its tasks, unless `task` names one."""
+        """Stop a job: signal it to end, and kill it after the grace period (None: the job's own).
+
+        In this and the following methods an array's id means all its tasks, unless `task` selects one.
+        """
         ...
 
     async def hold(self, job: JobId, *, task: int | None = None) -> None: ...
@@ -276,39 +304,42 @@ class Backend(Protocol):
     async def release(self, job: JobId, *, task: int | None = None) -> None: ...
 
     async def suspend(self, job: JobId, *, task: int | None = None) -> None:
-        """Have a running job stand still: its CPUs come free, its memory and cards do not."""
+        """Suspend a running job: its CPUs become free, its memory and cards do not."""
         ...
 
     async def resume(self, job: JobId, *, task: int | None = None) -> None:
-        """Let it go on; refused while others have its CPUs."""
+        """Resume a suspended job; refused while other jobs use its CPUs."""
         ...
 
     async def requeue(self, job: JobId, *, task: int | None = None) -> None:
-        """Have a job that runs or has ended begin anew, under its id."""
+        """Requeue a running or ended job under its own id."""
         ...
 
     async def set_priority(self, job: JobId, priority: WantedPriority, *, task: int | None = None) -> None:
-        """Of a queued job; a number or an addition only by administrators."""
+        """Change the priority of a queued job; only administrators may give a number or an addition."""
         ...
 
     async def set_time_limit(self, job: JobId, limit: WantedLimit, *, task: int | None = None) -> None:
-        """Of a queued or running job, without its container noticing. Beyond the rules only by administrators."""
+        """Change the time limit of a queued or running job; its container is not touched.
+
+        Only administrators may exceed the limits that the rules set.
+        """
         ...
 
     async def edit(self, job: JobId, spec: JobSpec) -> None:
-        """Let a queued job ask for something else; it keeps its id and its place."""
+        """Replace the spec of a queued job, which keeps its id and its submission time."""
         ...
 
     async def delete(self, job: JobId, *, task: int | None = None) -> None:
-        """Take an ended job off the lists; what is kept of it goes, its record in accounting stays."""
+        """Remove an ended job from the lists, with its logs and held container; its record in accounting stays."""
         ...
 
     async def wait(self, job: JobId, *, timeout_seconds: float | None = None) -> Job | None:
-        """The job once its command has ended (also when its container is kept); None on time-out."""
+        """Return the job once its command has ended, even if its container is held; None on time-out."""
         ...
 
     async def extend_hold(self, job: JobId, *, seconds: int) -> Millis:
-        """Lengthen the window; the new end."""
+        """Extend the debug hold of a failed container; return its new end."""
         ...
 
     async def end_hold(self, job: JobId) -> None: ...
@@ -321,17 +352,17 @@ class Backend(Protocol):
 
 
 class LiveBackend(Backend, Protocol):
-    """A backend that keeps its connection by itself: `watch_jobs` never ends, a loss is reported and mended."""
+    """A backend that maintains its connection: it reports a loss and reconnects, and `watch_jobs` never ends."""
 
     @property
     def connection(self) -> Connection:
-        """As of now."""
+        """Present state of the connection."""
         ...
 
     def connections(self) -> AsyncIterator[Connection]:
-        """The connection as it stands, then whenever its phase or reason changes. Never ends."""
+        """Yield the present connection state, then each change of its phase or reason. Never ends."""
         ...
 
     def overviews(self) -> AsyncIterator[Overview]:
-        """The overview whenever it changes. Never ends."""
+        """Yield the overview, then again whenever it changes. Never ends."""
         ...

@@ -1,4 +1,4 @@
-"""A backend that needs an event loop, for one-shot commands, whose awaits never suspend (see `backends.drive`)."""
+"""Wraps a backend that needs an event loop for one-shot commands, whose awaits never suspend (see `backends.drive`)."""
 
 from __future__ import annotations
 
@@ -35,8 +35,10 @@ Wrapped = TypeVar("Wrapped", bound="Backend")
 
 
 class Blocking(Verbs, Generic[Wrapped]):
-    """Implements `Backend` on a loop of its own. What the wrapped one says in its own way is asked of it by name, all
-    else as its verbs are."""
+    """Implements `Backend` by running each operation of the wrapped backend to its end on an event loop of its own.
+
+    Operations that backends may override are forwarded by name; all others through `read`, `act` and `await_answer`.
+    """
 
     def __init__(self, runner: asyncio.Runner, backend: Wrapped) -> None:
         gc.enable()  # commands switch it off because they end soon; this one may follow a log for hours

@@ -1,7 +1,7 @@
-"""Runs a coroutine that never has to wait for an event loop.
+"""Runs a coroutine without an event loop, as long as it never suspends.
 
-A one-shot command talks over a blocking socket, so its awaits return at once; importing asyncio would cost more than
-the command itself.
+A one-shot command uses a blocking socket, so its awaits return at once; importing asyncio would take longer than the
+command itself.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ Result = TypeVar("Result")
 
 
 def drive(coroutine: Coroutine[Any, Any, Result]) -> Result:
-    """What the coroutine returns. RuntimeError when it suspends: then its backend needs a loop."""
+    """Run the coroutine and return its result. Raises RuntimeError when it suspends, since that needs an event loop."""
     try:
         coroutine.send(None)
     except StopIteration as finished:

@@ -1,4 +1,4 @@
-"""An engine in this process as a backend: the operations that the socket serves, called without a socket."""
+"""The backend of an engine in this process: it calls the operations directly that the engine's socket serves."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ T = TypeVar("T")
 
 
 class InProcessBackend(Verbs):
-    """Implements `LiveBackend`: `engine` as `actor` may see and change it. For the engine's own event loop."""
+    """Implements `LiveBackend` on `engine` with the rights of `actor`; used in the engine's own event loop."""
 
     def __init__(self, engine: Engine, actor: Actor) -> None:
         self._engine = engine
@@ -76,7 +76,7 @@ class InProcessBackend(Verbs):
         return await accounting.ended_jobs(self._engine, self._asked, messages.AccountingArgs(since, until, user))
 
     async def watch_jobs(self, *, anything: bool = False) -> AsyncIterator[JobsDelta]:
-        """Never ends by itself: a subscription that fell too far behind is begun anew."""
+        """Yield the job list and its changes; a subscription that falls too far behind starts again. Never ends."""
         feed, known = self._engine.feed, set[JobId]()
         while True:
             subscription = feed.subscribe(self._asked.actor, anything=anything)
@@ -96,7 +96,7 @@ class InProcessBackend(Verbs):
 
     @property
     def connection(self) -> Connection:
-        """Nothing lies between."""
+        """Always connected."""
         return Connection(Phase.CONNECTED, good_at=self._engine.host.clock.now())
 
     async def connections(self) -> AsyncIterator[Connection]:
@@ -104,12 +104,12 @@ class InProcessBackend(Verbs):
         await asyncio.get_running_loop().create_future()
 
     async def overviews(self) -> AsyncIterator[Overview]:
-        host, told = self._engine.host, None
+        host, last = self._engine.host, None
         while True:
             seen, overview = host.machine.state.seq, await self.overview()
-            if overview != told:
+            if overview != last:
                 yield overview
-                told = overview
+                last = overview
             async with host.changed:
                 await host.changed.wait_for(partial(_has_moved_on, host, seen))
             await asyncio.sleep(TICK_SECONDS)
@@ -120,18 +120,18 @@ class InProcessBackend(Verbs):
         return OpenShell(opened.answer, opened.fds)
 
     async def read(self, op: str, args: msgspec.Struct, _answer: type[T]) -> T:
-        found: T = await self._outcome(op, args)
-        return found
+        answer: T = await self._outcome(op, args)
+        return answer
 
     async def await_answer(self, op: str, args: msgspec.Struct, answer: type[T]) -> T:
         return await self.read(op, args, answer)
 
     async def act(self, op: str, args: msgspec.Struct, answer: type[T]) -> T:
-        """What was done is told in bytes: a repeat gets the same again."""
+        """Run a changing operation; its answer is encoded, since the engine stores it for repeated requests."""
         return msgspec.msgpack.decode(await self._outcome(op, args), type=answer)
 
     async def _outcome(self, op: str, args: msgspec.Struct) -> Any:  # noqa: ANN401 - of the operation
-        """As over the socket: only what the actor may."""
+        """Check the actor's rights, as the socket does, and run the operation."""
         await allow(self._engine, self._asked, op, args)
         _, function = OPERATIONS[op]
         outcome = function(self._engine, self._asked, args)
@@ -139,10 +139,10 @@ class InProcessBackend(Verbs):
         return await outcome
 
     async def close(self) -> None:
-        """The engine is not this backend's to end."""
+        """Do nothing: the engine is stopped by the code that started it."""
 
     def _everything(self, known: set[JobId]) -> JobsDelta:
-        """As a subscription that begins in the same moment is taken to know it."""
+        """Return all rows as of the start of a subscription, and the ids in `known` that are gone."""
         rows = self._engine.feed.rows(self._asked.actor)
         gone = tuple(sorted(known - {row.id for row in rows}))
         return JobsDelta(tuple(rows), gone, self._engine.host.machine.state.seq)

@@ -1,4 +1,4 @@
-"""An entered container, on the side of whoever entered it."""
+"""The user's side of a shell in a container."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _UNKNOWN = 255
 
 
 class OpenShell:
-    """The descriptors of one shell: control, then the terminal or three pipes. They belong to whoever holds this."""
+    """Implements `base.ShellSession` over descriptors: the control socket, then a terminal or three pipes."""
 
     def __init__(self, opened: ShellOpened, fds: Sequence[int]) -> None:
         self.notice = entry_notice(
@@ -29,7 +29,7 @@ class OpenShell:
         self.pipe_fds = None if opened.terminal else (fds[1], fds[2], fds[3])
 
     def exit_code(self) -> int:
-        """Blocks until the shell has ended; 255 where the container went before it could say."""
+        """Block until the shell has ended and return its exit code; 255 if the container ended without reporting it."""
         answer = b""
         while len(answer) < _EXIT.size:
             part = os.read(self.control_fd, _EXIT.size - len(answer))

@@ -1,4 +1,4 @@
-"""The verbs that are one question to the engine with one answer: their operations, arguments and answers."""
+"""Implements the operations of a backend that are one request with one answer, over three abstract methods."""
 
 from __future__ import annotations
 
@@ -37,28 +37,30 @@ _DONE = type(None)
 
 
 class Verbs(ABC):
-    """The part of `Backend` that is the same however the engine is asked: over a socket, with or without an event loop,
-    or as objects of this process."""
+    """The part of `Backend` that does not depend on how the engine is reached.
+
+    Subclasses reach it over a socket, with or without an event loop, or as an object of this process.
+    """
 
     @abstractmethod
     async def read(self, op: str, args: msgspec.Struct, answer: type[T]) -> T:
-        """Changes nothing: asked as often as need be."""
+        """Run an operation that changes nothing and may therefore be repeated."""
 
     @abstractmethod
     async def act(self, op: str, args: msgspec.Struct, answer: type[T]) -> T:
-        """Happens once, also where it has to be asked twice."""
+        """Run an operation that changes something, exactly once even if the request must be repeated."""
 
     @abstractmethod
     async def await_answer(self, op: str, args: msgspec.Struct, answer: type[T]) -> T:
-        """Changes nothing, and takes as long as it takes."""
+        """Run an operation that changes nothing and may take any time."""
 
     def announce(self, look: Announced) -> bool:
-        """An engine is told what to do; nobody runs a command."""
+        """Return False: an engine runs no commands that could be shown."""
         del look
         return False
 
     def identify(self, ids: requests.RequestIds) -> bool:
-        """Refused here: what has no journal remembers no request."""
+        """Return False: a backend without a journal remembers no request."""
         del ids
         return False
 
@@ -87,7 +89,7 @@ class Verbs(ABC):
         return await self.read("status", messages.NoArgs(), view.EngineStatus)
 
     async def clusters(self) -> list[view.ClusterRow]:
-        """One cluster consists of no others."""
+        """Return no clusters: a single cluster has no members."""
         return []
 
     async def overview(self) -> view.Overview:

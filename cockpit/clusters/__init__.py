@@ -1,1 +1,1 @@
-"""The clusters that there are to open: which one a name means, and the backend that speaks to it."""
+"""Chooses a cluster by its name or address, and opens its backend."""

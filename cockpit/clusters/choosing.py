@@ -1,4 +1,9 @@
-"""Which cluster a command means: by its flag, the environment, the settings, or because Slurm is configured here."""
+"""Chooses the cluster of a command.
+
+The first of these counts: the flag `-c`, COCKPIT_CLUSTER, config.toml, the Slurm cluster that is configured on this
+machine. Without any of them the name is empty, which means the embedded engine: the machine-wide one if it runs, else
+the user's own.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +20,13 @@ if TYPE_CHECKING:
     from cockpit.config.settings import Settings
 
 RECORDED = "recorded:"
-"""Before the version of a recorded Slurm cluster."""
+"""Prefix of a recorded Slurm cluster; its Slurm version follows."""
 SSH = "ssh://"
-"""Before the login node of a Slurm cluster elsewhere."""
+"""Prefix of a Slurm cluster's login node."""
 SNAPSHOT = "snapshot:"
-"""Before the file that a snapshot is in."""
+"""Prefix of a snapshot; its file follows."""
 REST = ("slurmrestd+unix:", "slurmrestd+http:", "slurmrestd+https:")
-"""Before where a slurmrestd listens."""
+"""Prefixes of the address of a slurmrestd."""
 
 CLUSTERS = {
     OWN: "your own engine on this machine",
@@ -33,7 +38,7 @@ CLUSTERS = {
 
 
 def chosen(cluster: str | None) -> str:
-    """The name of the cluster that is meant; empty: whichever embedded one there is. Raises `CockpitError`."""
+    """Return the name of the chosen cluster; empty: the embedded engine. Raises `CockpitError` for an unknown name."""
     from cockpit.errors import CockpitError
 
     name = cluster or os.environ.get("COCKPIT_CLUSTER") or _default_cluster() or slurm_if_configured()
@@ -45,28 +50,28 @@ def chosen(cluster: str | None) -> str:
 
 
 def is_read_in_this_process(name: str) -> bool:
-    """It has no engine of ours to ask: its backend needs a loop here."""
+    """Whether the cluster has no engine of cockpit's, so that its backend needs an event loop in this process."""
     address = address_of(name)
     return address in {SLURM, EVERY_CLUSTER} or _is_address(address)
 
 
 def members() -> Mapping[str, Member]:
-    """The clusters of config.toml, by the names that they have there."""
+    """Return the clusters of config.toml by their names."""
     places = own_places()
     return settings_of(places).clusters if places.configured else {}
 
 
 def openable() -> dict[str, str]:
-    """Names to choose from, with a word about each: those of config.toml first."""
+    """Return the names that `-c` knows, each with a description; the names of config.toml come first."""
     return {**{name: member.address for name, member in members().items()}, **CLUSTERS}
 
 
 def address_of(name: str) -> str:
-    """What config.toml says for the name; else the name is one."""
+    """Return the address of a cluster in config.toml; any other name is itself an address."""
     if name in CLUSTERS or not name or _is_address(name):
         return name
-    found = members().get(name)
-    return found.address if found is not None else name
+    member = members().get(name)
+    return member.address if member is not None else name
 
 
 def _is_address(name: str) -> bool:
@@ -74,12 +79,12 @@ def _is_address(name: str) -> bool:
 
 
 def settled(name: str) -> str:
-    """The one that an empty name means just now."""
+    """Return the name; in place of an empty one, the embedded engine that commands now talk to."""
     return name or (SYSTEM if system_runs() else OWN)
 
 
 def system_meant() -> bool:
-    """Whether commands talk to the machine-wide engine just now."""
+    """Whether commands now talk to the machine-wide engine."""
     return settled(chosen(None)) == SYSTEM
 
 
@@ -96,26 +101,26 @@ def system_runs() -> bool:
 
 
 def own_places() -> EnginePaths:
-    """Of this user's engine."""
+    """Return the paths of this user's engine."""
     from cockpit.config.places import paths
 
     return paths(os.geteuid(), os.environ)
 
 
 def settings_of(places: EnginePaths) -> Settings:
-    """What its files and the environment set."""
+    """Return the settings of the configuration files and the environment."""
     from cockpit.config.loading import load_settings
 
     return load_settings(env=os.environ, files=places.config_files)
 
 
 def configured(places: EnginePaths) -> EnginePaths:
-    """With the state folder that the settings name."""
+    """Return the paths with the state folder that the settings name."""
     return places.with_state_folder(settings_of(places).state_folder)
 
 
 def _default_cluster() -> str:
-    """What config.toml says; where there is none, nothing need be loaded to read it."""
+    """Return the default cluster of config.toml; without the file the settings are not even imported."""
     places = own_places()
     return settings_of(places).cluster if places.configured else ""
 

@@ -1,4 +1,4 @@
-"""The backend that speaks to the cluster of a name. A made-up one is opened only by who was asked for it."""
+"""Opens the backend of a cluster by its name. The demo is opened elsewhere, by the callers that offer it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,10 @@ if TYPE_CHECKING:
 
 
 def connect(cluster: str | None) -> Backend:
-    """The embedded cluster of this name; without one the machine-wide engine where it runs, else this user's own."""
+    """Connect to an embedded engine; without a name to the machine-wide one if it runs, else to the user's own.
+
+    The user's own engine is started when it does not run.
+    """
     from cockpit.backends.local.backend import LocalBackend
 
     name = address_of(chosen(cluster))
@@ -48,7 +51,7 @@ def _act_patience() -> float:
 
 
 def running(cluster: str | None) -> Backend | None:
-    """The same, unless that would start an engine."""
+    """Connect to an embedded engine if it runs already; None otherwise."""
     from cockpit.backends.local.backend import LocalBackend
 
     ways = {OWN: _to_own_if_it_runs, SYSTEM: _to_system_if_it_runs, "": _to_any_that_runs}
@@ -57,7 +60,7 @@ def running(cluster: str | None) -> Backend | None:
 
 
 def live(cluster: str | None) -> LiveBackend:
-    """The same cluster for a face that stays open; it connects with the first question."""
+    """Return a backend of an embedded engine that reconnects by itself; it connects with the first operation."""
     from random import Random
 
     from cockpit.backends.local.engine_dialer import EngineDialer
@@ -76,8 +79,10 @@ def live(cluster: str | None) -> LiveBackend:
 
 
 async def opened(name: str, *, typing: bool = False) -> tuple[LiveBackend, Callable[[], Millis]]:
-    """A cluster that is read in this process, and the time that its moments are told in. `typing`: the person may be
-    asked for something at the terminal."""
+    """Open a cluster that is read in this process; return its backend and its clock.
+
+    `typing`: the user may be asked for a password or a code at the terminal.
+    """
     address = address_of(name)
     if address == EVERY_CLUSTER:
         from cockpit.clusters.several import every_cluster
@@ -97,22 +102,23 @@ async def opened(name: str, *, typing: bool = False) -> tuple[LiveBackend, Calla
 
 
 async def _slurm(address: str, member: Member | None, *, typing: bool) -> tuple[LiveBackend, Callable[[], Millis]]:
-    """A living one, as politely as the settings ask."""
+    """Open a real Slurm cluster, with the poll intervals of the settings."""
     from cockpit.backends.slurm import opening
     from cockpit.runtime.clock import SystemClock
 
-    places, manners = own_places(), _manners(member)
+    places, intervals = own_places(), _poll_intervals(member)
     folders = opening.Folders(places.socket.parent / "slurm", places.state_folder / "seen")
     if address.startswith(REST):
         file = member.token_file if member is not None else ""
-        return await opening.open_rest(address, user_name(), folders, manners, file), SystemClock().now
+        return await opening.open_rest(address, user_name(), folders, intervals, file), SystemClock().now
     if address.startswith(SSH):
         typing = typing and has_terminal()
-        return await opening.open_over_ssh(address, folders, manners, typing=typing), SystemClock().now
-    return await opening.open_here(user_name(), folders, manners), SystemClock().now
+        return await opening.open_over_ssh(address, folders, intervals, typing=typing), SystemClock().now
+    return await opening.open_here(user_name(), folders, intervals), SystemClock().now
 
 
-def _manners(member: Member | None) -> PollIntervals:
+def _poll_intervals(member: Member | None) -> PollIntervals:
+    """Return the poll intervals of a cluster in config.toml, else those of the settings."""
     from cockpit.backends.slurm.reading import PollIntervals
 
     settings = settings_of(own_places())
@@ -121,7 +127,7 @@ def _manners(member: Member | None) -> PollIntervals:
 
 
 async def _member(name: str) -> Opened:
-    """One of several."""
+    """Open one member of a fleet."""
     from cockpit.backends.fleet.member import Opened
     from cockpit.runtime.clock import SystemClock
 
@@ -134,14 +140,15 @@ async def _member(name: str) -> Opened:
     if is_read_in_this_process(name):
         backend, now = await opened(name)
         return Opened(backend, now, backend.close, still=address.startswith((RECORDED, SNAPSHOT)))
-    found = live(name)
-    return Opened(found, SystemClock().now, found.close)
+    backend = live(name)
+    return Opened(backend, SystemClock().now, backend.close)
 
 
 def beside(backend: LiveBackend, now: Callable[[], Millis], name: str) -> Watching:
-    """All clusters that this user uses, for the view of clusters beside the open one (`name`, in the time of `now`).
+    """Watch all clusters that this user uses, for the view of clusters.
 
-    No engine is started for it: where the user names no clusters and none runs here, the open one is listed alone.
+    `backend`, `now` and `name` are the cluster that is open already. No engine is started: if config.toml has no
+    clusters and no engine runs here, the view lists the open cluster alone.
     """
     from cockpit.backends.fleet.backend import FleetBackend
     from cockpit.backends.fleet.member import Opened
@@ -149,22 +156,22 @@ def beside(backend: LiveBackend, now: Callable[[], Millis], name: str) -> Watchi
     from cockpit.clusters.several import every_cluster
     from cockpit.runtime.clock import SystemClock
 
-    theirs = SystemClock().now
+    real_now = SystemClock().now
     fleet = backend if isinstance(backend, FleetBackend) else None
     still = address_of(name).startswith((RECORDED, SNAPSHOT))
 
     async def as_it_is_open() -> Opened:
         return Opened(backend, now, _stays_open, still)
 
-    return Watching(lambda: fleet or every_cluster(_member, {name: as_it_is_open}), lambda: now() - theirs())
+    return Watching(lambda: fleet or every_cluster(_member, {name: as_it_is_open}), lambda: now() - real_now())
 
 
 async def _stays_open() -> None:
-    """Only the session that opened a cluster closes it."""
+    """Do nothing: only the session that opened a cluster closes it."""
 
 
 def opened_for_commands(name: str, *, typing: bool) -> tuple[Backend, Callable[[], Millis]]:
-    """The same for who waits for each answer."""
+    """Open a cluster that is read in this process, as a backend whose calls block; return it and its clock."""
     import asyncio
 
     from cockpit.backends.blocking import Blocking
@@ -175,7 +182,7 @@ def opened_for_commands(name: str, *, typing: bool) -> tuple[Backend, Callable[[
 
 
 def has_terminal() -> bool:
-    """Whether a person sits where this was started, whatever its input and output are joined to."""
+    """Whether the process has a terminal, even if its input and output are redirected."""
     try:
         os.close(os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY))
     except OSError:
@@ -184,7 +191,7 @@ def has_terminal() -> bool:
 
 
 def user_name() -> str:
-    """Of whoever runs this; the number of a user without one."""
+    """Return the name of the user who runs this process; the user id if it has no name."""
     import pwd
 
     try:
@@ -206,6 +213,7 @@ def _snapshot_in(file: str) -> Snapshot:
 
 
 def _again(name: str) -> Channel:
+    """Reconnect to the engine after its connection was lost."""
     from cockpit.backends.local.engine_dialer import EngineDialer, reach_back
     from cockpit.config.places import system_paths
 

@@ -1,4 +1,4 @@
-"""All clusters that this person uses, as one."""
+"""Opens all clusters that the user uses as one merged view (`-c all`)."""
 
 from __future__ import annotations
 
@@ -24,36 +24,36 @@ if TYPE_CHECKING:
 def every_cluster(
     open_member: Callable[[str], Awaitable[Opened]], already_open: Mapping[str, Callable[[], Awaitable[Opened]]] = {}
 ) -> FleetBackend:
-    """Nothing is asked yet.
+    """Return a fleet of all clusters that the user uses; it opens its members with the first operation.
 
-    `open_member` opens the one of that name. `already_open` has those that are open, by name: they are listed, too,
-    also where they have no name in config.toml, and are not opened again.
+    `open_member`: opens the cluster of a name. `already_open`: clusters that are open, by name; they become members,
+    too, even without an entry in config.toml, and are not opened again.
     """
     from cockpit.backends.fleet.backend import FleetBackend
     from cockpit.runtime.clock import SystemClock
 
-    ways = dict(_ways(bool(already_open)))
-    ways = {name: CLUSTERS.get(name, name) for name in already_open if name not in ways} | ways
-    found = [(name, way, already_open.get(name) or partial(open_member, name)) for name, way in ways.items()]
-    return FleetBackend(f"{EVERY_CLUSTER} · {len(found)} clusters", found, SystemClock().now)
+    addresses = dict(_addresses(bool(already_open)))
+    addresses = {name: CLUSTERS.get(name, name) for name in already_open if name not in addresses} | addresses
+    clusters = [(name, text, already_open.get(name) or partial(open_member, name)) for name, text in addresses.items()]
+    return FleetBackend(f"{EVERY_CLUSTER} · {len(clusters)} clusters", clusters, SystemClock().now)
 
 
-def _ways(may_be_empty: bool = False) -> Iterator[tuple[str, str]]:
-    """Those of config.toml, then of this machine its Slurm cluster, even if it is silent, and the engines
-    that run.
+def _addresses(may_be_empty: bool = False) -> Iterator[tuple[str, str]]:
+    """Yield the name of each cluster with its address or description.
 
-    Unless that `may_be_empty`, the user's own engine is the only one where there is no other.
+    First the clusters of config.toml, then this machine's Slurm cluster, even if it does not answer, and the engines
+    that run here. If there are none, the user's own engine, unless `may_be_empty`.
     """
     named = {name: member.address for name, member in members().items()}
     yield from named.items()
-    there = {SLURM: bool(slurm_if_configured()), SYSTEM: system_runs(), OWN: _own_runs()}
-    found = [name for name, is_there in there.items() if is_there and name not in named.values()]
-    for name in found if found or named or may_be_empty else [OWN]:
+    is_here = {SLURM: bool(slurm_if_configured()), SYSTEM: system_runs(), OWN: _own_runs()}
+    local = [name for name, here in is_here.items() if here and name not in named.values()]
+    for name in local if local or named or may_be_empty else [OWN]:
         yield name, CLUSTERS[name]
 
 
 def _own_runs() -> bool:
-    """Where its folder cannot be used, none does."""
+    """Whether the user's own engine runs; False when its folder cannot be used."""
     from cockpit.backends.local.start import connect
     from cockpit.errors import CockpitError
 

@@ -1,4 +1,4 @@
-"""Filters that a person saved under names, for each cluster and each of its lists, in a file that is pleasant to read:
+"""Saves filters under names, for each cluster and each of its lists, in a TOML file that users may edit:
 
 [local.jobs]
 mine-failed = "user:me state:failed"
@@ -26,17 +26,17 @@ NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}", re.ASCII)
 BARE_KEY: Final = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
 
 Lists = dict[str, dict[str, str]]
-"""By list (`jobs`), then by name."""
+"""Filter texts by list (`jobs`), then by name."""
 
 
 class FilterFileError(CockpitError):
-    """A name that cannot be one, or a file that cannot be read or written."""
+    """A name that a filter cannot have, or a file that cannot be read or written."""
 
 
 class SavedFilters:
-    """Of one cluster. Without a `path` they last as long as this object: a demo leaves nothing behind.
+    """The saved filters of one cluster. Without a `path` they are not written to a file, as in the demo.
 
-    The file is read whenever somebody asks, so that two cockpits and an editor see each other's.
+    The file is read anew each time, so that changes of other cockpits and of an editor are seen.
     """
 
     def __init__(self, path: Path | None = None, cluster: str = "") -> None:
@@ -45,24 +45,24 @@ class SavedFilters:
         self._clusters: dict[str, Lists] = {}
 
     def of(self, table: str) -> dict[str, str]:
-        """Text by name. Raises `FilterFileError`."""
+        """Return the filters of a list: text by name. Raises `FilterFileError`."""
         return dict(self._read().get(self._cluster, {}).get(table, {}))
 
     def save(self, table: str, name: str, text: str) -> None:
-        """Keep it, in the place of one of the same name. Raises `FilterFileError`."""
+        """Save a filter, in place of one of the same name. Raises `FilterFileError`."""
         if not NAME.fullmatch(name):
-            told = (
+            message = (
                 f"A filter's name has letters, digits, -, _ and dots; {safe(name)} is none."
                 if name
                 else "It needs a name."
             )
-            raise FilterFileError(told)
+            raise FilterFileError(message)
         clusters = self._read()
         clusters.setdefault(self._cluster, {}).setdefault(table, {})[name] = text
         self._write(clusters)
 
     def delete(self, table: str, name: str) -> None:
-        """Forget it, if it is there. Raises `FilterFileError`."""
+        """Delete a filter, if it exists. Raises `FilterFileError`."""
         clusters = self._read()
         if clusters.get(self._cluster, {}).get(table, {}).pop(name, None) is not None:
             self._write(clusters)
@@ -71,20 +71,20 @@ class SavedFilters:
         if self._path is None:
             return self._clusters
         try:
-            found = parse_toml(self._path.read_text(encoding="utf-8"), str(self._path))
+            document = parse_toml(self._path.read_text(encoding="utf-8"), str(self._path))
         except (FileNotFoundError, NotADirectoryError):
             return {}
         except SpecErrors as error:
             raise FilterFileError(str(error)) from None
         except (OSError, UnicodeDecodeError) as error:
             raise FilterFileError(f"{self._path}: {unread(error)}") from None
-        return _checked(found, self._path)
+        return _checked(document, self._path)
 
     def _write(self, clusters: dict[str, Lists]) -> None:
         self._clusters = clusters
         if self._path is None:
             return
-        path = self._path.resolve()  # a link to where a person keeps such files stays one
+        path = self._path.resolve()  # if it is a link, replace its target and leave the link
         fresh = path.with_name(f".{path.name}.{os.getpid()}")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -96,9 +96,10 @@ class SavedFilters:
             raise FilterFileError(f"{path} cannot be written: {error.strerror}") from None
 
 
-def _checked(found: dict[str, object], path: Path) -> dict[str, Lists]:
+def _checked(document: dict[str, object], path: Path) -> dict[str, Lists]:
+    """Return the filters of the file. Raises `FilterFileError` when it has another form."""
     clusters: dict[str, Lists] = {}
-    for cluster, lists in found.items():
+    for cluster, lists in document.items():
         for table, filters in lists.items() if isinstance(lists, dict) else [("", lists)]:
             if not isinstance(filters, dict) or not all(isinstance(text, str) for text in filters.values()):
                 raise FilterFileError(f'{path}: wants [cluster.list] and lines such as name = "state:failed"')
@@ -121,5 +122,5 @@ def _key(text: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    """What JSON writes TOML reads, but for one character."""
+    """Return the text as a TOML string: JSON's form, except for the character DEL, which TOML does not allow."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,4 +1,4 @@
-"""Merging the layers of settings: flags, `COCKPIT_*`, the user's config.toml, the machine's config.toml."""
+"""Loads the settings and merges their layers: flags, `COCKPIT_*`, the user's config.toml, the machine's config.toml."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ TRUTHS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no"
 def load_settings(
     *, flags: Mapping[str, str | bool | None] | None = None, env: Mapping[str, str], files: Iterable[Path] = ()
 ) -> Settings:
-    """Each setting from the first layer that has it.
+    """Return the settings, each from the first layer that has it.
 
-    `flags` holds settings by name, None where a flag was not given; `files` come strongest first and may be absent.
-    An empty environment variable counts as unset; variables that are no setting are left alone, since jobs have
-    `COCKPIT_*` too. Raises `SpecErrors` with all errors of all layers.
+    `flags`: settings by name, None for a flag that was not given. `files`: config files, the first counts most; they
+    may be missing. An empty environment variable counts as unset. Unknown variables are ignored, since jobs have
+    `COCKPIT_*` variables, too. Raises `SpecErrors` with all errors of all layers.
     """
     home, errors = env.get("HOME", ""), list[str]()
     merged: dict[str, Any] = {}
-    for path in reversed(list(files)):
+    for path in reversed(list(files)):  # later layers replace earlier ones
         merged |= _layer(_file(path, errors), str(path), str(path.parent), home, errors)
     merged |= _layer(_environment(env), "environment", _here(), home, errors)
     merged |= _layer(_flags(flags or {}), "flags", _here(), home, errors)
@@ -36,7 +36,7 @@ def load_settings(
 
 
 def _layer(values: Mapping[str, object], source: str, folder: str, home: str, errors: list[str]) -> dict[str, Any]:
-    """By field of `Settings`: only what this layer says."""
+    """Return what this layer sets, by field of `Settings`."""
     reading = Reading(folder, home)
     given = SETTINGS.given(dict(values), "", reading) or {}
     errors += [f"{source}: {error}" for error in reading.errors]
@@ -66,7 +66,7 @@ def _flags(flags: Mapping[str, str | bool | None]) -> dict[str, object]:
 
 
 def _here() -> str:
-    """The working folder, which somebody may have deleted meanwhile."""
+    """Return the working folder; `/` if it has been deleted."""
     try:
         return str(Path.cwd())
     except FileNotFoundError:
@@ -74,7 +74,7 @@ def _here() -> str:
 
 
 def _typed(name: str, text: str) -> object:
-    """What TOML would have for it: flags and variables are only text."""
+    """Return the value of a flag or variable with the type that it would have in TOML."""
     default = getattr(SETTINGS.stand_in, _ATTRIBUTES.get(name, ""), text)
     if isinstance(default, bool):
         return TRUTHS.get(text.lower(), text)

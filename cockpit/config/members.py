@@ -1,4 +1,4 @@
-"""The table of clusters in config.toml: what each is called here, and the way to it."""
+"""Reads the table `[clusters]` of config.toml: the user's names for clusters, and their addresses."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from cockpit.model.text import visible
 ASKED_SECONDS = Bounds(1, 3600, " s")
 PATIENCE_SECONDS = Bounds(1, 600, " s")
 TAKEN = frozenset({EVERY_CLUSTER, OWN, SYSTEM, SLURM, DEMO})
-"""Names that mean something already."""
+"""Names that have a meaning of their own."""
 
 
 class Member(msgspec.Struct, frozen=True, kw_only=True):
-    """A cluster of config.toml. None: as the setting of the same name says for all."""
+    """A cluster of config.toml. A field that is None takes the setting of the same name."""
 
     address: str
     token_file: str = ""
@@ -66,7 +66,7 @@ MEMBER = Table(
 
 
 class Members:
-    """`lab = "ssh://ann@login"`, or a table `[clusters.lab]` with an `address`."""
+    """Reads lines such as `lab = "ssh://ann@login"`, and tables `[clusters.lab]` with an `address`."""
 
     stand_in: Mapping[str, Member] = MappingProxyType({})
 

@@ -1,6 +1,6 @@
-"""Where an engine's socket, state and configuration are, by the XDG base directory specification.
+"""Finds the paths of an engine's socket, state and configuration, by the XDG base directory specification.
 
-Kept as texts: loading pathlib takes longer than finding an engine.
+The paths are plain strings, because importing pathlib takes longer than connecting to an engine.
 """
 
 from __future__ import annotations
@@ -21,13 +21,14 @@ SYSTEM_CONFIG = f"/etc/{FOLDER}"
 
 
 class EnginePaths(msgspec.Struct, frozen=True):
-    """The places of one engine."""
+    """The paths of one engine."""
 
     address: str
-    """Of its socket."""
+    """Path of its socket."""
     state: str
+    """Folder of its journal and containers."""
     settings: str
-    """The folder of config.toml and cluster.toml."""
+    """Folder of config.toml and cluster.toml."""
 
     @property
     def socket(self) -> Path:
@@ -44,12 +45,12 @@ class EnginePaths(msgspec.Struct, frozen=True):
 
     @property
     def config_files(self) -> tuple[Path, ...]:
-        """Strongest first."""
+        """Paths of the config files; the first counts most."""
         return tuple(map(_path, self._config_files))
 
     @property
     def configured(self) -> bool:
-        """Whether there is a config.toml at all."""
+        """Whether any config.toml exists."""
         return any(map(os.path.exists, self._config_files))
 
     @property
@@ -57,7 +58,7 @@ class EnginePaths(msgspec.Struct, frozen=True):
         return self.config / "cluster.toml"
 
     def with_state_folder(self, folder: str) -> EnginePaths:
-        """As the setting `state_folder` says; empty: as it was."""
+        """Return the paths with the state folder of the setting `state_folder`; unchanged if it is empty."""
         return msgspec.structs.replace(self, state=folder) if folder else self
 
     @property
@@ -66,7 +67,7 @@ class EnginePaths(msgspec.Struct, frozen=True):
 
 
 def paths(uid: int, env: Mapping[str, str]) -> EnginePaths:
-    """The engine of one user. Whether the folders are safe to use, `runtime.socket_folder` looks at."""
+    """Return the paths of a user's own engine; `runtime.socket_folder` checks whether the folders are safe to use."""
     home = _home(uid, env)
     return EnginePaths(
         address=f"{_runtime_folder(uid, env)}/{SOCKET}",
@@ -76,7 +77,7 @@ def paths(uid: int, env: Mapping[str, str]) -> EnginePaths:
 
 
 def system_paths() -> EnginePaths:
-    """The one engine of the whole machine."""
+    """Return the paths of the machine-wide engine."""
     return EnginePaths(f"/run/{FOLDER}/{SOCKET}", f"/var/lib/{FOLDER}", SYSTEM_CONFIG)
 
 
@@ -87,7 +88,7 @@ def _path(text: str) -> Path:
 
 
 def _runtime_folder(uid: int, env: Mapping[str, str]) -> str:
-    """$XDG_RUNTIME_DIR where it is the user's own, as the specification demands: after `su` it is another's."""
+    """Return the folder in XDG_RUNTIME_DIR if that belongs to the user; after `su` it is another user's."""
     folder = env.get("XDG_RUNTIME_DIR", "")
     if folder.startswith("/") and _owned_folder(folder, uid):
         return f"{folder.rstrip('/')}/{FOLDER}"
@@ -96,20 +97,20 @@ def _runtime_folder(uid: int, env: Mapping[str, str]) -> str:
 
 def _owned_folder(folder: str, uid: int) -> bool:
     try:
-        found = os.stat(folder)
+        status = os.stat(folder)
     except OSError:
         return False
-    return stat.S_ISDIR(found.st_mode) and found.st_uid == uid
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == uid
 
 
 def _xdg(env: Mapping[str, str], variable: str, default: str) -> str:
-    """The specification: a relative path is invalid and to be ignored."""
+    """Return the variable's folder, or the default; by the specification a relative path is invalid and ignored."""
     value = env.get(variable, "")
     return value.rstrip("/") if value.startswith("/") else default
 
 
 def _home(uid: int, env: Mapping[str, str]) -> str:
-    """Without a slash at its end, so that the root folder is empty."""
+    """Return the home folder without a slash at its end, so that `/` becomes an empty text."""
     home = env.get("HOME", "")
     if home.startswith("/"):
         return home.rstrip("/")

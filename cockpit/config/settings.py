@@ -1,4 +1,4 @@
-"""Every setting: its name in config.toml, what it holds, what it means. One is added here and nowhere else."""
+"""Defines every setting: its name in config.toml, type, default and meaning. A new setting is added only here."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _command_line_error(text: str) -> str | None:
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """What holds for this engine and its faces, all layers merged. Empty text: not said."""
+    """The settings of an engine and its user interfaces, merged from all layers. An empty text means: not set."""
 
     cluster: str = ""
     state_folder: str = ""
@@ -246,12 +246,12 @@ SETTINGS = Table(
 
 
 def variable(setting: Field) -> str:
-    """Its name in the environment."""
+    """Return the name of a setting's environment variable."""
     return f"COCKPIT_{setting.name.upper()}"
 
 
 def default_text(setting: Field) -> str:
-    """Its default as one would write it; empty where there is none."""
+    """Return a setting's default as it would be written in config.toml; empty where there is none."""
     default = setting.kind.write(getattr(SETTINGS.stand_in, setting.attribute))
     if isinstance(default, bool):
         return str(default).lower()

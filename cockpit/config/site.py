@@ -1,4 +1,4 @@
-"""The files of one site that commands write: cluster.toml, and the choice of a cluster in config.toml."""
+"""Reads and writes cluster.toml, and writes the default cluster into config.toml."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FIRST_TABLE = re.compile(r"^[ \t]*\[", re.MULTILINE)
 
 
 class Site:
-    """The files of one engine's places."""
+    """The configuration files of one engine."""
 
     def __init__(self, places: EnginePaths) -> None:
         self._places = places
@@ -28,26 +28,26 @@ class Site:
         return self._places.cluster_file
 
     def machine(self) -> Node:
-        """This machine as a node."""
+        """Return this machine as a node."""
         from cockpit.runtime.machine import probe_machine
 
         return probe_machine()
 
     def cluster_text(self) -> str | None:
-        """cluster.toml as it stands; None where there is none."""
+        """Return the content of cluster.toml; None if it does not exist."""
         return _text(self.cluster_file)
 
     def write_cluster(self, text: str) -> Path | None:
-        """Write cluster.toml whole or not at all; gives where the one before is kept, if there was one."""
+        """Write cluster.toml atomically; return the path of the copy of the previous file, if there was one."""
         before = self.cluster_text()
-        kept = self.cluster_file.with_name(f"{self.cluster_file.name}.before") if before is not None else None
-        if kept is not None and before is not None:
-            _write(kept, before)
+        copy = self.cluster_file.with_name(f"{self.cluster_file.name}.before") if before is not None else None
+        if copy is not None and before is not None:
+            _write(copy, before)
         _write(self.cluster_file, text)
-        return kept
+        return copy
 
     def use_cluster(self, name: str) -> Path:
-        """Let commands open this cluster from now on; everything else in config.toml stays as it is."""
+        """Make this cluster the default; everything else in config.toml stays. Return the path of config.toml."""
         file = self._places.config / "config.toml"
         text = _text(file) or ""
         parse_toml(text, str(file))
@@ -56,7 +56,7 @@ class Site:
 
 
 def with_cluster(text: str, name: str) -> str:
-    """config.toml with another `cluster`, which stands before the first table."""
+    """Return the text of config.toml with another `cluster`; TOML requires it before the first table."""
     line = f"cluster = {toml_text(name)}"
     table = _FIRST_TABLE.search(text)
     top, rest = (text[: table.start()], text[table.start() :]) if table else (text, "")

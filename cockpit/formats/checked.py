@@ -1,4 +1,4 @@
-"""Kinds of values whose rule is checked as they are read: for files that no request carries, so nobody checks again."""
+"""Kinds of values that check their rule while they are read, for files that are not checked again by the engine."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Value = TypeVar("Value")
 
 
 class Checked(Generic[Value]):
-    """`kind`, with a rule that gives a clause where a value breaks it."""
+    """A kind of value with a rule: `trouble` returns what is wrong with a value, or None."""
 
     def __init__(self, kind: Kind[Value], trouble: Callable[[Value], str | None]) -> None:
         self.kind = kind
@@ -48,7 +48,7 @@ def memory() -> Checked[int]:
 
 
 def label(longest: int) -> Checked[str]:
-    """A word or a few: a model, a pool, a version."""
+    """Return the kind of a short text, such as the name of a card model or pool, of at most `longest` characters."""
 
     def trouble(text: str) -> str | None:
         return f"has more than {longest} characters" if len(text) > longest else label_error(text)

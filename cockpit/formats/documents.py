@@ -1,4 +1,4 @@
-"""What a text format hands on: plain values with their places, and what could not be parsed."""
+"""Parsed documents: the plain values of a file with their places in it, and its syntax errors."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ from typing import NamedTuple
 
 
 class Document(NamedTuple):
-    """One job's value as it stands in the text."""
+    """The plain value of one job."""
 
     where: str
-    """What follows the file's name in errors: `:17` (line), `[3]` (index), or nothing."""
+    """Place that follows the file's name in errors: `:17` (line), `[3]` (index), or empty."""
     value: object
 
 
 class Documents(NamedTuple):
-    """All of a text."""
+    """All documents of a text."""
 
     found: list[Document]
     errors: list[str]
-    """One sentence each, led by the place: `:17: …`."""
+    """Syntax errors, each of which begins with its place: `:17: …`."""
 
 
 class Doubtful(str):
@@ -28,11 +28,11 @@ class Doubtful(str):
 
 
 class UnreadableError(ValueError):
-    """A value is refused while it is parsed; the text is a clause for a person."""
+    """A value is refused while it is parsed; the error text is a clause for the user."""
 
 
 def listed(value: object) -> list[Document]:
-    """One job, or each of a list of jobs."""
+    """Return the documents of a value: one job, or each of a list of jobs."""
     if isinstance(value, list):
         return [Document(f"[{index}]", item) for index, item in enumerate(value)]
     return [Document("", value)]

@@ -1,7 +1,7 @@
-"""The kinds of values that fields hold. Each reads, writes and describes itself (JSON Schema), so that the three agree.
+"""The kinds of values of fields in files. Each kind reads, writes and describes its values (JSON Schema) in one place.
 
-Reading never stops at an error: a value that cannot be read leaves a sentence in the `Reading` and is replaced by the
-kind's `stand_in`, a value that no rule minds, so that everything else is still checked.
+Reading does not stop at an error: a wrong value leaves a sentence in `Reading.errors` and is replaced by the kind's
+`stand_in`, a value that breaks no rule, so that everything else is still checked.
 """
 
 from __future__ import annotations
@@ -23,20 +23,21 @@ Value = TypeVar("Value")
 
 
 class Reading:
-    """Where one job's values come from, and what is wrong with them."""
+    """The context in which one job's values are read, and the errors in them."""
 
     def __init__(self, folder: str, home: str, now: Millis | None = None) -> None:
         self.folder = folder
-        """Absolute; relative paths begin here."""
+        """Absolute folder of relative paths."""
         self.home = home
-        """What `~` stands for; empty where that is not known."""
+        """Home folder, for `~`; empty if unknown."""
         self.now = now
-        """What `now` stands for in moments; None where that is not known."""
+        """Present time, for `now` in moments; None if unknown."""
         self.errors: list[str] = []
         self.warnings: list[str] = []
-        """What is read, and counts for nothing."""
+        """Sentences about values that are ignored."""
 
     def wrong(self, at: str, sentence: str) -> None:
+        """Note an error of the value at the path `at`."""
         self.errors.append(f"{at}: {sentence}" if at else sentence)
 
 
@@ -44,21 +45,25 @@ class Kind(Protocol[Value]):
     """One kind of value."""
 
     @property
-    def stand_in(self) -> Value: ...
+    def stand_in(self) -> Value:
+        """Value that replaces a wrong one."""
+        ...
 
     def read(self, value: object, at: str, reading: Reading) -> Value:
-        """The model's value of the file's; `at` is its path."""
+        """Convert a value of a file to the model's; `at` is its path in the file, for errors."""
         ...
 
     def write(self, value: Value) -> object:
-        """The file's value of the model's: reads back equal."""
+        """Convert a value of the model to the file's; `read` returns an equal value for it."""
         ...
 
-    def schema(self) -> Schema: ...
+    def schema(self) -> Schema:
+        """Return the JSON Schema of the file's values."""
+        ...
 
 
 def described(value: object) -> str:
-    """A value of a file, for a sentence: `the number 3`, `a list`."""
+    """Describe a value of a file for an error: `the number 3`, `a list`."""
     if value is None:
         return "empty"
     if isinstance(value, bool):
@@ -71,7 +76,7 @@ def described(value: object) -> str:
 
 
 class Text:
-    """Words as they stand. What YAML takes for something else has to be quoted, so that every reader sees the same."""
+    """Text. Unquoted YAML that could be a number or a date is refused, because YAML readers differ in it."""
 
     stand_in = "x"
 
@@ -99,7 +104,7 @@ class Text:
 
 
 class Whole:
-    """A whole number within bounds that the rules check."""
+    """A whole number. Its bounds are checked later, by the rules of the spec."""
 
     def __init__(self, bounds: Bounds) -> None:
         self._bounds = bounds
@@ -140,7 +145,7 @@ class Choice:
     """One word of an enumeration."""
 
     def __init__(self, words: type[StrEnum], also: Mapping[str, StrEnum] = MappingProxyType({})) -> None:
-        """`also`: other words for some of them."""
+        """`also`: further words that mean one of the choices."""
         self._words = {word.value: word for word in words} | dict(also)
         self.stand_in = next(iter(words))
 
@@ -158,7 +163,7 @@ class Choice:
 
 
 class Path:
-    """An absolute path; a relative one begins at the file's folder. `.` and `..` are resolved by the text alone."""
+    """A path; a relative one starts at the file's folder. `.` and `..` are resolved without looking at links."""
 
     stand_in = "/stand-in"
 
@@ -185,7 +190,7 @@ class Path:
 
 
 class ImageText:
-    """An image; of `dir:PATH` and `tar:PATH` the path is read as any other."""
+    """An image. The path of `dir:PATH` and `tar:PATH` is read like any other path."""
 
     stand_in = HOST
 
@@ -204,7 +209,7 @@ class ImageText:
 
 
 class Environment:
-    """Variables. Whole numbers may stand without quotes, as people write them."""
+    """Environment variables. Whole numbers need no quotes."""
 
     stand_in: Mapping[str, str] = MappingProxyType({})
 
@@ -231,14 +236,14 @@ class Environment:
 
 
 def _as_item(value: object) -> str:
-    """A value as it would stand in the list."""
+    """Return a value as it would be written in a list, for an error."""
     if isinstance(value, str):
         return f'"{visible(value)}"'
     return "…" if value is None else described(value).removeprefix("the number ")
 
 
 class ListOf:
-    """Any number of one kind, within bounds that the rules check."""
+    """A list of values of one kind. Its length is checked later, by the rules of the spec."""
 
     def __init__(self, item: Kind[Any], most: int, least: int = 0) -> None:
         self.stand_in: tuple[Any, ...] = (item.stand_in,) * least
@@ -261,7 +266,7 @@ class ListOf:
 
 
 class Single:
-    """One value where the model keeps several."""
+    """One value in the file for a tuple in the model."""
 
     def __init__(self, item: Kind[Any]) -> None:
         self.stand_in: tuple[Any, ...] = ()
@@ -278,5 +283,5 @@ class Single:
 
 
 def _normal(path: str) -> str:
-    """POSIX lets two leading slashes mean something else; here they do not."""
+    """Normalise a path. Two leading slashes, which POSIX leaves undefined, become one."""
     return "/" + posixpath.normpath(path).lstrip("/")

@@ -1,4 +1,4 @@
-"""Tables of fields: what a job file's mappings hold, read into frozen values and written back."""
+"""Tables of fields: they read the mappings of a file into frozen structs, write them back, and make the JSON Schema."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Struct = TypeVar("Struct", bound=msgspec.Struct)
 
 
 class Field(msgspec.Struct, frozen=True, kw_only=True):
-    """One field: its name in files, its attribute in the model, and what it holds."""
+    """One field of a mapping: its name in files, its attribute in the model, and its kind of value."""
 
     name: str
     attribute: str
@@ -26,18 +26,21 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
     """One sentence for the schema."""
     required: bool = False
     spared: Callable[[dict[str, Any]], bool] | None = None
-    """Of a required one: whether it may be missing all the same, by the attributes that are given."""
+    """Decides whether a required field may be missing, by the attributes that are given."""
     alias: bool = False
-    """Another name for a field's attribute: read, not written."""
+    """Whether this is another name of an attribute, which is read but not written."""
     always: bool = False
-    """Written even when it has the model's default, because an administrator's may be another."""
+    """Whether it is written even with the model's default, because an administrator may have set another default."""
     derive: Callable[[dict[str, Any]], Any] | None = None
-    """Where it is not given: its value from the attributes that are."""
+    """Computes the value of a missing field from the attributes that are given."""
 
 
 class Table(Generic[Struct]):
-    """A mapping with known fields. With `short`, text alone stands for the field of that name; of the fields `either`
-    one at least is needed."""
+    """The fields of one mapping.
+
+    `short`: name of a field whose value may be written alone in place of the mapping. `either`: names of fields of
+    which at least one is required.
+    """
 
     def __init__(
         self,
@@ -62,7 +65,7 @@ class Table(Generic[Struct]):
         return self.stand_in if given is None else self._struct(**given)
 
     def given(self, value: object, at: str, reading: Reading) -> dict[str, Any] | None:
-        """The attributes that the file gives, all that are required among them; None where it is no table."""
+        """Return the attributes that the file gives, and all required ones; None if the value is no mapping."""
         if self._short and isinstance(value, str):
             value = {self._short: value}
         if not isinstance(value, dict):
@@ -100,7 +103,7 @@ class Table(Generic[Struct]):
         return f"; did you mean {near[0]}?" if near else f"; known are {', '.join(self._by_name)}"
 
     def write(self, value: Struct) -> dict[str, object]:
-        """Only what differs from the defaults, in the table's order."""
+        """Return the fields that differ from their defaults, in the order of the table."""
         return {
             field.name: field.kind.write(getattr(value, field.attribute))
             for field in self.fields

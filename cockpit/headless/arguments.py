@@ -1,4 +1,7 @@
-"""The grammar: `cockpit [-c CLUSTER] VERB …`. Nouns list, verbs act; only the chosen verb's parser is built."""
+"""Parses the command line: `cockpit [-c CLUSTER] VERB …`.
+
+Nouns (`jobs`, `nodes`) list things; verbs (`submit`, `cancel`) act on them. Only the chosen verb's parser is built.
+"""
 
 from __future__ import annotations
 
@@ -33,13 +36,13 @@ USUAL_COLUMNS, WIDEST_HELP = 80, 120
 
 
 class Verb(msgspec.Struct, frozen=True):
-    """A command: its options, its act (the exit code is its result), and at least one example of its use."""
+    """A command of the command line."""
 
     arguments: Callable[[ArgumentParser], None]
     run: Callable[[Call], Awaitable[int]]
     examples: tuple[str, ...]
     mixed: bool = False
-    """An argument that may be left out may stand after options too."""
+    """Whether optional positional arguments may also stand after options."""
 
 
 class UsageError(CockpitError):
@@ -47,11 +50,11 @@ class UsageError(CockpitError):
 
 
 class TextAsked(Exception):
-    """The command line asks for a text instead of an act."""
+    """The command line asks for a text (help or version) instead of running a verb."""
 
 
 class _Help(RawDescriptionHelpFormatter):
-    """As wide as the terminal. Asking for that itself, argparse would load what a list of jobs has no time for."""
+    """Help of the terminal's width, found without the imports that argparse would need for it."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=28, width=min(_terminal_columns(), WIDEST_HELP))
@@ -65,22 +68,22 @@ def _terminal_columns() -> int:
 
 
 _LESS_TIME: Final = re.compile(r"-[0-9][0-9a-z:.-]*[a-z]")
-"""`-30m`: behind a blank argparse does not take it for an option."""
+"""A negative duration such as `-30m`; with a blank before it argparse does not take it for an option."""
 
 
 _LONGEST_WORD: Final = 200
-"""Of a usage error: longer arguments are repeated only to here."""
+"""Most characters of an argument that a usage error repeats."""
 _LONG_WORD: Final = re.compile(rf"(\S{{{_LONGEST_WORD}}})\S+")
 
 
 class _Parser(ArgumentParser):
     def error(self, message: str) -> NoReturn:
         short = _LONG_WORD.sub(r"\1…", message)
-        raise UsageError(f"{short}\nHow it goes: {self.prog} --help")
+        raise UsageError(f"{short}\nSee: {self.prog} --help")
 
 
 def parse(argv: Sequence[str]) -> tuple[Verb, Namespace]:
-    """The verb and its arguments. Raises `UsageError`, and `TextAsked` for --help and --version."""
+    """Return the verb and its arguments. Raises `UsageError`, and `TextAsked` for --help and --version."""
     words = list(argv)
     cluster = _take_cluster(words)
     if not words:
@@ -100,7 +103,7 @@ def parse(argv: Sequence[str]) -> tuple[Verb, Namespace]:
 
 
 def load(name: str) -> Verb:
-    """The verb of that name."""
+    """Import and return the verb of this name."""
     module, attribute, _ = VERBS[name]
     verb = getattr(import_module(f"cockpit.headless.verbs.{module}"), attribute)
     assert isinstance(verb, Verb)
@@ -108,11 +111,11 @@ def load(name: str) -> Verb:
 
 
 REQUEST_ID = "your own id for this change: repeating the command with it gives the first answer, and changes nothing"
-SHOW_COMMANDS = "on a Slurm cluster: say which commands an act would run, and run none"
+SHOW_COMMANDS = "on a Slurm cluster: print the commands that would run, and run none"
 
 
 def verb_parser(name: str, verb: Verb) -> ArgumentParser:
-    """The parser of one verb; its help ends with examples."""
+    """Return the parser of one verb; its help ends with examples."""
     parser = _Parser(
         prog=f"cockpit {name}",
         description=VERBS[name][2] + ".",
@@ -131,13 +134,13 @@ def verb_parser(name: str, verb: Verb) -> ArgumentParser:
 
 
 def no_options(_: ArgumentParser) -> None:
-    """Of a verb that has none of its own."""
+    """Add no options, for a verb that has none of its own."""
 
 
 def usage() -> str:
-    """Help of the whole command."""
-    room = max(map(len, VERBS)) + 2
-    verbs = "\n".join(f"  {name:<{room}}{summary}" for name, (_, _, summary) in VERBS.items())
+    """Return the help of the whole command."""
+    width = max(map(len, VERBS)) + 2
+    verbs = "\n".join(f"  {name:<{width}}{summary}" for name, (_, _, summary) in VERBS.items())
     return (
         "usage: cockpit [-c CLUSTER] [--read-only] [--ascii] [--theme NAME]   opens the cockpit in a terminal\n"
         "       cockpit [-c CLUSTER] VERB …\n\n"
@@ -151,17 +154,17 @@ def usage() -> str:
 
 
 def reference(text: str) -> JobRef:
-    """An argument that names a job."""
+    """Parse an argument that names a job."""
     from cockpit.present.references import parse_reference
 
-    found = parse_reference(text)
-    if found is None:
+    ref = parse_reference(text)
+    if ref is None:
         raise ArgumentTypeError(f"{safe(text)} is no job: write its id, such as 4711, or its name")
-    return found
+    return ref
 
 
 def field(text: str) -> tuple[str, str]:
-    """An argument that gives a field a value."""
+    """Parse an argument of the form `Field=value`."""
     name, equals, value = text.partition("=")
     if not name or not equals:
         raise ArgumentTypeError(f"{safe(text)} is no field with its value, such as Nice=50")
@@ -169,39 +172,40 @@ def field(text: str) -> tuple[str, str]:
 
 
 def seconds(text: str) -> int:
-    """An argument that is a duration."""
+    """Parse a duration; return it in seconds."""
     from cockpit.model.quantity import parse_duration
 
     return _number(parse_duration(text))
 
 
 def mebibytes(text: str) -> int:
-    """An argument that is memory."""
+    """Parse an amount of memory; return it in MiB."""
     from cockpit.model.quantity import parse_memory
 
     return _number(parse_memory(text))
 
 
 def conditions(text: str) -> tuple[Dependency, ...]:
-    """An argument that holds conditions on other jobs, as a job file's `dependencies`."""
+    """Parse conditions on other jobs, written like `dependencies` in a job file."""
     from cockpit.formats.job.conditions import Dependencies
     from cockpit.formats.kinds import Reading
 
     reading = Reading("/", "")
-    found = Dependencies().read(text, "", reading)
+    dependencies = Dependencies().read(text, "", reading)
     if reading.errors:
         raise ArgumentTypeError(reading.errors[0])
-    return found
+    return dependencies
 
 
-def _number(found: int | str) -> int:
-    if isinstance(found, str):
-        raise ArgumentTypeError(found)
-    return found
+def _number(parsed: int | str) -> int:
+    """Return the number; a string is the error message of its parser."""
+    if isinstance(parsed, str):
+        raise ArgumentTypeError(parsed)
+    return parsed
 
 
 def request_id(text: str) -> str:
-    """An argument that is a request id."""
+    """Check an argument that is a request id."""
     from cockpit.model.requests import LONGEST_REQUEST_ID, is_request_id
 
     if not is_request_id(text):
@@ -213,14 +217,14 @@ def request_id(text: str) -> str:
 
 
 def known_request(text: str) -> str:
-    """An argument that names a request, or the further act `ID#2` of one command."""
+    """Check an argument that names a request, or the second change `ID#2` (and so on) of one command."""
     from cockpit.model.requests import names_request
 
     return text if names_request(text) else request_id(text)
 
 
 def count(text: str) -> int:
-    """An argument that is a number of things."""
+    """Parse a number of things."""
     from cockpit.model.numerals import MOST_DIGITS, whole
 
     number = whole(text)
@@ -263,7 +267,7 @@ def _verb_name(words: Sequence[str]) -> str:
 
 
 def _minus_joined(words: Sequence[str]) -> list[str]:
-    """`--sort -name` as `--sort=-name`: argparse would take the value for an option."""
+    """Write `--sort -name` as `--sort=-name`, because argparse would take the value for an option."""
     joined: list[str] = []
     for word in words:
         if joined and joined[-1] in MINUS_VALUED:
@@ -274,7 +278,7 @@ def _minus_joined(words: Sequence[str]) -> list[str]:
 
 
 def _split_command(words: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
-    """What stands before `--`, and the command after it."""
+    """Return the words before `--` and the command after it."""
     if "--" not in words:
         return list(words), ()
     at = words.index("--")

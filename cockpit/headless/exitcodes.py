@@ -1,4 +1,4 @@
-"""What a command's exit code says. docs/headless.md lists them; `wait` and `shell` pass on the job's own."""
+"""Exit codes of commands. docs/headless.md lists them; `wait` and `shell` return the job's own exit code."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from cockpit.model.refusal import RefusalKind
 
 
 class ExitCode(IntEnum):
-    """Cockpit's own are 64–79; the others are what shells and `timeout` use."""
+    """Exit codes of commands. Cockpit's own are 64–79; the others are those of shells and of `timeout`."""
 
     OK = 0
     USAGE = 64
@@ -29,33 +29,33 @@ class ExitCode(IntEnum):
     NOT_FOUND = 66
     """No such job, node or file."""
     CONFLICT = 67
-    """Not in this state: already ended, not held."""
+    """The job's or node's state does not allow it: already ended, not held."""
     UNREACHABLE = 69
     """The engine or cluster does not answer."""
     INTERNAL = 70
     """A defect of cockpit."""
     DECLINED = 71
-    """The person answered No; nothing was done."""
+    """The user answered No; nothing was done."""
     MISSING = 72
     """This machine lacks something that was needed."""
     UNCERTAIN = 73
-    """The engine was sent an act and did not answer: it may have been accepted."""
+    """A change was sent and no answer came: it may have been accepted."""
     STORE = 74
     """The journal is damaged or cannot be written."""
     UNAVAILABLE = 75
-    """Not just now: disk full, the engine is stopping."""
+    """Not possible at present: the disk is full, the engine is stopping."""
     PROTOCOL = 76
     """The engine speaks another protocol version."""
     REFUSED = 77
-    """The asker may not."""
+    """The user lacks the right."""
     UNMET = 79
-    """`play`: the screen was not as the script says."""
+    """`play`: the screen was not as the script expects."""
     TIMED_OUT = 124
-    """`wait --timeout`: the time is over and the job is not."""
+    """`wait --timeout`: the job has not ended in time."""
     INTERRUPTED = 130
     """Ctrl-C."""
     BROKEN_PIPE = 141
-    """The reader of the output went away."""
+    """The reader of the output closed the pipe."""
 
 
 OF_REFUSAL = {
@@ -75,11 +75,11 @@ OF_ERROR: tuple[tuple[type[CockpitError], ExitCode], ...] = (
     (StoreError, ExitCode.STORE),
     (RuntimeMissing, ExitCode.MISSING),
 )
-"""The first that an error is an instance of."""
+"""Exit codes by class of error; the first class that an error is an instance of counts."""
 
 
 def exit_code_of(error: CockpitError) -> ExitCode:
-    """What the command exits with after this error."""
+    """Return the exit code of a command that ended with this error."""
     if isinstance(error, RequestRefused):
         return ExitCode.STORE if error.refusal.store else OF_REFUSAL[error.refusal.kind]
     return next((code for kind, code in OF_ERROR if isinstance(error, kind)), ExitCode.INVALID)

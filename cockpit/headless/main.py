@@ -1,4 +1,13 @@
-"""One command from its words to its exit code. Output on stdout, sentences on stderr, never a traceback uninvited."""
+"""Runs one command of the command line and returns its exit code.
+
+Output goes to stdout, messages to stderr. A traceback is shown only if COCKPIT_TRACEBACK is set.
+
+1. Parse the words into a verb and its arguments (`arguments.parse`).
+2. Choose the cluster: of `-c`, or of a job that is named as `lab:123`.
+3. Replace names of jobs and folded ids by ids (`naming.resolve_jobs`).
+4. Run the verb, which connects to the cluster when it needs it (`Call.backend`).
+5. Turn an error into a message and an exit code (`exitcodes`).
+"""
 
 from __future__ import annotations
 
@@ -13,13 +22,13 @@ from cockpit.headless.services import Call, Services
 from cockpit.headless.streams import Streams
 
 TRACEBACK_VARIABLE = "COCKPIT_TRACEBACK"
-"""Set: a defect shows its traceback."""
+"""Environment variable; when it is set, a defect of cockpit shows its traceback."""
 
 
 def run(argv: Sequence[str], services: Services, streams: Streams) -> int:
-    """Do what the words ask for (without the program's name); the process's exit code."""
+    """Run the command line `argv` (without the program's name) and return the exit code of the process."""
     try:
-        code = _told(argv, services, streams)
+        code = _run_reporting_errors(argv, services, streams)
         streams.flush()
     except BrokenPipeError:
         streams.abandon_output()
@@ -29,11 +38,12 @@ def run(argv: Sequence[str], services: Services, streams: Streams) -> int:
     return code
 
 
-def _told(argv: Sequence[str], services: Services, streams: Streams) -> int:
+def _run_reporting_errors(argv: Sequence[str], services: Services, streams: Streams) -> int:
+    """Run the command and write its error, if any, to stderr (step 5)."""
     try:
         return _act(argv, services, streams)
-    except TextAsked as asked:
-        streams.line(str(asked))
+    except TextAsked as text:
+        streams.line(str(text))
         return ExitCode.OK
     except UsageError as wrong:
         streams.say(f"cockpit: {wrong}")
@@ -59,8 +69,8 @@ def _told(argv: Sequence[str], services: Services, streams: Streams) -> int:
 
 
 def _act(argv: Sequence[str], services: Services, streams: Streams) -> int:
-    verb, args = parse(argv)
-    args.cluster = _cluster(args.cluster, vars(args))
+    verb, args = parse(argv)  # step 1
+    args.cluster = _cluster(args.cluster, vars(args))  # step 2
     args.saved_filters = services.saved(args.cluster)
     return int(drive(_run(verb, Call(args, services, streams))))
 
@@ -70,8 +80,8 @@ async def _run(verb: Verb, call: Call) -> int:
         if "job" in call.args or "jobs" in call.args:
             from cockpit.headless.naming import resolve_jobs
 
-            await resolve_jobs(call)
-        return await verb.run(call)
+            await resolve_jobs(call)  # step 3
+        return await verb.run(call)  # step 4
     except Unreachable as error:
         advice = call.services.advice(call.args.cluster) if not isinstance(error, ProtocolMismatch) else ""
         if not advice:
@@ -82,9 +92,9 @@ async def _run(verb: Verb, call: Call) -> int:
 
 
 def _cluster(chosen: str | None, args: dict[str, object]) -> str | None:
-    """The cluster of `-c` and of every `lab:123` among the arguments, which must be one."""
-    given = args.get("jobs") or [args.get("job")]
-    named = {ref.cluster for ref in given if getattr(ref, "cluster", "")} if isinstance(given, list) else set()
+    """Return the cluster of `-c` or of the jobs named as `lab:123`. Raises `UsageError` when they are several."""
+    refs = args.get("jobs") or [args.get("job")]
+    named = {ref.cluster for ref in refs if getattr(ref, "cluster", "")} if isinstance(refs, list) else set()
     if chosen is not None:
         named.add(chosen)
     if len(named) > 1:

@@ -1,4 +1,4 @@
-"""Jobs that the command line names by their names, or several tasks by one id, become ids before the verb runs."""
+"""Replaces job names, and ids of several tasks, on the command line by job ids before the verb runs."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from cockpit.model.jobrow import JobRow
 
 MOST_NAMED = 5
-"""Ids that a sentence lists."""
+"""Most ids that an error lists."""
 
 
 async def resolve_jobs(call: Call) -> None:
-    """Put ids in the place of names and of folded ids (`34_[0-1]`) in the arguments `job` and `jobs`.
+    """Replace names and folded ids (`34_[0-1]`) by ids in the arguments `job` and `jobs`.
 
-    Raises `RequestRefused` where no job, or more than one, has the name.
+    Raises `RequestRefused` when no job, or more than one, has the name.
     """
     args = vars(call.args)
     one, several = args.get("job"), args.get("jobs")
@@ -44,7 +44,7 @@ def _by_id(ref: JobRef, rows: Sequence[JobRow]) -> JobRef:
 
 
 def _tasks(ref: JobRef) -> Iterator[JobRef]:
-    """Each task that it names."""
+    """Yield a reference for each task that the reference names."""
     if not ref.tasks:
         yield ref
     for task in ref.tasks:
@@ -52,18 +52,18 @@ def _tasks(ref: JobRef) -> Iterator[JobRef]:
 
 
 def job_of_name(name: str, rows: Iterable[JobRow]) -> JobId:
-    """The job of that name that has not ended, else the one that has. The tasks of an array are one job.
+    """Return the job of this name: one that has not ended, else one that has. The tasks of an array are one job.
 
-    Raises `RequestRefused` where there is none, or more than one.
+    Raises `RequestRefused` when there is none, or more than one.
     """
     named = [row for row in rows if row.name == name]
     live = {group_of(row) or row.id for row in named if row.ended_at is None}
-    found = sorted(live or {group_of(row) or row.id for row in named})
-    if len(found) == 1:
-        return found[0]
-    if not found:
+    matches = sorted(live or {group_of(row) or row.id for row in named})
+    if len(matches) == 1:
+        return matches[0]
+    if not matches:
         raise RequestRefused(Refusal(RefusalKind.NOT_FOUND, f"No job is named {safe(name)}. See: cockpit jobs --all"))
-    ids = ", ".join(job_words(each) for each in found[:MOST_NAMED]) + (", …" if len(found) > MOST_NAMED else "")
+    ids = ", ".join(job_words(each) for each in matches[:MOST_NAMED]) + (", …" if len(matches) > MOST_NAMED else "")
     raise RequestRefused(
-        Refusal(RefusalKind.INVALID, f"{len(found)} jobs are named {safe(name)}: {ids}. Name the job by its id.")
+        Refusal(RefusalKind.INVALID, f"{len(matches)} jobs are named {safe(name)}: {ids}. Name the job by its id.")
     )

@@ -1,4 +1,8 @@
-"""The options that every list shares, and rows written in the chosen form."""
+"""Defines the options that every list shares, and writes rows in the chosen form.
+
+Rows pass through these steps: filter (`--filter`), fold several into one (`fold`), sort (`--sort`), choose the columns
+(`--columns`), write.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +22,11 @@ if TYPE_CHECKING:
     from cockpit.present.filters import Filter
 
 Fold = Callable[[Sequence[Any]], Sequence[Any]]
-"""Makes one row of several."""
+"""Function that combines rows, such as the tasks of an array, into fewer rows."""
 
 
 class Form(StrEnum):
-    """How rows are written. All but `table` have every column."""
+    """The forms in which rows are written. All but `table` have every column."""
 
     TABLE = "table"
     WIDE = "wide"
@@ -35,7 +39,7 @@ FORMS_HELP = f"{', '.join(form for form in Form)}; all but table have every colu
 
 
 def add_output_options(parser: ArgumentParser, *, select: bool = True) -> None:
-    """`-o`, and with `select` also the choice of rows and columns."""
+    """Add `-o` and `--columns` to a parser; with `select` also `--filter` and `--sort`."""
     parser.add_argument(
         "-o", "--output", choices=[str(form) for form in Form], default=str(Form.TABLE), metavar="FORM", help=FORMS_HELP
     )
@@ -47,7 +51,7 @@ def add_output_options(parser: ArgumentParser, *, select: bool = True) -> None:
 
 
 def is_page(args: Namespace) -> bool:
-    """Whether a single thing is to be read as a page rather than as a row."""
+    """Whether a single thing is shown as a page rather than as a row of a table."""
     return args.output == Form.TABLE and not args.columns and not getattr(args, "watch", False)
 
 
@@ -59,7 +63,7 @@ def write_rows(
     streams: Streams,
     fold: Fold | None = None,
 ) -> None:
-    """The rows that pass the filter, made fewer by `fold` where it is given, sorted, in the chosen form."""
+    """Filter, fold and sort the rows, and write them in the chosen form."""
     shown = chosen_rows(table, rows, args, context, fold)
     columns = chosen_columns(table, args)
     if args.output == Form.TABLE and not args.columns:
@@ -76,14 +80,14 @@ def write_rows(
 
 
 def chosen_columns(table: Table, args: Namespace) -> tuple[Column, ...]:
-    """Those of `--columns`, else the form's."""
+    """Return the columns of `--columns`, else those of the form."""
     if args.columns:
         return tuple(named_column(table, name.strip()) for name in args.columns.split(","))
     return table.default if args.output == Form.TABLE else table.columns
 
 
 def named_column(table: Table, name: str) -> Column:
-    """Raises `UsageError` with the nearest name."""
+    """Return the column of this name. Raises `UsageError`, which suggests the nearest name."""
     column = table.find(name)
     if column is not None:
         return column
@@ -99,7 +103,7 @@ def named_column(table: Table, name: str) -> Column:
 def chosen_rows(
     table: Table, rows: Sequence[Any], args: Namespace, context: Context, fold: Fold | None = None
 ) -> Sequence[Any]:
-    """Filtered, folded and sorted."""
+    """Return the rows filtered, folded and sorted, as the options say."""
     if getattr(args, "filter", None):
         wanted = row_filter(table, args)
         rows = wanted.passing_jobs(rows, context) if isinstance(rows, JobRows) else wanted.passing(rows, context)
@@ -117,7 +121,7 @@ def chosen_rows(
 
 
 def row_filter(table: Table, args: Namespace) -> Filter:
-    """The filter that was asked for. Raises `FilterError`."""
+    """Compile the filter of `--filter`. Raises `FilterError`."""
     from cockpit.present.filters import compile_filter
 
     return compile_filter(args.filter or "", table, saved=args.saved_filters)
@@ -128,10 +132,10 @@ def _write_grid(
 ) -> None:
     from cockpit.headless.grid import grid_lines
 
-    person = streams.stdout.isatty()
-    room = streams.columns if person and args.output == Form.TABLE else None
-    header = not args.no_header and bool(rows or not person)
-    lines = grid_lines(columns, rows, context, header=header, room=room)
+    is_terminal = streams.stdout.isatty()
+    width = streams.columns if is_terminal and args.output == Form.TABLE else None
+    header = not args.no_header and bool(rows or not is_terminal)
+    lines = grid_lines(columns, rows, context, header=header, room=width)
     streams.text("\n".join([*lines, ""]))
 
 

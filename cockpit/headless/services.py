@@ -1,4 +1,4 @@
-"""What the composition root hands to the commands, and what one call of a command has at hand."""
+"""Services that the composition root (`cli`) provides to the verbs, and the context of one call of a verb."""
 
 from __future__ import annotations
 
@@ -23,35 +23,35 @@ if TYPE_CHECKING:
 
 
 class Services(msgspec.Struct, frozen=True):
-    """How commands reach the world. Each is called at most once or not at all, so that its imports can wait."""
+    """Functions by which verbs reach clusters, engines and files; each imports what it needs when it is called."""
 
     connect: Callable[[str | None], Backend]
-    """The cluster of that name; None: the configured one."""
+    """Opens the cluster of this name; None: the default one."""
     engine: Callable[[], EngineControl]
     findings: Callable[[], Sequence[Finding]]
-    """What `doctor` finds."""
+    """Returns the findings of `doctor`."""
     read_jobs: Callable[[str, str, str], list[JobSpec]]
-    """Source name, text, and the absolute folder where its relative paths begin. Raises `SpecErrors`."""
+    """Reads jobs: source name, text, absolute folder of its relative paths. Raises `SpecErrors`."""
     site: Callable[[bool], Site]
-    """The files of this user's embedded cluster, or (True) of the machine's."""
+    """Returns the files of this user's embedded cluster, or (True) of the machine-wide one."""
     use_cluster: Callable[[str], Path]
-    """Let commands open the cluster of that name from now on; gives the file that says so."""
+    """Makes a cluster the default; returns the file that was written."""
     play: Callable[[Script, Path], None]
-    """Run the cockpit by this script; its screenshots go into the folder. Raises `Unmet` where the screen is not so."""
+    """Runs the terminal UI by a script; screenshots go into the folder. Raises `Unmet` if an expectation fails."""
     reach: Callable[[str | None], Backend | None] = lambda _: None
-    """The same as `connect`, within a moment or not at all: None where that would start an engine."""
+    """Opens a cluster for completion, within two seconds; None when that would start an engine."""
     clusters: Callable[[], Mapping[str, str]] = dict
-    """The names that `-c` knows, with a word about each."""
+    """Returns the names that `-c` knows, each with a description."""
     journal: Callable[[str | None], Sequence[Finding]] = lambda _: ()
-    """What `doctor --journal` finds, of that cluster's engine. Raises `StoreError` where there is no journal."""
+    """Returns the findings of `doctor --journal` on a cluster's engine. Raises `StoreError` without a journal."""
     advice: Callable[[str | None], str] = lambda _: ""
-    """What to do where the cluster that this name means does not answer; empty: there is nothing to add."""
+    """Returns what to do when this cluster does not answer; empty: there is nothing to add."""
     saved: Callable[[str | None], Saved] = lambda _: none_saved
-    """The filters that were saved for the cluster of that name; it is asked for only when one is wanted."""
+    """Returns the filters that were saved for a cluster; called only when a filter names one."""
 
 
 class Call:
-    """One command being run: its arguments and streams, and the cluster once it is asked for."""
+    """One run of a verb: its arguments and streams, and the cluster, which is opened when it is first used."""
 
     def __init__(self, args: Namespace, services: Services, streams: Streams) -> None:
         self.args, self.services, self.streams = args, services, streams
@@ -59,7 +59,7 @@ class Call:
 
     @property
     def backend(self) -> Backend:
-        """The cluster; connecting may start the engine, so only commands that need one ask."""
+        """The cluster. The first use connects to it, which may start the user's engine."""
         if self._backend is None:
             self._backend = self.services.connect(self.args.cluster)
             self._backend.announce(self._tell)
@@ -67,7 +67,7 @@ class Call:
         return self._backend
 
     def _identify(self, backend: Backend) -> None:
-        """Give the command's acts the ids that its user wants. Raises `RequestRefused` where none are remembered."""
+        """Give the command's changes the ids of `--request-id`. Raises `RequestRefused` if the cluster keeps none."""
         request = getattr(self.args, "request_id", None)
         if request is None:
             return
@@ -80,7 +80,10 @@ class Call:
             raise RequestRefused(Refusal(RefusalKind.INVALID, NO_REQUEST_IDS))
 
     async def _tell(self, commands: Sequence[Shown]) -> bool:
-        """As a shell does that is asked to show what it runs; what they read only where nothing is run."""
+        """Print the commands that will run, each after a `+`, and return whether to run them.
+
+        With `--show-commands` nothing runs; then the standard input of the commands is printed, too.
+        """
         from cockpit.present.command_text import command_lines
 
         for each in commands:
@@ -89,11 +92,11 @@ class Call:
         return not self.args.show_commands
 
     async def job_id(self, ref: JobRef) -> JobId:
-        """Of the job that a person names, or of the task."""
+        """Return the id of the job, or of the array task, that the reference names."""
         return ref.job if ref.task is None else (await self.backend.job(ref.job, task=ref.task)).job.id
 
     def context(self, **more: object) -> Context:
-        """What words depend on, as of now."""
+        """Return the context for cells and sentences: the present time and the time zone."""
         from cockpit.present.columns import Context
 
         return Context(now=self.streams.now(), zone=self.streams.zone, **more)  # type: ignore[arg-type]  # of Context

@@ -1,4 +1,4 @@
-"""Where a command reads and writes. Output goes to stdout, everything else to stderr, questions only to a person."""
+"""Standard streams of a command: output goes to stdout, messages to stderr, questions only to a terminal."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from cockpit.present.safe import safe_lines
 
 
 class Streams:
-    """The three standard streams of one command, and the clock and zone that its words depend on.
+    """The three standard streams of one command, with the clock and time zone by which it prints times.
 
-    `columns` is the terminal's width; None asks the terminal. `zone` None is this machine's.
+    `columns`: width of the terminal; None: ask the terminal. `zone`: None is this machine's time zone.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class Streams:
 
     @classmethod
     def of_process(cls, now: Callable[[], Millis]) -> Streams:
-        """Those of this process; one that was closed before the start reads and writes nothing."""
+        """Return the streams of this process; a stream that was closed before the start is replaced by /dev/null."""
         return cls(
             stdin=sys.stdin.buffer if sys.stdin else _nowhere("rb"),
             stdout=sys.stdout.buffer if sys.stdout else _nowhere("wb"),
@@ -51,7 +51,7 @@ class Streams:
 
     @property
     def columns(self) -> int:
-        """Width of the terminal that stdout is."""
+        """Width of the terminal of stdout, in characters; 80 when it is unknown."""
         if self._columns is not None:
             return self._columns
         try:
@@ -60,14 +60,14 @@ class Streams:
             return 80
 
     def write(self, data: bytes) -> None:
-        """Whole lines in UTF-8: exactly these bytes to a file or pipe, harmless on a terminal."""
+        """Write whole lines in UTF-8: unchanged to a file or pipe, without control characters to a terminal."""
         if self._is_terminal:
             self.text(data.decode(errors="backslashreplace"))
         else:
             self.stdout.write(data)
 
     def write_all(self, pieces: Iterable[bytes]) -> None:
-        """Pieces that are whole lines each."""
+        """Write pieces, each of whole lines, as `write` does."""
         if self._is_terminal:
             for piece in pieces:
                 self.write(piece)
@@ -75,31 +75,31 @@ class Streams:
             self.stdout.writelines(pieces)
 
     def line(self, text: str = "") -> None:
-        """One line of output, made harmless for a terminal."""
+        """Write one line of output; control characters are escaped for a terminal."""
         self.text(text + "\n")
 
     def text(self, text: str) -> None:
-        """Text that brings its own line ends: as it is to a file or pipe, harmless on a terminal."""
+        """Write text with its own line ends: unchanged to a file or pipe, without control characters to a terminal."""
         self.stdout.write(self._encoded(safe_lines(text) if self._is_terminal else text))
 
     def say(self, message: str) -> None:
-        """Tell the person; made harmless here."""
+        """Write a message to stderr, with control characters escaped."""
         self.flush()
         self.stderr.write(self._encoded(safe_lines(message) + "\n"))
         self.stderr.flush()
 
     def hint(self, message: str) -> None:
-        """Say it only where a person looks: on a terminal."""
+        """Write a message to stderr only if that is a terminal."""
         if self.stderr.isatty():
             self.say(message)
 
     @property
     def answers(self) -> bool:
-        """Whether a person can be asked."""
+        """Whether the user can be asked: stdin and stderr are terminals."""
         return self.stdin.isatty() and self.stderr.isatty()
 
     def confirmed(self, question: str) -> bool:
-        """Ask, default No. Only where `answers`."""
+        """Ask a yes-or-no question, whose default is no. Call it only if `answers`."""
         self.flush()
         self.stderr.write(self._encoded(f"{safe_lines(question)} [y/N] "))
         self.stderr.flush()
@@ -109,7 +109,7 @@ class Streams:
         self.stdout.flush()
 
     def abandon_output(self) -> None:
-        """The reader went away: what Python still flushes at exit must not complain about it."""
+        """Point stdout to /dev/null after its reader has closed the pipe, so that Python's last flush does not fail."""
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, self.stdout.fileno())
         os.close(nowhere)

@@ -1,4 +1,4 @@
-"""What commands need of the machine that they run on: the engine as a process, what doctor finds, a cluster's file."""
+"""Interfaces of the machine that verbs use: the engine's process, the findings of doctor, the configuration files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def own_name() -> str:
-    """The name of this process's user; its number where the machine knows none."""
+    """Return the name of this process's user; the user id if it has no name."""
     import os
     import pwd
 
@@ -24,39 +24,39 @@ def own_name() -> str:
 
 
 class EngineControl(Protocol):
-    """The embedded engine as a process. Methods block and raise `CockpitError`."""
+    """Controls the process of the embedded engine. Methods block and raise `CockpitError`."""
 
     def status(self) -> EngineStatus:
-        """Also when it does not run (`running` False); never starts it."""
+        """Return its state, also when it does not run (`running` False); never starts it."""
         ...
 
     def start(self, *, system: bool) -> EngineStatus:
-        """Start it unless it runs; `system`: one for the whole machine."""
+        """Start it unless it runs; `system`: the machine-wide engine."""
         ...
 
     def holds(self) -> Sequence[HoldRow]:
-        """The held containers, where it runs and answers; never starts it."""
+        """Return the held containers if it runs and answers; never starts it."""
         ...
 
     def stop(self, *, jobs: bool, holds: bool) -> None:
-        """Stop it; `jobs`, `holds`: end the running jobs, the held containers first, else they stay."""
+        """Stop it; with `jobs` and `holds` first end the running jobs and the held containers, which else stay."""
         ...
 
     def restart(self) -> EngineStatus:
-        """Stop and start it without ending a job."""
+        """Restart it without ending a job."""
         ...
 
     def unit(self) -> str:
-        """The machine-wide engine's unit for systemd."""
+        """Return the text of the machine-wide engine's systemd unit."""
         ...
 
     def install_unit(self) -> Path:
-        """Write it for systemd; nothing is started."""
+        """Write the systemd unit; nothing is started."""
         ...
 
 
 class Finding(Protocol):
-    """One thing that `doctor` looked at."""
+    """One finding of `doctor`."""
 
     @property
     def level(self) -> str:
@@ -71,24 +71,24 @@ class Finding(Protocol):
 
     @property
     def advice(self) -> str:
-        """What to do; empty when nothing."""
+        """What the user can do; empty if nothing needs to be done."""
         ...
 
 
 class Site(Protocol):
-    """Where a cluster's cluster.toml is. Methods raise `CockpitError`."""
+    """The configuration files of an engine. Methods raise `CockpitError`."""
 
     @property
     def cluster_file(self) -> Path: ...
 
     def machine(self) -> Node:
-        """This machine as a node."""
+        """Return this machine as a node."""
         ...
 
     def cluster_text(self) -> str | None:
-        """cluster.toml as it stands; None where there is none."""
+        """Return the content of cluster.toml; None if it does not exist."""
         ...
 
     def write_cluster(self, text: str) -> Path | None:
-        """Write it whole or not at all; gives where the one before is kept, if there was one."""
+        """Write cluster.toml atomically; return the path of the copy of the previous file, if there was one."""
         ...

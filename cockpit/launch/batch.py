@@ -1,4 +1,4 @@
-"""The tasks of a batch, each as the job that it is to its script and to the scheduler."""
+"""Converts the tasks of a batch job into jobs of their own, and back."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cockpit.model.spec import Dependency, DependencyKind, JobKind, JobSpec, Tas
 
 
 def task_spec(spec: JobSpec, index: int) -> JobSpec:
-    """One task of a batch as a regular job. Its output has a folder of its own, and its script sees no other."""
+    """Return one task of a batch as a regular job, whose output folder is its own."""
     task = spec.tasks[index]
     return replace(
         spec,
@@ -24,7 +24,10 @@ def task_spec(spec: JobSpec, index: int) -> JobSpec:
 
 
 def batch_spec(tasks: Mapping[int, JobSpec]) -> JobSpec | None:
-    """What would ask for these tasks again, by their index as `task_spec` made them; None: there are none."""
+    """Return the batch that would submit these tasks again; None if there are none.
+
+    `tasks`: specs that `task_spec` made, by index.
+    """
     if not tasks:
         return None
     number, first = min(tasks.items(), key=itemgetter(0))
@@ -40,6 +43,6 @@ def batch_spec(tasks: Mapping[int, JobSpec]) -> JobSpec | None:
 
 
 def _of_all_tasks(condition: Dependency, number: int) -> Dependency:
-    """An `aftercorr` of one task, as the whole batch had it."""
+    """Return an `aftercorr` condition of one task in the form that the whole batch had."""
     own = condition.kind is DependencyKind.AFTER_CORR and condition.task == number
     return replace(condition, task=None) if own else condition

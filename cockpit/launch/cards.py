@@ -1,4 +1,4 @@
-"""What shows a container its cards and hides the others: variables and device nodes."""
+"""Computes the variables and device nodes that give a container its cards and hide the others."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from cockpit.model.spec import WHOLE_CARD
 
 
 class _Naming(Enum):
-    """How a variable lists the cards that a replica holds."""
+    """The ways in which a variable lists the cards of a replica."""
 
     ID = auto()
-    """By UUID where one is known, which means the same card inside and outside of a container; else by index."""
+    """UUID, which is the same inside and outside of a container; the index if it is unknown."""
     INDEX = auto()
-    """By position in the node."""
+    """Index of the card in the node."""
     ORDINAL = auto()
-    """0, 1, 2 …: it counts among the cards that another variable has left visible."""
+    """0, 1, 2 …: number among the cards that another variable leaves visible."""
 
 
 _VARIABLES: dict[CardVendor, dict[str, _Naming]] = {
@@ -35,25 +35,25 @@ _VARIABLES: dict[CardVendor, dict[str, _Naming]] = {
     CardVendor.OTHER: {},
 }
 _CARDS = "COCKPIT_CARDS"
-"""The indexes of the cards, whoever made them."""
+"""Variable with the indexes of the cards, of whatever vendor."""
 
 _MPS_SHARE = "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"
 _CUDA_ORDER = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
-"""Else CUDA counts from the fastest card and an index means another card than in nvidia-smi."""
+"""Without this CUDA numbers the fastest card first, and an index means another card than in nvidia-smi."""
 
 
 def no_cards_environment() -> dict[str, str]:
-    """Every variable that shows cards, empty: nothing is visible."""
+    """Return every variable that lists cards, empty, so that no card is visible."""
     names = (name for variables in _VARIABLES.values() for name in variables)
     return dict.fromkeys((*names, _CARDS), "")
 
 
 def card_environment(node: Node, slices: Iterable[CardSlice]) -> dict[str, str]:
-    """The variables of a replica that holds these slices of the node's cards. Those of absent vendors are empty."""
+    """Return the card variables of a replica with these slices; variables of vendors without a card are empty."""
     held = _held_cards(node, slices)
     env = no_cards_environment()
     env[_CARDS] = _listed(str(card.index) for card, _ in held)
-    # NVIDIA last: where both stand in one node, CUDA's variable is NVIDIA's
+    # NVIDIA last: ROCm reads CUDA_VISIBLE_DEVICES, too, and in a node with both vendors it must list NVIDIA's cards.
     for vendor in sorted(CardVendor, key=lambda vendor: vendor is CardVendor.NVIDIA):
         ours = [(card, part) for card, part in held if card.vendor is vendor]
         if ours:
@@ -62,12 +62,12 @@ def card_environment(node: Node, slices: Iterable[CardSlice]) -> dict[str, str]:
 
 
 def card_devices(node: Node, slices: Iterable[CardSlice]) -> tuple[str, ...]:
-    """The device nodes that the container of these slices needs, each once."""
+    """Return the device nodes that the container of these slices needs, each once."""
     return tuple(dict.fromkeys(device for card, _ in _held_cards(node, slices) for device in card.devices))
 
 
 def whole_cards(node: Node, slices: Iterable[CardSlice]) -> tuple[str, ...]:
-    """UUIDs of the real cards that are held whole: of a card that several share, nobody can say who keeps it busy."""
+    """Return the UUIDs of the replica's whole cards; the use of a shared card cannot be assigned to one job."""
     held = _held_cards(node, slices)
     return tuple(card.uuid for card, part in held if part.milli == WHOLE_CARD and card.uuid and not card.declared)
 
@@ -83,12 +83,12 @@ def share_limits(node: Node, slices: Iterable[CardSlice]) -> str:
 
 
 def slots(slices: Iterable[CardSlice]) -> int:
-    """Processes per node that a launcher starts: the cards of the replica, 1 without any."""
+    """Return the number of processes that a launcher starts on the node: one per card, 1 without cards."""
     return max(1, len({part.card for part in slices}))
 
 
 def _held_cards(node: Node, slices: Iterable[CardSlice]) -> list[tuple[Card, CardSlice]]:
-    """In the order of the cards, so that listings ascend."""
+    """Return the cards with their slices in ascending order."""
     cards = {card.index: card for card in node.cards}
     ordered = sorted(slices, key=lambda part: (part.card, part.slot or 0))
     return [(cards[part.card], part) for part in ordered if part.card in cards]
@@ -102,24 +102,24 @@ def _value(naming: _Naming, held: list[tuple[Card, CardSlice]]) -> str:
 
 
 def _listed(names: Iterable[str]) -> str:
-    """Comma-separated, each once: two slices of one card are one card to its driver."""
+    """Join the names with commas, each once: for the driver two slices of one card are one card."""
     return ",".join(dict.fromkeys(names))
 
 
 def _hardware_slice(card: Card, part: CardSlice) -> str:
-    """The UUID of the slice where the hardware makes slices (MIG); empty for whole cards and shares."""
+    """Return the UUID of a slice that the hardware makes (MIG); empty for whole cards and shares."""
     if part.slot is None or part.slot >= len(card.slice_uuids):
         return ""
     return card.slice_uuids[part.slot]
 
 
 def _is_soft(card: Card, part: CardSlice) -> bool:
-    """Whether it is a share that the hardware does not enforce."""
+    """Whether the slice is a share that the hardware does not enforce."""
     return part.milli < WHOLE_CARD and not _hardware_slice(card, part)
 
 
 def _nvidia_extras(held: list[tuple[Card, CardSlice]]) -> dict[str, str]:
-    """A share that the hardware does not enforce gets MPS's limit, which holds where an MPS server runs."""
+    """Return NVIDIA's further variables; a share gets the limit of MPS, which is enforced where an MPS server runs."""
     if not held:
         return {}
     soft = [part.milli for card, part in held if _is_soft(card, part)]

@@ -1,4 +1,4 @@
-"""All rules of a spec at once: its fields, their conflicts, and the grammar of its command."""
+"""Checks a job spec by all rules at once: its fields, their conflicts, and the grammar of its command."""
 
 from __future__ import annotations
 
@@ -12,38 +12,42 @@ from cockpit.model.rules.text import COMMAND_BYTES
 from cockpit.model.spec import JobSpec, Mode
 
 COMPUTE_QOS = "alibabacloud.com/compute-qos"
-"""The label of pods of best effort: `best-effort`."""
+"""Label that pods of best effort have, with the value `best-effort`."""
 SUPERVISED = "job-supervisor.kube-ai.io/managed-by-job-supervisor"
-"""The annotation of pods that are told before they are evicted: `true`."""
+"""Annotation of pods that are warned before they are evicted, with the value `true`."""
 
 
 def submission_errors(spec: JobSpec) -> list[str]:
-    """One sentence per wrong field, led by its path. The engine asks this of every submission."""
+    """Return one sentence for each wrong field, which begins with its path. The engine checks every submission."""
     return [*spec_errors(spec), *grammar_errors(spec)]
 
 
 def meeting_errors(spec: JobSpec) -> list[str]:
-    """A job that says nothing is standalone, which has one node. Not asked of a part that a fleet hands to one of its
-    clusters. Nodes of a divided job do not reach each other, and those of an elastic one are told of the others
-    otherwise."""
+    """Return an error for a job of several nodes without a mode: such a job is standalone, which has one node.
+
+    Divided jobs are exempt, because their nodes do not reach each other, and so are elastic jobs, whose workers find
+    each other by `launch.world`. A part of a job that a fleet gives to one cluster is not checked.
+    """
     elastic = spec.elastic is not None and spec.resume is None
     if spec.mode is not None or not 1 < spec.nodes <= NODES.high or spec.divide_over_clusters or elastic:
         return []
-    said = (
+    message = (
         f"mode: without one it is standalone, of one node, and there are {spec.nodes}; write {Mode.PYTORCH} (the "
         f"command runs on each), {Mode.SLURM} or {Mode.DEEPSPEED} (on the first), {Mode.HOROVOD} (under mpirun), "
         f"{Mode.TENSORFLOW}, or nodes: 1"
     )
-    return [said]
+    return [message]
 
 
 def warnings(spec: JobSpec) -> tuple[str, ...]:
-    """What is allowed and probably not meant, led by its field's path."""
-    found = []
+    """Return sentences about fields that are allowed but probably not intended; each begins with the field's path."""
+    messages = []
     if spec.is_best_effort and spec.elastic is not None and not spec.elastic.supervised:
-        found.append(f"elastic.supervised: without it ({SUPERVISED}) best-effort workers are killed without a notice")
+        messages.append(
+            f"elastic.supervised: without it ({SUPERVISED}) best-effort workers are killed without a notice"
+        )
     if spec.script is not None and not can_be_shown(spec.script.work_dir):
-        found.append(
+        messages.append(
             f"script.work_dir: of {spec.script.work_dir} the job has a copy of its own, and what it writes there is "
             "lost; submit from another folder, or write #SBATCH --chdir"
         )
@@ -51,14 +55,14 @@ def warnings(spec: JobSpec) -> tuple[str, ...]:
     images = {spec.root_image, *(pool.image for pool in spec.worker_pools if pool.image)}
     has_own = any(image_of(image).kind is ImageKind.NAMED for image in images)
     if not has_own and any(words_of(command)[:1] == [ENTRYPOINT] for command in commands if ENTRYPOINT in command):
-        found.append(
+        messages.append(
             f"command: `{ENTRYPOINT}` is what an image of podman or docker runs; without one write the program"
         )
-    return tuple(found)
+    return tuple(messages)
 
 
 def grammar_errors(spec: JobSpec) -> list[str]:
-    """What is wrong with the commands as commands. An empty or oversized one has its error from the rules already."""
+    """Return the errors in the grammar of all commands; empty and too long ones have an error of `spec_errors`."""
     commands = {"command": spec.command}
     commands |= {f"tasks[{index}].command": task.command for index, task in enumerate(spec.tasks[:MOST_BATCH_TASKS])}
     commands |= {f"worker_pools[{index}].command": pool.command for index, pool in enumerate(spec.worker_pools)}

@@ -1,9 +1,9 @@
-"""A job's command: one program and its arguments. What a shell does beyond that, a shell is to be asked for.
+"""Checks and expands a job's command: one program and its arguments. For pipes, `&&` and the like, wrap it in a shell.
 
-Expanded are `$NAME`, `${NAME}`, `$((…))` and backslash-newline, outside of single quotes. A name that the environment
-lacks stays as it is written, and so does a sum with one: it may be a variable of the script that a shell is handed.
-The result is never split at its spaces nor matched against files: one word stays one argument; only a word that is
-nothing but unquoted variables, all empty, disappears, as in a shell.
+`$NAME`, `${NAME}`, `$((…))` and backslash-newline are expanded, outside of single quotes. A variable that is not set
+stays as it is written, and so does arithmetic with one: it may be a variable of a script that is passed to a shell.
+Unlike in a shell, a value is not split at its spaces and not matched against files: one word stays one argument. As in
+a shell, a word disappears that has only unquoted variables, all of them empty.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from cockpit.launch.lexer import Literal, Part, Sum, Unlike, Variable, Word, lex
 from cockpit.model.text import is_visible, visible
 
 STAYS_OPEN = "sleep infinity"
-"""What a session without a command runs: its shells are started by those who enter it."""
+"""Command of a session without a command of its own; users then open shells in it."""
 ENTRYPOINT = "entrypoint"
-"""The program of a job that runs what its image says: the ENTRYPOINT, with the job's arguments or else its CMD."""
+"""Word that stands for the image's ENTRYPOINT, with the job's arguments or else the image's CMD."""
 _LONGEST_ADVICE = 200
 _SPECIAL_IN_DOUBLE_QUOTES = frozenset('$`"\\!')
 
 
 def command_errors(command: str) -> list[str]:
-    """Why a text cannot be a job's command: at most one clause to follow the field's path, with what to do."""
+    """Return why a text cannot be a command: at most one clause, to follow the field's path, with what to do."""
     words = lex(command)
     if not isinstance(words, Unlike):
         return []
@@ -36,8 +36,10 @@ def command_errors(command: str) -> list[str]:
 
 
 def expand(command: str, env: Mapping[str, str]) -> tuple[str, ...]:
-    """The arguments that the program is started with; never empty. Raises `SpecErrors`, led by `command:`, where the
-    command is none or its arithmetic fails with this environment."""
+    """Return the program and its arguments with all variables expanded.
+
+    Raises `SpecErrors`, which begin with `command:`, for a wrong command or for arithmetic that fails.
+    """
     first, *rest = _words(command)
     try:
         return (_expanded(first, env), *(_expanded(word, env) for word in rest if not _disappears(word, env)))
@@ -46,7 +48,7 @@ def expand(command: str, env: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def unset_names(command: str, env: Mapping[str, str]) -> list[str]:
-    """The variables, as written, that the environment lacks and that no shell of the command can set either."""
+    """Return the variables, as written, that are not set and that no shell in the command can set."""
     words = _words(command)
     outside = [word for at, word in enumerate(words) if not script_follows(words[:at])]
     parts = [part for word in outside for part in word.parts if not isinstance(part, Literal)]
@@ -54,13 +56,13 @@ def unset_names(command: str, env: Mapping[str, str]) -> list[str]:
 
 
 def words_of(command: str) -> list[str]:
-    """Its arguments before anything is expanded, as they were written; none where it is no command."""
+    """Return the words of a command as they are written; empty for a wrong command."""
     words = lex(command)
     return [] if isinstance(words, Unlike) else [word.source for word in words]
 
 
 def wrapped(command: str) -> str:
-    """The command that hands the text to bash as it is. Double quotes where nothing in it is special within them."""
+    """Return the command that runs the text in bash, in double quotes if it has no character that is special there."""
     text = command.strip(" \t\n")
     if _SPECIAL_IN_DOUBLE_QUOTES.isdisjoint(text):
         return f'bash -c "{text}"'
@@ -92,7 +94,7 @@ def _value(part: Part, env: Mapping[str, str]) -> str:
 
 
 def _names(part: Variable | Sum) -> list[str]:
-    """The names of the variables that it is made of."""
+    """Return the variables' names in a variable or a sum."""
     return [part.name] if isinstance(part, Variable) else names(part.text)
 
 

@@ -1,4 +1,4 @@
-"""What a job needs that plain processes do not have, where a machine forbids its engine containers."""
+"""Lists the fields of a job that need a container, for machines that do not let their engine create containers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from cockpit.model.spec import JobSpec
 
 
 def needs_container(spec: JobSpec) -> list[str]:
-    """The fields because of which it needs one, each with the reason and what to do."""
+    """Return the fields because of which the job needs a container, each with the reason and what to do."""
     return list(_needs(spec))
 
 

@@ -1,4 +1,13 @@
-"""What one replica is started with: program, environment, cards, folder. Computed before anything is made."""
+"""Computes the launch plan of one replica: program, environment, cards, folders, files.
+
+The plan is computed before anything is started, from the job and its placement alone, in these steps:
+
+1. Reduce the spec to this replica's (`replica_spec`: worker pools and launchers differ) and list all replicas.
+2. Let the job's mode (PyTorch, MPI, Slurm …) make the command and its variables (`outfit`).
+3. Lay the environments over each other. Later ones win: the login's, the job's own, the mode's, Slurm's, cockpit's
+   variables about job, array, resume and elasticity, and last the card variables, which a job must not change.
+4. Expand the variables of the command, unless the replica runs a batch script.
+"""
 
 from __future__ import annotations
 
@@ -43,34 +52,34 @@ _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 class LaunchPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """One replica's start, in the container's terms."""
+    """How one replica starts; all paths are those of the container."""
 
     command: str
-    """What the job's mode makes of its command, not yet expanded."""
+    """The command that the job's mode makes, before its variables are expanded."""
     argv: tuple[str, ...]
     """The program and its arguments, expanded; at least one."""
     env: dict[str, str]
     """The whole environment; nothing is inherited."""
     kept_env: dict[str, str]
-    """Laid over `env` for shells in the kept container when its cards are free: the card variables, empty."""
+    """Variables that replace those of `env` in shells of the held container once its cards are free: no cards."""
     devices: tuple[str, ...]
     """Device nodes of its cards."""
     card_limits: str = ""
-    """How its shares of cards are enforced, for people; empty where there is nothing to say."""
+    """How its shares of cards are enforced, as a text for users; empty where it has none."""
     measured_cards: tuple[str, ...] = ()
-    """UUIDs of the cards that are its alone and that a driver can tell of."""
+    """UUIDs of the whole cards that the replica has, by which the driver reports their use."""
     workdir: str
     hostname: str
     hosts: dict[str, str] = {}
-    """Address by host name, of all replicas; empty where it is the only one."""
+    """Addresses of all replicas by host name; empty for a single replica."""
     relays: dict[int, str] = {}
-    """Ports of its own `localhost` that are another replica's, and that one's address."""
+    """Addresses of other replicas to which ports of this replica's `localhost` are forwarded, by port."""
     files: dict[str, str] = {}
-    """Text that the container is given, by path in it."""
+    """Text files that are created in the container, by path."""
     hints: tuple[str, ...] = ()
-    """What a person may want to know about the command."""
+    """Sentences about the command for the user."""
     script_files: ScriptFiles | None = None
-    """Files of the machine that are its standard streams, opened with the submitter's credentials; None: logs alone."""
+    """Files of the machine for its standard streams, opened with the submitter's rights; None: only cockpit's logs."""
 
 
 def launch_plan(  # noqa: PLR0913, PLR0917 - each is another part of what is known
@@ -83,10 +92,14 @@ def launch_plan(  # noqa: PLR0913, PLR0917 - each is another part of what is kno
     array: ArrayTask | None = None,
     facts: JobFacts = UNKNOWN_FACTS,
 ) -> LaunchPlan:
-    """The start of one replica on `node`, which its `allocation` names; `placement` holds all replicas by rank, `array`
-    says which task it is, `facts` what Slurm's variables say besides. Raises `SpecErrors` where the command's
-    arithmetic fails with the replica's environment."""
-    given = spec
+    """Return the launch plan of one replica.
+
+    `node`: the node of its `allocation`. `placement`: the allocations of all replicas, by rank. `array`: the array
+    task that the job is. `facts`: further facts for Slurm's variables. Raises `SpecErrors` when the arithmetic in the
+    command fails with the replica's environment.
+    """
+    job_spec = spec  # of the whole job, for warnings about it
+    # Step 1. The index among the present replicas, which differs from the rank once an elastic job has shrunk.
     own = [part.rank for part in placement].index(replica.rank)
     peers = peers_of(spec, placement)
     trial = trial_number(array.index) if spec.sweep is not None and array is not None else ""
@@ -96,10 +109,12 @@ def launch_plan(  # noqa: PLR0913, PLR0917 - each is another part of what is kno
     mpi = node.mpi if spec.image == HOST else spec.image_mpi
     under_slurm = spec.mode is Mode.SLURM
     runs_script = under_slurm and spec.script is not None and own == 0
+    # Step 2
     mode = outfit(spec.mode, spec.command or STAYS_OPEN, _with_tasks(spec, peers), own, mpi)
     names = [peer.host for peer in peers]
     run = Run(submitter, placement, replica, names, facts)
     streams = script_files(spec, submitter, names[own], replica, array) if runs_script else None
+    # Step 3
     env = {
         **_base_environment(spec, submitter),
         **({"TMPDIR": "/tmp"} if under_slurm else {}),  # noqa: S108 - the container's own
@@ -116,7 +131,7 @@ def launch_plan(  # noqa: PLR0913, PLR0917 - each is another part of what is kno
         **card_environment(node, allocation.slices),
     }
     env["PYTHONPATH"] = ":".join(filter(None, (env.get("PYTHONPATH", ""), LIBRARY)))
-    known = hosts(spec, placement)
+    addresses = hosts(spec, placement)
     files = dict(mode.files)
     if under_slurm:
         env["PATH"] = f"{TOOLS}:{env['PATH']}"
@@ -128,6 +143,7 @@ def launch_plan(  # noqa: PLR0913, PLR0917 - each is another part of what is kno
         files[SCRIPT] = spec.script.text
     return LaunchPlan(
         command=mode.command,
+        # Step 4
         argv=script_argv(spec.script) if runs_script and spec.script is not None else expand(mode.command, env),
         env=env,
         kept_env=no_cards_environment() if allocation.slices else {},
@@ -136,13 +152,13 @@ def launch_plan(  # noqa: PLR0913, PLR0917 - each is another part of what is kno
         measured_cards=whole_cards(node, allocation.slices),
         workdir=_work_folder(spec),
         hostname=host_of(spec, replica.rank),
-        hosts=known,
-        relays={port: known[host] for port, host in mode.relays.items()},
+        hosts=addresses,
+        relays={port: addresses[host] for port, host in mode.relays.items()},
         files={**files, DISCOVERY: DISCOVERY_SCRIPT} if launches else files,
         hints=(
             *mode.hints,
             *([] if runs_script else _unset_hints(mode.command, env)),
-            *((*warnings(given), *pool_hints(given), *advice(given)) if own == 0 else ()),
+            *((*warnings(job_spec), *pool_hints(job_spec), *advice(job_spec)) if own == 0 else ()),
         ),
         script_files=streams,
     )
@@ -155,7 +171,7 @@ def _work_folder(spec: JobSpec) -> str:
 
 
 def _with_tasks(spec: JobSpec, peers: tuple[Peer, ...]) -> tuple[Peer, ...]:
-    """Under Slurm a node has as many slots for MPI as tasks, where the script asked for tasks."""
+    """Return the replicas with as many MPI slots as Slurm tasks, if a batch script asked for tasks."""
     if spec.mode is not Mode.SLURM or not {"SLURM_NTASKS", "SLURM_NTASKS_PER_NODE"} & spec.env.keys():
         return peers
     tasks = tasks_on_nodes(spec.env, len(peers))
@@ -170,7 +186,7 @@ def _unset_hints(command: str, env: dict[str, str]) -> list[str]:
 
 
 def peers_of(spec: JobSpec, placement: Placement) -> tuple[Peer, ...]:
-    """All replicas as each of them knows them, by rank."""
+    """Return host name, slots and role of all replicas, by rank."""
     roles = _roles(spec, len(placement))
     return tuple(
         Peer(host_of(spec, part.rank), slots(part.slices), role) for part, role in zip(placement, roles, strict=False)
@@ -187,7 +203,7 @@ def _roles(spec: JobSpec, count: int) -> list[Role]:
 
 
 def _base_environment(spec: JobSpec, submitter: Submitter) -> dict[str, str]:
-    """What a login would give. A job without its home has /tmp for it, which is its own and writable."""
+    """Return the variables that a login sets. HOME of a job without home folder is its own, writable /tmp."""
     return {
         "PATH": _PATH,
         "HOME": "/tmp" if spec.home is HomeAccess.NONE else submitter.home,  # noqa: S108 the container's own /tmp
@@ -198,7 +214,7 @@ def _base_environment(spec: JobSpec, submitter: Submitter) -> dict[str, str]:
 
 
 def _job_environment(spec: JobSpec, allocation: Allocation, placement: Placement, replica: ReplicaId) -> dict[str, str]:
-    """Who and where the replica is, for its script. The job's own env cannot change them."""
+    """Return the variables that identify the replica; the job's own `env` cannot change them."""
     return {
         "COCKPIT_JOB_ID": str(replica.job),
         "COCKPIT_JOB_NAME": spec.name,
@@ -216,7 +232,7 @@ def _job_environment(spec: JobSpec, allocation: Allocation, placement: Placement
 
 
 def _resume_environment(resume: Resume, replica: ReplicaId) -> dict[str, str]:
-    """Whether there may be a checkpoint, and where: what one attempt writes there, the next one finds."""
+    """Return the variables for resuming: the number of earlier attempts, and the folder of their checkpoints."""
     return {
         "COCKPIT_RESUME": str(replica.attempt - 1),
         "COCKPIT_MAX_RESUMES": str(resume.max_resumes),
@@ -226,8 +242,7 @@ def _resume_environment(resume: Resume, replica: ReplicaId) -> dict[str, str]:
 
 
 def _elastic_environment(spec: JobSpec, replica: ReplicaId) -> dict[str, str]:
-    """Between which sizes the job may change, where it is told of its size now, and where checkpoints are that an
-    earlier attempt has written."""
+    """Return the variables of an elastic job: its sizes, the file with its present workers, its checkpoints."""
     return {
         "COCKPIT_RESUME": str(replica.attempt - 1),
         "COCKPIT_CHECKPOINTS": OUTPUTS,
@@ -239,7 +254,7 @@ def _elastic_environment(spec: JobSpec, replica: ReplicaId) -> dict[str, str]:
 
 
 def _launcher_environment(spec: JobSpec, peers: Sequence[Peer]) -> dict[str, str]:
-    """By arena's names: `horovodrun -np $((${workers}*${gpus})) …`."""
+    """Return the launcher's variables under arena's names: `horovodrun -np $((${workers}*${gpus})) …`."""
     assert spec.elastic is not None
     return {
         "workers": str(spec.elastic.workers),
@@ -250,7 +265,7 @@ def _launcher_environment(spec: JobSpec, peers: Sequence[Peer]) -> dict[str, str
 
 
 def _array_environment(task: ArrayTask) -> dict[str, str]:
-    """Which task of which array, by the names that scripts know from Slurm."""
+    """Return Slurm's variables of an array task."""
     return {
         "SLURM_ARRAY_JOB_ID": str(task.array),
         "SLURM_ARRAY_TASK_ID": str(task.index),
@@ -262,6 +277,6 @@ def _array_environment(task: ArrayTask) -> dict[str, str]:
 
 
 def _step(task: ArrayTask) -> int:
-    """Between the indices of an array; 1 where they are not evenly spaced."""
+    """Return the distance between the indices of an array; 1 if they are not evenly spaced."""
     step, rest = divmod(task.last - task.first, max(1, task.count - 1))
     return step if step and not rest else 1

@@ -1,4 +1,4 @@
-"""The folder a job sees: what stands where below /workspace, and what of it the job may write into."""
+"""Lists the folders that a job sees below /workspace, and whether it may write to them."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ VOLUMES = f"{WORKSPACE}/volume"
 
 
 class Shown(NamedTuple):
-    """A folder of the machine in the container."""
+    """A folder of the machine that is mounted in the container."""
 
     what: str
-    """The spec's field: `output`, `volumes[0]`."""
+    """Path of the spec's field: `output`, `volumes[0]`."""
     source: str
     target: str
     writable: bool
     create: bool = False
-    """Made where it is missing."""
+    """Whether the folder is created if it is missing."""
 
 
 def shown(spec: JobSpec) -> tuple[Shown, ...]:
-    """Everything that a job mounts, once it is known where that is."""
+    """Return all folders that a job mounts; the folders of its datasets and models must be known by now."""
     algorithm = spec.algorithm
     return (
         *((Shown("algorithm", algorithm.folder, ALGORITHM, not algorithm.read_only),) if algorithm else ()),
@@ -58,13 +58,16 @@ def shown(spec: JobSpec) -> tuple[Shown, ...]:
 
 
 def can_be_shown(folder: str) -> bool:
-    """Whether a folder of the machine can stand at its own path in a container: no system folder, of which each
-    container has its own, and nothing above one. The shim, which imports nothing from here, asks the same."""
+    """Whether a folder of the machine can be mounted at its own path in a container.
+
+    System folders cannot, since each container has its own, nor can a folder above one. The shim has a copy of this
+    rule, because it imports nothing from here.
+    """
     return folder not in _ABOVE and folder.split("/")[1] not in _SYSTEM
 
 
 def _script_folders(spec: JobSpec) -> tuple[Shown, ...]:
-    """The folders of a batch script, under their own paths; the outer one first where one lies in the other."""
+    """Return the folders of a batch script, at their own paths; an outer folder comes before an inner one."""
     if spec.script is None:
         return ()
     folders = {spec.script.submitted_from: "script.submit_dir", spec.script.work_dir: "script.work_dir"}
@@ -72,7 +75,7 @@ def _script_folders(spec: JobSpec) -> tuple[Shown, ...]:
 
 
 def dataset_place(dataset: Dataset) -> str:
-    """Of an annotation the one version that the job sees has no folder of its own."""
+    """Return the folder of a dataset; an annotation has no folder for its version, as the job sees only one."""
     if dataset.source is DatasetSource.ANNOTATION:
         return f"{ANNOTATIONS}/{dataset.name}/annotation"
     return _place(f"{DATASETS}/{dataset.source}/{dataset.name}", dataset)

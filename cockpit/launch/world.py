@@ -1,6 +1,6 @@
-"""What the workers of an elastic job are told of each other: who they are now, and who of them has to go.
+"""Writes the file with the present workers of an elastic job, and with those that must end.
 
-The file is replaced whenever workers come, are recalled or leave; `cockpit.elastic` reads it for training scripts.
+The file is replaced whenever workers start, must end or have ended; `cockpit.elastic` reads it for training scripts.
 """
 
 from __future__ import annotations
@@ -14,42 +14,44 @@ from cockpit.model.job import Job
 from cockpit.model.node import Allocation
 
 FOLDER = "/run/cockpit"
-"""In the container; read-only."""
+"""Folder of the files in the container; read-only."""
 FILE = "workers.json"
 PATH = f"{FOLDER}/{FILE}"
 PULSE_PATH = "/run/cockpit-pulse/beat"
-"""Touched by a worker's script whenever it asks for the others: one that stops doing so does not answer any more."""
+"""Heartbeat file: a worker's script touches it whenever it reads the workers; if it stops, the worker hangs."""
 LIBRARY = "/run/cockpit-python"
-"""In every container, read-only: on its `PYTHONPATH` behind the job's own folders, for `import cockpit.elastic`."""
+"""Read-only folder in every container for `import cockpit.elastic`; last on PYTHONPATH, after the job's folders."""
 HOSTS = "hosts"
-"""Of the same folder: a line `host:slots` for each worker that stays."""
+"""File of the same folder with a line `host:slots` for each worker that stays."""
 DISCOVERY = "/etc/edl/discover_hosts.sh"
-"""Prints these, for launchers that ask now and then, such as `horovodrun --host-discovery-script`."""
+"""Script that prints the hosts, for launchers that poll them (`horovodrun --host-discovery-script`)."""
 DISCOVERY_SCRIPT = f'#!/bin/sh\nexec cat "$(dirname "${{COCKPIT_WORKERS_FILE:-{PATH}}}")/{HOSTS}"\n'
 
 
 class Worker(msgspec.Struct, frozen=True):
-    """One that stays."""
+    """A worker that stays."""
 
     rank: int
-    """Among those that stay, from 0 without gaps: what a new ring goes by."""
+    """Rank among the workers that stay, from 0 without gaps, for a new process group."""
     replica: int
-    """Its own for ever: `COCKPIT_REPLICA`."""
+    """Number that the worker keeps for its whole life: `COCKPIT_REPLICA`."""
     host: str
     node: str
     slots: int
 
 
 class Recalled(msgspec.Struct, frozen=True):
-    """One that has to end."""
+    """A worker that must end."""
 
     replica: int
     kill_at: Millis
 
 
 class World(msgspec.Struct, frozen=True):
+    """Content of the file: the workers of an elastic job."""
+
     version: int
-    """Grows with every change of the job."""
+    """Version of the job, which grows with each of its changes."""
     min_workers: int
     max_workers: int
     workers: tuple[Worker, ...]
@@ -57,14 +59,14 @@ class World(msgspec.Struct, frozen=True):
 
 
 def world_files(job: Job) -> dict[str, bytes]:
-    """By name, the content of a placed elastic job's files."""
-    told = world(job)
-    hosts = "".join(f"{each.host}:{each.slots}\n" for each in told.workers)
-    return {FILE: msgspec.json.encode(told), HOSTS: hosts.encode()}
+    """Return the files of a running elastic job: content by name."""
+    content = world(job)
+    hosts = "".join(f"{each.host}:{each.slots}\n" for each in content.workers)
+    return {FILE: msgspec.json.encode(content), HOSTS: hosts.encode()}
 
 
 def world(job: Job) -> World:
-    """Its launcher is no part of it."""
+    """Return the workers of a running elastic job, without its launcher."""
     assert job.attempt is not None
     placement, spec = job.attempt.placement, job.spec
     out = {each.rank: each.kill_at for each in job.leaving}

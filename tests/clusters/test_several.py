@@ -68,8 +68,8 @@ def test_a_job_is_named_with_its_cluster(capfd: pytest.CaptureFixture[str]) -> N
 
 def test_without_any_there_is_this_machines_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(several, "members", dict)
-    assert list(several._ways()) == [(choosing.OWN, choosing.CLUSTERS[choosing.OWN])]
-    assert list(several._ways(may_be_empty=True)) == []
+    assert list(several._addresses()) == [(choosing.OWN, choosing.CLUSTERS[choosing.OWN])]
+    assert list(several._addresses(may_be_empty=True)) == []
 
 
 @pytest.mark.req("UI-10", "UI-50")

@@ -21,7 +21,7 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.req("SL-01", "SL-03")
-def test_a_cluster_has_a_name_and_manners_of_its_own(config: Path) -> None:
+def test_a_cluster_has_a_name_and_poll_intervals_of_its_own(config: Path) -> None:
     config.write_text(
         'ask_every = "20s"\n[clusters]\nlab = "ssh://ann@login"\n[clusters.big]\n'
         'address = "slurmrestd+https://ann@host"\ntoken_file = "token"\nask_every = "1m"\n'
@@ -32,9 +32,9 @@ def test_a_cluster_has_a_name_and_manners_of_its_own(config: Path) -> None:
     assert members["big"] == Member(
         address="slurmrestd+https://ann@host", token_file=str(config.parent / "token"), ask_every_seconds=60
     )
-    manners = opening._manners(members["lab"])
-    assert (manners.jobs, manners.nodes, manners.settings, manners.patience) == (20.0, 40.0, 600.0, 30.0)
-    assert opening._manners(members["big"]).jobs == 60.0
+    intervals = opening._poll_intervals(members["lab"])
+    assert (intervals.jobs, intervals.nodes, intervals.settings, intervals.patience) == (20.0, 40.0, 600.0, 30.0)
+    assert opening._poll_intervals(members["big"]).jobs == 60.0
     with pytest.raises(CockpitError, match=r"There is no cluster 'labb'. This cockpit knows 'lab', 'big', 'local'"):
         choosing.chosen("labb")
 

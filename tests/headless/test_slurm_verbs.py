@@ -46,7 +46,7 @@ def test_a_field_needs_a_value(slurm: Desk) -> None:
 
 
 def test_what_the_cluster_refuses_is_told(slurm: Desk) -> None:
-    slurm.backend.refusal = Refusal(RefusalKind.INVALID, "Slurm says no: Invalid feature specification")
+    slurm.backend.refusal = Refusal(RefusalKind.INVALID, "Slurm refused: Invalid feature specification")
     done = slurm("update", "4711", "Features=x")
     assert "Invalid feature specification" in done.err
     assert done.code != 0

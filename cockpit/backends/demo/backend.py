@@ -1,4 +1,7 @@
-"""The demo: the embedded engine's host over a fixture, on a clock of its own."""
+"""The demo: a simulated cluster. The embedded engine runs on a clock of its own, with the jobs of a fixture.
+
+Scheduling, rules and views are the real ones; only containers and users are simulated.
+"""
 
 from __future__ import annotations
 
@@ -66,11 +69,11 @@ async def open_demo(
     settings: Settings = SETTINGS,
     going: bool = True,
 ) -> DemoCluster:
-    """A demo that has lived its first hours and goes on living in the running event loop, until it is closed. With
-    `going` False it goes on by `elapse` alone.
+    """Open a demo whose first hours are simulated at once, and which then continues in the running event loop.
 
-    `folder`: one that does not exist yet, which is the demo's alone; None: below the machine's temporary folder. It is
-    removed by `close`, or when the interpreter exits. Raises `SpecErrors` for a fixture that is not there or wrong.
+    `going`: False: its clock advances only by `elapse`. `folder`: a folder for its files that does not exist yet; None:
+    one below the temporary folder. It is removed by `close`, or when the interpreter exits. Raises `SpecErrors` for a
+    fixture that does not exist or is wrong.
     """
     demo = DemoCluster(read_fixture(fixture), seed, _own_folder(folder), speed=speed, settings=settings)
     try:
@@ -82,7 +85,7 @@ async def open_demo(
 
 
 class DemoCluster:
-    """One demo. Nobody else's cluster knows of it: it has its own engine, journal and clock."""
+    """One demo with its own engine, journal and clock, independent of all real clusters."""
 
     def __init__(
         self,
@@ -123,16 +126,16 @@ class DemoCluster:
         )
 
     def now(self) -> Millis:
-        """The demo's time: what its moments are to be compared with."""
+        """Return the time of the demo's clock."""
         return self._clock.now()
 
     @property
     def members(self) -> list[Host]:
-        """The hosts of a fleet's clusters, in its order."""
+        """The hosts of the fleet's members, in their order; empty if the demo is no fleet."""
         return self._members.hosts if self._members is not None else []
 
     async def clusters(self) -> list[ClusterRow]:
-        """The demo itself and its fleet's members, as they stand: a demo shows and opens no real cluster."""
+        """Return the demo itself and its fleet's members; a demo shows no real cluster."""
         fixture = self._fixture.name
         return [
             self._cluster_row(DEMO, f"demo {fixture}", await self.backend.overview()),
@@ -146,7 +149,7 @@ class DemoCluster:
         return ClusterRow(name=name, way=way, state=Standing.LIVE, heard_at=self.now(), overview=seen, fleet=fleet)
 
     async def begin(self, *, going: bool = True) -> None:
-        """Live through the first hours at once; then, if `going`, at the demo's pace."""
+        """Simulate the first hours at once; then, if `going`, continue at the demo's speed."""
         if self._members is not None:
             await begin(self._fixture, self._members, self.host)
         await self.host.act(lambda machine, _: self._beginning(machine), ENGINE)
@@ -166,13 +169,13 @@ class DemoCluster:
         ]
 
     async def elapse(self, seconds: float) -> None:
-        """So many real seconds' worth of its life, at once; afterwards every watcher knows of it."""
+        """Simulate at once what `seconds` real seconds would bring; return when every watcher has received it."""
         await self.pace.elapse(seconds)
-        while not self._feed.told:  # noqa: ASYNC110 - the feed tells by itself, ten times a second
+        while not self._feed.told:  # noqa: ASYNC110 - the feed sends by itself, ten times a second
             await asyncio.sleep(LOOK_SECONDS)
 
     async def close(self) -> None:
-        """Everything of it ends, and its folder is gone."""
+        """Stop everything and remove the folder."""
         await self._tasks.cancel_all()
         await self.host.stop()
         if self._members is not None:
@@ -185,7 +188,7 @@ class DemoCluster:
         return self.host.resting and (self._members is None or self._members.resting)
 
     def _host(self, fixture: Fixture, scripts: Scripts, settings: Settings) -> Host:
-        """Over containers that only pretend to run; a fleet's is over its members, which have those."""
+        """Return a host with simulated containers; a fleet's host has member clusters in their place."""
         self._executors: list[ScriptedExecutor] = []
         groups = (*fixture.nodes, *(group for member in fixture.members for group in member.nodes))
         nodes = {node.name: node for node in grouped(groups)}
@@ -205,7 +208,7 @@ class DemoCluster:
 
 
 class DemoBackend(InProcessBackend):
-    """The engine in this process, whose logs are written when somebody looks."""
+    """The demo's backend. The log of a job is written up to the present time whenever it is read."""
 
     def __init__(self, engine: Engine, actor: Actor, logs: LogFiles, now: Callable[[], Millis]) -> None:
         super().__init__(engine, actor)
@@ -219,9 +222,9 @@ class DemoBackend(InProcessBackend):
         return [measured(row, self._now()) for row in await super().nodes()]
 
     async def job(self, job: JobId, *, task: int | None = None) -> JobDetail:
-        found = (await super().job(job, task=task)).job
-        self._logs.bring_up(found)
-        return await super().job(found.id)
+        record = (await super().job(job, task=task)).job
+        self._logs.bring_up(record)
+        return await super().job(record.id)
 
     async def logs(self, request: LogRequest) -> LogChunk:
         while True:
@@ -233,9 +236,9 @@ class DemoBackend(InProcessBackend):
 
     async def _bring_up(self, job: JobId) -> None:
         host = self._engine.host
-        found = host.machine.state.jobs.get(job) or await host.ended_job(job)
-        if found is not None:
-            self._logs.bring_up(found)
+        record = host.machine.state.jobs.get(job) or await host.ended_job(job)
+        if record is not None:
+            self._logs.bring_up(record)
 
 
 def _moment(fixture: Fixture) -> Millis:

@@ -1,4 +1,4 @@
-"""Runs jobs as their scripts say: starts and ends come at virtual moments, and no process is ever made for one."""
+"""Simulates the containers of the demo: replicas start and end at virtual times by their scripts, without processes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ TERMINATED, KILLED = ExitStatus(signal=15), ExitStatus(signal=9)
 
 
 class ScriptedExecutor:
-    """Implements `runtime.host.ContainerRuntime`. `rooms` are what one enters."""
+    """Implements `runtime.host.ContainerRuntime` for the demo. `rooms` makes the sandboxes in which shells run."""
 
     def __init__(
         self, observer: Observer, clock: Timekeeper, scripts: Scripts, rooms: Rooms, nodes: Mapping[NodeName, Node]
@@ -54,27 +54,27 @@ class ScriptedExecutor:
         self._rooms = rooms
         self._tasks = Tasks()
         self._made: dict[ReplicaId, StartReplica] = {}
-        """Containers, as it were: running and kept ones."""
+        """Simulated containers: running and held ones."""
         self._ends_at: dict[ReplicaId, Millis | None] = {}
-        """When each running script is over; None: it goes on until it is told to end."""
+        """End of each running replica; None: it runs until it gets a signal."""
         self._left: dict[ReplicaId, int | None] = {}
-        """Of those that stand still: how many milliseconds they have left."""
+        """Remaining run time of suspended replicas, in milliseconds."""
         self._began_at: dict[ReplicaId, Millis] = {}
-        """Of those that run: since when."""
+        """Start of each running replica."""
         self._running: dict[ReplicaId, tuple[Script, asyncio.Task[None]]] = {}
 
     async def stage(self, effect: StageReplica) -> None:
-        """There is nothing to copy."""
+        """Report the replica as staged at once: there is nothing to copy."""
         self._observer.replica_staged(effect.replica)
 
     def staging(self, replica: ReplicaId) -> None:
-        """So it is never under way."""
+        """Do nothing: no copy is ever under way."""
 
     async def copies(self) -> list[StagedCopy]:
         return []
 
     async def remove_copy(self, key: str) -> bool:
-        """There is none."""
+        """Return False: there are no copies."""
         del key
         return False
 
@@ -96,11 +96,11 @@ class ScriptedExecutor:
             self._follow(effect.replica, script, self._wind_down(effect.replica, script.winds_down_ms))
 
     async def check(self, effect: CheckNodes) -> None:
-        """Whatever is wrong with a machine, it is not in an invented one."""
+        """Report that the nodes are healthy."""
         self._observer.precheck_passed(effect.replica, "")
 
     async def freeze(self, effect: FreezeReplica) -> None:
-        """Its script waits where it is."""
+        """Suspend the replica: note the rest of its run time and stop its timer."""
         if effect.replica in self._running and effect.replica not in self._left:
             _, task = self._running[effect.replica]
             ends_at = self._ends_at.get(effect.replica)
@@ -113,17 +113,17 @@ class ScriptedExecutor:
             self._follow(effect.replica, script, self._go_on(effect.replica, script, self._left.pop(effect.replica)))
 
     async def tell(self, effect: TellWorkers) -> None:
-        """A script knows its course."""
+        """Do nothing: a simulated worker does not read the list of workers."""
 
     async def keep(self, effect: KeepContainer) -> None:
-        """What is kept is made when somebody enters."""
+        """Do nothing: the sandbox of a held container is made when a user opens a shell."""
 
     async def remove(self, effect: RemoveContainer) -> None:
         if self._made.pop(effect.replica, None) is not None:
             self._rooms.remove(effect.replica)
 
     async def adopt(self, expected: Sequence[StartReplica], kept: Sequence[KeepContainer]) -> None:
-        """Nothing outlives a demo: this is for engines that begin again."""
+        """Start the expected replicas again; nothing outlives the process of a demo."""
         del kept
         for effect in expected:
             await self.start(effect)
@@ -137,16 +137,16 @@ class ScriptedExecutor:
         return self._rooms.enter(self._made[replica], command, terminal=terminal, label=label, kept=kept)
 
     async def used(self, replica: ReplicaId) -> ReplicaUse | None:
-        """Nothing really runs: what would be measured."""
+        """Return simulated figures of the replica's use."""
         return self._use(replica)
 
     async def close(self) -> None:
-        """Nothing is reported any more, and every shell ends."""
+        """Stop all timers and end every shell."""
         await self._tasks.cancel_all()
         self._rooms.close()
 
-    def _follow(self, replica: ReplicaId, script: Script, course: Coroutine[Any, Any, None]) -> None:
-        self._running[replica] = (script, self._tasks.start(course, str(replica)))
+    def _follow(self, replica: ReplicaId, script: Script, timer: Coroutine[Any, Any, None]) -> None:
+        self._running[replica] = (script, self._tasks.start(timer, str(replica)))
 
     async def _run(self, replica: ReplicaId, script: Script) -> None:
         await self._pass(script.begins_ms)
@@ -155,7 +155,7 @@ class ScriptedExecutor:
         await self._go_on(replica, script, self._shared(replica, script.runs_of(replica.rank)))
 
     def _shared(self, replica: ReplicaId, runs_ms: int | None) -> int | None:
-        """A worker that comes to a running job ends with it."""
+        """Limit the run time of a worker that joins a running elastic job: it ends with the job's first worker."""
         eldest = self._ends_at.get(ReplicaId(replica.job, replica.attempt, 0))
         if eldest is None or self._made[replica].spec.elastic is None or runs_ms is None:
             return runs_ms

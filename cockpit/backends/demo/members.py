@@ -1,4 +1,4 @@
-"""The members of a demo's fleet: embedded clusters of their own, whose containers only pretend to run."""
+"""The members of a demo's fleet: embedded clusters of their own with simulated containers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ENGINE = Act(actor="engine", origin="engine")
 def joined(
     fixture: Fixture, pretending: Callable[[str, Observer], ContainerRuntime], clock: Timekeeper, settings: Settings
 ) -> Members | None:
-    """One host for each member, over the containers that `pretending` makes for its name; None: it is no fleet."""
+    """Return the members, each with the simulated containers of `pretending`; None if the fixture is no fleet."""
     members = Members() if fixture.members else None
     for each in fixture.members if members is not None else ():
         assert members is not None

@@ -1,4 +1,4 @@
-"""How fast a demo lives: virtual time follows real time × speed, moment by moment, or stands still."""
+"""Advances the demo's clock: virtual time follows real time × speed, from event to event, or is paused."""
 
 from __future__ import annotations
 
@@ -16,15 +16,19 @@ if TYPE_CHECKING:
 
 SPEEDS = (1.0, 10.0, 60.0, 600.0)
 DEFAULT_SPEED = 10.0
-"""On the shipped clusters something happens every few seconds."""
+"""Speed at which something happens every few seconds on the shipped clusters."""
 TICK_SECONDS = 0.05
 QUIET_TURNS = 4
 LONGEST_TICK_NANOS = 250_000_000
-"""Real time beyond this between two ticks does not count: nobody saw it, and catching up would stall the screen."""
+"""Longest real time of a tick. More, as after the machine slept, is skipped: catching up would stall the screen."""
 
 
 class DemoPace:
-    """Moves `clock`. `resting` tells that what the last moment brought has all happened; `real` reads nanoseconds."""
+    """Advances `clock`.
+
+    `resting`: returns whether all consequences of the present moment have happened. `real`: returns real time in
+    nanoseconds.
+    """
 
     def __init__(
         self,
@@ -41,11 +45,11 @@ class DemoPace:
         self._real = real
         self._seen = real()
         self._owed_nanos = 0
-        """Virtual time that has passed but is no whole millisecond yet."""
+        """Nanoseconds of virtual time that are no whole millisecond yet."""
 
     @property
     def speed(self) -> float:
-        """Virtual seconds in a real one."""
+        """Virtual seconds for each real second."""
         return self._speed
 
     @speed.setter
@@ -53,7 +57,7 @@ class DemoPace:
         self._speed = _checked(speed)
 
     def faster(self) -> None:
-        """The next of `SPEEDS`, if there is one."""
+        """Take the next higher of `SPEEDS`, if there is one."""
         self._speed = min((each for each in SPEEDS if each > self._speed), default=self._speed)
 
     def slower(self) -> None:
@@ -66,7 +70,7 @@ class DemoPace:
         self.paused = False
 
     async def step(self) -> None:
-        """To the next moment at which something is due, also while paused."""
+        """Advance to the next moment at which something is due, also while paused."""
         at = self._clock.next_wait()
         if at is not None:
             await self.reach(at)
@@ -86,7 +90,7 @@ class DemoPace:
             await self._live(passed)
 
     async def elapse(self, seconds: float) -> None:
-        """As much as so many real seconds bring, at once; nothing while paused."""
+        """Advance at once by what `seconds` of real time would bring; nothing while paused."""
         await self._live(0 if self.paused else int(seconds * 1_000_000_000))
 
     async def _live(self, nanos: int) -> None:
@@ -94,7 +98,7 @@ class DemoPace:
         await self.reach(Millis(self._clock.now() + milliseconds))
 
     async def reach(self, target: Millis) -> None:
-        """Go there as fast as possible; everybody who waits on the way wakes at their own moment."""
+        """Advance to `target` as fast as possible; every task that waits for an earlier moment wakes at that moment."""
         await self._settle()
         while (at := self._clock.next_wait()) is not None and at <= target:
             self._clock.advance(max(0, at - self._clock.now()))
@@ -102,8 +106,10 @@ class DemoPace:
         self._clock.advance(max(0, target - self._clock.now()))
 
     async def _settle(self) -> None:
-        """Until several looks in a row find rest: between an answer and what its asker does next lie a few turns of the
-        event loop in which nothing shows."""
+        """Wait until `resting` holds for several turns of the event loop in a row.
+
+        One turn is not enough: a few turns pass between an answer and the next step of the task that receives it.
+        """
         quiet = 0
         while quiet < QUIET_TURNS:
             await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""What one enters in the demo: a real shell in a sandbox, among files such as the job would have had."""
+"""Opens shells in the demo: real shells in a sandbox, with files such as the job would have."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ CONFIG = '{"steps": 6000, "batch": 64, "lr": 2e-05, "seed": 17}\n'
 
 
 class Rooms:
-    """Below `folder`, one per entered replica; made on entering, so that jobs nobody looks into cost nothing."""
+    """The sandboxes' folders below `folder`, one for each replica, made when a user first opens a shell in it."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -46,10 +46,10 @@ class Rooms:
     def enter(
         self, effect: StartReplica, command: Sequence[str], *, terminal: Terminal | None, label: str, kept: bool
     ) -> EnteredShell:
-        """Raises `RequestRefused` where this machine has no bubblewrap."""
+        """Open a shell. Raises `RequestRefused` when this machine has no bubblewrap."""
         if shutil.which(PROGRAM) is None:
             raise RequestRefused(Refusal(RefusalKind.UNAVAILABLE, WITHOUT_BUBBLEWRAP))
-        view = View(self._furnished(effect), effect.submitter, label)
+        view = View(self._with_files(effect), effect.submitter, label)
         shell = enter(view, command, terminal)
         self._shells = [each for each in self._shells if each.alive] + [shell]
         freed = kept and effect.spec.debug_hold.cards is not HoldCards.KEEP and bool(effect.allocation.slices)
@@ -61,7 +61,7 @@ class Rooms:
         )
 
     def remove(self, replica: ReplicaId) -> None:
-        """The room is cleared; whoever is inside stands in an empty one, as in a container that is removed."""
+        """Remove the files; open shells then see an empty folder, as in a container that is removed."""
         shutil.rmtree(self._folder / replica.folder, ignore_errors=True)
 
     def close(self) -> None:
@@ -69,15 +69,17 @@ class Rooms:
         for shell in self._shells:
             shell.end()
 
-    def _furnished(self, effect: StartReplica) -> Path:
-        room = self._folder / effect.replica.folder
-        if not room.exists():
+    def _with_files(self, effect: StartReplica) -> Path:
+        """Return the replica's folder; create it with example files if it does not exist."""
+        folder_of_replica = self._folder / effect.replica.folder
+        if not folder_of_replica.exists():
             places = (each.target.removeprefix(f"{WORKSPACE}/") for each in shown(effect.spec))
             for folder in dict.fromkeys(("algorithm", *places, "outputs/checkpoint-1000")):
-                (room / folder).mkdir(parents=True, exist_ok=True)
+                (folder_of_replica / folder).mkdir(parents=True, exist_ok=True)
             programs = [word for word in effect.spec.command.split() if word.endswith(".py") and "/" not in word]
             for program in programs or ["train.py"]:
-                (room / "algorithm" / program).write_text(TRAINING)
-            (room / "algorithm/config.json").write_text(CONFIG)
-            (room / "outputs/checkpoint-1000/state.json").write_text('{"step": 1000, "loss": 1.4127}\n')
-        return room
+                (folder_of_replica / "algorithm" / program).write_text(TRAINING)
+            (folder_of_replica / "algorithm/config.json").write_text(CONFIG)
+            state = folder_of_replica / "outputs/checkpoint-1000/state.json"
+            state.write_text('{"step": 1000, "loss": 1.4127}\n')
+        return folder_of_replica

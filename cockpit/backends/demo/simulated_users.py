@@ -1,4 +1,4 @@
-"""The fixture's users as living people: they submit, stop, hold and release, through the same operations as anybody."""
+"""Simulates the users of a fixture: they submit, cancel, hold and release jobs through the backend's operations."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ Chosen = TypeVar("Chosen", User, Weighted)
 SATURDAY = 5
 FIRST_GID = 3000
 STOPS_WITHIN = (0.02, 0.6)
-"""Of its limit, after submission: when a job is stopped by its user."""
+"""Time from submission until a user cancels a job, as shares of its time limit: from, to."""
 RELEASES_WITHIN_HOURS = (0.5, 3.0)
 
 
 def actor_of(fixture: Fixture, name: str, *, admin: bool = False) -> Actor:
-    """A user of the fixture, as the kernel would say."""
+    """Return a user of the fixture with the ids that the kernel would report."""
     user = next(each for each in fixture.users if each.name == name)
     groups = sorted({each.group for each in fixture.users})
     gid = FIRST_GID + groups.index(user.group)
@@ -43,7 +43,10 @@ def actor_of(fixture: Fixture, name: str, *, admin: bool = False) -> Actor:
 
 
 class SimulatedUsers:
-    """What people do, drawn from one source of chance. From `opening` on the person acts for themselves."""
+    """The users' actions, drawn from one random generator.
+
+    From `opening` on, the fixture's `person` is not simulated any more: that is the user in front of the screen.
+    """
 
     def __init__(
         self,
@@ -67,13 +70,13 @@ class SimulatedUsers:
         self._numbers = count(1)
 
     async def begin(self) -> None:
-        """Fill the queue, and go on submitting."""
+        """Fill the queue, and start to submit jobs."""
         for _ in range(self._fixture.arrivals.backlog):
             await self._submit()
         self._tasks.start(self._go_on(), "the crowd")
 
     def rate(self, at: Millis) -> float:
-        """Submissions an hour at this moment, while the queue is empty."""
+        """Return the submissions per hour at this time of day and week, for an empty queue."""
         arrivals, opens = self._fixture.arrivals, self._fixture.opens_at
         hours = (at - self._opening) / HOUR_MS + opens.hour + opens.minute / 60
         weekday = (opens.weekday() + int(hours // HOURS)) % 7
@@ -82,7 +85,10 @@ class SimulatedUsers:
         )
 
     async def _go_on(self) -> None:
-        """A Poisson process by thinning (Lewis and Shedler 1979): drawn at the highest rate, kept where due."""
+        """Submit jobs as a Poisson process of varying rate, by thinning (Lewis and Shedler 1979).
+
+        Arrivals are drawn at the highest rate, and each is kept with the probability of the present rate over it.
+        """
         highest = self._fixture.arrivals.per_hour * max(self._fixture.arrivals.by_hour)
         at = self._clock.now()
         while True:
@@ -92,6 +98,7 @@ class SimulatedUsers:
                 await self._submit()
 
     def _eagerness(self) -> float:
+        """Return the factor, from 1 down to 0, by which users submit less when the queue is long."""
         return max(0.0, 1 - self._queued() / self._fixture.arrivals.patience)
 
     async def _submit(self) -> None:
@@ -105,7 +112,7 @@ class SimulatedUsers:
         seat = self._seats[user.name]
         try:
             jobs = await seat.submit(specs)
-        except RequestRefused:  # rules that somebody changed meanwhile: people try again later
+        except RequestRefused:  # the rules were changed meanwhile
             return
         for job, spec in zip(jobs, specs, strict=True):
             if held:
@@ -120,7 +127,7 @@ class SimulatedUsers:
     async def _at(self, at: Millis, user: User, job: JobId, act: Callable[[JobId], Awaitable[None]]) -> None:
         await self._clock.wait_until(at)
         if self._may_act(user):
-            with contextlib.suppress(RequestRefused):  # it has ended meanwhile, or was never held any more
+            with contextlib.suppress(RequestRefused):  # the job has ended or was released meanwhile
                 await act(job)
 
     def _may_act(self, user: User) -> bool:
@@ -151,7 +158,7 @@ class SimulatedUsers:
 
 
 def _mode(size: Weighted, template: Template) -> Mode | None:
-    """Of several nodes that keep to one cluster; the others need none."""
+    """Return the mode of a job; only jobs of several nodes in one cluster need one."""
     needs = size.nodes > 1 and size.elastic is None and not template.divide_over_clusters
     return Mode.PYTORCH if needs else None
 

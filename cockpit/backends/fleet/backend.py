@@ -1,4 +1,8 @@
-"""All clusters as one: a merged list of jobs, and every question and act at the cluster whose job it is about."""
+"""The backend of several clusters as one merged view (`-c all`).
+
+Lists are merged from all members that answer. An operation on one job or node goes to its cluster, which the fleet's id
+or the node's name (`lab:n1`) tells; ids, times and node names of its answer are translated (`id_translation`).
+"""
 
 from __future__ import annotations
 
@@ -40,13 +44,13 @@ Question = Callable[[], Awaitable[T]]
 
 LOOK_SECONDS = 1.0
 PATIENCE_SECONDS = 10.0
-"""So long a one-shot command waits for the slowest of them."""
+"""Longest time that a one-shot command waits for the slowest member."""
 ONE_CLUSTERS = "This is each cluster's own: open one of them for it (`-c NAME`, or Enter in the view of clusters)."
-"""What is not told of several clusters together."""
+"""Refusal of operations that make sense only for one cluster."""
 
 
 class FleetBackend(Verbs):
-    """Implements `LiveBackend` over its members, in the order in which they are given."""
+    """Implements `LiveBackend` over its members, in the given order."""
 
     def __init__(
         self,
@@ -54,7 +58,7 @@ class FleetBackend(Verbs):
         members: Sequence[tuple[str, str, Callable[[], Awaitable[Opened]]]],
         now: Callable[[], Millis],
     ) -> None:
-        """`members`: name, way and how it is opened."""
+        """`members`: name, address, and the function that opens it, of each cluster."""
         self._name = name
         self.members = [Member(number, *each, now) for number, each in enumerate(members, 1)]
         self._tasks = Tasks()
@@ -63,19 +67,19 @@ class FleetBackend(Verbs):
         self._ids: RequestIds | None = None
 
     def begin(self) -> None:
-        """Watch them all from now on, in the running event loop."""
+        """Watch all members from now on, in the running event loop."""
         if not self._watched:
             for member in self.members:
                 self._tasks.start(member.follow(self._tell), f"watching {member.name}")
 
     async def clusters(self) -> list[view.ClusterRow]:
-        """As they stand while they are watched; else after each was asked once, for a bounded time."""
+        """Return the state of each member; if they are not watched, ask each of them once first."""
         if not self._watched:
             await self._each(Member.look)
         return self._standing()
 
     async def jobs(self, *, ended: bool = False) -> Sequence[JobRow]:
-        """Of those that answer in time; `clusters` says which do not."""
+        """Return the jobs of all members that answer in time; `clusters` shows which do not."""
 
         async def of(member: Member) -> list[JobRow]:
             return list(member.in_fleet(await (await member.backend()).jobs(ended=ended)))
@@ -100,22 +104,22 @@ class FleetBackend(Verbs):
 
     async def job(self, job: JobId, *, task: int | None = None) -> jobdetail.JobDetail:
         member, own = self._whose(job)
-        found = await (await self._there(member)).job(own, task=task)
-        (row,) = member.in_fleet([found.row])
-        return replace(in_fleet(found, member.words), row=row)
+        detail = await (await self._there(member)).job(own, task=task)
+        (row,) = member.in_fleet([detail.row])
+        return replace(in_fleet(detail, member.words), row=row)
 
     async def explain(self, job: JobId, *, task: int | None = None) -> forecast.Outlook:
         member, own = self._whose(job)
         return in_fleet(await (await self._there(member)).explain(own, task=task), member.words)
 
     async def starts(self, jobs: Sequence[JobId]) -> list[forecast.Expected]:
-        """Of those whose cluster answers in time."""
+        """Return the expected starts of the jobs whose cluster answers in time."""
 
         async def of(member: Member) -> list[forecast.Expected]:
             own = [job for number, job in map(member_of, jobs) if number == member.number]
             return in_fleet(await (await member.backend()).starts(own), member.words) if own else []
 
-        return [each for told in await self._each(of) for each in told]
+        return [each for starts in await self._each(of) for each in starts]
 
     async def events(self, *, job: JobId | None = None, after: int = -1, limit: int = 1000) -> list[EventRecord]:
         if job is None:
@@ -136,7 +140,7 @@ class FleetBackend(Verbs):
         return await (await self._there(member)).open_shell(replace(request, job=own))
 
     async def direct(self, wanted: Directive) -> JobId | None:
-        """What one job is told; its cluster refuses it where it is not Slurm's."""
+        """Run a Slurm command on one job; a cluster that is not Slurm's refuses it."""
         if not isinstance(wanted, SendSignal | UpdateJob):
             refuse(ONE_CLUSTERS)
         member, own = self._whose(wanted.job)
@@ -146,12 +150,12 @@ class FleetBackend(Verbs):
         self, *, since: Millis | None = None, until: Millis | None = None, user: str | None = None
     ) -> list[EndedJob]:
         async def of(member: Member) -> list[EndedJob]:
-            found = await (await member.backend()).accounting(since=since, until=until, user=user)
-            rows = member.in_fleet(each.row for each in found)
-            return [replace(each, row=row) for each, row in zip(found, rows, strict=True)]
+            jobs = await (await member.backend()).accounting(since=since, until=until, user=user)
+            rows = member.in_fleet(each.row for each in jobs)
+            return [replace(each, row=row) for each, row in zip(jobs, rows, strict=True)]
 
-        found = [each for several in await self._each(of) for each in several]
-        return sorted(found, key=lambda each: -(each.row.ended_at or 0))
+        ended = [each for jobs in await self._each(of) for each in jobs]
+        return sorted(ended, key=lambda each: -(each.row.ended_at or 0))
 
     async def priorities(self, weights: WeightChanges | None = None) -> view.Priorities:
         del weights
@@ -161,12 +165,12 @@ class FleetBackend(Verbs):
         refuse(ONE_CLUSTERS)
 
     def identify(self, ids: RequestIds) -> bool:
-        """Each act is one member's; a member that remembers no ids refuses."""
+        """Pass the ids to the member that an operation goes to; a member that remembers no ids then refuses it."""
         self._ids = ids
         return True
 
     def announce(self, look: Announced) -> bool:
-        """Each of them that runs commands shows them."""
+        """Call `look` with the commands of every member that runs commands."""
         self._look = look
         return True
 
@@ -184,7 +188,7 @@ class FleetBackend(Verbs):
 
     @property
     def connection(self) -> Connection:
-        """None of them holds the others up: there is always something to show."""
+        """Always connected: a member that does not answer does not keep the others from being shown."""
         return Connection(Phase.CONNECTED)
 
     async def connections(self) -> AsyncIterator[Connection]:
@@ -193,12 +197,12 @@ class FleetBackend(Verbs):
 
     async def overviews(self) -> AsyncIterator[view.Overview]:
         self.begin()
-        told: view.Overview | None = None
+        last: view.Overview | None = None
         while True:
             now = self._sum()
-            if now != told:
+            if now != last:
                 yield now
-            told = now
+            last = now
             await asyncio.sleep(LOOK_SECONDS)
 
     async def close(self) -> None:
@@ -217,14 +221,15 @@ class FleetBackend(Verbs):
         return await self._passed_on("act", op, args, answer)
 
     async def _passed_on(self, how: str, op: str, args: msgspec.Struct, answer: type[T]) -> T:
-        """To the cluster of its job, or of its node."""
+        """Pass an operation to the cluster of its job or node, and translate its answer."""
         member, own = self._addressed(args)
         backend = await self._there(member)
         assert isinstance(backend, Verbs)
-        found: T = await getattr(backend, how)(op, own, answer)
-        return in_fleet(found, member.words)
+        result: T = await getattr(backend, how)(op, own, answer)
+        return in_fleet(result, member.words)
 
     def _addressed(self, args: msgspec.Struct) -> tuple[Member, msgspec.Struct]:
+        """Return the member that the arguments name, and the arguments with its own job id or node name."""
         job, name = getattr(args, "job", None), getattr(args, "name", "")
         if job is not None:
             member, own = self._whose(job)
@@ -238,11 +243,11 @@ class FleetBackend(Verbs):
     def _whose(self, job: int) -> tuple[Member, JobId]:
         number, own = member_of(job)
         if not 1 <= number <= len(self.members):
-            raise RequestRefused(Refusal(RefusalKind.NOT_FOUND, f"Say of which cluster: lab:{own}, for one."))
+            raise RequestRefused(Refusal(RefusalKind.NOT_FOUND, f"Name the cluster, too, such as lab:{own}."))
         return self.members[number - 1], own
 
     async def _there(self, member: Member) -> LiveBackend:
-        """Told what it runs, where somebody wants to see that."""
+        """Return the member's backend, with the `look` and the request ids of this backend."""
         backend = await member.backend()
         if self._look is not None:
             backend.announce(self._look)
@@ -258,8 +263,11 @@ class FleetBackend(Verbs):
         return [member.row() for member in self.members]
 
     async def _each(self, ask: Callable[[Member], Awaitable[T]]) -> list[T]:
-        """Of all that answer in time, in their order; while they are watched only those that do."""
-        asked = [each for each in self.members if each.answers or not self._watched]
+        """Call `ask` for all members at once and return the results of those that answer in time, in their order.
+
+        While the members are watched, those that do not answer are not even asked.
+        """
+        members = [each for each in self.members if each.answers or not self._watched]
 
         async def one(member: Member) -> list[T]:
             try:
@@ -268,14 +276,14 @@ class FleetBackend(Verbs):
             except (CockpitError, TimeoutError):
                 return []
 
-        return [found for answers in await asyncio.gather(*map(one, asked)) for found in answers]
+        return [result for results in await asyncio.gather(*map(one, members)) for result in results]
 
     def _tell(self, delta: JobsDelta) -> None:
         for queue in self._listeners:
             queue.put_nowait(delta)
 
     def _sum(self) -> view.Overview:
-        """Of all that are known of, the silent ones as last heard."""
+        """Add up the overviews of all members; a member that does not answer counts with its last one."""
         rows = self._standing()
         known = [row.overview for row in rows if row.overview is not None]
         states = {state for each in known for state in each.jobs_by_state}

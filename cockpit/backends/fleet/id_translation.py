@@ -1,5 +1,8 @@
-"""What a member says, in the words of the fleet, and back: ids that no two members share, moments on one clock, nodes
-with their cluster's name before them.
+"""Translates the answers of a member for the fleet: job ids, times and node names.
+
+Job ids of members become ids that no two members share; times are shifted to the fleet's clock; node names get the
+cluster's name as a prefix (`lab:n1`). Which fields of a struct hold such values follows from their types (`JobId`,
+`Millis`, `NodeName`) and is computed once for each struct.
 """
 
 from __future__ import annotations
@@ -19,52 +22,52 @@ Change = Callable[[Any, "Words"], Any]
 
 
 class Words(NamedTuple):
-    """How one member's words become the fleet's."""
+    """The translation of one member."""
 
     number: int
-    """The member's, from 1."""
+    """Number of the member in the fleet, from 1."""
     name: str
     shift_ms: int = 0
-    """How far the fleet's clock is ahead of the member's."""
+    """Milliseconds by which the fleet's clock is ahead of the member's."""
 
 
-def in_fleet(found: T, words: Words) -> T:
-    """The same with every id, moment and name of a node that it holds; a value that holds none is itself."""
-    changed: T = _any(found, words)
-    return changed
+def in_fleet(value: T, words: Words) -> T:
+    """Return the value with every job id, time and node name in it translated; one without any is itself returned."""
+    translated: T = _any(value, words)
+    return translated
 
 
 def node_in_fleet(node: str, words: Words) -> NodeName:
-    """`lab:n1`."""
+    """Return the node's name in the fleet: `lab:n1`."""
     return NodeName(f"{words.name}:{node}")
 
 
-def _any(found: Any, words: Words) -> Any:  # noqa: ANN401 - whatever a member answers
-    if isinstance(found, msgspec.Struct):
-        return _struct(found, words)
-    if isinstance(found, tuple | list):
-        return type(found)(_any(each, words) for each in found)
-    if isinstance(found, Mapping):
-        return {key: _any(each, words) for key, each in found.items()}
-    return found
+def _any(value: Any, words: Words) -> Any:  # noqa: ANN401 - whatever a member answers
+    if isinstance(value, msgspec.Struct):
+        return _struct(value, words)
+    if isinstance(value, tuple | list):
+        return type(value)(_any(each, words) for each in value)
+    if isinstance(value, Mapping):
+        return {key: _any(each, words) for key, each in value.items()}
+    return value
 
 
-def _struct(found: msgspec.Struct, words: Words) -> msgspec.Struct:
+def _struct(struct: msgspec.Struct, words: Words) -> msgspec.Struct:
     changed = {}
-    for name, change in _changes(type(found)):
-        before = getattr(found, name)
+    for name, change in _changes(type(struct)):
+        before = getattr(struct, name)
         after = before if before is None else change(before, words)
         if after is not before:
             changed[name] = after
-    return msgspec.structs.replace(found, **changed) if changed else found
+    return msgspec.structs.replace(struct, **changed) if changed else struct
 
 
 @lru_cache(maxsize=512)
 def _changes(struct: type[msgspec.Struct]) -> tuple[tuple[str, Change], ...]:
-    """Of each field that may hold something to be changed."""
+    """Return the fields that may hold a value to translate, with the function that does it."""
     hints = get_type_hints(struct)
-    found = ((name, _change(hints[name])) for name in struct.__struct_fields__)
-    return tuple((name, change) for name, change in found if change is not None)
+    changes = ((name, _change(hints[name])) for name in struct.__struct_fields__)
+    return tuple((name, change) for name, change in changes if change is not None)
 
 
 def _change(hint: Any) -> Change | None:  # noqa: ANN401, PLR0911 - a type; one line for each kind of it
@@ -76,8 +79,8 @@ def _change(hint: Any) -> Change | None:  # noqa: ANN401, PLR0911 - a type; one 
         return lambda node, words: node_in_fleet(node, words) if node else node
     origin, inner = get_origin(hint), get_args(hint)
     if origin is Union or isinstance(hint, types.UnionType):
-        found = [change for each in inner if (change := _change(each)) is not None]
-        return (found[0] if found[0] is not _any else _any) if found else None
+        changes = [change for each in inner if (change := _change(each)) is not None]
+        return changes[0] if changes else None
     if isinstance(origin, type) and issubclass(origin, tuple | list) and inner:
         change = _change(inner[0])
         return None if change is None else lambda many, words: type(many)(change(each, words) for each in many)
@@ -87,9 +90,9 @@ def _change(hint: Any) -> Change | None:  # noqa: ANN401, PLR0911 - a type; one 
     return _any if isinstance(hint, type) and issubclass(hint, msgspec.Struct) else None
 
 
-def _same(found: Any, _: Words) -> Any:  # noqa: ANN401 - as it is
-    return found
+def _same(value: Any, _: Words) -> Any:  # noqa: ANN401 - as it is
+    return value
 
 
 def _mapping(keys: Change, values: Change) -> Change:
-    return lambda found, words: {keys(key, words): values(each, words) for key, each in found.items()}
+    return lambda mapping, words: {keys(key, words): values(each, words) for key, each in mapping.items()}

@@ -1,5 +1,6 @@
-"""One cluster of several: opened when it is first needed, watched as long as somebody looks, believed only while it
-answers. Nobody waits for it.
+"""One member of a fleet: a cluster that is opened when it is first needed, and watched while the fleet is.
+
+A member that does not answer keeps its last rows and figures, marked as old; the other members do not wait for it.
 """
 
 from __future__ import annotations
@@ -24,21 +25,21 @@ if TYPE_CHECKING:
     from cockpit.backends.base import LiveBackend
 
 RETRY_SECONDS = 5.0
-"""Before a cluster that could not be opened is tried again."""
+"""Time before a cluster that could not be opened is tried again."""
 
 
 class Opened(NamedTuple):
-    """A cluster, the time that it lives in, and how it is left."""
+    """An open cluster: its backend, its clock, and the function that closes it."""
 
     backend: LiveBackend
     now: Callable[[], Millis]
     close: Callable[[], Awaitable[None]]
     still: bool = False
-    """Its time stands still: a snapshot, or a recording."""
+    """Whether its clock does not advance: a snapshot or a recording."""
 
 
 class Member:
-    """Rows, figures and standing as last heard, in the fleet's words."""
+    """Rows, figures and connection state of one cluster, with the fleet's ids and times."""
 
     def __init__(
         self, number: int, name: str, way: str, opening: Callable[[], Awaitable[Opened]], now: Callable[[], Millis]
@@ -52,7 +53,7 @@ class Member:
         self._connection = Connection(Phase.CONNECTING)
 
     async def backend(self) -> LiveBackend:
-        """Opened once; a failure is told, and it is tried anew with the next question. Raises `CockpitError`."""
+        """Return the cluster's backend; open it if it is not open. Raises `CockpitError`; the next call tries again."""
         async with self._lock:
             if self._opened is None:
                 try:
@@ -64,8 +65,9 @@ class Member:
 
     @property
     def words(self) -> Words:
-        """A cluster whose time is another's is told in the time of the one who looks."""
+        """Translation of ids, names and times; a cluster with another clock (demo, snapshot) is shown in this one's."""
         shift = self._now() - self._opened.now() if self._opened is not None else 0
+        # Two readings of one clock may differ by some milliseconds, which are no shift.
         return Words(self.number, self.name, shift if abs(shift) > 1000 else 0)
 
     @property
@@ -73,7 +75,7 @@ class Member:
         return self._connection.phase is Phase.CONNECTED
 
     def row(self) -> ClusterRow:
-        """How it stands."""
+        """Return the cluster's row for the view of clusters."""
         state = _STATES[self._connection.phase]
         if state is ClusterState.LIVE and self._opened is not None and self._opened.still:
             state = ClusterState.STILL
@@ -87,7 +89,7 @@ class Member:
         )
 
     def _heard_at(self, state: ClusterState) -> Millis | None:
-        """A demo's own time is no measure of how old anything is."""
+        """Return when the data shown was received; a cluster that answers with another clock: just now."""
         if self._opened is None:
             return None
         if state is ClusterState.STILL:
@@ -98,7 +100,7 @@ class Member:
         return good
 
     async def look(self) -> None:
-        """Ask for its figures once; how that went is told by `row`."""
+        """Ask for the overview once; `row` shows whether it came."""
         with suppress(CockpitError):
             backend = await self.backend()
             await self._asked(backend)
@@ -116,8 +118,10 @@ class Member:
         self._connection = Connection(Phase.CONNECTED, good_at=good)
 
     async def follow(self, changed: Callable[[JobsDelta], None]) -> None:
-        """Never ends. `changed` gets every change of its jobs, in the fleet's words; and one of nothing where it falls
-        silent or answers again."""
+        """Watch the cluster. Never ends.
+
+        Calls `changed` with each change of its jobs, and with an empty change when it stops or starts to answer.
+        """
         while True:
             before = self._connection
             try:
@@ -154,14 +158,14 @@ class Member:
             changed(JobsDelta((), (), 0))
 
     def in_fleet(self, rows: Iterable[JobRow]) -> Iterable[JobRow]:
-        """Rows that say whose they are."""
+        """Translate rows, and add the name of this cluster to each."""
         words = self.words
         for row in rows:
-            found = in_fleet(row, words)
+            translated = in_fleet(row, words)
             inner = tuple(f"{self.name}/{each}" for each in row.clusters) or (self.name,)
             first = row.component
             component = (member_id(self.number, first[0]), first[1]) if first is not None else None
-            yield replace(found, clusters=inner, component=component)
+            yield replace(translated, clusters=inner, component=component)
 
     async def close(self) -> None:
         if self._opened is not None:

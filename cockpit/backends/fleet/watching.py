@@ -1,4 +1,4 @@
-"""All clusters beside the one that is open: watched from the first look at them on."""
+"""Watches all clusters of the user beside the open one, from the first time that the view of clusters is shown."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 
 
 class Watching:
-    """Nothing is opened before somebody looks."""
+    """The clusters for the view of clusters; none is opened before the view is first shown."""
 
     def __init__(self, make: Callable[[], FleetBackend], ahead: Callable[[], int] = lambda: 0) -> None:
-        """`ahead`: by how many milliseconds the clock of who looks is ahead of theirs, as a demo's may be."""
+        """`ahead`: milliseconds by which the open cluster's clock is ahead of the others', as a demo's may be."""
         self._make, self._ahead = make, ahead
         self._fleet: FleetBackend | None = None
 
     async def clusters(self) -> list[ClusterRow]:
-        """As they stand: none of them is waited for."""
+        """Return the present state of all clusters, without waiting for any of them."""
         if self._fleet is None:
             self._fleet = self._make()
             self._fleet.begin()

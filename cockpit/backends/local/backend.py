@@ -1,4 +1,7 @@
-"""The embedded engine as a backend, over its socket. Every method blocks and none suspends: see `backends.drive`."""
+"""The backend of the embedded engine for one-shot commands, over its socket.
+
+Every method blocks instead of suspending, so that no event loop is needed: see `backends.drive`.
+"""
 
 from __future__ import annotations
 
@@ -33,8 +36,10 @@ T = TypeVar("T")
 
 
 class LocalBackend(Verbs):
-    """Asks through a channel that `connect` makes. A question whose connection breaks is asked once more, through a new
-    one; an act is sent until it is answered (see `insisting`), so that it happens once whatever becomes of a try.
+    """Implements `Backend` over a channel that `connect` opens.
+
+    A read whose connection breaks is repeated once over a new connection. A change is sent until it is answered, under
+    one request id, so that it takes effect only once (see `insisting`).
     """
 
     def __init__(
@@ -43,8 +48,8 @@ class LocalBackend(Verbs):
         again: Callable[[], Channel] | None = None,
         patience: Callable[[], float] | None = None,
     ) -> None:
-        """`again`: for who follows the cluster, once the connection is lost; it starts no engine that was stopped.
-        `patience`: seconds that an act is waited for."""
+        """`again`: reconnects `watch_jobs` after a lost connection, without starting an engine that was stopped.
+        `patience`: returns the time limit of a change in seconds."""
         self._connect = connect
         self._again = again or connect
         self._patience = patience
@@ -85,7 +90,7 @@ class LocalBackend(Verbs):
         from cockpit.backends.local.watching import LiveRows
 
         rows = LiveRows()
-        while True:  # until the engine is stopped; told to start over, it does
+        while True:  # ends with an error when the engine is stopped
             rows.begin()
             try:
                 for encoded in self.open().stream("subscribe", pages.SubscribeArgs(brief=True, anything=anything)):
@@ -101,20 +106,20 @@ class LocalBackend(Verbs):
         return OpenShell(opened, fds)
 
     async def stop(self, *, jobs: bool, holds: bool = False) -> None:
-        """End the engine; with `jobs` and `holds`, once all of these have been ended."""
+        """Stop the engine; with `jobs` and `holds` it first ends the running jobs and the held containers."""
         self.open().ask("stop", messages.StopArgs(jobs, holds), type(None), patient=jobs or holds)
 
     async def close(self) -> None:
         self.drop()
 
     def open(self) -> Channel:
-        """The connection, made when it is first needed."""
+        """Return the connection; connect if there is none."""
         if self._channel is None:
             self._channel = self._connect()
         return self._channel
 
     def drop(self) -> None:
-        """The connection is of no use any more; the next question makes another."""
+        """Close a connection that is of no use any more; the next request opens another."""
         if self._channel is not None:
             self._channel.close()
             self._channel = None
@@ -144,5 +149,5 @@ class LocalBackend(Verbs):
 
 
 def request_id() -> str:
-    """Unlike any other; sixteen random bytes."""
+    """Return a new request id: sixteen random bytes in hexadecimal."""
     return os.urandom(16).hex()

@@ -1,4 +1,4 @@
-"""One blocking connection to an engine's socket. A one-shot command needs no event loop, and starts twice as fast."""
+"""A blocking connection to an engine's socket, for one-shot commands, which start twice as fast without a loop."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 ANSWER_SECONDS = 15.0
-"""An engine that is alive answers far sooner; one that is stopped never does."""
+"""Time limit of one answer; a running engine answers far sooner."""
 
 _PATIENCE = struct.pack("@ll", int(ANSWER_SECONDS), 0)
-"""struct timeval"""
+"""The time limit as a `struct timeval`."""
 
 _decode_answer = msgspec.msgpack.Decoder(Answer).decode
 
@@ -35,7 +35,7 @@ class Unsent(ConnectionLost):
 
 
 class Channel:
-    """Asks one thing after another; `Unreachable`: the engine is gone or silent, `RequestRefused`: it said no."""
+    """Sends one request after another. Raises `Unreachable` without an answer, `RequestRefused` for a refusal."""
 
     def __init__(self, connection: _socket.socket, where: str) -> None:
         self._socket = connection
@@ -45,10 +45,14 @@ class Channel:
 
     @classmethod
     def connect(cls, path: str) -> Channel:
-        """Raises `FileNotFoundError` or `ConnectionRefusedError` where no engine listens, `ConnectionResetError` where
-        one is just ending."""
+        """Connect to the socket at `path`.
+
+        Raises `FileNotFoundError` or `ConnectionRefusedError` when no engine listens there, `ConnectionResetError`
+        when one is just ending.
+        """
         connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
-        connection.setsockopt(_socket.SOL_SOCKET, _socket.SO_SNDTIMEO, _PATIENCE)  # how long connect waits its turn
+        # On a unix socket connect blocks while the engine's queue of connections is full; SO_SNDTIMEO limits that time.
+        connection.setsockopt(_socket.SOL_SOCKET, _socket.SO_SNDTIMEO, _PATIENCE)
         try:
             connection.connect(path)
             connection.settimeout(ANSWER_SECONDS)
@@ -61,28 +65,28 @@ class Channel:
             raise
 
     def close(self) -> None:
-        """No more questions."""
+        """Close the connection."""
         self._socket.close()
 
     def detach(self) -> socket.socket:
-        """The connection itself, for somebody who goes on by other means; this channel is of no use afterwards."""
+        """Return the socket, for a caller that uses it in another way; the channel cannot be used afterwards."""
         import socket
 
         return socket.socket(fileno=self._socket.detach())
 
     def ask(self, op: str, args: msgspec.Struct, answer: type[T], *, request: str = "", patient: bool = False) -> T:
-        """One question, one answer. `patient`: it may take as long as it takes."""
+        """Send a request and return its answer. `patient`: wait for it without a time limit."""
         self._socket.settimeout(None if patient else ANSWER_SECONDS)
         self._send(op, args, request)
         return msgspec.msgpack.decode(self._answer().ok, type=answer)
 
     def send(self, op: str, args: msgspec.Struct, request: str) -> None:
-        """One question, whose answer `take` gives. Raises `Unsent` where the engine cannot have the whole of it."""
+        """Send a request, whose answer `take` returns. Raises `Unsent` when the engine cannot have all of it."""
         self._socket.settimeout(ANSWER_SECONDS)
         self._send(op, args, request)
 
     def is_answered(self, seconds: float) -> bool:
-        """Whether the answer begins to come within this time."""
+        """Wait at most `seconds` for the beginning of an answer; return whether it came."""
         from select import POLLIN, poll
 
         poller = poll()
@@ -90,16 +94,16 @@ class Channel:
         return bool(poller.poll(seconds * 1000))
 
     def wait_for_answer(self, seconds: float) -> None:
-        """Raises `Unreachable` where none begins to come."""
+        """Wait for the beginning of an answer. Raises `Unreachable` when none comes."""
         if not self.is_answered(seconds):
             raise _silent(self._where)
 
     def take(self, answer: type[T]) -> T:
-        """The answer to what was sent."""
+        """Return the answer to the request of `send`."""
         return msgspec.msgpack.decode(self._answer().ok, type=answer)
 
     def stream(self, op: str, args: msgspec.Struct) -> Iterator[msgspec.Raw]:
-        """One question, its answers up to the last; between two of them it waits as long as it takes."""
+        """Send a request and yield its answers up to the last one, without a time limit between two of them."""
         self._socket.settimeout(ANSWER_SECONDS)
         self._send(op, args, "")
         while not (answer := self._answer()).last:
@@ -107,11 +111,11 @@ class Channel:
             yield answer.ok
 
     def ask_for_fds(self, op: str, args: msgspec.Struct, answer: type[T], request: str) -> tuple[T, list[int]]:
-        """One question whose answer is followed by file descriptors, which belong to the caller."""
+        """Send a request; return its answer and the file descriptors that follow it, which belong to the caller."""
         self._socket.settimeout(ANSWER_SECONDS)
         self._send(op, args, request)
-        found = self._answer()
-        return msgspec.msgpack.decode(found.ok, type=answer), self._descriptors(found.fds)
+        reply = self._answer()
+        return msgspec.msgpack.decode(reply.ok, type=answer), self._descriptors(reply.fds)
 
     def _descriptors(self, number: int) -> list[int]:
         size = struct.calcsize(f"{number}i")
@@ -179,5 +183,5 @@ class Channel:
 def _silent(where: str) -> Unreachable:
     return Unreachable(
         f"The engine does not answer on {where} (waited {ANSWER_SECONDS:.0f} s). It may be stopped or very busy: "
-        "`cockpit engine restart` starts it anew without ending jobs."
+        "`cockpit engine restart` restarts it without ending jobs."
     )

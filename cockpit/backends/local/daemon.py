@@ -1,5 +1,13 @@
-"""The embedded engine as a process: `python -m cockpit.backends.local.daemon [--system]`. Builds it from this user's
-settings and this machine, and serves until told to stop. What goes wrong is one sentence on stderr.
+"""The process of the embedded engine: `python -m cockpit.backends.local.daemon [--system]`.
+
+It starts in these steps, and then serves until it is told to stop. An error is one sentence on stderr.
+
+1. Read the settings and lock the state folder, which only one engine may use.
+2. Load the state from the journal.
+3. Build the engine with its executor of containers.
+4. Read cluster.toml and catalogue.toml.
+5. Listen on the socket, last, so that every client that can connect is answered.
+6. Serve; beside that examine what containers this machine allows, watch jobs with `resume`, and delete old logs.
 """
 
 from __future__ import annotations
@@ -61,11 +69,14 @@ if TYPE_CHECKING:
     from cockpit.runtime.containers.plan import ContainerPlan
 
 LOCK_SECONDS = 5.0
-"""An engine that is just stopping gives its folder up within this."""
+"""Longest time to wait for the state folder of an engine that is stopping."""
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run until stopped; 0, or after a sentence on stderr 1, `STORE_FAILED` where the state folder is to blame."""
+    """Run the engine until it is stopped and return its exit code.
+
+    0, or after an error 1; `STORE_FAILED` when the state folder cannot be used.
+    """
     system = "--system" in arguments
     os.chdir("/")
     try:
@@ -79,16 +90,16 @@ def main(arguments: Sequence[str]) -> int:
 
 
 async def _run(places: EnginePaths, settings: UserSettings, *, system: bool) -> None:
-    folder = await _acquire(places)
+    folder = await _acquire(places)  # step 1
     journal = await SqliteJournal.open(folder.journal, folder.archive, clock=SystemClock(), apply=apply)
     try:
-        state, _ = await journal.load()
+        state, _ = await journal.load()  # step 2
         machine = Machine(state)
-        gc.freeze()  # what was loaded stays: looking through a hundred thousand jobs again and again stalls everybody
-        engine = _engine(machine, journal, folder.path, places, settings, system=system)
-        setup = await asyncio.to_thread(_setup, places.cluster_file)
-        listener = listen(places.socket, system=system)  # last: who can connect, is answered
-        async with asyncio.TaskGroup() as group:
+        gc.freeze()  # exempt the loaded state from garbage collection: traversing 100,000 jobs would stall the engine
+        engine = _engine(machine, journal, folder.path, places, settings, system=system)  # step 3
+        setup = await asyncio.to_thread(_setup, places.cluster_file)  # step 4
+        listener = listen(places.socket, system=system)  # step 5
+        async with asyncio.TaskGroup() as group:  # step 6
             group.create_task(_look_at_containers(engine, may_be_plain=_may_be_plain(settings, system=system)))
             watching = group.create_task(_watch_jobs(engine, settings))
             tidying = group.create_task(_tidy(engine, settings))
@@ -101,14 +112,14 @@ async def _run(places: EnginePaths, settings: UserSettings, *, system: bool) -> 
 
 
 async def _look_at_containers(engine: Engine, *, may_be_plain: bool) -> None:
-    """Beside everything else: on a machine that is ill it takes its time. No engine ends in the middle of it."""
+    """Find out which containers this machine allows. It runs beside the engine, because it may take long."""
     found = await asyncio.to_thread(probe_runtime, engine.state_folder, may_be_plain=may_be_plain)
     engine.containers, engine.plain = str(found), found.is_plain
     engine.troubles += (found.trouble,) if found.trouble else ()
 
 
 async def _watch_jobs(engine: Engine, settings: UserSettings) -> None:
-    """Those that go on from their checkpoints, for as long as the engine serves."""
+    """Check the nodes of jobs with `resume`, and report slow jobs, for as long as the engine serves."""
     alerts = Alerts(engine.cluster, settings.alert_mail, settings.alert_command)
 
     async def alert(fell: PerformanceFell) -> None:
@@ -122,13 +133,13 @@ async def _watch_jobs(engine: Engine, settings: UserSettings) -> None:
 
 
 async def _tidy(engine: Engine, settings: UserSettings) -> None:
-    """What nobody deletes, day after day."""
+    """Delete logs that are older than the setting `keep_logs`, once a day."""
     jobs = engine.host.machine.state.jobs
     await tidy_logs(engine.logs, lambda: jobs, engine.host.clock, settings.keep_logs_seconds)
 
 
 def _may_be_plain(settings: UserSettings, *, system: bool) -> bool:
-    """Never where several people are served: they are promised to be kept apart."""
+    """Whether jobs may run as plain processes; never in the system engine, since they do not isolate users."""
     return settings.plain_processes and not system
 
 
@@ -199,7 +210,10 @@ def _engine(
 
 
 async def _acquire(places: EnginePaths) -> StateFolder:
-    """Of two engines that are started at once one serves; the other must not wait for the first to be stopped."""
+    """Lock the state folder, waiting for an engine that is just stopping.
+
+    When two engines are started at once, one serves; the other fails at once instead of waiting until that is stopped.
+    """
     deadline = Deadline(LOCK_SECONDS)
     while True:
         try:
@@ -226,7 +240,7 @@ def _setup(cluster_file: Path) -> ClusterSetup:
 
 
 def _text(file: Path) -> str | None:
-    """None: there is no such file."""
+    """Return the content of a file; None if it does not exist. Raises `SpecErrors`."""
     try:
         return file.read_text(encoding="utf-8")
     except FileNotFoundError:

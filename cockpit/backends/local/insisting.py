@@ -1,8 +1,7 @@
-"""An act over a connection that may be slow or break: the same request is sent again, under the same id, until its
-answer is known. Blocks; for one-shot commands.
+"""Sends a change over a connection that may be slow or break, under one request id, until it is answered.
 
-The rule: "not accepted" is said only where that is known, which is before the whole request has left this process, or
-by the engine's own answer. After that the request may have been accepted, and the error says so.
+It blocks, for one-shot commands. An error says that nothing happened only if that is certain: before the whole request
+has left this process, or by the engine's own answer. In all other cases the error is `MayBeAccepted`.
 """
 
 from __future__ import annotations
@@ -25,38 +24,40 @@ T = TypeVar("T")
 
 PATIENCE_SECONDS = 60.0
 FIRST_SECONDS = 1.0
-"""An answer that comes within this needs no settings to be read."""
+"""Time in which most answers come; only after it are the settings read for the time limit."""
 TRY_SECONDS = 15.0
-"""On one connection; then another is tried, for the answer may have been lost on the way."""
+"""Time limit of one attempt; then another connection is tried, since the answer may have been lost."""
 PAUSE_SECONDS = 0.1
-"""Between two tries."""
+"""Time between two attempts."""
 
 
 class Lines(Protocol):
     """Connections to one cluster's engine."""
 
     def open(self) -> Channel:
-        """The present connection, else a new one. Raises `CockpitError` where there is none to be had."""
+        """Return the connection; connect if there is none. Raises `CockpitError`."""
         ...
 
     def drop(self) -> None:
-        """The present one is of no use any more."""
+        """Close the connection, which is of no use any more."""
         ...
 
 
 class Insistent:
-    """One act, sent as often as it takes."""
+    """One change that is sent until it is answered."""
 
     def __init__(self, lines: Lines, request: str, patience: Callable[[], float]) -> None:
-        """`patience`: how many seconds all tries together may take; asked only when the answer is not there at once."""
+        """`patience`: returns the time limit of all attempts in seconds; called only if no answer comes at once."""
         self._lines, self._request, self._patience = lines, request, patience
         self._began = time.monotonic()
         self._folder = ""
-        """The state folder of the engine that has been sent the whole request; empty: none has."""
+        """State folder of the engine to which the whole request was sent; empty: to none."""
 
     def ask(self, op: str, args: msgspec.Struct, answer: type[T]) -> T:
-        """The answer. Raises `MayBeAccepted` where there is none in time; `Unreachable` and `RequestRefused` only where
-        nothing has happened."""
+        """Return the answer.
+
+        Raises `MayBeAccepted` when none comes in time, and `Unreachable` or `RequestRefused` only if nothing happened.
+        """
         try:
             return self._ask(op, args, answer)
         except KeyboardInterrupt:
@@ -76,6 +77,7 @@ class Insistent:
                 error: CockpitError = no
             except (Unreachable, StoreError) as failed:
                 lost += isinstance(failed, Unsent)
+                # Nothing was sent: fail, except once for a connection that broke, as when the engine restarts.
                 if not self._folder and not (isinstance(failed, Unsent) and lost == 1):
                     raise
                 self._lines.drop()
@@ -86,6 +88,7 @@ class Insistent:
 
     def _try(self, op: str, args: msgspec.Struct, answer: type[T]) -> T:
         channel = self._lines.open()
+        # Only the engine that has the request can tell a repetition; another one would execute it a second time.
         if self._folder not in {"", channel.hello.state_folder}:
             raise Unreachable("The engine that was sent the request does not run; another one answers in its place.")
         channel.send(op, args, self._request)

@@ -1,5 +1,6 @@
-"""The embedded engine as a backend for a face that stays open: nothing blocks the loop, and a lost engine is found
-again. For one-shot commands there is `backend`, which needs no loop.
+"""The embedded engine's backend for user interfaces that stay open: it never blocks the event loop, and reconnects.
+
+For one-shot commands there is `backend`, which needs no event loop.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 FIRST_ROWS = 200
-"""As many as any screen shows at once."""
+"""Rows of the first piece of the job list: as many as a screen shows at once."""
 
 _decode_update = msgspec.msgpack.Decoder(Update).decode
 _decode_ended = msgspec.msgpack.Decoder(list[EndedJob]).decode
@@ -53,7 +54,10 @@ _decode_priorities = msgspec.msgpack.Decoder(Priorities).decode
 
 
 class LiveBackend(Verbs):
-    """Connects with the first question. Reading raises `Unreachable` after its time limit; `watch_jobs` never does."""
+    """Implements `base.LiveBackend` over the engine's socket.
+
+    Connects with the first operation. Reading raises `Unreachable` after its time limit; `watch_jobs` never does.
+    """
 
     def __init__(
         self, dialer: Dialer, now: Callable[[], Millis], random: Random, patience: Patience | None = None
@@ -62,7 +66,7 @@ class LiveBackend(Verbs):
         self._keeper = Reconnector(dialer, now, random, patience or Patience())
         self._ids: RequestIds | None = None
         self._unanswered: dict[tuple[str, bytes], str] = {}
-        """The request ids of acts that may have been accepted."""
+        """Request ids of changes that may have been accepted although no answer came, by operation and arguments."""
 
     @property
     def reads_this_disk(self) -> bool:
@@ -70,17 +74,17 @@ class LiveBackend(Verbs):
 
     @property
     def connection(self) -> Connection:
-        """As of now."""
+        """Present state of the connection."""
         return self._keeper.connection
 
     async def connections(self) -> AsyncIterator[Connection]:
-        """The connection as it stands, then whenever its phase or reason changes. Never ends."""
+        """Yield the present connection state, then each change of its phase or reason. Never ends."""
         self._keeper.begin()
         async for connection in self._keeper.connections():
             yield connection
 
     async def overviews(self) -> AsyncIterator[Overview]:
-        """The overview whenever it changes. Never ends."""
+        """Yield the overview, then again whenever it changes. Never ends."""
         self._keeper.begin()
         async for overview in self._keeper.overview.follow():
             if overview is not None:
@@ -115,7 +119,7 @@ class LiveBackend(Verbs):
                     rows.begin()
                     async for update in updates:
                         for delta in rows.take(update):
-                            await asyncio.sleep(0)  # others get their turn between decoding rows and showing them
+                            await asyncio.sleep(0)  # let other tasks run between decoding rows and showing them
                             yield delta
             await asyncio.sleep(patience.first_retry if attempt else 0)
 
@@ -126,7 +130,7 @@ class LiveBackend(Verbs):
         await self._keeper.close()
 
     async def read(self, op: str, args: msgspec.Struct, answer: type[T]) -> T:
-        """However often the connection is lost, until the time is over."""
+        """Ask until an answer comes, however often the connection is lost, within the time limit."""
         async with self._in_time(self._keeper.patience.read):
             while True:
                 wire = await self._keeper.wire()
@@ -134,8 +138,13 @@ class LiveBackend(Verbs):
                     return msgspec.msgpack.decode(await wire.ask(op, args), type=answer)
 
     async def act(self, op: str, args: msgspec.Struct, answer: type[T]) -> T:
-        """Sent under one id until it is answered or the time is over: it happens once whatever becomes of a try. The
-        same act, done again after its answer never came, has the same id, so that it does not happen twice."""
+        """Send a change again and again under one request id, until it is answered or the time limit is over.
+
+        1. Choose the request id: the caller's, or the one of an earlier, equal change whose answer never came; the
+           engine executes a request id only once.
+        2. Send it until an answer comes (`_Sending`).
+        3. Without an answer, raise `Unreachable` if nothing was ever sent, else `MayBeAccepted`.
+        """
         act = op, msgspec.msgpack.encode(args)
         request = self._ids.next() if self._ids is not None else self._unanswered.get(act) or request_id()
         sending = _Sending(self._keeper, op, args, request)
@@ -158,12 +167,12 @@ class LiveBackend(Verbs):
         return True
 
     async def await_answer(self, op: str, args: msgspec.Struct, answer: type[T]) -> T:
-        """On a wire of its own, where it keeps nothing else waiting."""
+        """Ask over a connection of its own, so that a long answer delays no other request."""
         async with self._keeper.own_wire() as wire:
             return msgspec.msgpack.decode(await wire.ask(op, args), type=answer)
 
     async def _pieces(self, op: str, args: msgspec.Struct) -> list[msgspec.Raw]:
-        """An answer that comes in several frames."""
+        """Return the pieces of an answer that comes in several frames."""
         async with self._in_time(self._keeper.patience.read), self._keeper.own_wire() as wire:
             return [piece async for piece in wire.stream(op, args)]
 
@@ -173,7 +182,7 @@ class LiveBackend(Verbs):
                 yield _decode_update(encoded)
 
     def _enter(self, request: asking.ShellRequest) -> ShellSession:
-        """Blocks."""
+        """Open a shell; this blocks, and so runs in a thread."""
         channel = self._dialler.reach()
         try:
             return drive(LocalBackend(lambda: channel).open_shell(request))
@@ -192,18 +201,18 @@ class LiveBackend(Verbs):
 
 
 class _Sending:
-    """One act on its way to the engine."""
+    """One change that is sent until the engine answers."""
 
     def __init__(self, keeper: Reconnector, op: str, args: msgspec.Struct, request: str) -> None:
         self._keeper = keeper
         self._op, self._args, self._request = op, args, request
         self.sent = False
-        """The engine may have the request."""
+        """Whether the engine may have the request."""
         self.answered = False
-        """What became of it is known, or that nothing did."""
+        """Whether the outcome is known."""
 
     async def answer(self) -> msgspec.Raw:
-        """Of the first try that is answered. Raises `RequestRefused`."""
+        """Return the answer of the first attempt that gets one. Raises `RequestRefused`."""
         while True:
             wire = await self._keeper.wire(wanted=True)
             earlier, self.sent = self.sent, self.sent or not wire.is_lost
@@ -212,6 +221,7 @@ class _Sending:
                     async with asyncio.timeout(self._keeper.patience.attempt):
                         encoded = await wire.ask(self._op, self._args, self._request)
                 except RequestRefused as no:
+                    # An engine that is stopping refuses, but an earlier attempt may have been accepted before that.
                     self.answered = not earlier or no.refusal.kind is not RefusalKind.UNAVAILABLE
                     if self.answered:
                         raise
@@ -222,7 +232,7 @@ class _Sending:
 
 
 def _close_shell(shell: ShellSession) -> None:
-    """Nobody waits for it any more: closing its control socket ends it."""
+    """Close a shell that was opened after its caller had gone; closing the control socket ends it."""
     fds = (shell.control_fd, shell.terminal_fd, *(shell.pipe_fds or ()))
     for fd in fds:
         if fd is not None:

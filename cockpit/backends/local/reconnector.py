@@ -1,4 +1,12 @@
-"""Keeping a connection: it is made, watched by a regular question, and made again when it is lost."""
+"""Keeps a connection to the engine: connects, pings it regularly, and reconnects when it is lost.
+
+`_keep` repeats these steps for ever:
+
+1. Connect. An engine that does not run is started only when an operation asked for that (`wanted`).
+2. If that fails, report why, wait (longer each time), and start over.
+3. Otherwise use the connection until it is lost (`_use`). A ping each second brings the overview; if no answer comes
+   within `Patience.silence`, the data shown counts as stale, but the connection is kept.
+"""
 
 from __future__ import annotations
 
@@ -24,39 +32,48 @@ if TYPE_CHECKING:
 
     from cockpit.model.ids import Millis
 
-SILENT = "The engine does not answer: it is stopped or very busy. `cockpit engine restart` starts it anew, no job ends."
+SILENT = "The engine does not answer: it is stopped or very busy. `cockpit engine restart` restarts it; no job ends."
 
 
 class Patience(msgspec.Struct, frozen=True, kw_only=True):
-    """How long is waited for what, in seconds."""
+    """Time limits and intervals in seconds."""
 
     ping: float = 1.0
-    """Between two regular questions."""
+    """Interval between two pings."""
     silence: float = 2.0
-    """No answer to one for this long: what is shown is stale."""
+    """Time without an answer to a ping after which the data shown counts as stale."""
     read: float = 5.0
+    """Time limit of an operation that only reads."""
     act: float = 60.0
+    """Time limit of an operation that changes something, for all attempts together."""
     attempt: float = 5.0
-    """One try of an act; then it is sent again."""
+    """Time limit of one attempt of a change; then it is sent again."""
     first_retry: float = 0.2
     longest_retry: float = 5.0
 
     def retry(self, attempt: int, random: Random) -> float:
-        """Before the next try to connect: twice as long each time, and nobody at the same time as the others."""
+        """Return the time before the next attempt to connect: it doubles each time, and is random within a factor 2.
+
+        The random factor keeps many clients from connecting at the same moment to an engine that has just restarted.
+        """
         longest = min(self.longest_retry, self.first_retry * 2.0 ** min(attempt, 30))
         return longest * random.uniform(0.5, 1.0)
 
 
 class Dialer(Protocol):
-    """Makes connections; both methods block and raise `CockpitError` where there is none to be had."""
+    """Connects to the engine; both methods block, and raise `CockpitError` when they cannot connect."""
 
-    def reach(self) -> Channel: ...
+    def reach(self) -> Channel:
+        """Connect; start the engine if it does not run."""
+        ...
 
-    def reach_again(self) -> Channel: ...
+    def reach_again(self) -> Channel:
+        """Connect only if the engine runs."""
+        ...
 
 
 class Reconnector:
-    """Has the connection for short questions, and makes one each for those whose answer may take its time."""
+    """Keeps one connection for short requests, and opens another for each request that may take long."""
 
     def __init__(self, dialer: Dialer, now: Callable[[], Millis], random: Random, patience: Patience) -> None:
         self.overview: Latest[Overview | None] = Latest(None)
@@ -67,15 +84,15 @@ class Reconnector:
         self._phase = Latest((Phase.CONNECTING, ""))
         self._good_at: Millis | None = None
         self._start_failed = ""
-        """Why, when it was last tried: that is worth more than that no engine runs."""
+        """Why the last attempt to start the engine failed; it says more than that no engine runs."""
         self._wire: Latest[Wire | None] = Latest(None)
         self._wanted = asyncio.Event()
-        """Set: somebody would have the engine started. So it is at first."""
+        """Set while an operation wants the engine started; `begin` sets it first."""
         self._tasks = Tasks()
         self._begun = False
 
     def begin(self) -> None:
-        """Needs a running event loop; does nothing the second time."""
+        """Start to connect. Needs a running event loop; a second call does nothing."""
         if not self._begun:
             self._begun = True
             self._wanted.set()
@@ -90,12 +107,12 @@ class Reconnector:
         return Connection(phase, reason, self._good_at)
 
     async def connections(self) -> AsyncIterator[Connection]:
-        """As it stands, then whenever its phase or reason changes."""
+        """Yield the present state, then each change of its phase or reason."""
         async for _ in self._phase.follow():
             yield self.connection
 
     async def wire(self, *, wanted: bool = False) -> Wire:
-        """The connection for short questions, once there is one; `wanted`: an engine that was stopped is started."""
+        """Return the connection for short requests, once it is open; `wanted`: start an engine that was stopped."""
         self.begin()
         if wanted and self._wire.value is None:
             self._wanted.set()
@@ -106,7 +123,7 @@ class Reconnector:
 
     @asynccontextmanager
     async def own_wire(self) -> AsyncIterator[Wire]:
-        """A connection for one question: closing it ends the question. Raises `CockpitError`."""
+        """Open a connection for one request; closing it ends the request. Raises `CockpitError`."""
         await self.wire()
         wire = await self._dial(self._dialler.reach_again)
         running = self._tasks.start(wire.run(), "an answer of its own")
@@ -122,15 +139,15 @@ class Reconnector:
             starting = self._wanted.is_set()
             self._wanted.clear()
             try:
-                wire = await self._dial(self._dialler.reach if starting else self._dialler.reach_again)
-            except CockpitError as error:
+                wire = await self._dial(self._dialler.reach if starting else self._dialler.reach_again)  # step 1
+            except CockpitError as error:  # step 2
                 self._start_failed = str(error) if starting else self._start_failed
                 self._fall_stale(self._start_failed or str(error))
                 await self._pause(attempt)
                 attempt += 1
             else:
                 attempt, self._start_failed = 0, ""
-                await self._use(wire)
+                await self._use(wire)  # step 3
 
     async def _dial(self, reach: Callable[[], Channel]) -> Wire:
         channel = await beside(reach, Channel.close)
@@ -160,7 +177,7 @@ class Reconnector:
             silence = loop.call_later(self.patience.silence, self._fall_stale, SILENT)
             try:
                 self.overview.put(msgspec.msgpack.decode(await wire.ask("overview", NoArgs()), type=Overview))
-            except RequestRefused:
+            except RequestRefused:  # the engine answers, and that is what a ping is for
                 pass
             except Unreachable:
                 return

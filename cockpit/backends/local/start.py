@@ -1,4 +1,4 @@
-"""Reaching an engine, and starting the user's own where none runs. It outlives whoever started it."""
+"""Connects to an engine, and starts the user's own if it does not run. The engine outlives this process."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STARTS = 3
 LOOK_SECONDS = 0.01
 LOG = "engine.log"
 STORE_FAILED = 74
-"""The exit code of an engine that ends because of its state folder."""
+"""Exit code of an engine that ends because of its state folder."""
 LAST_WORDS = 4000
 """Characters of the engine's log that are shown when it does not start."""
 
@@ -29,7 +29,7 @@ _NOBODY = (FileNotFoundError, ConnectionRefusedError, ConnectionResetError)
 
 
 def connect(places: EnginePaths, *, system: bool = False) -> Channel | None:
-    """A connection to the engine at `places`, this user's own or the machine-wide one; None where none runs."""
+    """Connect to the user's own or the machine-wide engine at `places`; None if it does not run."""
     owner = 0 if system else os.geteuid()
     if not trusted_socket_folder(places.address, owner, create=False, shared=system):
         return None
@@ -40,8 +40,10 @@ def connect(places: EnginePaths, *, system: bool = False) -> Channel | None:
 
 
 def start(places: EnginePaths, *, system: bool = False) -> Channel:
-    """Start an engine and wait until it answers; one that is killed meanwhile is started again. Raises `Unreachable`
-    with what it said where it does not, `StoreError` where its state folder is to blame.
+    """Start an engine and wait until it answers; if it is killed meanwhile, start it again.
+
+    Raises `Unreachable` with the end of its log when it does not answer, and `StoreError` when its state folder cannot
+    be used.
     """
     log = _log_file(places)
     began = log.stat().st_size if log.exists() else 0

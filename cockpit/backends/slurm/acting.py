@@ -1,4 +1,14 @@
-"""Acts on a cluster: the command is told before it is run, and what Slurm would refuse anyway is said before trying."""
+"""Changes a Slurm cluster by its commands.
+
+Every change passes through these steps:
+
+1. Look up the job as the controller has it now, and refuse what Slurm would refuse anyway (`preflight`), with a
+   sentence that says why.
+2. Translate the change to commands (`mapping.acts`).
+3. Show the commands to the user, who may stop them here (`show`).
+4. Run them one after the other, and turn Slurm's message of a refusal into a refusal with its kind.
+5. Outdate the cached answers of all programs that report the change.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +60,7 @@ _KINDS = (
     ("Nothing modified", RefusalKind.CONFLICT),
     ("Nothing new added", RefusalKind.CONFLICT),
 )
-"""What sort of no Slurm's words are; all others are about what was asked for."""
+"""Kinds of refusals by a part of Slurm's message; any other message means that the request is invalid."""
 
 _BY_OP: dict[str, Callable[[Any], Command]] = {
     "suspend": lambda args: acts.of_job("suspend", args),
@@ -78,17 +88,17 @@ _NOT_THERE = {
 
 
 class Acts:
-    """What one person does on one cluster."""
+    """Runs the changes of one user on one cluster."""
 
     def __init__(self, commands: Commands, reading: Reading, asker: str) -> None:
         self._commands, self._reading, self._asker = commands, reading, asker
         self._admin: bool | None = None
         self._runtime: Runtime | None = None
         self.look: Announced | None = None
-        """Sees every command before it is run."""
+        """Receives every command before it runs, and decides whether it does."""
 
     async def is_admin(self) -> bool:
-        """Root, the cluster's own user, or an operator in its accounting."""
+        """Whether the user is root, SlurmUser, or an operator or administrator in accounting."""
         if self._admin is None:
             owner = settings(await self._reading.config()).get("SlurmUser", "").partition("(")[0]
             self._admin = (
@@ -97,12 +107,12 @@ class Acts:
         return self._admin
 
     async def commands(self, op: str, args: msgspec.Struct) -> list[Command]:
-        """What would be run. Raises `RequestRefused` where there is no such act, or it is known to fail."""
+        """Return the commands of a change. Raises `RequestRefused` if Slurm has no such change, or would refuse it."""
         if op in _NOT_THERE:
             raise refused(RefusalKind.UNAVAILABLE, _NOT_THERE[op])
         if isinstance(args, messages.SubmitArgs):
-            found = submissions(args.specs, await self.runtime(args.specs))
-            return [*await self._folders(args.specs), *found]
+            commands = submissions(args.specs, await self.runtime(args.specs))
+            return [*await self._folders(args.specs), *commands]
         try:
             await self._judge(op, args)
             if isinstance(args, messages.EditArgs):
@@ -116,7 +126,7 @@ class Acts:
             raise refused(RefusalKind.INVALID, str(error)) from None
 
     async def act(self, op: str, args: msgspec.Struct) -> object:
-        """Run it; what the verb answers."""
+        """Run a change and return the answer of its operation."""
         until = kept_until(await self._job(args.job, None)) if isinstance(args, messages.ExtendArgs) else 0
         done = await self._carry_out(await self.commands(op, args))
         if isinstance(args, messages.ExtendArgs):
@@ -124,7 +134,7 @@ class Acts:
         return messages.Submitted(tuple(map(_submitted, filter(None, done)))) if op == "submit" else None
 
     async def direct(self, wanted: Directive) -> JobId | None:
-        """What only Slurm does."""
+        """Run a command that only Slurm has; return the id of the job that it submitted, if any."""
         try:
             await self._judge_directive(wanted)
             command = directives.command(wanted, on_this_disk=self._commands.on_this_disk)
@@ -135,12 +145,15 @@ class Acts:
         return _submitted(done) if isinstance(wanted, SubmitScript) else None
 
     async def show(self, commands: Sequence[Shown]) -> None:
-        """Raises `NotRun` where they are not to be run."""
+        """Show the commands to the user. Raises `NotRun` if they must not run."""
         if self.look is not None and not await self.look(commands):
             raise NotRun
 
     async def _carry_out(self, commands: Sequence[Command]) -> list[str]:
-        """One after the other; what each printed. Submissions are undone where one of them is refused."""
+        """Run the commands one after the other and return their outputs.
+
+        If one is refused, jobs that the earlier ones submitted are cancelled: several jobs are submitted all or none.
+        """
         await self.show([await self._shown(each) for each in commands])
         done: list[str] = []
         for command in commands:
@@ -156,35 +169,39 @@ class Acts:
         return done
 
     def _outdate(self, program: str) -> None:
-        """An act on accounts may change what everybody may do, and who is an administrator."""
+        """Outdate the answers that a change affects; a change of accounts may affect all of them, and `is_admin`."""
         if program == "sacctmgr":
             self._admin = None
         self._reading.forget(PROGRAMS if program == "sacctmgr" else JOBS_REPORTED_BY)
 
     async def runtime(self, specs: Sequence[JobSpec]) -> Runtime | None:
-        """What makes containers on this cluster; looked for once, when a job asks for an image."""
+        """Return the cluster's container runtime, looked for once, when a job needs an image."""
         if self._runtime is None and any(spec.image != HOST for spec in specs):
             self._runtime = runtime_of((await self._commands.run(PROBE, seconds=SECONDS)).stdout)
         return self._runtime
 
     async def _folders(self, specs: Sequence[JobSpec]) -> list[Command]:
-        """Slurm writes into no folder that is not there, and says so nowhere. A way in that makes none goes on."""
-        found = []
+        """Return commands that create missing output folders.
+
+        Slurm writes no output into a missing folder, and does not report it. A transport that cannot run mkdir is no
+        error.
+        """
+        commands = []
         for folder in dict.fromkeys(spec.output for spec in specs):
-            seen = await self._commands.run(("stat", "--format=%F", "--", folder), seconds=SECONDS)
+            status = await self._commands.run(("stat", "--format=%F", "--", folder), seconds=SECONDS)
             make = Command(("mkdir", "-p", "--", folder))
             with suppress(RequestRefused):
-                if seen.code and await self._commands.shown(make.argv, ""):
-                    found.append(make)
-        return found
+                if status.code and await self._commands.shown(make.argv, ""):
+                    commands.append(make)
+        return commands
 
     async def _shown(self, command: Command) -> Shown:
-        """Where the way in has words of its own for it, they say all of it."""
+        """Return the command as the user sees it; a transport's own form (curl) already contains the script."""
         words = await self._commands.shown(command.argv, command.stdin)
         return Shown(words, command.stdin if words == command.argv else "")
 
     async def _run(self, command: Command) -> str:
-        """In the person's own time zone: a submission's becomes the job's."""
+        """Run a command in the user's time zone, which sbatch passes to the job, and return its output."""
         try:
             printed = await self._commands.run(
                 command.argv, seconds=SECONDS, stdin=command.stdin.encode(), reading=False
@@ -196,9 +213,10 @@ class Acts:
             raise MayBeAccepted(str(error), advice=_where_to_look(command)) from None
         except Failed as failed:
             kind = next((kind for words, kind in _KINDS if words in str(failed)), RefusalKind.INVALID)
-            raise refused(kind, f"Slurm says no: {failed}") from None
+            raise refused(kind, f"Slurm refused: {failed}") from None
 
     async def _judge(self, op: str, args: msgspec.Struct) -> None:
+        """Raise `RequestRefused` if Slurm would refuse the change; of an array, for every one of its records."""
         number = getattr(args, "job", None)
         if number is None:
             return
@@ -228,17 +246,17 @@ class Acts:
             preflight.judge_directive(wanted, await self._job(wanted.job, wanted.task), self._asker)
 
     async def _naming(self, command: Command, job: int | None) -> Command:
-        """With the tasks by their indices, where those are meant that an array has left."""
+        """Return the command with the indices of an array's pending tasks, if `job` stands for these."""
         if job is None or task_of(job)[1] != REST:
             return command
         listed = next((each for each in await self._reading.jobs_now(JobId(job)) if each.id == job), None)
         if listed is None:
             raise refused(RefusalKind.NOT_FOUND, f"No task of array {task_of(job)[0]} waits any more.")
-        told = {slurm_id(job): listed.words, f"JobId={slurm_id(job)}": f"JobId={listed.words}"}
-        return command._replace(argv=tuple(told.get(word, word) for word in command.argv))
+        replacements = {slurm_id(job): listed.words, f"JobId={slurm_id(job)}": f"JobId={listed.words}"}
+        return command._replace(argv=tuple(replacements.get(word, word) for word in command.argv))
 
     async def _waiting_parts(self, op: str, args: messages.JobArgs) -> list[messages.JobArgs]:
-        """Of an array some of whose tasks have started, those that wait: Slurm would call the others an error."""
+        """Return arguments for the pending records of an array only, since Slurm refuses hold and release of others."""
         if op not in {"hold", "release"} or args.task is not None:
             return [args]
         jobs = await self._meant(args.job, None)
@@ -250,8 +268,10 @@ class Acts:
         return (await self._meant(number, task))[0]
 
     async def _meant(self, number: int, task: int | None) -> list[Job]:
-        """The job of this id. An array's own id stands for all its records, those that wait first: an act on it is
-        right where it is for one of them."""
+        """Return the job of this id; for an array's own id the jobs of all its records, pending ones first.
+
+        A change of a whole array is allowed if it is allowed for one of its records.
+        """
         wanted = JobId(number) if task is None else job_id(number, task)
         listed = await self._reading.jobs_now(wanted)
         array = [each for each in listed if each.array is not None and each.array.array == wanted]
@@ -260,26 +280,29 @@ class Acts:
         known = found(listed, wanted)
         if known is not None:
             return [known.job]
-        raise refused(RefusalKind.NOT_FOUND, f"There is no job {slurm_id(wanted)}, or none that is not over.")
+        raise refused(RefusalKind.NOT_FOUND, f"There is no job {slurm_id(wanted)}, or it has ended.")
 
 
 def submissions(specs: Sequence[JobSpec], runtime: Runtime | None) -> list[Command]:
-    """Raises `RequestRefused` with one line for each field that Slurm has no word for, led by its path."""
-    found, wrong = [], []
+    """Return the sbatch commands of the jobs.
+
+    Raises `RequestRefused` with one line for each field that Slurm does not have, which begins with the field's path.
+    """
+    commands, errors = [], []
     for place, spec in enumerate(specs):
         try:
-            found.append(acts.submit(spec, runtime))
+            commands.append(acts.submit(spec, runtime))
         except CannotBe as error:
-            wrong += [f"jobs[{place}].{line}" for line in str(error).splitlines()]
-    if wrong:
-        raise refused(RefusalKind.INVALID, "\n".join(wrong))
-    return found
+            errors += [f"jobs[{place}].{line}" for line in str(error).splitlines()]
+    if errors:
+        raise refused(RefusalKind.INVALID, "\n".join(errors))
+    return commands
 
 
 def _where_to_look(command: Command) -> str:
-    """Slurm knows no ids of requests: a person compares names and times."""
-    found = _JOB_NAME.search("\n".join((*command.argv, command.stdin)))
-    named = f" --name={shlex.quote(found[1])}" if found is not None else ""
+    """Return the advice after a submission without an answer: Slurm has no request ids, so the user must look."""
+    name = _JOB_NAME.search("\n".join((*command.argv, command.stdin)))
+    named = f" --name={shlex.quote(name[1])}" if name is not None else ""
     return (
         f"Look for the job before you submit it again: `squeue --me{named} --sort=-V`, or where it may have ended "
         f"already `sacct{named} --starttime=now-1hour`. Other jobs of the same submission are cancelled."
@@ -287,5 +310,5 @@ def _where_to_look(command: Command) -> str:
 
 
 def _submitted(printed: str) -> JobId:
-    """Of what `sbatch --parsable` prints."""
+    """Return the job id in the output of `sbatch --parsable`."""
     return JobId(int(printed.split(";", maxsplit=1)[0]))

@@ -1,4 +1,8 @@
-"""A Slurm cluster as a backend: what is shown is Slurm's own, what is foretold is the embedded core's."""
+"""The backend of a Slurm cluster.
+
+Lists, states and reasons are Slurm's own; predictions and what-ifs come from the embedded scheduler (`PlanningMirror`).
+Parts: `Reading` reads, `Acts` changes, `Rows` makes the job list, `History` records the changes that are seen.
+"""
 
 from __future__ import annotations
 
@@ -55,12 +59,13 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 LOOK_SECONDS = 1.0
-"""How often a watcher looks whether it is time to ask again."""
+"""Seconds between two looks of a watcher; each asks only for the lists whose poll interval has passed."""
 _MIRRORED = frozenset({"rules", "nodes", "reservations"})
+"""Operations that the embedded engine answers from its copy of the cluster."""
 
 
 class SlurmBackend(Verbs):
-    """Implements `LiveBackend`. Nothing is asked before the first question."""
+    """Implements `LiveBackend` for Slurm. Runs no command before the first operation."""
 
     def __init__(
         self,
@@ -72,13 +77,15 @@ class SlurmBackend(Verbs):
         introduction: Callable[[], Awaitable[tuple[str, ObservedHistory]]] | None = None,
         login: TypedLogin | None = None,
     ) -> None:
-        """`introduction` gives the cluster's own name, and where what is seen is written down, once the cluster
-        answers; without it the cluster keeps `name`, and what is seen is forgotten in the end."""
+        """`introduction`: returns the cluster's own name and the file for its history, once the cluster answers.
+
+        Without it the cluster keeps `name`, and the history is lost when cockpit ends.
+        """
         self._name, self._commands, self._reading, self._clock = name, commands, reading, clock
         self.asker = asker
-        """Who asks, by the cluster's name for them."""
+        """Name of the user on the cluster; empty when unknown."""
         self.login = login
-        """How a login is typed again; None: this way in never asks for one."""
+        """Login by a typed password or code; None: the transport never needs one."""
         self._rows = Rows(asker)
         self._mirror = PlanningMirror(clock, name, asker)
         self._acts = Acts(commands, reading, asker)
@@ -94,16 +101,16 @@ class SlurmBackend(Verbs):
         """Learn the cluster's name, once. Raises `CockpitError` while the cluster does not answer."""
         async with self._introducing:
             if self._introduction is not None:
-                name, chronicle = await self._introduction()
+                name, observed = await self._introduction()
                 self._introduction, self._name, self._mirror.name = None, name, name
                 self._history.close()
-                self._history = History(chronicle)
+                self._history = History(observed)
 
     def introduced_within(self, seconds: float) -> Awaitable[object]:
-        """Begin to learn the name and wait so long for it; a question that comes earlier waits for the rest."""
+        """Start to learn the cluster's name and wait at most `seconds` for it; operations wait for the rest."""
 
         async def first() -> None:
-            with suppress(CockpitError):  # the first question raises it again
+            with suppress(CockpitError):  # the first operation raises it again
                 await self._introduce()
 
         return asyncio.wait({self._beside.start(first(), "the cluster's name")}, timeout=seconds)
@@ -140,46 +147,46 @@ class SlurmBackend(Verbs):
 
     async def job(self, job: JobId, *, task: int | None = None) -> jobdetail.JobDetail:
         known = await look_up(self._reading, job, task)
-        found, rows = known.job, await self._all_rows()
-        row = task_row(rows[known.listed.id], found) if known.listed is not None else job_row(found, None)
-        told = explanation(row, rows)
-        ran = found.attempt is not None
+        record, rows = known.job, await self._all_rows()
+        row = task_row(rows[known.listed.id], record) if known.listed is not None else job_row(record, None)
+        reason = explanation(row, rows)
+        has_started = record.attempt is not None
         steps: tuple[jobdetail.StepRow, ...] = ()
-        if ran:
-            with suppress(CockpitError):  # the job itself is known
-                steps = (await self._reading.accounted(slurm_id(found.id)))[1]
-        if ran and found.state not in ENDED:
+        if has_started:
+            with suppress(CockpitError):  # the details are useful without accounting, too
+                steps = (await self._reading.accounted(slurm_id(record.id)))[1]
+        if has_started and record.state not in ENDED:
             steps = running.beside(steps, await self._reading.running_steps(known.number))
         path = await logs.output_path(self._reading, known)
-        ranked = await self._reading.priorities() if told is not None else {}
+        ranked = await self._reading.priorities() if reason is not None else {}
         return jobdetail.JobDetail(
             row=replace(row, output=path),
-            job=replace(found, spec=replace(found.spec, output=path)),
-            explanation=told,
-            events=self._history.of(found),
-            waited=self._history.waited(found, self._clock.now()),
+            job=replace(record, spec=replace(record.spec, output=path)),
+            explanation=reason,
+            events=self._history.of(record),
+            waited=self._history.waited(record, self._clock.now()),
             recorded=True,
-            log_tail=await logs.tail(self._commands, self._reading, known) if found.state in ENDED else "",
+            log_tail=await logs.tail(self._commands, self._reading, known) if record.state in ENDED else "",
             steps=await logs.with_outputs(self._reading, known, steps),
-            priority=printed_of(found.id, ranked),
+            priority=printed_of(record.id, ranked),
         )
 
     async def holds(self) -> list[view.HoldRow]:
-        kept = (each.job for each in await self._reading.jobs() if each.kind is JobState.RUNNING)
-        return list(holds(kept))
+        running_jobs = (each.job for each in await self._reading.jobs() if each.kind is JobState.RUNNING)
+        return list(holds(running_jobs))
 
     async def explain(self, job: JobId, *, task: int | None = None) -> forecast.Outlook:
         known = await look_up_waiting(self._reading, job, task)
         return await outlook(self._reading, self._mirror, known, await self._all_rows())
 
     async def starts(self, jobs: Sequence[JobId]) -> list[forecast.Expected]:
-        """Slurm's own estimates, which came with the list: to foretell all is more than a list is worth."""
+        """Return Slurm's own estimates, which come with squeue's list: predicting all would cost too much."""
         rows = await self._all_rows()
-        told = ((job, rows[job].starts_by) for job in jobs if job in rows)
-        return [forecast.Expected(job, at) for job, at in told if at is not None]
+        estimates = ((job, rows[job].starts_by) for job in jobs if job in rows)
+        return [forecast.Expected(job, at) for job, at in estimates if at is not None]
 
     async def predict(self, specs: Sequence[JobSpec]) -> list[forecast.Outlook]:
-        """By the core: Slurm is not asked. What becomes of one that fails changes nothing about its start."""
+        """Predict with the embedded scheduler, without asking Slurm. A debug hold does not change a job's start."""
         plain = [replace(spec, debug_hold=DebugHold()) for spec in specs]
         return [replace(each, told_by=SLURM) for each in await (await self._judged()).predict(plain)]
 
@@ -192,7 +199,7 @@ class SlurmBackend(Verbs):
         return in_order(rows.values(), printed, await self._reading.rules())
 
     async def _queues(self) -> view.QueuesShown:
-        """The partitions, then the licences."""
+        """Return the partitions, then the licences."""
         shown, jobs = await (await self._looked()).queues(), await self._reading.jobs()
         waiting: Counter[str] = Counter()
         for each in jobs:
@@ -212,10 +219,10 @@ class SlurmBackend(Verbs):
     async def accounting(
         self, *, since: Millis | None = None, until: Millis | None = None, user: str | None = None
     ) -> list[EndedJob]:
-        found = await ended_jobs(self._reading, since, until, user or "")
+        jobs = await ended_jobs(self._reading, since, until, user or "")
         if missing := self._reading.missing("sacct"):
             raise RequestRefused(Refusal(RefusalKind.UNAVAILABLE, missing))
-        return found
+        return jobs
 
     async def spending(self, edges: Sequence[Millis]) -> Spending:
         past = await jobs_between(self._reading, min(edges), max(edges))
@@ -224,7 +231,7 @@ class SlurmBackend(Verbs):
         return replace(spent, missing=self._reading.missing("sacct"))
 
     async def events(self, *, job: JobId | None = None, after: int = -1, limit: int = 1000) -> list[EventRecord]:
-        """What was seen of it while a cockpit was connected: a Slurm cluster tells no history."""
+        """Return the changes that were seen while a cockpit was connected: Slurm itself records no events."""
         if job is None:
             return self._history.events(after=after, limit=limit)
         return [each for each in self._history.of(await self._find(job)) if each.seq > after][-limit:]
@@ -232,11 +239,11 @@ class SlurmBackend(Verbs):
     async def wait(self, job: JobId, *, timeout_seconds: float | None = None) -> Job | None:
         try:
             async with asyncio.timeout(timeout_seconds):
-                while (found := await self._find(job)).state not in ENDED:  # noqa: ASYNC110 - Slurm tells nobody by itself
+                while (record := await self._find(job)).state not in ENDED:  # noqa: ASYNC110 - Slurm sends no events
                     await asyncio.sleep(LOOK_SECONDS)
         except TimeoutError:
             return None
-        return found
+        return record
 
     async def logs(self, request: asking.LogRequest) -> asking.LogChunk:
         while True:
@@ -247,12 +254,13 @@ class SlurmBackend(Verbs):
             await asyncio.sleep(LOOK_SECONDS)
 
     async def open_shell(self, request: asking.ShellRequest) -> ShellSession:
+        """Open a shell in a running job; for a job held without its allocation, in a new job that replaces it."""
         known = await look_up(self._reading, JobId(request.job))
-        found, fields = known.job, known.listed.fields if known.listed is not None else known.fields
-        if found.spec.debug_hold.allocation is not HoldAllocation.FREE or found.state is JobState.RUNNING:
-            return await self._commands.open_shell(entering.command(found, fields.get("WorkDir", ""), request), request)
-        argv = entering.anew(found, await self._reading.comment(slurm_id(found.id)), request)
-        await self._acts.show([Shown(argv)])  # it is a job of its own, which is billed
+        job, fields = known.job, known.listed.fields if known.listed is not None else known.fields
+        if job.spec.debug_hold.allocation is not HoldAllocation.FREE or job.state is JobState.RUNNING:
+            return await self._commands.open_shell(entering.command(job, fields.get("WorkDir", ""), request), request)
+        argv = entering.anew(job, await self._reading.comment(slurm_id(job.id)), request)
+        await self._acts.show([Shown(argv)])  # the user confirms, because the new job is billed
         return await self._commands.open_shell(argv, request)
 
     def announce(self, look: Announced) -> bool:
@@ -277,6 +285,11 @@ class SlurmBackend(Verbs):
         return await taken(self._reading, self._name)
 
     async def watch_jobs(self, *, anything: bool = False) -> AsyncIterator[JobsDelta]:
+        """Yield changes of the job list, by comparing it with the last one every `LOOK_SECONDS`.
+
+        A job that ended stays listed while Slurm still has it, if it was listed live before; the user's other recent
+        jobs come from accounting.
+        """
         known: dict[JobId, JobRow] = {}
         version = 0
         while True:
@@ -284,6 +297,7 @@ class SlurmBackend(Verbs):
             if rows is not None:
                 live = {job: row for job, row in rows.items() if row.ended_at is None or job in known}
                 live = (await self._past_rows()) | live
+                # Rows of unchanged jobs are the same objects as before (`Rows`), so identity finds the changes.
                 changed = tuple(row for job, row in live.items() if known.get(job) is not row)
                 removed = tuple(known.keys() - live.keys())
                 version += 1
@@ -302,14 +316,14 @@ class SlurmBackend(Verbs):
             yield each
 
     async def overviews(self) -> AsyncIterator[view.Overview]:
-        told: view.Overview | None = None
+        last: view.Overview | None = None
         while True:
             if await self._rows_or_trouble() is not None:
-                with suppress(CockpitError):  # the connection says so with the next list
+                with suppress(CockpitError):  # the next list sets the connection's state
                     now = await self.overview()
-                    if now != told:
+                    if now != last:
                         yield now
-                    told = now
+                    last = now
             await self._until_time_has_passed()
 
     async def close(self) -> None:
@@ -322,6 +336,7 @@ class SlurmBackend(Verbs):
             return msgspec.convert(await self._queues(), answer, from_attributes=True)
         if op not in _MIRRORED:
             refuse(f"A Slurm cluster has no {op.replace('_', ' ')}.")
+        # Only the nodes view shows which job has which card, for which scontrol must list every job.
         looked = await self._looked(closely=op == "nodes")
         if op in self._reading.hidden:
             raise RequestRefused(Refusal(RefusalKind.DENIED, self._reading.hidden[op]))
@@ -331,7 +346,7 @@ class SlurmBackend(Verbs):
         return await self.read(op, args, answer)
 
     async def act(self, op: str, args: msgspec.Struct, answer: type[T]) -> T:
-        """Everything that was known is of before, then."""
+        """Change something on the cluster, then have the watchers read it again at once."""
         done = await self._acts.act(op, args)
         self._has_changed()
         return msgspec.convert(done, answer, from_attributes=True)
@@ -347,12 +362,14 @@ class SlurmBackend(Verbs):
         return self._rows.of(await self._reading.jobs(), reservations, self._clock.now())
 
     async def _past_rows(self) -> dict[JobId, JobRow]:
-        """The asker's own jobs that ended of late, everybody's for an administrator; nothing on a cluster without
-        accounting. Those that are as they were are the same objects."""
-        told, before = await self._ended_lately(), self._past[1]
-        if told is not self._past[0]:
-            rows = {each.job.id: past_row(each) for each in told}
-            self._past = told, {job: old if (old := before.get(job)) == row else row for job, row in rows.items()}
+        """Return rows of recently ended jobs out of accounting: the user's own; for an administrator, all users'.
+
+        Empty on a cluster without accounting. Rows that have not changed are the same objects as before.
+        """
+        ended, before = await self._ended_lately(), self._past[1]
+        if ended is not self._past[0]:
+            rows = {each.job.id: past_row(each) for each in ended}
+            self._past = ended, {job: old if (old := before.get(job)) == row else row for job, row in rows.items()}
         return self._past[1]
 
     async def _ended_lately(self) -> Sequence[Past]:
@@ -360,7 +377,7 @@ class SlurmBackend(Verbs):
         return await self._reading.ended(RECENTLY, user=user)
 
     async def _rows_or_trouble(self) -> dict[JobId, JobRow] | None:
-        """None while the cluster does not answer; the connection says why."""
+        """Return all rows and update the connection's state; None while the cluster does not answer."""
         try:
             rows = await self._all_rows()
         except CockpitError as error:
@@ -370,7 +387,7 @@ class SlurmBackend(Verbs):
         return rows
 
     async def _until_time_has_passed(self) -> None:
-        """Or something was done from here."""
+        """Wait for `LOOK_SECONDS`, or until this backend has changed something."""
         try:
             async with asyncio.timeout(LOOK_SECONDS):
                 await self._changed.wait()

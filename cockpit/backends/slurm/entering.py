@@ -1,4 +1,4 @@
-"""Into a running job: a shell, or one command, beside what it runs."""
+"""Makes the command that opens a shell in a running job, or in a new job for the files of a failed one."""
 
 from __future__ import annotations
 
@@ -15,11 +15,13 @@ SHELL = ("/bin/bash", "-l")
 
 
 def anew(job: Job, comment: str, request: ShellRequest) -> tuple[str, ...]:
-    """srun of a new job of the same size: in the copy of a failed one's folder, or in the container that it left.
-    Refused where there is neither any more."""
+    """Return an srun of a new job of the same size, in the copy of a failed job's folder or in its held container.
+
+    Refused when there is neither any more.
+    """
     each, container, copy = job.spec.specs[0], left(comment), folder_copied(comment)
     if container is None and not copy:
-        message = f"Job {slurm_id(job.id)} is {job.state}, and Slurm no longer tells where what it left is."
+        message = f"Job {slurm_id(job.id)} is {job.state}, and Slurm no longer reports where its remaining files are."
         raise RequestRefused(Refusal(RefusalKind.CONFLICT, message))
     size = ("--nodes=1", "--ntasks=1", f"--cpus-per-task={each.cpus}", f"--mem={each.memory_mib}M")
     cards = (f"--gres={gres(each)}",) if each.card_milli else ()

@@ -1,4 +1,4 @@
-"""What happens to jobs, out of two looks at the list: Slurm tells no history, so the cockpit writes one."""
+"""Records what happens to jobs by comparing each list with the one before it, because Slurm itself keeps no events."""
 
 from __future__ import annotations
 
@@ -18,43 +18,43 @@ Happened = tuple[Millis, EventBody]
 
 
 class History:
-    """Written with every new list of jobs, read for a job's page and the list of events."""
+    """The events and waiting times of jobs that were seen; `look` adds those of a new list."""
 
-    def __init__(self, chronicle: ObservedHistory) -> None:
-        self._chronicle = chronicle
+    def __init__(self, observed: ObservedHistory) -> None:
+        self._observed = observed
         self._before: Mapping[JobId, JobRow] | None = None
 
     def look(self, rows: Mapping[JobId, JobRow], job_of: JobOf, now: Millis) -> None:
-        """Rows of which nothing has changed are the same objects as before."""
+        """Record the changes since the previous list. Rows that have not changed must be the same objects as before."""
         before, self._before = self._before, rows
         known = before or {}
         changed = [row for job, row in rows.items() if known.get(job) is not row]
         waiting = [(row.id, row.reason) for row in changed if row.state is JobState.QUEUED and row.reason is not None]
         happened = [] if before is None else [each for row in changed for each in _happened(row, before, job_of, now)]
-        self._chronicle.note(waiting, happened, now)
+        self._observed.note(waiting, happened, now)
 
     def waited(self, job: Job, now: Millis) -> tuple[Waited, ...]:
-        return self._chronicle.waited(_ids(job), now)
+        return self._observed.waited(_ids(job), now)
 
     def of(self, job: Job) -> tuple[EventRecord, ...]:
-        """What happened to it."""
-        return tuple(self._chronicle.events(_ids(job)))
+        """Return the events of a job."""
+        return tuple(self._observed.events(_ids(job)))
 
     def events(self, *, after: int, limit: int) -> list[EventRecord]:
-        found = self._chronicle.events(after=after)
-        return found[:limit] if after >= 0 else found[-limit:]
+        records = self._observed.events(after=after)
+        return records[:limit] if after >= 0 else records[-limit:]
 
     def close(self) -> None:
-        self._chronicle.close()
+        self._observed.close()
 
 
 def _ids(job: Job) -> set[JobId]:
-    """A task that has its own id now waited among others under theirs."""
+    """Return the ids under which a job was listed; an array task was first listed among its array's pending tasks."""
     return {job.id} if job.array is None else {job.id, rest_id(job.array.array)}
 
 
 def _happened(row: JobRow, before: Mapping[JobId, JobRow], job_of: JobOf, now: Millis) -> Iterator[Happened]:
-    """At its moment where Slurm tells that, else now."""
+    """Yield the events of a changed row, each at the time that Slurm reports, else now."""
     old = before.get(row.id)
     if old is None and row.array is not None and not row.tasks:
         old = before.get(rest_id(row.array.array))

@@ -1,4 +1,4 @@
-"""Opens a Slurm cluster by the way in that its name says."""
+"""Opens a Slurm cluster by its address: the local commands, a login node, slurmrestd or a recording."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from cockpit.backends.slurm.mapping import rules
 from cockpit.backends.slurm.mapping.records import settings
 from cockpit.backends.slurm.reading import PollIntervals, Reading
 from cockpit.backends.slurm.why import SLURM
+from cockpit.backends.slurm.wire.answer_cache import answer_cache_for
 from cockpit.backends.slurm.wire.answers import Answers
 from cockpit.backends.slurm.wire.local import LocalCommands
 from cockpit.backends.slurm.wire.recorded import RecordedCommands
-from cockpit.backends.slurm.wire.shelf import shelf_for
 from cockpit.errors import CockpitError
 from cockpit.runtime.clock import SystemClock, VirtualClock
 from cockpit.runtime.observed_history import ObservedHistory
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
     from cockpit.runtime.clock import Timekeeper
 
 HERE = "here "
-"""Before what names the cluster of this machine's own commands."""
+"""Prefix of the identity of a cluster that this machine's own commands reach."""
 WHO_SECONDS = 30.0
 INTRODUCTION_SECONDS = 1.0
-"""So long a face waits for the cluster's name before it opens without it."""
+"""Longest time to wait for the cluster's name before the screen opens without it."""
 
 
 async def open_recorded(version: str) -> tuple[SlurmBackend, Callable[[], Millis]]:
-    """The recording of a cluster, and its time, which stands still."""
+    """Open the recording of a cluster; return it with a clock that always shows the time of the recording."""
     commands = RecordedCommands(version)
     clock = VirtualClock(commands.recorded_at)
     reading = Reading(Answers(commands, clock.now, _chance()), clock.now)
@@ -45,31 +45,31 @@ async def open_recorded(version: str) -> tuple[SlurmBackend, Callable[[], Millis
 
 
 class RepeatedLogin(NamedTuple):
-    """Implements `TypedLogin`: what failed while the login was missing is asked again at once."""
+    """Implements `TypedLogin`: after the login, commands that failed without it run again at once."""
 
-    way: TypedLogin
+    login: TypedLogin
     answers: Answers
 
     @property
     def is_needed(self) -> bool:
-        return self.way.is_needed
+        return self.login.is_needed
 
     def ask_at_terminal(self) -> None:
-        self.way.ask_at_terminal()
+        self.login.ask_at_terminal()
         self.answers.forget()
 
 
 class Folders(NamedTuple):
-    """This user's own, for what is read of clusters."""
+    """The user's own folders for data that is read from clusters."""
 
     answers: Path
-    """Which other cockpits use for some seconds."""
+    """Answers of commands, which the user's other cockpits share for some seconds."""
     history: Path
-    """Which stays."""
+    """Files with the changes of jobs that were seen; they are kept."""
 
 
 async def open_here(user: str, folders: Folders, intervals: PollIntervals | None = None) -> SlurmBackend:
-    """The cluster that this machine's commands speak to."""
+    """Open the cluster that this machine's own Slurm commands use."""
     commands = LocalCommands(os.environ)
     return await opened(commands, SystemClock(), user, folders, f"{HERE}{os.environ.get('SLURM_CONF', '')}", intervals)
 
@@ -77,7 +77,7 @@ async def open_here(user: str, folders: Folders, intervals: PollIntervals | None
 async def open_over_ssh(
     address: str, folders: Folders, intervals: PollIntervals | None = None, *, typing: bool = False
 ) -> SlurmBackend:
-    """The cluster of a login node elsewhere. `typing`: the terminal is free to be asked for a password or a code."""
+    """Open the cluster of a login node. `typing`: the terminal is free, so ssh may ask for a password or a code."""
     from cockpit.backends.slurm.wire.ssh import SshCommands
 
     commands = SshCommands(address)
@@ -90,8 +90,11 @@ async def open_over_ssh(
 async def open_rest(
     address: str, user: str, folders: Folders, intervals: PollIntervals | None = None, token_file: str = ""
 ) -> SlurmBackend:
-    """The cluster of a slurmrestd: through its unix socket as `user`, who runs this; over HTTP as whom the address
-    names, else the token."""
+    """Open the cluster of a slurmrestd.
+
+    Through a unix socket the user is `user`, who runs cockpit; over HTTP it is the user in the address, else the one of
+    the token.
+    """
     from cockpit.backends.slurm.wire.rest import RestCommands, token_in
 
     clock = SystemClock()
@@ -103,7 +106,7 @@ async def open_rest(
 
 
 async def _whoami(commands: Commands) -> str:
-    """Who one is there; empty while nobody answers."""
+    """Return the user's name on the login node; empty while it does not answer."""
     try:
         return (await commands.run(("id", "-un"), seconds=WHO_SECONDS)).stdout.strip()
     except CockpitError:
@@ -119,22 +122,32 @@ async def opened(
     intervals: PollIntervals | None = None,
     login: TypedLogin | None = None,
 ) -> SlurmBackend:
-    """`whose`: tells this cluster's answers from others' on the shelf. A cluster that does not answer yet is opened all
-    the same: it introduces itself when it answers."""
+    """Return a backend that uses these commands, also for a cluster that does not answer yet.
+
+    1. Make the parts: answers, reading, backend.
+    2. Ask for the configuration. It has the cluster's name, and says whether answers may be shared with other users.
+    3. With it, open the cache of answers and the history file (`introduction`). If the cluster does not answer within
+       `INTRODUCTION_SECONDS`, that happens with its first answer.
+
+    `whose`: identifies the user and the way by which the cluster is reached, for the names of the user's files.
+    """
     answers = Answers(commands, clock.now, _chance())
     reading = Reading(answers, clock.now, intervals)
 
     async def introduction() -> tuple[str, ObservedHistory]:
-        """Raises `CockpitError` while the cluster does not answer."""
+        """Return the cluster's name and its history. Raises `CockpitError` while the cluster does not answer."""
         config = await reading.config()
         name, private = rules.cluster_name(config), settings(config).get("PrivateData", "none") not in {"none", ""}
         identity = " ".join(
             settings(config).get(key, "") for key in ("ClusterName", "SlurmctldHost[0]", "SlurmctldPort")
         )
+        # With PrivateData users see different lists. A remote cluster's answers depend on the remote user.
         shared = "" if private or not whose.startswith(HERE) else identity
         trusted = frozenset({0, _uid(settings(config).get("SlurmUser", ""))})
-        answers.shelf = shelf_for(f"{whose} {identity}", folders.answers, clock.now, shared=shared, trusted=trusted)
-        return name, ObservedHistory(_chronicle_in(folders.history, name, whose), SLURM)
+        answers.cache = answer_cache_for(
+            f"{whose} {identity}", folders.answers, clock.now, shared=shared, trusted=trusted
+        )
+        return name, ObservedHistory(_history_file(folders.history, name, whose), SLURM)
 
     repeated = RepeatedLogin(login, answers) if login is not None else None
     backend = SlurmBackend(commands.name, commands, reading, clock, user, introduction=introduction, login=repeated)
@@ -142,14 +155,14 @@ async def opened(
     return backend
 
 
-def _chronicle_in(folder: Path, name: str, whose: str) -> Path:
-    """Clusters of one name are told apart by how they are reached."""
+def _history_file(folder: Path, name: str, whose: str) -> Path:
+    """Return the history file of a cluster; its hash keeps clusters of the same name apart by how they are reached."""
     readable = "".join(each if each.isalnum() or each in "-." else "_" for each in name)[:60]
     return folder / f"{readable}-{hashlib.sha256(whose.encode()).hexdigest()[:8]}.jsonl"
 
 
 def _uid(user: str) -> int:
-    """Of `slurm(64030)`; root's where it is not said."""
+    """Return the number of `slurm(64030)`, the form of SlurmUser; 0 (root) when it has none."""
     number = user.rpartition("(")[2].rstrip(")")
     return int(number) if number.isdigit() else 0
 

@@ -1,4 +1,4 @@
-"""Jobs that are over: found one by one, listed as they ended, and summed."""
+"""Looks up jobs, also ended ones out of accounting, and lists the jobs that ended within a time."""
 
 from __future__ import annotations
 
@@ -22,19 +22,22 @@ if TYPE_CHECKING:
     from cockpit.model.usage import Used
 
 HISTORY = "now-1days"
-"""So far back the list goes that shows ended jobs too."""
+"""Beginning of the list that also shows ended jobs (`jobs --all`)."""
 RECENTLY = "now-8hours"
-"""So far back it goes where somebody watches: what was done today."""
+"""Beginning of the ended jobs that a screen shows: those of a working day."""
 
 
 async def look_up(reading: Reading, job: JobId, task: int | None = None) -> Found:
-    """Live, or out of accounting. An array's own id stands for its first task."""
+    """Return a job of squeue's list, or out of accounting; an array's own id stands for its first task.
+
+    Raises `RequestRefused` for an unknown job.
+    """
     wanted = job if task is None else job_id(job, task)
     known = found(await reading.jobs(), wanted)
     if known is not None:
         return known
     past, _ = await reading.accounted(slurm_id(wanted))
-    if past is None and await reading.jobs_now(wanted):  # it is younger than the list
+    if past is None and await reading.jobs_now(wanted):  # it was submitted after the list was read
         reading.forget({"squeue"})
         known = found(await reading.jobs(), wanted)
         if known is not None:
@@ -45,7 +48,7 @@ async def look_up(reading: Reading, job: JobId, task: int | None = None) -> Foun
 
 
 async def look_up_waiting(reading: Reading, job: JobId, task: int | None = None) -> Found:
-    """As `look_up`, but that an array's own id stands for those of its tasks that still wait, where any do."""
+    """Return a job like `look_up`, but for an array's own id the record of its pending tasks, if it has any."""
     if task is None and task_of(job)[1] is None:
         for each in await reading.jobs():
             if each.waits and each.array is not None and each.array.array == job:
@@ -54,20 +57,20 @@ async def look_up_waiting(reading: Reading, job: JobId, task: int | None = None)
 
 
 async def ended_jobs(reading: Reading, since: Millis | None, until: Millis | None, user: str) -> list[EndedJob]:
-    """Those that ended in that time, the newest first."""
-    told = await reading.ended(_slurm_time(since), _slurm_time(until, "now"), user=user)
-    done = (ended_job(_with_use(with_amounts(each.job), each.used)) for each in told)
+    """Return the jobs that ended from `since` on and before `until`, the newest first."""
+    past = await reading.ended(_slurm_time(since), _slurm_time(until, "now"), user=user)
+    done = (ended_job(_with_use(with_amounts(each.job), each.used)) for each in past)
     wanted = (each for each in done if _within(each.row.ended_at or 0, since, until))
     return sorted(wanted, key=lambda each: -(each.row.ended_at or 0))
 
 
 async def jobs_between(reading: Reading, since: Millis, until: Millis) -> list[Job]:
-    """Those that ended in that time, with the cards that they had."""
+    """Return the jobs of that time, with the cards that they had."""
     return [with_amounts(each.job) for each in await reading.ended(_slurm_time(since), _slurm_time(until))]
 
 
 def _with_use(job: Job, used: Used) -> Job:
-    """What accounting knows of the job as a whole stands with its first replica."""
+    """Return the job with its measured use, which accounting has for the whole job, at its first replica."""
     if job.attempt is None or not job.attempt.replicas:
         return job
     first, *others = job.attempt.replicas
@@ -79,5 +82,5 @@ def _within(at: int, since: Millis | None, until: Millis | None) -> bool:
 
 
 def _slurm_time(at: Millis | None, otherwise: str = HISTORY) -> str:
-    """As sacct reads it; commands that read are run in UTC."""
+    """Return a time in sacct's form, in UTC, since commands that read run with TZ=UTC."""
     return otherwise if at is None else datetime.fromtimestamp(at / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S")

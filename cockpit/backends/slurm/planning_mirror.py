@@ -1,4 +1,8 @@
-"""The cluster as the embedded core sees it: what `explain`, `predict` and what is only looked at are answered from."""
+"""A copy of the Slurm cluster in the embedded engine, which answers `explain`, `predict`, nodes, rules and accounts.
+
+The engine plans the copy and starts nothing. Building it costs time in proportion to the number of jobs, so it is kept
+until one of the lists that it is made of has changed.
+"""
 
 from __future__ import annotations
 
@@ -17,45 +21,48 @@ if TYPE_CHECKING:
 
 
 class PlanningMirror:
-    """Built anew where something was read anew."""
+    """Keeps the copy of the cluster and rebuilds it when a list was read again."""
 
     def __init__(self, clock: Timekeeper, name: str, asker: str) -> None:
-        """`asker`: whose job a spec would be that is foretold."""
+        """`asker`: the user as whose job a spec is predicted."""
         self._clock, self.name, self._actor = clock, name, read_only_actor(asker or "root")
-        self._of: tuple[object, ...] = ()
+        self._source: tuple[object, ...] = ()
+        """The lists that the engine's state is made of."""
         self._engine: Engine | None = None
-        self._looked = False
+        self._planned = False
+        """Whether the engine has planned its queue."""
 
     async def look_at(self, everything: Everything) -> InProcessBackend:
-        """The cluster's nodes, rules, accounts and jobs, unjudged."""
+        """Return a backend with the cluster's nodes, rules, accounts and jobs, without a plan of the queue."""
         return InProcessBackend(await self._fresh(everything), self._actor)
 
     async def judge(self, everything: Everything) -> InProcessBackend:
-        """The same once the core has planned the queue, in the order of the cluster's own priorities."""
+        """Return a backend whose engine has planned the queue, in the order of Slurm's own priorities."""
         engine = await self._fresh(everything)
-        if not self._looked:
+        if not self._planned:
             await look(engine)
-            self._looked = True
+            self._planned = True
         return InProcessBackend(engine, self._actor)
 
     async def snapshot(self, everything: Everything) -> Snapshot:
-        """What the core sees of it."""
+        """Return the scheduler's snapshot of the cluster."""
         return (await self._fresh(everything)).host.machine.peek(everything.at)
 
     async def recounted(self, everything: Everything) -> InProcessBackend:
-        """With priorities as the core counts them, to try other weights."""
+        """Return a backend that computes priorities itself instead of using Slurm's, to try other weights."""
         engine = await offline_engine(state(everything, as_ranked=False), (), self._clock, self.name)
         return InProcessBackend(engine, self._actor)
 
     async def _fresh(self, everything: Everything) -> Engine:
-        made_of = everything[1:]
-        if self._engine is None or any(one is not other for one, other in zip(made_of, self._of, strict=True)):
+        source = everything[1:]  # without `at`, which is new each time
+        # Identity suffices: `Reading` returns the same object as long as a command prints the same.
+        if self._engine is None or any(one is not other for one, other in zip(source, self._source, strict=True)):
             self._engine = await offline_engine(state(everything, as_ranked=True), (), self._clock, self.name)
-            self._of, self._looked = made_of, False
+            self._source, self._planned = source, False
         return self._engine
 
 
 async def with_ended(everything: Everything, ended: Sequence[Job], clock: Timekeeper, name: str) -> InProcessBackend:
-    """A cluster that also remembers these."""
+    """Return a backend of the cluster whose history also has these ended jobs."""
     engine = await offline_engine(state(everything, as_ranked=True), ended, clock, name)
     return InProcessBackend(engine, read_only_actor("cockpit"))

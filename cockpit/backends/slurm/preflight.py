@@ -1,4 +1,4 @@
-"""What Slurm would refuse, or do to no effect, said before it is tried."""
+"""Refuses changes that Slurm would refuse, or accept without effect, before they are tried, and says why."""
 
 from __future__ import annotations
 
@@ -26,26 +26,26 @@ def refused(kind: RefusalKind, message: str) -> RequestRefused:
 
 
 def judge(op: str, job: Job) -> None:
-    """Whoever asks. Raises `RequestRefused`."""
+    """Check a change of a job for every user. Raises `RequestRefused`."""
     name = slurm_id(job.id)
     if job.state in ENDED and not job.kept and op != "requeue":
         raise refused(RefusalKind.CONFLICT, f"Job {name} has ended: it is {job.state}.")
     if op in _ON_KEPT and not job.kept:
-        raise refused(RefusalKind.CONFLICT, f"Job {name} is not kept: it is {job.state}.")
+        raise refused(RefusalKind.CONFLICT, f"Job {name} has no held container: it is {job.state}.")
     if wrong := wrong_state(op, job):
         raise refused(RefusalKind.CONFLICT, f"Job {name} {wrong}.")
 
 
 def judge_owner(op: str, args: msgspec.Struct, job: Job, asker: str) -> None:
-    """Who is no administrator. Raises `RequestRefused`."""
+    """Check a change of a job by a user who is not an administrator. Raises `RequestRefused`."""
     if job.submitter.name != asker:
         raise refused(RefusalKind.DENIED, f"Job {slurm_id(job.id)} is {job.submitter.name}'s, not yours.")
-    if said := _beyond_owners(op, args, job):
-        raise refused(RefusalKind.DENIED, said)
+    if reason := _beyond_owners(op, args, job):
+        raise refused(RefusalKind.DENIED, reason)
 
 
 def judge_directive(wanted: Directive, job: Job, asker: str) -> None:
-    """Who is no administrator. Raises `RequestRefused`."""
+    """Check a Slurm command by a user who is not an administrator. Raises `RequestRefused`."""
     judge_owner("", wanted, job, asker)
     for name, value in wanted.fields.items() if isinstance(wanted, UpdateJob) else ():
         if name.lower() in _ADMINISTRATORS_FIELDS:
@@ -55,7 +55,7 @@ def judge_directive(wanted: Directive, job: Job, asker: str) -> None:
 
 
 def _beyond_owners(op: str, args: msgspec.Struct, job: Job) -> str:
-    """Empty where Slurm lets an owner do it."""
+    """Return why Slurm does not let a job's owner do this; empty if it does."""
     if isinstance(args, messages.SetTimeLimitArgs):
         wanted = args.limit.seconds + (job.spec.time_limit_seconds if args.limit.beside else 0)
         if wanted > job.spec.time_limit_seconds and job.state is not JobState.QUEUED:
@@ -75,7 +75,7 @@ def _beyond_owners(op: str, args: msgspec.Struct, job: Job) -> str:
 
 
 def wrong_state(op: str, job: Job) -> str:
-    """Empty where the act makes sense."""
+    """Return why the job's state does not allow the change; empty if it does."""
     queued = job.state is JobState.QUEUED
     if op == "hold" and (not queued or job.held_by):
         return f"is held by {job.held_by} already" if job.held_by else f"is {job.state}; only a queued job can be held"

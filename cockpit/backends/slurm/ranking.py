@@ -1,4 +1,4 @@
-"""The queue and the accounts in the cluster's own figures: sprio's and sshare's, never recomputed."""
+"""Shows queue and accounts with Slurm's own figures: those of sprio and sshare, never recomputed."""
 
 from __future__ import annotations
 
@@ -20,19 +20,21 @@ from cockpit.model.reasons import Held
 from cockpit.model.view import AccountsShown, Priorities, PriorityRow
 
 Printed = Mapping[int, tuple[Breakdown, ...]]
-"""What sprio prints, by Slurm's id of the job or array."""
+"""Priorities that sprio prints, one for each partition, by Slurm's id of the job or array."""
 
 
 def priorities(rows: Iterable[JobRow], printed: Printed, cluster: Cluster) -> Priorities:
-    """Every waiting job in each of its partitions, in the order of the partitions' tiers and the cluster's own
-    priorities, held ones last. One that sprio leaves out has its total alone: the reason says why."""
+    """Return every pending job in each of its partitions, ordered by the partition's tier, then by Slurm's priority.
+
+    Held jobs come last. A job that sprio leaves out has only its total; its reason says why.
+    """
     waiting = [row for row in rows if row.state is JobState.QUEUED]
     entries = [(row, each) for row in waiting for each in _of(row, printed)]
     tiers = {each.name: each.priority_tier for each in cluster.partitions}
 
     def turn(entry: tuple[JobRow, Breakdown]) -> tuple[bool, int, int, int]:
-        row, told = entry
-        return isinstance(row.reason, Held), -tiers.get(told.partition, 1), -told.total, row.submitted_at
+        row, breakdown = entry
+        return isinstance(row.reason, Held), -tiers.get(breakdown.partition, 1), -breakdown.total, row.submitted_at
 
     entries.sort(key=turn)
     places: dict[int, int] = {}
@@ -46,26 +48,26 @@ def priorities(rows: Iterable[JobRow], printed: Printed, cluster: Cluster) -> Pr
 
 
 def printed_of(job: int, printed: Printed) -> tuple[Breakdown, ...]:
-    """Of a job, or of the array that the task belongs to."""
+    """Return sprio's priorities of a job, or of the array that the task belongs to."""
     return printed.get(job) or printed.get(task_of(job)[0], ())
 
 
 def site_factors(printed: Printed) -> dict[int, int]:
-    """Of those that an administrator gave one. squeue does not tell it."""
-    parts = ((job, part) for job, told in printed.items() for each in told for part in each.parts)
+    """Return the site factors of all jobs that have one, out of sprio, since squeue does not print them."""
+    parts = ((job, part) for job, breakdowns in printed.items() for each in breakdowns for part in each.parts)
     return {job: int(part.contribution) for job, part in parts if part.name is FactorName.SITE}
 
 
 def _of(row: JobRow, printed: Printed) -> Iterable[Breakdown]:
-    found = printed_of(row.id, printed)
-    if found and not isinstance(row.reason, Held):
-        return [_direct_or_counted(replace(each, job=row.id)) for each in found]
+    breakdowns = printed_of(row.id, printed)
+    if breakdowns and not isinstance(row.reason, Held):
+        return [_direct_or_counted(replace(each, job=row.id)) for each in breakdowns]
     partitions = row.partitions or ("",)
     return [Breakdown(row.id, partition, row.priority or 0, ()) for partition in partitions]
 
 
 def _direct_or_counted(each: Breakdown) -> Breakdown:
-    """Of a priority that was set sprio prints every factor as 0."""
+    """Mark a priority that was set by hand: sprio then prints a total, and every factor as 0."""
     counted = not each.total or any(part.contribution for part in each.parts)
     return each if counted else replace(each, parts=(), direct=True)
 
@@ -87,19 +89,19 @@ def _row(row: JobRow, breakdown: Breakdown, position: int | None) -> PriorityRow
 
 
 def shares_shown(shown: AccountsShown, shares: Iterable[Shared]) -> AccountsShown:
-    """With what sshare prints in the place of what the core makes of the same usage."""
+    """Replace usage and fair share of the accounts, which the embedded engine computed, by the figures of sshare."""
     by_key = {each.key: each for each in shares}
     rows = tuple(
         row
-        if (found := by_key.get(row.association.key)) is None
+        if (share := by_key.get(row.association.key)) is None
         else replace(
             row,
-            used=found.raw_usage,
-            norm_shares=found.norm_shares,
-            norm_usage=found.norm_usage,
-            effective_usage=found.effective_usage,
-            level_fs=found.level_fs,
-            fair_share=found.fair_share,
+            used=share.raw_usage,
+            norm_shares=share.norm_shares,
+            norm_usage=share.norm_usage,
+            effective_usage=share.effective_usage,
+            level_fs=share.level_fs,
+            fair_share=share.fair_share,
         )
         for row in shown.rows
     )
@@ -107,7 +109,7 @@ def shares_shown(shown: AccountsShown, shares: Iterable[Shared]) -> AccountsShow
 
 
 def all_tasks_counted(shown: AccountsShown, jobs: Iterable[Listed]) -> AccountsShown:
-    """With the waiting tasks of long arrays, of which the core has only the first."""
+    """Add the pending tasks of long arrays, of which the embedded engine has only the first `PLANNED_TASKS`."""
     more: Counter[AssocKey] = Counter()
     parents = {row.association.account: row.association.parent for row in shown.rows if not row.association.user}
     for each in jobs:

@@ -1,4 +1,15 @@
-"""Reads a cluster through its commands, each as often as the manners allow, and knows what was read."""
+"""Reads the state of a Slurm cluster through its commands, each as seldom as `PollIntervals` says, and parses it.
+
+Each list passes through these steps:
+
+1. `Answers` runs the command or returns an answer that is still fresh.
+2. The list is compared with other lists that name its entries (`vouching`): a list that was cut exactly between two
+   records looks like a shorter list. Where entries are missing the command runs again before they count as gone.
+3. The text is parsed, only if it is another text than last time (`_once`).
+
+Lists that the cluster may do without (accounting, reservations, licences, priorities) are optional: when they fail, the
+last answer stays and `trouble` has a sentence that says so.
+"""
 
 from __future__ import annotations
 
@@ -49,13 +60,13 @@ NO_ACCOUNTING = (
     "sets up slurmdbd."
 )
 SAME_MOMENT_MS = 2000
-"""Jobs that waited for their turn so long before priorities were printed still did, as a rule."""
+"""Jobs listed as waiting at most this long before sprio ran are expected in its output."""
 _ACCOUNTING = "accounting"
-"""What stands for the database among the troubles."""
+"""Key of `Reading.trouble` for a cluster without an accounting database."""
 
 
 class PollIntervals(NamedTuple):
-    """How old an answer may be before it is asked for again, in seconds; and how long one is waited for."""
+    """How old the answers of each kind may be before the command runs again, in seconds, and the time limit of one."""
 
     jobs: float = 10.0
     nodes: float = 20.0
@@ -66,11 +77,11 @@ class PollIntervals(NamedTuple):
     accounting: float = 60.0
     settings: float = 300.0
     patience: float = 30.0
-    """For one call. sacctmgr without its database would go on for minutes."""
+    """Time limit of one command: sacctmgr without its database would try for minutes."""
 
     @classmethod
     def every(cls, seconds: float, patience: float) -> PollIntervals:
-        """Jobs so often at most, and everything else as much less often as by default."""
+        """List jobs every `seconds`, and everything else in the default proportion to that."""
         usual = cls()
         factor = seconds / usual.jobs
         jobs, nodes, *others = (factor * each for each in usual[:-1])
@@ -78,7 +89,7 @@ class PollIntervals(NamedTuple):
 
 
 class Reading:
-    """What is known of one cluster. Every method raises `Unreachable` where nobody answers."""
+    """State of one cluster, as its commands report it. Every method raises `Unreachable` when Slurm does not answer."""
 
     def __init__(self, answers: Answers, now: Callable[[], Millis], intervals: PollIntervals | None = None) -> None:
         self._answers, self._now = answers, now
@@ -90,17 +101,18 @@ class Reading:
         self._records: dict[str, Listed] = {}
         self._looked_at = Millis(0)
         self._vouched: Printed | None = None
-        """The last list of jobs of which nothing is missing."""
+        """The last list of jobs that was found to be complete."""
         self._absent: dict[str, set[str]] = {}
-        """By list the names that it leaves out on purpose, though others name them."""
+        """Names that a list leaves out on purpose although other lists have them, by list."""
         self._inventory: tuple[Printed, Printed] | None = None
         """The last lists of nodes and of partitions that agree."""
         self.trouble: dict[str, str] = {}
-        """What could not be read though the cluster answers, by what it is: a sentence each."""
+        """Sentences about lists that could not be read although the cluster answers, by list."""
         self.hidden: dict[str, str] = {}
-        """What the cluster keeps from the asker, `nodes` or `partitions`: a sentence each."""
+        """Sentences about lists that the cluster hides from the user (PrivateData): keys `nodes`, `partitions`."""
 
     async def config(self) -> str:
+        """Return what `scontrol show config` prints."""
         return (await self._answers.ask(rules.CONFIG, self.intervals.settings)).stdout
 
     async def rules(self) -> Cluster:
@@ -117,51 +129,63 @@ class Reading:
         return self._once("nodes", printed, lambda: tuple(nodes.seen(printed.stdout)))
 
     async def jobs(self) -> tuple[Listed, ...]:
-        """All that squeue knows; those of which nothing has changed are the same objects as before."""
+        """Return all jobs that squeue lists; jobs that have not changed are the same objects as before.
+
+        1. Run squeue, or take its last answer while that is fresh.
+        2. A list that was found complete before, or that the transport made itself, is returned as it is.
+        3. Otherwise check it against the previous list and the controller's counts (`_vouch`).
+        4. If it is still incomplete, restore the previous records, so that the next list is compared with them.
+        """
         shards = shards_per_card(await self.nodes(self.intervals.settings))
-        printed, before = await self._list(), (self._records, self._looked_at)
-        if printed is self._vouched or printed.verified:
+        printed, before = await self._list(), (self._records, self._looked_at)  # step 1
+        if printed is self._vouched or printed.verified:  # step 2
             return self._jobs_in(printed, shards)
-        found = self._jobs_in(printed, shards)
+        jobs = self._jobs_in(printed, shards)
         try:
-            found = await self._vouch(found, before, shards)
-        except CockpitError as error:
+            jobs = await self._vouch(jobs, before, shards)  # step 3
+        except CockpitError as error:  # step 4
             self._records, self._looked_at = before
             self._made.pop("jobs", None)
             self._answers.disbelieve(listing.command(self._fields), error)
             raise
-        return found
+        return jobs
 
     def _jobs_in(self, printed: Printed, shards: int) -> tuple[Listed, ...]:
         return self._once("jobs", (printed, shards), lambda: tuple(self._listed(printed, shards)))
 
     async def _vouch(
-        self, found: tuple[Listed, ...], before: tuple[dict[str, Listed], Millis], shards: int
+        self, jobs: tuple[Listed, ...], before: tuple[dict[str, Listed], Millis], shards: int
     ) -> tuple[Listed, ...]:
-        """The list, or one that is asked for once more where it may lack something. Raises `Garbled` where it does."""
+        """Return the list, or a second one when jobs may be missing. Raises `Garbled` when the second lacks some, too.
+
+        `before`: the records of the previous list and its time. scontrol's list of live jobs decides what is missing.
+        """
         records, looked_at = before
         question = listing.command(self._fields)
         self._looked_at = self._now()
         look = Look(self._records, records, (self._looked_at - looked_at) / 1000)
         if not self.hidden and await is_doubtful(self._answers, look, await self.config()):
             live = await live_jobs(self._answers)
-            found = self._jobs_in(await self._answers.ask_now(question), shards)
+            # scontrol was asked first: a job that it has and that a later squeue lacks is missing, not merely new.
+            jobs = self._jobs_in(await self._answers.ask_now(question), shards)
             if lost := live - self._records.keys():
                 raise left_out(lost)
         self._vouched = self._answers.last(question)
-        return found
+        return jobs
 
-    async def _check_inventory(self, nodes_told: Printed, partitions_told: Printed) -> None:
-        """Once for each pair of answers."""
-        pair = (nodes_told, partitions_told)
+    async def _check_inventory(self, nodes_list: Printed, partitions_list: Printed) -> None:
+        """Compare the lists of nodes and partitions, once for each pair of answers. Raises `Garbled`."""
+        pair = (nodes_list, partitions_list)
         if self._inventory is None or any(one is not other for one, other in zip(pair, self._inventory, strict=True)):
-            if not (nodes_told.verified or partitions_told.verified):
-                await check_inventory(self._answers, nodes_told.stdout, partitions_told.stdout, self.intervals.settings)
+            if not (nodes_list.verified or partitions_list.verified):
+                await check_inventory(self._answers, nodes_list.stdout, partitions_list.stdout, self.intervals.settings)
             self._inventory = pair
 
     async def jobs_now(self, job: JobId) -> tuple[Listed, ...]:
-        """The records of the job of this id, or of its whole array or heterogeneous job, asked for anew: acts decide by
-        them. Nothing where the controller does not know it."""
+        """Run squeue now for one job, with its whole array or heterogeneous job: changes are decided by it.
+
+        Empty when the controller does not know the job.
+        """
         shards = shards_per_card(await self.nodes(self.intervals.settings))
         try:
             printed = await self._list(slurm_id(task_of(job)[0]))
@@ -174,11 +198,14 @@ class Reading:
 
     @property
     def listed_at(self) -> Millis | None:
-        """When jobs were last listed."""
+        """Time of the last list of jobs."""
         return self._answers.given_at(listing.command(self._fields))
 
     async def details(self) -> Known:
-        """Nothing where nodes or partitions are hidden: the scontrol of 22.05 crashes there when it is asked."""
+        """Return CPUs, memory and cards of each running job on each node, out of `scontrol -d show job`.
+
+        Empty where nodes or partitions are hidden: there the scontrol of 22.05 crashes on this question.
+        """
         gres = {each.node.name: each.gres for each in await self.nodes(self.intervals.settings)}
         if self.hidden:
             return NOTHING_KNOWN
@@ -186,7 +213,7 @@ class Reading:
         return self._once("details", printed, lambda: placements.details(printed.stdout, gres))
 
     async def spreads(self) -> Spreads:
-        """Tasks of waiting jobs; nothing where `details` says nothing."""
+        """Return the tasks of waiting jobs whose tasks are spread over nodes; empty where `details` is empty."""
         if self.hidden:
             return NO_SPREADS
         printed = await self._answers.ask(placements.DETAIL, self.intervals.details)
@@ -229,41 +256,47 @@ class Reading:
         return self._once("accounts", (shares, qos, assoc), made)
 
     async def priorities(self) -> Mapping[int, tuple[Breakdown, ...]]:
-        """What sprio prints, by Slurm's own id of the job or array, the best first."""
+        """Return the priorities that sprio prints, by Slurm's id of the job or array; the highest partition first."""
         weights = (await self.rules()).priority.weights
         printed = await self._optional("sprio", priorities.COMMAND, self.intervals.priorities)
         listed_at, given_at = self.listed_at, self._answers.given_at(priorities.COMMAND)
+        # Only with a list of jobs of about the same time: jobs of an older one may have started since.
         if listed_at is not None and given_at is not None and listed_at > given_at - SAME_MOMENT_MS:
             check = cross_checks.of_priorities(self._records.values())
             printed = await self._completed("sprio", priorities.COMMAND, printed, check)
 
         def made() -> dict[int, tuple[Breakdown, ...]]:
-            found: dict[int, tuple[Breakdown, ...]] = {}
+            by_job: dict[int, tuple[Breakdown, ...]] = {}
             for each in priorities.breakdowns(printed.stdout, weights):
-                found[each.job] = tuple(sorted((*found.get(each.job, ()), each), key=lambda one: -one.total))
-            return found
+                by_job[each.job] = tuple(sorted((*by_job.get(each.job, ()), each), key=lambda one: -one.total))
+            return by_job
 
         return self._once("priorities", (printed, weights), made)
 
     async def ended(self, since: str, until: str = "now", *, user: str = "") -> Sequence[accounting.Past]:
-        """Out of accounting, in its order. Where it does not answer, what it answered last, else nothing; `trouble`
-        says so, and `missing`."""
+        """Return ended jobs out of accounting (sacct), in its order.
+
+        When accounting does not answer: its last answer, or nothing; `trouble` and `missing` then say so.
+        """
         argv = accounting.command(since, until, user=user)
         printed = await self._of_accounting("sacct", argv, self.intervals.accounting)
         if printed.code:
             return ()
         shards = shards_per_card(await self.nodes(self.intervals.settings))
-        of = (printed, shards)
-        return self._once(f"ended for {user}", of, lambda: self._ended(printed, accounting.FIELDS, shards))
+        source = (printed, shards)
+        return self._once(f"ended for {user}", source, lambda: self._ended(printed, accounting.FIELDS, shards))
 
     async def accounted(self, job: str) -> tuple[accounting.Past | None, tuple[StepRow, ...]]:
-        """What accounting has of the job of Slurm's id: itself, once it has ended, and its steps. Raises `Unreachable`
-        where accounting does not answer: nobody knows then whether there was such a job."""
+        """Return the record of a job in accounting (None until it has ended) and its steps; `job` is Slurm's id.
+
+        Raises `Unreachable` when accounting does not answer: then it is unknown whether there was such a job.
+        """
         while True:
             argv = accounting.command_of_one(job, self._past_fields)
             try:
                 printed = await self._answers.ask(argv, self.intervals.details, seconds=self.intervals.patience / 3)
             except Failed as failed:
+                # Each Slurm version lacks other fields of sacct: leave out the one that it complains about, try again.
                 unknown = accounting.unknown_field(failed.printed.stderr)
                 if unknown not in self._past_fields:
                     return None, ()
@@ -278,16 +311,19 @@ class Reading:
         return tuple(accounting.ended(printed.stdout, printed.separator, UTC, fields, shards))
 
     async def admin_level(self, user: str) -> str:
-        """`None`, `Operator` or `Administrator`; empty where nobody can say."""
+        """Return the user's AdminLevel, `None`, `Operator` or `Administrator`; empty when it is unknown."""
         argv = ("sacctmgr", "-n", "-P", "--readonly", "list", "user", f"name={user}", "format=adminlevel")
         return (await self._of_accounting("sacctmgr list user", argv, self.intervals.settings)).stdout.strip()
 
     def forget(self, programs: Collection[str]) -> None:
-        """Something was changed that these programs report: what was read of them is of before."""
+        """Discard the answers of these programs, because something that they report was changed."""
         self._answers.forget(programs)
 
     async def output_files(self, job: str) -> dict[str, str]:
-        """Where the job of Slurm's id writes: by stream, and its `folder`. Empty where Slurm has forgotten it."""
+        """Return a job's output files: `stdout`, `stderr`, and `folder`, its working folder; `job` is Slurm's id.
+
+        Empty when Slurm has forgotten the job.
+        """
         try:
             printed = await self._answers.ask(listing.output_command(job), self.intervals.details)
         except Failed:
@@ -298,7 +334,7 @@ class Reading:
         return {"stdout": record["STDOUT"], "stderr": record["STDERR"], "folder": record["WorkDir"]}
 
     async def host_of(self, node: NodeName) -> str:
-        """What the node's machine calls itself. `localhost` is the one that runs Slurm's commands, too."""
+        """Return the host name of a node's machine; `localhost` is replaced by the name of the commands' machine."""
         seen = next((each for each in await self.nodes(self.intervals.settings) if each.node.name == node), None)
         host = (seen.host if seen is not None else "") or node
         if host == "localhost":
@@ -307,17 +343,19 @@ class Reading:
         return host
 
     async def lacks_accounting(self) -> str:
-        """What cannot be known on a cluster without an accounting database; empty where there is one, or where nothing
-        says that there is none (slurmrestd)."""
+        """Return a sentence about what is unknown on a cluster without an accounting database.
+
+        Empty where there is one, and where the configuration does not say (slurmrestd).
+        """
         kind = settings(await self.config()).get("AccountingStorageType")
         return "" if kind is None or "slurmdbd" in kind else NO_ACCOUNTING.format(kind=kind)
 
     async def version(self) -> tuple[int, ...]:
-        """The controller's: `(22, 5, 8)`."""
+        """Return the controller's version, such as `(22, 5, 8)`."""
         return tuple(int(each) for each in rules.version(await self.config()).split(".") if each.isdigit())
 
     async def script(self, job: str) -> str:
-        """The batch script, where accounting keeps scripts and shows them to the asker; else empty."""
+        """Return a job's batch script; empty where accounting does not store it or does not show it."""
         try:
             printed = await self._answers.ask(("sacct", "--batch-script", "--jobs", job), self.intervals.settings)
         except CockpitError:
@@ -326,7 +364,7 @@ class Reading:
         return mark + script if not head.startswith("NONE") else ""
 
     async def running_steps(self, number: int) -> tuple[StepRow, ...]:
-        """What the controller itself says runs within the job."""
+        """Return the steps of a running job that the controller lists."""
         try:
             printed = await self._answers.ask(("scontrol", "show", "step", str(number)), self.intervals.details)
         except CockpitError:
@@ -334,7 +372,7 @@ class Reading:
         return tuple(running.steps(printed.stdout, UTC))
 
     async def comment(self, job: str) -> str:
-        """Of the job of Slurm's id: as it is now, else as accounting remembers it."""
+        """Return a job's comment (by Slurm's id) from the controller, or from accounting once that forgot it."""
         live = ("squeue", "--noheader", "--states=all", f"--jobs={job}", "--format=%k")
         past = ("sacct", "--noheader", "--parsable2", "--allocations", f"--jobs={job}", "--format=Comment")
         try:
@@ -343,8 +381,8 @@ class Reading:
             return (await self._optional("sacct", past, 0.0)).stdout.strip()
 
     async def everything(self, *, closely: bool) -> Everything:
-        """All that the embedded core needs; `closely`: also which cards of which node each job has."""
-        found = Everything(
+        """Return all that the embedded scheduler needs; `closely`: also which cards of which node each job has."""
+        everything = Everything(
             at=self._now(),
             rules=await self.rules(),
             nodes=await self.nodes(),
@@ -355,16 +393,17 @@ class Reading:
             details=await self.details() if closely else NOTHING_KNOWN,
             spreads=await self.spreads() if closely else NO_SPREADS,
         )
-        if PriorityFlag.NO_NORMAL_ALL not in found.rules.priority.flags:
-            return found
+        rules = everything.rules
+        if PriorityFlag.NO_NORMAL_ALL not in rules.priority.flags:
+            return everything
         from cockpit.backends.slurm.normalised import flagged, flags_told
 
         printed = await self.priorities()
-        flags = self._once("flags", (found.rules, printed), lambda: flags_told(found, printed))
-        return found._replace(rules=self._once("flagged", (found.rules, flags), lambda: flagged(found.rules, flags)))
+        flags = self._once("flags", (rules, printed), lambda: flags_told(everything, printed))
+        return everything._replace(rules=self._once("flagged", (rules, flags), lambda: flagged(rules, flags)))
 
     async def _list(self, job: str = "") -> Printed:
-        """Without the fields that this version of squeue does not know. `job`: only that one, asked for anew."""
+        """Run squeue without the fields that this version of it does not know. `job`: only for that job, and now."""
         while True:
             try:
                 if job:
@@ -377,10 +416,11 @@ class Reading:
                 self._fields = tuple(name for name in self._fields if name != unknown)
 
     def _listed(self, printed: Printed, shards: int) -> Iterator[Listed]:
+        """Yield the records of squeue's list; a record that has not changed is the object of the previous list."""
         known, self._records = self._records, {}
         for fields in listing.read(printed.stdout, printed.separator, self._fields):
             if not fields["JobID"].isdigit():
-                raise Garbled("squeue", f"{fields['JobID'][:20]!r} is no number of a job")
+                raise Garbled("squeue", f"{fields['JobID'][:20]!r} is not a job id")
             listed = known.get(fields["JobID"])
             if listed is None or listed.fields != fields or listed.shards != shards:
                 listed = Listed(fields, UTC, shards)
@@ -388,7 +428,7 @@ class Reading:
             yield listed
 
     async def _shown(self, what: str, argv: tuple[str, ...], fresh_seconds: float) -> Printed:
-        """The list; an empty one where PrivateData keeps all of it from the asker, who still sees their jobs."""
+        """Return a list; an empty one where PrivateData hides it from the user, who still sees their own jobs."""
         try:
             printed = await self._answers.ask(argv, fresh_seconds)
         except Failed as failed:
@@ -401,41 +441,47 @@ class Reading:
         return printed
 
     async def _of_accounting(self, what: str, argv: tuple[str, ...], fresh_seconds: float) -> Printed:
-        """Nothing, and no call, where there is no database to be asked."""
+        """Run a command that needs the accounting database; without one, return nothing and do not run it."""
         if lacking := await self.lacks_accounting():
             self.trouble[_ACCOUNTING] = lacking
             return Printed("", "", 1)
         return await self._optional(what, argv, fresh_seconds)
 
     def missing(self, *commands: str) -> str:
-        """Why what these commands report is unknown; empty where they answered."""
-        return " ".join(said for what, said in self.trouble.items() if what in (*commands, _ACCOUNTING))
+        """Return the sentences that say why what these commands report is unknown; empty where they answered."""
+        return " ".join(sentence for what, sentence in self.trouble.items() if what in (*commands, _ACCOUNTING))
 
     async def _optional(self, what: str, argv: tuple[str, ...], fresh_seconds: float) -> Printed:
-        """The last answer while there is no other, with its trouble. Nothing where the cluster does without it, or its
-        database is away: everything else goes on. Raises `Garbled` for a wrong answer where there was no other."""
+        """Run a command that the cluster may do without, so that its failure does not stop everything else.
+
+        When it fails, return its last answer, or an empty one with exit code 1, and note the error in `trouble`.
+        Raises `Garbled` for an incomplete answer when there was none before.
+        """
         try:
             printed = await self._answers.ask(argv, fresh_seconds, seconds=self.intervals.patience / 3)
         except CockpitError as error:
             last = self._answers.last(argv)
             if last is None and isinstance(error, Garbled):
                 raise
-            older = " What is shown of it is older." if last is not None else ""
-            self.trouble[what] = f"{what} tells nothing just now: {error}{older}"
+            older = " Its last answer is shown." if last is not None else ""
+            self.trouble[what] = f"{what} is not available at the moment: {error}{older}"
             return last or Printed("", "", 1)
         self.trouble.pop(what, None)
         return printed
 
     async def _completed(self, what: str, argv: tuple[str, ...], printed: Printed, check: CrossCheck) -> Printed:
-        """An optional answer once something else that was read vouches for it. Raises `Garbled`."""
+        """Check an optional answer against other lists, and run the command again if entries are missing.
+
+        Raises `Garbled` when they are still missing.
+        """
         if printed.code or printed.verified or what in self.trouble:
             return printed
         return await completed(self._answers, argv, printed, check, self._absent.setdefault(what, set()))
 
-    def _once(self, what: str, of: object, make: Callable[[], T]) -> T:
-        """Made anew only where what it is made of is another."""
+    def _once(self, what: str, source: object, make: Callable[[], T]) -> T:
+        """Return the result of `make`, which is called again only when `source`, what it is made of, has changed."""
         known = self._made.get(what)
-        if known is None or known[0] != of:
-            known = self._made[what] = (of, make())
+        if known is None or known[0] != source:
+            known = self._made[what] = (source, make())
         made: T = known[1]
         return made

@@ -1,4 +1,4 @@
-"""Rows of the job list as the cluster tells them: states, priorities, starts and reasons are Slurm's own."""
+"""Makes the rows of the job list from squeue's records: states, priorities, starts and reasons are Slurm's own."""
 
 from __future__ import annotations
 
@@ -26,16 +26,19 @@ MOST_AHEAD = 10
 
 
 class Rows:
-    """Made once for as long as Slurm says the same of a job: whoever compares them compares objects."""
+    """Makes rows and keeps them: a job that has not changed has the same row object as before.
+
+    Callers therefore find changes by comparing identities, also among tens of thousands of rows.
+    """
 
     def __init__(self, asker: str) -> None:
         self._asker = asker
         self.admin = False
-        """The asker may act on everybody's jobs."""
+        """Whether the user may change all users' jobs."""
         self._made: dict[JobId, tuple[Listed, JobRow]] = {}
 
     def of(self, jobs: Iterable[Listed], reservations: Mapping[str, Reservation], now: Millis) -> dict[JobId, JobRow]:
-        """By id, in order of submission."""
+        """Return the rows by job id, in order of submission."""
         known, self._made = self._made, {}
         for each in jobs:
             before = known.get(each.id)
@@ -45,7 +48,10 @@ class Rows:
         return {job: self._made[job][1] for job in sorted(self._made, key=self._seniority)}
 
     def _join_components(self, now: Millis) -> None:
-        """Components of a heterogeneous job start together, when the last of them can; Slurm plans each by itself."""
+        """Give all components of a heterogeneous job the latest of their starts.
+
+        Slurm plans each component by itself, but they start together.
+        """
         groups: dict[int, list[Listed]] = {}
         for each, row in self._made.values():
             if row.component is not None and each.waits:
@@ -59,7 +65,7 @@ class Rows:
                     self._made[each.id] = each, replace(row, starts_by=last)
 
     def job(self, job: JobId) -> Job:
-        """The job that a row is about."""
+        """Return the job of a row."""
         return self._made[job][0].job
 
     def _seniority(self, job: JobId) -> tuple[Millis, int]:
@@ -72,14 +78,17 @@ class Rows:
 
 
 def expected_start(each: Listed, now: Millis) -> Millis | None:
-    """When the cluster thinks that it starts; a moment that is over says nothing."""
+    """Return the start that Slurm expects for a pending job; None if that time has passed or the job never starts."""
     at = each.starts_at
     return at if at is not None and at > now and not never_starts(each) else None
 
 
 def row(each: Listed, why: Reason | None, expected: Millis | None, may: Access) -> JobRow:
-    """What `engine.views.rows.job_row` makes of the whole job, straight from the record: a list is long, and few of its
-    jobs are looked at."""
+    """Return the row of a record, equal to what `engine.views.rows.job_row` makes of the whole job.
+
+    It is made directly from the record, because a list is long and the whole job is needed only for a few of its rows.
+    """
+    # Debug holds are parsed only by way of the whole job; they are rare.
     if each.fields.get("Comment", "").startswith(("cockpit:held", "cockpit:released")):
         return replace(job_row(each.job, why, each.priority, expected), may=may)
     fields, waits = each.fields, each.waits
@@ -131,19 +140,19 @@ def row(each: Listed, why: Reason | None, expected: Millis | None, may: Access) 
 
 
 def past_row(past: Past) -> JobRow:
-    """Of one that only accounting knows."""
+    """Return the row of a job that only accounting knows."""
     leader, plus, offset = past.fields["JobID"].partition("+")
     row = job_row(past.job, None)
     return replace(row, component=(int(leader), int(offset))) if plus and offset.isdigit() else row
 
 
 def task_row(row: JobRow, job: Job) -> JobRow:
-    """Of one of those that the row stands for."""
+    """Return the row of one task of the array that a row stands for."""
     return row if row.id == job.id else replace(row, id=job.id, array=job.array, tasks=())
 
 
 def overview_of(cluster: str, rows: Collection[JobRow], nodes: Collection[Node]) -> Overview:
-    """The header's figures, out of what is listed anyway."""
+    """Return the figures of the header, computed from the rows and nodes that are listed anyway."""
     held = [row for row in rows if row.state in OCCUPYING]
     counts: Counter[str] = Counter()
     for row in rows:
@@ -163,14 +172,14 @@ def overview_of(cluster: str, rows: Collection[JobRow], nodes: Collection[Node])
 
 
 def holdings(jobs: Iterable[JobId], rows: Mapping[JobId, JobRow], known: Container[JobId]) -> Iterator[Holding]:
-    """What these ask for, those apart that are known."""
+    """Yield the names and sizes of these jobs, except those in `known`."""
     for row in (rows[job] for job in dict.fromkeys(jobs) if job in rows and job not in known):
         sizes = (row.nodes, row.cpus, row.memory_mib, row.card_milli)
         yield Holding(row.id, row.name, row.user, row.state in OCCUPYING, *sizes)
 
 
 def explanation(row: JobRow, rows: Mapping[JobId, JobRow]) -> Explanation | None:
-    """Why a queued job waits as the cluster says, and who waits before it in any of its partitions."""
+    """Return Slurm's reason why a queued job waits, and the jobs before it in any of its partitions."""
     if row.state is not JobState.QUEUED or row.reason is None:
         return None
     wanted, own = set(row.partitions), (row.priority or 0, -row.submitted_at)
@@ -192,6 +201,6 @@ def explanation(row: JobRow, rows: Mapping[JobId, JobRow]) -> Explanation | None
 
 
 def _same(one: JobRow, other: JobRow) -> bool:
-    """They are one job, or the one is a task of those that the other stands for."""
+    """Whether both are one job, or one is a task of the array that the other stands for."""
     mine = one.array is not None and other.array is not None and one.array.array == other.array.array
     return one.id == other.id or (mine and bool(one.tasks or other.tasks))

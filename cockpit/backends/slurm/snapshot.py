@@ -1,4 +1,4 @@
-"""A Slurm cluster as a snapshot: what the core needs, and beside it what Slurm itself says."""
+"""Makes a snapshot of a Slurm cluster: the state for the scheduler, and Slurm's own reasons, starts and priorities."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 async def snapshot(reading: Reading, cluster: str) -> Snapshot:
-    """Read now, as far as the manners ask for it."""
+    """Return a snapshot of the cluster, whose lists are as fresh as the poll intervals allow."""
     everything = await reading.everything(closely=True)
     printed = await reading.priorities()
     told = dict(_told(everything.jobs, printed, {each.name: each for each in everything.reservations}))
@@ -49,20 +49,21 @@ def _told(
 
 
 def counted_at(jobs: Iterable[Listed], printed: Printed, priority: Priority, now: Millis) -> Millis | None:
-    """The moment that Slurm last counted ages to, as near as the ages that it prints tell; None: they tell nothing.
+    """Return when Slurm last computed the age factors, estimated from the factors that sprio prints; None if unknown.
 
-    An age is printed rounded; what all of them leave possible is a span, of which this is the middle.
+    An age factor is printed as a rounded number, so each job limits that moment to an interval. The result is the
+    middle of the intersection of all these intervals.
     """
     earliest, latest = now - 2000 * priority.calc_period_seconds, int(now)
     weight, whole = priority.weights.age, 1000 * priority.max_age_seconds
     for each in jobs:
         age, since = _age(printed_of(each.id, printed)), each.at("AccrueTime")
-        if age is None or since is None or not 0 <= age < weight:
+        if age is None or since is None or not 0 <= age < weight:  # at its maximum an age says nothing more
             continue
         earliest = max(earliest, int(since + (age - 0.5) / weight * whole)) if age else earliest
         latest = min(latest, int(since + (age + 0.5) / weight * whole))
     return Millis((earliest + latest) // 2) if earliest <= latest else None
 
 
-def _age(found: Iterable[Breakdown]) -> float | None:
-    return next((part.contribution for each in found for part in each.parts if part.name is FactorName.AGE), None)
+def _age(breakdowns: Iterable[Breakdown]) -> float | None:
+    return next((part.contribution for each in breakdowns for part in each.parts if part.name is FactorName.AGE), None)

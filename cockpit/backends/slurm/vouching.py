@@ -1,7 +1,17 @@
-"""Whether a list that is whole by its form is also all that the controller knows.
+"""Finds out whether a list that is complete by its form also has everything that the controller knows.
 
-A list that is cut exactly between two records looks like a shorter list. What was read before, and what other commands
-say, show it: then the controller is asked once more in another way before anything is called gone.
+A list that is cut exactly between two records looks like a shorter list. The previous list and the lists of other
+commands reveal it. Then the controller is asked once more, in another way, before a missing entry counts as gone.
+
+The list of jobs is checked in these steps:
+
+1. `is_doubtful`: has a live job vanished sooner than Slurm forgets ended jobs (MinJobAge)? Without a previous list, or
+   when nothing is left of it: does sdiag count more pending and running jobs?
+2. If so, `live_jobs` reads the live jobs from scontrol, and squeue runs again (`Reading`).
+3. `left_out`: jobs that scontrol has and squeue still lacks make the answer `Garbled`; nothing of it is shown.
+
+Nodes, partitions and the optional lists are checked by `check_inventory` and `completed`: one list must have the names
+that another mentions.
 """
 
 from __future__ import annotations
@@ -32,21 +42,24 @@ _COUNTED = re.compile(
 _JOB = re.compile(r"JobId=(\d+)")
 
 Records = Mapping[str, "Listed"]
-"""By Slurm's number of the record."""
+"""Records of squeue, by Slurm's number of the job."""
 
 
 class Look(NamedTuple):
-    """One list of jobs, and what was known before it."""
+    """A list of jobs and the one before it."""
 
     records: Records
     before: Records
     elapsed_seconds: float
-    """Since that was read."""
+    """Seconds between the two lists."""
 
 
 async def is_doubtful(answers: Answers, look: Look, config: str) -> bool:
-    """Whether jobs may be missing from the list: some vanished that cannot have been forgotten yet, or the controller
-    counts more of them. A count is asked for only where nothing is known, or nothing is left."""
+    """Return whether jobs may be missing from the list.
+
+    They may when a live job has vanished that Slurm cannot have forgotten yet (MinJobAge), or when the controller
+    counts more jobs. sdiag is asked only where there is no previous list, or where nothing of it is left.
+    """
     vanished = (number for number, each in look.before.items() if each.kind not in ENDED and number not in look.records)
     if next(vanished, None) is not None:
         return look.elapsed_seconds < (values.seconds(settings(config).get("MinJobAge", "")) or 0)
@@ -55,41 +68,42 @@ async def is_doubtful(answers: Answers, look: Look, config: str) -> bool:
     try:
         printed = await answers.ask(STATISTICS, FRESH_SECONDS)
     except CockpitError:
-        return False  # the list itself was answered; not every site lets users count
+        return False  # squeue itself answered, and not every site lets users run sdiag
     return _fewer(look.records.values(), printed.stdout)
 
 
 def _hides_jobs(config: str) -> bool:
-    """The controller counts also what the asker may not see, then."""
+    """Whether jobs are private: then sdiag also counts jobs that the user may not see."""
     return "jobs" in settings(config).get("PrivateData", "").split(",")
 
 
 def _fewer(listed: Iterable[Listed], statistics: str) -> bool:
-    """Whether fewer jobs waited or ran at the moment of the count than were counted, to a second."""
-    found = _COUNTED.search(statistics)
-    if found is None:
+    """Return whether fewer of the listed jobs were pending or running when sdiag counted than sdiag counted."""
+    counts = _COUNTED.search(statistics)
+    if counts is None:
         return False
-    at, there = 1000 * int(found["at"]), 0
+    at, live = 1000 * int(counts["at"]), 0
     for each in listed:
+        # sdiag's time is in whole seconds: a job that was submitted or ended within a second of it may count or not.
         if (each.at("SubmitTime") or 0) <= at + 1000:
-            still = each.kind not in ENDED or (each.at("EndTime") or 0) >= at - 1000
-            there += (len(each.tasks) or 1) if still else 0
-    return there < int(found["pending"]) + int(found["running"])
+            was_live = each.kind not in ENDED or (each.at("EndTime") or 0) >= at - 1000
+            live += (len(each.tasks) or 1) if was_live else 0
+    return live < int(counts["pending"]) + int(counts["running"])
 
 
 async def live_jobs(answers: Answers) -> set[str]:
-    """Return the numbers of the records that have not ended, as scontrol has them just now."""
+    """Return the numbers of the jobs that have not ended, as scontrol lists them now."""
     printed = await answers.ask_now(placements.DETAIL)
-    found = set()
+    live = set()
     for block in blocks(printed.stdout, "JobId"):
         head, state = _JOB.match(block), words(block).get("JobState", "")
         if head is not None and states.job_state(state, placed=True) not in ENDED:
-            found.add(head[1])
-    return found
+            live.add(head[1])
+    return live
 
 
 def left_out(lost: set[str]) -> Garbled:
-    """What is wrong with squeue's list."""
+    """Return the error for a list of squeue that lacks these jobs."""
     which = f"job {min(lost, key=int)} for one" if len(lost) > 1 else f"job {next(iter(lost))}"
     return Garbled("squeue", f"it leaves out {len(lost)} that scontrol has, {which}")
 
@@ -97,45 +111,53 @@ def left_out(lost: set[str]) -> Garbled:
 async def completed(
     answers: Answers, argv: tuple[str, ...], printed: Printed, check: CrossCheck, absent: set[str]
 ) -> Printed:
-    """Return the list, or one that is asked for once more where it lacks what others name.
+    """Return an optional list, or a second answer if it lacks names that other lists have.
 
-    `absent`: names of which it was found that the list leaves them out on purpose. Raises `Garbled` where it lacks a
-    name twice and the cluster, asked for that one alone, has it.
+    1. If no expected name is missing, return the list.
+    2. Run the command again; the first answer may have been cut.
+    3. If names are still missing, ask for one of them alone.
+    4. If the cluster does not have it, the list leaves such names out on purpose: remember them in `absent`.
+    5. If it has it, the list is incomplete: raise `Garbled`.
     """
-    if not check.lacks(printed.stdout) - absent:
+    if not check.lacks(printed.stdout) - absent:  # step 1
         return printed
     try:
-        printed = await answers.ask_now(argv)
+        printed = await answers.ask_now(argv)  # step 2
         lost = check.lacks(printed.stdout) - absent
-        found = await answers.ask_now(check.alone(min(lost))) if lost else None
+        alone = await answers.ask_now(check.alone(min(lost))) if lost else None  # step 3
     except Garbled:
         raise
     except CockpitError:
-        return printed  # who is asked for one name only says no; the list itself was answered
-    if found is None:
+        return printed  # some commands refuse to be asked for one name; the list itself was answered
+    if alone is None:
         return printed
     name = min(lost)
-    if name in check.lacks(found.stdout):
+    if name in check.lacks(alone.stdout):  # step 4
         absent |= lost
         return printed
+    # step 5
     error = Garbled(command_of(argv), f"it leaves out {name}")
     answers.disbelieve(argv, error)
     raise error
 
 
 async def check_inventory(answers: Answers, nodes: str, partitions: str, fresh_seconds: float) -> None:
-    """Partitions name their nodes and nodes their partitions: raises `Garbled` where one list lacks what the other
-    names, and the controller has it."""
-    named = {word for block in blocks(nodes, "NodeName") for word in values.names(words(block).get("Partitions", ""))}
-    have = {words(block)["NodeName"] for block in blocks(nodes, "NodeName")}
+    """Compare the lists of nodes and of partitions: each partition names its nodes and each node its partitions.
+
+    Raises `Garbled` when one list lacks a name that the other has, and the controller knows that name.
+    """
+    records = [words(block) for block in blocks(nodes, "NodeName")]
+    named_partitions = {word for record in records for word in values.names(record.get("Partitions", ""))}
+    listed_nodes = {record["NodeName"] for record in records}
     records = [words(block) for block in blocks(partitions, "PartitionName")]
-    wanted = {str(host) for record in records for host in hosts(values.text(record.get("Nodes", "")))}
-    await _check(answers, "node", wanted - have, fresh_seconds)
-    await _check(answers, "partition", named - {record["PartitionName"] for record in records}, fresh_seconds)
+    named_nodes = {str(host) for record in records for host in hosts(values.text(record.get("Nodes", "")))}
+    listed_partitions = {record["PartitionName"] for record in records}
+    await _check(answers, "node", named_nodes - listed_nodes, fresh_seconds)
+    await _check(answers, "partition", named_partitions - listed_partitions, fresh_seconds)
 
 
 async def _check(answers: Answers, what: str, lost: set[str], fresh_seconds: float) -> None:
-    """One of them is asked for by its name: some lists leave out what is hidden or planned, on purpose."""
+    """Ask for one of the missing names: some lists leave out hidden nodes and nodes in state FUTURE on purpose."""
     for name in sorted(lost)[:1]:
         try:
             printed = await answers.ask(("scontrol", "-o", "show", what, name), fresh_seconds)
@@ -143,4 +165,4 @@ async def _check(answers: Answers, what: str, lost: set[str], fresh_seconds: flo
             return
         record = words(printed.stdout)
         if name in {record.get("NodeName"), record.get("PartitionName")} and "FUTURE" not in record.get("State", ""):
-            raise Garbled(f"scontrol show {what}", f"it leaves out {len(lost)} that there are, {name} for one")
+            raise Garbled(f"scontrol show {what}", f"it leaves out {len(lost)} that exist, {name} for one")

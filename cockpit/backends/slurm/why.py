@@ -1,4 +1,12 @@
-"""Why a job waits: the cluster's word, with what the embedded core and the cluster's own figures say behind it."""
+"""Explains why a job waits: Slurm's own reason, with figures from the embedded scheduler and from Slurm's lists.
+
+1. Take Slurm's reason and expected start from the job's row.
+2. Let the embedded scheduler plan a copy of the cluster and explain the same job.
+3. If both give the same reason, use the scheduler's, which has figures. Otherwise keep Slurm's, and add the figures of
+   the limit or the licence that it names.
+4. Leave out the scheduler's forecast where it cannot be right: for jobs that never start by Slurm's reason, for jobs
+   that it would start now although Slurm does not, and for jobs whose tasks Slurm may spread freely.
+"""
 
 from __future__ import annotations
 
@@ -33,20 +41,22 @@ if TYPE_CHECKING:
 
 SLURM = "Slurm"
 UNJUDGED = frozenset({"None", ""})
-"""Slurm has not looked at the job yet. Of every other one it knows why it waits: then the core, which may not know all
-of its rules, cannot say that it starts now."""
+"""Slurm's reasons of jobs that it has not considered yet. Jobs with any other reason do not start at present, even if
+the embedded scheduler, which may not know all of Slurm's rules, would start them."""
 
 
 async def outlook(reading: Reading, mirror: PlanningMirror, known: Found, rows: Mapping[JobId, JobRow]) -> Outlook:
-    """The whole answer. Refused for a job that waits for nothing."""
-    row, told = _waiting(known, rows)
+    """Return the explanation and the forecast of a queued job. Refused for a job that is not queued."""
+    row, told = _waiting(known, rows)  # step 1
     everything = await reading.everything(closely=True)
-    core = await (await mirror.judge(everything)).explain(known.alike)
+    core = await (await mirror.judge(everything)).explain(known.alike)  # step 2
     judged = core.explanation.reason if core.explanation is not None else None
+    # Step 3
     reason, held, in_all = with_figures(told.reason, judged), core.holders, core.holders_in_all
     if reason is not judged:
         reason, held = await _limited(reading, mirror, everything, known, reason)
         in_all = len(held)
+    # Step 4
     never = known.listed is not None and never_starts(known.listed)
     shared_out = known.listed is not None and spec_shared_out(everything, known.listed) is not None
     equal = (
@@ -83,7 +93,7 @@ def _waiting(known: Found, rows: Mapping[JobId, JobRow]) -> tuple[JobRow, Explan
 async def _limited(
     reading: Reading, mirror: PlanningMirror, everything: Everything, known: Found, reason: Reason
 ) -> tuple[Reason, tuple[JobId, ...]]:
-    """The reason with the limit's figures, where it is one, and who has what that gives."""
+    """Return Slurm's reason with the figures of the limit or licences that it names, and the jobs that use them."""
     if isinstance(reason, Told) and reason.code.startswith("Licenses") and known.listed is not None:
         wanted = licences.asked(known.listed.fields)
         about = licences.figures(await reading.licences(), wanted)
@@ -95,7 +105,7 @@ async def _limited(
 
 
 async def _condition(reading: Reading, reason: Reason) -> Condition | None:
-    """The job that is waited for, ended ones included; None: the cluster has forgotten it."""
+    """Return the state of the job that a dependency waits for; None if Slurm has forgotten it."""
     if not isinstance(reason, WaitsForJob | DependencyNever) or not reason.job:
         return None
     try:

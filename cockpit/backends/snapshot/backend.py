@@ -1,4 +1,4 @@
-"""A snapshot as a backend. Time stands still in it, and nothing can be done there."""
+"""The backend of a snapshot file. Its clock stays at the moment of the snapshot, and nothing can be changed."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-FIXED = "This is a snapshot: it shows a cluster as it was, and nothing can be done there."
+FIXED = "This is a snapshot: it shows a cluster as it was, and nothing can be changed in it."
 _NOTHING = Told()
 
 
 async def open_snapshot(snapshot: Snapshot, user: str) -> SnapshotBackend:
-    """Planned and ready to be asked by this user, in whose name jobs are predicted."""
+    """Open a snapshot and plan its queue; `user` is the user as whose jobs specs are predicted."""
     with contradictions():
         engine = await offline_engine(snapshot.state, (), VirtualClock(snapshot.at), f"{snapshot.cluster} · snapshot")
         await look(engine)
@@ -44,8 +44,11 @@ async def open_snapshot(snapshot: Snapshot, user: str) -> SnapshotBackend:
 
 @contextmanager
 def contradictions() -> Iterator[None]:
-    """A snapshot may contradict itself in more ways than `snapshot_errors` knows; the core, which is made for states
-    that add up, then fails anywhere. Outside this file such an exception is a defect of cockpit."""
+    """Turn any exception into an error about the snapshot.
+
+    A snapshot may contradict itself in more ways than `snapshot_errors` checks, and the scheduler then fails anywhere.
+    For any other backend such an exception is a defect of cockpit.
+    """
     try:
         yield
     except CockpitError:
@@ -58,14 +61,18 @@ def contradictions() -> Iterator[None]:
 
 
 class SnapshotBackend(InProcessBackend):
-    """Implements `LiveBackend`. Beside what the core says stands what the cluster's own scheduler told."""
+    """Implements `LiveBackend` for a snapshot.
+
+    Beside the embedded scheduler's reasons and predictions it shows those of the cluster's own scheduler, which the
+    snapshot contains.
+    """
 
     def __init__(self, engine: Engine, snapshot: Snapshot, user: str) -> None:
         super().__init__(engine, read_only_actor(user))
         self._snapshot = snapshot
 
     def now(self) -> Millis:
-        """Its moment."""
+        """Return the moment of the snapshot."""
         return self._snapshot.at
 
     async def snapshot(self) -> Snapshot:
@@ -80,17 +87,17 @@ class SnapshotBackend(InProcessBackend):
             return await super().read(op, args, answer)
 
     async def explain(self, job: JobId, *, task: int | None = None) -> forecast.Outlook:
-        found = await super().explain(job, task=task)
-        told = self._snapshot.told.get(found.job, _NOTHING)
-        return replace(found, told_at=told.starts_at, told_by=self._snapshot.told_by)
+        outlook = await super().explain(job, task=task)
+        recorded = self._snapshot.told.get(outlook.job, _NOTHING)
+        return replace(outlook, told_at=recorded.starts_at, told_by=self._snapshot.told_by)
 
     async def predict(self, specs: Sequence[JobSpec]) -> list[forecast.Outlook]:
         return [replace(each, told_by=self._snapshot.told_by) for each in await super().predict(specs)]
 
     async def priorities(self, weights: WeightChanges | None = None) -> Priorities:
         with contradictions():
-            found = await super().priorities(weights)
-        return replace(found, rows=tuple(map(self._with_told, found.rows))) if self._snapshot.told else found
+            answer = await super().priorities(weights)
+        return replace(answer, rows=tuple(map(self._with_recorded, answer.rows))) if self._snapshot.told else answer
 
     async def act(self, op: str, args: msgspec.Struct, answer: type[T]) -> T:
         del op, args, answer
@@ -100,6 +107,7 @@ class SnapshotBackend(InProcessBackend):
         del request
         refuse(FIXED)
 
-    def _with_told(self, row: PriorityRow) -> PriorityRow:
-        told = self._snapshot.told.get(row.job, _NOTHING).priorities
-        return replace(row, told=next((each for each in told if each.partition == row.partition), None))
+    def _with_recorded(self, row: PriorityRow) -> PriorityRow:
+        """Return the row with the priority that the cluster's own scheduler had for the job in this partition."""
+        recorded = self._snapshot.told.get(row.job, _NOTHING).priorities
+        return replace(row, told=next((each for each in recorded if each.partition == row.partition), None))

@@ -17,12 +17,14 @@ from cockpit.launch.checks import meeting_errors, submission_errors
 from cockpit.model.spec import JobSpec
 
 _STAND_INS: Final[dict[str, object]] = {"name": "job", "command": "true", "output": "/"}
-"""Valid values of the fields that every job file has."""
+"""Valid values of the fields that every job file must have."""
 
 
 def read_changes(spec: JobSpec, read: ReadJobs) -> ReadJobs:
-    """Return a reader of job files that change this spec: what breaks a rule in it already is checked only where the
-    file changes it."""
+    """Return a reader of job files that change this spec.
+
+    Fields of the spec that break a rule already are checked only if the file changes them.
+    """
     invalid = {_field(error) for error in (*submission_errors(spec), *meeting_errors(spec))}
     if not invalid:
         return read
@@ -42,6 +44,6 @@ def read_changes(spec: JobSpec, read: ReadJobs) -> ReadJobs:
 
 
 def _field(error: str) -> str:
-    """The field that an error's path begins with: `specs` of `specs[0].memory: …`."""
+    """Return the field with which an error's path begins: `specs` of `specs[0].memory: …`."""
     path = error.partition(":")[0]
     return path.partition("[")[0].partition(".")[0]

@@ -1,4 +1,4 @@
-"""Kinds of fields that say when a job may start: a moment, other jobs, and the tasks of an array."""
+"""Kinds of fields for a job's begin time, its dependencies on other jobs, and the tasks of an array."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SPAN_SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86_400, "week":
 
 
 class Moment:
-    """A moment with its zone in ISO 8601, or sbatch's `now+COUNT[UNIT]` by the reader's clock."""
+    """A time in ISO 8601 with its zone, or sbatch's `now+COUNT[UNIT]`, counted from the reader's clock."""
 
     stand_in = Millis(0)
 
@@ -76,14 +76,14 @@ def _relative(text: str, now: Millis | None) -> int | str:
 
 
 def _span_seconds(span: str) -> int | str:
-    """sbatch's `60`, `90minutes`, `2hours`, or any duration that a job file may hold."""
+    """Parse sbatch's `60`, `90minutes`, `2hours`, or any duration that a job file may have."""
     if found := _SPAN.fullmatch(span):
         return int(found[1]) * _SPAN_SECONDS[found[2]]
     return int(span) if is_whole(span) else parse_duration(span)
 
 
 class Dependencies:
-    """Conditions on other jobs, as sbatch writes them, in one text or a list."""
+    """Dependencies on other jobs in sbatch's form, in one text or a list."""
 
     stand_in: tuple[Dependency, ...] = ()
 
@@ -127,7 +127,7 @@ DEPENDENCIES_PATTERN = rf"^{_TERM_PATTERN}(?:,{_TERM_PATTERN})*$"
 
 
 def _conditions(term: str) -> list[Dependency] | str:
-    """`afterok:12:13_4` as two conditions; else what is wrong."""
+    """Parse a term such as `afterok:12:13_4`, which is two conditions; return the error of a wrong one."""
     word, *jobs = term.split(":", MOST_DEPENDENCIES)
     kind = _KINDS.get(word)
     if kind is None or "?" in term or "+" in term:
@@ -146,7 +146,7 @@ def _conditions(term: str) -> list[Dependency] | str:
 
 
 def _no_condition(term: str, word: str) -> str:
-    """Of sbatch's words those are left out that no rule here means."""
+    """Return what is wrong with a term that is not a condition, such as a form of sbatch that is not supported."""
     if "?" in term:
         return "gives a choice, but all conditions must come true here; write a comma instead of each ?"
     if word == "after" or "+" in term:
@@ -155,7 +155,7 @@ def _no_condition(term: str, word: str) -> str:
 
 
 class Indices:
-    """The tasks of an array, as sbatch writes them: `0-9`, `1,3,5-9:2`, with `%2` two of them at once."""
+    """The tasks of an array in sbatch's form: `0-9`, `1,3,5-9:2`; `%2` runs at most two of them at once."""
 
     stand_in = Array((0,))
 
@@ -213,7 +213,7 @@ def _span(part: str) -> range | str:
 
 
 def _ranges(indices: tuple[int, ...]) -> list[str]:
-    """The shortest usual text: runs of equal steps as ranges, two neighbours and what is left by themselves."""
+    """Return the usual short text: three or more indices of equal steps as a range, others by themselves."""
     found: list[str] = []
     start = 0
     while start < len(indices):

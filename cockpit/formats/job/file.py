@@ -1,4 +1,10 @@
-"""Job files: YAML, JSON, or JSON Lines with one job a line. A file is checked whole and read whole, or not at all."""
+"""Reads job files: YAML, JSON, or JSON Lines with one job in each line. One error anywhere refuses the whole file.
+
+1. Parse the text into plain values, one document for each job (`parsed`).
+2. Read each document by the table of fields (`JOB`), add defaults and derived fields, and check all rules (`_job`).
+3. Check that no name is used twice.
+4. Return the specs, or raise all errors of all jobs together.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +27,7 @@ from cockpit.model.spec import DAY_SECONDS, DEFAULT_GRACE_SECONDS, DependencyKin
 from cockpit.model.text import visible
 
 ReadJobs = Callable[[str, str, str], list[JobSpec]]
-"""Reads the jobs of a text by its source's name, the text, and the folder where its relative paths begin."""
+"""Function that reads jobs: name of the source, text, absolute folder of relative paths."""
 MOST_CHARACTERS = 64 * 1024 * 1024
 _JSON = {
     ".json": json_documents,
@@ -31,28 +37,31 @@ _JSON = {
 
 
 class Defaults(msgspec.Struct, frozen=True, kw_only=True):
-    """What a job file may leave out and the model does not know: the administrator's and the reader's own."""
+    """Defaults for missing fields that depend on the administrator's settings and on the user."""
 
     time_limit_seconds: int = DAY_SECONDS
     grace_seconds: int = DEFAULT_GRACE_SECONDS
     home_folder: str = ""
-    """What `~` stands for in paths; empty: unknown, and `~` is refused."""
+    """Home folder, for `~` in paths; empty: `~` is refused."""
     now: Millis | None = None
-    """What `now` stands for in moments; None: unknown, and `now+2h` is refused."""
+    """Present time, for moments such as `now+2h`; None: they are refused."""
 
 
 def read_jobs(source: str, text: str, folder: str, *, defaults: Defaults) -> list[JobSpec]:
-    """All jobs of a text, at least one. `source` is its name, whose ending says the format (else the content does);
-    `folder`, absolute, is where its relative paths begin. Raises `SpecErrors` with all errors of all jobs, each led by
-    source, place and field: `jobs.jsonl:17: specs[0].memory: …`."""
-    documents = parsed(source, text)
+    """Return all jobs of a text, at least one.
+
+    `source`: its name, whose ending decides the format; without a known ending the content does. `folder`: absolute
+    folder of relative paths. Raises `SpecErrors` with all errors of all jobs, each of which begins with source, place
+    and field: `jobs.jsonl:17: specs[0].memory: …`.
+    """
+    documents = parsed(source, text)  # step 1
     errors = list(documents.errors)
     specs = []
     for document in documents.found:
         reading = Reading(folder, defaults.home_folder, defaults.now)
-        specs.append(_job(document, reading, defaults))
+        specs.append(_job(document, reading, defaults))  # step 2
         errors += [f"{document.where}: {error}" for error in reading.errors]
-    errors += _repeated_names(documents.found, specs)
+    errors += _repeated_names(documents.found, specs)  # step 3
     if not specs and not errors:
         errors = [": holds no job; write name, command and output"]
     if errors:
@@ -61,17 +70,17 @@ def read_jobs(source: str, text: str, folder: str, *, defaults: Defaults) -> lis
 
 
 def job_values(source: str, text: str) -> dict[str, object]:
-    """The fields of a text's one job as they stand there, unread. Raises `SpecErrors` where it holds anything else."""
+    """Return the plain fields of a text with one job, without reading them. Raises `SpecErrors` for any other text."""
     documents = parsed(source, text)
-    found = [each.value for each in documents.found]
-    if documents.errors or len(found) != 1 or not isinstance(found[0], dict):
+    values = [each.value for each in documents.found]
+    if documents.errors or len(values) != 1 or not isinstance(values[0], dict):
         errors = documents.errors or [": write the fields of one job that differ, such as time_limit: 2h"]
         raise SpecErrors([f"{visible(source, 200)}{error}" for error in errors])
-    return found[0]
+    return values[0]
 
 
 def parsed(source: str, text: str) -> Documents:
-    """The values of a text in YAML, JSON or JSON Lines; what cannot be parsed is among the errors."""
+    """Return the plain values of a text in YAML, JSON or JSON Lines, with the errors of what cannot be parsed."""
     if len(text) > MOST_CHARACTERS:
         return Documents([], [f": has {len(text)} characters; submit it in parts of at most {MOST_CHARACTERS}"])
     if not text.isascii() and any("\ud800" <= char <= "\udfff" for char in text):
@@ -84,7 +93,10 @@ def parsed(source: str, text: str) -> Documents:
 
 
 def _parsed_by_content(text: str) -> Documents:
-    """JSON Lines when the first line is JSON by itself and is not all; JSON when it is JSON; else YAML."""
+    """Parse a text of unknown format.
+
+    It is JSON Lines if its first line is JSON and others follow, JSON if the whole is JSON, else YAML.
+    """
     first, _, rest = text.strip().partition("\n")
     if first[:1] not in {"{", "["}:
         return _yaml(text)
@@ -100,7 +112,7 @@ def _yaml(text: str) -> Documents:
 
 
 def _job(document: Document, reading: Reading, defaults: Defaults) -> JobSpec:
-    """The spec, as far as it can be read; what is wrong with it stays in `reading`."""
+    """Return the spec of a document, as far as it can be read; its errors are added to `reading`."""
     given = JOB.given(document.value, "", reading)
     if given is None:
         return JOB.stand_in
@@ -114,14 +126,18 @@ def _job(document: Document, reading: Reading, defaults: Defaults) -> JobSpec:
     if given.get("script") is not None:
         given = {"command": SCRIPT_NAME, "mode": Mode.SLURM, "home": HomeAccess.RW, **given}
     spec = JobSpec(**{**preset, **given}, limit_by_default="time_limit_seconds" not in given).as_accepted
+    # Conflicts between fields only if each was read: a stand-in value could seem to conflict with another field.
     between = [] if reading.errors else [*conflict_errors(spec), *meeting_errors(spec)]
     reading.errors += [*field_errors(spec), *grammar_errors(spec), *between]
     return spec
 
 
 def _repeated_names(documents: list[Document], specs: list[JobSpec]) -> list[str]:
-    """A name is unique among a project's live jobs, so among those that are submitted together; but a singleton waits
-    for its namesakes, and may have any."""
+    """Return an error for each name that two jobs of one project have.
+
+    Live jobs of a project must have different names. A job with the dependency `singleton` may share a name, since it
+    waits for the jobs of the same name.
+    """
     first: dict[tuple[str | None, str], str] = {}
     errors = []
     for document, spec in zip(documents, specs, strict=True):

@@ -1,4 +1,4 @@
-"""A spec written back as a job file. Loads PyYAML: import this late."""
+"""Writes a spec as a job file. It imports PyYAML, which takes time: import this module late."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cockpit.model.text import is_visible
 
 
 def spec_as_table(spec: JobSpec) -> dict[str, object]:
-    """Plain values by field name, for YAML or JSON: what differs from the defaults, and the limits always."""
+    """Return a spec's plain values by field name, for YAML or JSON: those that differ from defaults, and all limits."""
     if spec.resume is not None:
         spec = replace(spec, elastic=None)  # its own follows from it
     if spec.is_best_effort:
@@ -28,17 +28,17 @@ def spec_as_table(spec: JobSpec) -> dict[str, object]:
 
 
 def spec_as_yaml(spec: JobSpec) -> str:
-    """A YAML document that `read_jobs` reads back equal, in any folder and under any defaults."""
+    """Return a YAML document that `read_jobs` reads as an equal spec, in any folder and with any defaults."""
     return values_as_yaml(spec_as_table(spec))
 
 
 def values_as_yaml(values: Mapping[str, object]) -> str:
-    """Plain values of a job file as YAML."""
+    """Return the plain values of a job file as YAML."""
     return str(yaml.dump(dict(values), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120))
 
 
 class _Dumper(yaml.SafeDumper):
-    """Quotes what a reader might take for something else than text, and escapes what cannot be seen."""
+    """Quotes text that a reader might take for another type, and escapes invisible characters."""
 
     def write_double_quoted(self, text: str, split: bool = True) -> None:
         self.allow_unicode = is_visible(text)
@@ -51,7 +51,7 @@ def _text(dumper: _Dumper, value: str) -> yaml.ScalarNode:
 
 
 def _style(value: str) -> str | None:
-    """Scripts of several lines stay readable as blocks."""
+    """Write texts of several lines, such as scripts, as readable blocks."""
     if "\n" in value and all(is_visible(line) for line in value.split("\n")):
         return "|"
     return None if is_visible(value) and plain_is_text(value) else '"'

@@ -1,4 +1,4 @@
-"""A first job file of each kind, in which every field stands with a word on what it is for."""
+"""Writes a job file of each kind to start from, in which every field has a comment."""
 
 from __future__ import annotations
 
@@ -64,18 +64,18 @@ _EXAMPLES: Final[Mapping[str, str]] = {
     "hooks": "{before_start: nvidia-smi, after_end: cp -r /tmp/traces /workspace/outputs}",
     "script": '{text: "#!/bin/bash\\nsrun hostname\\n", work_dir: ./algo}',
 }
-"""A value of each field, as YAML in one line."""
+"""Example value of each field, as YAML in one line."""
 _USUAL: Final = ("name", "algorithm", "output", "command", "nodes", "specs", "time_limit", "terminal")
 
 
 class Kind(NamedTuple):
-    """What a person wants to begin with."""
+    """One kind of job file to start from."""
 
     about: str
     usual: tuple[str, ...] = _USUAL
-    """What is written; everything else stands behind a `#`."""
+    """Fields that are set; all others are commented out with `#`."""
     instead: Mapping[str, str] = {}
-    """Other examples; those of several lines as they stand below the field's name."""
+    """Other example values by field; those of several lines are written below the field's name."""
 
 
 _TASKS: Final = """
@@ -115,7 +115,7 @@ KINDS: Final[Mapping[str, Kind]] = {
 
 
 def template(kind: str, folder: str) -> str:
-    """YAML that `read_jobs` takes as it is. `folder`: where its relative paths begin. KeyError: no such kind."""
+    """Return YAML that `read_jobs` accepts unchanged. `folder`: folder of relative paths. KeyError: no such kind."""
     chosen = KINDS[kind]
     fields = {field.name: field for field in JOB.fields if not field.alias}
     rest = [field for name, field in fields.items() if name not in chosen.usual]

@@ -128,7 +128,7 @@ async def test_an_act_goes_to_the_cluster_whose_job_it_is() -> None:
     for ask in (fleet.queues, fleet.priorities, fleet.accounts, lambda: fleet.submit([]), lambda: fleet.direct(TOP)):
         with pytest.raises(RequestRefused, match="each cluster's own: open one of them"):
             await ask()
-    with pytest.raises(RequestRefused, match="Say of which cluster"):
+    with pytest.raises(RequestRefused, match="Name the cluster, too"):
         await fleet.cancel(JobId(9))
     await fleet.close()
 

@@ -11,10 +11,10 @@ from random import Random
 import pytest
 
 from cockpit.backends.slurm.mapping.listing import SEPARATOR
-from cockpit.backends.slurm.wire import answers, shelf
-from cockpit.backends.slurm.wire.answers import Answers, Shelf
+from cockpit.backends.slurm.wire import answer_cache, answers
+from cockpit.backends.slurm.wire.answer_cache import SharedAnswerCache, UserAnswerCache, answer_cache_for
+from cockpit.backends.slurm.wire.answers import AnswerCache, Answers
 from cockpit.backends.slurm.wire.calls import Failed, Printed
-from cockpit.backends.slurm.wire.shelf import FolderShelf, SharedShelf, shelf_for
 from cockpit.errors import Unreachable
 from cockpit.runtime.clock import VirtualClock
 
@@ -40,7 +40,7 @@ class Told:
 FINE = Printed("fine", "", 0, verified=True)
 
 
-def asking(commands: Told, clock: VirtualClock, kept: Shelf | None = None) -> Answers:
+def asking(commands: Told, clock: VirtualClock, kept: AnswerCache | None = None) -> Answers:
     return Answers(commands, clock.now, Random(1), kept)
 
 
@@ -116,23 +116,23 @@ async def test_a_separator_is_another_each_time() -> None:
 async def test_cockpits_leave_each_other_their_answers(tmp_path: Path) -> None:
     clock = VirtualClock()
     commands = Told(clock, FINE)
-    shelves = [shelf_for("a cluster", tmp_path / "cockpit" / "own", clock.now) for _ in range(10)]
+    caches = [answer_cache_for("a cluster", tmp_path / "cockpit" / "own", clock.now) for _ in range(10)]
     assert (tmp_path / "cockpit").stat().st_mode & 0o777 == 0o700, "where the engine's socket is to lie too"
     (folder,) = (tmp_path / "cockpit" / "own").iterdir()
-    cockpits = [asking(commands, clock, each) for each in shelves]
+    cockpits = [asking(commands, clock, each) for each in caches]
     told = await asyncio.gather(*(each.ask(QUESTION, 10) for each in cockpits))
     assert {each.stdout for each in told} == {"fine"}
     assert len(commands.asked) == 1
     assert folder.stat().st_mode & 0o777 == 0o700
 
 
-async def test_a_shelf_that_cannot_be_used_is_none(tmp_path: Path) -> None:
+async def test_a_cache_folder_that_cannot_be_used_is_ignored(tmp_path: Path) -> None:
     clock = VirtualClock()
     commands = Told(clock, FINE)
     (tmp_path / "file").touch()
-    broken = FolderShelf(tmp_path / "file", clock.now)
+    broken = UserAnswerCache(tmp_path / "file", clock.now)
     assert (await asking(commands, clock, broken).ask(QUESTION, 10)).stdout == "fine"
-    assert shelf_for("x", tmp_path / "file", clock.now) is None
+    assert answer_cache_for("x", tmp_path / "file", clock.now) is None
 
 
 @pytest.fixture
@@ -142,15 +142,17 @@ def for_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         pytest.skip("only root makes a folder for all users")
     folder = tmp_path / "run"
     folder.mkdir(mode=0o755)
-    monkeypatch.setattr(shelf, "FOR_ALL", folder)
+    monkeypatch.setattr(answer_cache, "FOR_ALL", folder)
     return folder
 
 
-def of_user(number: int, folder: Path, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch) -> Shelf:
-    """The shelf of a cockpit that this user runs, without a folder of their own."""
+def of_user(number: int, folder: Path, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch) -> AnswerCache:
+    """The cache of a cockpit that this user runs, without a folder of their own."""
     (folder.parent / "file").touch()
     monkeypatch.setattr(os, "geteuid", lambda: number)
-    found = shelf_for("x", folder.parent / "file", clock.now, shared="cluster host 6817", trusted=frozenset({0, 64030}))
+    found = answer_cache_for(
+        "x", folder.parent / "file", clock.now, shared="cluster host 6817", trusted=frozenset({0, 64030})
+    )
     assert found is not None
     return found
 
@@ -204,11 +206,11 @@ async def test_what_another_user_left_is_not_believed(for_all: Path, monkeypatch
 
 
 @pytest.mark.req("SL-03")
-async def test_what_was_done_is_seen_behind_a_shelf(tmp_path: Path) -> None:
-    """The shelf's answer is of before the act."""
+async def test_a_change_outdates_cached_answers(tmp_path: Path) -> None:
+    """The cache's answer is of before the act."""
     clock = VirtualClock(1_000_000)
     commands = Told(clock, FINE)
-    cockpit = asking(commands, clock, shelf_for("x", tmp_path / "own", clock.now))
+    cockpit = asking(commands, clock, answer_cache_for("x", tmp_path / "own", clock.now))
     await cockpit.ask(QUESTION, 10)
     clock.advance(1)
     cockpit.forget()
@@ -226,8 +228,8 @@ async def test_an_act_outdates_the_answers_of_every_cockpit_of_its_user(tmp_path
         folder.mkdir(mode=0o755)
     trusted = frozenset({os.geteuid()})
 
-    def of(user: Path) -> SharedShelf:
-        return SharedShelf(shared, trusted, FolderShelf(user, clock.now), clock.now)
+    def of(user: Path) -> SharedAnswerCache:
+        return SharedAnswerCache(shared, trusted, UserAnswerCache(user, clock.now), clock.now)
 
     acting, watching, other = (asking(commands, clock, of(user)) for user in (ann, ann, bob))
     for each in (acting, watching, other):
@@ -272,6 +274,6 @@ async def test_a_clock_that_was_set_back_outdates_nothing(tmp_path: Path) -> Non
     clock = VirtualClock()
     commands = Told(clock, FINE)
     (tmp_path / "squeue.changed").write_text(str(clock.now() + 3_600_000))
-    await asking(commands, clock, FolderShelf(tmp_path, clock.now)).ask(QUESTION, 10)
-    await asking(commands, clock, FolderShelf(tmp_path, clock.now)).ask(QUESTION, 10)
+    await asking(commands, clock, UserAnswerCache(tmp_path, clock.now)).ask(QUESTION, 10)
+    await asking(commands, clock, UserAnswerCache(tmp_path, clock.now)).ask(QUESTION, 10)
     assert len(commands.asked) == 1

@@ -92,15 +92,15 @@ def test_a_submission_says_everything_in_either_version() -> None:
 @pytest.mark.parametrize(
     ("argv", "version", "why"),
     [
-        ("scontrol suspend 7", 42, "slurmrestd has no word for `scontrol suspend`: do it on a login node"),
-        ("sacctmgr --immediate add account x", 42, "no word for `sacctmgr --immediate`"),
+        ("scontrol suspend 7", 42, "slurmrestd does not support `scontrol suspend`: do it on a login node"),
+        ("sacctmgr --immediate add account x", 42, "does not support `sacctmgr --immediate`"),
         ("scontrol update NodeName=n1 State=DRAIN", 38, r"v0\.0\.38 changes no node"),
         ("scancel --batch --signal=USR1 7", 38, r"v0\.0\.38 signals no script by itself"),
         ("scontrol update JobId=7 TimeLimit=+5", 42, "give the new limit"),
-        ("scontrol update JobId=7 SiteFactor=3", 42, "no word for SiteFactor of a job that waits"),
-        ("sbatch --parsable --burst=7", 42, "no word for sbatch's --burst"),
+        ("scontrol update JobId=7 SiteFactor=3", 42, "does not support SiteFactor of a job that waits"),
+        ("sbatch --parsable --burst=7", 42, "does not support sbatch's --burst"),
     ],
 )
-def test_what_it_has_no_word_for_is_said(argv: str, version: int, why: str) -> None:
+def test_what_it_does_not_support_is_refused_with_advice(argv: str, version: int, why: str) -> None:
     with pytest.raises(NoSuchRequest, match=why):
         request(argv.split(), "", version)

@@ -99,7 +99,10 @@ async def test_the_newest_version_that_there_is_is_spoken(daemon: Daemon, comman
 async def test_what_it_does_not_tell_is_told_of(commands: RestCommands) -> None:
     backend = backend_over(commands, PollIntervals())
     assert len((await backend.priorities()).rows) > 10
-    assert "sprio tells nothing just now: slurmrestd v0.0.38 tells nothing of it" in (await backend.status()).trouble
+    assert (
+        "sprio is not available at the moment: slurmrestd v0.0.38 does not report it"
+        in (await backend.status()).trouble
+    )
     with pytest.raises(RequestRefused, match="slurmrestd opens no terminals: enter the job from a login node"):
         await commands.open_shell(("srun",), ShellRequest(job=JobId(1)))
 
@@ -107,7 +110,7 @@ async def test_what_it_does_not_tell_is_told_of(commands: RestCommands) -> None:
 @pytest.mark.req("SL-02")
 async def test_an_address_that_this_version_lacks_is_told_as_such(commands: RestCommands) -> None:
     printed = await commands.run(("scontrol", "-o", "show", "licenses"), seconds=5)
-    assert (printed.code, printed.stderr) == (1, "slurmrestd v0.0.38 tells nothing of it")
+    assert (printed.code, printed.stderr) == (1, "slurmrestd v0.0.38 does not report it")
 
 
 @pytest.mark.req("SL-21")
@@ -122,17 +125,17 @@ async def test_what_will_be_sent_is_shown_as_a_command(commands: RestCommands, t
     ("raw", "said"),
     [
         (http(b'{"jobs": [', length=1000), "The answer broke off"),
-        (http(b'{"jobs": ['), r"answers with no JSON \(HTTP status 200\)"),
-        (http(b"[1]"), "answers with no JSON"),
+        (http(b'{"jobs": ['), r"does not answer with JSON \(HTTP status 200\)"),
+        (http(b"[1]"), "does not answer with JSON"),
         (b"", "The answer broke off"),
-        (b"SSH-2.0-OpenSSH_9.2\r\n", "none that HTTP knows"),
-        (b"\xff" * 10_000_000, "none that HTTP knows"),
-        (b"HTTP/1.1 200 OK\r\n" + b"x: y\r\n" * 1000, "none that HTTP knows"),
-        (http(b"", length=1 << 40), "MiB; more than 512 are not listened to"),
-        (http(b"", "429 TOO MANY REQUESTS"), r"asked too often \(HTTP 429\); it is asked again later"),
-        (http(b"<html>", "500 INTERNAL ERROR"), r"no JSON \(HTTP status 500\): '<html>'"),
+        (b"SSH-2.0-OpenSSH_9.2\r\n", "is not HTTP"),
+        (b"\xff" * 10_000_000, "is not HTTP"),
+        (b"HTTP/1.1 200 OK\r\n" + b"x: y\r\n" * 1000, "is not HTTP"),
+        (http(b"", length=1 << 40), "MiB; at most 512 are accepted"),
+        (http(b"", "429 TOO MANY REQUESTS"), r"receives too many requests \(HTTP 429\); cockpit tries again later"),
+        (http(b"<html>", "500 INTERNAL ERROR"), r"not answer with JSON \(HTTP status 500\): '<html>'"),
         (http(b"", "502 BAD GATEWAY"), "HTTP status 502"),
-        (http(b"Authentication failure", "401 UNAUTHORIZED"), "lets you not in: 'Authentication failure'. A new token"),
+        (http(b"Authentication failure", "401 UNAUTHORIZED"), "refuses you: 'Authentication failure'. A new token"),
     ],
     ids=["cut", "half", "list", "reset", "ssh", "10 MB line", "headers", "huge", "429", "500", "502", "401"],
 )
@@ -206,7 +209,7 @@ async def test_a_token_that_has_run_out_is_not_even_sent(daemon: Daemon, tmp_pat
     await commands.run(LIST, seconds=5)
     assert f"X-SLURM-USER-TOKEN: {a_token(100)}\r\n" in daemon.heads[-1]
     now[0], before = Millis(100_000), len(daemon.asked)
-    with pytest.raises(Unreachable, match=r"has run out\. A new token comes from `scontrol token`"):
+    with pytest.raises(Unreachable, match=r"has expired\. A new token comes from `scontrol token`"):
         await commands.run(LIST, seconds=5)
     assert len(daemon.asked) == before
     file.write_text(a_token(200))
@@ -232,5 +235,5 @@ def test_addresses_say_where_it_listens() -> None:
     "address", ["slurmrestd+unix://host/x", "slurmrestd+http:///x", "slurmrestd+http://a:b@host", "http://host"]
 )
 def test_what_is_no_address_is_said(address: str) -> None:
-    with pytest.raises(SpecErrors, match="is no way to a slurmrestd; write slurmrestd"):
+    with pytest.raises(SpecErrors, match="is not the address of a slurmrestd; write slurmrestd"):
         place_of(address)

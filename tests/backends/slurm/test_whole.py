@@ -187,8 +187,8 @@ async def test_what_was_known_stays_with_its_trouble(paper: PaperCluster) -> Non
     clock.advance(60_000)
     assert await cockpit.priorities() == before
     (trouble,) = (await cockpit.status()).trouble
-    assert trouble.startswith("sprio tells nothing just now: The answer of sprio is not whole")
-    assert trouble.endswith("What is shown of it is older.")
+    assert trouble.startswith("sprio is not available at the moment: The answer of sprio is not whole")
+    assert trouble.endswith("Its last answer is shown.")
 
 
 @pytest.mark.req("TR-04")

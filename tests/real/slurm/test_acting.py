@@ -110,7 +110,7 @@ async def test_whatever_slurm_lets_one_change_is_changed(
     said = emptied.ask("scontrol", "show", "job", str(job)) or ""
     assert "Comment=two; $(id) words" in said
     assert "ExcNodeList=n2" in said
-    with pytest.raises(RequestRefused, match="Slurm says no"):
+    with pytest.raises(RequestRefused, match="Slurm refused"):
         await ada.direct(UpdateJob(job, {"Features": "no-such-thing"}))
     with pytest.raises(RequestRefused, match="negative nice"):
         await ada.direct(UpdateJob(job, {"Nice": "-5"}))
@@ -171,7 +171,7 @@ async def test_a_script_runs_as_it_is_and_is_sent_signals(emptied: RealCluster, 
 
 @pytest.mark.req("SL-20")
 async def test_what_slurm_says_no_to_is_told_in_its_words(emptied: RealCluster, ada: SlurmBackend) -> None:
-    with pytest.raises(RequestRefused, match=r"Slurm says no: .*partition"):
+    with pytest.raises(RequestRefused, match=r"Slurm refused: .*partition"):
         await ada.submit([a_job(emptied, "lost", "true", partitions=("nowhere",))])
     with pytest.raises(RequestRefused, match="volumes: Slurm mounts nothing"):
         await ada.submit([replace(a_job(emptied, "x", "true"), pool="p", volumes=(object(),))])

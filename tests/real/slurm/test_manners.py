@@ -14,9 +14,9 @@ import pytest
 from cockpit.backends.base import Phase
 from cockpit.backends.slurm.backend import SlurmBackend
 from cockpit.backends.slurm.reading import PollIntervals, Reading
+from cockpit.backends.slurm.wire.answer_cache import UserAnswerCache
 from cockpit.backends.slurm.wire.answers import Answers
 from cockpit.backends.slurm.wire.local import LocalCommands
-from cockpit.backends.slurm.wire.shelf import FolderShelf
 from cockpit.errors import CockpitError, Unreachable
 from cockpit.runtime.clock import SystemClock
 from tests.real.slurm.conftest import HASTE
@@ -36,7 +36,7 @@ def cockpits(
 
     def one() -> SlurmBackend:
         commands = LocalCommands(cluster.env)
-        answers = Answers(commands, clock.now, Random(1), FolderShelf(folder, clock.now))
+        answers = Answers(commands, clock.now, Random(1), UserAnswerCache(folder, clock.now))
         return SlurmBackend("cockpit", commands, Reading(answers, clock.now, intervals), clock, "root")
 
     return [one() for _ in range(count)]

@@ -9,8 +9,8 @@ import pytest
 
 from cockpit.backends.slurm.backend import SlurmBackend
 from cockpit.backends.slurm.reading import PollIntervals, Reading
+from cockpit.backends.slurm.wire.answer_cache import UserAnswerCache
 from cockpit.backends.slurm.wire.answers import Answers
-from cockpit.backends.slurm.wire.shelf import FolderShelf
 from cockpit.errors import RequestRefused
 from cockpit.formats.job.changing import read_changes
 from cockpit.formats.job.file import Defaults, read_jobs
@@ -36,7 +36,7 @@ def a_process(cluster: RealCluster, folder: Path, person: str = ADA) -> SlurmBac
     """One cockpit process with the default intervals, which shares its answers with the user's other ones."""
     clock = SystemClock()
     commands = AsPerson(cluster.env, person, cluster.home(person))
-    answers = Answers(commands, clock.now, Random(1), FolderShelf(folder, clock.now))
+    answers = Answers(commands, clock.now, Random(1), UserAnswerCache(folder, clock.now))
     return SlurmBackend("cockpit", commands, Reading(answers, clock.now, PollIntervals()), clock, person)
 
 

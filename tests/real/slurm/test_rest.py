@@ -141,7 +141,7 @@ async def test_a_no_is_slurms_and_what_is_run_is_shown(emptied: RealCluster, soc
 
     socket.announce(look)
     spec = replace(a_spec("x"), output=str(emptied.home(ADA)), account="nobody", specs=(NodeSpec(memory_mib=100),))
-    with pytest.raises(RequestRefused, match=r"Slurm says no: .*Invalid account") as no:
+    with pytest.raises(RequestRefused, match=r"Slurm refused: .*Invalid account") as no:
         await socket.submit([spec])
     assert no.value.refusal.kind is RefusalKind.INVALID
     assert shown[0].argv[:5] == ("curl", "--unix-socket", shown[0].argv[2], "-X", "POST")
@@ -182,7 +182,7 @@ async def test_a_wrong_and_a_spent_token_are_told_as_such(restd: Restd) -> None:
     address = f"slurmrestd+http://{ADA}@127.0.0.1:{restd.port}"
     spent = RestCommands(address, token_in(str(restd.token(1)), {}), SystemClock().now)
     await asyncio.sleep(1.1)  # a token counts whole seconds, and cannot be asked to be shorter
-    with pytest.raises(Unreachable, match=r"has run out\. A new token comes from `scontrol token`"):
+    with pytest.raises(Unreachable, match=r"has expired\. A new token comes from `scontrol token`"):
         await spent.run(("squeue",), seconds=5)
-    with pytest.raises(Unreachable, match=f"lets {ADA} not in: 'Authentication failure'"):
+    with pytest.raises(Unreachable, match=f"refuses {ADA}: 'Authentication failure'"):
         await RestCommands(address, str, SystemClock().now).run(("squeue",), seconds=5)

@@ -168,7 +168,7 @@ async def test_what_a_login_node_cuts_between_two_lines_is_no_answer(
     "address", ["ssh://", "http://login", "ssh://login/path", "ssh://me:secret@login", "ssh://login:x"]
 )
 def test_what_is_no_way_in_is_said(address: str) -> None:
-    with pytest.raises(SpecErrors, match="is no way in; write ssh://user@login"):
+    with pytest.raises(SpecErrors, match="is not an SSH address; write ssh://user@login"):
         SshCommands(address)
 
 

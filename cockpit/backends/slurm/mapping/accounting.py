@@ -1,4 +1,4 @@
-"""`sacct` as jobs that have ended, with what they held and used."""
+"""Reads ended jobs out of sacct, with the resources that they held and used."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ FIELDS_OF_ONE = (*FIELDS, "NTasks", "SubmitLine", "StdOut", "StdErr")
 
 
 class Past(NamedTuple):
-    """A job out of accounting."""
+    """An ended job out of accounting."""
 
     job: Job
     used: Used
@@ -63,13 +63,13 @@ class Past(NamedTuple):
 
 
 def command(since: str, until: str = "now", *, user: str = "") -> tuple[str, ...]:
-    """Jobs and their steps. `since`, `until`: as sacct takes them, `now-1days` or an ISO time of the cluster's zone."""
+    """Return the command that lists jobs and steps. `since`, `until`: sacct's times, `now-1days` or an ISO time."""
     whose = ("--user", user) if user else ("--allusers",)
     return _sacct(FIELDS, *whose, "--starttime", since, "--endtime", until)
 
 
 def command_of_one(job: str, fields: Sequence[str]) -> tuple[str, ...]:
-    """Slurm's id of a job, whenever it was."""
+    """Return the command that asks for one job by Slurm's id, of any time."""
     return _sacct(fields, "--jobs", job)
 
 
@@ -78,7 +78,7 @@ def _sacct(fields: Sequence[str], *which: str) -> tuple[str, ...]:
 
 
 def unknown_field(complaint: str) -> str | None:
-    """The field that this version of sacct does not know, out of what it says on stderr."""
+    """Return the field that this version of sacct does not know, out of its message on stderr."""
     _, found, rest = complaint.partition('Invalid field requested: "')
     return rest.partition('"')[0] if found else None
 
@@ -86,7 +86,7 @@ def unknown_field(complaint: str) -> str | None:
 def ended(
     printed: str, separator: str, zone: tzinfo | None, fields: Sequence[str] = FIELDS, shards_per_card: int = 0
 ) -> Iterator[Past]:
-    """In sacct's order. A job's steps, which follow it, say what was used."""
+    """Yield the ended jobs in sacct's order; a job's use is taken from its steps, which follow it."""
     current: Past | None = None
     for record in _records(printed, separator, fields):
         if "." in record["JobID"]:
@@ -101,7 +101,7 @@ def ended(
 
 
 def with_amounts(job: Job) -> Job:
-    """As many cards as it had on each of its nodes. Which they were nobody remembers: this is for sums alone."""
+    """Return the job with as many cards as it had on each node. Their numbers are made up: accounting has only sums."""
     if job.attempt is None or not job.spec.specs[0].card_milli:
         return job
     milli = job.spec.specs[0].card_milli
@@ -112,7 +112,7 @@ def with_amounts(job: Job) -> Job:
 
 
 def steps(printed: str, separator: str, zone: tzinfo | None, fields: Sequence[str]) -> Iterator[StepRow]:
-    """Of the last job that is told of: one that began anew has those of its last time."""
+    """Yield the steps of the last job in the output; of a requeued job those of its last run."""
     records = list(_records(printed, separator, fields))
     whole = [place for place, record in enumerate(records) if "." not in record["JobID"]]
     for record in records[whole[-1] + 1 :] if whole else ():
@@ -139,14 +139,14 @@ def _step(record: Mapping[str, str], zone: tzinfo | None) -> StepRow:
 
 
 def _records(printed: str, separator: str, fields: Sequence[str]) -> Iterator[dict[str, str]]:
-    """Without the line that only names the fields."""
+    """Yield the records without the line that names the fields."""
     for record in separated(printed, separator, len(fields)):
         if record[0] != fields[0]:
             yield dict(zip(fields, record, strict=True))
 
 
 def _job(fields: dict[str, str], zone: tzinfo | None, shards_per_card: int) -> Job | None:
-    """None for one that has not ended, or that nobody knows the state of."""
+    """Return the ended job of a record; None if it has not ended or its state is unknown."""
     state = states.word(fields["State"])
     if not states.known(state) or states.job_state(state, placed=True) not in ENDED:
         return None

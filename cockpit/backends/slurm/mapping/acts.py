@@ -1,4 +1,4 @@
-"""Every act as the command that does it. Words of a person stand in one argument each and are no option of it."""
+"""Translates every change to the Slurm command that does it; text of users is one argument and never an option."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from cockpit.protocol import messages
 
 
 class Command(NamedTuple):
-    """One program, and what it reads."""
+    """A program with its arguments, and its standard input."""
 
     argv: tuple[str, ...]
     stdin: str = ""
@@ -37,16 +37,16 @@ EXCLUSIVE_IS_FIXED = (26, 5)
 
 
 class CannotBe(Exception):
-    """Slurm has no such act, or will say no; the text says why and what to do instead."""
+    """Slurm has no such change, or would refuse it; the error text says why and what to do instead."""
 
 
 def of_job(op: str, args: messages.JobArgs) -> Command:
-    """`hold`, `release`, `suspend`, `resume`, `requeue`: scontrol's words for them."""
+    """Return scontrol's command for `hold`, `release`, `suspend`, `resume` or `requeue`."""
     return Command(("scontrol", op, slurm_id(args.job, args.task)))
 
 
 def cancel(args: messages.CancelArgs) -> Command:
-    """Asked to end and killed KillWait later; `grace_seconds` 0 kills at once. Other times are the cluster's to set."""
+    """Return scancel: SIGTERM, and SIGKILL after the cluster's KillWait; `grace_seconds` 0 kills at once."""
     job = slurm_id(args.job, args.task)
     if args.grace_seconds is None:
         return Command(("scancel", job))
@@ -56,12 +56,12 @@ def cancel(args: messages.CancelArgs) -> Command:
 
 
 def end_hold(job: int) -> Command:
-    """The wrapper lets go, and the job ends with the exit code of its command."""
+    """Return the command that ends a debug hold: the job's wrapper ends with the exit code of the job's command."""
     return Command(("scancel", "--batch", "--signal=USR1", slurm_id(job)))
 
 
 def submit(spec: JobSpec, runtime: Runtime | None = None) -> Command:
-    """Raises `CannotBe` with one line for each field that Slurm has no word for."""
+    """Return the sbatch command. Raises `CannotBe` with one line for each field that Slurm does not support."""
     wrong = list(refusals(spec, runtime))
     if wrong:
         raise CannotBe("\n".join(wrong))
@@ -77,7 +77,7 @@ def set_priority(args: messages.SetPriorityArgs) -> Command:
 
 
 def set_time_limit(job: JobId, task: int | None, limit: WantedLimit) -> Command:
-    """Slurm counts whole minutes: what is left over counts as one more."""
+    """Return the change of a time limit; Slurm counts whole minutes, so a limit is rounded up."""
     if limit.beside:
         minutes = -(-abs(limit.seconds) // 60)
         return _update(job, task, f"TimeLimit={'-' if limit.seconds < 0 else '+'}{minutes}")

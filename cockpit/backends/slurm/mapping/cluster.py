@@ -1,4 +1,4 @@
-"""Everything that was read of a cluster, put together as the state that the embedded core works on."""
+"""Builds the state of the embedded scheduler from everything that was read of a Slurm cluster."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from cockpit.model.job import Job, JobState
 from cockpit.model.spec import JobSpec
 
 NEVER = "a dependency that never comes true"
-"""Whose job never starts is held back by it: to the core it is as if it were not there."""
+"""`held_by` of jobs that can never start: the scheduler passes over them as over held jobs."""
 PLANNED_TASKS = 1000
-"""Of the tasks of an array that wait and are alike so many are planned: more than Slurm's own backfill looks at."""
+"""Most pending tasks of one array that are planned: more than Slurm's own backfill looks at."""
 NO_FACTORS: Mapping[int, int] = {}
 
 
 class Everything(NamedTuple):
-    """What was read, each part as old as the manners allow."""
+    """Lists of a cluster, each as old as the poll intervals allow."""
 
     at: Millis
     rules: Cluster
@@ -39,27 +39,35 @@ class Everything(NamedTuple):
     reservations: tuple[Reservation, ...] = ()
     details: Known = NOTHING_KNOWN
     spreads: Spreads = NO_SPREADS
-    """Tasks of waiting jobs, where it is to be planned on which nodes they go."""
+    """Tasks of pending jobs whose tasks are spread over nodes, by Slurm's number of the job."""
     counted_at: Millis | None = None
-    """When the cluster last counted ages and usage; None: just now."""
+    """When the cluster last computed ages and usage; None: at `at`."""
     site_factors: Mapping[int, int] = NO_FACTORS
-    """By Slurm's id of the job or array; 0 where it is absent."""
+    """Site factors of priorities, by Slurm's id of the job or array; an absent one is 0."""
 
 
 def state(everything: Everything, *, as_ranked: bool) -> ClusterState:
-    """`as_ranked`: waiting jobs keep the priorities that the cluster gave them, instead of being counted anew."""
+    """Return the scheduler's state of the cluster.
+
+    `as_ranked`: pending jobs keep the priorities that Slurm gave them; False: the scheduler computes them.
+
+    1. Convert each record of squeue into jobs; a record of pending array tasks becomes one job for each task.
+    2. Give tasks that are spread over nodes the spec that `scontrol -d show job` describes.
+    3. Place running jobs on their nodes and cards. Cards in use that belong to no known job count as used by others.
+    """
     nodes = {each.node.name: each.node for each in everything.nodes}
     ranks: dict[JobId, int | None] = {}
     listed: list[Job] = []
     for each in everything.jobs:
-        tasks = list(each.each(PLANNED_TASKS if as_ranked else None))
-        if as_ranked and (spec := spec_shared_out(everything, each)) is not None:  # Slurm counts priorities by its plan
+        tasks = list(each.each(PLANNED_TASKS if as_ranked else None))  # step 1
+        # Step 2. Not when priorities are computed: Slurm computes them from the nodes of its last plan, as in squeue.
+        if as_ranked and (spec := spec_shared_out(everything, each)) is not None:
             tasks = [replace(job, spec=replace(spec, array=job.spec.array)) for job in tasks]
         listed += tasks
         ranks |= dict.fromkeys((job.id for job in tasks), each.priority if as_ranked else None)
-    untold = UnattributedGpus(everything.nodes, everything.details)
-    named = _with_site_factors(_bounded(listed), everything.site_factors)
-    jobs = placed(named, nodes, everything.details, untold)
+    unattributed = UnattributedGpus(everything.nodes, everything.details)
+    with_factors = _with_site_factors(_bounded(listed), everything.site_factors)
+    jobs = placed(with_factors, nodes, everything.details, unattributed)  # step 3
     counted_at = everything.counted_at or everything.at
     return ClusterState(
         seq=1,
@@ -70,7 +78,7 @@ def state(everything: Everything, *, as_ranked: bool) -> ClusterState:
         cluster=everything.rules,
         accounts=everything.accounts if assoc_key("root") in everything.accounts.associations else Accounts(),
         reservations={each.name: each for each in everything.reservations},
-        others=untold.others() if everything.details else {},
+        others=unattributed.others() if everything.details else {},
         usage=usage(everything.shares),
         usage_at=counted_at,
         usage_reset_at=counted_at,
@@ -78,14 +86,13 @@ def state(everything: Everything, *, as_ranked: bool) -> ClusterState:
 
 
 def spec_shared_out(everything: Everything, listed: Listed) -> JobSpec | None:
-    """Return the spec of a waiting job whose tasks share out over its nodes; None for any other, and where nobody told
-    how they do."""
+    """Return the spec of a pending job whose tasks are spread over its nodes; None for others or if it is unknown."""
     tasks = everything.spreads.get(listed.fields["JobID"]) if listed.waits else None
     return spread_spec(listed.job.spec, listed.fields, tasks, listed.shards) if tasks is not None else None
 
 
 def _bounded(jobs: list[Job]) -> Iterator[Job]:
-    """How many tasks of an array may run at once is told of those that wait alone; it bounds those that run."""
+    """Copy an array's limit of concurrent tasks (`%4`) from its pending record, which alone has it, to all tasks."""
     at_once = {each.array.array: each.array.at_once for each in jobs if each.array is not None and each.array.at_once}
     for each in jobs:
         array = each.array
@@ -98,11 +105,12 @@ def _bounded(jobs: list[Job]) -> Iterator[Job]:
 def _with_site_factors(jobs: Iterable[Job], factors: Mapping[int, int]) -> Iterable[Job]:
     if not factors:
         return jobs
-    found = ((job, factors.get(job.id) or factors.get(task_of(job.id)[0], 0)) for job in jobs)
-    return (replace(job, site_factor=factor) if factor else job for job, factor in found)
+    pairs = ((job, factors.get(job.id) or factors.get(task_of(job.id)[0], 0)) for job in jobs)
+    return (replace(job, site_factor=factor) if factor else job for job, factor in pairs)
 
 
 def _ranked(job: Job, ranks: Mapping[JobId, int | None]) -> Job:
+    """Return the job with Slurm's priority; a job that can never start is marked as held."""
     if job.never is not None:
         return replace(job, never=None, waits_for=(), held_by=NEVER)
     rank = ranks.get(job.id)
@@ -112,5 +120,5 @@ def _ranked(job: Job, ranks: Mapping[JobId, int | None]) -> Job:
 
 
 def shards_per_card(nodes: Iterable[Seen]) -> int:
-    """The most of any node; 0: nothing is cut."""
+    """Return the largest number of shards per card of all nodes; 0: no card is divided."""
     return max((each.gres.shards_per_card for each in nodes), default=0)

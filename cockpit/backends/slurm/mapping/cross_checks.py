@@ -1,6 +1,6 @@
-"""What one list must name because others name it: a list that is cut between two records lacks some of that.
+"""Checks of one list against others: a list that is cut between two records lacks names that other lists have.
 
-Each check has the names that a list of this text lacks, and the question that asks for one of them alone.
+Each check returns the names that a list lacks, and the command that asks for one of these names alone.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from cockpit.model.ids import task_of
 from cockpit.model.job import ENDED
 
 _IN_TURN = frozenset({"Priority", "Resources"})
-"""Reasons of jobs that sprio counts; of others it leaves out some."""
+"""Reasons of pending jobs that sprio always lists; it leaves out some jobs with other reasons."""
 
 
 class CrossCheck(NamedTuple):
-    """What is asked of one list."""
+    """The check of one list."""
 
     lacks: Callable[[str], set[str]]
-    """The names that a list of this text should have and does not."""
+    """Returns the names that the printed list should have and does not."""
     alone: Callable[[str], tuple[str, ...]]
-    """The command that asks for one name."""
+    """Returns the command that asks for one name."""
 
 
 def of_licences(config: str) -> CrossCheck:
-    """Licences that slurm.conf names."""
+    """Expect the licences that slurm.conf names."""
     wanted = set(licences.asked({"Licenses": settings(config).get("Licenses", "")}))
     return CrossCheck(
         lambda printed: wanted - {each.name for each in licences.licences(printed)},
@@ -37,7 +37,7 @@ def of_licences(config: str) -> CrossCheck:
 
 
 def of_reservations(jobs: Iterable[Listed]) -> CrossCheck:
-    """Reservations that jobs name."""
+    """Expect the reservations that jobs name."""
     live = [each.fields.get("Reservation", "") for each in jobs if each.kind not in ENDED]
     wanted = {name for each in live for name in values.names(each)}
     return CrossCheck(
@@ -47,7 +47,7 @@ def of_reservations(jobs: Iterable[Listed]) -> CrossCheck:
 
 
 def of_priorities(jobs: Iterable[Listed]) -> CrossCheck:
-    """Jobs that wait for their turn."""
+    """Expect sprio to list the pending jobs that wait for resources or for jobs of higher priority."""
     waiting = [each for each in jobs if each.waits and each.code in _IN_TURN and each.component is None]
     wanted = {str(task_of(each.id)[0]) for each in waiting}
     return CrossCheck(
@@ -57,7 +57,7 @@ def of_priorities(jobs: Iterable[Listed]) -> CrossCheck:
 
 
 def of_shares(associations: str, cluster: str) -> CrossCheck:
-    """Associations that sacctmgr lists."""
+    """Expect sshare to list the associations that sacctmgr lists."""
     wanted = _associations(associations, cluster)
 
     def alone(name: str) -> tuple[str, ...]:
@@ -68,7 +68,7 @@ def of_shares(associations: str, cluster: str) -> CrossCheck:
 
 
 def of_associations(shares: str, cluster: str) -> CrossCheck:
-    """Associations that sshare lists."""
+    """Expect sacctmgr to list the associations that sshare lists."""
     wanted = _shares(shares)
 
     def alone(name: str) -> tuple[str, ...]:

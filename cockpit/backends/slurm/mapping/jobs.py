@@ -1,4 +1,4 @@
-"""One record of squeue: a job, or those tasks of an array that still wait, which Slurm keeps and tells as one."""
+"""Reads one record of squeue: a job, or all pending tasks of an array, which Slurm stores as one record."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ class Listed:
     """
 
     def __init__(self, fields: Fields, zone: tzinfo | None = None, shards_per_card: int = 0) -> None:
-        """`zone`: the cluster's; None: this machine's. `shards_per_card`: into how many a card is cut (gres/shard)."""
+        """`zone`: the cluster's time zone; None: this machine's. `shards_per_card`: shards per card (gres/shard)."""
         self.fields, self.shards = fields, shards_per_card
         self._zone = zone
         self.code = fields.get("Reason", "")
-        """Why it waits, by Slurm's word."""
+        """Slurm's reason why it waits."""
         self.state = states.word(fields["State"])
-        """Slurm's word."""
+        """Slurm's state."""
         self.nodes = hosts(values.text(fields.get("NodeList", "")))
         self.kind = states.job_state(self.state, placed=bool(self.nodes))
         self.array, self.tasks = _array(fields.get("ArrayJobID", ""), fields.get("ArrayTaskID", ""))
         self.id = _id(fields["JobID"], self.array, self.tasks)
 
     def at(self, name: str) -> Millis | None:
-        """A moment of the record."""
+        """Return a time of the record, by its field."""
         return values.moment(self.fields.get(name, ""), self._zone)
 
     @property
@@ -54,12 +54,12 @@ class Listed:
 
     @property
     def starts_at(self) -> Millis | None:
-        """While it waits: when the cluster thinks that it starts."""
+        """Start that Slurm expects for a pending job; else None."""
         return self.at("StartTime") if self.waits else None
 
     @property
     def held_by(self) -> str:
-        """Who keeps it from starting; empty when nobody does."""
+        """Name of the user who holds the pending job; empty if it is not held."""
         return jobparts.holder(self.code, self.state, self.fields["UserName"]) if self.waits else ""
 
     @property
@@ -68,7 +68,7 @@ class Listed:
 
     @property
     def component(self) -> tuple[int, int] | None:
-        """Of a heterogeneous job: its first component, and which of them it is."""
+        """Id of a heterogeneous job's first component, and the number of this component; None for other jobs."""
         leader, offset = (values.number(self.fields.get(name, "")) for name in ("HetJobID", "HetJobOffset"))
         return (leader, offset or 0) if leader else None
 
@@ -77,13 +77,13 @@ class Listed:
         return held(_job(self), values.text(self.fields.get("Comment", "")))
 
     def task(self, index: int) -> Job:
-        """One of `tasks`."""
+        """Return the job of one of `tasks`."""
         assert self.array is not None
         own = replace(self.array, index=index)
         return replace(self.job, id=job_id(own.array, index), array=own)
 
     def each(self, most: int | None = None) -> Iterator[Job]:
-        """The job, or every task that the record stands for; of those the first so many."""
+        """Yield the job, or the tasks that the record stands for, at most the given number of them."""
         if not self.tasks:
             yield self.job
         for index in islice(self.tasks, most):
@@ -91,7 +91,7 @@ class Listed:
 
     @property
     def words(self) -> str:
-        """As Slurm's commands take them all: `123_[4-90]`."""
+        """The pending tasks in the form that Slurm's commands take: `123_[4-90]`."""
         assert self.array is not None
         return f"{self.array.array}_[{index_ranges(self.tasks)}]"
 
@@ -114,17 +114,17 @@ def _array(number: str, printed: str) -> tuple[ArrayTask | None, tuple[int, ...]
 
 
 class Found(NamedTuple):
-    """A job that somebody asked for."""
+    """A job that was looked up, in squeue's list or in accounting."""
 
     job: Job
     listed: Listed | None
-    """The record that it stands in; None: it is out of accounting."""
+    """Its record of squeue; None: it is out of accounting."""
     fields: Mapping[str, str] = {}
-    """What that says of it, then."""
+    """Its record of accounting, if `listed` is None."""
 
     @property
     def number(self) -> int:
-        """Slurm's own, which each task of an array has too."""
+        """Slurm's own number of the job, which each task of an array has, too."""
         told = self.listed.fields["JobID"] if self.listed is not None else self.fields.get("JobIDRaw", "")
         return values.number(told) or self.job.id
 
@@ -140,14 +140,14 @@ class Found(NamedTuple):
 
     @property
     def alike(self) -> JobId:
-        """The first of those that stand in its record: to the scheduler they are all the same."""
+        """Id of the first task in its record; for the scheduler all pending tasks of an array are equal."""
         if self.listed is None or not self.listed.tasks or self.listed.array is None:
             return self.job.id
         return job_id(self.listed.array.array, self.listed.array.index)
 
 
 def found(listed: Iterable[Listed], wanted: JobId) -> Found | None:
-    """The job of this id, be it one task of those that wait together. An array's own id stands for its first task."""
+    """Return the job of this id, also one of an array's pending tasks; an array's own id stands for its first task."""
     number, index = task_of(wanted)
     first: Listed | None = None
     for each in listed:

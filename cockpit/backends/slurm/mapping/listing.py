@@ -1,4 +1,4 @@
-"""What `squeue` is asked for every job, and how it answers."""
+"""The squeue command that lists all jobs, and the parser of its output."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from cockpit.backends.slurm.mapping.records import separated
 
 SEPARATOR = "{separator}"
-"""Stands in a command for a word that nobody who names a job can know; `wire` puts it in."""
+"""Placeholder in a command for the field separator; `wire.answers` puts a random word in, which no job can contain."""
 
 FIELDS = (
     "JobID",
@@ -53,17 +53,19 @@ FIELDS = (
     "STDOUT",
     "Comment",
 )
-"""By the names that 20.11 and later take for -O, `Exclusive` from 26.05 on. A version that lacks one is asked without
-it."""
+"""Field names of squeue's --Format since Slurm 20.11, `Exclusive` since 26.05. `Reading` leaves unknown ones out."""
 
 
 UNKNOWN_JOB = "Invalid job id"
-"""What squeue says of a job that the controller has forgotten."""
+"""squeue's message for a job that the controller has forgotten."""
 
 
 def command(fields: Sequence[str] = FIELDS, job: str = "") -> tuple[str, ...]:
-    """Every job of the cluster, pending array tasks folded as Slurm keeps them; nothing cut to a width. `job`: only
-    that one by Slurm's id, with the rest of its array or heterogeneous job."""
+    """Return the command that lists every job of the cluster, with no field cut to a width.
+
+    Pending tasks of an array are one record, as Slurm stores them. `job`: list only the job of this Slurm id, with the
+    rest of its array or heterogeneous job.
+    """
     wanted = ",".join(f"{name}:{SEPARATOR}" for name in fields)
     which = (f"--jobs={job}",) if job else ()
     return ("squeue", "--all", "--states=all", *which, f"--Format={wanted}")
@@ -73,18 +75,18 @@ OUTPUT_FIELDS = ("STDOUT", "STDERR", "WorkDir")
 
 
 def output_command(job: str) -> tuple[str, ...]:
-    """Where one job's output goes."""
+    """Return the command that asks for the output files of one job."""
     return command(OUTPUT_FIELDS, job)
 
 
 def unknown_field(complaint: str) -> str | None:
-    """The field that this version of squeue does not know, out of what it says on stderr."""
-    _, found, rest = complaint.partition("Invalid job format specification: ")
-    return rest.split()[0] if found and rest.split() else None
+    """Return the field that this version of squeue does not know, out of its message on stderr; None if it is other."""
+    _, mark, rest = complaint.partition("Invalid job format specification: ")
+    return rest.split()[0] if mark and rest.split() else None
 
 
 def read(printed: str, separator: str, fields: Sequence[str] = FIELDS) -> Iterator[dict[str, str]]:
-    """One record a job, by field; without the first line where that only names the fields."""
+    """Yield one record for each job, by field name; the line with the field names is left out."""
     records = separated(printed, separator, len(fields))
     first = next(records, None)
     if first is not None and first[0].replace("_", "").upper() != fields[0].upper():

@@ -1,4 +1,4 @@
-"""`scontrol -o -d show node` as nodes with their cards."""
+"""Reads nodes and their cards out of `scontrol -o -d show node`."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ _DRAINED = ("DRAIN", "MAINT", "REBOOT", "RESERVED_DOWN")
 
 
 class Seen(NamedTuple):
-    """A node, and what the model's node has no place for."""
+    """A node, with facts that the model's node does not have."""
 
     node: Node
     gres: Cards
-    """Its cards as Slurm calls them."""
+    """Its cards by Slurm's names."""
     in_use: tuple[CardSlice, ...] = ()
-    """Which of them somebody has, whoever that is."""
+    """Card slices in use by any job."""
     host: str = ""
-    """The name of its machine; empty: that of the node."""
+    """Host name of its machine; empty: the node's name."""
 
 
 def seen(printed: str) -> Iterator[Seen]:
-    """One a line, or several where a reason has line breaks."""
+    """Yield the nodes of the output, which has one line for each unless a reason contains line breaks."""
     for block in blocks(printed, "NodeName"):
         record = words(block)
         if values.text(record.get("NodeName", "")):
@@ -57,7 +57,7 @@ def _seen(record: dict[str, str]) -> Seen:
 
 
 def _memory(record: dict[str, str]) -> int:
-    """Without what is kept for the system."""
+    """Return the node's memory without the part that is reserved for the system (MemSpecLimit)."""
     kept = values.number(record.get("MemSpecLimit", "")) or 0
     return max(0, (values.number(record.get("RealMemory", "")) or 0) - kept)
 

@@ -1,4 +1,4 @@
-"""Which CPUs, memory and cards of which node a running job has: exactly, where `scontrol -d show job` was asked."""
+"""Places running jobs on nodes and cards, by `scontrol -d show job` where it lists the job, else by a likely guess."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ DETAIL = ("scontrol", "-d", "show", "job")
 
 
 def details(printed: str, gres: Mapping[NodeName, Cards] = NO_GRES) -> dict[JobId, dict[NodeName, Allocation]]:
-    """By job and node, of what `scontrol -d show job` prints; ranks are not told there."""
-    found: dict[JobId, dict[NodeName, Allocation]] = {}
+    """Return the allocations in the output of `scontrol -d show job`, by job and node; all of them with rank 0."""
+    by_job: dict[JobId, dict[NodeName, Allocation]] = {}
     for block in blocks(printed, "JobId"):
         head = _HEAD.match(block)
         if head is None:
@@ -34,8 +34,8 @@ def details(printed: str, gres: Mapping[NodeName, Cards] = NO_GRES) -> dict[JobI
         job = job_id(int(head[2] or head[1]), int(head[3]) if head[3] else None)
         parts = {part.node: part for each in _LINE.finditer(block) for part in _parts(each, gres)}
         if parts:
-            found.setdefault(job, parts)
-    return found
+            by_job.setdefault(job, parts)
+    return by_job
 
 
 def _parts(line: re.Match[str], gres: Mapping[NodeName, Cards]) -> Iterator[Allocation]:
@@ -44,21 +44,26 @@ def _parts(line: re.Match[str], gres: Mapping[NodeName, Cards]) -> Iterator[Allo
         yield Allocation(0, node, cpus, memory_mib(line[3]) or 0, tuple(gres.get(node, NO_CARDS).held(line[4])))
 
 
-def placed(jobs: Iterable[Job], nodes: Mapping[NodeName, Node], known: Known, untold: UnattributedGpus) -> list[Job]:
-    """The same jobs, those that occupy something with their cards: what is known, else what they take of `untold`."""
+def placed(
+    jobs: Iterable[Job], nodes: Mapping[NodeName, Node], known: Known, unattributed: UnattributedGpus
+) -> list[Job]:
+    """Return the jobs; those that occupy resources get their listed allocation, else cards from `unattributed`."""
     jobs = list(jobs)
+    # First all listed allocations, so that no guess takes a card that another job is known to have.
     for job in jobs:
         for part in known.get(job.id, {}).values() if job.state in OCCUPYING else ():
-            untold.hold(part.node, part.slices)
+            unattributed.hold(part.node, part.slices)
     slots: Counter[tuple[NodeName, int]] = Counter()
     return [
-        _numbered(_placed(job, nodes, known.get(job.id, {}), untold), nodes, slots) if job.state in OCCUPYING else job
+        _numbered(_placed(job, nodes, known.get(job.id, {}), unattributed), nodes, slots)
+        if job.state in OCCUPYING
+        else job
         for job in jobs
     ]
 
 
 def _numbered(job: Job, nodes: Mapping[NodeName, Node], slots: Counter[tuple[NodeName, int]]) -> Job:
-    """Shares of one card by different jobs, told apart; instances of MIG have numbers of their own."""
+    """Number the shares that jobs have of one card, from 0; MIG instances have numbers of their own."""
     if job.attempt is None or not job.spec.specs[0].shares_a_card:
         return job
     parts = []
@@ -73,20 +78,21 @@ def _numbered(job: Job, nodes: Mapping[NodeName, Node], slots: Counter[tuple[Nod
 
 
 def _placed(
-    job: Job, nodes: Mapping[NodeName, Node], known: Mapping[NodeName, Allocation], untold: UnattributedGpus
+    job: Job, nodes: Mapping[NodeName, Node], known: Mapping[NodeName, Allocation], unattributed: UnattributedGpus
 ) -> Job:
     attempt = job.attempt
     if attempt is None:
         return replace(job, state=JobState.QUEUED)
     parts = []
     for part in attempt.placement:
-        told = known.get(part.node)
-        if told is None:
-            told = replace(part, slices=untold.take(part.node, nodes.get(part.node), job.spec.specs[0]))
-        parts.append(replace(told, rank=part.rank))
+        allocation = known.get(part.node)
+        if allocation is None:
+            slices = unattributed.take(part.node, nodes.get(part.node), job.spec.specs[0])
+            allocation = replace(part, slices=slices)
+        parts.append(replace(allocation, rank=part.rank))
     return replace(job, attempt=replace(attempt, placement=_within(tuple(parts), nodes)))
 
 
 def _within(placement: Placement, nodes: Mapping[NodeName, Node]) -> Placement:
-    """Only nodes that are known: others cannot be shown."""
+    """Keep the allocations on known nodes; others cannot be shown."""
     return tuple(part for part in placement if part.node in nodes)

@@ -1,4 +1,4 @@
-"""Lists and records out of what commands print: fields between separators, `Key=value` words, lines with a header."""
+"""Parses the output of Slurm's commands: fields with separators, `Key=value` records, tables with a header line."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ _KEY = re.compile(r"(?:^|(?<=\s))([A-Za-z][A-Za-z0-9_/:.]*)=")
 _FREE = frozenset(
     {"JobName", "Comment", "AdminComment", "SystemComment", "Command", "WorkDir", "StdErr", "StdIn", "StdOut"}
 )
-"""Written by users: what looks like a key inside them is none, if Slurm would not write it there."""
+"""Keys whose values users write."""
 
 
 def separated(printed: str, separator: str, width: int) -> Iterator[tuple[str, ...]]:
-    """Records of `width` fields, each of which is followed by the separator; a line break follows the last.
+    """Yield records of `width` fields; the separator follows each field and a line break follows the last.
 
-    A field may hold line breaks of its own: a job's name is whatever its owner likes. A record that is cut off at the
-    end is left out.
+    A field may contain line breaks, since a user may write any job name. A record that is cut off at the end is left
+    out.
     """
-    fields = printed.split(separator) if separator else []  # without one nothing was printed
+    fields = printed.split(separator) if separator else []  # without a separator nothing was printed
     for start in range(0, len(fields) - width, width):
         first, *rest = fields[start : start + width]
         yield (first.removeprefix("\n"), *rest)
 
 
 def with_header(printed: str, separator: str = "|") -> Iterator[dict[str, str]]:
-    """Lines as sacctmgr and sshare print them with -P; one of another width than the header is left out."""
+    """Yield the lines of a table of sacctmgr or sshare (-P); a line of another width than the header is left out."""
     lines = printed.split("\n")
     header = lines[0].split(separator)
     for each in lines[1:]:
@@ -36,24 +36,26 @@ def with_header(printed: str, separator: str = "|") -> Iterator[dict[str, str]]:
 
 
 def words(record: str) -> dict[str, str]:
-    """`Key=value` pairs of one record of `scontrol show`, on one line or several. The first of equal keys counts:
-    what users write comes behind, or is one of Slurm's own keys later on, which are not read from there."""
-    found: dict[str, str] = {}
+    """Return the `Key=value` pairs of one record of `scontrol show`, on one line or several.
+
+    The first of equal keys counts. Text that users write, which may look like a key, comes after Slurm's own keys.
+    """
+    pairs: dict[str, str] = {}
     marks = list(_KEY.finditer(record))
     for at, mark in enumerate(marks):
         end = marks[at + 1].start() if at + 1 < len(marks) else len(record)
-        found.setdefault(mark[1], record[mark.end() : end].strip())
-    return found
+        pairs.setdefault(mark[1], record[mark.end() : end].strip())
+    return pairs
 
 
 def blocks(printed: str, key: str) -> Iterator[str]:
-    """The records of `scontrol show`, each of which begins with `key=`, on a line of its own start."""
-    starts = [found.start() for found in re.finditer(rf"^{re.escape(key)}=", printed, re.MULTILINE)]
+    """Yield the records of `scontrol show`, each of which begins with `key=` at the start of a line."""
+    starts = [mark.start() for mark in re.finditer(rf"^{re.escape(key)}=", printed, re.MULTILINE)]
     for start, end in pairwise([*starts, len(printed)]):
         yield printed[start:end]
 
 
 def settings(printed: str) -> dict[str, str]:
-    """`Name = value` lines of `scontrol show config`."""
+    """Return the `Name = value` lines of `scontrol show config`."""
     pairs = (each.partition("=") for each in printed.splitlines())
     return {name.strip(): value.strip() for name, equals, value in pairs if equals}

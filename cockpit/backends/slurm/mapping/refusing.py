@@ -1,4 +1,4 @@
-"""What of a job spec Slurm has no word for, field by field."""
+"""Lists the fields of a job spec that Slurm does not support, each with the reason."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cockpit.model.spec import JobKind, JobSpec
 
 
 def refusals(spec: JobSpec, runtime: Runtime | None = None) -> Iterator[str]:
-    """One line for each field that cannot be had on a Slurm cluster. `runtime`: what makes containers there."""
+    """Yield one line for each field that a Slurm cluster does not support. `runtime`: its container runtime."""
     yield from image_refusals(spec, runtime)
     if spec.command == NO_COMMAND:
         yield "command: this job's script came on standard input; submit the script itself, or write a command"
@@ -41,7 +41,7 @@ def refusals(spec: JobSpec, runtime: Runtime | None = None) -> Iterator[str]:
 
 
 def _manifest_refusals(spec: JobSpec) -> Iterator[str]:
-    """What only Kubernetes' manifests ask for."""
+    """Yield refusals of what only Kubernetes' manifests ask for."""
     if words_of(spec.command)[:1] == [ENTRYPOINT]:
         yield f"command: `{ENTRYPOINT}` is the image's own, which Slurm's containers do not run; write the program"
     if spec.labels and spec.terminal:
@@ -49,7 +49,7 @@ def _manifest_refusals(spec: JobSpec) -> Iterator[str]:
 
 
 def _life_refusals(spec: JobSpec) -> Iterator[str]:
-    """What cockpit's own engine does around a command and after it."""
+    """Yield refusals of what cockpit's own engine does around a command and after it."""
     if spec.restart is not None and not spec.restart.lost_only:
         yield "restart: Slurm begins a failed job again only by `scontrol requeue`, which its script may call"
     if spec.resume is not None:
@@ -59,7 +59,7 @@ def _life_refusals(spec: JobSpec) -> Iterator[str]:
 
 
 def _container_refusals(spec: JobSpec) -> Iterator[str]:
-    """What cockpit's own containers, launchers and catalogue do."""
+    """Yield refusals of features of cockpit's own containers, launchers and catalogue."""
     if spec.kind is JobKind.BATCH:
         yield "kind: Slurm has no batches; submit each task as a job, or an array"
     if spec.kind is JobKind.INTERACTIVE:
@@ -72,7 +72,7 @@ def _container_refusals(spec: JobSpec) -> Iterator[str]:
 
 
 def _group_refusals(spec: JobSpec) -> Iterator[str]:
-    """What cannot be had of nodes that are alike, and of those that are not."""
+    """Yield refusals about the nodes of a job, equal ones and groups of different ones."""
     yield from (f"{path}: {error}" for path, error in (*pool_conflicts(spec), *sweep_conflicts(spec)))
     everybody = groups(spec)
     if any(is_in_workspace(each.command) for each in everybody):
@@ -88,6 +88,6 @@ def _group_refusals(spec: JobSpec) -> Iterator[str]:
 
 
 def _paths(spec: JobSpec) -> list[str]:
-    """Where the job file says what the nodes of each group are."""
+    """Return the path of the spec of each group of nodes in the job file."""
     pools = [f"worker_pools[{position}].spec" for position, pool in enumerate(spec.worker_pools) if pool.replicas]
     return pools or ["specs[0]", "parameter_servers"]

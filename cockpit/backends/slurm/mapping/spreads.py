@@ -1,7 +1,7 @@
-"""Waiting jobs whose tasks share out over their nodes: `-n 24` without -N, `-n 24 -N 2-3`, and `-n 24 -N 3` too.
+"""Reads pending jobs whose tasks Slurm spreads over nodes: `-n 24` without -N, `-n 24 -N 2-3`, and `-n 24 -N 3`.
 
-squeue prints of such a job how many nodes Slurm's last plan would give it. What it may have is told by
-`scontrol -d show job`, which is read anyway where the embedded core is to plan.
+For such a job squeue prints the number of nodes of Slurm's last plan. The range that it allows is in
+`scontrol -d show job`, which is read anyway when the embedded scheduler plans.
 """
 
 from __future__ import annotations
@@ -27,32 +27,32 @@ _LEAST = re.compile(r"^ {3}MinCPUsNode=(?P<cpus>\d+) MinMemory(?P<per>Node|CPU)=
 
 
 class Tasks(NamedTuple):
-    """What `scontrol show job` says of the tasks of a waiting job."""
+    """The tasks of a pending job, as `scontrol show job` lists them."""
 
     tasks: int
     cpus: int
-    """Of each."""
+    """CPUs of each task."""
     most_nodes: int | None
     most_per_node: int | None
     node_cpus: int
-    """Of each node at least."""
+    """Least CPUs of each node."""
     memory_mib: int
-    """Of each node, or of each CPU."""
+    """Memory of each node, or of each CPU, in MiB."""
     is_memory_per_cpu: bool
 
 
 Spreads = Mapping[str, Tasks]
-"""By Slurm's own number of the job, as squeue's JobID."""
+"""Tasks by Slurm's own number of the job (squeue's JobID)."""
 NO_SPREADS: Spreads = {}
 
 
 def spreads(printed: str) -> dict[str, Tasks]:
-    """Return the waiting jobs out of what `scontrol -d show job` prints."""
-    found: dict[str, Tasks] = {}
+    """Return the tasks of the pending jobs in the output of `scontrol -d show job`."""
+    by_number: dict[str, Tasks] = {}
     for block in blocks(printed, "JobId"):
         if _WAITS.search(block) is not None and (tasks := _tasks(block)) is not None:
-            found[block.split(maxsplit=1)[0].partition("=")[2]] = tasks
-    return found
+            by_number[block.split(maxsplit=1)[0].partition("=")[2]] = tasks
+    return by_number
 
 
 def _tasks(block: str) -> Tasks | None:
@@ -73,9 +73,9 @@ def _tasks(block: str) -> Tasks | None:
 
 
 def spread_spec(spec: JobSpec, fields: Fields, tasks: Tasks, shards: int) -> JobSpec | None:
-    """Return the job's spec with its tasks sharing out over its nodes.
+    """Return the job's spec with its tasks spread over its nodes.
 
-    None where equal shares on its nodes say all, or where its cards are asked for by the whole job.
+    None when the ordinary spec of equal nodes says the same, or when the job asks for cards as a whole (`--gpus`).
     """
     least = _least_nodes(fields)
     if not least or (tasks.tasks <= least == node_count(fields)):
@@ -101,12 +101,12 @@ def spread_spec(spec: JobSpec, fields: Fields, tasks: Tasks, shards: int) -> Job
 
 
 def _least_nodes(fields: Fields) -> int:
-    """Of the amounts that a waiting job asks for: those of its fewest nodes."""
+    """Return the least number of nodes of a pending job: its requested TRES are those of the fewest nodes."""
     return int(values.tres(fields.get("tres-alloc", "")).get("node", 0))
 
 
 def _cards_of_task(fields: Fields, tasks: int) -> int | None:
-    """Whole cards of each task; 0 where they are asked for by node, None where neither is said."""
+    """Return the whole cards of each task; 0 if the job asks for cards per node, None if it asks for neither."""
     if "gpu" in fields.get("tres-per-node", "") or "shard" in fields.get("tres-per-node", ""):
         return 0
     if "gpu" not in fields.get("tres-per-task", ""):  # it may name CPUs alone

@@ -1,4 +1,4 @@
-"""Slurm's states of jobs as the model's, and how a job ended."""
+"""Converts Slurm's job states to the model's, and reads how a job ended."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ _LOST = {
 
 
 def word(printed: str) -> str:
-    """`CANCELLED by 20001`, `COMPLETED*`, `RUNNING+…`: the state itself."""
+    """Return the state alone of `CANCELLED by 20001`, `COMPLETED*`, `RUNNING+…`."""
     return printed.split(" ", maxsplit=1)[0].split("+", maxsplit=1)[0].strip("*~#!%$@^-").upper()
 
 
@@ -68,12 +68,12 @@ def known(state: str) -> bool:
 
 
 def job_state(state: str, *, placed: bool) -> JobState:
-    """Of a word that nobody knows: running where it has nodes, else waiting; the reason says the word."""
+    """Return the model's state; an unknown one counts as running if the job has nodes, else as queued."""
     return _STATES.get(state, JobState.RUNNING if placed else JobState.QUEUED)
 
 
 def end_cause(state: str) -> EndCause | None:
-    """None while it has not ended."""
+    """Return why a job ended; None if it has not ended."""
     return _CAUSES.get(state)
 
 

@@ -1,4 +1,12 @@
-"""Cards that nodes say are in use before it is told which job has them: whose they are likely to be."""
+"""Assigns cards in use to the jobs that probably have them.
+
+Each node lists its cards in use. Which job has which of them only `scontrol -d show job` says, and that is read less
+often, and may be hidden. For a running job that it does not list yet:
+
+1. Take cards in use on its node that no listed job has, of the model and size that the job asked for (`_claimed`).
+2. If they are not enough, take the first free cards of that model (`_guessed`): the node's list may be older.
+3. Cards in use that remain belong to jobs that the user may not see (`others`).
+"""
 
 from __future__ import annotations
 
@@ -13,22 +21,22 @@ from cockpit.model.spec import WHOLE_CARD, NodeSpec
 from cockpit.sched.nodes.cards import slot_milli
 
 Known = Mapping[JobId, Mapping[NodeName, Allocation]]
-"""What is told of jobs, by node."""
+"""Allocations that `scontrol -d show job` lists, by job and node."""
 NOTHING_KNOWN: Known = {}
 OTHERS = ""
-"""Whose cards they are that nobody is told of."""
+"""Owner of cards in use that belong to no visible job."""
 
 
 class UnattributedGpus:
-    """Jobs of which nothing is told take their cards here, one after the other; what they leave is others'."""
+    """Cards in use whose job is unknown. Jobs without a listed allocation take theirs from here one after the other."""
 
     def __init__(self, nodes: Iterable[Seen] = (), known: Known = NOTHING_KNOWN) -> None:
-        told = [(part.node, each) for parts in known.values() for part in parts.values() for each in part.slices]
-        pieces = {(name, each.card, each.slot) for name, each in told}
-        cards = {(name, each.card) for name, each in told}
+        listed = [(part.node, each) for parts in known.values() for part in parts.values() for each in part.slices]
+        pieces = {(name, each.card, each.slot) for name, each in listed}
+        cards = {(name, each.card) for name, each in listed}
         self._left: dict[NodeName, list[CardSlice]] = {}
         self._taken: dict[tuple[NodeName, int], int] = {}
-        """Thousandths in use by node and card."""
+        """Thousandths of a card in use, by node and card index."""
         for seen in nodes:
             name, shards = seen.node.name, seen.gres.shards_per_card
             self._left[name] = [
@@ -39,13 +47,12 @@ class UnattributedGpus:
             self.hold(name, self._left[name])
 
     def hold(self, node: NodeName, pieces: Iterable[CardSlice]) -> None:
-        """These are in use there."""
+        """Count these card slices of the node as in use."""
         for each in pieces:
             self._taken[node, each.card] = self._taken.get((node, each.card), 0) + each.milli
 
     def take(self, name: NodeName, node: Node | None, wanted: NodeSpec) -> tuple[CardSlice, ...]:
-        """Of what is in use there and nobody has, as much as a job holds by its spec; where that is not enough, the
-        first free cards of the right model."""
+        """Return the card slices that a job with this spec probably has on the node, and count them as its own."""
         cards = [
             card
             for card in (node.cards if node is not None else ())
@@ -57,12 +64,15 @@ class UnattributedGpus:
         return (*claimed, *guessed)
 
     def others(self) -> dict[str, tuple[Placement, ...]]:
-        """What nobody took: whose it is is not for the asker to know."""
-        found = [(Allocation(0, name, 0, 0, tuple(rest)),) for name, rest in self._left.items() if rest]
-        return {OTHERS: tuple(found)} if found else {}
+        """Return the remaining card slices in use as placements of jobs that the user may not see."""
+        placements = [(Allocation(0, name, 0, 0, tuple(rest)),) for name, rest in self._left.items() if rest]
+        return {OTHERS: tuple(placements)} if placements else {}
 
     def _claimed(self, name: NodeName, cards: Iterable[Card], wanted: NodeSpec) -> Iterator[CardSlice]:
-        """Of shards a node says only on which card they are: Slurm miscounts them there."""
+        """Take slices that the node lists as in use.
+
+        For shards only the card is used, not their number: Slurm miscounts them in the list of nodes.
+        """
         cut, missing = {card.index: bool(card.slices) for card in cards}, wanted.card_milli
         left = self._left.get(name, [])
         for piece in [*left]:
@@ -76,6 +86,7 @@ class UnattributedGpus:
             yield claimed
 
     def _guessed(self, name: NodeName, cards: Iterable[Card], missing: int) -> Iterator[CardSlice]:
+        """Take `missing` thousandths of cards from the first cards that have that much free."""
         for card in cards:
             before = self._taken.get((name, card.index), 0)
             milli = min(missing, WHOLE_CARD)
@@ -85,7 +96,7 @@ class UnattributedGpus:
 
 
 def _pieces(card: Card, before: int, milli: int) -> Iterator[CardSlice]:
-    """So much of a card behind what is taken before: in instances where it is cut into them."""
+    """Return `milli` thousandths of a card after the first `before` thousandths; whole MIG instances if it has them."""
     if milli == WHOLE_CARD:
         yield CardSlice(card.index, None)
     elif card.slices:

@@ -1,4 +1,4 @@
-"""Single values as Slurm prints them. Whatever is not set (`N/A`, `(null)`, `Unknown`, `UNLIMITED` …) becomes None."""
+"""Parses single values of Slurm's output. A value that is not set (`N/A`, `(null)`, `Unknown` …) becomes None."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cockpit.model.cluster import Tres
 from cockpit.model.ids import Millis
 
 NOTHING = frozenset({"", "N/A", "n/a", "(null)", "NONE", "None", "Unknown", "UNLIMITED", "INFINITE", "NOT_SET", "ALL"})
-"""Words for what is not there. Where one of them is a value of its own, the reader of that field knows."""
+"""Words for values that are not set. Readers of fields in which one of them is a real value treat it themselves."""
 
 _UNITS = {"K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0**2, "P": 1024.0**3}
 _AMOUNT = re.compile(r"([0-9]+(?:\.[0-9]+)?)([KMGTP]?)(?:i?B)?[cn]?", re.IGNORECASE)
@@ -19,13 +19,13 @@ _DURATION = re.compile(r"(?:(\d+)-)?(?:(\d+):)?(?:(\d+):)?(\d+)(?:\.\d+)?")
 
 
 def text(value: str) -> str:
-    """The value, or empty where none is set."""
+    """Return the text, or an empty one if it is not set."""
     return "" if value in NOTHING else value
 
 
 @lru_cache(maxsize=4096)
 def number(value: str) -> int | None:
-    """A whole number, `4-8` read as its least, `12K` as Slurm counts nodes and CPUs."""
+    """Parse a whole number; of `4-8` the first, and `12K` in Slurm's way of counting nodes and CPUs."""
     found = _AMOUNT.match(value)
     if found is None:
         return None
@@ -33,7 +33,7 @@ def number(value: str) -> int | None:
 
 
 def decimal(value: str) -> float | None:
-    """A number with a point, `inf` too."""
+    """Parse a decimal number, also `inf`."""
     try:
         return float(value)
     except ValueError:
@@ -41,14 +41,14 @@ def decimal(value: str) -> float | None:
 
 
 def memory_mib(value: str) -> int | None:
-    """`64G`, `500M`, or a bare number of MiB."""
+    """Parse an amount of memory, `64G`, `500M` or a plain number of MiB; return it in MiB."""
     found = _AMOUNT.match(value)
     return round(float(found[1]) * _UNITS[found[2].upper() or "M"]) if found else None
 
 
 @lru_cache(maxsize=4096)
 def seconds(value: str) -> int | None:
-    """`1-02:03:04`, `02:03:04`, `3:04` (minutes and seconds), `30 sec`, `1-02` (days and hours)."""
+    """Parse a duration, `1-02:03:04`, `02:03:04`, `3:04` (min and s), `30 sec`, `1-02` (days and hours), in seconds."""
     found = _DURATION.match(value)
     if found is None:
         return None
@@ -63,7 +63,7 @@ def seconds(value: str) -> int | None:
 
 @lru_cache(maxsize=65536)
 def moment(value: str, zone: tzinfo | None) -> Millis | None:
-    """`2026-11-21T08:01:13` in the cluster's zone (None: this machine's), or seconds since 1970."""
+    """Parse a time, `2026-11-21T08:01:13` in the cluster's zone (None: this machine's), or seconds since 1970."""
     if value.isdigit():
         return Millis(1000 * int(value)) if int(value) else None
     try:
@@ -88,12 +88,12 @@ def _tres(value: str) -> tuple[tuple[str, float], ...]:
 
 
 def tres(value: str) -> Tres:
-    """`cpu=4,mem=8G,gres/gpu:a100=4`; memory in MiB. What cannot be read is left out."""
+    """Parse TRES, `cpu=4,mem=8G,gres/gpu:a100=4`; memory in MiB. Entries that cannot be parsed are left out."""
     return dict(_tres(value))
 
 
 def exit_status(value: str) -> ExitStatus:
-    """`3:0` (code:signal)."""
+    """Parse an exit status `3:0` (code:signal)."""
     code, _, signal = value.partition(":")
     killed = number(signal) if signal else None
     if killed:
@@ -103,7 +103,7 @@ def exit_status(value: str) -> ExitStatus:
 
 @lru_cache(maxsize=4096)
 def names(value: str) -> tuple[str, ...]:
-    """`a,b,c`; nothing for ALL and the like."""
+    """Parse names, `a,b,c`; empty for ALL and values that are not set."""
     return tuple(each for each in text(value).split(",") if each)
 
 

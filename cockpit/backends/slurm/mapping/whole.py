@@ -1,8 +1,8 @@
-"""Whether what a command printed is all that it had to say.
+"""Checks that the output of a command is complete.
 
-Slurm's commands end with 0 also where a wrapper, a full disk or a broken pipe cut their answer short, and a list
-without its end looks like a shorter list. So every question is put so that its answer has a first line of its own, and
-an end that a cut cannot leave behind unless it falls exactly between two records.
+Slurm's commands end with exit code 0 even if a wrapper script, a full disk or a broken pipe cuts their output, and a
+list without its end looks like a shorter list. Therefore every command is called so that its output has a header and an
+end that can be recognised. Only a cut exactly between two records passes these checks; `vouching` looks for those.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ BROKEN_OFF = "it breaks off in the middle"
 FOREIGN = "it is not what the command prints"
 
 _SENTENCE = re.compile(r"(?:No|Job steps?) [^\n]*\n\Z")
-"""What scontrol says instead of an empty list."""
+"""Sentence that scontrol prints in place of an empty list."""
 _CONFIG_KEYS: Final = ("ClusterName", "SLURM_VERSION", "X11Parameters")
-"""Keys of every version; the last one is the last of the alphabetical list."""
+"""Keys that every Slurm version prints; the list is alphabetical and ends with the last of these."""
 _LEVELS: Final = frozenset({"", "None", "Operator", "Administrator"})
 _SPRIO_FIELDS = 13
 
 
 def flaw(argv: Sequence[str], printed: str, separator: str) -> str:
-    """Return what is wrong with the answer, to stand behind "…'s answer is not whole: "; empty where nothing is seen.
+    """Return what is wrong with the output, to follow "The answer of … is not whole: "; empty when nothing is.
 
-    `argv` is the question as it was run; `separator` the word that stands behind each of its fields.
+    `argv`: the command as it was run. `separator`: the word that follows each field.
     """
     check = _check(argv)
     if check is None:
@@ -48,7 +48,7 @@ def _check(argv: Sequence[str]) -> Callable[[Sequence[str], str, str], str] | No
 
 
 def _fields(argv: Sequence[str], printed: str, separator: str) -> str:
-    """Records with the separator behind each field and a line break behind the last; the first one names the fields."""
+    """Check records with a separator after each field and a line break after the last; the first names the fields."""
     wanted = next((word for word in argv if word.lower().startswith("--format=")), "").partition("=")[2]
     names = wanted.split(",")
     if not _same_word(printed.partition(separator)[0], names[0].partition(":")[0]):
@@ -58,12 +58,12 @@ def _fields(argv: Sequence[str], printed: str, separator: str) -> str:
 
 
 def _same_word(shown: str, name: str) -> bool:
-    """`ARRAY_JOB_ID` stands above `ArrayJobID`."""
+    """Whether a header such as `ARRAY_JOB_ID` is that of the field `ArrayJobID`."""
     return shown.replace("_", "").upper() == name.replace("_", "").upper()
 
 
 def _table(_argv: Sequence[str], printed: str, _separator: str) -> str:
-    """Lines of one width; the first one names the columns."""
+    """Check lines of one number of columns; the first names the columns."""
     lines = printed.split("\n")
     if lines[0].partition("|")[0] not in {"Account", "Name", "Cluster"}:
         return FOREIGN
@@ -80,7 +80,7 @@ def _priorities(_argv: Sequence[str], printed: str, _separator: str) -> str:
 
 
 def _level(_argv: Sequence[str], printed: str, _separator: str) -> str:
-    """Nothing at all for a user that accounting does not know."""
+    """Check the output for AdminLevel, which is empty for a user that accounting does not know."""
     return "" if not printed or (printed.endswith("\n") and printed.strip() in _LEVELS) else FOREIGN
 
 
@@ -92,7 +92,7 @@ def _config(_argv: Sequence[str], printed: str, _separator: str) -> str:
 
 
 def _lines(key: str) -> Callable[[Sequence[str], str, str], str]:
-    """Records of one line each. What users wrote may break a line, so only the first one must begin with the key."""
+    """Check records of one line. Text of users may contain line breaks, so only the first line must have the key."""
 
     def check(_argv: Sequence[str], printed: str, _separator: str) -> str:
         if _SENTENCE.fullmatch(printed):
@@ -105,7 +105,7 @@ def _lines(key: str) -> Callable[[Sequence[str], str, str], str]:
 
 
 def _blocks(key: str) -> Callable[[Sequence[str], str, str], str]:
-    """Records of several lines, each with an empty line behind it."""
+    """Check records of several lines, each followed by an empty line."""
 
     def check(_argv: Sequence[str], printed: str, _separator: str) -> str:
         if _SENTENCE.fullmatch(printed):

@@ -1,5 +1,13 @@
-"""Manners: the same question is asked once for as long as its answer is fresh, whoever asks; a slow cluster is asked
-more seldom; a passing fault is tried again.
+"""Caches the answers of Slurm's read commands, so that cockpit does not load the controller.
+
+A command goes through these steps:
+
+1. An answer in memory that is young enough is returned. Its permitted age grows with the time that the command took.
+2. A command that failed a moment ago raises the same error again, without another call.
+3. Otherwise the answer comes from the cache that this user's (or all users') cockpits share, if that one is young
+   enough; only one process at a time fetches a new one.
+4. The command runs with a random field separator. It is repeated when Slurm was busy for a moment.
+5. The output is checked to be complete (`mapping.whole`). An incomplete answer is fetched once more, then `Garbled`.
 """
 
 from __future__ import annotations
@@ -18,71 +26,78 @@ from cockpit.model.ids import Millis
 
 PATIENCE_SECONDS = 30.0
 SLOW_FACTOR = 20
-"""An answer that took a second is good for 20."""
+"""An answer stays good for this many times as long as the command took: at most 1/20 of the time is spent asking."""
 TRIES = 3
 PAUSE_SECONDS = 0.5
 JOBS_REPORTED_BY = frozenset({"squeue", "scontrol", "sprio", "sshare", "sacct"})
 """Programs whose answers change with an act on jobs, nodes or reservations."""
 PROGRAMS = JOBS_REPORTED_BY | {"sacctmgr"}
 FAILED_MS = 3_000
-"""Before a question that failed is asked again, and as long as it took twice."""
+"""Least time before a failed command is tried again; twice the time that it took, if that is longer."""
 
 Fetch = Callable[[], Awaitable[Printed]]
 
 
-class Shelf(Protocol):
-    """Where answers lie for other cockpits of this machine."""
+class AnswerCache(Protocol):
+    """Answers that the cockpits of one machine share."""
 
     async def get(self, question: str, fresh_ms: int, fetch: Fetch) -> tuple[Printed, Millis]:
-        """An answer no older than that, and when it was given: someone else's, or one that is fetched now."""
+        """Return an answer that is at most `fresh_ms` old and its time: another process's, or one from `fetch`."""
         ...
 
     def outdate(self, program: str) -> None:
-        """This user changed something that the program reports: earlier answers no longer count for this user."""
+        """Stop using earlier answers of the program for this user, who changed something that it reports."""
         ...
 
     def outdated_at(self, program: str) -> Millis:
-        """When this user last did that in any process; negative: never."""
+        """Return when this user last called `outdate` for the program, in any process; negative: never."""
         ...
 
 
 class Answer(NamedTuple):
-    """What was printed, and how old it may be called."""
+    """An answer that is kept in memory."""
 
     printed: Printed
     given_at: Millis
+    """When the command was started: the answer may be of any moment since."""
     took_ms: int
 
 
 class Answers:
-    """Everything that is read of a cluster goes through here."""
+    """Runs the read commands of one cluster and keeps their answers while they are fresh."""
 
     def __init__(
-        self, commands: Commands, now: Callable[[], Millis], random: Random, shelf: Shelf | None = None
+        self, commands: Commands, now: Callable[[], Millis], random: Random, cache: AnswerCache | None = None
     ) -> None:
         self._commands, self._now, self._random = commands, now, random
-        self.shelf = shelf
+        self.cache = cache
         self._known: dict[tuple[str, ...], Answer] = {}
         self._failed: dict[tuple[str, ...], tuple[CockpitError, float]] = {}
-        """What went wrong, and until when it is not tried again."""
+        """Errors of failed commands, and the time in milliseconds until which the command is not run again."""
         self._asking: dict[tuple[str, ...], asyncio.Lock] = {}
         self._outdated: dict[str, Millis] = {}
-        """By program: when something was changed that it reports."""
+        """Time of the last change that a program reports, by program."""
         self.patience = PATIENCE_SECONDS
-        """How long one answer is waited for, in seconds."""
+        """Default time limit of one command, in seconds."""
 
     def forget(self, programs: Collection[str] = PROGRAMS) -> None:
-        """Something was changed that these programs report: no earlier answer of theirs counts, not even one that
-        another cockpit of this user shares or that is still under way."""
+        """Stop using all earlier answers of these programs, because something that they report was changed.
+
+        This includes answers that other cockpits of this user share and answers that are still under way.
+        """
         for program in programs:
             self._outdated[program] = self._now()
-            if self.shelf is not None:
-                self.shelf.outdate(program)
+            if self.cache is not None:
+                self.cache.outdate(program)
         self._failed = {question: known for question, known in self._failed.items() if question[0] not in programs}
 
     async def ask(self, argv: Sequence[str], fresh_seconds: float, *, seconds: float | None = None) -> Printed:
-        """An answer no older than that, or older where the cluster is slow. Raises `Unreachable`, `Failed`."""
+        """Return an answer that is at most `fresh_seconds` old, or older when the cluster is slow.
+
+        `seconds`: time limit of the command. Raises `Unreachable`, `Failed`.
+        """
         question = tuple(argv)
+        # One lock for each command: callers that want the same answer at the same time share one run.
         async with self._asking.setdefault(question, asyncio.Lock()):
             known = self._known.get(question)
             if known is not None and self._is_good(question, known, fresh_seconds):
@@ -93,7 +108,10 @@ class Answers:
             return known.printed
 
     async def ask_now(self, argv: Sequence[str], *, seconds: float | None = None) -> Printed:
-        """An answer that is given now, whatever is known: acts decide by it. Raises `Unreachable`, `Failed`."""
+        """Run the command now, whatever is cached, for decisions that need the present state.
+
+        Raises `Unreachable`, `Failed`.
+        """
         question = tuple(argv)
         async with self._asking.setdefault(question, asyncio.Lock()):
             began = self._now()
@@ -102,27 +120,31 @@ class Answers:
             return printed
 
     def last(self, argv: Sequence[str]) -> Printed | None:
-        """The last answer to this, however old."""
+        """Return the last answer of the command, however old."""
         known = self._known.get(tuple(argv))
         return known.printed if known is not None else None
 
     def disbelieve(self, argv: Sequence[str], error: CockpitError) -> None:
-        """The last answer to this turned out wrong: for a while it is said instead, and then asked again."""
+        """Discard the last answer of the command, which proved wrong, and raise `error` instead for `FAILED_MS`."""
         question = tuple(argv)
         self._known.pop(question, None)
         self._failed[question] = error, self._now() + FAILED_MS
 
     def given_at(self, argv: Sequence[str]) -> Millis | None:
-        """When the last answer to this was given."""
+        """Return when the last answer of the command was given."""
         known = self._known.get(tuple(argv))
         return known.given_at if known is not None else None
 
     async def _tried(self, question: tuple[str, ...], fresh_seconds: float, seconds: float) -> Answer:
-        """What failed is not tried again for a while either: who has no database would ask for it without end."""
+        """Fetch an answer, and remember a failure so that the command is not repeated at once.
+
+        Without that a cluster whose database is away would be asked for it at every look.
+        """
         began = self._now()
         try:
             answer = await self._fresh(question, fresh_seconds, seconds)
         except CockpitError as error:
+            # The random factor spreads the retries of many cockpits over time.
             pause = max(FAILED_MS, 2 * (self._now() - began)) * self._random.uniform(0.5, 1.0)
             self._failed[question] = error, self._now() + pause
             raise
@@ -134,23 +156,26 @@ class Answers:
         return known.given_at > self._outdated_at(question[0]) and self._now() - known.given_at < good_for
 
     def _outdated_at(self, program: str) -> int:
-        """When this user last changed something that the program reports, in any process; negative: never."""
+        """Return when this user last changed something that the program reports, in any process; negative: never."""
         at = self._outdated.get(program, Millis(-1))
-        return at if self.shelf is None else max(at, self.shelf.outdated_at(program))
+        return at if self.cache is None else max(at, self.cache.outdated_at(program))
 
     async def _fresh(self, question: tuple[str, ...], fresh_seconds: float, seconds: float) -> Answer:
         began = self._now()
-        if self.shelf is None:
+        if self.cache is None:
             return Answer(await self._run(question, seconds), began, self._now() - began)
-        printed, given_at = await self.shelf.get(
+        printed, given_at = await self.cache.get(
             "\0".join(question), int(1000 * fresh_seconds), lambda: self._run(question, seconds)
         )
         if given_at < self._outdated_at(question[0]):
+            # Another process fetched the answer before this user's change reached the controller: ask again, alone.
             began = given_at = self._now()
             printed = await self._run(question, seconds)
         return Answer(printed, given_at, max(0, self._now() - began))
 
     async def _run(self, question: tuple[str, ...], seconds: float) -> Printed:
+        """Run the command, up to `TRIES` times while the controller is busy, and check that its output is complete."""
+        # Users choose job names and comments: a separator that they could guess would let them forge fields.
         separator = f"~{os.urandom(6).hex()}~"
         argv = [word.replace(SEPARATOR, separator) for word in question]
         for attempt in range(1, TRIES + 1):
@@ -158,10 +183,11 @@ class Answers:
             if PASSING in printed.stderr and attempt < TRIES:
                 await asyncio.sleep(PAUSE_SECONDS * attempt)
                 continue
-            found = checked(printed._replace(separator=separator), argv)
-            wrong = "" if found.verified else flaw(argv, found.stdout, separator)
+            answer = checked(printed._replace(separator=separator), argv)
+            wrong = "" if answer.verified else flaw(argv, answer.stdout, separator)
             if not wrong:
-                return found
+                return answer
+            # One repetition: a cut answer is mostly a full pipe or a killed wrapper, which the next run does not meet.
             if attempt > 1:
                 raise Garbled(command_of(argv), wrong)
         raise AssertionError("the last try returns")

@@ -1,4 +1,7 @@
-"""What is asked of a way in: run this argument vector, within this time."""
+"""The interface of a transport that runs Slurm's commands, and the errors by which a command can fail.
+
+Transports: local processes (`local`), SSH (`ssh`, `openssh`), slurmrestd (`rest`) and recorded output (`recorded`).
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from cockpit.errors import CockpitError, Unreachable
 from cockpit.model.asking import ShellRequest
 
 PIECE, MOST_BYTES = 1 << 16, 512 << 20
-"""A program that prints more than any cluster could is not listened to."""
+"""Bytes that are read at a time, and the most that a program may print: more than any cluster needs."""
 STALLED = (
     "Zero Bytes were transmitted",
     "Unable to contact slurm controller",
@@ -21,38 +24,38 @@ STALLED = (
     "Connection reset by peer",
     "Could not establish a configuration source",
 )
-"""What commands say on stderr when nobody answered them."""
+"""Parts of the messages on stderr of commands that got no answer from slurmctld or slurmdbd."""
 _SENT = (STALLED[0], "Socket timed out", "Connection timed out", "Connection reset by peer")
-"""Those of them that are said after the controller may have been told."""
+"""Messages of `STALLED` that appear after the request was sent: the controller may have acted on it."""
 PASSING = STALLED[0]
-"""Said while the controller reads its configuration anew: the next moment it answers."""
+"""Message of `STALLED` that appears while the controller rereads its configuration: a retry soon succeeds."""
 
 
 class Printed(NamedTuple):
-    """What a program left."""
+    """Output and exit code of a program."""
 
     stdout: str
     stderr: str
     code: int
     separator: str = ""
-    """What stood for the separator of its fields."""
+    """Field separator that was used in place of `listing.SEPARATOR`."""
     verified: bool = False
-    """The way in knows that nothing is missing, and the text is made by it: it is not examined again."""
+    """The transport produced the text itself and knows that it is complete: it needs no further check."""
 
 
 class Garbled(Unreachable):
-    """A command ended well and printed something else than its whole answer, which therefore says nothing."""
+    """A command ended with exit code 0 but its output is incomplete or not its own, so nothing of it can be used."""
 
     def __init__(self, program: str, flaw: str) -> None:
         super().__init__(f"The answer of {program} is not whole: {flaw}. Nothing of it is shown; run it by hand.")
 
 
 class Unanswered(Unreachable):
-    """The program began and its answer never came: whether it did anything is not known."""
+    """The program started but its answer never came: whether it took effect is unknown."""
 
 
 class Failed(CockpitError):
-    """A command said no; its text is what it said."""
+    """A command refused the request; the error text is its message on stderr."""
 
     def __init__(self, printed: Printed, argv: Sequence[str]) -> None:
         self.printed, self.argv = printed, tuple(argv)
@@ -60,37 +63,44 @@ class Failed(CockpitError):
 
 
 class Commands(Protocol):
-    """A way to Slurm's commands."""
+    """A transport that runs Slurm's commands."""
 
     name: str
-    """What a person calls this way: `this machine`, `ann@login`."""
+    """Name of the transport for the user: `this machine`, `ann@login`."""
     on_this_disk: bool
-    """Its programs see the files of this machine, and begin in the user's current folder."""
+    """Its programs see the files of this machine, and start in the user's current folder."""
 
     async def run(self, argv: Sequence[str], *, seconds: float, stdin: bytes = b"", reading: bool = True) -> Printed:
-        """Whatever the exit code. `reading`: its times are to be in UTC. Raises `Unreachable` where the program cannot
-        be run, prints without end or takes longer than `seconds`; then it is ended."""
+        """Run a command and return its output, whatever its exit code.
+
+        `reading`: the command only reads, and prints times in UTC; False for a command that changes something.
+        Raises `Unreachable` when the program cannot be run, prints more than `MOST_BYTES` or takes longer than
+        `seconds`; the program is then killed.
+        """
         ...
 
     async def shown(self, argv: Sequence[str], stdin: str) -> tuple[str, ...]:
-        """What an act really runs, to be looked at before. Raises `RequestRefused` where this way cannot do it."""
+        """Return the command that really runs for `argv`, to show it to the user beforehand.
+
+        Raises `RequestRefused` when this transport cannot do it.
+        """
         ...
 
     async def open_shell(self, argv: Sequence[str], request: ShellRequest) -> ShellSession:
-        """The program with a terminal of its own, or with pipes."""
+        """Start the program with a terminal of its own, or with pipes."""
         ...
 
     async def close(self) -> None: ...
 
 
 class Stream(Protocol):
-    """What a program prints, as asyncio and asyncssh give it."""
+    """Output of a program: the part of asyncio's and asyncssh's readers that is used here."""
 
     async def read(self, size: int, /) -> bytes: ...
 
 
 async def all_of(stream: Stream, program: str) -> bytes:
-    """To its end. Raises `Unreachable` where there is none."""
+    """Read a program's output to its end. Raises `Unreachable` when it exceeds `MOST_BYTES`."""
     pieces, size = [], 0
     while piece := await stream.read(PIECE):
         pieces.append(piece)
@@ -101,21 +111,26 @@ async def all_of(stream: Stream, program: str) -> bytes:
 
 
 def complaint(printed: Printed) -> str:
-    """The last lines of what it said on stderr, without the program's own name before each."""
+    """Return the last three lines of stderr as one, each without the leading `program: error: `."""
     lines = [each.strip() for each in printed.stderr.splitlines() if each.strip()]
     return " ".join(each.partition("error: ")[2] or each for each in lines[-3:])
 
 
 def command_of(argv: Sequence[str]) -> str:
-    """What a person calls the question: `scontrol show licenses`, `sprio`."""
+    """Return the command's name for messages: `scontrol show licenses`, `sprio`."""
     words = [word for word in argv[1:] if word.isalpha()] if argv[0] in {"scontrol", "sacctmgr"} else []
     return " ".join([argv[0], *words[:2]])
 
 
 def checked(printed: Printed, argv: Sequence[str]) -> Printed:
-    """Raises `Unreachable` where the command got no answer or was killed, `Failed` where it was refused."""
+    """Return the output of a command that succeeded.
+
+    Raises `Unreachable` when it got no answer, `Unanswered` when it may have taken effect all the same, and `Failed`
+    when Slurm refused it.
+    """
     if printed.code == 0:
         return printed
+    # A code above 128 is also how a shell or ssh reports a signal; a program that explains itself was not killed.
     if any(words in printed.stderr for words in STALLED):
         error = Unanswered if any(words in printed.stderr for words in _SENT) else Unreachable
         raise error(f"Slurm does not answer {argv[0]}: {complaint(printed)}")

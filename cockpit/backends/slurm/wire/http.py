@@ -1,4 +1,4 @@
-"""One request and its answer over HTTP/1.1: through a unix socket, or to a host, with TLS or without."""
+"""Sends one HTTP/1.1 request and reads its answer: through a unix socket, or to a host, with TLS or without."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ MOST_HEADERS = 100
 
 
 class Reply(NamedTuple):
-    """An answer, whatever its status."""
+    """An HTTP answer of any status."""
 
     status: int
     body: bytes
 
 
 class Place(NamedTuple):
-    """Where slurmrestd listens."""
+    """The address of a slurmrestd."""
 
     socket: str
-    """Path of a unix socket; empty: `host` and `port`."""
+    """Path of a unix socket; empty: `host` and `port` count."""
     host: str = "localhost"
     port: int = PORT
     tls: bool = False
@@ -35,30 +35,35 @@ class Place(NamedTuple):
 
     @property
     def url(self) -> str:
-        """As curl takes it."""
+        """Base URL, in the form that curl takes."""
         where = "" if self.socket else f":{self.port}"
         return f"{'https' if self.tls else 'http'}://{self.host}{where}"
 
 
 def place_of(address: str) -> Place:
-    """Of `slurmrestd+unix:///run/slurmrestd.sock`, `slurmrestd+http://ann@host:6820`, `slurmrestd+https://…`. Raises
-    `SpecErrors` for any other."""
-    found = urlsplit(address)
+    """Parse `slurmrestd+unix:///run/slurmrestd.sock`, `slurmrestd+http://ann@host:6820` or `slurmrestd+https://…`.
+
+    Raises `SpecErrors` for any other address.
+    """
+    url = urlsplit(address)
     try:
-        port = found.port or PORT
+        port = url.port or PORT
     except ValueError:
         port = 0
-    if found.scheme == SCHEMES[0] and found.path.startswith("/") and not found.netloc.strip("@"):
-        return Place(unquote(found.path))
-    if found.scheme in SCHEMES[1:] and found.hostname and port and not found.path.strip("/") and not found.password:
-        return Place("", found.hostname, port, found.scheme == SCHEMES[2], unquote(found.username or ""))
-    ways = "write slurmrestd+unix:///run/slurmrestd.sock or slurmrestd+http://ann@host:6820"
-    raise SpecErrors([f"{address}: is no way to a slurmrestd; {ways}."])
+    if url.scheme == SCHEMES[0] and url.path.startswith("/") and not url.netloc.strip("@"):
+        return Place(unquote(url.path))
+    if url.scheme in SCHEMES[1:] and url.hostname and port and not url.path.strip("/") and not url.password:
+        return Place("", url.hostname, port, url.scheme == SCHEMES[2], unquote(url.username or ""))
+    examples = "write slurmrestd+unix:///run/slurmrestd.sock or slurmrestd+http://ann@host:6820"
+    raise SpecErrors([f"{address}: is not the address of a slurmrestd; {examples}."])
 
 
 async def ask(place: Place, method: str, target: str, headers: Mapping[str, str], body: bytes = b"") -> Reply:
-    """One connection for one request. Raises `OSError` where it cannot be made or breaks, `Unreachable` where what
-    comes is no HTTP, or has no end."""
+    """Send one request over a connection of its own, and read the answer.
+
+    Raises `OSError` when the connection fails, `Unanswered` when the answer is cut or is not HTTP, and `Unreachable`
+    when it exceeds `MOST_BYTES`.
+    """
     reader, writer = await _connected(place)
     try:
         lines = [f"{method} {target} HTTP/1.1", f"Host: {place.host}", "Accept: application/json", "Connection: close"]
@@ -68,7 +73,7 @@ async def ask(place: Place, method: str, target: str, headers: Mapping[str, str]
         await writer.drain()
         return await _reply(reader)
     except (asyncio.IncompleteReadError, asyncio.LimitOverrunError, ValueError):
-        raise Unanswered("The answer broke off, or is none that HTTP knows.") from None
+        raise Unanswered("The answer broke off, or is not HTTP.") from None
     finally:
         writer.close()
 
@@ -91,23 +96,24 @@ async def _reply(reader: asyncio.StreamReader) -> Reply:
 
 
 async def _headers(reader: asyncio.StreamReader) -> dict[str, str]:
-    found: dict[str, str] = {}
+    headers: dict[str, str] = {}
     for _ in range(MOST_HEADERS):
         line = (await reader.readuntil(b"\n")).decode("latin-1").strip()
         if not line:
-            return found
+            return headers
         name, _, value = line.partition(":")
-        found[name.lower()] = value.strip()
-    raise ValueError("headers without end")
+        headers[name.lower()] = value.strip()
+    raise ValueError("too many headers")
 
 
 async def _sized(reader: asyncio.StreamReader, length: int) -> bytes:
     if not 0 <= length <= MOST_BYTES:
-        raise Unreachable(f"It answers with {length >> 20} MiB; more than {MOST_BYTES >> 20} are not listened to.")
+        raise Unreachable(f"It answers with {length >> 20} MiB; at most {MOST_BYTES >> 20} are accepted.")
     return await reader.readexactly(length)
 
 
 async def _chunks(reader: asyncio.StreamReader) -> bytes:
+    """Read a body with `Transfer-Encoding: chunked`: each chunk has its length in hexadecimal before it."""
     pieces, size = [], 0
     while length := int((await reader.readuntil(b"\n")).split(b";")[0], 16):
         size += length
@@ -117,10 +123,11 @@ async def _chunks(reader: asyncio.StreamReader) -> bytes:
 
 
 async def _to_the_end(reader: asyncio.StreamReader) -> bytes:
+    """Read a body without a stated length, which ends with the connection."""
     pieces, size = [], 0
     while piece := await reader.read(LONGEST_LINE):
         pieces.append(piece)
         size += len(piece)
         if size > MOST_BYTES:
-            raise Unreachable(f"It answers without end; {MOST_BYTES >> 20} MiB were enough.")
+            raise Unreachable(f"It answers without end; at most {MOST_BYTES >> 20} MiB are accepted.")
     return b"".join(pieces)

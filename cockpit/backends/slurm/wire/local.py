@@ -1,4 +1,4 @@
-"""Slurm's commands on this machine, found on PATH."""
+"""Runs Slurm's commands as processes on this machine, found on PATH."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from cockpit.errors import Unreachable
 from cockpit.model.asking import ShellRequest
 
 _STEERING = ("SQUEUE_", "SINFO_", "SACCT_", "SPRIO_", "SSHARE_", "SLURM_TIME_FORMAT", "SLURM_JSON", "SLURM_CLUSTERS")
-"""Variables that would have the commands say something else than they are asked for."""
+"""Prefixes of environment variables that change what Slurm's commands print; they are removed."""
 
 
 class LocalCommands:
-    """Implements `wire.calls.Commands`."""
+    """Runs commands on this machine; implements `wire.calls.Commands`."""
 
     name = "this machine"
     on_this_disk = True
@@ -77,7 +77,7 @@ async def _feed(process: asyncio.subprocess.Process, stdin: bytes) -> None:
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
-    """With all that it started: a wrapper's child would go on asking the controller."""
+    """Kill the program and its children: the child of a wrapper script would go on waiting for the controller."""
     if process.returncode is None:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)

@@ -1,8 +1,8 @@
-"""Slurm's commands through OpenSSH's own program, over a connection that stands already.
+"""Runs Slurm's commands with OpenSSH's `ssh` program, over a shared connection (ControlMaster).
 
-What a person has to type at a terminal (a one-time password, a passphrase, an answer to the server) only `ssh` asks in
-every form that servers know. It is typed once, for a connection that further commands share (ControlMaster): the
-person's own, or one that is made here and ends with the cockpit.
+`ssh` itself is used where the user has to type something at a terminal (a one-time password, a passphrase, an answer
+to the server), because it knows every form of login that servers ask for. The user types it once, for a connection
+that all further commands share: the user's own, or one that is made here and ends with the cockpit.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 
 CHECK_SECONDS = 5.0
 IDLE_SECONDS = 600
-"""So long a connection outlives a cockpit that was killed."""
+"""ControlPersist: how long a connection remains after its cockpit was killed."""
 LONGEST_FOLDER = 50
-"""A socket's path has at most 107 characters, of which ssh wants some for itself."""
+"""Most characters of the socket's folder: a socket's path has at most 107, of which ssh needs some for itself."""
 LOST = 255
-"""The exit code of ssh where the connection fails."""
+"""Exit code of ssh when the connection fails."""
 
 
 class Host(NamedTuple):
-    """A login node, as it is named to ssh."""
+    """A login node: its host name or alias in ~/.ssh/config, user and port."""
 
     name: str
     user: str = ""
@@ -42,23 +42,25 @@ class Host(NamedTuple):
 
     @property
     def words(self) -> tuple[str, ...]:
-        """A name that begins with a dash is a name."""
+        """Arguments for ssh; `--` keeps a name that begins with a dash from being an option."""
         port = ("-p", str(self.port)) if self.port is not None else ()
         user = ("-l", self.user) if self.user else ()
         return (*port, *user, "--", self.name)
 
 
 class Master:
-    """A connection of ssh that stands and is shared."""
+    """An open connection of ssh that several commands share."""
 
     def __init__(self, host: Host, folder: Path | None = None) -> None:
-        """`folder`: where the socket is, of a connection that was made here and ends with this object; None: the
-        person's own, which stays."""
+        """`folder`: folder with the socket of a connection that was made here and that `close` ends.
+
+        None: the user's own connection, which stays open.
+        """
         self._host, self._folder = host, folder
         self._local = LocalCommands(os.environ)
 
     async def run(self, line: str, *, seconds: float, stdin: bytes) -> Printed:
-        """The line over there. Raises `Unanswered` where the connection is lost, before it or in its midst."""
+        """Run a shell line on the host. Raises `Unanswered` when the connection is lost before it or while it runs."""
         printed = await self._local.run(self._argv(line), seconds=seconds, stdin=stdin, reading=False)
         if printed.code == LOST:
             reason = complaint(printed) or "ssh says nothing"
@@ -69,20 +71,20 @@ class Master:
         return await self._local.open_shell(self._argv(line, *(("-tt",) if request.terminal else ())), request)
 
     async def close(self) -> None:
-        """End it where it was made here."""
+        """End the connection if it was made here."""
         if self._folder is not None:
             with suppress(CockpitError):
                 await self._local.run(_ssh(self._host, self._folder, "-O", "exit"), seconds=CHECK_SECONDS)
             shutil.rmtree(self._folder, ignore_errors=True)
 
     def _argv(self, line: str, *options: str) -> tuple[str, ...]:
-        """Nothing is asked at a terminal that something else may hold by now."""
+        """Return ssh's arguments; BatchMode, because by now the terminal belongs to the screen and ssh must not ask."""
         shared = ("-o", "ControlMaster=no", "-o", "BatchMode=yes")
         return (*_ssh(self._host, self._folder, *shared, *options), line)
 
 
 async def standing(host: Host) -> Master | None:
-    """The connection that the person has open to this host by the ControlPath of their configuration, if any."""
+    """Return the shared connection that the user has open to this host (by ControlPath in ~/.ssh/config), if any."""
     try:
         answer = await LocalCommands(os.environ).run(_ssh(host, None, "-O", "check"), seconds=CHECK_SECONDS)
     except Unreachable:  # there is no ssh here, or its configuration hangs
@@ -91,13 +93,15 @@ async def standing(host: Host) -> Master | None:
 
 
 async def logged_in(host: Host, *, typing: bool) -> Master:
-    """A connection that ssh makes. `typing`: it asks at the terminal for whatever the server wants; else the keys must
-    do. Raises `Unreachable`."""
+    """Open a connection with ssh. Raises `Unreachable`.
+
+    `typing`: ssh asks at the terminal for whatever the server wants; else the user's keys must be enough.
+    """
     return await asyncio.to_thread(log_in_now, host, typing=typing)
 
 
 def log_in_now(host: Host, *, typing: bool) -> Master:
-    """`logged_in` for callers that must wait: nothing else may use the terminal meanwhile."""
+    """Open a connection like `logged_in`, but block: nothing else may use the terminal meanwhile."""
     usual = tempfile.gettempdir()
     long = len(usual) > LONGEST_FOLDER
     folder = Path(tempfile.mkdtemp(prefix="cockpit-ssh-", dir="/tmp" if long else usual))  # noqa: S108 - of mode 0700
@@ -117,6 +121,6 @@ def log_in_now(host: Host, *, typing: bool) -> Master:
 
 
 def _ssh(host: Host, folder: Path | None, *options: str) -> tuple[str, ...]:
-    """`folder`: of the shared connection's socket; None: as the person's configuration says."""
+    """Return the arguments of an ssh call; `folder`: folder of the shared socket, None: ControlPath as configured."""
     socket = ("-o", f"ControlPath={folder}/to") if folder is not None else ()
     return ("ssh", *socket, *options, *host.words)

@@ -1,5 +1,7 @@
-"""A remote program behind a terminal, or behind pipes, of this machine. It lives in a thread with an event loop and a
-connection of its own, because whoever holds the terminal may block.
+"""Connects a remote program with a terminal, or with pipes, of this machine.
+
+It runs in a thread with an event loop and an SSH connection of its own, because the caller, which holds the terminal,
+may block its own event loop for as long as the user stays in the shell.
 """
 
 from __future__ import annotations
@@ -26,14 +28,15 @@ if TYPE_CHECKING:
     from cockpit.model.asking import ShellRequest
 
 LOOK_SECONDS = 0.2
-"""How often the size of the terminal is looked at: without a controlling process nobody tells."""
+"""How often the size of the terminal is read: only a controlling process would receive SIGWINCH."""
 LOST = 255
+"""Exit code when the connection fails, as ssh has it."""
 
 Connect = Callable[[], Awaitable["asyncssh.SSHClientConnection"]]
 
 
 def remote_shell(connect: Connect, line: str, request: ShellRequest) -> tuple[int, ...]:
-    """The control socket and the person's ends: the terminal, or three pipes."""
+    """Start the shell line on a remote host; return the control socket and the user's terminal or three pipes."""
     ours, theirs = socket.socketpair()
     ends = pseudo_terminal(request) if request.terminal else pipes()
     if request.terminal:
@@ -44,6 +47,7 @@ def remote_shell(connect: Connect, line: str, request: ShellRequest) -> tuple[in
 
 
 def _live(connect: Connect, line: str, request: ShellRequest, ends: Ends, control: socket.socket) -> None:
+    """Run the session in its own event loop, then send the exit code and close the descriptors."""
     code = LOST
     try:
         code = asyncio.run(_session(connect, line, request, ends, control))
@@ -88,6 +92,7 @@ def _write_all(fd: int, data: bytes) -> None:
 
 
 async def _typed(process: asyncssh.SSHClientProcess[bytes], fd: int) -> None:
+    """Send what the user types to the remote program, then end of file."""
     loop, queue = asyncio.get_running_loop(), asyncio.Queue[bytes]()
 
     def readable() -> None:
@@ -110,6 +115,7 @@ async def _typed(process: asyncssh.SSHClientProcess[bytes], fd: int) -> None:
 
 
 async def _resized(process: asyncssh.SSHClientProcess[bytes], fd: int) -> None:
+    """Report changes of the terminal's size to the remote host."""
     before = _size(fd)
     while True:
         await asyncio.sleep(LOOK_SECONDS)
@@ -125,6 +131,7 @@ def _size(fd: int) -> tuple[int, int]:
 
 
 async def _until_left(process: asyncssh.SSHClientProcess[bytes], control: socket.socket) -> None:
+    """Close the remote program when the user closes the control socket."""
     control.setblocking(False)
     with suppress(OSError):
         if await asyncio.get_running_loop().sock_recv(control, 1) == b"":

@@ -1,6 +1,6 @@
-"""Recorded output of a real cluster in the place of its commands: `cockpit -c recorded:22.05`.
+"""Answers Slurm's commands with the recorded output of a real cluster: `cockpit -c recorded:22.05`.
 
-squeue and sacct print what they are asked for, so their answers are put together out of what they printed in full.
+squeue and sacct print the fields that they are asked for, so their answers are put together from full recordings.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from cockpit.resources import fixture
 
 FOLDER = "clusters/slurm"
 FILES = ("stat", "sh")
-"""Programs that read what jobs wrote, of which nothing was recorded."""
+"""Programs that read jobs' files, which were not recorded."""
 
 _FILES = {
     ("scontrol", "show", "config"): "scontrol-config.txt",
@@ -33,7 +33,7 @@ _FILES = {
     ("sacctmgr", "list", "qos"): "sacctmgr-qos.txt",
     ("sacctmgr", "list", "assoc"): "sacctmgr-assoc.txt",
 }
-"""By the words of the command, without its options."""
+"""Recorded files by the words of the command, without its options."""
 
 _KEYS = {
     "JobID": "JobId",
@@ -56,11 +56,11 @@ _KEYS = {
     "tres-per-job": "TresPerJob",
     "tres-per-task": "TresPerTask",
 }
-"""squeue's fields by scontrol's words; the others are called the same."""
+"""scontrol's names of squeue's fields, where they differ."""
 
 
 class RecordedCommands:
-    """Implements `wire.calls.Commands`. Nothing of it acts."""
+    """Answers from a recording; implements `wire.calls.Commands`. Commands that change something are refused."""
 
     on_this_disk = False
 
@@ -72,12 +72,13 @@ class RecordedCommands:
 
     @property
     def recorded_at(self) -> Millis:
+        """Time of the recording."""
         return Millis(1000 * int(self._text("capture-epoch").split()[0]))
 
     async def run(self, argv: Sequence[str], *, seconds: float, stdin: bytes = b"", reading: bool = True) -> Printed:
         del seconds, stdin
         if not reading:
-            raise Unreachable("This is the recording of a cluster: nothing can be done there.")
+            raise Unreachable("This is the recording of a cluster: nothing can be changed in it.")
         if argv[0] in FILES:
             return Printed("", "No such file or directory", 1)
         return Printed(self._printed(argv), "", 0, verified=True)
@@ -88,10 +89,10 @@ class RecordedCommands:
 
     async def open_shell(self, argv: Sequence[str], request: ShellRequest) -> ShellSession:
         del argv, request
-        raise Unreachable("This is the recording of a cluster: there is nothing to enter.")
+        raise Unreachable("This is the recording of a cluster: it has no containers to open a shell in.")
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: nothing is open."""
 
     def _printed(self, argv: Sequence[str]) -> str:
         plain = tuple(word for word in argv if not word.startswith("-"))
@@ -101,12 +102,13 @@ class RecordedCommands:
             return "".join(self._ended(argv))
         if plain[:3] == ("sacctmgr", "list", "user"):
             return ""
-        found = next((name for lead, name in _FILES.items() if plain[: len(lead)] == lead), None)
-        if found is None:
+        file = next((name for lead, name in _FILES.items() if plain[: len(lead)] == lead), None)
+        if file is None:
             raise Unreachable(f"The recording has no {' '.join(argv[:2])}.")
-        return self._text(found)
+        return self._text(file)
 
     def _jobs(self, argv: Sequence[str]) -> Iterator[str]:
+        """Yield squeue's lines, put together from the recorded `scontrol show job`."""
         fields = [each.partition(":")[::2] for each in _option(argv, "--Format").split(",")]
         wanted = _option(argv, "--jobs")
         for block in blocks(self._text("scontrol-job-d.txt"), "JobId"):
@@ -115,6 +117,7 @@ class RecordedCommands:
                 yield "".join(f"{_value(record, name)}{separator}" for name, separator in fields) + "\n"
 
     def _ended(self, argv: Sequence[str]) -> Iterator[str]:
+        """Yield sacct's lines with the fields that `argv` asks for."""
         fields, separator = _option(argv, "--format").split(","), _option(argv, "--delimiter")
         wanted = _option(argv, "--jobs")
         for record in with_header(self._text("sacct.txt")):
@@ -126,7 +129,7 @@ class RecordedCommands:
 
 
 def recordings() -> Iterator[str]:
-    """The versions that there are recordings of."""
+    """Return the Slurm versions that there are recordings of."""
     folder: Traversable = fixture(FOLDER)
     return (each.name for each in folder.iterdir() if each.is_dir())
 

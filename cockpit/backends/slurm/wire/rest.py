@@ -1,7 +1,14 @@
-"""slurmrestd in the place of Slurm's commands: what they are asked is asked of it, what they do it is told to do.
+"""Answers Slurm's commands by requests to slurmrestd, so that the rest of the backend needs no commands.
 
-A unix socket knows who asks; over HTTP a JSON web token does, as `scontrol token` makes it. What slurmrestd has no word
-for is said, with the way that has one.
+Through a unix socket slurmrestd knows the user from the kernel; over HTTP from a JSON web token (`scontrol token`).
+A command that slurmrestd cannot answer or do is refused, with the way by which it can be done.
+
+A read command goes through these steps; a changing command through the same with `mapping.rest.acts`:
+
+1. Find the newest version of the API that the daemon has, once (`_known_version`).
+2. Translate the argument vector to a GET request (`mapping.rest.questions`). No translation: exit code 1.
+3. Send it. Errors in the JSON answer become the text on stderr, with exit code 1.
+4. Print the JSON as the command would have printed it, so that one parser reads both.
 """
 
 from __future__ import annotations
@@ -28,23 +35,23 @@ from cockpit.model.ids import Millis
 from cockpit.model.refusal import Refusal, RefusalKind
 
 OLDEST, NEWEST = 36, 46
-"""Versions of the API that are looked for, v0.0.46 first: whatever a daemon has, one of them is among them."""
+"""Oldest and newest version of the API that are tried, the newest first. Each daemon has several; one is among them."""
 FILES = ("stat", "sh", "id", "mkdir")
-"""Programs that read what jobs wrote, and make room for it: where the socket is, the cluster's files mostly are too."""
+"""Programs that read and prepare jobs' files. They run here: a machine with the socket mostly has the files as well."""
 NO_SHELL = "slurmrestd opens no terminals: enter the job from a login node, or over ssh://."
 NOT_FOUND, REFUSED, TOO_MANY = 404, (401, 403), 429
 
 
 class RestCommands:
-    """Implements `wire.calls.Commands`."""
+    """Translates Slurm's commands to requests of slurmrestd; implements `wire.calls.Commands`."""
 
     on_this_disk = False
 
     def __init__(
         self, address: str, token: Callable[[], str], now: Callable[[], Millis], files: Commands | None = None
     ) -> None:
-        """`token`: read anew for each request, since it runs out; empty: none is sent. `files`: how files are read.
-        Raises `SpecErrors` for what is no address."""
+        """`token`: called for each request, since tokens expire; an empty token is not sent. `files`: runs the programs
+        of `FILES`; None: they cannot be run. Raises `SpecErrors` for a wrong address."""
         self._place = http.place_of(address)
         self.name = self._place.socket or f"{self._place.host}:{self._place.port}"
         self.user = self._place.user
@@ -62,12 +69,13 @@ class RestCommands:
             raise Unanswered(f"slurmrestd at {self.name} has not answered within {seconds:g} s.") from None
         except OSError as error:
             reason = error.strerror or str(error) or "the connection broke"
+            # After any other error the request may have arrived, so a change may have taken effect.
             never_began = isinstance(error, ConnectionRefusedError | FileNotFoundError | PermissionError)
             error_type = Unreachable if never_began else Unanswered
             raise error_type(f"slurmrestd at {self.name} cannot be reached: {reason}.") from None
 
     async def shown(self, argv: Sequence[str], stdin: str) -> tuple[str, ...]:
-        """The act as a command that would do it: curl's, but for the token."""
+        """Return the curl command that would send the same request, without the token."""
         if argv[0] in FILES and self._files is not None:
             return await self._files.shown(argv, stdin)
         wanted = self._request(argv, stdin, await self._known_version())
@@ -83,26 +91,25 @@ class RestCommands:
         """Nothing stays open between two requests."""
 
     async def _read(self, argv: Sequence[str]) -> Printed:
-        version = await self._known_version()
-        asked = question(argv, version, await self._cluster_name() if argv[-1] == "config" else "")
-        if asked is None:
-            return Printed("", _no_word(version), 1)
-        wanted = Request("GET", asked.area, asked.path, params=asked.params)
-        answer, wrong = await self._told(wanted)
-        if wrong:
-            return Printed("", wrong, 1)
+        version = await self._known_version()  # step 1
+        query = question(argv, version, await self._cluster_name() if argv[-1] == "config" else "")  # step 2
+        if query is None:
+            return Printed("", _not_reported(version), 1)
+        answer, errors = await self._answer(Request("GET", query.area, query.path, params=query.params))  # step 3
+        if errors:
+            return Printed("", errors, 1)
         try:
-            return Printed(asked.printed(answer), "", 0, verified=True)
+            return Printed(query.printed(answer), "", 0, verified=True)  # step 4
         except NoAnswer as missing:
             raise Garbled("slurmrestd", str(missing)) from None
 
     async def _act(self, argv: Sequence[str], stdin: str) -> Printed:
         wanted = self._request(argv, stdin, await self._known_version())
-        answer, wrong = await self._told(wanted)
+        answer, errors = await self._answer(wanted)
         job = answer.get("job_id")
-        if isinstance(job, int) and job > 0:  # with a word of warning sometimes
+        if isinstance(job, int) and job > 0:  # the job was submitted, even if there are warnings among the errors
             return Printed(f"{job}\n", "", 0)
-        return Printed("", wrong, 1 if wrong else 0)
+        return Printed("", errors, 1 if errors else 0)
 
     def _request(self, argv: Sequence[str], stdin: str, version: int) -> Request:
         try:
@@ -111,7 +118,7 @@ class RestCommands:
             raise RequestRefused(Refusal(RefusalKind.UNAVAILABLE, str(no))) from None
 
     async def _known_version(self) -> int:
-        """The newest that the daemon has, asked once."""
+        """Return the newest version of the API that the daemon has, found once by pinging."""
         if self._version is None:
             for version in range(NEWEST, OLDEST - 1, -1):
                 reply = await self._sent(Request("GET", SLURM, "ping"), version)
@@ -124,32 +131,38 @@ class RestCommands:
         return self._version
 
     async def _cluster_name(self) -> str:
-        """Newer versions say it with every answer; of older ones the database is asked, which may have several. The
-        address, where nobody says it."""
+        """Return the cluster's name out of the accounting database, for versions whose answers do not have it.
+
+        The address, when the database does not answer or has several clusters.
+        """
         if not self._cluster:
             with suppress(CockpitError):
-                answer, _ = await self._told(Request("GET", DATABASE, "clusters"))
+                answer, _ = await self._answer(Request("GET", DATABASE, "clusters"))
                 names = [each.get("name") for each in answer.get("clusters") or [] if isinstance(each, dict)]
                 self._cluster = str(names[0]) if len(names) == 1 else ""
         return self._cluster or self.name
 
-    async def _told(self, wanted: Request) -> tuple[Mapping[str, Any], str]:
-        """The answer, and what is wrong by Slurm's own words; empty: nothing."""
+    async def _answer(self, wanted: Request) -> tuple[Mapping[str, Any], str]:
+        """Send a request; return the decoded answer and Slurm's error messages, empty when there are none."""
         version = await self._known_version()
         reply = await self._sent(wanted, version)
-        if reply.status == NOT_FOUND and not reply.body.lstrip().startswith(b"{"):  # of an address; of a job it is JSON
-            return {}, _no_word(version)
+        # 404 for an unknown path has a plain text; 404 for an unknown job has JSON with Slurm's own message.
+        if reply.status == NOT_FOUND and not reply.body.lstrip().startswith(b"{"):
+            return {}, _not_reported(version)
         answer = _parsed(reply)
         return answer, "; ".join(_errors(answer)) or (f"HTTP status {reply.status}" if reply.status >= 400 else "")
 
     async def _sent(self, wanted: Request, version: int) -> http.Reply:
+        """Send a request. Raises `Unreachable` when slurmrestd refuses the user or has too many requests."""
         body = b"" if wanted.body is None else msgspec.json.encode(wanted.body)
-        headers = {**self._who(), **({"Content-Type": "application/json"} if body else {})}
+        headers = {**self._credentials(), **({"Content-Type": "application/json"} if body else {})}
         reply = await http.ask(self._place, wanted.method, self._target(wanted, version), headers, body)
         if reply.status in REFUSED:
-            raise Unreachable(f"slurmrestd at {self.name} lets {self.user or 'you'} not in: {_text(reply)}.{_RENEW}")
+            raise Unreachable(f"slurmrestd at {self.name} refuses {self.user or 'you'}: {_text(reply)}.{_RENEW}")
         if reply.status == TOO_MANY:
-            raise Unreachable(f"slurmrestd at {self.name} is asked too often (HTTP 429); it is asked again later.")
+            raise Unreachable(
+                f"slurmrestd at {self.name} receives too many requests (HTTP 429); cockpit tries again later."
+            )
         return reply
 
     def _target(self, wanted: Request, version: int | None = None) -> str:
@@ -157,14 +170,17 @@ class RestCommands:
         number = self._version if version is None else version
         return f"/{wanted.area}/v0.0.{number}/{quote(wanted.path)}{query}"
 
-    def _who(self) -> dict[str, str]:
-        """Nobody is told on a unix socket: the kernel says it. Raises `Unreachable` for a token that has run out."""
+    def _credentials(self) -> dict[str, str]:
+        """Return the headers with user and token; none for a unix socket, where the kernel identifies the user.
+
+        Raises `Unreachable` for an expired token.
+        """
         token = self._token()
         if not token:
             return {}
         ends = expiry(token)
         if ends is not None and ends <= self._now():
-            raise Unreachable(f"The token for slurmrestd at {self.name} has run out.{_RENEW}")
+            raise Unreachable(f"The token for slurmrestd at {self.name} has expired.{_RENEW}")
         return {**({"X-SLURM-USER-NAME": self.user} if self.user else {}), "X-SLURM-USER-TOKEN": token}
 
 
@@ -172,8 +188,11 @@ _RENEW = " A new token comes from `scontrol token` on a login node; put it into 
 
 
 def token_in(file: str, env: Mapping[str, str]) -> Callable[[], str]:
-    """Out of the file, which may have `scontrol token`'s whole line, else out of SLURM_JWT. Raises `Unreachable` where
-    the file cannot be read."""
+    """Return a function that reads the token from the file, or from SLURM_JWT when no file is given.
+
+    The file has the token alone or the whole line of `scontrol token`. The function raises `Unreachable` when it cannot
+    be read.
+    """
 
     def read() -> str:
         if not file:
@@ -187,40 +206,45 @@ def token_in(file: str, env: Mapping[str, str]) -> Callable[[], str]:
 
 
 def expiry(token: str) -> Millis | None:
-    """When it runs out, as it says itself; None where it does not say, or is none."""
+    """Return when the JSON web token expires (claim `exp`); None when it has no such claim or is not such a token."""
     import base64
 
     claims = token.split(".")[1:2]
     try:
-        told = msgspec.json.decode(base64.urlsafe_b64decode(claims[0] + "=" * (-len(claims[0]) % 4)))
-        return Millis(int(told["exp"]) * 1000)
+        payload = msgspec.json.decode(base64.urlsafe_b64decode(claims[0] + "=" * (-len(claims[0]) % 4)))
+        return Millis(int(payload["exp"]) * 1000)
     except (LookupError, ValueError, TypeError, msgspec.DecodeError):
         return None
 
 
-def _no_word(version: int) -> str:
-    return f"slurmrestd v0.0.{version} tells nothing of it"
+def _not_reported(version: int) -> str:
+    return f"slurmrestd v0.0.{version} does not report it"
 
 
 def _parsed(reply: http.Reply) -> Mapping[str, Any]:
+    """Decode a JSON object. Raises `Unreachable` for anything else."""
     try:
-        found = msgspec.json.decode(reply.body)
+        answer = msgspec.json.decode(reply.body)
     except (msgspec.DecodeError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
-        raise Unreachable(f"slurmrestd answers with no JSON (HTTP status {reply.status}): {_text(reply)}")
-    return found
+        answer = None
+    if not isinstance(answer, dict):
+        raise Unreachable(f"slurmrestd does not answer with JSON (HTTP status {reply.status}): {_text(reply)}")
+    return answer
 
 
 def _errors(answer: Mapping[str, Any]) -> list[str]:
-    """An entry without a number and a text is none: v0.0.38 says so of every change of an array."""
-    found = []
+    """Return the messages of the answer's errors.
+
+    An entry without a number and a text is no error: v0.0.38 adds one to its answer to every change of an array.
+    """
+    messages = []
     for each in answer.get("errors") or []:
         if isinstance(each, dict) and (each.get("error_number") or each.get("error_code") or each.get("error")):
             parts = (each.get("error"), each.get("description"))
-            found.append(": ".join(dict.fromkeys(str(part) for part in parts if part)))
-    return found
+            messages.append(": ".join(dict.fromkeys(str(part) for part in parts if part)))
+    return messages
 
 
 def _text(reply: http.Reply) -> str:
+    """Return the beginning of the reply, quoted for an error message."""
     return shlex.quote(" ".join(reply.body[:120].decode(errors="replace").split()))

@@ -1,8 +1,16 @@
-"""Slurm's commands on a login node, over one SSH connection: `ssh://user@login`.
+"""Runs Slurm's commands on a login node over one SSH connection: `ssh://user@login`.
 
-Everything that OpenSSH knows of the host is used: ~/.ssh/config with its jump hosts, the agent, keys, known_hosts, and
-a connection that `ssh` holds open already. A host whose key is not known, or is another than it was, is refused with
-the fingerprint. Where a server wants something typed, `ssh` asks for it at the terminal before the cockpit opens.
+It uses what OpenSSH is configured with: ~/.ssh/config with its jump hosts, the agent, keys, known_hosts, and a shared
+connection that `ssh` holds open already. A host whose key is unknown or has changed is refused, and the error shows
+its fingerprint. If the server asks for a password or a code, `ssh` asks at the terminal before the cockpit opens.
+
+Each command looks for a connection in this order (`_way_in`):
+
+1. the shared connection of `ssh` that an earlier command used;
+2. the asyncssh connection of an earlier command, if it is still open;
+3. a shared connection that the user has opened meanwhile (ControlMaster);
+4. a new asyncssh connection, with the user's keys;
+5. a new connection of `ssh`, where the configuration has something that asyncssh does not support.
 """
 
 from __future__ import annotations
@@ -30,21 +38,25 @@ if TYPE_CHECKING:
 CONNECT_SECONDS = 20.0
 KEEPALIVE_SECONDS = 15
 LONGEST_SECONDS = 3600.0
-"""Longer than any command is given."""
+"""A time limit that is longer than that of any command."""
 
 
 def remote_line(argv: Sequence[str], *, utc: bool = False, end: str = "") -> str:
-    """The one place where words become a line that a remote shell reads: every word is quoted.
+    """Return the argument vector as one line for a remote shell, with every word quoted. No other code builds one.
 
-    `end` is a line of its own behind the output of a command that succeeds, written so that csh and fish understand it.
+    `utc`: run the command with TZ=UTC. `end`: a line that is printed after the output of a command that succeeds; it
+    is written so that sh, csh and fish all understand it.
     """
     line = " ".join((*(("env", "TZ=UTC") if utc else ()), *map(shlex.quote, argv)))
     return f"{line} && echo {shlex.quote(end)}" if end else line
 
 
 def _whole(printed: Printed, end: str, program: str) -> Printed:
-    """Return the output without its last line, which the login shell wrote once the command had succeeded. Raises
-    `Garbled` where that did not come through: then what stood before it need not have either."""
+    """Return the output without its last line `end`, which the login shell printed after the command succeeded.
+
+    Raises `Garbled` when that line is missing: then the output before it may be incomplete, too. An SSH connection
+    that breaks can look like an ordinary end of output.
+    """
     if not end or printed.code != 0:
         return printed
     if not printed.stdout.endswith(f"{end}\n"):
@@ -53,33 +65,38 @@ def _whole(printed: Printed, end: str, program: str) -> Printed:
 
 
 class SshCommands:
-    """Implements `wire.calls.Commands`. Connects with the first command, and again after the connection was lost."""
+    """Runs commands on a login node; implements `wire.calls.Commands`.
+
+    Connects with the first command, and again after the connection was lost.
+    """
 
     on_this_disk = False
 
     def __init__(self, address: str) -> None:
         """`address`: `ssh://[user@]host[:port]`. Raises `SpecErrors` for any other."""
-        found = urlsplit(address)
+        url = urlsplit(address)
         try:
-            port = found.port
+            port = url.port
         except ValueError:
             port = 0
-        if found.scheme != "ssh" or not found.hostname or port == 0 or found.path.strip("/") or found.password:
-            raise SpecErrors([f"{address}: is no way in; write ssh://user@login or ssh://user@login:2222."])
-        self.name = f"{found.username}@{found.hostname}" if found.username else found.hostname
-        self.user = found.username or ""
-        self._host, self._port = found.hostname, port
+        if url.scheme != "ssh" or not url.hostname or port == 0 or url.path.strip("/") or url.password:
+            raise SpecErrors([f"{address}: is not an SSH address; write ssh://user@login or ssh://user@login:2222."])
+        self.name = f"{url.username}@{url.hostname}" if url.username else url.hostname
+        self.user = url.username or ""
+        self._host, self._port = url.hostname, port
         self._to = Host(self._host, self.user, port)
         self._master: Master | None = None
         self._connection: asyncssh.SSHClientConnection | None = None
         self._connecting = asyncio.Lock()
         self._refused = self._typed = False
-        """The keys were refused at the last attempt to connect; a login was typed before."""
+        """Whether the server refused the keys at the last attempt to connect; whether the user typed a login before."""
 
     async def log_in(self) -> None:
-        """Connect before anybody waits for an answer, at a terminal that nothing else uses yet: what the server wants
-        typed is asked for there. Raises `Unreachable` where the server wants more; one that does not answer is asked
-        again later."""
+        """Connect before the screen opens, so that `ssh` can ask at the terminal for a password or a code.
+
+        Raises `Unreachable` when the login fails. A server that does not answer is not an error here: the first
+        command tries again.
+        """
         try:
             await self._way_in()
         except Unreachable as error:
@@ -95,7 +112,7 @@ class SshCommands:
         return self._refused and self._master is None
 
     def ask_at_terminal(self) -> None:
-        """Implements `TypedLogin`."""
+        """Log in again at the terminal; implements `TypedLogin`."""
         self._master = log_in_now(self._to, typing=True)
         self._typed = True
 
@@ -107,7 +124,7 @@ class SshCommands:
         try:
             async with asyncio.timeout(seconds):
                 connection = await self._way_in()
-                error_type = Unanswered
+                error_type = Unanswered  # from here on the command may have taken effect
                 if isinstance(connection, Master):
                     return _whole(await self._through(connection, line, stdin), end, argv[0])
                 process = await connection.create_process(line, encoding=None)
@@ -126,7 +143,7 @@ class SshCommands:
         return tuple(argv)
 
     async def open_shell(self, argv: Sequence[str], request: ShellRequest) -> ShellSession:
-        """On a connection of its own: a person stays in it, and it must not wait for anybody's event loop."""
+        """Open a shell on a connection of its own, whose thread goes on while the caller's event loop is blocked."""
         from cockpit.backends.slurm.wire.pumping import remote_shell
 
         connection = await self._way_in()
@@ -146,26 +163,26 @@ class SshCommands:
             self._connection = None
 
     async def _way_in(self) -> asyncssh.SSHClientConnection | Master:
-        """The connection that stands; else the one that ssh holds; else one of our own."""
+        """Return an open connection, by the steps at the top of this module."""
         async with self._connecting:
-            if self._master is not None:
+            if self._master is not None:  # step 1
                 return self._master
-            if self._connection is not None and not self._connection.is_closed():
+            if self._connection is not None and not self._connection.is_closed():  # step 2
                 return self._connection
-            found = await standing(self._to)
-            self._master = self._master or found  # a login may have been typed meanwhile
+            master = await standing(self._to)  # step 3
+            self._master = self._master or master  # the user may have typed a login meanwhile
             if self._master is not None:
                 return self._master
             try:
-                self._connection = await self._connect()
+                self._connection = await self._connect()  # step 4
                 self._refused = False
-            except ValueError:  # a key or a setting that only ssh itself understands
+            except ValueError:  # step 5: a key or a setting that only ssh itself understands
                 self._master = await logged_in(self._to, typing=False)
                 return self._master
             return self._connection
 
     async def _through(self, master: Master, line: str, stdin: bytes) -> Printed:
-        """The time of the whole is the caller's."""
+        """Run the line over ssh's shared connection; the caller limits the time."""
         try:
             return await master.run(line, seconds=LONGEST_SECONDS, stdin=stdin)
         except Unreachable:
@@ -174,6 +191,7 @@ class SshCommands:
             raise
 
     async def _connect(self) -> asyncssh.SSHClientConnection:
+        """Connect through the jump hosts. Raises `Unreachable`; `Refused` when the server does not accept the keys."""
         import asyncssh
 
         hops: list[asyncssh.SSHClientConnection] = []
@@ -191,15 +209,15 @@ class SshCommands:
                     "Outside an open cockpit run the command again at a terminal."
                 ) from None
             raise Refused(
-                f"{self.name} lets nobody in with the keys of this machine and its agent: {error.reason}. Where it "
-                "wants a password or a code, type :login in an open cockpit, run the command again or open the cockpit "
+                f"{self.name} refuses the keys of this machine and its agent: {error.reason}. If it asks for a "
+                "password or a code, type :login in an open cockpit, run the command again or open the cockpit "
                 f"at a terminal, or keep a connection open: {_KEPT_OPEN}."
             ) from None
         except (OSError, asyncssh.Error) as error:
             raise Unreachable(f"{self.name} cannot be reached over SSH: {error}.") from None
 
     async def _hop(self, host: Host, hops: Sequence[asyncssh.SSHClientConnection]) -> asyncssh.SSHClientConnection:
-        """To the host that a name means by ~/.ssh/config, through those before it."""
+        """Connect to a host, by its entry in ~/.ssh/config, through the last of the jump hosts `hops`."""
         import asyncssh
 
         connection = await asyncssh.connect(
@@ -214,27 +232,27 @@ class SshCommands:
         return connection
 
     def _jumps(self) -> Sequence[Host]:
-        """The jump hosts of the configuration, in their order; each has settings of its own."""
-        said = str(_configured(self._to)["ProxyJump"] or "")
-        return [_jump(each) for each in said.split(",") if each and each.lower() != "none"]
+        """Return the jump hosts (ProxyJump) in their order; each has its own entry in ~/.ssh/config."""
+        names = str(_configured(self._to)["ProxyJump"] or "")
+        return [_jump(each) for each in names.split(",") if each and each.lower() != "none"]
 
     async def _unverified(self, error: Exception) -> str:
-        """With the fingerprint that the host shows, to compare with what its administrator says."""
+        """Return the error for an unknown host key, with its fingerprint, to compare with the administrator's."""
         import asyncssh
 
-        found = None
+        key = None
         with suppress(OSError, asyncssh.Error):
             own = {name: value for name, value in _options(self._to).items() if name in {"config", "port"}}
-            found = await asyncssh.get_server_host_key(self._host, **own)
-        shown = f" It shows {found.get_fingerprint()}." if found is not None else ""
+            key = await asyncssh.get_server_host_key(self._host, **own)
+        shown = f" Its fingerprint is {key.get_fingerprint()}." if key is not None else ""
         return (
-            f"The host key of {self.name} is not the one in known_hosts, or is not there: {error}.{shown} Connect once "
-            f"with `ssh {self.name}` and compare it before you say yes."
+            f"The host key of {self.name} is unknown or differs from the one in known_hosts: {error}.{shown} Connect "
+            f"once with `ssh {self.name}` and compare the fingerprint before you accept it."
         )
 
 
 class Refused(Unreachable):
-    """The server wants another proof than the keys of this machine."""
+    """The server does not accept the keys of this machine."""
 
 
 _KEPT_OPEN = (
@@ -248,39 +266,42 @@ def _config_files() -> list[str]:
 
 
 def _configured(host: Host) -> Mapping[str, object]:
-    """What ~/.ssh/config says of the host."""
+    """Return IdentityFile and ProxyJump of the host in ~/.ssh/config."""
     from getpass import getuser
 
     from asyncssh.config import SSHClientConfig
 
-    whose = (host.user or (), host.name, host.port if host.port is not None else ())
-    found = SSHClientConfig.load(None, _config_files(), False, False, False, getuser(), *whose)
-    return {name: found.get(name) for name in ("IdentityFile", "ProxyJump")}
+    target = (host.user or (), host.name, host.port if host.port is not None else ())
+    config = SSHClientConfig.load(None, _config_files(), False, False, False, getuser(), *target)
+    return {name: config.get(name) for name in ("IdentityFile", "ProxyJump")}
 
 
 def _options(host: Host) -> dict[str, Any]:
-    """For asyncssh. Keys that the configuration names and that are not there are passed over, as ssh does; those that
-    need a passphrase are ssh's or the agent's to open."""
-    found: dict[str, Any] = {"config": _config_files() or None}
+    """Return the options of asyncssh for the host.
+
+    Key files that the configuration names but that do not exist are skipped, as ssh does. Keys that need a passphrase
+    are left to ssh or the agent.
+    """
+    options: dict[str, Any] = {"config": _config_files() or None}
     if host.user:
-        found["username"] = host.user
+        options["username"] = host.user
     if host.port is not None:
-        found["port"] = host.port
-    said = _configured(host)["IdentityFile"]
-    named = [Path(str(each)).expanduser() for each in said] if isinstance(said, list) else []
-    if named:
-        found |= {"client_keys": [str(each) for each in named if each.is_file()], "ignore_encrypted": True}
-    return found
+        options["port"] = host.port
+    identities = _configured(host)["IdentityFile"]
+    keys = [Path(str(each)).expanduser() for each in identities] if isinstance(identities, list) else []
+    if keys:
+        options |= {"client_keys": [str(each) for each in keys if each.is_file()], "ignore_encrypted": True}
+    return options
 
 
-def _jump(said: str) -> Host:
-    """`user@host:port`, or `ssh://user@host:port`."""
-    found = urlsplit(said if "://" in said else f"ssh://{said}")
-    return Host(found.hostname or said, found.username or "", found.port)
+def _jump(text: str) -> Host:
+    """Return the jump host of `user@host:port` or `ssh://user@host:port`."""
+    url = urlsplit(text if "://" in text else f"ssh://{text}")
+    return Host(url.hostname or text, url.username or "", url.port)
 
 
 def _end(process: asyncssh.SSHClientProcess[bytes]) -> None:
-    """With all that it started there, and without waiting: a program that hangs would keep its channel for as long."""
+    """Kill the remote program and close its channel, without waiting: a program that hangs might never close it."""
     if process.exit_status is None and process.exit_signal is None:
         with suppress(OSError):
             process.kill()

@@ -1,4 +1,4 @@
-"""A program at a pseudo terminal of its own, or between pipes, as whoever entered a job holds it."""
+"""Starts a program at a pseudo terminal of its own, or between pipes, for a user who opens a shell in a job."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _EXIT = struct.Struct(">i")
 
 
 def at_terminal(argv: Sequence[str], env: Mapping[str, str], request: ShellRequest) -> OpenShell:
-    """The program ends when its control socket is closed. Raises `Unreachable` where it cannot be run."""
+    """Start the program on this machine; closing its control socket ends it. Raises `Unreachable` if it cannot run."""
     ours, theirs = socket.socketpair()
     ends = pseudo_terminal(request) if request.terminal else pipes()
     env = {**env, "TERM": request.term}
@@ -48,12 +48,12 @@ def at_terminal(argv: Sequence[str], env: Mapping[str, str], request: ShellReque
 
 
 def exit_bytes(code: int) -> bytes:
-    """As the control socket says it at the end."""
+    """Return an exit code as the four bytes that the control socket sends at the end; 128 + n after signal n."""
     return _EXIT.pack(code if code >= 0 else 128 - code)
 
 
 class Ends:
-    """What the program gets, and what the person gets."""
+    """File descriptors of a terminal or of three pipes: `inner` for the program, `outer` for the user."""
 
     def __init__(self, inner: tuple[int, ...], outer: tuple[int, ...]) -> None:
         self.stdin, self.stdout, self.stderr = inner if len(inner) == 3 else inner * 3
@@ -61,7 +61,7 @@ class Ends:
 
 
 def pseudo_terminal(request: ShellRequest) -> Ends:
-    """Of the size of the person's screen."""
+    """Create a pseudo terminal of the size of the user's screen."""
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", request.rows, request.columns, 0, 0))
     os.set_inheritable(slave, True)
@@ -69,13 +69,13 @@ def pseudo_terminal(request: ShellRequest) -> Ends:
 
 
 def pipes() -> Ends:
-    """Standard input, output and error."""
+    """Create pipes for standard input, output and error."""
     stdin, stdout, stderr = os.pipe(), os.pipe(), os.pipe()
     return Ends((stdin[0], stdout[1], stderr[1]), (stdin[1], stdout[0], stderr[0]))
 
 
 def _attend(process: subprocess.Popen[bytes], control: socket.socket) -> None:
-    """Say how it ended; end it when nobody listens any more."""
+    """Wait for the program and send its exit code; end it when the user closes the control socket."""
     watcher = threading.Thread(target=_until_left, args=(process, control), daemon=True)
     watcher.start()
     code = process.wait()
@@ -87,6 +87,7 @@ def _attend(process: subprocess.Popen[bytes], control: socket.socket) -> None:
 
 
 def _until_left(process: subprocess.Popen[bytes], control: socket.socket) -> None:
+    """Send SIGHUP to the program when the user closes the control socket, as a terminal does when it is closed."""
     with suppress(OSError):
         if control.recv(1) == b"" and process.poll() is None:
             with suppress(ProcessLookupError):

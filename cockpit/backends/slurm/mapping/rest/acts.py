@@ -1,4 +1,4 @@
-"""Acts as requests to slurmrestd. What it has no word for is refused, with the way that has."""
+"""Translates commands that change something to requests of slurmrestd; what it cannot do is refused, with advice."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from cockpit.backends.slurm.mapping.directives import STDIN
 from cockpit.backends.slurm.mapping.rest.questions import SLURM
 
 LISTS_SINCE = 39
-"""From v0.0.39 on an environment is a list, numbers may be objects, and nodes can be changed."""
+"""First version (v0.0.39) in which an environment is a list, numbers may be objects, and nodes can be changed."""
 SIGNAL_FLAGS_SINCE = 40
-"""From v0.0.40 on one can say whom of a job a signal is for."""
+"""First version (v0.0.40) that can send a signal to the batch script alone."""
 Body = Mapping[str, Any]
 Reader = Callable[[str], object]
 _ON_A_LOGIN_NODE = "do it on a login node, or over ssh://"
 
 
 class Request(NamedTuple):
-    """What is to be sent; nothing has happened yet."""
+    """A request that has not been sent yet."""
 
     method: str
     area: str
@@ -29,11 +29,11 @@ class Request(NamedTuple):
 
 
 class NoSuchRequest(Exception):
-    """slurmrestd of this version cannot do that; the text says what to do instead."""
+    """slurmrestd of this version cannot do the change; the error text says what to do instead."""
 
 
 def request(argv: Sequence[str], stdin: str, version: int) -> Request:
-    """Of one of the commands that `mapping.acts` makes. Raises `NoSuchRequest`."""
+    """Return the request that does the same as a command of `mapping.acts`. Raises `NoSuchRequest`."""
     match argv:
         case ("scontrol", "hold" | "release" as verb, job):
             return _of_job(job, {"hold": verb == "hold"})
@@ -45,7 +45,7 @@ def request(argv: Sequence[str], stdin: str, version: int) -> Request:
             return _cancel(job, options, version)
         case ("sbatch", "--parsable", *options):
             return _submit(options, stdin, version)
-    raise NoSuchRequest(f"slurmrestd has no word for `{' '.join(argv[:2])}`: {_ON_A_LOGIN_NODE}.")
+    raise NoSuchRequest(f"slurmrestd does not support `{' '.join(argv[:2])}`: {_ON_A_LOGIN_NODE}.")
 
 
 def _of_job(job: str, changes: Body) -> Request:
@@ -87,7 +87,7 @@ _UPDATES: Final = {
     "NumNodes": "nodes",
     "Comment": "comment",
 }
-"""Of `scontrol update JobId=…`, by scontrol's words."""
+"""slurmrestd's names of the fields of `scontrol update JobId=…`."""
 _SUBMITTED: Final = {
     "job-name": "name",
     "output": "standard_output",
@@ -118,17 +118,17 @@ _SUBMITTED: Final = {
     "nodelist": "required_nodes",
     "exclusive": "exclusive",
 }
-"""Of sbatch, by its options."""
+"""slurmrestd's names of sbatch's options."""
 WRAPPING: Final = "#!/bin/sh\n# This script was created by sbatch --wrap.\n\n{}\n"
-"""What sbatch makes of --wrap."""
+"""The script that sbatch makes of --wrap."""
 _PATH: Final = "/usr/local/bin:/usr/bin:/bin"
-"""slurmrestd wants an environment, and a script wants at least this."""
+"""PATH of the job: slurmrestd requires an environment, and a script needs at least this variable."""
 
 
 def _changed(change: str, version: int) -> tuple[str, object]:
     name, _, value = change.partition("=")
     if name not in _UPDATES:
-        raise NoSuchRequest(f"slurmrestd has no word for {name} of a job that waits: {_ON_A_LOGIN_NODE}.")
+        raise NoSuchRequest(f"slurmrestd does not support {name} of a job that waits: {_ON_A_LOGIN_NODE}.")
     if name == "TimeLimit" and value[:1] in {"+", "-"}:
         raise NoSuchRequest("slurmrestd takes a whole time limit, none that is added or taken: give the new limit.")
     return _named(_UPDATES[name], value, version)
@@ -146,7 +146,7 @@ def _submit(options: Sequence[str], script: str, version: int) -> Request:
     for each in options:
         name, given, value = each.removeprefix("--").partition("=")
         if name not in _SUBMITTED:
-            raise NoSuchRequest(f"slurmrestd has no word for sbatch's --{name}: {_ON_A_LOGIN_NODE}.")
+            raise NoSuchRequest(f"slurmrestd does not support sbatch's --{name}: {_ON_A_LOGIN_NODE}.")
         key, taken = _named(_SUBMITTED[name], value if given else True, version)
         job[key] = taken
     env = {"PATH": _PATH}
@@ -156,7 +156,7 @@ def _submit(options: Sequence[str], script: str, version: int) -> Request:
 
 
 def _named(key: str, value: str | bool, version: int) -> tuple[str, object]:
-    """The field of this version, and its value as it takes it."""
+    """Return the field's name in this version of the API, and the value in the form that it requires."""
     if version >= LISTS_SINCE:
         read = _LATER.get(key, _same)
         return _CALLED_LATER.get(key, key), value if value is True and key != "exclusive" else read(str(value))
@@ -180,7 +180,7 @@ def _set(value: int) -> dict[str, object]:
 
 
 def _epoch(value: str) -> dict[str, object]:
-    """`uts1795308056` of `mapping.script`, or `now`."""
+    """Convert `uts1795308056` (seconds since 1970, of `mapping.script`) or `now`, which becomes 0."""
     return _set(int(value.removeprefix("uts")) if value.startswith("uts") else 0)
 
 
@@ -192,7 +192,7 @@ _FIRST: Final[dict[str, Reader]] = {
     "nodes": lambda value: [int(value), int(value)],
     "exclusive": lambda _: "true",
 }
-"""How v0.0.38 and older take what they do not take as it is."""
+"""Converters of values for v0.0.38 and older; other values stay texts."""
 _LATER: Final[dict[str, Reader]] = {
     **_NUMBERS,
     "memory_per_node": lambda value: _set(_mebibytes(value)),
@@ -204,5 +204,5 @@ _LATER: Final[dict[str, Reader]] = {
     "exclusive": lambda _: ["none"],
     "gres": lambda value: value if value.startswith("gres/") else f"gres/{value}",
 }
-"""The same since v0.0.39."""
+"""Converters of values since v0.0.39; other values stay texts."""
 _CALLED_LATER: Final = {"gres": "tres_per_node", "exclusive": "shared"}

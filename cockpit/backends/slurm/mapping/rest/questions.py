@@ -1,4 +1,4 @@
-"""What is asked of Slurm's commands as questions to slurmrestd, and its answers as those commands print them."""
+"""Translates Slurm's read commands to requests of slurmrestd, and its JSON answers to what those commands print."""
 
 from __future__ import annotations
 
@@ -9,24 +9,27 @@ from cockpit.backends.slurm.mapping.rest import accounts, cluster, ended, jobs
 
 SLURM, DATABASE = "slurm", "slurmdb"
 OLDEST_SHARES = 40
-"""slurmrestd tells shares from v0.0.40 on."""
+"""First version (v0.0.40) of slurmrestd's API that has shares."""
 
 Printer = Callable[[Mapping[str, Any]], str]
 
 
 class Question(NamedTuple):
-    """A GET."""
+    """A GET request that answers a command."""
 
     area: str
     """`slurm` or `slurmdb`."""
     path: str
     printed: Printer
-    """The body of the answer as the command prints it."""
+    """Converts the decoded answer to what the command prints."""
     params: Mapping[str, str] = {}
 
 
 def question(argv: Sequence[str], version: int, cluster_name: str = "") -> Question | None:
-    """None: slurmrestd of this version (the last part of v0.0.38) has no answer to it."""
+    """Return the request that answers a command; None if slurmrestd of this version cannot.
+
+    `version`: last part of the API's version, such as 38 for v0.0.38.
+    """
     words = tuple(word for word in argv if not word.startswith("-"))
     if argv[0] == "squeue":
         return _of_squeue(argv)
@@ -40,16 +43,18 @@ def question(argv: Sequence[str], version: int, cluster_name: str = "") -> Quest
 
 
 def _all(answer: Mapping[str, Any], *names: str) -> list[Mapping[str, Any]]:
-    """The records of an answer, whichever of these names they go by. Raises `NoAnswer` where none of them has a
-    list: that is no empty one."""
-    found = next((answer[name] for name in names if name in answer), None)
-    if not isinstance(found, list) or not all(isinstance(each, Mapping) for each in found):
+    """Return the list of records of an answer, under the first of these names that it has.
+
+    Raises `NoAnswer` when there is no such list, which is not the same as an empty list.
+    """
+    records = next((answer[name] for name in names if name in answer), None)
+    if not isinstance(records, list) or not all(isinstance(each, Mapping) for each in records):
         raise NoAnswer(f"it has no list of {names[0]}")
-    return found
+    return records
 
 
 class NoAnswer(Exception):
-    """JSON that does not answer the question; its text says what is missing."""
+    """The JSON does not answer the request; the error text says what is missing."""
 
 
 def _of_squeue(argv: Sequence[str]) -> Question | None:
@@ -79,8 +84,8 @@ def _of_sshare(version: int) -> Question:
         return Question(DATABASE, "associations", lambda answer: accounts.tree_of(_all(answer, "associations")))
 
     def printed(answer: Mapping[str, Any]) -> str:
-        told = answer.get("shares")
-        return accounts.shares(_all(told if isinstance(told, Mapping) else {}, "shares"))
+        shares = answer.get("shares")
+        return accounts.shares(_all(shares if isinstance(shares, Mapping) else {}, "shares"))
 
     return Question(SLURM, "shares", printed)
 
@@ -97,8 +102,8 @@ def _of_scontrol(what: str, cluster_name: str) -> Question | None:
         "licenses": ("licenses", lambda answer: cluster.licences(_all(answer, "licenses"))),
         "job": ("jobs", lambda answer: jobs.placed(_all(answer, "jobs"))),
     }
-    found = readers.get(what)
-    return Question(SLURM, *found) if found is not None else None
+    reader = readers.get(what)
+    return Question(SLURM, *reader) if reader is not None else None
 
 
 _TABLES: Final[dict[str, tuple[str, Printer]]] = {
@@ -111,12 +116,12 @@ def _of_sacctmgr(words: Sequence[str]) -> Question | None:
     if words[2] == "user":
         name = next((word.partition("=")[2] for word in words if word.startswith("name=")), "")
         return Question(DATABASE, f"user/{name}", lambda answer: accounts.admin_level(_all(answer, "users")))
-    found = _TABLES.get(words[2])
-    return Question(DATABASE, *found) if found is not None else None
+    table = _TABLES.get(words[2])
+    return Question(DATABASE, *table) if table is not None else None
 
 
 def option(argv: Sequence[str], name: str) -> str:
-    """`--name=value` or `--name value`; empty where it is not given."""
+    """Return the value of `--name=value` or `--name value`; empty if the option is not given."""
     for place, word in enumerate(argv):
         if word == name and place + 1 < len(argv):
             return argv[place + 1]

@@ -1,9 +1,16 @@
-"""Folders where the cockpits of one machine leave each other their answers, so that many of them ask once.
+"""Folders in which the cockpits of one machine share the answers of Slurm's commands, so that each runs only once.
 
-A user's own folder serves that user's cockpits. One folder for all (`/run/cockpit-cluster/slurm`, made by root) is read
-by everybody and written by those alone whom everybody believes anyway: root, and the user that the cluster runs as. A
-file of anybody else is not read, whatever the folder's mode. It is used only for clusters whose jobs everybody may see
-(PrivateData).
+A user's own folder serves that user's cockpits. One folder for all users (`/run/cockpit-cluster/slurm`, created by
+root) is readable by every user and written only by users that all others trust anyway: root, and the user that Slurm
+runs as. A file of any other owner is ignored, whatever the folder's mode. The folder for all users is used only for
+clusters on which every user may see all jobs (PrivateData).
+
+`UserAnswerCache.get` works in these steps:
+
+1. Use the file of the question if it is fresh.
+2. Else take the lock of the question. While another cockpit holds it, that one is running the command: wait.
+3. With the lock, look at the file once more: the other cockpit has probably just written it.
+4. If it is still not fresh, run the command and write the file.
 """
 
 from __future__ import annotations
@@ -26,24 +33,27 @@ FOR_ALL = Path("/run/cockpit-cluster/slurm")
 NEVER = Millis(-1)
 LOOK_SECONDS = 0.05
 SHARED_FACTOR = 2
-"""An answer for all may be so many times as old as one that is asked for: it is asked for again just then."""
+"""Ordinary users accept a shared answer of this many times the wanted age: a trusted cockpit renews it at that age."""
 PATIENCE_SECONDS = 45.0
-"""So long another cockpit's question is waited for."""
+"""Longest time to wait for another cockpit that runs the same command."""
 
 
 class Kept(msgspec.Struct, frozen=True):
-    """One file: an answer and when it was given."""
+    """Content of one cache file: an answer and its time in milliseconds."""
 
     at: int
     stdout: str
     separator: str
 
 
-class FolderShelf:
-    """Implements `wire.answers.Shelf`. A folder that cannot be used is none: the question is asked."""
+class UserAnswerCache:
+    """Shares answers among one user's cockpits; implements `wire.answers.AnswerCache`.
+
+    Errors of the folder are ignored: the command is run as if there were no cache.
+    """
 
     def __init__(self, folder: Path, now: Callable[[], Millis]) -> None:
-        """`folder`: the user's own for this cluster, which no other user can write to."""
+        """`folder`: the user's own folder for this cluster, which no other user can write to."""
         self._folder, self._now = folder, now
 
     def outdate(self, program: str) -> None:
@@ -63,13 +73,13 @@ class FolderShelf:
         self, question: str, fresh_ms: int, fetch: Callable[[], Awaitable[Printed]]
     ) -> tuple[Printed, Millis]:
         path, program = self._folder / _name(question), question.partition("\0")[0]
-        kept = self._fresh(path, fresh_ms, program)
+        kept = self._fresh(path, fresh_ms, program)  # step 1
         if kept is not None:
             return kept
-        lock = await self._locked(path)
+        lock = await self._locked(path)  # step 2
         try:
-            kept = self._fresh(path, fresh_ms, program)
-            return kept if kept is not None else await self._fetched(path, fetch)
+            kept = self._fresh(path, fresh_ms, program)  # step 3
+            return kept if kept is not None else await self._fetched(path, fetch)  # step 4
         finally:
             if lock is not None:
                 os.close(lock)
@@ -85,7 +95,10 @@ class FolderShelf:
         return printed, at
 
     async def _locked(self, path: Path) -> int | None:
-        """Whoever has it asks; the others wait for that answer, but not for ever."""
+        """Take the question's lock and return its descriptor; None when the folder has no place for it.
+
+        After `PATIENCE_SECONDS` it returns without the lock: two equal commands are better than a cockpit that hangs.
+        """
         try:
             lock = os.open(path.with_suffix(".lock"), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         except OSError:
@@ -100,18 +113,18 @@ class FolderShelf:
         return lock
 
 
-class SharedShelf:
-    """Implements `wire.answers.Shelf` over a folder for all users, and the user's own behind it."""
+class SharedAnswerCache:
+    """Uses a folder for all users before the user's own one; implements `wire.answers.AnswerCache`."""
 
     def __init__(
-        self, folder: Path, trusted: frozenset[int], own: FolderShelf | None, now: Callable[[], Millis]
+        self, folder: Path, trusted: frozenset[int], own: UserAnswerCache | None, now: Callable[[], Millis]
     ) -> None:
-        """`trusted`: the users whose answers everybody believes."""
+        """`trusted`: ids of the users whose files are believed."""
         self._folder, self._trusted, self._own, self._now = folder, trusted, own, now
-        self._asks_for_all = os.geteuid() in trusted
+        self._writes_for_all = os.geteuid() in trusted
 
     def outdate(self, program: str) -> None:
-        """In the user's own folder: what others are told by the one that asks for all is not for a user to say."""
+        """Record the change in the user's own folder: a user cannot outdate the answers that others use."""
         if self._own is not None:
             self._own.outdate(program)
 
@@ -122,8 +135,8 @@ class SharedShelf:
         self, question: str, fresh_ms: int, fetch: Callable[[], Awaitable[Printed]]
     ) -> tuple[Printed, Millis]:
         path = self._folder / _name(question)
-        patience = 1 if self._asks_for_all else SHARED_FACTOR
-        kept = _read(path, self._trusted, self._now(), patience * fresh_ms) if self._is_safe() else None
+        factor = 1 if self._writes_for_all else SHARED_FACTOR
+        kept = _read(path, self._trusted, self._now(), factor * fresh_ms) if self._is_safe() else None
         if kept is not None and kept[1] > self.outdated_at(question.partition("\0")[0]):
             return kept
         if self._own is None:
@@ -131,12 +144,12 @@ class SharedShelf:
             printed = await fetch()
         else:
             printed, at = await self._own.get(question, fresh_ms, fetch)
-        if self._asks_for_all and _made(self._folder, 0o755) and self._is_safe():
+        if self._writes_for_all and _made(self._folder, 0o755) and self._is_safe():
             _write(path, Kept(at, printed.stdout, printed.separator), 0o644)
         return printed, at
 
     def _is_safe(self) -> bool:
-        """No one but those trusted can put a file there."""
+        """Whether only trusted users can put a file into the folder."""
         return _belongs_to(self._folder, self._trusted)
 
 
@@ -145,12 +158,13 @@ def _name(question: str) -> str:
 
 
 def _read(path: Path, owners: frozenset[int], now: Millis, fresh_ms: int) -> tuple[Printed, Millis] | None:
-    """The answer, where one of these users wrote it, nobody else can have, and it is not older than that."""
+    """Return the answer and its time if the file is fresh, belongs to one of `owners` and others cannot write to it."""
     try:
+        # O_NONBLOCK: a FIFO that another user has put there must not block the cockpit.
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
         with os.fdopen(descriptor, "rb") as file:
-            found = os.fstat(file.fileno())
-            if not stat.S_ISREG(found.st_mode) or found.st_uid not in owners or found.st_mode & 0o022:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode) or status.st_uid not in owners or status.st_mode & 0o022:
                 return None
             kept = msgspec.msgpack.decode(file.read(), type=Kept)
     except (OSError, msgspec.DecodeError):
@@ -159,7 +173,7 @@ def _read(path: Path, owners: frozenset[int], now: Millis, fresh_ms: int) -> tup
 
 
 def _write(path: Path, kept: Kept, mode: int) -> None:
-    """Whole or not at all; a folder that cannot be written to keeps nothing."""
+    """Write the file atomically; errors are ignored, since the cache may do without it."""
     draft = path.with_suffix(f".{os.getpid()}")
     with suppress(OSError):
         draft.unlink(missing_ok=True)
@@ -170,35 +184,42 @@ def _write(path: Path, kept: Kept, mode: int) -> None:
         draft.replace(path)
 
 
-def shelf_for(
+def answer_cache_for(
     cluster: str, own: Path, now: Callable[[], Millis], *, shared: str = "", trusted: frozenset[int] = frozenset()
-) -> FolderShelf | SharedShelf | None:
-    """Where answers of this cluster lie. `cluster` tells it and the asker from others in the user's own folder;
-    `shared` tells it from others in the folder for all; empty: its answers are not for others. None: nowhere."""
+) -> UserAnswerCache | SharedAnswerCache | None:
+    """Return the cache for a cluster's answers; None when no folder can be used.
+
+    `cluster` identifies cluster and user in the user's own folder. `shared` identifies the cluster in the folder for
+    all users; empty: its answers are not shared with other users. `trusted`: users whose shared answers are believed.
+    """
     mine = _made(own / _name(cluster)[:16], 0o700) if _made(own, 0o700) else None
-    shelf = FolderShelf(mine, now) if mine is not None else None
+    cache = UserAnswerCache(mine, now) if mine is not None else None
     if shared and _belongs_to(FOR_ALL, frozenset({0}), sticky=True):
-        return SharedShelf(FOR_ALL / _name(shared)[:16], trusted, shelf, now)
-    return shelf
+        return SharedAnswerCache(FOR_ALL / _name(shared)[:16], trusted, cache, now)
+    return cache
 
 
 def _belongs_to(folder: Path, owners: frozenset[int], *, sticky: bool = False) -> bool:
-    """It is a folder of one of these, which others cannot change; `sticky`: or can only add to, as to /tmp."""
+    """Whether it is a folder of one of `owners` that other users cannot change.
+
+    `sticky`: a folder with the sticky bit, such as /tmp, is accepted too: others can only add to it.
+    """
     try:
-        found = folder.lstat()
+        status = folder.lstat()
     except OSError:
         return False
-    closed = not found.st_mode & 0o022 or (sticky and bool(found.st_mode & stat.S_ISVTX))
-    return stat.S_ISDIR(found.st_mode) and found.st_uid in owners and closed
+    closed = not status.st_mode & 0o022 or (sticky and bool(status.st_mode & stat.S_ISVTX))
+    return stat.S_ISDIR(status.st_mode) and status.st_uid in owners and closed
 
 
 def _made(folder: Path, mode: int) -> Path | None:
+    """Create the folder with this mode if it is missing; None when it cannot be, or belongs to another user."""
     try:
-        folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # this user's, whose engine wants it so
+        folder.parent.mkdir(mode=0o700, parents=True, exist_ok=True)  # the local engine requires this mode
         with suppress(FileExistsError):
             folder.mkdir(mode=0o700)
             folder.chmod(mode)
-        found = folder.lstat()
+        status = folder.lstat()
     except OSError:
         return None
-    return folder if stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid() else None
+    return folder if stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid() else None
