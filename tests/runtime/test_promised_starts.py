@@ -40,7 +40,7 @@ class Promised:
         self.engine = Engine(
             host=self.world.host, state_folder=self.folder, socket=self.folder, system=True, cluster="c"
         )
-        await predicting.take_up_promises(self.engine)
+        await predicting.load_promises(self.engine)
 
     async def queue(self) -> None:
         first, second = (a_spec(name, cpus=4, time_limit_seconds=3600, grace_seconds=GRACE) for name in "ab")
