@@ -53,7 +53,7 @@ async def test_it_runs_as_the_submitter_with_what_the_image_brings(house, image,
     made = job(house, image, "train", user=ann)
     assert (await house.run(made)).ok, house.err(made)
     assert house.out(made) == f"trained with plum as {made.submitter.uid}\n"
-    assert await house.depot.copies() == []
+    assert await house.cache.copies() == []
     status = "grep Cap /proc/self/status | sort -u -k2; grep Seccomp: /proc/self/status"
     look = f"sh -c '{status}; tail -1 /etc/passwd; hostname; touch /usr/x; ls -d /tmp'"
     plain = job(house, image, look, user=ann)
