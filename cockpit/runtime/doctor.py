@@ -37,7 +37,7 @@ def findings(
     state_folder: Path,
     env: Mapping[str, str],
     uid: int | None = None,
-    probe_command: Probe = probe_command,
+    probe: Probe = probe_command,
     system: bool = False,
     slurm: str = "",
 ) -> list[Finding]:
@@ -54,7 +54,7 @@ def findings(
         state_folder=state_folder,
         system=system,
         slurm=slurm,
-        probe=probe_command,
+        probe=probe,
     )
     return [finding for check in CHECKS for finding in _survived(check, around)]
 

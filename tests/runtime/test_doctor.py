@@ -34,7 +34,7 @@ def around(tmp_path: Path):
             "uid": 1000,
             "socket": tmp_path / "run/engine.sock",
             "state_folder": tmp_path / "state",
-            "ask": absent,
+            "probe": absent,
             "root": tmp_path / "root",
         }
         return Surroundings(**{**defaults, **given})

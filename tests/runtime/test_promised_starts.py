@@ -145,7 +145,7 @@ async def test_what_does_not_move_is_written_once_and_looked_at_no_more(
         looks += 1
         return 0.0
 
-    monkeypatch.setattr(predicting, "_followed", counted)
+    monkeypatch.setattr(predicting, "_follow", counted)
     await promised.ask()
     await promised.ask()
     await promised.world.pass_time(HOUR // 2)

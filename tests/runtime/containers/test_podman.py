@@ -87,7 +87,7 @@ async def test_while_it_runs_podman_shows_it_and_it_is_entered_asked_to_end_and_
     deaf = """sh -c 'trap "echo heard" TERM; echo begun >/tmp/note; echo begun; while :; do sleep 0.1; done'"""
     made = job(house, image, deaf, env={"FLAVOUR": "own"})
     await house.executor.start(made)
-    assert "container of podman's" in await house.started(made.replica)
+    assert "Podman container" in await house.started(made.replica)
     await until(lambda: house.out(made) == "begun\n")
     ((name, status, *_),) = (line.split() for line in containers())
     assert (name[:8], status) == ("cockpit-", "Up")
