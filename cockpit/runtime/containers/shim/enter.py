@@ -175,7 +175,7 @@ def _chooser(request: Request, control: _socket.socket, pipes: list[int]) -> Cal
 
 
 def _take_terminal(control: _socket.socket, rows: int, columns: int) -> None:
-    """Open a pseudo terminal in the container's own /dev/pts, so that its name is valid inside; send the master side."""
+    """Open a pseudo terminal in the container's /dev/pts, so that its name is valid inside; send the master side."""
     outer, inner = os.openpty()
     fcntl.ioctl(inner, termios.TIOCSWINSZ, struct.pack("4H", rows, columns, 0, 0))
     fcntl.ioctl(inner, termios.TIOCSCTTY, 0)

@@ -248,7 +248,7 @@ class Holder:
             time.sleep(0.001)
 
     def _report(self) -> None:
-        """Write the exit record and notify the engine. After an error (disk full, engine busy) the next call retries."""
+        """Write the exit record and notify the engine. After an error (such as a full disk) the next call retries."""
         if self._unreported is None:
             return
         try:
