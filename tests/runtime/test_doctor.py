@@ -106,7 +106,7 @@ def test_everything_on_this_machine_in_sentences(tmp_path: Path) -> None:
 @pytest.mark.parametrize("answer", [absent, hung, lambda _: Answer(Outcome.ANSWERED, 1, "\x1b[2J\0%s{}[bold]" * 99)])
 def test_a_machine_where_every_program_misbehaves(answer, tmp_path: Path) -> None:
     found = findings(socket=tmp_path / "engine.sock", state_folder=tmp_path, env={}, uid=1000, probe=answer)
-    assert not any("could not be looked at" in finding.found for finding in found)
+    assert not any("could not be checked" in finding.found for finding in found)
     assert all((finding.found + finding.advice).isprintable() for finding in found)
     levels = {finding.subject: finding.level for finding in found}
     assert levels["overlays"] is Level.MISSING
@@ -120,7 +120,7 @@ def test_a_check_that_fails_is_a_finding(tmp_path: Path) -> None:
 
     found = findings(socket=tmp_path / "e.sock", state_folder=tmp_path, env={}, uid=1000, probe=explode)
     assert {finding.found for finding in found if finding.subject == "bubblewrap"} == {
-        "could not be looked at: RuntimeError: boom?"
+        "could not be checked: RuntimeError: boom?"
     }
     assert len(found) >= len(CHECKS)
 
