@@ -109,6 +109,6 @@ async def test_a_defect_at_one_job_is_logged_and_told_there_and_all_others_have_
     assert "IndexError: tuple index out of range" in (why(rows[broken], context) or "")
     assert not any(rows[job].failure for job in others)
     (trouble,) = (await demo.backend.overview()).trouble
-    assert f"keeps job {broken} from being judged (IndexError: tuple index out of range)" in trouble
+    assert f"keeps job {broken} from being scheduled or predicted (IndexError: tuple index out of range)" in trouble
     assert capsys.readouterr().err.count(f"cockpit: judging job {broken} failed") == 1
     await demo.close()

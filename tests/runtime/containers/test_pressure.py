@@ -29,7 +29,9 @@ def test_a_node_runs_short_by_what_all_its_replicas_work_with(monkeypatch: pytes
     watch = pressure.Pressure(Tasks(), Seen(), lambda _: 100)
 
     def short(*tenants: tuple[str, str, bool]) -> list[str]:
-        return watch.short([pressure.Tenant(Attempt(path), NodeName(node), free) for path, node, free in tenants])
+        return watch.short(
+            [pressure.RunningReplica(Attempt(path), NodeName(node), free) for path, node, free in tenants]
+        )
 
     assert short(("a", "n1", True), ("b", "n1", False)) == ["n1"]
     assert short(("a", "n1", True), ("b", "n2", False)) == []
