@@ -4,7 +4,8 @@
     FOLDER/tmp         the job's TMPDIR, deleted with the attempt
 
 Only root could create /workspace itself, so FOLDER/workspace replaces it in the command, the environment and the
-working folder. A script that contains the path /workspace does not find it; `$COCKPIT_WORKSPACE` is right in both cases.
+working folder. A script that contains the path /workspace does not find it; `$COCKPIT_WORKSPACE` is right in both
+cases.
 """
 
 from __future__ import annotations
