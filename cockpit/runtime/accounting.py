@@ -1,4 +1,4 @@
-"""Accounting over the socket: jobs that have ended, and what was held over time. Nothing is changed."""
+"""The socket's operations on accounting: list ended jobs, and sum up allocated resources over time. They only read."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ MOST_JOBS = 100_000
 async def list_ended(
     engine: Engine, context: RequestContext, args: messages.AccountingArgs
 ) -> AsyncIterator[list[msgspec.Raw]]:
-    """The newest first, in pieces."""
+    """Return the ended jobs that the user may see, newest first, in pieces."""
     for piece in pieces(await ended_jobs(engine, context, args)):
         yield piece
 
 
 async def ended_jobs(engine: Engine, context: RequestContext, args: messages.AccountingArgs) -> list[EndedJob]:
-    """The newest first."""
+    """Return the ended jobs that the user may see, newest first."""
     since, until = (None if at is None else Millis(at) for at in (args.since, args.until))
     alone = not context.actor.admin and not context.actor.projects
     user = args.user or (context.actor.name if alone else None)
-    found = await engine.host.journal.ended_jobs(limit=MOST_JOBS, user=user, since=since, until=until)
-    return list(ended_seen(found, engine.host.machine.state, context.actor))
+    jobs = await engine.host.journal.ended_jobs(limit=MOST_JOBS, user=user, since=since, until=until)
+    return list(ended_seen(jobs, engine.host.machine.state, context.actor))
 
 
 async def spending_of(engine: Engine, context: RequestContext, args: messages.SpendingArgs) -> Spending:
-    """What was held in each stretch of time: of everybody, by account; of those whom the asker may see, by name."""
+    """Return the allocated resources per time span: by account for all users, by name for those the user may see."""
     edges, state = [Millis(at) for at in sorted(args.edges)], engine.host.machine.state
     live = [job.id for job in state.jobs.values() if is_open(job)]
     past = await engine.host.journal.spent(edges, live)

@@ -1,5 +1,7 @@
-"""What can be done over the socket: each operation passes the asker and the request's id to the host, which journals
-both. Answered once per request id, however often it is asked.
+"""The operations of the socket that change something.
+
+Each one lets the host make one change (`Host.act`), journalled with the user and the request id. A repeated request id
+gets the first answer again and changes nothing.
 """
 
 from __future__ import annotations
@@ -39,13 +41,13 @@ if TYPE_CHECKING:
     from cockpit.runtime.engine import Engine
 
 HOLD_SECONDS = 10.0
-"""How long the removal of one held container is waited for."""
+"""Longest wait for the removal of one held container."""
 STOP_DELAY_SECONDS = 0.05
-"""Between the answer to `stop` and the stop, so that the answer gets out."""
+"""Delay between the answer to `stop` and the stop, so that the answer reaches the client."""
 
 
 async def submit_jobs(engine: Engine, context: RequestContext, args: messages.SubmitArgs) -> bytes:
-    """Queue all jobs of the request; answered when that is on the disk."""
+    """Queue all jobs of the request, and answer when they are on the disk."""
     actor, remembered = context.actor, await _remembered(engine, args.specs)
 
     def decision(machine: Machine, now: Millis) -> decide.Decision:
@@ -57,8 +59,8 @@ async def submit_jobs(engine: Engine, context: RequestContext, args: messages.Su
 
 
 def _no_container_for(specs: Sequence[JobSpec]) -> Refusal | None:
-    """Why not, on a machine whose jobs are plain processes."""
-    needs = [each for spec in specs for each in needs_container(spec)]
+    """Return why these jobs cannot run on a machine whose jobs are plain processes; None if they can."""
+    needs = [need for spec in specs for need in needs_container(spec)]
     if not needs:
         return None
     lines = [*dict.fromkeys(needs), "This machine forbids containers; `cockpit doctor` says by what."]
@@ -66,112 +68,109 @@ def _no_container_for(specs: Sequence[JobSpec]) -> Refusal | None:
 
 
 async def _remembered(engine: Engine, specs: Sequence[JobSpec]) -> list[Job]:
-    """The jobs that conditions name and that only accounting has; of an array that is gone, all tasks."""
-    found: dict[JobId, Job] = {}
+    """Return the jobs that the specs' dependencies name and only accounting has, with all tasks of their arrays."""
+    ended: dict[JobId, Job] = {}
     for named in sorted(named_elsewhere(engine.host.machine, specs)):
         job = await engine.host.ended_job(named)
         if job is None:
             continue
-        found[named] = job
+        ended[named] = job
         array = job.array if job.array is not None and job.array.array == named else None
-        for each in range(named + 1, named + (array.count if array is not None else 1)):
-            task = await engine.host.ended_job(JobId(each))
-            found |= {} if task is None else {task.id: task}
-    return list(found.values())
+        for number in range(named + 1, named + (array.count if array is not None else 1)):
+            task = await engine.host.ended_job(JobId(number))
+            ended |= {} if task is None else {task.id: task}
+    return list(ended.values())
 
 
 async def cancel(engine: Engine, context: RequestContext, args: messages.CancelArgs) -> bytes:
-    """Stop a job, a task, or an array."""
-    return await _act_on(engine, context, args, lambda found, now: decide.cancel(found, now, args.grace_seconds))
+    """Cancel a job, an array's task, or a whole array."""
+    return await _act_on(engine, context, args, lambda job, now: decide.cancel(job, now, args.grace_seconds))
 
 
 async def hold(engine: Engine, context: RequestContext, args: messages.JobArgs) -> bytes:
     """Keep a queued job from starting."""
-    return await _act_on(engine, context, args, lambda found, _: decide.hold(found, context.actor.name))
+    return await _act_on(engine, context, args, lambda job, _: decide.hold(job, context.actor.name))
 
 
 async def release(engine: Engine, context: RequestContext, args: messages.JobArgs) -> bytes:
     """Let a held job start."""
-    return await _act_on(engine, context, args, lambda found, _: decide.release(found))
+    return await _act_on(engine, context, args, lambda job, _: decide.release(job))
 
 
 async def suspend(engine: Engine, context: RequestContext, args: messages.JobArgs) -> bytes:
-    """Have a running job stand still."""
-    return await _act_on(engine, context, args, lambda found, _: evictions.suspend(found, context.actor.name))
+    """Suspend a running job."""
+    return await _act_on(engine, context, args, lambda job, _: evictions.suspend(job, context.actor.name))
 
 
 async def resume(engine: Engine, context: RequestContext, args: messages.JobArgs) -> bytes:
-    """Let it go on."""
-    return await _act_on(engine, context, args, lambda found, _: evictions.resume(engine.host.machine, found))
+    """Resume a suspended job."""
+    return await _act_on(engine, context, args, lambda job, _: evictions.resume(engine.host.machine, job))
 
 
 async def requeue(engine: Engine, context: RequestContext, args: messages.JobArgs) -> bytes:
-    """Have a job begin anew under its id."""
-    return await _act_on(engine, context, args, lambda found, now: evictions.requeue(engine.host.machine, found, now))
+    """Requeue a job under its id."""
+    return await _act_on(engine, context, args, lambda job, now: evictions.requeue(engine.host.machine, job, now))
 
 
 async def edit(engine: Engine, context: RequestContext, args: messages.EditArgs) -> bytes:
-    """Let a queued job ask for something else."""
+    """Replace the spec of a queued job."""
     remembered = await _remembered(engine, [args.spec])
 
     def decision(machine: Machine, now: Millis) -> decide.Decision:
-        found = machine.state.jobs.get(JobId(args.job))
-        if found is None:
+        job = machine.state.jobs.get(JobId(args.job))
+        if job is None:
             return decide.only_in_accounting(args.job)
         if engine.plain and (refusal := _no_container_for([args.spec])):
             return refusal
-        return edit_job(machine, found, args.spec, actor=context.actor, now=now, remembered=remembered)
+        return edit_job(machine, job, args.spec, actor=context.actor, now=now, remembered=remembered)
 
     return await _act(engine, context, decision)
 
 
 async def delete(engine: Engine, context: RequestContext, args: messages.JobArgs) -> bytes:
-    """Take an ended job off the lists, its logs too: they may be what fills the disk."""
+    """Remove an ended job from the lists, and its logs from the disk, since logs may be what fills it."""
     deleted: list[JobId] = []
 
     def answer(records: Sequence[EventRecord]) -> bytes:
         deleted.extend(record.body.job for record in records if isinstance(record.body, events.JobDeleted))
         return _done(records)
 
-    answered = await _act_on(engine, context, args, lambda found, _: decide.delete(found), answer)
+    answered = await _act_on(engine, context, args, lambda job, _: decide.delete(job), answer)
     await asyncio.to_thread(forget_logs, engine.logs, deleted)
     return answered
 
 
 async def extend_hold(engine: Engine, context: RequestContext, args: messages.ExtendArgs) -> bytes:
-    """Keep a failed container longer; answers with the new end."""
+    """Extend the hold of a failed container, and answer with its new end."""
     return await _act_on_one(
-        engine, context, args.job, lambda found, now: decide.extend_hold(found, now, args.seconds), _held_until
+        engine, context, args.job, lambda job, now: decide.extend_hold(job, now, args.seconds), _held_until
     )
 
 
 async def end_hold(engine: Engine, context: RequestContext, args: messages.JobArgs) -> bytes:
-    """Remove a kept container."""
-    return await _act_on_one(engine, context, args.job, lambda found, _: decide.end_hold(found))
+    """End the hold of a failed container, which removes it."""
+    return await _act_on_one(engine, context, args.job, lambda job, _: decide.end_hold(job))
 
 
 async def set_priority(engine: Engine, context: RequestContext, args: messages.SetPriorityArgs) -> bytes:
-    """Make queued jobs more or less urgent."""
+    """Change the priority of queued jobs."""
 
     def decision(machine: Machine, _now: Millis) -> decide.Decision:
-        found = addressed(machine, JobId(args.job), args.task)
-        return (
-            decide_priority(machine, found, args.priority, context.actor)
-            if found
-            else decide.only_in_accounting(args.job)
-        )
+        if jobs := addressed(machine, JobId(args.job), args.task):
+            return decide_priority(machine, jobs, args.priority, context.actor)
+        return decide.only_in_accounting(args.job)
 
     return await _act(engine, context, decision)
 
 
 async def set_time_limit(engine: Engine, context: RequestContext, args: messages.SetTimeLimitArgs) -> bytes:
-    """Let a job run for longer, or not for so long."""
+    """Change a job's time limit."""
     machine, actor = engine.host.machine, context.actor
-    return await _act_on(engine, context, args, lambda found, now: decide_limit(machine, found, args.limit, actor, now))
+    return await _act_on(engine, context, args, lambda job, now: decide_limit(machine, job, args.limit, actor, now))
 
 
 async def make_reservation(engine: Engine, context: RequestContext, args: messages.ReservationArgs) -> bytes:
-    """Keep nodes for somebody over a span of time."""
+    """Make a reservation: nodes for certain users over a span of time."""
     return await _act(
         engine,
         context,
@@ -180,12 +179,12 @@ async def make_reservation(engine: Engine, context: RequestContext, args: messag
 
 
 async def end_reservation(engine: Engine, context: RequestContext, args: messages.NameArgs) -> bytes:
-    """Give the nodes back."""
+    """End a reservation, which frees its nodes for all jobs."""
     return await _act(engine, context, lambda machine, _: reservations.end_reservation(machine, args.name))
 
 
 async def drain_node(engine: Engine, context: RequestContext, args: messages.DrainArgs) -> bytes:
-    """Let nothing more start on a node, and whoever runs there go, if it is taken back."""
+    """Drain a node: no job starts on it. With `within_seconds` its jobs are also evicted within that time."""
     by, within = context.actor.name, args.within_seconds
     if within is None:
         return await _act(engine, context, lambda machine, _: service.drain(machine, args.name, args.reason, by))
@@ -195,32 +194,32 @@ async def drain_node(engine: Engine, context: RequestContext, args: messages.Dra
 
 
 async def resume_node(engine: Engine, context: RequestContext, args: messages.NameArgs) -> bytes:
-    """Give a drained node back."""
+    """Return a drained node to service."""
     return await _act(engine, context, lambda machine, _: service.resume(machine, args.name, context.actor.name))
 
 
 async def change_accounts(engine: Engine, context: RequestContext, args: messages.ChangeAccountsArgs) -> bytes:
-    """Change accounts, users or QOS at once; who may, is decided with the change."""
+    """Change accounts, users or QOS in one step. The decision also checks the user's right to each change."""
     return await _act(engine, context, lambda machine, _: decide_accounts(machine.state, context.actor, args.change))
 
 
 async def change_catalogue(engine: Engine, context: RequestContext, args: messages.ChangeCatalogueArgs) -> bytes:
-    """Add, change and remove entries, all or none; who may, is decided with the changes."""
+    """Add, change and remove catalogue entries, all or none. The decision also checks the user's right to them."""
     return await _act(engine, context, lambda machine, _: decide_catalogue(machine.state, context.actor, args.changes))
 
 
 async def apply_quota(engine: Engine, context: RequestContext, args: messages.ApplyQuotaArgs) -> bytes:
-    """Let a quota tree hold from now on."""
+    """Put a quota tree into force."""
     return await _act(engine, context, lambda machine, _: quotas.apply_quota(machine.state, args.tree))
 
 
 async def remove_quota(engine: Engine, context: RequestContext, _args: messages.NoArgs) -> bytes:
-    """No quotas from now on."""
+    """Remove the quota tree, so that no quotas are in force."""
     return await _act(engine, context, lambda machine, _: quotas.remove_quota(machine.state))
 
 
 async def stop(engine: Engine, context: RequestContext, args: messages.StopArgs) -> None:
-    """End the engine once this is answered; with `jobs` after every job has been stopped."""
+    """Stop the engine after answering. With `jobs` all jobs are cancelled first, with `holds` all holds are ended."""
     await _act(engine, context, lambda _machine, _now: [events.EngineStopAsked(args.jobs)])
     if args.jobs:
         await _stop_all_jobs(engine, context)
@@ -230,26 +229,26 @@ async def stop(engine: Engine, context: RequestContext, args: messages.StopArgs)
 
 
 async def _stop_all_jobs(engine: Engine, context: RequestContext) -> None:
-    """In one act, so that none of those that wait is started in the place of those that end."""
+    # One change for all jobs: otherwise queued jobs would start on what the cancelled ones free.
     await _act(engine, RequestContext(context.actor), decide.cancel_all)
     jobs = engine.host.machine.state.jobs
     async with engine.host.changed:
-        await engine.host.changed.wait_for(lambda: all(found.ended for found in jobs.values()))
+        await engine.host.changed.wait_for(lambda: all(job.ended for job in jobs.values()))
 
 
 async def _end_all_holds(engine: Engine, context: RequestContext) -> None:
-    """Answered once the containers are gone: they do not outlive the engine."""
-    held = [found for found in engine.host.machine.state.jobs.values() if found.kept]
+    """End all holds, and return when the containers are gone: they must not outlive the engine."""
+    held = [job for job in engine.host.machine.state.jobs.values() if job.kept]
     await _act(
         engine, RequestContext(context.actor), lambda _machine, _now: on_each(held, decide.end_hold) if held else []
     )
-    for found in held:
-        for replica in found.attempt.replica_ids(found.id) if found.attempt is not None else ():
+    for job in held:
+        for replica in job.attempt.replica_ids(job.id) if job.attempt is not None else ():
             await engine.host.settled(replica, HOLD_SECONDS)
 
 
 def _submitted(records: Sequence[EventRecord]) -> bytes:
-    """One id for each spec: an array's is that of its first task."""
+    """Encode the ids of the submitted jobs, one for each spec; an array's id is that of its first task."""
     bodies = [record.body for record in records if isinstance(record.body, events.JobSubmitted)]
     ids = tuple(body.job for body in bodies if body.array is None or body.array.array == body.job)
     return msgspec.msgpack.encode(messages.Submitted(ids))
@@ -273,7 +272,7 @@ async def _act(
     *,
     durable: bool = False,
 ) -> bytes:
-    """Let the host act, once per request id; raises `RequestRefused`."""
+    """Let the host make one change, once per request id. Raises `RequestRefused` if it is refused."""
     outcome = await engine.host.act(decision, context.act(durable=durable), answer)
     if isinstance(outcome, Refusal):
         raise RequestRefused(outcome)
@@ -287,11 +286,11 @@ async def _act_on(
     decision: Callable[[Job, Millis], decide.Decision],
     answer: Callable[[Sequence[EventRecord]], bytes] = _done,
 ) -> bytes:
-    """On the job, the task, or every task of the array that is asked for."""
+    """Apply `decision` to the job, the task, or every task of the array that the arguments name, in one change."""
 
     def decide_on(machine: Machine, now: Millis) -> decide.Decision:
-        found = addressed(machine, JobId(args.job), args.task)
-        return on_each(found, lambda job: decision(job, now)) if found else decide.only_in_accounting(args.job)
+        jobs = addressed(machine, JobId(args.job), args.task)
+        return on_each(jobs, lambda job: decision(job, now)) if jobs else decide.only_in_accounting(args.job)
 
     return await _act(engine, context, decide_on, answer)
 
@@ -304,7 +303,7 @@ async def _act_on_one(
     answer: Callable[[Sequence[EventRecord]], bytes] = _done,
 ) -> bytes:
     def decide_on(machine: Machine, now: Millis) -> decide.Decision:
-        found = machine.state.jobs.get(JobId(job_id))
-        return decision(found, now) if found is not None else decide.only_in_accounting(job_id)
+        job = machine.state.jobs.get(JobId(job_id))
+        return decision(job, now) if job is not None else decide.only_in_accounting(job_id)
 
     return await _act(engine, context, decide_on, answer)

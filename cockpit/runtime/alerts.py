@@ -1,4 +1,4 @@
-"""Telling people what a job's log shows: mail to its owner, and a command of the administrator's."""
+"""Send alerts about slow jobs: a mail to the address in the job, and a call of the administrator's command."""
 
 from __future__ import annotations
 
@@ -20,12 +20,15 @@ if TYPE_CHECKING:
     from cockpit.model.job import Job
 
 SECONDS: Final = 60
-"""A command that takes longer has failed."""
+"""Time limit of a command; one that takes longer is killed and has failed."""
 
 
 class Alerts:
-    """`mail`: the command line of a program that takes a whole message on its standard input, recipients included
-    (`sendmail -t`); `command`: of one that takes a line of JSON. Empty: nobody is told in this way."""
+    """The ways to send alerts; an empty command line switches a way off.
+
+    `mail`: the command line of a program that reads a message with its recipients from standard input (`sendmail -t`).
+    `command`: the command line of a program that reads one line of JSON.
+    """
 
     def __init__(self, cluster: str, mail: str, command: str) -> None:
         self._cluster = cluster
@@ -33,7 +36,7 @@ class Alerts:
         self._command = shlex.split(command)
 
     async def tell(self, job: Job, fell: PerformanceFell) -> None:
-        """Whatever fails stands in the engine's log."""
+        """Send the alerts. Failures are written to the engine's log."""
         if self._mail and fell.address:
             await _run("the mail about", job, self._mail, bytes(_message(self._cluster, job, fell)))
         if self._command:
@@ -41,7 +44,7 @@ class Alerts:
 
 
 def _message(cluster: str, job: Job, fell: PerformanceFell) -> EmailMessage:
-    """No name ends a header."""
+    """Compose the mail. `visible` removes line breaks from names, which could otherwise add headers."""
     message = EmailMessage()
     message["To"] = visible(fell.address)
     message["Subject"] = visible(f"{job_words(job.id)} {job.spec.name} on {cluster} is slow")
@@ -74,7 +77,7 @@ async def _run(what: str, job: Job, argv: list[str], text: bytes) -> None:
 
 
 async def _failure(argv: list[str], text: bytes) -> str:
-    """Why a command has not done it; empty: it has."""
+    """Run a command; return why it failed, or an empty text."""
     pipe, nothing = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
     try:
         process = await asyncio.create_subprocess_exec(*argv, stdin=pipe, stdout=nothing, stderr=nothing)

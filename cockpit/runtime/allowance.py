@@ -1,4 +1,4 @@
-"""How much of the machine's CPUs and memory this process may use: what is there, cut by affinity and cgroup limits.
+"""Find how many CPUs and how much memory this process may use: the machine's, reduced by affinity and cgroup limits.
 
 Formats: kernel documentation, admin-guide/cgroup-v1/{cpusets,memory}.rst, scheduler/sched-bwc.rst (v1) and
 admin-guide/cgroup-v2.rst; /proc/self/{cgroup,mountinfo} from proc(5) and cgroups(7).
@@ -18,14 +18,14 @@ KIB_PER_MIB = 1 << 10
 
 
 def usable_cpus(root: Path = Path("/")) -> int:
-    """CPUs this process may run on, at least 1; a quota of 2.5 CPUs counts as 2."""
+    """Return the number of CPUs this process may use, at least 1; a quota of 2.5 CPUs counts as 2."""
     scheduled = len(os.sched_getaffinity(0))
     quotas = [quota for folder in _limit_folders(root, "cpu") if (quota := cpu_quota(folder)) is not None]
     return max(1, int(min([scheduled, *quotas])))
 
 
 def usable_memory_mib(root: Path = Path("/")) -> int:
-    """The machine's memory, or the smallest limit that a cgroup above this process sets."""
+    """Return the machine's memory in MiB, or the smallest limit of this process's cgroups."""
     found = re.search(r"^MemTotal:\s+(\d+) kB", read_text(root / "proc/meminfo"), re.MULTILINE)
     total = int(found[1]) // KIB_PER_MIB if found else 0
     limits = [limit for folder in _limit_folders(root, "memory") if (limit := memory_limit_mib(folder)) is not None]
@@ -33,7 +33,7 @@ def usable_memory_mib(root: Path = Path("/")) -> int:
 
 
 def cpu_quota(folder: Path) -> float | None:
-    """CPUs' worth of time that the cgroup at `folder` (v1 or v2) gives; None: no limit."""
+    """Return the CPU quota of the cgroup at `folder` (v1 or v2), in CPUs; None: no limit."""
     quota, _, period = read_text(folder / "cpu.max").strip().partition(" ")
     if not period:
         quota, period = (read_text(folder / f"cpu.cfs_{name}_us").strip() for name in ("quota", "period"))
@@ -43,13 +43,13 @@ def cpu_quota(folder: Path) -> float | None:
 
 
 def memory_limit_mib(folder: Path) -> int | None:
-    """The hard limit of the cgroup at `folder` (v1 or v2); None: no limit. v1 spells that as a huge number."""
+    """Return the memory limit of the cgroup at `folder` (v1 or v2); None: no limit. In v1 that is a huge number."""
     limits = (read_text(folder / name).strip() for name in ("memory.max", "memory.limit_in_bytes"))
     return next((int(limit) // BYTES_PER_MIB for limit in limits if limit.isdigit()), None)
 
 
 def _limit_folders(root: Path, controller: str) -> Iterator[Path]:
-    """The cgroup of this process under `controller` and every one above it, as far as they are mounted here."""
+    """Yield this process's cgroup under `controller` and all its parents, as far as they are mounted."""
     mounts = read_text(root / "proc/self/mountinfo")
     for line in read_text(root / "proc/self/cgroup").splitlines():
         hierarchy, _, rest = line.partition(":")
@@ -61,7 +61,7 @@ def _limit_folders(root: Path, controller: str) -> Iterator[Path]:
 
 
 def _cgroup_mounts(mountinfo: str, controller: str, *, unified: bool) -> Iterator[tuple[str, str]]:
-    """(root of the mount in its hierarchy, mount point) of the matching cgroup mounts."""
+    """Yield the matching cgroup mounts: root of the mount in its hierarchy, mount point."""
     for line in mountinfo.splitlines():
         fields, _, special = line.partition(" - ")
         kind, _, options = special.partition(" ")
@@ -71,7 +71,7 @@ def _cgroup_mounts(mountinfo: str, controller: str, *, unified: bool) -> Iterato
 
 
 def below(path: str, mounted_root: str) -> str:
-    """`path` of a cgroup relative to a mount that shows only what is below `mounted_root`."""
+    """Return a cgroup's `path` relative to a mount whose root is `mounted_root`."""
     if mounted_root != "/" and (path == mounted_root or path.startswith(f"{mounted_root}/")):
         path = path[len(mounted_root) :]
     return path.strip("/")

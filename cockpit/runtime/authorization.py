@@ -1,4 +1,4 @@
-"""Whether the asker may have an operation: asked once, before it begins, whatever the way it came by."""
+"""Check a user's right to an operation, once, before the operation begins."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from cockpit.engine.access import RIGHTS, Right, refuse
 from cockpit.engine.arrays import addressed
 from cockpit.errors import RequestRefused
-from cockpit.runtime.request_context import asked_job
+from cockpit.runtime.request_context import visible_job
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,17 +21,17 @@ _OF_JOBS = frozenset({Right.LOOK, Right.ACT})
 
 
 async def allow(engine: Engine, context: RequestContext, operation: str, args: object) -> None:
-    """Of an array, every task must be open to the asker. Raises `RequestRefused`."""
+    """Check that the user may use the operation, for an array on every task. Raises `RequestRefused`."""
     job = getattr(args, "job", None)
     if job is None or RIGHTS.get(operation) not in _OF_JOBS:
         refusals = [refuse(context.actor, operation)]
     else:
-        found = await _meant(engine, context, job, getattr(args, "task", None))
-        refusals = [refuse(context.actor, operation, each) for each in found]
+        jobs = await _named_jobs(engine, context, job, getattr(args, "task", None))
+        refusals = [refuse(context.actor, operation, each) for each in jobs]
     for refusal in filter(None, refusals):
         raise RequestRefused(refusal)
 
 
-async def _meant(engine: Engine, context: RequestContext, job: JobId, task: int | None) -> Sequence[Job]:
-    first = await asked_job(engine, context.actor, job, task)
+async def _named_jobs(engine: Engine, context: RequestContext, job: JobId, task: int | None) -> Sequence[Job]:
+    first = await visible_job(engine, context.actor, job, task)
     return addressed(engine.host.machine, job, task) or [first]

@@ -1,4 +1,4 @@
-"""The one reader of time.
+"""The clocks: the only module that reads the time.
 
 Two clocks implement `engine.ports.Clock`: `SystemClock` for a real cluster, `VirtualClock` for tests, demo and replay.
 Both can also be waited for (`Timekeeper`), so the host loop is the same over either.
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 NANOS_PER_MILLI = 1_000_000
 SLEW_DIVISOR = 1000
-"""The clock gives way to the wall clock by at most one part in this many."""
+"""The clock runs faster or slower than real time by at most one part in this many, to approach the wall clock."""
 EPOCH = Millis(0)
 LONGEST_NAP_SECONDS = 15.0
-"""asyncio sleeps on a clock that stands still while the machine is suspended, so long waits are cut into naps."""
+"""Longest single sleep. asyncio's clock does not run while the machine is suspended, so long waits are divided."""
 
 
 class Timekeeper(Protocol):
@@ -34,22 +34,22 @@ class Timekeeper(Protocol):
         ...
 
     async def wait_until(self, at: Millis) -> None:
-        """Returns once `now() >= at`; at once when that is so already."""
+        """Return as soon as `now() >= at`."""
         ...
 
 
 def wall_nanos() -> int:
-    """The machine's idea of the time of day, in nanoseconds UTC. It may jump either way at any moment."""
+    """Return the machine's wall clock, in nanoseconds UTC. It may jump in either direction at any moment."""
     return time.time_ns()  # noqa: TID251 - this module is the one that may
 
 
 def boot_nanos() -> int:
-    """Nanoseconds since boot, suspended time included. Never jumps, never goes back."""
+    """Return the nanoseconds since boot, including suspended time. This clock never jumps and never decreases."""
     return time.clock_gettime_ns(time.CLOCK_BOOTTIME)
 
 
 class SystemClock:
-    """Time of day that never goes back and that no jump of the machine's clock can hurry.
+    """The time of day, without the jumps of the machine's wall clock; it never goes back.
 
     Progress comes from the boot clock, which counts suspended time too and which nobody sets. When the wall clock
     disagrees (an NTP step, an administrator, a resumed virtual machine), this clock does not jump after it: it runs
@@ -93,7 +93,7 @@ class SystemClock:
 
 
 class VirtualClock:
-    """Stands still until it is moved. Waiters wake in order of their moment, then in the order in which they came."""
+    """A clock that moves only by `advance`. Waiters wake in the order of their moments, then of their calls."""
 
     def __init__(self, start: Millis = EPOCH) -> None:
         self._now = start
@@ -107,9 +107,9 @@ class VirtualClock:
         return 0
 
     def advance(self, milliseconds: int) -> None:
-        """Move forward and wake everybody whose moment has come.
+        """Move forward, and wake all waiters whose moment has come.
 
-        What wakes sees the new time. To let each see its own moment, move from `next_wait` to `next_wait`.
+        All of them see the new time. To let each see its own moment, advance to `next_wait` repeatedly.
         """
         if milliseconds < 0:
             raise ValueError("time does not go back")
@@ -120,7 +120,7 @@ class VirtualClock:
                 waiter.set_result(None)
 
     def next_wait(self) -> Millis | None:
-        """The earliest moment that somebody waits for; None when nobody does."""
+        """Return the earliest moment that a waiter waits for; None if there is no waiter."""
         while self._waiters and self._waiters[0][2].done():
             heappop(self._waiters)
         return self._waiters[0][0] if self._waiters else None
@@ -137,7 +137,7 @@ class VirtualClock:
 
 
 class Deadline:
-    """A span of time that runs out: for limits on programs outside, where the time of day does not matter."""
+    """A time limit for running external programs, independent of the time of day."""
 
     def __init__(self, seconds: float) -> None:
         self._ends = time.monotonic() + seconds

@@ -1,4 +1,12 @@
-"""One client of the engine's socket: reads its frames, answers them, and keeps what it can cost within bounds."""
+"""Serve one client of the engine's socket: read its frames, answer them, and limit what the client can cost.
+
+1. Send a `Hello`, then read frames until the client disconnects. Each frame's body must arrive in time.
+2. Decode each frame to a `Request`, in a task of its own. At most `in_flight` requests are answered at once.
+3. Check the user's right to the operation, decode its arguments, and run its function.
+4. Send the answer: one frame, a stream of frames, or a frame followed by file descriptors (an opened shell).
+
+Every error becomes an answer to its request; only a broken frame ends the connection.
+"""
 
 from __future__ import annotations
 
@@ -46,27 +54,27 @@ T = TypeVar("T")
 
 
 class Bounds(msgspec.Struct, frozen=True, kw_only=True):
-    """What clients may cost."""
+    """The limits on what clients may cost the engine."""
 
     connections: int = 512
-    """Of all users but administrators, who can always look what is wrong."""
+    """Most connections of all users together. Administrators may exceed it, so that they can see what is wrong."""
     connections_per_user: int = 128
     frame_seconds: float = 10.0
-    """A frame that has begun must be complete within this."""
+    """Seconds within which a frame must be complete after its first byte."""
     send_seconds: float = 60.0
-    """A client that takes nothing for this long is gone."""
+    """Seconds without reading after which a client is disconnected."""
     in_flight: int = 32
-    """Requests of one connection that are being answered; further ones wait."""
+    """Most requests of one connection that are answered at once; further ones wait."""
     large_frame: int = 256 << 10
-    """Bytes; of longer requests, a user has one at a time in the engine's memory."""
+    """Bytes. Of requests longer than this, the engine holds one per user in memory at a time."""
 
 
 class Gone(Exception):
-    """The client has gone, or does not keep to the rules: what it asked for is no longer wanted."""
+    """The client has disconnected or broken the protocol; its requests need no answer."""
 
 
 class Connection:
-    """One client. `large`: its user's turn for a large request."""
+    """One client. `large` is the user's semaphore for large requests, shared by all of their connections."""
 
     def __init__(
         self,
@@ -79,18 +87,19 @@ class Connection:
         self._engine = engine
         self._actor = actor
         self._catalogue = engine.host.machine.state.catalogue
-        """The last one by which the asker was looked at."""
+        """The catalogue from which the user's projects were last derived."""
         self._reader, self._writer = streams
         self._large = large
         self._bounds = bounds
         self._slots = asyncio.Semaphore(bounds.in_flight)
         self._turn = asyncio.Lock()
-        """Answers that need no waiting are made one after another, as the client takes them: they can be large."""
+        """Held while an answer that needs no waiting is made and sent. Such answers can be large, so that only one of
+        them is in memory: a client that reads slowly delays only itself."""
         self._sending = asyncio.Lock()
 
     async def run(self) -> None:
-        """Until the client goes, or sends what is no frame."""
-        self._writer.transport.set_write_buffer_limits(high=0)
+        """Answer requests until the client disconnects or sends an invalid frame."""
+        self._writer.transport.set_write_buffer_limits(high=0)  # `drain` then waits until the kernel has everything
         try:
             await self._send(self._hello())
             async with asyncio.TaskGroup() as group:
@@ -110,6 +119,8 @@ class Connection:
     async def _answer_frames(self, group: asyncio.TaskGroup) -> NoReturn:
         while True:
             length = await self._next_length()
+            # The slots are taken before the body is read: a client over its limits then waits in its own socket
+            # buffer, and costs the engine no memory.
             await self._slots.acquire()
             turn = self._large if length > self._bounds.large_frame else None
             if turn is not None:
@@ -128,7 +139,7 @@ class Connection:
             turn.release()
 
     async def _next_length(self) -> int:
-        """Of the next frame's body; a client may be silent between two frames for as long as it likes."""
+        """Return the length of the next frame's body. Between two frames a client may be silent for any time."""
         try:
             first = await self._reader.readexactly(1)
         except (ConnectionError, asyncio.IncompleteReadError):
@@ -160,7 +171,7 @@ class Connection:
             await self._answer_request(request)
 
     async def _answer_request(self, request: Request) -> None:
-        """Whatever goes wrong is an answer: a defect in one operation costs nobody the connection."""
+        """Answer one request. Every error becomes an answer: a defect in one operation must not end the connection."""
         try:
             async with nullcontext() if request.op in WAITING else self._turn:
                 await self._perform(request)
@@ -177,8 +188,8 @@ class Connection:
             await self._refuse(request.id, _defect(error))
 
     async def _perform(self, request: Request) -> None:
-        context = self._asked(request)
-        if request.op == SHELL:
+        context = self._context(request)
+        if request.op == SHELL:  # apart from the others: its answer carries file descriptors
             wanted = _decoded(request.args, SHELL_ARGS, SHELL)
             await allow(self._engine, context, SHELL, wanted)
             opened = await open_shell(self._engine, context, wanted)
@@ -214,16 +225,16 @@ class Connection:
         answer: bytes = await function(self._engine, context, args)
         return answer
 
-    def _asked(self, request: Request) -> RequestContext:
-        """A request id is its user's own: the same id of another user is another request."""
-        actor = self._asker()
+    def _context(self, request: Request) -> RequestContext:
+        """Return who sends the request and its id. Ids belong to a user: another user's equal id is another request."""
+        actor = self._current_actor()
         if not request.request:
             return RequestContext(actor)
         own = request_key(actor, request.request)
         return RequestContext(actor, own, request.op, digest_of(request.op, request.args))
 
-    def _asker(self) -> Actor:
-        """Whom the kernel named, with the projects that they are in by now."""
+    def _current_actor(self) -> Actor:
+        """Return the user that the kernel names for the socket, with their projects as of now."""
         catalogue = self._engine.host.machine.state.catalogue
         if catalogue is not self._catalogue:
             self._catalogue = catalogue
@@ -246,7 +257,7 @@ class Connection:
             await self._write(encoded)
 
     async def _write(self, encoded: bytes) -> None:
-        """Returns when the kernel has all of it. Raises `Gone`."""
+        """Write the bytes, and return when the kernel has all of them. Raises `Gone`."""
         try:
             async with asyncio.timeout(self._bounds.send_seconds):
                 self._writer.write(encoded)
@@ -255,12 +266,12 @@ class Connection:
             raise Gone from None
 
     async def _send_with_fds(self, message: Answer, fds: Sequence[int]) -> None:
-        """The frame, then one byte that carries the descriptors; they are closed here afterwards."""
+        """Send the frame, then one byte that carries the file descriptors, and close them in this process."""
         try:
             async with self._sending:
                 await self._write(frame(message))
                 async with asyncio.timeout(self._bounds.send_seconds):
-                    await _carry(self._writer.get_extra_info("socket").fileno(), fds)
+                    await _send_descriptors(self._writer.get_extra_info("socket").fileno(), fds)
         except (ConnectionError, TimeoutError):
             raise Gone from None
         finally:
@@ -268,7 +279,8 @@ class Connection:
                 os.close(fd)
 
 
-async def _carry(connection: int, fds: Sequence[int]) -> None:
+async def _send_descriptors(connection: int, fds: Sequence[int]) -> None:
+    # asyncio's transports cannot send ancillary data, hence a second socket object on the same connection.
     with socket.socket(fileno=os.dup(connection)) as carrier:
         while True:
             try:
@@ -289,7 +301,7 @@ async def _writable(carrier: socket.socket) -> None:
 
 
 def _decoded(encoded: bytes | msgspec.Raw, kind: type[T], what: str) -> T:
-    """Raises `RequestRefused` for whatever is no such message: also text that is not UTF-8, and endless nesting."""
+    """Decode a message. Raises `RequestRefused` for any invalid one, also for bad UTF-8 and endless nesting."""
     try:
         return msgspec.msgpack.decode(encoded, type=kind)
     except (ValueError, RecursionError) as error:

@@ -1,4 +1,4 @@
-"""`cockpit doctor`: what this machine has, what is missing, what cockpit lacks without it, and what mends it."""
+"""Run the checks of `cockpit doctor`: what this machine has, what is missing, its effect, and how to fix it."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ def findings(
     state_folder: Path,
     env: Mapping[str, str],
     uid: int | None = None,
-    probe_command: Probe = probe_command,
+    probe: Probe = probe_command,
     system: bool = False,
     slurm: str = "",
 ) -> list[Finding]:
-    """Everything, in the order of a first reading.
+    """Run all checks and return their findings, in the order in which they are shown.
 
-    Never raises; every program asked is given its time limit once. `socket` and `state_folder` are the engine's that
-    this user would talk to, the machine's with `system`; `env` is the environment the user sits in; `slurm` says what
-    configures a Slurm cluster here, empty where nothing does.
+    Never raises. Each program that is run has a time limit. `socket` and `state_folder` belong to the engine that this
+    user would connect to, with `system` the machine's engine. `env` is the user's environment. `slurm` names the file
+    or variable that configures a Slurm cluster on this machine; empty: there is none.
     """
     around = Surroundings(
         env=env,
@@ -54,14 +54,14 @@ def findings(
         state_folder=state_folder,
         system=system,
         slurm=slurm,
-        probe=probe_command,
+        probe=probe,
     )
-    return [finding for check in CHECKS for finding in _survived(check, around)]
+    return [finding for check in CHECKS for finding in _run_check(check, around)]
 
 
-def _survived(check: Check, around: Surroundings) -> list[Finding]:
+def _run_check(check: Check, around: Surroundings) -> list[Finding]:
     try:
         return check(around)
-    except Exception as error:  # noqa: BLE001 - a doctor that falls ill tells less than one that says where
+    except Exception as error:  # noqa: BLE001 - one failing check must not hide the findings of the others
         subject = check.__name__.replace("_", " ")
-        return [note(subject, f"could not be looked at: {printable(f'{type(error).__name__}: {error}', 200)}")]
+        return [note(subject, f"could not be checked: {printable(f'{type(error).__name__}: {error}', 200)}")]

@@ -1,4 +1,4 @@
-"""Running effects: those of one replica in their order, those of different replicas beside each other."""
+"""Carry out effects: one replica's effects in their order, those of different replicas concurrently."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ ReplicaEffect = (
 )
 
 _QUICK = (SignalReplica, FreezeReplica, ThawReplica, TellWorkers)
-"""Never behind the starts of others, which may be preparing their nodes for minutes."""
+"""Effects that never wait for a free slot, since starts may occupy all slots for minutes (prologs)."""
 AT_ONCE = 16
-"""Effects carried out at the same time: more would only make every start slower."""
+"""Most effects carried out at the same time; more would only make every start slower."""
 
 
 class EffectRunner:
-    """Hands effects to the executor."""
+    """Hands effects to the executor, in order for each replica."""
 
     def __init__(self, executor: Executor, tasks: Tasks) -> None:
         self._executor = executor
@@ -50,14 +50,14 @@ class EffectRunner:
         self._slots = asyncio.Semaphore(AT_ONCE)
 
     def run(self, effect: ReplicaEffect) -> None:
-        """Set it going, behind the same replica's earlier ones."""
+        """Start the effect, after the earlier ones of the same replica."""
         before = self._last.get(effect.replica)
         task = self._tasks.start(self._after(before, effect), f"{type(effect).__name__} {effect.replica}")
         self._last[effect.replica] = task
         task.add_done_callback(lambda done: self._forget(effect.replica, done))
 
     async def settled(self, replica: ReplicaId, seconds: float) -> None:
-        """Wait until nothing is under way of the replica, or for so long."""
+        """Wait until the replica's pending effects have been carried out, at most `seconds`."""
         if (last := self._last.get(replica)) is not None:
             await asyncio.wait([last], timeout=seconds)
 

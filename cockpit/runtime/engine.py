@@ -1,4 +1,4 @@
-"""Everything one engine process has; operations read it."""
+"""The parts of one engine process, in one object that every operation is handed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Engine:
-    """The host with its surroundings."""
+    """The host together with its folders, its socket, its row feed and the state of predictions."""
 
     def __init__(
         self,
@@ -42,32 +42,32 @@ class Engine:
         self.system = system
         self.cluster = cluster
         self.cluster_file = cluster_file
-        """Read at every start; None: this engine has none."""
+        """The `cluster.toml` that is read at every start; None: this engine has none."""
         self.admin_group = admin_group
         self.containers = ""
-        """How containers are made here, once that has been tried."""
+        """How containers are made on this machine, for `engine status`; empty until the engine has tried."""
         self.plain = False
-        """They are none: jobs run as plain processes."""
+        """Whether this machine forbids containers, so that jobs run as plain processes."""
         self.glance: tuple[int, Overview] | None = None
-        """Figures of everything, and the event up to which they count."""
+        """The cached figures of the header for an administrator, with the sequence number of their last event."""
         self.troubles: tuple[str, ...] = ()
-        """What was wrong when it began, a sentence each."""
+        """Problems noticed at the start, one sentence each."""
         self.version = __version__
         self.feed = JobFeed(host)
         self.requests = Requests(host.journal)
         self.started_at = host.clock.now()
-        self.foresight: StartPredictor | None = None
-        """What the last question about starts was answered from."""
+        self.predictor: StartPredictor | None = None
+        """The predictor of the last prediction; it serves again while nothing has changed."""
         self.bounds = BoundHistory()
-        """How the latest starts have moved from one such answer to the next."""
-        self.foretelling = asyncio.Lock()
-        """One such question at a time."""
-        self.one_future = threading.Lock()
-        """Held by the thread that answers one: it goes on where the asker has gone."""
+        """The promised latest start of each queued job, and how it has moved from one prediction to the next."""
+        self.prediction_lock = asyncio.Lock()
+        """Held by the request whose prediction is being made: one at a time."""
+        self.predictor_lock = threading.Lock()
+        """Held by the thread that computes one: the thread continues when its request is cancelled."""
         self.stopping = asyncio.Event()
 
     @property
     def site(self) -> Site:
-        """By what it is told who asks."""
+        """The facts from which a connecting process's user, rights and projects are derived."""
         state = self.host.machine.state
         return Site(self.system, state.cluster, self.admin_group, catalogued_projects(state))

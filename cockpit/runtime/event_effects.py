@@ -1,4 +1,4 @@
-"""Which events ask more of the host than to be written down and applied."""
+"""The events after which the host does more than journal and apply them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ MOVES_CONTAINERS = (
     events.WorkersLeft,
     events.WorkerReplaced,
 )
-"""On the disk before a container is made or removed: else, after a power cut, it would be made and run once more."""
+"""Events that must be on the disk before a container is made or removed. Otherwise a power cut could lose them, and the
+container would be made and run a second time."""
 RECONSIDERED_AFTER = (
     events.JobSubmitted,
     events.JobHeld,
@@ -49,5 +50,5 @@ RECONSIDERED_AFTER = (
     events.QuotaRemoved,
     events.UsageDecayed,
 )
-"""What lengthens the queue, changes what waits or its order, or frees something. Nothing else lets another job start: a
-cycle leaves nothing that it could have placed."""
+"""Events after which a scheduling pass runs: they add to the queue, change queued jobs or their order, or free
+resources. No other event can let a job start, since each pass places every job that fits."""

@@ -1,4 +1,4 @@
-"""Which queued jobs a defect keeps from being judged or foretold: written to the engine's log, and told at each job."""
+"""Log the defects in cockpit that keep queued jobs from being scheduled or predicted, and show them with each job."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ if TYPE_CHECKING:
     from cockpit.model.job import Job
 
 MOST_TOLD = 3
-"""So many jobs are named in `engine status`, and how many more there are."""
+"""Most jobs that `engine status` names; of the rest it gives the number."""
 
 
 class FaultLog:
-    """Since the engine began. A job's defect is logged once, until another one is met or the job has changed."""
+    """The defects since the engine process started. A job's defect is logged again only if it or the job changes."""
 
     def __init__(self) -> None:
         self._of: dict[JobId, tuple[int, str]] = {}
-        """By queued job: the version of it that was judged, and what went wrong."""
+        """For each queued job: the version of it for which the defect occurred, and the description."""
 
     def note(self, faults: Mapping[JobId, Exception], queue: Mapping[JobId, Job]) -> list[JobId]:
-        """Log what is new. Return the queued jobs of which something else is told from now on."""
+        """Log new defects. Return the queued jobs whose description has changed."""
         self._of = {job: known for job, known in self._of.items() if job in queue and known[0] == queue[job].version}
         new = {job: error for job, error in faults.items() if self._words(job) != described(error)}
         for job, error in new.items():
@@ -36,22 +36,22 @@ class FaultLog:
         return queued
 
     def of(self, job: Job) -> str:
-        """Return what went wrong when the job was last judged; empty where nothing did."""
+        """Return the description of the job's defect; empty if there is none."""
         version, words = self._of.get(job.id, (job.version, ""))
         return words if version == job.version else ""
 
     def sentences(self, queue: Mapping[JobId, Job]) -> tuple[str, ...]:
-        """Return a sentence about the jobs that are still queued, for `engine status`; nothing where there are none."""
-        told = {job: self.of(queue[job]) for job in self._of if job in queue}
-        jobs = [job for job, words in told.items() if words]
+        """Return a sentence about the queued jobs with defects, for `engine status`; nothing without such jobs."""
+        descriptions = {job: self.of(queue[job]) for job in self._of if job in queue}
+        jobs = [job for job, words in descriptions.items() if words]
         if not jobs:
             return ()
         named = ", ".join(str(job) for job in jobs[:MOST_TOLD])
         more = f" and {len(jobs) - MOST_TOLD} more" if len(jobs) > MOST_TOLD else ""
         which = "job" if len(jobs) == 1 else "jobs"
         sentence = (
-            f"A defect in cockpit keeps {which} {named}{more} from being judged ({safe(told[jobs[0]])}); all other "
-            "jobs are scheduled and foretold. Please report this with the engine's log."
+            f"A defect in cockpit keeps {which} {named}{more} from being scheduled or predicted "
+            f"({safe(descriptions[jobs[0]])}); all other jobs are. Please report this with the engine's log."
         )
         return (sentence,)
 

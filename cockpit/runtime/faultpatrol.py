@@ -1,5 +1,5 @@
-"""Looks after the nodes of jobs that go on from their checkpoints, while these run (EL-11): their network interfaces,
-their cards, and whether they answer at all."""
+"""Check the nodes of running jobs that can continue from checkpoints (EL-11): network interfaces, cards, and whether
+the checks finish at all."""
 
 from __future__ import annotations
 
@@ -28,8 +28,10 @@ Parts = list[tuple["Node", "Allocation"]]
 
 
 class Rounds:
-    """What was found at the last round, to tell a fault from what never was. `probe` looks at this machine, on which
-    all nodes are; `root` stands for `/`."""
+    """The state between two checks, by which a fault is distinguished from an interface that never worked.
+
+    `probe` inspects this machine, which all nodes are on. `root`: the folder that is read instead of `/`.
+    """
 
     def __init__(self, probe: Callable[[], Node] = probe_machine, root: Path = Path("/")) -> None:
         self._probe = probe
@@ -37,17 +39,17 @@ class Rounds:
         self._worked: frozenset[str] = frozenset()
 
     def look(self, parts: Parts) -> dict[NodeName, str]:
-        """What is wrong with which node. Blocks."""
+        """Return the faulty nodes, with what is wrong. Blocks."""
         machine = self._probe()
         of_network = self._of_network()
-        found: dict[NodeName, str] = {}
+        faulty: dict[NodeName, str] = {}
         for node, allocation in parts:
             if wrong := of_network or wrong_with_cards(node, allocation, machine):
-                found.setdefault(node.name, wrong)
-        return found
+                faulty.setdefault(node.name, wrong)
+        return faulty
 
     def rest(self) -> None:
-        """Nothing is watched: what changes until something is, is nobody's fault."""
+        """Forget the working interfaces: while no node is watched, a lost interface is not a fault."""
         self._worked = frozenset()
 
     def _of_network(self) -> str:
@@ -58,7 +60,7 @@ class Rounds:
 
 
 async def go_round(host: Host, rounds: Rounds, period_seconds: int) -> None:
-    """For ever, every period. A node of which nothing is heard within one does not answer."""
+    """Check the watched nodes once per period, until cancelled. A check that takes longer than a period is a fault."""
     while True:
         await host.clock.wait_until(Millis(host.clock.now() + 1000 * period_seconds))
         parts = _watched(host)

@@ -1,4 +1,10 @@
-"""Job rows kept ready: made once per change, given to every asker, told to subscribers at most ten times a second."""
+"""Keep the rows of all live jobs ready, and send subscribers the changes, at most ten times a second.
+
+1. `_refresh` makes new rows for the jobs that have changed, or for which the last plan has another reason or start.
+2. Subscribers who may see every job (administrators) share one log of changed rows (`RowLog`); each remembers only the
+   number of the last batch it has received. A change is computed and encoded once for all with the same number.
+3. For each other subscriber the feed remembers the rows that were sent, and compares.
+"""
 
 from __future__ import annotations
 
@@ -38,37 +44,38 @@ if TYPE_CHECKING:
 
 TICK_SECONDS = 0.1
 RESYNC_ROWS = 20_000
-"""More changed rows than this: a subscriber was too slow, and starting over is cheaper for both."""
+"""A subscriber that misses more changed rows than this is told to start over, which is cheaper for both."""
 REASONS_AT_ONCE = 1_000
-"""Rows a tick that are made anew for their reason alone: one start can give a hundred thousand waiting jobs another."""
+"""Most rows per tick that are made again for their reason alone: one start can change the reason of a hundred thousand
+queued jobs."""
 
 
 class JobFeed:
-    """The rows of all live jobs, brought up to date when somebody looks."""
+    """The rows of all live jobs, brought up to date when they are read."""
 
     def __init__(self, host: Host) -> None:
         self._host = host
         self._rows: dict[JobId, JobRow] = {}
         self._live: dict[bool, list[msgspec.Raw]] = {}
-        """Encoded pages of live and held jobs, brief ones and others, as long as no row changes."""
+        """Cached encoded pages of live and held jobs, by `brief`, valid until a row changes."""
         self._plan: Plan | None = None
         self._starts: dict[JobId, Millis] = {}
-        """When jobs for which `_plan` keeps room start at the latest."""
+        """The latest starts of the jobs for which `_plan` reserves resources."""
         self._outdated: list[JobId] = []
-        """Rows whose reason was another before `_plan`, and that still say so."""
+        """Jobs whose rows still have the reason of the plan before `_plan`."""
         self._subscribers: list[Subscription] = []
         self._log = RowLog()
-        """For the subscribers who see everything: they share what changes."""
+        """The changed rows that the subscribers who see every job share."""
         self._changes: dict[int, JobsChange | None] = {}
-        """By the batch that a subscriber was told of last: what it misses now."""
+        """The changes since a batch, by the number of the batch that a subscriber received last."""
         self._encoded: tuple[JobsChange, msgspec.Raw] | None = None
         self._first_load: dict[tuple[int, bool], weakref.ref[SharedPages]] = {}
         self._reasons_at = 0.0
-        """When rows were last made anew for their reasons alone, by the loop's clock."""
+        """When rows were last made again for their reasons alone (event loop's clock, seconds)."""
         self._trimmer = Trimmer()
 
     def rows(self, actor: Actor) -> list[JobRow]:
-        """The rows that the actor may see, in order of submission."""
+        """Return the rows that the actor may see, in order of submission."""
         self._refresh()
         jobs = self._host.machine.state.jobs
         if actor.admin:
@@ -76,11 +83,11 @@ class JobFeed:
         return [self._shown(actor, row, jobs[job]) for job, row in self._rows.items() if may_see(actor, jobs[job])]
 
     def row(self, actor: Actor, job: Job) -> JobRow:
-        """Of a job that the actor may see, live or ended, as of now."""
+        """Return the current row of a job that the actor may see, live or ended."""
         return self._shown(actor, self._made(job), job)
 
     def live_pages(self, actor: Actor, *, brief: bool = False) -> list[msgspec.Raw]:
-        """Encoded pages of the live and held jobs that the actor may see; made once for all who see everything."""
+        """Return encoded pages of the live and held jobs that the actor may see; cached for administrators."""
         rows = self.rows(actor)
         if actor.admin and brief in self._live:
             return self._live[brief]
@@ -90,14 +97,14 @@ class JobFeed:
         return pages
 
     def pages(self, rows: list[JobRow], first: int = PAGE_ROWS, *, brief: bool = False) -> Iterator[msgspec.Raw]:
-        """Rows in encoded pages; the first one is small enough for a screen and has the counts. At least one page."""
+        """Encode rows in pages, at least one. The first is small, for a quick first screen, and has the counts."""
         counts = dict(Counter(str(row.state) for row in rows))
         yield from encoded_pages(rows[:first], counts, brief=brief)
         for start in range(first, len(rows), PAGE_ROWS):
             yield from encoded_pages(rows[start : start + PAGE_ROWS], brief=brief)
 
     def subscribe(self, actor: Actor, *, anything: bool = False) -> Subscription:
-        """A subscription that has been given everything as of now."""
+        """Start a subscription; `first_load` must send it the current rows."""
         seen = self._host.machine.state.seq if anything else None
         state = self._host.machine.state
         rows = self.rows(actor)
@@ -108,7 +115,7 @@ class JobFeed:
         return subscription
 
     def first_load(self, subscription: Subscription, first: int, *, brief: bool = False) -> Iterable[msgspec.Raw]:
-        """The pages of a subscription that has just begun; those who see everything share them."""
+        """Return the pages of all rows for a new subscription; administrators share them."""
         if subscription.sent is not None:
             return self.pages(list(subscription.sent.values()), first, brief=brief)
         known = self._first_load.get((first, brief))
@@ -124,18 +131,20 @@ class JobFeed:
         self._trimmer.ask()
 
     def row_told(self, subscription: Subscription, job: JobId) -> JobRow:
-        """A row as the subscription was told of it last, which is now."""
+        """Return a row as it was last sent to the subscription."""
         return self._rows[job] if subscription.sent is None else subscription.sent[job]
 
     def encoded(self, change: JobsChange) -> msgspec.Raw:
-        """Encoded once for all who are told the same."""
+        """Encode a change, once for all subscribers that receive it."""
         if self._encoded is None or self._encoded[0] is not change:
             self._encoded = change, raw(change)
         return self._encoded[1]
 
     async def changes(self, subscription: Subscription) -> AsyncIterator[JobsChange]:
-        """What the subscriber's rows miss, whenever something does, coalesced to ten times a second; nothing, where it
-        wants to know of anything and something else has happened."""
+        """Yield the changes that a subscriber misses, at most ten times a second.
+
+        A subscriber to `anything` also gets an empty change when an event has changed no row.
+        """
         while True:
             async with self._host.changed:
                 await self._host.changed.wait_for(lambda: self._pending(subscription))
@@ -152,7 +161,7 @@ class JobFeed:
 
     @property
     def told(self) -> bool:
-        """Every subscriber knows everything."""
+        """Whether every subscriber has received all changes."""
         return not any(map(self._pending, self._subscribers))
 
     def _pending(self, subscription: Subscription) -> bool:
@@ -163,7 +172,10 @@ class JobFeed:
         return bool(rows_change) or others or self._unheard(subscription)
 
     def _regrouped(self, subscription: Subscription) -> bool:
-        """Others are in the projects than when it began, so who may see what has to be asked anew."""
+        """Return whether the members of projects have changed since the subscription began.
+
+        Then the jobs that the user may see are others, and the subscription must start over.
+        """
         state = self._host.machine.state
         if state.catalogue is subscription.catalogue:
             return False
@@ -174,7 +186,7 @@ class JobFeed:
         return subscription.seen is not None and subscription.seen != self._host.machine.state.seq
 
     def _refresh(self, reasons: int | None = None) -> None:
-        """`reasons`: how many rows may be made anew for their reason alone; None: all that need it."""
+        """Make the outdated rows again. `reasons`: most rows to be made for their reason alone; None: all."""
         machine = self._host.machine
         stale = set(machine.touched)
         machine.touched.clear()
@@ -197,7 +209,7 @@ class JobFeed:
             self._changes.clear()
 
     def _reasons_due(self) -> int:
-        """However many subscribe, so many rows a tick."""
+        """Return how many rows may be made for their reason alone now; the limit is per tick, not per subscriber."""
         now = asyncio.get_running_loop().time()
         if now - self._reasons_at < TICK_SECONDS / 2:
             return 0
@@ -205,7 +217,7 @@ class JobFeed:
         return REASONS_AT_ONCE
 
     def _change_of(self, subscription: Subscription) -> JobsChange | None:
-        """What one who sees everything misses; worked out once for all who miss the same."""
+        """Return the change that an administrator's subscription misses, computed once per batch number."""
         told, subscription.told = subscription.told, self._log.last
         if told not in self._changes:
             self._changes[told] = self._change_since(told)
@@ -237,8 +249,10 @@ class JobFeed:
         self._log.forget(min(told, default=self._log.last))
 
     def _with_new_reason(self, plan: Plan | None) -> list[JobId]:
-        """Rows that tell another reason than the plan gives, or a priority of an earlier count. One that is held is
-        told when it is touched."""
+        """Return the jobs whose rows have another reason than the plan, or a priority of an earlier computation.
+
+        Held jobs are left out: their rows are made again whenever the job changes.
+        """
         recounted = plan is not None and _count(plan) != (self._plan and _count(self._plan))
         as_before = self._plan is not None and plan is not None and self._plan.refusals == plan.refusals
         if plan is None or (as_before and not recounted and not self._outdated):
@@ -248,7 +262,7 @@ class JobFeed:
         return [job.id for job in waiting if recounted or rows[job.id].reason != reason_of(plan, job)]
 
     def _with_new_start(self) -> dict[JobId, None]:
-        """Rows for which the plan has moved the start that it promises."""
+        """Return the jobs whose promised start the plan has moved."""
         plan, before = self._host.plan, self._starts
         self._starts = {each.job: each.reserved_at for each in plan.reservations} if plan is not None else {}
         moved = before.items() ^ self._starts.items()
@@ -256,7 +270,7 @@ class JobFeed:
 
     def _make_rows(self, stale: Iterable[JobId]) -> None:
         jobs = self._host.machine.state.jobs
-        for job_id in sorted(stale):  # new ones come last, in the order of their ids
+        for job_id in sorted(stale):  # so that new jobs are appended in the order of their ids
             job = jobs.get(job_id)
             if job is None or job.deleted:
                 self._rows.pop(job_id, None)
@@ -280,7 +294,7 @@ class JobFeed:
         return replace(job_row(job, None), staged=slowest(filter(None, parts)))
 
     def _change_for(self, subscription: Subscription) -> JobsChange | None:
-        """What one misses who sees some of the rows."""
+        """Return the change that the subscription of a user who sees only some rows misses."""
         assert subscription.sent is not None
         new, changed, removed = [], [], []
         for job_id in sorted(subscription.dirty):

@@ -1,4 +1,4 @@
-"""What was found out about this machine, in sentences for a person."""
+"""The findings of a check of this machine, in sentences for users."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from cockpit.runtime.probe_command import Answer, Outcome
 class Level(StrEnum):
     OK = "ok"
     NOTE = "note"
-    """Works, but a person should know."""
+    """It works, but the user should know about it."""
     MISSING = "missing"
-    """Something that cockpit can do does not work here."""
+    """A feature of cockpit does not work on this machine."""
 
 
 class Finding(msgspec.Struct, frozen=True):
     level: Level
     subject: str
-    """What was looked at, in a word or two."""
+    """What was checked, in a word or two."""
     found: str
-    """What is there."""
+    """The result of the check."""
     advice: str = ""
-    """What cockpit lacks because of it, and the command that mends it; empty when all is well."""
+    """What does not work because of it, and the command that fixes it; empty if all is well."""
 
 
 def ok(subject: str, found: str) -> Finding:
@@ -40,7 +40,7 @@ def missing(subject: str, found: str, advice: str) -> Finding:
 
 
 def silence(subject: str, program: str, answer: Answer) -> Finding:
-    """Why `program` gave no usable answer, and what to try."""
+    """Return the finding that `program` gave no usable answer: why, and what to try."""
     reasons = {
         Outcome.ABSENT: f"{program} could not be started",
         Outcome.HUNG: f"{program} did not answer in time and was killed",

@@ -1,5 +1,18 @@
-"""The one loop: an input is decided on, journalled, applied, and its effects run. Local, demo and replay are this host
-with another clock, journal and executor.
+"""Run the engine's one loop: decide on an input, journal the events, apply them, and run their effects.
+
+The local engine, the demo and trace replay are all this host, with different clocks, journals and executors.
+
+Each change of the cluster's state goes through these steps (`Host.act`, numbered there too):
+
+1. Wait for the write lock: there is one writer, so a decision never meets a half-changed state.
+2. Return the stored answer if this request id was answered before; refuse if the engine has given up.
+3. Decide: a function of the machine and the time returns events, or a refusal.
+4. Append the events to the journal, together with the answer that a repeat of the request gets.
+5. Apply the events to the machine, and start the effects that they return.
+6. Wake everything that waits for a change.
+
+Two tasks run beside the requests. The scheduling task runs a pass whenever an event could let a job start; the timer
+task sleeps until the next moment at which time alone changes something.
 """
 
 from __future__ import annotations
@@ -32,7 +45,7 @@ from cockpit.runtime.effects import EffectRunner
 from cockpit.runtime.event_effects import MOVES_CONTAINERS, RECONSIDERED_AFTER
 from cockpit.runtime.faultlog import FaultLog
 from cockpit.runtime.ledger import RETRY_MS, Ledger
-from cockpit.runtime.pass_runner import planned
+from cockpit.runtime.pass_runner import run_pass
 from cockpit.runtime.reason_history import ReasonHistory
 from cockpit.runtime.requests import repeated
 from cockpit.runtime.tasks import Tasks
@@ -57,66 +70,70 @@ if TYPE_CHECKING:
 
 HOUR_MS = 3_600_000
 RESTING_TASKS = 4
-"""Of a host at rest: scheduling, timers, and the two that the timers wait for."""
+"""Number of tasks of an idle host: scheduling, timers, and the two tasks that the timer task waits for."""
 
 
 Decided = Sequence[events.EventBody] | Refusal
+"""A decision's result: the events that happen (none: nothing changes), or why the request is refused."""
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """What the host does by setting."""
+    """The settings of a host."""
 
     hold_seconds: int = decide.DEFAULT_HOLD_SECONDS
+    """How long a failed container is held for debugging, in seconds."""
     keep_history_ms: int = 90 * 24 * HOUR_MS
+    """How long events stay in the journal before they are archived, in milliseconds."""
     check_invariants: bool = False
+    """Whether the engine's invariants are checked after every event; the tests do."""
     policy: Policy = Policy()
 
 
 class Act(msgspec.Struct, frozen=True, kw_only=True):
-    """Who causes something, and how its answer is remembered."""
+    """The cause of a change: the user and the origin, and how the answer to the request is remembered."""
 
     actor: str
     origin: str
     request: str = ""
     op: str = ""
     digest: bytes = b""
-    """What the request asked, for `KeptAnswer`."""
+    """Hash of the operation and its arguments, stored in `KeptAnswer` to detect a reused request id."""
     durable: bool = False
-    """On the disk before anybody is told."""
+    """Whether the events must be on the disk before the request is answered."""
 
 
 class ContainerRuntime(Executor, Protocol):
-    """An executor whose containers can be entered."""
+    """An executor that can also open shells in containers, report their usage and list staged copies."""
 
     async def enter(
         self, replica: ReplicaId, command: Sequence[str], *, terminal: Terminal | None, label: str
     ) -> EnteredShell:
-        """Raises `RequestRefused` where there is nothing to enter."""
+        """Start `command` in the replica's container. Raises `RequestRefused` if there is no container."""
         ...
 
     async def used(self, replica: ReplicaId) -> ReplicaUse | None:
-        """What has been measured of a replica whose container is there; None: nothing."""
+        """Return the measured usage of a replica that has a container; None if nothing was measured yet."""
         ...
 
     def staging(self, replica: ReplicaId) -> Progress | None:
-        """How far the copies are that are being made for it; None: none are."""
+        """Return the progress of the copies being made for the replica; None if none are being made."""
         ...
 
     async def copies(self) -> list[StagedCopy]:
-        """What is staged here, and what is being."""
+        """List the staged copies on this machine, finished and in progress."""
         ...
 
     async def remove_copy(self, key: str) -> bool:
-        """False where somebody uses it, or it is being made."""
+        """Remove a staged copy. Returns False if a job uses it or it is still being made."""
         ...
 
 
 class InvariantBroken(AssertionError):
-    """The engine's promises do not hold: it decides nothing more rather than going on wrongly."""
+    """An invariant of the engine is violated. The engine then refuses every change instead of making wrong ones."""
 
 
 class Host:
-    """Owns the machine. Everything that changes it goes through `act`."""
+    """Owns the engine's state machine. Every change to it goes through `act`."""
 
     def __init__(
         self,
@@ -132,19 +149,20 @@ class Host:
         self.clock = clock
         self.settings = settings
         self.plan: Plan | None = None
-        """Of the last scheduling cycle: where reasons come from."""
+        """The plan of the last scheduling pass; jobs' pending reasons come from it."""
         self.waited = ReasonHistory()
         self.faults = FaultLog()
-        """Jobs that a defect keeps from being judged or foretold."""
+        """The jobs that a defect in cockpit keeps from being scheduled or predicted."""
         self.history: History | None = None
-        """How jobs ran, once somebody has asked for a prediction."""
+        """Past run times, for predictions; read when the first prediction is requested."""
         self.given_up: Refusal | None = None
-        """Set once the engine's promises do not hold: what every further act is told."""
+        """The refusal of every further change, set when an invariant is violated."""
         self.changed = asyncio.Condition()
         """Notified after every change of the machine or the plan."""
         self._again_at: Millis | None = None
-        """When time alone may let something start."""
+        """The next moment at which a job may start without any event, for example when a reservation ends."""
         self._reminder: tuple[Millis, Callable[[], Coroutine[Any, Any, None]]] | None = None
+        """The one task scheduled by `remind`, and when it starts."""
         self._tasks = Tasks()
         self._schedule = asyncio.Event()
         self._rearm = asyncio.Event()
@@ -152,13 +170,13 @@ class Host:
         self._ledger = Ledger(journal, machine, clock, settings.keep_history_ms, self._rearm.set)
 
     async def start(self) -> None:
-        """Begin scheduling and timing. What was running before must have been adopted by `recover` first."""
+        """Start the scheduling and timer tasks. `recover` must have adopted the running containers before."""
         self._tasks.start(self._schedule_forever(), "scheduling")
         self._tasks.start(self._time_forever(), "timers")
         self._schedule.set()
 
     async def stop(self) -> None:
-        """Stop deciding, write a snapshot. Containers go on."""
+        """Stop all tasks and write a snapshot. Containers keep running."""
         async with self._ledger.turn():
             await self._tasks.cancel_all()
             if self.given_up is None:
@@ -166,28 +184,28 @@ class Host:
 
     @property
     def trouble(self) -> tuple[str, ...]:
-        """What is wrong just now, a sentence each; a person sees it in `engine status`."""
+        """The current problems of the engine, one sentence each, as `engine status` shows them."""
         contradiction = self.given_up.message if self.given_up is not None else ""
         troubles = (contradiction, *self._ledger.troubles, clock_trouble(self.clock.offset_millis()))
         troubles += self.faults.sentences(self.machine.queue)
         return tuple(filter(None, troubles))
 
     def note_faults(self, faults: Mapping[JobId, Exception]) -> None:
-        """Log the defects that kept jobs from being judged, and have the rows of these jobs tell it."""
+        """Log the defects that kept jobs from being scheduled or predicted, and refresh these jobs' rows."""
         self.machine.touched.update(self.faults.note(faults, self.machine.queue))
 
     @property
     def resting(self) -> bool:
-        """Started, and nothing under way: what comes next comes from the clock, the executor or a request."""
+        """Whether the host is idle: only the clock, the executor or a request can cause the next change."""
         return len(self._tasks) == RESTING_TASKS and not (self._schedule.is_set() or self._rearm.is_set())
 
     @property
     def reminded(self) -> bool:
-        """Whether there is a moment that `remind` was told of and that has not come yet."""
+        """Whether a task set with `remind` has not started yet."""
         return self._reminder is not None
 
     def remind(self, at: Millis, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Begin `work` at this moment, beside everything else; it takes the place of what was to begin before."""
+        """Start `work` as a task at this moment. It replaces the task of an earlier call that has not started yet."""
         self._reminder = (at, work)
         self._rearm.set()
 
@@ -197,10 +215,12 @@ class Host:
         act: Act,
         answer: Callable[[Sequence[EventRecord]], bytes] | None = None,
     ) -> bytes | Refusal:
-        """Decide, journal, apply, and set the effects going; then `answer` of the records, or the answer that this
-        request id was given before. Without `answer` nothing is remembered: every request is decided on anew. Raises
-        `StoreError`, and then nothing has happened. What the journal has is applied even if the asker goes away
-        meanwhile.
+        """Make one change: decide, journal the events, apply them, and start their effects.
+
+        Returns `answer(records)`, or the stored answer if this request id was answered before. Without `answer`
+        nothing is stored, and a repeated request is decided again. Raises `StoreError` if the journal cannot be
+        written; then nothing has changed. Cancelling the caller does not interrupt the change: events in the journal
+        are always applied.
         """
         return await self._tasks.complete(self._act(decision, act, answer), "act")
 
@@ -210,51 +230,52 @@ class Host:
         act: Act,
         answer: Callable[[Sequence[EventRecord]], bytes] | None,
     ) -> bytes | Refusal:
-        async with self._ledger.turn():
-            known = await self._ledger.answer(act.request) if answer is not None else None
+        async with self._ledger.turn():  # 1: one writer at a time
+            known = await self._ledger.answer(act.request) if answer is not None else None  # 2: a repeated request
             if known is not None:
                 return repeated(known, act.digest)
             if self.given_up is not None:
                 return self.given_up
             now = self.clock.now()
-            decided = decision(self.machine, now)
+            decided = decision(self.machine, now)  # 3: a scheduling pass is awaitable, all other decisions are not
             if isinstance(decided, Awaitable):
                 decided = await decided
             if isinstance(decided, Refusal):
                 return decided
             decided = [*decided, *consequences(self.machine, decided)]
             records = self._records(decided, act, now)
-            answered = answer(records) if answer is not None else b""
+            encoded = answer(records) if answer is not None else b""
             to_remember = bool(act.request) and answer is not None
             if not records and not to_remember:
-                return answered
-            remembered = KeptAnswer(act.request, answered, act.op, act.digest) if to_remember else None
+                return encoded
+            # 4: events and answer in one transaction, or a crash between them would let a repeat act twice.
+            remembered = KeptAnswer(act.request, encoded, act.op, act.digest) if to_remember else None
             durable = act.durable or any(isinstance(body, MOVES_CONTAINERS) for body in decided)
             await self._ledger.append(records, durable=durable, answer=remembered)
-            self._apply_or_give_up(records)
-        await self._tell()
-        return answered
+            self._apply_or_give_up(records)  # 5
+        await self._notify_changed()  # 6: after the lock is released, since waiters may want to act at once
+        return encoded
 
     def replica_staged(self, replica: ReplicaId) -> None:
-        """The executor has copied what the replica needs."""
+        """Record that the executor has made the copies that the replica needs."""
         self._observe(lambda machine, _: decide.replica_staged(machine, replica), f"copies of {replica}")
 
     def staging_moved(self, replica: ReplicaId) -> None:
-        """How far its copies are is no event, and shown all the same."""
+        """Refresh the job's row: the progress of its copies is shown, but is not an event."""
         if replica.job in self.machine.state.jobs:
             self.machine.touched.add(replica.job)
-            self._tasks.start(self._tell(), "progress of copies")
+            self._tasks.start(self._notify_changed(), "progress of copies")
 
     def disk_filled(self, because: str) -> None:
-        """The disk for copies is too full, or (nothing said) not any more."""
+        """Record that the disk for staged copies is too full, or (empty `because`) has free space again."""
         self._observe(lambda machine, _: service.disk_filled(machine, because), "disk for copies")
 
     def replica_started(self, replica: ReplicaId, limits: str) -> None:
-        """The executor saw a command start."""
+        """Record that the replica's command has started; `limits` describes the limits that hold for it."""
         self._observe(lambda machine, _: decide.replica_started(machine, replica, limits), f"start of {replica}")
 
     def replica_ended(self, replica: ReplicaId, exit_status: ExitStatus, used: Used | None = None) -> None:
-        """The executor saw the last process of a replica disappear."""
+        """Record that the replica's last process has ended; `used` is its measured usage."""
         hold = self.settings.hold_seconds
         self._observe(
             lambda machine, now: decide.replica_ended(machine, replica, exit_status, now, hold, used),
@@ -262,39 +283,39 @@ class Host:
         )
 
     def precheck_passed(self, replica: ReplicaId, found: str) -> None:
-        """The executor found nothing wrong with the nodes of the replica's attempt."""
+        """Record that the nodes of the replica's attempt passed their check; `found` describes the result."""
         self._observe(lambda machine, _: prechecks.passed(machine, replica, found), f"passed precheck of {replica}")
 
     def precheck_failed(self, replica: ReplicaId, node: NodeName, because: str) -> None:
-        """The executor found that one of them lacks what it promised."""
+        """Record that a node of the replica's attempt failed its check, and why."""
         self._observe(
             lambda machine, _: prechecks.failed(machine, replica, node, because), f"failed precheck of {replica}"
         )
 
     def prolog_failed(self, replica: ReplicaId, because: str) -> None:
-        """The executor could not prepare the replica's node."""
+        """Record that the prolog failed on the replica's node, and why."""
         self._observe(
             lambda machine, now: scripts.prolog_failed(machine, replica, because, now), f"failed prolog of {replica}"
         )
 
     def worker_silent(self, replica: ReplicaId, silent_ms: int | None) -> None:
-        """The executor has not heard of a worker for longer than it was asked to wait."""
+        """Record that a worker has sent no heartbeat for `silent_ms`; None: it has never sent one."""
         self._observe(lambda machine, now: workers.silent(machine, replica, silent_ms, now), f"silence of {replica}")
 
     def node_pressed(self, node: NodeName) -> None:
-        """The executor sees that there is too little memory for all on the node."""
+        """Record that the node is short of memory."""
         self._observe(lambda machine, now: reclaiming.pressed(machine, node, now), f"pressure on {node}")
 
     def epilog_failed(self, node: NodeName, because: str) -> None:
-        """The executor could not tidy the node up."""
+        """Record that the epilog failed on the node, and why."""
         self._observe(lambda machine, _: scripts.epilog_failed(machine, node, because), f"failed epilog on {node}")
 
     async def ended_job(self, job: JobId) -> Job | None:
-        """A job that has left the live state."""
+        """Return an ended job from accounting, or None."""
         return await self.journal.ended_job(job)
 
     def run_effects(self, effects: Sequence[Any]) -> None:
-        """Set effects going: those of recovery, or of events just applied."""
+        """Start effects: those of recovery, or of events just applied."""
         for effect in effects:
             if isinstance(effect, RecordEnded):
                 self._ledger.ended(effect.job)
@@ -303,7 +324,7 @@ class Host:
                 self._effects.run(effect)
 
     async def settled(self, replica: ReplicaId, seconds: float) -> None:
-        """Wait until the effects of what has happened to the replica have been carried out, or for so long."""
+        """Wait until the replica's pending effects have been carried out, at most `seconds`."""
         await self._effects.settled(replica, seconds)
 
     def _records(self, bodies: Sequence[EventBody], act: Act, now: Millis) -> list[EventRecord]:
@@ -316,7 +337,9 @@ class Host:
     def _apply_or_give_up(self, records: Sequence[EventRecord]) -> None:
         try:
             self._apply(records)
-        except Exception as error:  # noqa: BLE001 - whatever it is: the journal has what the state has not, or it is wrong
+        except Exception as error:  # noqa: BLE001 - after any error, state and journal may differ
+            # The events are in the journal and cannot be taken back. Refusing further changes keeps the damage to this
+            # one; a restart rebuilds the state from the journal.
             traceback.print_exception(error)
             self.given_up = given_up(error)
         self._rearm.set()
@@ -332,7 +355,7 @@ class Host:
             if isinstance(record.body, RECONSIDERED_AFTER) or may_begin_to_grow(self.machine, record.body):
                 self._schedule.set()
 
-    async def _tell(self) -> None:
+    async def _notify_changed(self) -> None:
         async with self.changed:
             self.changed.notify_all()
 
@@ -340,7 +363,7 @@ class Host:
         self._tasks.start(self.insist(decision, Act(actor="engine", origin="runtime")), what)
 
     async def insist(self, decision: Callable[[Machine, Millis], Decided | Awaitable[Decided]], act: Act) -> None:
-        """An observation is true whether or not the journal takes it just now: try until it does."""
+        """Make a change, and retry until the journal takes it: an observed fact is true even while the disk is full."""
         while True:
             try:
                 await self.act(decision, act)
@@ -354,13 +377,13 @@ class Host:
             await self._schedule.wait()
             self._schedule.clear()
             await self.insist(self._one_cycle, Act(actor="engine", origin="scheduler"))
-            await self._tell()
+            await self._notify_changed()
 
     async def _one_cycle(self, machine: Machine, now: Millis) -> Sequence[EventBody]:
         policy = replace(self.settings.policy, backfill=machine.state.cluster.backfill)
-        if self.plan is not None:  # what was met while rows were made of it
+        if self.plan is not None:  # defects that came up while rows were made from the old plan
             self.note_faults(self.plan.scheduling_pass.faults)
-        self.plan = await planned(machine.snapshot(now), self.plan, policy)
+        self.plan = await run_pass(machine.snapshot(now), self.plan, policy)
         self.waited.look(self.plan, machine.queue, machine.state.jobs, now)
         self.note_faults(self.plan.scheduling_pass.faults)
         self._again_at = self.plan.next_at if self.plan.next_at is not None and self.plan.next_at > now else None
@@ -369,9 +392,9 @@ class Host:
 
     async def _time_forever(self) -> None:
         while self.given_up is None:
-            self._rearm.clear()
+            self._rearm.clear()  # first: a change during the steps below must end the sleep at the end at once
             await self.insist(due, Act(actor="engine", origin="timer"))
-            await self._keep_house()
+            await self._maintain_journal()
             if self._again_at is not None and self._again_at <= self.clock.now():
                 self._again_at = None
                 self._schedule.set()
@@ -382,7 +405,7 @@ class Host:
             await self._wait_until(min((at for at in moments if at is not None), default=None))
 
     async def _wait_until(self, at: Millis | None) -> None:
-        """Until the moment, an event that may have moved it, or an hour (for the house-keeping)."""
+        """Sleep until the moment, an event that may have changed it, or at most an hour (for the journal)."""
         latest = self.clock.now() + (RETRY_MS if self._ledger.busy else HOUR_MS)
         moment = self._tasks.start(self.clock.wait_until(Millis(min(at or latest, latest))), "next moment")
         rearmed = self._tasks.start(self._rearm.wait(), "rearming")
@@ -392,6 +415,6 @@ class Host:
             moment.cancel()
             rearmed.cancel()
 
-    async def _keep_house(self) -> None:
-        with suppress(StoreError):  # it is among the troubles, and tried again
-            await self._ledger.keep()
+    async def _maintain_journal(self) -> None:
+        with suppress(StoreError):  # `trouble` reports it, and the next round tries again
+            await self._ledger.maintain()

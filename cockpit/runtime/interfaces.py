@@ -1,4 +1,4 @@
-"""The network interfaces of this machine that lead somewhere, as the kernel tells of them (sysfs-class-net)."""
+"""Read the state of this machine's network interfaces from sysfs (sysfs-class-net)."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from cockpit.runtime.containers.shim.nat import CABLE
 from cockpit.runtime.sysfiles import read_text
 
 _WORKS: Final = frozenset({"up", "unknown"})
-"""Drivers that cannot tell say `unknown`."""
+"""States that count as working. Drivers that do not know the state report `unknown`."""
 
 
 def working(root: Path = Path("/")) -> frozenset[str]:
-    """Those with hardware behind them or a default route, that are in order now. `root` stands for `/`."""
+    """Return the working interfaces that have hardware or a default route. `root` replaces `/` in tests."""
     folder = root / "sys/class/net"
     names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
     routed = _with_default_route(root)
@@ -22,12 +22,12 @@ def working(root: Path = Path("/")) -> frozenset[str]:
 
 
 def state(name: str, root: Path = Path("/")) -> str:
-    """`up`, `down`, `unknown`, …; `gone` where there is no such interface."""
+    """Return an interface's state: `up`, `down`, `unknown`, …; `gone` if there is no such interface."""
     return read_text(root / "sys/class/net" / name / "operstate").strip() or "gone"
 
 
 def _with_default_route(root: Path) -> frozenset[str]:
-    """By /proc/net/route, whose columns are interface, destination, …"""
+    """Return the interfaces with a default route, from /proc/net/route (columns: interface, destination, …)."""
     lines = read_text(root / "proc/net/route").splitlines()[1:]
     rows = (line.split() for line in lines)
     return frozenset(row[0] for row in rows if len(row) > 1 and row[1] == "00000000")

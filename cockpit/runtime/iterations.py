@@ -1,4 +1,4 @@
-"""How long the iterations of a job take, by what it prints while it runs (EL-13):
+"""Measure how long a job's iterations take, from lines that it prints while it runs (EL-13):
 
 this iteration hardware time is 2201.521 and e2e time is 3317.794921875 ms.
 """
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 _NUMBER: Final = rb"(\d{1,15}(?:\.\d{1,20})?)"
 _LINE: Final = re.compile(rb"this iteration hardware time is " + _NUMBER + rb" and e2e time is " + _NUMBER + rb" ms")
 LOOK_MS: Final = 1000
-"""Between two looks at the logs."""
+"""Interval between two readings of the logs."""
 PIECE: Final = 1 << 20
 _LONGEST: Final = 4096
-"""Of a line without an end so much is kept."""
+"""Most bytes that are kept of an unfinished line."""
 
 
 class Iterations:
-    """One log, read on from where it was left."""
+    """One log, of which each call reads the part that was added since the last one."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -43,8 +43,7 @@ class Iterations:
         self._rest = b""
 
     def read_on(self) -> Iterator[tuple[float, float]]:
-        """Hardware and end-to-end time of each iteration told of since, in milliseconds, at most one piece of the log.
-        Blocks."""
+        """Yield hardware and end-to-end time in milliseconds of each iteration in the next piece of the log. Blocks."""
         try:
             with self._path.open("rb") as file:
                 self._at = file.seek(skip_left_out(file.fileno(), self._at))
@@ -61,7 +60,7 @@ class Iterations:
 
 
 class Watch:
-    """The logs of all jobs that are to be alerted of. `alert` is told of each fall once it is in the journal."""
+    """Watches the logs of all jobs with alerts. `alert` is called for each slow job, after the event is journalled."""
 
     def __init__(self, host: Host, logs: Path, alert: Callable[[PerformanceFell], Awaitable[None]]) -> None:
         self._host = host
@@ -70,13 +69,13 @@ class Watch:
         self._read: dict[tuple[ReplicaId, LogStream], Iterations] = {}
 
     async def go_on(self) -> None:
-        """For ever."""
+        """Read the logs at each interval, until cancelled."""
         while True:
             await self._host.clock.wait_until(Millis(self._host.clock.now() + LOOK_MS))
             await self.look()
 
     async def look(self) -> None:
-        """Once at each of them."""
+        """Read each of the logs once."""
         asked = dict(self._asked())
         self._read = {(replica, stream): each for (replica, stream), each in self._read.items() if replica in asked}
         for replica, threshold in asked.items():
@@ -85,7 +84,7 @@ class Watch:
                 await self._tell(replica, found)
 
     def _asked(self) -> Iterator[tuple[ReplicaId, float]]:
-        """The threshold of each replica that is listened to."""
+        """Yield each watched replica with its threshold."""
         for job in patrol.watched(self._host.machine):
             performance = job.spec.resume.performance if job.spec.resume is not None else None
             if performance is not None and job.attempt is not None and job.attempt.slow is None:

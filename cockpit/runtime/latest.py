@@ -1,4 +1,4 @@
-"""A value that others follow: they get it as it is, then as it becomes; what they were too slow for is skipped."""
+"""A value with followers: each gets the current value and then each new one, but a slow follower skips some."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ T = TypeVar("T")
 
 
 class Latest(Generic[T]):
-    """Holds one value."""
+    """One value, and the followers that wait for it to change."""
 
     def __init__(self, value: T) -> None:
         self._value = value
-        self._moved = asyncio.Event()
+        self._changed = asyncio.Event()
 
     @property
     def value(self) -> T:
         return self._value
 
     def put(self, value: T) -> None:
-        """Followers hear of it unless it equals the one before."""
+        """Set the value, and wake the followers if it differs from the one before."""
         if value != self._value:
             self._value = value
-            self._moved.set()
-            self._moved = asyncio.Event()
+            self._changed.set()
+            self._changed = asyncio.Event()
 
     async def follow(self) -> AsyncIterator[T]:
-        """Never ends."""
+        """Yield the current value, then each new one, without end."""
         while True:
-            moved, value = self._moved, self._value
+            changed, value = self._changed, self._value
             yield value
             if value is self._value:
-                await moved.wait()
+                await changed.wait()

@@ -1,4 +1,4 @@
-"""The journal in the hands of its one writer, with what it needs beside events: accounting, snapshots, the archive."""
+"""Write the journal on behalf of the host: events, and the accounting, snapshots and archive that belong to them."""
 
 from __future__ import annotations
 
@@ -20,21 +20,22 @@ if TYPE_CHECKING:
     from cockpit.model.requests import KeptAnswer
 
 SNAPSHOT_EVERY = 10_000
-"""Events: what a start reads at most, beside the snapshot."""
+"""Number of events between two snapshots: a start reads the last snapshot and at most this many events."""
 DAY_MS = 24 * 3_600_000
 RETRY_MS = 1_000
-"""Between two tries of work that the journal refused (disk full, locked)."""
+"""Interval between two tries of work that the journal refused (disk full, database locked)."""
 
 
 class Ledger:
-    """Writes on behalf of the host. `on_trouble` is called when the journal begins to refuse: then `keep` is due."""
+    """The host's access to the journal. `on_trouble` is called when the journal starts to refuse writes; the host then
+    calls `maintain` soon."""
 
     def __init__(
         self, journal: Journal, machine: Machine, clock: Clock, keep_history_ms: int, on_trouble: Callable[[], None]
     ) -> None:
         self._trouble = ""
         self._passing = False
-        """It ends by itself."""
+        """Whether the trouble is expected to end by itself (a locked database)."""
         self._archive_trouble = ""
         self._journal = journal
         self._machine = machine
@@ -50,22 +51,24 @@ class Ledger:
 
     @property
     def troubles(self) -> tuple[str, ...]:
-        """What the journal and the archive last said; empty text once they work again. That a few bytes found room on a
-        full disk does not count."""
+        """The last errors of the journal and of the archive; empty once they work again. On a full disk one successful
+        small write does not clear the error."""
         return self._trouble, self._archive_trouble
 
     @property
     def busy(self) -> bool:
-        """Something is left that should be tried again soon."""
+        """Whether some work failed and should be tried again soon."""
         return bool(self._trouble or self._unrecorded)
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
-        """The one writer's turn. Whoever waited behind a refusal shares it (`StoreError`): a lock on the journal takes
-        seconds to be told, and a queue would add these up for the last one."""
+        """Hold the write lock. Raises `StoreError` if a write failed while this one waited for the lock.
+
+        A locked database takes seconds to report, and a queue of requests would each wait these seconds in turn.
+        """
         refusals = self._refusals
         async with self._writer:
-            if refusals != self._refusals:
+            if refusals != self._refusals:  # fail with the error of the one before, instead of running into it again
                 raise StoreError(self._trouble, passing=self._passing)
             try:
                 yield
@@ -77,26 +80,26 @@ class Ledger:
                 raise
 
     async def answer(self, request: str) -> KeptAnswer | None:
-        """What this request was answered before."""
+        """Return the stored answer to this request; None without one or without an id."""
         return await self._journal.answer(request) if request else None
 
     async def append(self, records: Sequence[EventRecord], *, durable: bool, answer: KeptAnswer | None) -> None:
-        """Within a turn."""
+        """Append events to the journal. The caller holds the write lock (`turn`)."""
         await self._journal.append(records, durable=durable, answer=answer)
         faults.point("appended", type(records[-1].body).__name__ if records else "")
 
     def ended(self, job: JobId) -> None:
-        """To be written into the accounting tables at the next `keep`."""
+        """Note that an ended job is to be written into the accounting tables by the next `maintain`."""
         self._unrecorded[job] = None
 
-    async def keep(self) -> None:
-        """What is due: accounting, a snapshot, the archive, spare room; and whether the journal takes more again."""
+    async def maintain(self) -> None:
+        """Do the work that is due: accounting, a snapshot, the spare space, the archive; and clear a past trouble."""
         async with self.turn():
             await self._record_ended()
-            no_room = await self._no_room()
-            if self._trouble and not no_room:
+            disk_full = await self._disk_full()
+            if self._trouble and not disk_full:
                 await self._journal.probe()
-            self._trouble = no_room
+            self._trouble = disk_full
             if self._machine.state.seq - self._snapshot_seq >= SNAPSHOT_EVERY:
                 await self._save_snapshot()
                 self._spare_is_due = True
@@ -107,12 +110,15 @@ class Ledger:
             await self._archive()
 
     async def close(self) -> None:
-        """Within the last turn: nothing is left for the next start to do again."""
+        """Write accounting and a snapshot, so that the next start has nothing to repeat. The caller holds the lock."""
         await self._record_ended()
         await self._save_snapshot()
 
-    async def _no_room(self) -> str:
-        """What who submits is told; no refusal for the others, who wait for their turn."""
+    async def _disk_full(self) -> str:
+        """Return the error that a submission would get for lack of disk space; empty if there is enough.
+
+        It is caught here: raised inside `turn`, it would also fail the requests that wait for the lock.
+        """
         try:
             await self._journal.check_room()
         except StoreError as error:
@@ -131,8 +137,10 @@ class Ledger:
         self._snapshot_seq = seq
 
     async def _archive(self) -> None:
-        """Events are archived up to the oldest snapshot, so a quiet engine needs one a day. Old events are nobody
-        else's concern: new ones are written meanwhile."""
+        """Move old events into the archive, once a day, without holding the write lock during the move.
+
+        Only events before the oldest snapshot can be moved, so a quiet engine needs a snapshot a day.
+        """
         async with self.turn():
             if self._machine.state.seq > self._snapshot_seq:
                 await self._save_snapshot()

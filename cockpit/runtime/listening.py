@@ -1,4 +1,4 @@
-"""Binding the engine's socket over whatever an earlier engine left."""
+"""Bind the engine's socket, replacing one that an earlier engine has left."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LOOK_SECONDS = 1.0
 
 
 def listen(path: Path, *, system: bool) -> socket.socket:
-    """A listening socket: for this user alone (mode 0600), or for everybody on a machine-wide engine.
+    """Return a listening socket: for this user only (mode 0600), or for all users of a machine-wide engine.
 
     The caller holds the state folder's lock, so a socket file that is there already belongs to no living engine of this
     state folder. Raises `RuntimeMissing` when it cannot.
@@ -40,7 +40,7 @@ def listen(path: Path, *, system: bool) -> socket.socket:
 
 
 def is_listened_on(address: str) -> bool:
-    """Whether an engine lives behind the socket there."""
+    """Return whether an engine accepts connections on this socket."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as caller:
         caller.settimeout(LOOK_SECONDS)
         try:

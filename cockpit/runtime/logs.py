@@ -1,4 +1,8 @@
-"""Reading what a job printed. The files outlive the container; nothing in them is interpreted."""
+"""Read the logs of jobs. The files outlive the containers. Bytes are returned as they were written.
+
+A log that exceeds its limit has a hole where the middle was dropped (`containers.shim.logbounds`). A reader gets one
+line about the dropped size instead.
+"""
 
 from __future__ import annotations
 
@@ -22,18 +26,18 @@ MAX_CHUNK = 1 << 20
 BYTES_PER_MIB = 1 << 20
 _ADDRESS = re.compile(rb"https?://[\w.\-\[\]:]*:\d{1,5}(?![\w.])[^\s\"'<>()\x00-\x1f\x7f]*")
 _MOST_HOLES = 64
-"""cockpit makes one. A job can make many in its own log, and gets no engine to count them."""
+"""Most holes in a log that are looked at. cockpit makes one; a job could make many, to keep the engine busy."""
 LOOK_SECONDS = 0.1
-"""Between two looks at a log that somebody follows."""
+"""Interval at which a followed log is read."""
 
 
 def log_path(logs_folder: Path, replica: ReplicaId, stream: LogStream) -> Path:
-    """Where the shim writes this replica's stream."""
+    """Return the path of the file to which the shim writes this replica's stream."""
     return logs_folder / str(replica.job) / f"{replica.attempt}.{replica.rank}.{stream}"
 
 
 async def read_log(path: Path, request: LogRequest, ended: Callable[[], bool]) -> LogChunk:
-    """The piece asked for. With `wait`, answers once there is something at the offset or nothing more can come."""
+    """Read a piece of a log. With `wait`, return once there are bytes at the offset or no more can come."""
     while True:
         over = ended()
         chunk = _read(path, request, over=over)
@@ -43,7 +47,7 @@ async def read_log(path: Path, request: LogRequest, ended: Callable[[], bool]) -
 
 
 def _read(path: Path, request: LogRequest, *, over: bool) -> LogChunk:
-    """One stretch of what the file has, with a line before it where what was asked for is left out."""
+    """Read one piece without holes; if the requested offset is in a hole, a line about the dropped size precedes it."""
     try:
         with path.open("rb", buffering=0) as file:
             size = file.seek(0, os.SEEK_END)
@@ -61,34 +65,36 @@ def _read(path: Path, request: LogRequest, *, over: bool) -> LogChunk:
 
 
 def left_out(path: Path) -> int:
-    """Bytes of this log that are not kept, see `containers.shim.logbounds`."""
+    """Return the number of bytes that were dropped from this log, see `containers.shim.logbounds`."""
     try:
         with path.open("rb", buffering=0) as file:
-            size, at, found = file.seek(0, os.SEEK_END), 0, 0
+            size, at, dropped = file.seek(0, os.SEEK_END), 0, 0
             for _ in range(_MOST_HOLES):
                 hole = _data_end(file.fileno(), at, size)
                 if hole >= size:
                     break
                 at = _seek(file.fileno(), hole, os.SEEK_DATA, size)
-                found += at - hole
+                dropped += at - hole
     except OSError:
         return 0
-    return found
+    return dropped
 
 
 def mib_of(size: int) -> int:
-    """So many bytes in whole MiB, rounded down as in the log itself; at least one where there are any."""
+    """Convert bytes to whole MiB, rounded down as in the log's own line; at least 1 if there are any bytes."""
     return max(size // BYTES_PER_MIB, 1 if size else 0)
 
 
 def skip_left_out(fd: int, offset: int) -> int:
-    """Where the next byte that is kept stands: from `offset` on, or the end."""
+    """Return the position of the next byte that was not dropped, from `offset` on, or the end of the file."""
     return _seek(fd, offset, os.SEEK_DATA, os.fstat(fd).st_size)
 
 
 def _data_at(fd: int, offset: int, size: int) -> tuple[int, int]:
-    """Where the next byte that is kept stands, and where what is left out before it begins: the same place where
-    nothing is."""
+    """Return the position of the next byte that was not dropped, and where the hole before it begins.
+
+    Both are the same if `offset` is not in a hole.
+    """
     begin = _seek(fd, offset, os.SEEK_DATA, size)
     if begin == offset:
         return begin, begin
@@ -107,7 +113,7 @@ def _data_end(fd: int, begin: int, size: int) -> int:
 
 
 def _seek(fd: int, offset: int, whence: int, size: int) -> int:
-    """The end where there is nothing of the kind. What is written meanwhile is read the next time."""
+    """Seek data or a hole; return `size` if there is none. Bytes written meanwhile are read the next time."""
     try:
         return min(size, os.lseek(fd, offset, whence))
     except OSError as error:
@@ -117,28 +123,28 @@ def _seek(fd: int, offset: int, whence: int, size: int) -> int:
 
 
 def _marker(fd: int, first: int, begin: int) -> bytes:
-    """A line of its own, whatever stands before it."""
+    """Return the line about dropped bytes, after a newline if the text before it does not end with one."""
     in_line = first > 0 and os.pread(fd, 1, first - 1) != b"\n"
     return (b"\n" if in_line else b"") + f"{left_out_line(begin - first)}\n".encode()
 
 
 def forget_logs(logs_folder: Path, jobs: Iterable[JobId]) -> None:
-    """Remove all that these jobs printed, in every attempt."""
+    """Delete the logs of these jobs, of every attempt."""
     for job in jobs:
         shutil.rmtree(logs_folder / str(job), ignore_errors=True)
 
 
 def first_address(paths: Iterable[Path], limit: int = 65_536) -> str:
-    """The first address with a port that is printed near the beginning of one of these logs; empty: there is none."""
+    """Return the first URL with a port in the first `limit` bytes of one of these logs; empty if there is none."""
     for path in paths:
-        found = _ADDRESS.search(_read(path, LogRequest(job=0, limit=limit), over=True).data)
-        if found is not None:
-            return found[0].decode(errors="replace")
+        match = _ADDRESS.search(_read(path, LogRequest(job=0, limit=limit), over=True).data)
+        if match is not None:
+            return match[0].decode(errors="replace")
     return ""
 
 
 def log_tail(path: Path, lines: int, limit: int = 8192) -> str:
-    """The last lines, undecodable bytes replaced."""
+    """Return the last lines of a log; undecodable bytes are replaced."""
     chunk = _read(path, LogRequest(job=0, offset=-limit, limit=limit), over=True)
     text = chunk.data.decode("utf-8", "backslashreplace")
     return "\n".join(text.splitlines()[-lines:])

@@ -1,4 +1,4 @@
-"""This machine as a node: what the embedded cluster consists of when nobody declares anything else."""
+"""Describe this machine as a node; it is the embedded cluster's only node unless cluster.toml declares others."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ VENDORS = (nvidia, rocm, ascend, cambricon)
 
 
 class Inspection(msgspec.Struct, frozen=True):
-    """The machine's node, and what was amiss while looking (a vendor's tool that hangs, a sick card)."""
+    """The machine's node, and problems noticed during the inspection (a vendor's tool that hangs, a broken card)."""
 
     node: Node
     findings: tuple[Finding, ...]
@@ -34,7 +34,7 @@ def probe_machine(root: Path = Path("/")) -> Node:
 
 
 def inspect_machine(root: Path = Path("/"), probe_command: Probe = probe_command) -> Inspection:
-    """`root` stands for `/`; `ask` runs the vendors' tools."""
+    """Inspect the machine. `root` replaces `/` in tests; `probe_command` runs the vendors' tools."""
     vendors = [module.probe(root, probe_command) for module in VENDORS]
     system = os.uname()
     node = Node(
@@ -51,7 +51,7 @@ def inspect_machine(root: Path = Path("/"), probe_command: Probe = probe_command
 
 
 def _numbered(vendors: list[FoundCards]) -> tuple[Card, ...]:
-    """Cards of several vendors in one row, numbered anew."""
+    """Join the cards of all vendors, and number them from 0."""
     cards = [card for found in vendors for card in found.cards]
     return tuple(msgspec.structs.replace(card, index=index) for index, card in enumerate(cards))
 

@@ -1,4 +1,4 @@
-"""Memory that is free inside this process, given back to the machine."""
+"""Return this process's unused memory to the machine."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ QUIET_SECONDS = 1.0
 
 
 class Trimmer:
-    """Gives memory back a moment after it was asked to, once for all who ask within that moment.
+    """Returns unused memory a moment after `ask`, once for all calls within that moment.
 
-    The C library keeps freed blocks between others for later: after fifty readers of a long queue hundreds of MiB.
+    The C library keeps freed blocks for later use: after fifty readers of a long queue these are hundreds of MiB.
     """
 
     def __init__(self) -> None:
         self._waiting: asyncio.TimerHandle | None = None
 
     def ask(self) -> None:
-        """Something large has just been freed."""
+        """Note that something large has just been freed."""
         with suppress(RuntimeError):  # outside an event loop nothing stays
             if self._waiting is None:
                 self._waiting = asyncio.get_running_loop().call_later(QUIET_SECONDS, self._trim)

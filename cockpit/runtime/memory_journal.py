@@ -1,4 +1,4 @@
-"""A journal that lives as long as its process: of the demo and of replays. History is bounded, state is whole."""
+"""A journal in memory, for the demo and replays. It forgets old events, but never a part of the current state."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from cockpit.model.requests import KeptAnswer
 
 EVENTS_KEPT = 30_000
-"""More than a host writes between two snapshots."""
+"""Most events in memory; it must exceed the number that a host writes between two snapshots."""
 ENDED_KEPT = 5_000
 ANSWERS_KEPT = 1_000
 
@@ -40,7 +40,7 @@ class MemoryJournal:
         answers_kept: int = ANSWERS_KEPT,
         past: Sequence[Span] = (),
     ) -> None:
-        """`past`: what was held before this journal began."""
+        """`past`: resources that were allocated before this journal began, for accounting."""
         self._past = past
         self._events: deque[EventRecord] = deque()
         self._events_kept = events_kept
@@ -59,7 +59,7 @@ class MemoryJournal:
         return state, state.seq
 
     async def append(self, records: Sequence[EventRecord], *, durable: bool, answer: KeptAnswer | None = None) -> None:
-        """`durable` asks for more than memory can give; whoever chose this journal knows."""
+        """Append the records. `durable` is ignored, since nothing in memory is durable."""
         del durable
         self._events.extend(records)
         self._forget_events()
@@ -68,18 +68,18 @@ class MemoryJournal:
             _forget_first(self._answers, self._answers_kept)
 
     async def archive(self, before: Millis) -> int:
-        """There are no files to move anything to: the oldest events are forgotten as new ones come."""
+        """Do nothing: the oldest events are forgotten as new ones come."""
         del before
         return 0
 
     async def check_room(self) -> None:
-        """There is no disk."""
+        """Do nothing, since there is no disk."""
 
     async def keep_spare(self) -> None:
-        """Nothing fills it."""
+        """Do nothing, since there is no disk."""
 
     async def probe(self) -> None:
-        """Memory takes what it is given."""
+        """Do nothing, since writes never fail."""
 
     async def answer(self, request: str) -> KeptAnswer | None:
         return self._answers.get(request)
@@ -146,7 +146,7 @@ class MemoryJournal:
         return islice(self._events, max(0, seq + 1 - first), None)
 
     def _forget_events(self) -> None:
-        """What no snapshot holds yet is kept, however much it is."""
+        """Forget the oldest events beyond the limit, but none that is newer than the last snapshot."""
         while len(self._events) > self._events_kept and self._events[0].seq <= self._snapshot_seq:
             self._events.popleft()
 
@@ -156,6 +156,6 @@ def _concerns(record: EventRecord, job: JobId | None) -> bool:
 
 
 def _forget_first(kept: dict[str, KeptAnswer] | dict[JobId, Job], most: int) -> None:
-    """The oldest entries, until so many are left."""
+    """Delete the oldest entries until at most `most` are left."""
     for key in list(islice(kept, max(0, len(kept) - most))):
         del kept[key]  # type: ignore[arg-type] # its own key, whichever of the two it is

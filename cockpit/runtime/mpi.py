@@ -1,4 +1,4 @@
-"""Whose `mpirun` a root file system has, by the name of the program that the link leads to: nothing is run."""
+"""Find which MPI a root file system has, by the target of its `mpirun` link; no program is run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MOST_LINKS: Final = 10
 
 
 def found_mpi(root: Path) -> Mpi | None:
-    """None: it has none, or one of which nothing can be told."""
+    """Return the MPI; None if there is none, or an unknown one."""
     for place in _PLACES:
         names = " ".join(_names(root, place))
         for mpi, programs in _PROGRAMS.items():
@@ -25,7 +25,7 @@ def found_mpi(root: Path) -> Mpi | None:
 
 
 def _names(root: Path, place: str) -> list[str]:
-    """Of the link and of what it leads to, one by one, within the root."""
+    """Return the targets of a chain of links, one by one, within the root."""
     names: list[str] = []
     while (root / place).is_symlink() and len(names) < _MOST_LINKS:
         target = str((root / place).readlink())

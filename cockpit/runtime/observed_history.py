@@ -1,6 +1,7 @@
-"""What a cockpit saw of a cluster that tells others no history, while it was connected: one bounded file a cluster.
+"""Record what cockpit observes of a cluster that has no readable history, in one bounded file per cluster.
 
-Of several cockpits of one person that look at the same cluster one writes; the others read what it wrote.
+It holds the pending reasons of jobs and the events that happened while a cockpit was connected. If one user runs
+several cockpits on the same cluster, one of them writes the file and the others read it.
 """
 
 from __future__ import annotations
@@ -19,14 +20,15 @@ from cockpit.model.reasons import Reason, Waited
 from cockpit.runtime.reason_history import reason_kind
 
 MOST_BYTES = 4 << 20
-"""A larger file keeps its newer half."""
+"""Largest size of the file in bytes; then its older half is removed."""
 HEARTBEAT_MS = 60_000
-"""So often it is written that a cockpit still looks; what is silent for longer was not looked at."""
+"""Interval at which a line is written even if nothing happens, to show that a cockpit is still observing."""
 SILENCE_MS = 3 * HEARTBEAT_MS
+"""Time without any line after which the cluster counts as not observed."""
 
 
 class Line(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One line of the file: why a job waits from now on, something that happened, or only that somebody looks."""
+    """One line of the file: a job's new pending reason, an event, or a heartbeat with neither."""
 
     at: Millis
     job: JobId | None = None
@@ -34,54 +36,56 @@ class Line(msgspec.Struct, frozen=True, omit_defaults=True):
     seq: int = 0
     event: EventBody | None = None
     begins: bool = False
-    """Nobody looked before."""
+    """Whether this line begins a new period of observation."""
 
 
-class Look(msgspec.Struct):
-    """A time in which somebody looked."""
+class Period(msgspec.Struct):
+    """A time span during which a cockpit observed the cluster."""
 
     since: Millis
     until: Millis
 
 
 class ObservedHistory:
-    """Of one cluster. `who`: whose scheduler it is, and so the actor of every event. A file that cannot be written is
-    none: what was seen is remembered as long as this cockpit runs."""
+    """The observed history of one cluster. `who`: the name of its scheduler, which becomes the actor of every event.
+
+    Without a path, or if the file cannot be written, the history is kept in memory while this cockpit runs.
+    """
 
     def __init__(self, path: Path | None, who: str) -> None:
         self._path, self._who = path, who
         self._writer: int | None = None
         self._read_to = 0
-        self._looks: list[Look] = []
+        self._periods: list[Period] = []
         self._reasons: dict[JobId, list[Waited]] = {}
         self._events: list[EventRecord] = []
 
     def note(
         self, reasons: Iterable[tuple[JobId, Reason]], happened: Iterable[tuple[Millis, EventBody]], now: Millis
     ) -> None:
-        """What a look at the cluster showed: jobs' reasons, and what has happened since the last look."""
+        """Record one observation of the cluster: the jobs' pending reasons, and the events since the last one."""
         if not self._writes():
             return
-        begins = not self._looks or now - self._looks[-1].until >= SILENCE_MS
+        begins = not self._periods or now - self._periods[-1].until >= SILENCE_MS
         lines = [Line(now, begins=True)] if begins else []
         lines += [Line(now, job, reason) for job, reason in reasons if self._differs(job, reason)]
         last = self._events[-1].seq if self._events else 0
         new = sorted(happened, key=lambda each: each[0])
         lines += [Line(min(at, now), seq=last + place, event=body) for place, (at, body) in enumerate(new, 1)]
-        if not lines and now - self._looks[-1].until >= HEARTBEAT_MS:
+        if not lines and now - self._periods[-1].until >= HEARTBEAT_MS:
             lines = [Line(now)]
-        for each in lines:
-            self._take(each)
+        for line in lines:
+            self._take(line)
         self._append(lines)
 
     def waited(self, jobs: Iterable[JobId], now: Millis) -> tuple[Waited, ...]:
-        """What the job under these ids waited for, the oldest first; None: nobody looked from then on."""
+        """Return what the job with these ids waited for, oldest first. A reason None: not observed from then on."""
         self._refresh()
         notes = sorted((each for job in jobs for each in self._reasons.get(job, ())), key=lambda each: each.since)
         return tuple(self._with_gaps(notes, now)) if notes else ()
 
     def events(self, jobs: Iterable[JobId] = (), *, after: int = -1) -> list[EventRecord]:
-        """Of these jobs, or of all; those behind that number."""
+        """Return the events of these jobs, or of all, with sequence numbers above `after`."""
         self._refresh()
         wanted = set(jobs)
         return [
@@ -91,29 +95,29 @@ class ObservedHistory:
         ]
 
     def close(self) -> None:
-        """Others may write."""
+        """Release the write lock, so that another cockpit may write."""
         if self._writer is not None:
             os.close(self._writer)
             self._writer = None
 
     def _with_gaps(self, notes: list[Waited], now: Millis) -> Iterator[Waited]:
-        for look in self._looks:
-            known = [each.reason for each in notes if each.since <= look.since][-1:]
+        for period in self._periods:
+            known = [each.reason for each in notes if each.since <= period.since][-1:]
             if known:
-                yield Waited(look.since, known[0])
-            yield from (each for each in notes if look.since < each.since <= look.until)
-            looks_still = look is self._looks[-1] and now - look.until < SILENCE_MS
-            if not looks_still and any(each.since <= look.until for each in notes):
-                yield Waited(look.until, None)
+                yield Waited(period.since, known[0])
+            yield from (each for each in notes if period.since < each.since <= period.until)
+            still_observed = period is self._periods[-1] and now - period.until < SILENCE_MS
+            if not still_observed and any(each.since <= period.until for each in notes):
+                yield Waited(period.until, None)
 
     def _differs(self, job: JobId, reason: Reason) -> bool:
         known = self._reasons.get(job)
         return not known or reason_kind(known[-1].reason) != reason_kind(reason)
 
     def _take(self, line: Line) -> None:
-        if line.begins or not self._looks:
-            self._looks.append(Look(line.at, line.at))
-        self._looks[-1].until = max(self._looks[-1].until, line.at)
+        if line.begins or not self._periods:
+            self._periods.append(Period(line.at, line.at))
+        self._periods[-1].until = max(self._periods[-1].until, line.at)
         if line.job is not None and line.reason is not None:
             self._reasons.setdefault(line.job, []).append(Waited(line.at, line.reason))
         if line.event is not None:
@@ -122,7 +126,7 @@ class ObservedHistory:
             )
 
     def _writes(self) -> bool:
-        """Whether this cockpit is the one that writes."""
+        """Return whether this cockpit writes the file, after trying to become the writer if it is not."""
         if self._path is None or self._writer is not None:
             return True
         try:
@@ -154,23 +158,23 @@ class ObservedHistory:
                 self._read_to = file.tell()
 
     def _halve(self) -> None:
-        """What the file forgets is forgotten here too."""
+        """Remove the older half of the file, and of the history in memory."""
         assert self._path is not None
         kept = self._path.read_bytes()[-MOST_BYTES // 2 :].partition(b"\n")[2]
         draft = self._path.with_suffix(".new")
         draft.write_bytes(kept)
         draft.replace(self._path)
-        self._looks, self._reasons, self._events = [], {}, []
+        self._periods, self._reasons, self._events = [], {}, []
         self._take_all(kept)
 
     def _refresh(self) -> None:
-        """Read what came since: at first everything, later what another cockpit wrote."""
+        """Read what was added to the file: at first everything, later what another cockpit has written."""
         if self._path is None or self._writer is not None:
             return
         with suppress(OSError):
             size = self._path.stat().st_size
-            if size < self._read_to:
-                self._looks, self._reasons, self._events, self._read_to = [], {}, [], 0
+            if size < self._read_to:  # the writer has halved the file: read it from its beginning
+                self._periods, self._reasons, self._events, self._read_to = [], {}, [], 0
             if size > self._read_to:
                 with self._path.open("rb") as file:
                     file.seek(self._read_to)
@@ -179,6 +183,6 @@ class ObservedHistory:
 
     def _take_all(self, data: bytes) -> None:
         decoder = msgspec.json.Decoder(Line)
-        for each in data.splitlines():
-            with suppress(msgspec.DecodeError):  # cut off, or of another version
-                self._take(decoder.decode(each))
+        for encoded in data.splitlines():
+            with suppress(msgspec.DecodeError):  # cut off, or written by another version
+                self._take(decoder.decode(encoded))

@@ -1,5 +1,6 @@
-"""An engine over a cluster that somebody else schedules, or that is only remembered: it plans, explains and foretells
-by the embedded core, and starts nothing.
+"""An engine for a cluster that another scheduler runs, or for a saved snapshot of one.
+
+It plans, explains and predicts with the embedded scheduler, and starts nothing.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.runtime.engine import Engine
 from cockpit.runtime.host import Host, Settings
 from cockpit.runtime.memory_journal import MemoryJournal
-from cockpit.runtime.pass_runner import planned
+from cockpit.runtime.pass_runner import run_pass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,15 +38,15 @@ SETTINGS = Settings()
 
 
 class NoContainers:
-    """Implements `runtime.host.ContainerRuntime` where nothing is ever run."""
+    """A `runtime.host.ContainerRuntime` that runs nothing."""
 
     async def start(self, effect: Effect) -> None:
-        """Never asked for: nobody acts on the plan."""
+        """Do nothing. It is never called, since the plan is not carried out."""
 
     stage = check = signal = freeze = thaw = tell = keep = remove = start
 
     async def adopt(self, expected: Sequence[StartReplica], kept: Sequence[KeepContainer]) -> None:
-        """What runs there is not ours."""
+        """Do nothing: the other scheduler owns the running jobs."""
 
     async def enter(
         self, replica: ReplicaId, command: Sequence[str], *, terminal: Terminal | None, label: str
@@ -54,7 +55,7 @@ class NoContainers:
         refuse(f"Job {job_words(replica.job)} cannot be entered from here.")
 
     async def used(self, replica: ReplicaId) -> None:
-        """Nobody measures here."""
+        """Return None: usage is not measured."""
 
     async def copies(self) -> list[StagedCopy]:
         return []
@@ -64,16 +65,16 @@ class NoContainers:
         return False
 
     def staging(self, replica: ReplicaId) -> None:
-        """Nothing is copied here."""
+        """Return None: nothing is copied."""
 
 
 def refuse(message: str) -> NoReturn:
-    """What a cluster says that cannot do it."""
+    """Raise the refusal of an operation that this kind of cluster does not support."""
     raise RequestRefused(Refusal(RefusalKind.UNAVAILABLE, message))
 
 
 async def offline_engine(state: ClusterState, ended: Sequence[Job], clock: Timekeeper, cluster: str) -> Engine:
-    """`ended`: jobs that accounting alone remembers, the oldest first."""
+    """Make an engine over `state`. `ended`: the jobs that only accounting has, oldest first."""
     journal = MemoryJournal(ended_kept=max(1, len(ended)))
     await journal.record_ended(ended)
     host = Host(Machine(state), journal, lambda _: NoContainers(), clock, SETTINGS)
@@ -81,12 +82,12 @@ async def offline_engine(state: ClusterState, ended: Sequence[Job], clock: Timek
 
 
 async def look(engine: Engine) -> None:
-    """Judge the queue as the cluster stands: where reasons, places and forecasts come from."""
+    """Run one scheduling pass over the current state; reasons, queue positions and predictions come from its plan."""
     host = engine.host
     policy = replace(host.settings.policy, backfill=host.machine.state.cluster.backfill)
-    host.plan = await planned(host.machine.snapshot(host.clock.now()), host.plan, policy)
+    host.plan = await run_pass(host.machine.snapshot(host.clock.now()), host.plan, policy)
 
 
 def read_only_actor(name: str) -> Actor:
-    """Sees everything that the cluster has told."""
+    """Return an actor of this name who may see everything that the cluster has reported."""
     return Actor(Submitter(UserName(name), 0, 0, (), ""), admin=True)

@@ -1,4 +1,4 @@
-"""Logs that nobody deletes: they go by themselves once they are old."""
+"""Delete the logs of ended jobs once they are old."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DAY_MS = 86_400_000
 async def tidy_logs(
     logs_folder: Path, living: Callable[[], Collection[JobId]], clock: Timekeeper, keep_seconds: int
 ) -> None:
-    """For ever, once a day: remove the logs of ended jobs that were last written to so long ago."""
+    """Once a day, until cancelled, delete the logs of ended jobs that were not written to for `keep_seconds`."""
     while True:
         now, stay = clock.now(), frozenset(living())
         old = await asyncio.to_thread(old_logs, logs_folder, Millis(now - 1000 * keep_seconds))
@@ -29,13 +29,13 @@ async def tidy_logs(
 
 
 def old_logs(logs_folder: Path, before: Millis) -> list[JobId]:
-    """The jobs that have logs there, none of which was written to since that moment."""
+    """Return the jobs whose logs were not written to since `before`."""
     folders = [each for each in logs_folder.glob("*") if each.name.isdecimal()]
     return [JobId(int(folder.name)) for folder in folders if _written_at(folder) < before]
 
 
 def _written_at(folder: Path) -> int:
-    """When anything in it was last changed, in milliseconds UTC."""
+    """Return when any file in the folder was last changed, in milliseconds UTC."""
     try:
         return max(path.stat().st_mtime_ns for path in (folder, *folder.iterdir())) // 1_000_000
     except OSError:  # it is being removed

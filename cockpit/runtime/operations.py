@@ -1,4 +1,4 @@
-"""What can be asked over the socket, by name: the table that the server looks operations up in."""
+"""The table of the socket's operations: for each name, the type of its arguments and its function."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ OPERATIONS: dict[str, Operation] = {
     "stop": (messages.StopArgs, acting.stop),
     "request": (messages.RequestArgs, reading.request),
 }
-"""`shell` is the connection's own: its answer carries file descriptors."""
+"""All operations but `shell`, which the connection handles itself because its answer carries file descriptors."""
 
 SHELL = "shell"
 ONCE = frozenset(
@@ -79,6 +79,6 @@ ONCE = frozenset(
         *("apply_quota", "remove_quota"),
     }
 )
-"""Acts that happen once for each request id. What only reads has no use for one; `shell` and `stop` are done again."""
+"""Operations that happen once per request id. Reading needs no id, and a repeated `shell` or `stop` happens again."""
 WAITING = frozenset({SHELL, "stop", "subscribe", "wait", "logs", "explain", "starts", "predict"})
-"""Operations that may take long and answer little: they are answered beside everything else of their connection."""
+"""Operations that may take long and have small answers: the connection answers other requests meanwhile."""

@@ -1,12 +1,13 @@
-"""One scheduling pass: a small one in the event loop, a large one in a thread beside it.
+"""Run one scheduling pass: in the event loop for a small queue, in a thread for a large one.
 
-A thread, because a pass reads the live state as it is. Another process would have to be sent a hundred thousand jobs
-each time; and a pass cut into slices would meet another state after each. The one writer waits for the pass, so nothing
-changes what it reads; the socket goes on answering questions about the state, at the price of sharing the interpreter.
+It is a thread because a pass reads the live state. A process would have to be sent a hundred thousand jobs each time,
+and a pass cut into slices would see a different state after each slice. The host holds its write lock during the pass,
+so nothing changes what the pass reads. Meanwhile the socket answers read requests, at the cost of sharing the
+interpreter with the pass.
 
-So an act waits for the pass. To take it meanwhile, it would have to be decided on another state than the one that the
-pass reads (a copy of it all, or a second state to be merged), and its answer be held back until the plan is checked
-against it: more ways to be wrong than a wait of a fraction of a second, which only a queue of tens of thousands makes.
+Requests that change something therefore wait for the pass. Deciding them meanwhile would need a second state that is
+merged afterwards, and answers held back until the plan is checked against it. That is more error-prone than a wait of a
+fraction of a second, which only a queue of tens of thousands of jobs causes.
 """
 
 from __future__ import annotations
@@ -27,42 +28,47 @@ if TYPE_CHECKING:
     from cockpit.sched.snapshot import Snapshot
 
 LARGE_QUEUE = 1_000
-"""Below it a pass takes less than the change of threads is worth: a few milliseconds."""
+"""Number of queued jobs from which on a pass runs in a thread. A smaller one takes a few milliseconds, less than a
+thread costs."""
 SWITCH_SECONDS = 0.000_5
-"""How long the pass holds the interpreter when the event loop wants it. An answer takes several of these: the loop lets
-go of the interpreter around every system call. Python's own 5 ms would make 20 ms of a question."""
+"""Seconds after which the pass yields the interpreter to the event loop. The loop releases the interpreter around every
+system call, so one answer waits several times as long; with Python's default of 5 ms an answer would take 20 ms."""
 
 MANY_OBJECTS = 50_000
-"""Left over by a pass: a collection among them would stall everybody for longer than an answer may take."""
+"""Objects allocated during a pass from which on they are exempted from garbage collection (`gc.freeze`). Collecting
+among so many would block the event loop for longer than an answer may take."""
 
 
-async def planned(snapshot: Snapshot, last: Plan | None, policy: Policy) -> Plan:
-    """The plan for a snapshot that nobody changes meanwhile; `last` saves work."""
+async def run_pass(snapshot: Snapshot, last: Plan | None, policy: Policy) -> Plan:
+    """Return the plan for a snapshot that does not change meanwhile. `last`, the plan before, saves work."""
     if len(snapshot.queue) < LARGE_QUEUE:
         return next_plan(last, snapshot, policy)
-    with considerate():
-        return await asyncio.to_thread(_described, snapshot, last, policy)
+    with yield_to_event_loop():
+        return await asyncio.to_thread(_plan_and_derive, snapshot, last, policy)
 
 
-def _described(snapshot: Snapshot, last: Plan | None, policy: Policy) -> Plan:
-    """With everything derived that the event loop would later have to derive."""
+def _plan_and_derive(snapshot: Snapshot, last: Plan | None, policy: Policy) -> Plan:
+    """Make the plan, and derive here in the thread what the event loop would otherwise have to derive later."""
     plan = next_plan(last, snapshot, policy)
     plan.refusals.describe()
-    plan.reservations  # noqa: B018 - it remembers them
+    plan.reservations  # noqa: B018 - the plan caches them
     return plan
 
 
 @contextmanager
-def considerate() -> Iterator[None]:
-    """The interpreter changes hands quickly, and nobody looks for garbage among a hundred thousand jobs meanwhile, nor
-    afterwards among what a pass has added for those that follow it."""
-    usual, collects = sys.getswitchinterval(), gc.isenabled()
+def yield_to_event_loop() -> Iterator[None]:
+    """Keep the event loop responsive while a thread computes: switch threads often, and collect no garbage.
+
+    A collection would walk over a hundred thousand jobs. If the computation allocated many objects, they are exempted
+    from later collections too.
+    """
+    interval, collects = sys.getswitchinterval(), gc.isenabled()
     sys.setswitchinterval(SWITCH_SECONDS)
     gc.disable()
     try:
         yield
     finally:
-        sys.setswitchinterval(usual)
+        sys.setswitchinterval(interval)
         if gc.get_count()[0] > MANY_OBJECTS:
             gc.freeze()
         if collects:

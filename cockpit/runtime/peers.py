@@ -1,4 +1,4 @@
-"""Who is at the other end of a socket: the kernel's word, not the client's (TR-09)."""
+"""Find the user at the other end of a socket. The kernel names the user, so a client cannot lie (TR-09)."""
 
 from __future__ import annotations
 
@@ -28,20 +28,21 @@ _CREDENTIALS = struct.Struct("3i")
 
 
 class PeerSocket(Protocol):
-    """The part of a socket that is asked."""
+    """The one method that is needed of a socket."""
 
     def getsockopt(self, level: int, optname: int, buflen: int, /) -> bytes: ...
 
 
 class Site(msgspec.Struct, frozen=True):
-    """What an engine's administrator says of people. An engine run by a user serves that user alone."""
+    """The settings of an engine from which a user's rights and projects follow."""
 
     system: bool
+    """Whether the engine serves all users; if not, it serves the user who runs it, as an administrator."""
     cluster: Cluster
     admin_group: str = ""
-    """Its members are administrators too; empty: root alone."""
+    """The Unix group whose members are administrators; empty: only root is."""
     catalogued: tuple[Project, ...] = ()
-    """Projects beside those of the rules."""
+    """The projects that the catalogue defines, in addition to those of the cluster's rules."""
 
     @property
     def projects(self) -> tuple[Project, ...]:
@@ -49,7 +50,8 @@ class Site(msgspec.Struct, frozen=True):
 
 
 def peer_actor(peer: PeerSocket, site: Site) -> Actor | None:
-    """The asker with uid, gid and groups as they were when it connected. None: this engine does not serve that user."""
+    """Return the user of a socket's peer, with the groups at the time of connecting; None if the engine does not serve
+    that user."""
     _, uid, gid = _CREDENTIALS.unpack(peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
     if not site.system and uid != os.geteuid():
         return None
@@ -63,26 +65,26 @@ def peer_actor(peer: PeerSocket, site: Site) -> Actor | None:
 
 
 def _in_groups(who: Submitter, named: Iterable[str]) -> Iterator[str]:
-    """Those of the groups that there are and that the user is in."""
+    """Return those of the named groups that exist and that the user is in."""
     for group in named:
         try:
-            found = grp.getgrnam(group).gr_gid
+            gid = grp.getgrnam(group).gr_gid
         except KeyError:
             continue
-        if found in {who.gid, *who.groups}:
+        if gid in {who.gid, *who.groups}:
             yield group
 
 
 def _groups(peer: PeerSocket, name: str, gid: int) -> tuple[int, ...]:
-    """As the kernel knows them; of somebody with more than it hands out at once, as the group database does."""
-    found = array.array("I")
+    """Return the peer's groups from the kernel, or from the group database if there are more than the buffer holds."""
+    gids = array.array("I")
     try:
-        found.frombytes(peer.getsockopt(socket.SOL_SOCKET, _SO_PEERGROUPS, _LONGEST_OPTION))
+        gids.frombytes(peer.getsockopt(socket.SOL_SOCKET, _SO_PEERGROUPS, _LONGEST_OPTION))
     except OSError as error:
         if error.errno != errno.ERANGE:
             raise
         return tuple(os.getgrouplist(name, gid))
-    return tuple(found)
+    return tuple(gids)
 
 
 def _name_and_home(uid: int) -> tuple[UserName, str]:

@@ -1,7 +1,11 @@
-"""When queued jobs, and jobs that nobody has submitted, will start: asked over the socket, answered from a thread.
+"""Predict when queued jobs, and jobs that were not submitted yet, will start.
 
-A thread, since the cluster's future takes some tens of milliseconds. It works on a copy of what the state says, and one
-question is answered at a time: who asks again at the same moment goes on in the future that is already there.
+A prediction simulates the cluster's future, which takes some tens of milliseconds, so it runs in a thread, on a copy of
+the state. One prediction is made at a time. While nothing changes, the next request continues the same simulation
+(`Engine.predictor`) instead of starting a new one.
+
+A latest start that a user was shown is a promise. It is stored, and followed until the job starts: `_watch` repeats the
+prediction regularly, to notice when and why a promised start moves.
 """
 
 from __future__ import annotations
@@ -14,15 +18,15 @@ from typing import TYPE_CHECKING, TypeVar, cast
 
 from msgspec.structs import replace
 
-from cockpit.engine import prediction as telling
+from cockpit.engine import prediction as what_ifs
 from cockpit.engine.access import may_see
 from cockpit.engine.prediction import Changed, expected, first_of_each, outlook, shown_outlook, would_be
 from cockpit.errors import RequestRefused, StoreError
 from cockpit.model.forecast import Expected, Outlook
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.refusal import Refusal, RefusalKind
-from cockpit.runtime.pass_runner import considerate
-from cockpit.runtime.request_context import RequestContext, asked_job
+from cockpit.runtime.pass_runner import yield_to_event_loop
+from cockpit.runtime.request_context import RequestContext, visible_job
 from cockpit.sched.forecast.history import History, history_of
 from cockpit.sched.forecast.moves import BoundHistory
 from cockpit.sched.forecast.predict import StartPredictor
@@ -40,102 +44,106 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 WATCH_MS = 60_000
-"""How often promised starts are looked after where nobody asks; less often where a look is expensive."""
+"""Shortest interval between two checks of the promised starts."""
 WATCH_SHARE = 100
-"""A look is followed by at least so many times as long without one."""
+"""The next check comes after at least this many times the processor time of the last one, so that checking takes at
+most 1 % of a processor."""
 
 REMEMBERED_JOBS = 5_000
-"""Read from accounting for the first question."""
+"""Number of ended jobs whose run times are read from accounting for the first prediction."""
 SAME_MOMENT_MS = 1_000
+"""Age up to which a prediction is used again while nothing changes."""
 MOST_SPECS = MOST_STARTS = 1_000
+"""Most jobs in one request."""
 
 
 async def explain(engine: Engine, context: RequestContext, args: messages.JobArgs) -> Outlook:
-    """Why a queued job does not start, when it will, and what it could ask for instead."""
-    found = await asked_job(engine, context.actor, args.job, args.task)
-    if found.id not in engine.host.machine.queue:
-        message = f"Job {found.id} is {found.state}; only a queued job waits for something."
-        if found.spec.elastic is not None and not found.ended:
-            message += f" `cockpit job {found.id}` says why it has no more workers."
+    """Return why a queued job does not start, when it will, and which other requests would start sooner."""
+    job = await visible_job(engine, context.actor, args.job, args.task)
+    if job.id not in engine.host.machine.queue:
+        message = f"Job {job.id} is {job.state}; only a queued job waits for something."
+        if job.spec.elastic is not None and not job.ended:
+            message += f" `cockpit job {job.id}` says why it has no more workers."
         raise RequestRefused(Refusal(RefusalKind.CONFLICT, message))
-    async with engine.foretelling:
-        foresight = await _foresight(engine)
-        (answer,) = await _told(engine, context.actor, foresight, [found])
-        await _promise(engine, [found.id])
+    async with engine.prediction_lock:
+        predictor = await _current_predictor(engine)
+        (answer,) = await _outlooks(engine, context.actor, predictor, [job])
+        await _promise(engine, [job.id])
     return answer
 
 
 async def starts(engine: Engine, context: RequestContext, args: messages.StartsArgs) -> list[Expected]:
-    """When these likely start, those of them that are queued and that the asker may see."""
+    """Return the likely starts of these jobs, as far as they are queued and the user may see them."""
     if len(args.jobs) > MOST_STARTS:
-        message = f"Starts are told of at most {MOST_STARTS} jobs at once; ask for fewer."
+        message = f"One request predicts the starts of at most {MOST_STARTS} jobs; name fewer jobs."
         raise RequestRefused(Refusal(RefusalKind.INVALID, message))
     queue = engine.host.machine.queue
-    jobs = [JobId(each) for each in args.jobs if (job := queue.get(JobId(each))) and may_see(context.actor, job)]
+    named = (queue.get(JobId(number)) for number in args.jobs)
+    jobs = [job.id for job in named if job is not None and may_see(context.actor, job)]
     if not jobs:
         return []
-    async with engine.foretelling:
-        foresight = await _foresight(engine)
-        found = await _in_turn(engine, lambda: list(expected(context.actor, foresight, jobs, engine.bounds)))
-        engine.host.note_faults(foresight.faults)
-        await _promise(engine, [each.job for each in found])
-        return found
+    async with engine.prediction_lock:
+        predictor = await _current_predictor(engine)
+        answer = await _in_thread(engine, lambda: list(expected(context.actor, predictor, jobs, engine.bounds)))
+        engine.host.note_faults(predictor.faults)
+        await _promise(engine, [start.job for start in answer])
+        return answer
 
 
-async def take_up_promises(engine: Engine) -> None:
-    """Go on with the promised starts of the engine before this one."""
+async def load_promises(engine: Engine) -> None:
+    """Load the starts that the previous engine process has promised, and continue to watch them."""
     engine.bounds = BoundHistory(await engine.host.journal.promised_starts())
     _watch_on(engine, Millis(0))
 
 
 async def _promise(engine: Engine, jobs: Sequence[JobId]) -> None:
-    """Have the latest starts that these were shown looked after until they start."""
+    """Note that users were shown these jobs' latest starts, and watch them until the jobs start."""
     engine.bounds.promise(jobs)
     await _save_promises(engine)
     _watch_on(engine, Millis(WATCH_MS))
 
 
 def _watch_on(engine: Engine, after: Millis) -> None:
-    """Where there is a promise, look after it in so long, unless that is planned."""
+    """Schedule the next check of the promised starts after this time, if there are any and none is scheduled."""
     if engine.bounds.promised and not engine.host.reminded:
         engine.host.remind(Millis(engine.host.clock.now() + after), partial(_watch, engine))
 
 
 async def _watch(engine: Engine) -> None:
-    """Notice what has moved since the last look or question, without anybody asking.
+    """Predict again to notice promised starts that have moved, without any request.
 
-    A look costs about a pass, in a thread, and only where a promise stands. Nothing is looked at while nothing has
-    happened: then only a moment that has gone by can have moved a bound.
+    It costs about as much as a scheduling pass, in a thread. It is skipped while no event happened and no promised
+    start has passed, since then no promise can have moved.
     """
     used = 0.0
     try:
-        async with engine.foretelling:
+        async with engine.prediction_lock:
             if _may_have_moved(engine):
-                fresh = await _of_now(engine.host, [])
-                used = await _in_turn(engine, lambda: _followed(engine, fresh))
-                engine.foresight = fresh
+                fresh = await _new_predictor(engine.host, [])
+                used = await _in_thread(engine, lambda: _follow(engine, fresh))
+                engine.predictor = fresh
                 engine.host.note_faults(fresh.faults)
             await _save_promises(engine)
     finally:
         _watch_on(engine, Millis(max(WATCH_MS, int(1000 * WATCH_SHARE * used))))
 
 
-def _followed(engine: Engine, fresh: StartPredictor) -> float:
-    """Take over what is promised now; the seconds of processor time that it took."""
+def _follow(engine: Engine, fresh: StartPredictor) -> float:
+    """Compare the promises with a fresh prediction, note the moves, and return the processor time in seconds."""
     begun = time.thread_time()
     engine.bounds.follow(fresh.basis)
     return time.thread_time() - begun
 
 
 def _may_have_moved(engine: Engine) -> bool:
-    known, host = engine.foresight, engine.host
+    known, host = engine.predictor, engine.host
     if known is None or known.snapshot.version != host.machine.state.seq:
         return True
     return any(bound is not None and bound < host.clock.now() for bound in engine.bounds.promised.values())
 
 
 async def _save_promises(engine: Engine) -> None:
-    """Write what is new, has moved or is over; a store that cannot take it now is asked again with the next look."""
+    """Store the promises that are new, have moved or are over. After a store error the next check tries again."""
     changed, over = engine.bounds.unsaved()
     if changed or over:
         with suppress(StoreError):
@@ -144,28 +152,31 @@ async def _save_promises(engine: Engine) -> None:
 
 
 async def predict(engine: Engine, context: RequestContext, args: messages.PredictArgs) -> list[Outlook]:
-    """When these would start if they were submitted now, one behind the other. Refused as their submission would be."""
+    """Return when these jobs would start if they were submitted now in this order.
+
+    Raises `RequestRefused` if their submission would be refused.
+    """
     if len(args.specs) > MOST_SPECS:
-        message = f"A prediction takes at most {MOST_SPECS} jobs; ask for fewer at once."
+        message = f"One request predicts at most {MOST_SPECS} jobs; name fewer jobs."
         raise RequestRefused(Refusal(RefusalKind.INVALID, message))
     host = engine.host
     jobs = would_be(host.machine, args.specs, context.actor, host.clock.now())
     if isinstance(jobs, Refusal):
         raise RequestRefused(jobs)
-    async with engine.foretelling:
-        foresight = await _of_now(host, jobs)
-        answers = await _told(engine, context.actor, foresight, first_of_each(jobs))
+    async with engine.prediction_lock:
+        predictor = await _new_predictor(host, jobs)
+        answers = await _outlooks(engine, context.actor, predictor, first_of_each(jobs))
     return [replace(answer, job=JobId(0)) for answer in answers]
 
 
-async def _foresight(engine: Engine) -> StartPredictor:
-    """That of the last question, if nothing has happened since."""
-    host, known = engine.host, engine.foresight
+async def _current_predictor(engine: Engine) -> StartPredictor:
+    """Return the last request's predictor if nothing has happened since, or else a new one."""
+    host, known = engine.host, engine.predictor
     if known is not None and _still_true(known, host):
         return known
-    fresh = await _of_now(host, [])
-    await _in_turn(engine, lambda: engine.bounds.follow(fresh.basis))
-    engine.foresight = fresh
+    fresh = await _new_predictor(host, [])
+    await _in_thread(engine, lambda: engine.bounds.follow(fresh.basis))
+    engine.predictor = fresh
     return fresh
 
 
@@ -174,8 +185,8 @@ def _still_true(known: StartPredictor, host: Host) -> bool:
     return same and host.clock.now() - known.snapshot.now < SAME_MOMENT_MS
 
 
-async def _of_now(host: Host, more: Sequence[Job]) -> StartPredictor:
-    """With these jobs at the end of the queue."""
+async def _new_predictor(host: Host, more: Sequence[Job]) -> StartPredictor:
+    """Make a predictor for the present state, with the jobs `more` added at the end of the queue."""
     history = await _history(host)
     policy = replace(host.settings.policy, backfill=host.machine.state.cluster.backfill)
     snapshot = _own_copy(host.machine.peek(host.clock.now()), more)
@@ -183,7 +194,7 @@ async def _of_now(host: Host, more: Sequence[Job]) -> StartPredictor:
 
 
 def _own_copy(snapshot: Snapshot, more: Sequence[Job]) -> Snapshot:
-    """Nothing of it changes any more."""
+    """Copy the snapshot's mappings, which the machine changes while the thread computes, and queue the jobs `more`."""
     return replace(
         snapshot,
         nodes=dict(snapshot.nodes),
@@ -196,40 +207,45 @@ def _own_copy(snapshot: Snapshot, more: Sequence[Job]) -> Snapshot:
     )
 
 
-async def _told(engine: Engine, actor: Actor, foresight: StartPredictor, jobs: Sequence[Job]) -> list[Outlook]:
-    """What-ifs are for a single job: of many, nobody reads them."""
+async def _outlooks(engine: Engine, actor: Actor, predictor: StartPredictor, jobs: Sequence[Job]) -> list[Outlook]:
+    """Return the explanation and forecast of each job; for a single job also what-ifs, which are expensive."""
     machine = engine.host.machine
 
-    def judged() -> list[Outlook]:
-        foresight.plan  # noqa: B018 - worked out here, beside the event loop
-        return [outlook(foresight, job, (), engine.bounds.of(job.id)) for job in jobs]
+    def without_changes() -> list[Outlook]:
+        predictor.plan  # noqa: B018 - computed here in the thread, since `changes` below needs it in the event loop
+        return [outlook(predictor, job, (), engine.bounds.of(job.id)) for job in jobs]
 
-    found = await _in_turn(engine, judged)
-    if len(jobs) == 1 and not found[0].forecast.now:
-        changed: list[Changed] = telling.changes(machine, jobs[0], actor, foresight)
-        found = await _in_turn(engine, lambda: [outlook(foresight, jobs[0], changed, engine.bounds.of(jobs[0].id))])
-    engine.host.note_faults(foresight.faults)
-    return [shown_outlook(actor, each, foresight.snapshot.jobs) for each in found]
+    outlooks = await _in_thread(engine, without_changes)
+    if len(jobs) == 1 and not outlooks[0].forecast.now:
+        changed: list[Changed] = what_ifs.changes(machine, jobs[0], actor, predictor)
+        outlooks = await _in_thread(
+            engine, lambda: [outlook(predictor, jobs[0], changed, engine.bounds.of(jobs[0].id))]
+        )
+    engine.host.note_faults(predictor.faults)
+    return [shown_outlook(actor, each, predictor.snapshot.jobs) for each in outlooks]
 
 
-async def _in_turn(engine: Engine, work: Callable[[], T]) -> T:
-    """In a thread, which goes on when its asker has gone: whoever asks next waits for it, since both may use one
-    future."""
-    gone = False
+async def _in_thread(engine: Engine, work: Callable[[], T]) -> T:
+    """Run `work` in a thread, alone among predictions.
 
-    def alone() -> T | None:
-        with engine.one_future, considerate():
-            return None if gone else work()
+    The thread continues when its request is cancelled. The next request waits for it (`predictor_lock`), since both may
+    use the same predictor; a cancelled request that has not begun does nothing.
+    """
+    cancelled = False
+
+    def work_alone() -> T | None:
+        with engine.predictor_lock, yield_to_event_loop():
+            return None if cancelled else work()
 
     try:
-        return cast("T", await asyncio.to_thread(alone))
+        return cast("T", await asyncio.to_thread(work_alone))
     except asyncio.CancelledError:
-        gone = True
+        cancelled = True
         raise
 
 
 async def _history(host: Host) -> History:
-    """Read from accounting once, then told of every event."""
+    """Return a copy of the past run times. They are read from accounting once; then `Host` adds each event to them."""
     if host.history is None:
         ended = await host.journal.ended_jobs(limit=REMEMBERED_JOBS)
         host.history = history_of(({job.id: job for job in ended} | dict(host.machine.state.jobs)).values())

@@ -1,4 +1,4 @@
-"""The queue in its order, read over the socket."""
+"""The socket's operation that returns the queue in priority order."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from cockpit.sched.snapshot import Snapshot
 
 PAGE_ROWS = 1000
-"""Encoded within a few milliseconds."""
+"""Rows per page; a page is encoded within a few milliseconds."""
 
 
 async def priorities(
     engine: Engine, context: RequestContext, args: messages.PrioritiesArgs
 ) -> AsyncIterator[Priorities]:
-    """Pages, at least one. A long queue is counted in a thread: meanwhile everybody else is answered."""
+    """Return the queue in pages, at least one. It is computed in a thread, so that other requests are answered."""
     host = engine.host
     snapshot = _own_copy(host.machine.peek(host.clock.now()))
     last = host.plan.priorities if host.plan is not None else None
@@ -39,7 +39,7 @@ async def priorities(
 
 
 def _own_copy(snapshot: Snapshot) -> Snapshot:
-    """Nothing of it changes any more; usage and accounts are never changed, but replaced."""
+    """Copy the parts that the machine changes in place; usage and accounts are replaced, never changed."""
     return replace(snapshot, nodes=dict(snapshot.nodes), jobs={}, occupied={}, ends={})
 
 

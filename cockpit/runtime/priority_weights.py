@@ -1,5 +1,4 @@
-"""Other weights for priorities, over the socket: in force at once, and written into cluster.toml, which the engine
-reads when it starts."""
+"""The socket's operation that sets the priority weights, at once and in cluster.toml for the next engine start."""
 
 from __future__ import annotations
 
@@ -24,8 +23,7 @@ if TYPE_CHECKING:
 
 
 async def set_weights(engine: Engine, context: RequestContext, args: messages.SetWeightsArgs) -> bytes:
-    """Answered when they are in force; what cannot be written into the file is told with the answer, and by the engine
-    for as long as it runs."""
+    """Set the weights. If the file cannot be written, the answer and, until it stops, the engine's status say so."""
     act = context.act(durable=True)
     outcome = await engine.host.act(lambda machine, _: reweighed(machine.state, args.weights), act)
     if isinstance(outcome, Refusal):
@@ -41,7 +39,7 @@ async def set_weights(engine: Engine, context: RequestContext, args: messages.Se
 
 
 def _write_back(file: Path | None, priority: Priority) -> str:
-    """Why the file does not say the same; empty: it does, or there is none to be read."""
+    """Write the weights into the file; return why that failed, or an empty text (also without a file)."""
     if file is None:
         return ""
     try:

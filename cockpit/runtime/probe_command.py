@@ -1,7 +1,7 @@
-"""Ask an installed program a question, and survive any answer.
+"""Run an installed program for its output, with limits on its time and output.
 
-For `nvidia-smi`, `bwrap --version` and the like: such programs hang in the kernel, print garbage, or print forever.
-An answer costs at most its time limit and `LONGEST_ANSWER` bytes, and nothing in here raises.
+It is meant for `nvidia-smi`, `bwrap --version` and the like: such programs may hang in the kernel, print garbage, or
+print forever. A call takes at most its time limit and `LONGEST_ANSWER` bytes. No function here raises.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from cockpit.runtime.clock import Deadline
 TIME_LIMIT_SECONDS = 5.0
 LONGEST_ANSWER = 1 << 20
 REAP_SECONDS = 0.5
-"""How long to wait for a killed program: one that hangs in a driver cannot even die, and is then left behind."""
+"""Longest wait for a killed program. One that hangs in a driver cannot die, and is not waited for any longer."""
 
 
 class Outcome(StrEnum):
     ANSWERED = "answered"
-    """It ended by itself; `code` says how."""
+    """The program ended by itself, with the exit code `code`."""
     ABSENT = "absent"
     """There is no such program, or it could not be started (`text` says why)."""
     HUNG = "hung"
-    """It did not end within its time and was killed."""
+    """The program did not end within its time limit and was killed."""
     ENDLESS = "endless"
-    """It printed more than anybody wants to read and was killed."""
+    """The program printed more than `LONGEST_ANSWER` bytes and was killed."""
 
 
 class Answer(msgspec.Struct, frozen=True):
     outcome: Outcome
     code: int = -1
     text: str = ""
-    """Standard output and error as they came; undecodable bytes replaced."""
+    """Standard output and error together; undecodable bytes are replaced."""
 
     @property
     def ok(self) -> bool:
@@ -47,16 +47,16 @@ class Answer(msgspec.Struct, frozen=True):
 
     @property
     def first_line(self) -> str:
-        """For showing: no control characters, at most 200 characters."""
+        """The first non-empty line, without control characters, at most 200 characters long."""
         return printable(next((line for line in self.text.splitlines() if line.strip()), ""), 200)
 
 
 Probe = Callable[[Sequence[str]], Answer]
-"""What `ask` is, with its default time limit: probes take it as an argument."""
+"""The type of `probe_command` with its default time limit; checks take it as an argument, so that tests replace it."""
 
 
 def printable(text: str, longest: int = 63) -> str:
-    """`text` from outside made fit for one line of a table: trimmed, control characters as `?`, cut."""
+    """Make foreign text safe for one line of a table: trim and shorten it, and replace control characters by `?`."""
     return "".join(char if char.isprintable() else "?" for char in text.strip())[:longest]
 
 
@@ -76,13 +76,13 @@ def probe_command(command: Sequence[str], seconds: float = TIME_LIMIT_SECONDS) -
         )
     except (OSError, ValueError) as error:
         return Answer(Outcome.ABSENT, text=str(error))
-    return _listen(process, Deadline(seconds))
+    return _answer(process, Deadline(seconds))
 
 
-def _listen(process: subprocess.Popen[bytes], deadline: Deadline) -> Answer:
+def _answer(process: subprocess.Popen[bytes], deadline: Deadline) -> Answer:
     assert process.stdout is not None
     with process.stdout as pipe:
-        said, outcome = _read(pipe.fileno(), deadline)
+        output, outcome = _read(pipe.fileno(), deadline)
     code = -1
     if outcome is Outcome.ANSWERED:
         try:
@@ -91,22 +91,22 @@ def _listen(process: subprocess.Popen[bytes], deadline: Deadline) -> Answer:
             outcome = Outcome.HUNG
     if outcome is not Outcome.ANSWERED:
         _kill(process)
-    return Answer(outcome, code, said.decode(errors="replace"))
+    return Answer(outcome, code, output.decode(errors="replace"))
 
 
 def _read(pipe: int, deadline: Deadline) -> tuple[bytes, Outcome]:
-    """Everything until the other end closes, the time is over, or it is too much."""
-    said = bytearray()
+    """Read until the program closes its output, the time is over, or the output is too long."""
+    output = bytearray()
     with selectors.DefaultSelector() as selector:
         selector.register(pipe, selectors.EVENT_READ)
         while not deadline.over and selector.select(deadline.seconds_left):
             piece = os.read(pipe, 1 << 16)
             if not piece:
-                return bytes(said), Outcome.ANSWERED
-            said += piece
-            if len(said) > LONGEST_ANSWER:
-                return bytes(said[:LONGEST_ANSWER]), Outcome.ENDLESS
-    return bytes(said), Outcome.HUNG
+                return bytes(output), Outcome.ANSWERED
+            output += piece
+            if len(output) > LONGEST_ANSWER:
+                return bytes(output[:LONGEST_ANSWER]), Outcome.ENDLESS
+    return bytes(output), Outcome.HUNG
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
@@ -114,4 +114,4 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait(REAP_SECONDS)
     except (OSError, subprocess.TimeoutExpired):
-        process.returncode = -signal.SIGKILL  # else Popen warns about it when collected, and tries to reap it for ever
+        process.returncode = -signal.SIGKILL  # otherwise Popen warns when it is collected, and tries to reap it forever

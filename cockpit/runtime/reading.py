@@ -1,4 +1,4 @@
-"""What can be read over the socket: each operation shows the asker what they may see, and changes nothing."""
+"""The operations of the socket that only read. Each one returns what the requesting user may see."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from cockpit.protocol import messages
 from cockpit.protocol.frames import MAJOR, MINOR, raw
 from cockpit.protocol.pages import LIST_ROWS, AllLoaded, JobsArgs, SubscribeArgs, fits, pieces, start_over
 from cockpit.runtime.logs import first_address, left_out, log_path, log_tail, mib_of, read_log
-from cockpit.runtime.request_context import RequestContext, asked_job, moved, request_key
+from cockpit.runtime.request_context import RequestContext, request_key, visible_job, wait_for_change
 from cockpit.runtime.timeline import timeline
 from cockpit.sched.explain import explain
 from cockpit.sched.growth import why_not
@@ -47,13 +47,15 @@ if TYPE_CHECKING:
     from cockpit.runtime.engine import Engine
 
 LOG_TAIL_LINES = 12
+"""Lines of log in a job's details."""
 DETAIL_EVENTS = 200
+"""Most events in a job's details."""
 MOST_TRIALS = 500
-"""On the page of one of them; `cockpit trials` lists any number."""
+"""Largest sweep whose trials are listed in the details of each trial; `cockpit trials` lists any number."""
 
 
 async def status(engine: Engine, context: RequestContext, _args: messages.NoArgs) -> EngineStatus:
-    """What runs here."""
+    """Return the state of the engine process: version, folders, number of jobs, problems."""
     jobs = engine.host.machine.state.jobs.values()
     return EngineStatus(
         running=True,
@@ -72,7 +74,10 @@ async def status(engine: Engine, context: RequestContext, _args: messages.NoArgs
 
 
 async def overview_of(engine: Engine, context: RequestContext, _args: messages.NoArgs) -> Overview:
-    """The header's figures. Faces ask every second: for who sees everything they are made once per change."""
+    """Return the figures of the header.
+
+    Clients request them every second, so for administrators, who see every job, they are computed once per change.
+    """
     glance = _glance(engine, context.actor)
     troubles = _troubles(engine)
     if not troubles and not engine.plain:
@@ -95,7 +100,7 @@ def _troubles(engine: Engine) -> tuple[str, ...]:
 
 
 async def jobs(engine: Engine, context: RequestContext, args: JobsArgs) -> AsyncIterator[msgspec.Raw]:
-    """Live and held jobs in pages; with `ended` also those that have left the live state."""
+    """Return the rows of live and held jobs in pages; with `ended` also those that only accounting has."""
     feed, actor = engine.feed, context.actor
     pages = (
         feed.pages(await _all_rows(engine, actor), LIST_ROWS, brief=args.brief)
@@ -116,7 +121,7 @@ async def _all_rows(engine: Engine, actor: Actor) -> list[JobRow]:
 
 
 async def subscribe(engine: Engine, context: RequestContext, args: SubscribeArgs) -> AsyncIterator[msgspec.Raw]:
-    """All rows in pages, the first one small; then what changes, until the client goes."""
+    """Return all job rows in pages, the first one small; then the changes, until the client disconnects."""
     subscription = engine.feed.subscribe(context.actor, anything=args.anything)
     try:
         for page in engine.feed.first_load(subscription, max(1, args.first), brief=args.brief):
@@ -132,8 +137,8 @@ async def subscribe(engine: Engine, context: RequestContext, args: SubscribeArgs
 
 
 async def job(engine: Engine, context: RequestContext, args: messages.JobArgs) -> JobDetail:
-    """Everything about one job, live or ended."""
-    found = await asked_job(engine, context.actor, args.job, args.task)
+    """Return the details of one job, live or ended."""
+    found = await visible_job(engine, context.actor, args.job, args.task)
     host, own = engine.host, is_owner(context.actor, found)
     shown = shown_to(context.actor, host.machine.state.jobs)
     explanation = None
@@ -168,16 +173,15 @@ async def job(engine: Engine, context: RequestContext, args: messages.JobArgs) -
 
 
 async def _batch(engine: Engine, actor: Actor, found: Job) -> list[Job]:
-    """The tasks of the batch, or the trials of the sweep, that it is one of, live or ended; of a sweep that is too long
-    to be read none."""
+    """Return all tasks of the job's batch, or all trials of its sweep, live and ended; none of a very large sweep."""
     own = found.array
     if own is None or not (own.batch or (found.spec.sweep is not None and own.count <= MOST_TRIALS)):
         return []
     last = JobId(own.array + own.count - 1)
-    known = {each.id: each for each in await engine.host.journal.ended_among(own.array, last)}
+    tasks = {task.id: task for task in await engine.host.journal.ended_among(own.array, last)}
     live = engine.host.machine.state.jobs
-    known |= {each: live[each] for each in map(JobId, range(own.array, last + 1)) if each in live}
-    return [known[each] for each in sorted(known) if may_see(actor, known[each])]
+    tasks |= {number: live[number] for number in map(JobId, range(own.array, last + 1)) if number in live}
+    return [tasks[number] for number in sorted(tasks) if may_see(actor, tasks[number])]
 
 
 def _no_growth(engine: Engine, found: Job) -> NoGrowth | None:
@@ -188,22 +192,22 @@ def _no_growth(engine: Engine, found: Job) -> NoGrowth | None:
 
 
 def _waited(engine: Engine, actor: Actor, found: Job) -> Iterator[Waited]:
-    """Without what the asker may not know of others' jobs."""
+    """Return the reasons why the job has waited, without what the user may not know about other users' jobs."""
     host = engine.host
     shown = shown_to(actor, host.machine.state.jobs)
-    for each in host.waited.of(found.id):
-        reason = shown_reason(shown, each.reason, own=is_owner(actor, found))
-        yield each if reason is each.reason or reason is None else Waited(each.since, reason)
+    for note in host.waited.of(found.id):
+        reason = shown_reason(shown, note.reason, own=is_owner(actor, found))
+        yield note if reason is note.reason or reason is None else Waited(note.since, reason)
 
 
 async def _use(engine: Engine, found: Job) -> AsyncIterator[ReplicaUse]:
-    """While there are containers, as they are measured; afterwards what was kept of it."""
+    """Return the usage of each replica: measured now while it has a container, else as recorded at its end."""
     if found.attempt is None:
         return
-    there = frozenset(found.attempt.replica_ids(found.id) if found.state in OCCUPYING or found.kept else ())
+    with_container = frozenset(found.attempt.replica_ids(found.id) if found.state in OCCUPYING or found.kept else ())
     for each in found.attempt.replicas:
         replica = ReplicaId(found.id, found.attempt.number, each.rank)
-        use = await engine.host.executor.used(replica) if replica in there else None
+        use = await engine.host.executor.used(replica) if replica in with_container else None
         if use is not None:
             yield use
         elif each.used is not None:
@@ -211,61 +215,61 @@ async def _use(engine: Engine, found: Job) -> AsyncIterator[ReplicaUse]:
 
 
 async def nodes(engine: Engine, context: RequestContext, _args: messages.NoArgs) -> list[NodeRow]:
-    """Every node with what is used of it."""
-    rows = node_rows(engine.host.machine, lambda found: may_see(context.actor, found), engine.host.clock.now())
+    """Return a row for every node, with what is allocated of it."""
+    rows = node_rows(engine.host.machine, lambda job: may_see(context.actor, job), engine.host.clock.now())
     return [msgspec.structs.replace(row, plain=True) for row in rows] if engine.plain else rows
 
 
 async def rules(engine: Engine, context: RequestContext, _args: messages.NoArgs) -> Cluster:
-    """The cluster's rules as they are in force; of the projects those that the asker is in."""
+    """Return the cluster's rules as they are in force, with those projects that the user is in."""
     return shown_cluster(context.actor, engine.host.machine.state.cluster)
 
 
 async def accounts(engine: Engine, context: RequestContext, _args: messages.NoArgs) -> AccountsShown:
-    """The tree of accounts with what each part of it uses."""
+    """Return the tree of accounts, with the usage of each."""
     return accounts_shown(engine.host.machine.state, context.actor)
 
 
 async def catalogue(engine: Engine, context: RequestContext, _args: messages.NoArgs) -> CatalogueShown:
-    """What names in job files stand for."""
+    """Return the catalogue: the images, datasets and other entries that job files refer to by name."""
     return catalogue_shown(engine.host.machine.state, context.actor)
 
 
 async def queues(engine: Engine, context: RequestContext, _args: messages.NoArgs) -> QueuesShown:
-    """The quota tree and the partitions with what waits and runs in each: figures of all, whoever asks."""
+    """Return the quota tree and the partitions, with what is queued and running in each, counted over all users."""
     return queues_shown(engine.host.machine, admin=context.actor.admin)
 
 
 async def holds(engine: Engine, context: RequestContext, _args: messages.NoArgs) -> list[HoldRow]:
-    """Kept containers, soonest to end first."""
-    kept = [each for each in engine.host.machine.state.jobs.values() if each.kept and may_see(context.actor, each)]
-    return [hold_row(each) for each in sorted(kept, key=lambda each: (each.held_until or 0, each.id))]
+    """Return a row for each job with held containers, the first to expire first."""
+    held = [job for job in engine.host.machine.state.jobs.values() if job.kept and may_see(context.actor, job)]
+    return [hold_row(job) for job in sorted(held, key=lambda job: (job.held_until or 0, job.id))]
 
 
-async def reservations(engine: Engine, _asked: RequestContext, _args: messages.NoArgs) -> list[Reservation]:
-    """Everybody sees them, the first to begin first: they say why nodes stay free."""
-    return sorted(engine.host.machine.state.reservations.values(), key=lambda each: (each.start_at, each.name))
+async def reservations(engine: Engine, _context: RequestContext, _args: messages.NoArgs) -> list[Reservation]:
+    """Return all reservations, by start. Every user sees them, since they explain why nodes stay free."""
+    return sorted(engine.host.machine.state.reservations.values(), key=lambda entry: (entry.start_at, entry.name))
 
 
 async def list_events(
     engine: Engine, context: RequestContext, args: messages.EventsArgs
 ) -> AsyncIterator[list[msgspec.Raw]]:
-    """The time line, of one job or of all, in pieces."""
+    """Return the events of one job or of all jobs, in pieces that fit a frame."""
     for piece in pieces(await events_seen(engine, context, args)):
         yield piece
 
 
 async def events_seen(engine: Engine, context: RequestContext, args: messages.EventsArgs) -> Sequence[EventRecord]:
-    """The time line, of one job or of all."""
+    """Return the events of one job, or of all jobs that the user may see."""
     return await timeline(engine.host, context.actor, args)
 
 
 async def wait(engine: Engine, context: RequestContext, args: messages.WaitArgs) -> Job | None:
-    """The job once its command has ended, also when its container is kept; None on time-out."""
+    """Return the job as soon as its command has ended, even if its container is held; None on time-out."""
     try:
         async with asyncio.timeout(args.timeout_seconds):
-            while not (found := await asked_job(engine, context.actor, args.job)).ended:
-                await moved(engine, found)
+            while not (found := await visible_job(engine, context.actor, args.job)).ended:
+                await wait_for_change(engine, found)
             shown = shown_to(context.actor, engine.host.machine.state.jobs)
             return shown_job(shown, found, own=is_owner(context.actor, found))
     except TimeoutError:
@@ -273,16 +277,16 @@ async def wait(engine: Engine, context: RequestContext, args: messages.WaitArgs)
 
 
 async def request(engine: Engine, context: RequestContext, args: messages.RequestArgs) -> RequestOutcome:
-    """What became of a request of the asker's own, by its id."""
+    """Return the outcome of one of the user's own requests, by its id."""
     return await engine.requests.outcome(request_key(context.actor, args.request))
 
 
 async def logs(engine: Engine, context: RequestContext, request: asking.LogRequest) -> asking.LogChunk:
-    """A piece of a replica's log."""
-    found = await asked_job(engine, context.actor, request.job)
+    """Return a piece of a replica's log; with `wait`, wait for more output."""
+    found = await visible_job(engine, context.actor, request.job)
     while request.wait and found.attempt is None and not found.ended:
-        await moved(engine, found)
-        found = await asked_job(engine, context.actor, request.job)
+        await wait_for_change(engine, found)
+        found = await visible_job(engine, context.actor, request.job)
     if found.attempt is None:
         return asking.LogChunk(b"", 0, ended=found.ended)
     replica = ReplicaId(found.id, request.attempt or found.attempt.number, request.rank)
@@ -307,6 +311,7 @@ async def logs(engine: Engine, context: RequestContext, request: asking.LogReque
 
 
 def _address(engine: Engine, found: Job) -> str:
+    """Return the URL that a running interactive job, such as a notebook, has printed; empty without one."""
     notebook = found.kind is JobKind.INTERACTIVE and found.spec.command
     if not notebook or found.attempt is None or found.state is not JobState.RUNNING:
         return ""
@@ -315,17 +320,17 @@ def _address(engine: Engine, found: Job) -> str:
 
 
 def _left_out_mib(engine: Engine, found: Job) -> int:
-    """Of all logs of the last attempt together."""
+    """Return how many MiB of output were dropped from the logs of the last attempt, over all replicas and streams."""
     if found.attempt is None:
         return 0
-    begun = [each.rank for each in found.attempt.replicas if each.started_at is not None]
-    replicas = [ReplicaId(found.id, found.attempt.number, rank) for rank in begun]
-    sizes = [left_out(log_path(engine.logs, each, stream)) for each in replicas for stream in asking.LogStream]
+    started = [replica.rank for replica in found.attempt.replicas if replica.started_at is not None]
+    replicas = [ReplicaId(found.id, found.attempt.number, rank) for rank in started]
+    sizes = [left_out(log_path(engine.logs, replica, stream)) for replica in replicas for stream in asking.LogStream]
     return mib_of(sum(sizes))
 
 
 def _tail(engine: Engine, found: Job) -> str:
-    """The last lines of the replica that decided the job's end, of its stderr if it wrote any."""
+    """Return the last lines of the replica whose exit code became the job's: of stderr, or of stdout if it is empty."""
     if found.attempt is None or found.state is JobState.QUEUED:
         return ""
     decisive = (each.rank for each in found.attempt.replicas if found.exit is not None and each.exit == found.exit)

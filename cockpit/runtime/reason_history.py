@@ -1,8 +1,8 @@
-"""Which reasons a job has waited for, and since when: what the strip over its waiting time is made of.
+"""Record why each job was pending, and since when; a job's page shows it as a strip over its waiting time.
 
-The journal has what happened, not why something did not. So after a scheduling pass some of the queue is looked at, in
-turns, and a job's reason is noted when it is another than before. Bounded in every direction: how many jobs a pass is
-looked at for, how many changes are kept of a job, and only of jobs that the engine still knows.
+The journal records what happened, not why a job did not start. So after a scheduling pass the reasons of a part of the
+queue are read, each part in turn, and a job's reason is recorded when it has changed. Everything is limited: the jobs
+per pass, the changes per job; and only jobs that the engine still knows are remembered.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
     from cockpit.sched.plan import Plan
 
 LOOKED_AT = 200
-"""Jobs a time: some milliseconds."""
+"""Jobs whose reasons are recorded after one pass; it takes some milliseconds."""
 PAUSE_MS = 1_000
-"""Between one look and the next."""
+"""Shortest interval between two recordings."""
 CHANGES_KEPT = 40
-"""Of one job; then the oldest goes."""
+"""Most changes recorded for one job; then the oldest is dropped."""
 SPARE = 1_000
-"""Jobs that may be remembered beyond those that are there, before it is looked who has gone."""
+"""Number of ended jobs that may be remembered before they are all removed."""
 
 
 class ReasonHistory:
-    """Since the engine began."""
+    """The pending reasons of queued jobs, since the engine process started."""
 
     def __init__(self) -> None:
         self._of: dict[JobId, list[Waited]] = {}
@@ -40,7 +40,7 @@ class ReasonHistory:
         self._looked_at: Millis | None = None
 
     def look(self, plan: Plan, queue: Mapping[JobId, Job], jobs: Mapping[JobId, Job], now: Millis) -> None:
-        """After a pass: the next of the queue in turn; `jobs` are all that the engine knows."""
+        """Record, after a pass, the reasons of the next part of the queue. `jobs`: all jobs that the engine knows."""
         if self._looked_at is not None and now - self._looked_at < PAUSE_MS:
             return
         self._looked_at = now
@@ -52,7 +52,7 @@ class ReasonHistory:
             self._of = {job: waited for job, waited in self._of.items() if job in jobs}
 
     def note(self, plan: Plan, job: Job, now: Millis) -> None:
-        """What stops the queued job by this plan, where that is something else than before."""
+        """Record why the queued job does not start according to this plan, if the reason has changed."""
         reason = reason_of(plan, job)
         waited = self._of.setdefault(job.id, [])
         if not waited or reason_kind(waited[-1].reason) != reason_kind(reason):
@@ -60,12 +60,12 @@ class ReasonHistory:
             del waited[:-CHANGES_KEPT]
 
     def of(self, job: JobId) -> tuple[Waited, ...]:
-        """The oldest first; nothing where nobody has looked."""
+        """Return a job's recorded reasons, oldest first."""
         return tuple(self._of.get(job, ()))
 
 
 def reason_kind(reason: Reason | None) -> Hashable:
-    """Other nodes that come nearest, or another figure of use, are the same reason still."""
+    """Return what identifies a reason. Its figures, such as usage, may change without a new record."""
     match reason:
         case LimitReached():
             return type(reason), reason.holder, reason.limit

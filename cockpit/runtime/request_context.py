@@ -1,5 +1,6 @@
-"""Who asks for what: the asker of an operation, and the job that it is about. Jobs that the asker may not see do not
-exist for them.
+"""The context of a request: the user who sends it, its id, and the job that it names.
+
+A user who may not see a job is told that there is no such job.
 """
 
 from __future__ import annotations
@@ -21,17 +22,18 @@ if TYPE_CHECKING:
 
 
 class RequestContext(msgspec.Struct, frozen=True):
-    """Who asks, and the client-made id of an acting request."""
+    """The user who sends a request, and the id that the client gave it."""
 
     actor: Actor
     request: str = ""
-    """The id behind the asker's uid and a colon; empty without an id."""
+    """The user's uid, a colon and the request id; empty without an id."""
     op: str = ""
+    """The name of the operation."""
     digest: bytes = b""
-    """What is asked, for `KeptAnswer`."""
+    """Hash of the operation and its arguments, for `KeptAnswer`."""
 
     def act(self, *, durable: bool = False) -> Act:
-        """As the cause of events."""
+        """Return this request as the cause of events. `durable`: the events must be on the disk before the answer."""
         return Act(
             actor=self.actor.name,
             origin="socket",
@@ -43,42 +45,45 @@ class RequestContext(msgspec.Struct, frozen=True):
 
 
 def request_key(actor: Actor, request: str) -> str:
-    """A client's request id as the journal knows it: behind the uid, so that two users' ids never meet."""
+    """Return a request id as the journal stores it: after the uid, so that two users' ids never collide."""
     return f"{actor.who.uid}:{request}"
 
 
-async def asked_job(engine: Engine, actor: Actor, job_id: int, index: int | None = None) -> Job:
-    """The job, or with `index` the task of its array, live or ended. Raises `RequestRefused` where the actor sees none
-    of that id."""
-    found = await _found(engine, JobId(job_id))
-    if index is not None and found is not None:
-        return await _asked_task(engine, actor, found, index)
-    refused = refuse_unseen(actor, found, job_id)
-    if found is None or refused is not None:
+async def visible_job(engine: Engine, actor: Actor, job_id: int, index: int | None = None) -> Job:
+    """Return the job with this id, or with `index` that task of its array, live or ended.
+
+    Raises `RequestRefused` if there is none, or the actor may not see it.
+    """
+    job = await _live_or_ended(engine, JobId(job_id))
+    if index is not None and job is not None:
+        return await _visible_task(engine, actor, job, index)
+    refused = refuse_unseen(actor, job, job_id)
+    if job is None or refused is not None:
         raise RequestRefused(refused or Refusal(RefusalKind.NOT_FOUND, f"There is no job {job_id}."))
-    return found
+    return job
 
 
-async def _asked_task(engine: Engine, actor: Actor, named: Job, index: int) -> Job:
+async def _visible_task(engine: Engine, actor: Actor, named: Job, index: int) -> Job:
     refused = refuse_unseen(actor, named, named.id)
     array = named.array
     if refused is None and array is not None:
-        live = task(engine.host.machine, array.array, index)
-        for each in range(array.array, array.array + array.count) if live is None else ():
-            ended = await engine.host.ended_job(JobId(each))
-            live = ended if ended is not None and ended.array is not None and ended.array.index == index else live
-        if live is not None:
-            return live
+        found = task(engine.host.machine, array.array, index)
+        # Accounting knows tasks by job id only, and a task's index does not follow from its id: look at every id.
+        for number in range(array.array, array.array + array.count) if found is None else ():
+            ended = await engine.host.ended_job(JobId(number))
+            found = ended if ended is not None and ended.array is not None and ended.array.index == index else found
+        if found is not None:
+            return found
     has = f"array {array.array} has no task {index}" if array is not None else f"job {named.id} is no array"
     raise RequestRefused(refused or Refusal(RefusalKind.NOT_FOUND, f"There is no job {named.id}_{index}: {has}."))
 
 
-async def _found(engine: Engine, job: JobId) -> Job | None:
+async def _live_or_ended(engine: Engine, job: JobId) -> Job | None:
     return engine.host.machine.state.jobs.get(job) or await engine.host.ended_job(job)
 
 
-async def moved(engine: Engine, known: Job) -> None:
-    """Wait until something has happened to the job; refused where nothing ever will."""
+async def wait_for_change(engine: Engine, known: Job) -> None:
+    """Wait until the job is no longer as `known`. Raises `RequestRefused` if the engine has given up."""
     host = engine.host
     async with host.changed:
         await host.changed.wait_for(lambda: host.machine.state.jobs.get(known.id) is not known or host.given_up)

@@ -1,7 +1,7 @@
-"""Answers every request id once: a repeat gets the first answer, also a refusal, and nothing happens twice.
+"""Give a repeated request its first answer, also a refusal, so that nothing happens twice.
 
-An accepted act is remembered in the very transaction that journals it (`Host.act`); a refusal is remembered here. A
-refusal that is only about this moment (`unavailable`) is not remembered: the repeat may succeed.
+The answer of an accepted request is stored in the same transaction as its events (`Host.act`). A refusal has no events
+and is stored here. A temporary refusal (`unavailable`) is not stored: the repeat may succeed.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 
 class Identified(Protocol):
-    """A request that may carry an id (`runtime.asked.Asked`)."""
+    """A request that may have an id (`runtime.request_context.RequestContext`)."""
 
     @property
     def request(self) -> str:
-        """The id behind the asker's uid and a colon; empty without an id."""
+        """The user's uid, a colon and the request id; empty without an id."""
         ...
 
     @property
@@ -48,7 +48,7 @@ _UNREADABLE = (
 
 
 def digest_of(op: str, args: bytes | msgspec.Raw) -> bytes:
-    """Identifies what a request asks."""
+    """Return a hash of a request's operation and arguments."""
     digest = hashlib.blake2b(op.encode(), digest_size=_DIGEST_BYTES)
     digest.update(b"\0")
     digest.update(memoryview(args))
@@ -56,7 +56,7 @@ def digest_of(op: str, args: bytes | msgspec.Raw) -> bytes:
 
 
 def repeated(known: KeptAnswer, digest: bytes) -> bytes | Refusal:
-    """The first answer, for a repeat of the same request; a refusal where the id was given to another request."""
+    """Return the stored answer to a repeated request; a refusal if the id belongs to a different request."""
     if known.digest and digest and known.digest != digest:
         return Refusal(
             RefusalKind.CONFLICT,
@@ -67,30 +67,32 @@ def repeated(known: KeptAnswer, digest: bytes) -> bytes | Refusal:
 
 
 def own_id(request: str) -> str:
-    """The id as its user gave it, without the uid that keeps the ids of several users apart."""
+    """Return the request id without the uid that precedes it in the journal."""
     return request.partition(":")[2]
 
 
 class Requests:
-    """The requests of one engine that carry ids."""
+    """The requests with ids of one engine: those being decided, and those that the journal has answers for."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
         self._under_way: dict[str, _Turn] = {}
 
     async def once(self, context: Identified, perform: Callable[[], Awaitable[bytes]]) -> bytes:
-        """The first answer to this request, or what `perform` answers now. Raises `RequestRefused`, `StoreError`."""
+        """Return the stored answer to this request, or else the result of `perform`.
+
+        Raises `RequestRefused` and `StoreError`.
+        """
         if not context.request:
             return await perform()
         async with self._turn(context.request):
             known = await self._known(context.request)
             if known is not None and known.refused and known.digest not in {b"", context.digest}:
-                await self._journal.forget_refusal(
-                    context.request
-                )  # nothing was done: a corrected request is a new one
+                # The refused request did nothing, so its id may serve again, for the corrected request.
+                await self._journal.forget_refusal(context.request)
                 known = None
             if known is not None:
-                return _raised(repeated(known, context.digest))
+                return _answer_or_raise(repeated(known, context.digest))
             try:
                 return await perform()
             except RequestRefused as refused:
@@ -98,12 +100,12 @@ class Requests:
                 raise
 
     async def remember(self, context: Identified, answer: bytes) -> None:
-        """Keep the answer of an act whose answer is known only after its event. Raises `StoreError`."""
+        """Store the answer of a change whose answer is known only after its event. Raises `StoreError`."""
         if context.request:
             await self._journal.remember(KeptAnswer(context.request, answer, context.op, context.digest))
 
     async def outcome(self, request: str) -> RequestOutcome:
-        """What became of a request; one that is being decided is waited for. Raises `StoreError`."""
+        """Return the outcome of a request, after waiting if it is being decided. Raises `StoreError`."""
         async with self._turn(request):
             known = await self._journal.answer(request)
             jobs = tuple(await self._journal.submitted_by(request))
@@ -116,11 +118,12 @@ class Requests:
         try:
             return await self._journal.answer(request)
         except StoreError as error:
-            said = str(error).replace(" Nothing was accepted.", "")
-            raise RequestRefused(Refusal(RefusalKind.UNAVAILABLE, _UNREADABLE.format(error=said))) from error
+            # The journal's sentence claims this of the present request; an earlier try may have been accepted.
+            message = str(error).replace(" Nothing was accepted.", "")
+            raise RequestRefused(Refusal(RefusalKind.UNAVAILABLE, _UNREADABLE.format(error=message))) from error
 
     async def _remember_refusal(self, context: Identified, refusal: Refusal) -> None:
-        """A refusal that cannot be kept stays true all the same: nothing was done."""
+        """Store a refusal. A store error is ignored: the request did nothing, so a repeat may be decided again."""
         if refusal.kind is not RefusalKind.UNAVAILABLE:
             encoded = msgspec.msgpack.encode(refusal)
             with suppress(StoreError):
@@ -130,7 +133,7 @@ class Requests:
 
     @asynccontextmanager
     async def _turn(self, request: str) -> AsyncIterator[None]:
-        """One at a time for each id: a client that lost its connection may repeat what is still being decided."""
+        """Hold the lock of one request id: a client that lost its connection may repeat a request still in progress."""
         turn = self._under_way.setdefault(request, _Turn())
         turn.wanted += 1
         try:
@@ -143,14 +146,14 @@ class Requests:
 
 
 class _Turn:
-    """One request id's lock, and how many wait for it or have it."""
+    """The lock of one request id, and the number of requests that hold it or wait for it."""
 
     def __init__(self) -> None:
         self.lock = asyncio.Lock()
         self.wanted = 0
 
 
-def _raised(answer: bytes | Refusal) -> bytes:
+def _answer_or_raise(answer: bytes | Refusal) -> bytes:
     if isinstance(answer, Refusal):
         raise RequestRefused(answer)
     return answer

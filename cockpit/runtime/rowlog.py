@@ -1,7 +1,7 @@
-"""What many readers of the same rows share: the pages of a first load, and what rows were before they changed.
+"""Data shared by all readers of the same rows: the pages of the first load, and rows as they were before they changed.
 
-A reader that remembered every row that it was sent would cost as much as the rows themselves, and each change would be
-worked out once per reader. Here a reader is a number: the last batch of changes that it has been told of.
+Remembering for each reader the rows that it was sent would cost as much memory as the rows themselves, and each change
+would be computed once per reader. Instead only a number is remembered per reader: the last batch that it has received.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from cockpit.model.jobrow import JobRow
 
 MOST_ROWS = 100_000
-"""In all batches together; a reader that needs older ones starts over."""
+"""Most rows in all batches together; a reader that needs older ones starts over."""
 
 
 class RowLog:
-    """Batches of rows as they were before they changed; None: the job had no row."""
+    """Batches of rows as they were before they changed; None for a job that had no row."""
 
     def __init__(self) -> None:
         self.last = 0
@@ -31,7 +31,7 @@ class RowLog:
         self._rows = 0
 
     def add(self, before: Mapping[JobId, JobRow | None]) -> None:
-        """What rows were that have just changed."""
+        """Add a batch: the rows that have just changed, as they were before."""
         self.last += 1
         self._batches.append(before)
         self._rows += len(before)
@@ -39,7 +39,7 @@ class RowLog:
             self._drop()
 
     def since(self, number: int) -> dict[JobId, JobRow | None] | None:
-        """Every row that changed after batch `number`, as it was then; None: that is too long ago."""
+        """Return every row that changed after batch `number`, as it was then; None if that batch is too old."""
         missing = self.last - number
         if missing > len(self._batches):
             return None
@@ -50,7 +50,7 @@ class RowLog:
         return before
 
     def forget(self, number: int) -> None:
-        """Nobody needs batch `number`, or one before it."""
+        """Drop batch `number` and those before it: no reader needs them."""
         while self._batches and self.last - len(self._batches) < number:
             self._drop()
 
@@ -59,7 +59,7 @@ class RowLog:
 
 
 class SharedPages:
-    """Pages that are encoded when the first reader wants them, and kept for as long as one reads."""
+    """Pages that are encoded when the first reader reaches them, and then serve all readers."""
 
     def __init__(self, pages: Iterator[msgspec.Raw]) -> None:
         self._coming = pages

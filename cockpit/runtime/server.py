@@ -1,4 +1,7 @@
-"""The engine's socket: who may connect, and how many. A malformed, huge or slow client hurts itself alone."""
+"""Accept connections on the engine's socket, and limit how many each user has.
+
+A malformed, huge or slow request affects only the client that sent it.
+"""
 
 from __future__ import annotations
 
@@ -20,20 +23,21 @@ if TYPE_CHECKING:
 
 
 class Server:
-    """Listens, and answers each connection in a task of its own."""
+    """Listens on the socket and serves each connection in a task of its own."""
 
     def __init__(self, engine: Engine, bounds: Bounds | None = None) -> None:
         self._engine = engine
         self._bounds = bounds or Bounds()
-        self._guests: dict[int, _Guest] = {}
+        self._users: dict[int, _User] = {}
+        """The users that have connections, by uid."""
         self._server: asyncio.Server | None = None
 
     async def start(self, listener: socket.socket) -> None:
-        """Answer on a socket that is bound and listens."""
+        """Accept connections on a socket that is bound and listening."""
         self._server = await asyncio.start_unix_server(self._serve, sock=listener, backlog=BACKLOG)
 
     async def stop(self) -> None:
-        """Take no more connections; those that are open end with the process."""
+        """Accept no more connections; open ones end with the process."""
         if self._server is not None:
             self._server.close()
 
@@ -44,15 +48,15 @@ class Server:
             writer.write(frame(Answer(0, no=refused)))
             writer.close()
             return
-        guest = self._guests.setdefault(actor.who.uid, _Guest())
-        guest.connections += 1
+        user = self._users.setdefault(actor.who.uid, _User())
+        user.connections += 1
         try:
-            await Connection(self._engine, actor, (reader, writer), guest.large, self._bounds).run()
+            await Connection(self._engine, actor, (reader, writer), user.large, self._bounds).run()
         finally:
-            guest.connections -= 1
-            if not guest.connections:
-                del self._guests[actor.who.uid]
-            writer.transport.abort()  # what is still to be sent, nobody takes
+            user.connections -= 1
+            if not user.connections:
+                del self._users[actor.who.uid]
+            writer.transport.abort()  # not `close`, which would wait for a client that no longer reads
 
     def _refuse_connection(self, actor: Actor | None) -> Refusal | None:
         if actor is None:
@@ -60,17 +64,18 @@ class Server:
                 RefusalKind.DENIED,
                 f"This engine serves user {os.geteuid()} only; run `cockpit` as yourself to use your own.",
             )
-        guest = self._guests.get(actor.who.uid)
-        mine, all_of_them = guest.connections if guest else 0, sum(each.connections for each in self._guests.values())
-        crowded = all_of_them >= self._bounds.connections and not actor.admin
-        if mine >= self._bounds.connections_per_user or crowded:
+        user = self._users.get(actor.who.uid)
+        own, total = user.connections if user else 0, sum(other.connections for other in self._users.values())
+        full = total >= self._bounds.connections and not actor.admin
+        if own >= self._bounds.connections_per_user or full:
             return Refusal(RefusalKind.UNAVAILABLE, "The engine has too many open connections; close some cockpits.")
         return None
 
 
-class _Guest:
-    """What one user has open."""
+class _User:
+    """The open connections of one user."""
 
     def __init__(self) -> None:
         self.connections = 0
         self.large = asyncio.Semaphore(1)
+        """Held while a large request of the user is in memory."""

@@ -1,4 +1,11 @@
-"""The engine's life as a process: recover what was, adopt what runs, then serve until told to stop."""
+"""Run the engine process, from start to stop.
+
+1. Journal the start and what changed since the last one: nodes, rules, accounts, catalogue (`_starting_events`).
+2. Recover: adopt the containers that still run, and repeat effects that a killed engine may not have carried out.
+3. Start scheduling and timers, and watch the starts that the engine before this one has promised.
+4. Serve clients until SIGTERM, SIGINT or the `stop` operation.
+5. Remove the socket, journal the stop, and write a snapshot. Jobs keep running.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +41,7 @@ _OWN = Act(actor="engine", origin="engine")
 
 
 async def serve(engine: Engine, listener: sockets.socket, setup: ClusterSetup) -> None:
-    """Serve on `listener` until SIGTERM, SIGINT or the `stop` operation. Jobs go on after it."""
+    """Serve clients on `listener` until SIGTERM, SIGINT or the `stop` operation. Jobs keep running afterwards."""
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, engine.stopping.set)
@@ -42,7 +49,7 @@ async def serve(engine: Engine, listener: sockets.socket, setup: ClusterSetup) -
     await _begin(engine, setup)
     await server.start(listener)
     await engine.stopping.wait()
-    engine.socket.unlink(missing_ok=True)  # before anybody is refused there: that would look like an engine that died
+    engine.socket.unlink(missing_ok=True)  # first: a client refused on an existing socket takes the engine for crashed
     await server.stop()
     try:
         await engine.host.act(lambda _machine, _now: [events.EngineStopped(engine.version)], _OWN)
@@ -51,14 +58,14 @@ async def serve(engine: Engine, listener: sockets.socket, setup: ClusterSetup) -
 
 
 async def _begin(engine: Engine, setup: ClusterSetup) -> None:
-    await engine.host.act(lambda machine, _: _beginning(engine, machine, setup), _OWN)
+    await engine.host.act(lambda machine, _: _starting_events(engine, machine, setup), _OWN)
     await recover(engine.host)
     await engine.host.start()
-    await predicting.take_up_promises(engine)
+    await predicting.load_promises(engine)
 
 
-def _beginning(engine: Engine, machine: Machine, setup: ClusterSetup) -> Sequence[EventBody]:
-    """Rules that may not be taken over stay out, and the engine tells so for as long as it runs."""
+def _starting_events(engine: Engine, machine: Machine, setup: ClusterSetup) -> Sequence[EventBody]:
+    """Return the events of a start. Refused rules stay out, and `engine status` says so until the next start."""
     rules = configure.configured(machine.state, setup.cluster, sealed=setup.sealed)
     if isinstance(rules, Refusal):
         engine.troubles += (rules.message,)
@@ -74,10 +81,11 @@ def _beginning(engine: Engine, machine: Machine, setup: ClusterSetup) -> Sequenc
 
 
 _BEFORE_ITS_START = {JobState.PRECHECKING, JobState.STAGING}
+"""States of a placed job that has no container yet."""
 
 
-def _told_again(job: Job) -> Iterator[Effect]:
-    """What those may not have heard that run."""
+def _messages_to_running(job: Job) -> Iterator[Effect]:
+    """Repeat the signals and worker lists that the job's running replicas may not have received."""
     yield from reactions.notices_to_workers(job)
     if job.ending is not None:
         yield from reactions.signals_of(job)
@@ -86,33 +94,38 @@ def _told_again(job: Job) -> Iterator[Effect]:
 
 
 async def recover(host: Host) -> None:
-    """Meet the world as it is after an engine's absence: adopt what runs, repeat the effects that may be missing."""
+    """Bring the containers in line with the journal after a time without an engine.
+
+    Adopt the containers that should run or be held (the executor reports replicas that ended meanwhile), then repeat
+    the effects that a killed engine may not have carried out. Every effect may be carried out twice without harm.
+    """
     jobs = list(host.machine.state.jobs.values())
     expected: list[StartReplica] = []
-    kept: list[KeepContainer] = []
+    held: list[KeepContainer] = []
     for job in jobs:
         if job.state in OCCUPYING and job.state not in _BEFORE_ITS_START and job.attempt is not None:
-            live = {each.rank for each in job.attempt.replicas if each.ended_at is None}
+            live = {replica.rank for replica in job.attempt.replicas if replica.ended_at is None}
             expected += [start for start in reactions.starts_of(job) if start.replica.rank in live]
         elif job.kept:
-            kept += [each for each in reactions.containers_after_end(job) if isinstance(each, KeepContainer)]
-    await host.executor.adopt(expected, kept)
+            effects = reactions.containers_after_end(job)
+            held += [effect for effect in effects if isinstance(effect, KeepContainer)]
+    await host.executor.adopt(expected, held)
     for job in jobs:
-        host.run_effects(tuple(_repeated(job)))
+        host.run_effects(tuple(_effects_to_repeat(job)))
 
 
-def _repeated(job: Job) -> Iterator[Effect]:
-    """What an engine that was killed may have left undone."""
+def _effects_to_repeat(job: Job) -> Iterator[Effect]:
+    """Return the effects of the job's state that a killed engine may not have carried out."""
     if job.state is JobState.PRECHECKING:
         yield from reactions.checks_of(job)
     if job.state is JobState.STAGING:
         live = set(reactions.live_replicas(job))
-        yield from (each for each in reactions.stages_of(job) if each.replica in live)
+        yield from (effect for effect in reactions.stages_of(job) if effect.replica in live)
     if job.suspension is not None:
         yield from map(FreezeReplica, reactions.live_replicas(job))
     elif job.attempt is not None and job.attempt.resumed_at is not None and job.state in OCCUPYING:
         yield from map(ThawReplica, reactions.live_replicas(job))
     if job.state in OCCUPYING:
-        yield from _told_again(job)
+        yield from _messages_to_running(job)
     if job.ended:
         yield RecordEnded(job.id)

@@ -1,5 +1,7 @@
-"""Opening a shell in a replica's container. The engine journals who enters and hands over the descriptors; the bytes
-that are typed and printed never pass through it.
+"""Open a shell in a replica's container.
+
+The engine journals the user who enters, and passes the shell's file descriptors to the client. Input and output do not
+go through the engine.
 """
 
 from __future__ import annotations
@@ -27,18 +29,18 @@ if TYPE_CHECKING:
 
 SHELL_ARGS = ShellRequest
 START_SECONDS = 5.0
-"""How long a shell waits for its container to be made, or to be kept."""
+"""Longest wait for a container that is being made or that is about to be held."""
 
 
 class OpenedShell(msgspec.Struct, frozen=True):
-    """The answer, and the descriptors that follow it: control, then the terminal or the three pipes."""
+    """The answer and the descriptors sent with it: the control socket, then the terminal or the three pipes."""
 
     answer: ShellOpened
     fds: tuple[int, ...]
 
 
 async def open_shell(engine: Engine, context: RequestContext, request: ShellRequest) -> OpenedShell:
-    """Enter; raises `RequestRefused` where there is nothing to enter."""
+    """Start a shell or a command in a container. Raises `RequestRefused` if there is no container to enter."""
 
     def decision(machine: Machine, _now: Millis) -> decide.Decision:
         job = machine.state.jobs.get(JobId(request.job))
@@ -53,7 +55,7 @@ async def open_shell(engine: Engine, context: RequestContext, request: ShellRequ
     job = engine.host.machine.state.jobs[JobId(request.job)]
     assert job.attempt is not None
     replica = ReplicaId(job.id, job.attempt.number, request.rank)
-    await engine.host.settled(replica, START_SECONDS)  # it may be about to be kept
+    await engine.host.settled(replica, START_SECONDS)  # the container may be about to be held
     entered = await engine.host.executor.enter(
         replica,
         request.command,
@@ -73,8 +75,7 @@ async def open_shell(engine: Engine, context: RequestContext, request: ShellRequ
 
 
 async def _started(engine: Engine, job: JobId) -> None:
-    """Who submits and enters at once is a moment too early: let the scheduler look at the job, and a start that is
-    under way come to its end."""
+    """Wait a moment for a job that was just submitted: for the next scheduling pass, and for a start in progress."""
     host = engine.host
 
     def is_coming() -> bool:

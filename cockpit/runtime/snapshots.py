@@ -1,4 +1,4 @@
-"""The whole cluster written down, over the socket."""
+"""The socket's operation that returns a snapshot of the whole cluster."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
 
 
 def snapshot_of(engine: Engine) -> Snapshot:
-    """As it is now, without secrets."""
+    """Return the cluster's current state, without secrets."""
     host = engine.host
     return Snapshot(cluster=engine.cluster, at=host.clock.now(), state=without_secrets(host.machine.state))
 
 
-async def snapshot(engine: Engine, _asked: RequestContext, _args: messages.NoArgs) -> AsyncIterator[bytes]:
-    """Encoded, in pieces."""
+async def snapshot(engine: Engine, _context: RequestContext, _args: messages.NoArgs) -> AsyncIterator[bytes]:
+    """Return the encoded snapshot, in pieces that fit a frame."""
     encoded = msgspec.msgpack.encode(snapshot_of(engine))
     for start in range(0, len(encoded), PIECE_BYTES):
         yield encoded[start : start + PIECE_BYTES]
 
 
 def joined(pieces: list[bytes]) -> Snapshot:
-    """The inverse, of pieces as they were sent."""
-    encoded = b"".join(msgspec.msgpack.decode(each, type=bytes) for each in pieces)
+    """Decode a snapshot from the pieces that `snapshot` has sent."""
+    encoded = b"".join(msgspec.msgpack.decode(piece, type=bytes) for piece in pieces)
     return msgspec.msgpack.decode(encoded, type=Snapshot)

@@ -1,4 +1,4 @@
-"""The folder of the engine's socket. In /tmp anybody may have made it first, so it is looked at before it is used."""
+"""Check the folder of the engine's socket before it is used: in /tmp, another user may have made it first."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 LONGEST_SOCKET_PATH = 107
-"""Bytes of sun_path without its final zero, unix(7)."""
+"""Longest path in bytes: sun_path without its final zero, unix(7)."""
 
 
 def trusted_socket_folder(socket: str | Path, owner: int, *, create: bool, shared: bool = False) -> bool:
-    """Whether `socket`'s folder exists and only `owner` can put things there; with `create` it is made.
+    """Return whether `socket`'s folder exists, and check that only `owner` can write to it; with `create`, make it.
 
-    A user's engine keeps it to itself (0700); the system's engine lets everybody in (`shared`, 0755). Raises
-    `RuntimeMissing` where it is a symbolic link, another's, or open to others: an impostor could sit there.
+    The folder of a user's engine is private (0700); all users may enter that of the system's engine (`shared`, 0755).
+    Raises `RuntimeMissing` if it is a symbolic link, belongs to another user, or is writable for others: a fake engine
+    could listen there.
     """
     folder, mode = os.path.dirname(socket), 0o755 if shared else 0o700
     if len(os.fsencode(socket)) > LONGEST_SOCKET_PATH:
@@ -31,7 +32,7 @@ def trusted_socket_folder(socket: str | Path, owner: int, *, create: bool, share
     except FileNotFoundError:
         return False
     except OSError as error:
-        raise RuntimeMissing(f"{folder} cannot be looked at: {error.strerror}.") from None
+        raise RuntimeMissing(f"{folder} cannot be read: {error.strerror}.") from None
     if fault := _fault(found, owner, mode):
         raise RuntimeMissing(f"{folder} {fault}, so it is not safe for the engine's socket. Remove it and try again.")
     return True

@@ -1,4 +1,4 @@
-"""What administrators ask of staged copies: which there are, and that one goes before its time."""
+"""The socket's operations on staged copies: list them, and remove one."""
 
 from __future__ import annotations
 
@@ -26,23 +26,24 @@ if TYPE_CHECKING:
 _DONE = msgspec.msgpack.encode(None)
 
 
-async def staged(engine: Engine, _asked: RequestContext, _args: messages.NoArgs) -> list[StagedCopy]:
-    """Copies that are there or being made; who is last used first."""
-    found = await engine.host.executor.copies()
-    return sorted(found, key=lambda each: (each.used_at, each.key))
+async def staged(engine: Engine, _context: RequestContext, _args: messages.NoArgs) -> list[StagedCopy]:
+    """Return the finished copies and those in progress, the least recently used first."""
+    copies = await engine.host.executor.copies()
+    return sorted(copies, key=lambda copy: (copy.used_at, copy.key))
 
 
 async def unstage(engine: Engine, context: RequestContext, args: messages.NameArgs) -> bytes:
-    """Remove a copy that nobody uses."""
+    """Remove a copy that no job uses, named by its key or the beginning of it."""
     executor = engine.host.executor
 
     async def decision(_machine: Machine, _now: Millis) -> Sequence[EventBody] | Refusal:
-        found = [each for each in await executor.copies() if args.name and each.key.startswith(args.name)]
-        if len(found) != 1:
-            return _unclear(args.name, len(found))
-        if not await executor.remove_copy(found[0].key):
-            return Refusal(RefusalKind.CONFLICT, f"Copy {found[0].key[:12]} is in use; it goes after its last job.")
-        return [events.CopyRemoved(found[0].what, found[0].source, found[0].key)]
+        copies = [copy for copy in await executor.copies() if args.name and copy.key.startswith(args.name)]
+        if len(copies) != 1:
+            return _not_one(args.name, len(copies))
+        (copy,) = copies
+        if not await executor.remove_copy(copy.key):
+            return Refusal(RefusalKind.CONFLICT, f"Copy {copy.key[:12]} is in use; remove it after its last job.")
+        return [events.CopyRemoved(copy.what, copy.source, copy.key)]
 
     outcome = await engine.host.act(decision, context.act(), lambda _: _DONE)
     if isinstance(outcome, Refusal):
@@ -50,7 +51,7 @@ async def unstage(engine: Engine, context: RequestContext, args: messages.NameAr
     return outcome
 
 
-def _unclear(name: str, count: int) -> Refusal:
+def _not_one(name: str, count: int) -> Refusal:
     if count:
         return Refusal(RefusalKind.INVALID, f"{count} copies begin with {visible(name)}; write more of the key.")
     return Refusal(RefusalKind.NOT_FOUND, f'There is no copy "{visible(name)}"; `cockpit staged` lists them.')

@@ -1,4 +1,4 @@
-"""Reading what the kernel says about itself in /proc and /sys, and which device nodes are there."""
+"""Read small files of /proc and /sys, and find existing device nodes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def read_text(path: Path) -> str:
-    """A small file of /proc, /sys or /etc; empty when it is not there or may not be read."""
+    """Read a small file of /proc, /sys or /etc; return an empty text if it is missing or not readable."""
     try:
         return path.read_text(errors="replace")
     except OSError:
@@ -15,5 +15,5 @@ def read_text(path: Path) -> str:
 
 
 def present_devices(root: Path, names: Iterable[str]) -> tuple[str, ...]:
-    """Those of the device nodes `/dev/<name>` that exist below `root`, as absolute paths without `root`."""
+    """Return those device nodes `/dev/<name>` that exist below `root`, as absolute paths without `root`."""
     return tuple(f"/dev/{name}" for name in names if (root / "dev" / name).exists())

@@ -1,4 +1,4 @@
-"""Background tasks that somebody holds, so that their errors do not disappear."""
+"""Keep references to background tasks, and report their errors, which asyncio would drop silently."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ class Tasks:
         self._tasks: set[asyncio.Task[Any]] = set()
 
     def start(self, work: Coroutine[Any, Any, Any], name: str) -> asyncio.Task[Any]:
-        """Run `work` beside everything else."""
+        """Start `work` as a background task."""
         task = asyncio.get_running_loop().create_task(work, name=name)
         self._tasks.add(task)
         task.add_done_callback(self._done)
         return task
 
     async def complete(self, work: Coroutine[Any, Any, T], name: str) -> T:
-        """What `work` gives, or raises. It goes on to its end even if the one who waits for it is cancelled."""
+        """Run `work` and return its result. It runs to its end even if the caller is cancelled."""
         task = asyncio.get_running_loop().create_task(work, name=name)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -37,7 +37,7 @@ class Tasks:
         return len(self._tasks)
 
     async def cancel_all(self) -> None:
-        """End all of them and wait until they have ended."""
+        """Cancel all tasks but the current one, and wait until they have ended."""
         tasks = [task for task in self._tasks if task is not asyncio.current_task()]
         for task in tasks:
             task.cancel()
@@ -51,6 +51,6 @@ class Tasks:
 
 
 def report_defect(what: str, error: BaseException) -> None:
-    """Into the engine's log, which is its stderr. `what` is harmless text."""
+    """Write an error with its traceback to the engine's log. `what` must be free of control characters."""
     print(f"cockpit: {what} failed", file=sys.stderr)  # noqa: T201 - the engine's log is its stderr
     traceback.print_exception(error)

@@ -1,4 +1,4 @@
-"""The time line as one asker may see it."""
+"""Read events from the journal, as far as a user may see them."""
 
 from __future__ import annotations
 
@@ -24,12 +24,14 @@ if TYPE_CHECKING:
     from cockpit.runtime.host import Host
 
 MOST = 10_000
-"""Events looked at together."""
+"""Most events that are read from the journal at once."""
 
 
 async def timeline(host: Host, actor: Actor, args: EventsArgs) -> Sequence[EventRecord]:
-    """Oldest first: the cluster's events and those of jobs that the actor may see. With `after` < 0 the last `limit` of
-    the newest `MOST`; otherwise the next `limit`. Of one job only who may see it asks.
+    """Return the cluster's events and those of jobs that the actor may see, oldest first.
+
+    With `after` < 0 these are the last `limit` among the newest `MOST` events; otherwise the next `limit` after that
+    sequence number. If `args.job` is set, the caller has checked that the actor may see that job.
     """
     job = None if args.job is None else JobId(args.job)
     limit = max(0, min(args.limit, MOST))
@@ -44,21 +46,21 @@ async def timeline(host: Host, actor: Actor, args: EventsArgs) -> Sequence[Event
             return seen[max(0, len(seen) - limit) :]
         if seen or job is not None or len(records) < MOST:
             return seen[:limit]
-        after = records[-1].seq  # else who follows would never get past what others do
+        after = records[-1].seq  # read on: otherwise a follower would never get past a long run of others' events
 
 
 async def _jobs(host: Host, records: Iterable[EventRecord]) -> dict[JobId, Job]:
-    """Those that the events name, live or ended."""
-    found: dict[JobId, Job] = {}
-    for job in {job for record in records for job in jobs_named(record.body)}:
-        known = host.machine.state.jobs.get(job) or await host.ended_job(job)
-        if known is not None:
-            found[job] = known
-    return found
+    """Return the jobs that the events name, live or ended."""
+    jobs: dict[JobId, Job] = {}
+    for job_id in {job for record in records for job in jobs_named(record.body)}:
+        job = host.machine.state.jobs.get(job_id) or await host.ended_job(job_id)
+        if job is not None:
+            jobs[job_id] = job
+    return jobs
 
 
 def _of_the_cluster(state: ClusterState, actor: Actor, records: Iterable[EventRecord]) -> Iterator[EventRecord]:
-    """Of catalogue, rules and accounts only what the actor may see of them."""
+    """Reduce events about catalogue, rules and accounts to what the actor may see."""
     for record in records:
         if isinstance(record.body, CatalogueChanged):
             body: EventBody | None = shown_change(actor, record.body)

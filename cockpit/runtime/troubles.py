@@ -1,4 +1,4 @@
-"""What is wrong with the engine just now, in sentences for `engine status` and for whoever is refused."""
+"""The sentences about the engine's current problems, for `engine status` and for refused requests."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ if TYPE_CHECKING:
     from cockpit.errors import StoreError
 
 CLOCK_JUMP_MS = 10_000
-"""A machine's clock this far from the engine's is worth telling."""
+"""Difference between the machine's clock and the engine's from which on it is reported."""
 
 
 def unavailable(error: StoreError) -> Refusal:
-    """The refusal that a request meets while the journal cannot be written."""
+    """Return the refusal of a request while the journal cannot be written."""
     return Refusal(RefusalKind.UNAVAILABLE, str(error), store=not error.passing)
 
 
 def given_up(error: Exception) -> Refusal:
-    """What every act is told after the engine's promises have been broken."""
+    """Return the refusal of every change after an invariant of the engine was violated."""
     return Refusal(
         RefusalKind.UNAVAILABLE,
         f"The engine found its own records contradictory ({error}) and decides nothing more, so that nothing gets "
@@ -30,7 +30,7 @@ def given_up(error: Exception) -> Refusal:
 
 
 def clock_trouble(offset_ms: int) -> str:
-    """What a person should know when the machine's clock is so far ahead of the engine's; empty: nothing."""
+    """Return the warning about a machine's clock that is ahead of the engine's by this time; empty if it is close."""
     if abs(offset_ms) < CLOCK_JUMP_MS:
         return ""
     apart = spoken(abs(offset_ms) // 1000)

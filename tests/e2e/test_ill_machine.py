@@ -80,7 +80,7 @@ def test_a_folder_that_may_not_be_written_is_told_to_an_ordinary_user(nobody: Co
     assert b"COCKPIT_STATE_FOLDER" in refused.stderr
     assert nobody.run("jobs").returncode == STORE
     assert b"stopped" in nobody.run("engine", "status").stdout
-    assert "not a folder that may be written" in nobody.run("doctor").stdout.decode()
+    assert "not a folder that you can write to" in nobody.run("doctor").stdout.decode()
     path.chmod(0o700)
 
 

@@ -204,7 +204,7 @@ def test_a_shared_job_is_open_to_the_members_of_its_project(engine: SystemEngine
 def test_the_doctor_looks_at_the_engine_that_commands_talk_to(engine: SystemEngine) -> None:
     rows = json.loads(engine.bob.run("doctor", "-o", "json").stdout)["rows"]
     found = {row["subject"]: row["found"] for row in rows}
-    assert found["state folder"] == "/var/lib/cockpit-cluster, which root alone may look into"
+    assert found["state folder"] == "/var/lib/cockpit-cluster, which only root can read"
     assert found["socket folder"] == "/run/cockpit-cluster"
 
 

@@ -70,7 +70,7 @@ async def test_causes_name_no_job_that_the_asker_may_not_see() -> None:
     own, other = next(row for row in rows if row.user == "erin"), next(row for row in rows if row.user != "erin")
     await demo.backend.starts([own.id])
     engine = demo.backend._engine
-    foresight: StartPredictor | None = engine.foresight
+    foresight: StartPredictor | None = engine.predictor
     assert foresight is not None
     history = BoundHistory()
     move = BoundMove(Millis(0), Millis(1), Millis(2), (CameAhead(other.id), CameAhead(own.id), CameAhead(JobId(-1))))

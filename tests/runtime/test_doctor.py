@@ -34,7 +34,7 @@ def around(tmp_path: Path):
             "uid": 1000,
             "socket": tmp_path / "run/engine.sock",
             "state_folder": tmp_path / "state",
-            "ask": absent,
+            "probe": absent,
             "root": tmp_path / "root",
         }
         return Surroundings(**{**defaults, **given})
@@ -53,7 +53,7 @@ def test_images_by_name_need_a_program_that_has_them(around) -> None:
         (podman, 0, "podman version 4.3.1, in containers of its own"),
         (podman, 1000, "podman version 4.3.1, as copies"),
     ):
-        (found,) = images.images(around(probe_command=known, uid=uid))
+        (found,) = images.images(around(probe=known, uid=uid))
         assert (found.level, found.found) == (Level.OK, f"by name from {by_name}, or as dir:PATH and tar:PATH")
 
 
@@ -70,7 +70,7 @@ def test_an_ordinary_users_networks_need_a_program_and_a_tunnel_to_lead_outward(
     install_nft(tmp_path)  # where the user's PATH does not lead
     (no_program,) = containers.outward(around())
     assert (no_program.level, "slirp4netns nor pasta" in no_program.found) == (Level.NOTE, True)
-    with_pasta = around(probe_command=answering(pasta=here))
+    with_pasta = around(probe=answering(pasta=here))
     (no_tunnel,) = containers.outward(with_pasta)
     assert "/dev/net/tun" in no_tunnel.found
     (tmp_path / "root/dev/net").mkdir(parents=True)
@@ -105,8 +105,8 @@ def test_everything_on_this_machine_in_sentences(tmp_path: Path) -> None:
 @pytest.mark.req("UI-44", "TR-03")
 @pytest.mark.parametrize("answer", [absent, hung, lambda _: Answer(Outcome.ANSWERED, 1, "\x1b[2J\0%s{}[bold]" * 99)])
 def test_a_machine_where_every_program_misbehaves(answer, tmp_path: Path) -> None:
-    found = findings(socket=tmp_path / "engine.sock", state_folder=tmp_path, env={}, uid=1000, probe_command=answer)
-    assert not any("could not be looked at" in finding.found for finding in found)
+    found = findings(socket=tmp_path / "engine.sock", state_folder=tmp_path, env={}, uid=1000, probe=answer)
+    assert not any("could not be checked" in finding.found for finding in found)
     assert all((finding.found + finding.advice).isprintable() for finding in found)
     levels = {finding.subject: finding.level for finding in found}
     assert levels["overlays"] is Level.MISSING
@@ -118,9 +118,9 @@ def test_a_check_that_fails_is_a_finding(tmp_path: Path) -> None:
     def explode(_command):
         raise RuntimeError("boom\x1b")
 
-    found = findings(socket=tmp_path / "e.sock", state_folder=tmp_path, env={}, uid=1000, probe_command=explode)
+    found = findings(socket=tmp_path / "e.sock", state_folder=tmp_path, env={}, uid=1000, probe=explode)
     assert {finding.found for finding in found if finding.subject == "bubblewrap"} == {
-        "could not be looked at: RuntimeError: boom?"
+        "could not be checked: RuntimeError: boom?"
     }
     assert len(found) >= len(CHECKS)
 
@@ -132,7 +132,7 @@ def test_an_overlay_is_really_mounted_and_gone_again() -> None:
     with tempfile.TemporaryDirectory(prefix="cockpit-", dir="/var/tmp") as folder:
         state = Path(folder) / "with, comma:colon/state"
         state.parent.mkdir()
-        around = Surroundings(env={}, uid=0, socket=state / "s", state_folder=state, probe_command=probe_command)
+        around = Surroundings(env={}, uid=0, socket=state / "s", state_folder=state, probe=probe_command)
         before = mounts()
         (finding,) = containers.overlay(around)
         assert (finding.level, finding.found) == (Level.OK, "can be mounted as root")
@@ -146,7 +146,7 @@ def test_bubblewrap_installed_but_forbidden(around) -> None:
             return Answer(Outcome.ANSWERED, 0, "bubblewrap 0.8.0\n")
         return Answer(Outcome.ANSWERED, 1, "bwrap: No permissions to create new namespace\n")
 
-    (finding,) = containers.bubblewrap(around(probe_command=bwrap))
+    (finding,) = containers.bubblewrap(around(probe=bwrap))
     assert finding.level is Level.MISSING
     assert "No permissions to create new namespace" in finding.found
 
@@ -178,7 +178,7 @@ def test_namespaces_that_no_setting_forbids_are_tried(around, uid: int) -> None:
         words.extend(command)
         return Answer(Outcome.ANSWERED, 1, "unshare: unshare failed: Operation not permitted\n")
 
-    (finding,) = containers.namespaces(around(probe_command=unshare, uid=uid))
+    (finding,) = containers.namespaces(around(probe=unshare, uid=uid))
     assert finding.found == "refused: unshare: unshare failed: Operation not permitted"
     assert "docker run --privileged" in finding.advice
     assert ("--user" in words) == (uid != 0)
@@ -210,12 +210,10 @@ def test_limits_of_cgroup_v1_and_of_none(around, machine_root) -> None:
 @pytest.mark.req("UI-44")
 def test_schedulers(around, tmp_path: Path) -> None:
     up = answering(scontrol=Answer(Outcome.ANSWERED, 0, "Slurmctld(primary) at head is UP\n"))
-    assert schedulers.slurm(around(probe_command=up))[0].level is Level.OK
+    assert schedulers.slurm(around(probe=up))[0].level is Level.OK
     down = answering(scontrol=Answer(Outcome.ANSWERED, 1, "Slurmctld(primary) at head is DOWN\n"))
-    assert (
-        "does not answer: Slurmctld(primary) at head is DOWN" in schedulers.slurm(around(probe_command=down))[0].found
-    )
-    assert "no answer in time" in schedulers.slurm(around(probe_command=hung))[0].found
+    assert "does not answer: Slurmctld(primary) at head is DOWN" in schedulers.slurm(around(probe=down))[0].found
+    assert "no answer in time" in schedulers.slurm(around(probe=hung))[0].found
     assert schedulers.kubernetes(around(env={"HOME": str(tmp_path)}))[0].level is Level.NOTE
     (tmp_path / "kube.yaml").touch()
     assert schedulers.kubernetes(around(env={"KUBECONFIG": f":{tmp_path}/kube.yaml"}))[0].level is Level.OK
@@ -262,5 +260,5 @@ def test_a_clock_that_was_never_set(around, monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.req("JT-43")
 def test_cards_are_counted_by_model(tools, around, machine_root) -> None:
     tools("cnmon", "for n in 0 1; do echo \"| $n / MLU370-X4  v1 | x |\"; echo '| 0 MiB/ 23308 MiB |'; done")
-    found = hardware.machine(around(probe_command=probe_command, root=machine_root({"dev/null": ""})))
+    found = hardware.machine(around(probe=probe_command, root=machine_root({"dev/null": ""})))
     assert [finding.found for finding in found if finding.subject == "cards"] == ["2 × MLU370-X4, driver unknown"]

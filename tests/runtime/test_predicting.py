@@ -69,7 +69,7 @@ async def test_starts_are_told_of_the_queued_jobs_that_the_asker_may_see_and_are
     assert running
     told = {each.job: each.at for each in await demo.backend.starts([*queued, *running, JobId(9999)])}
     assert told == {job: (await demo.backend.explain(job)).forecast.likely_at for job in queued}
-    with pytest.raises(RequestRefused, match="at most 1000 jobs at once"):
+    with pytest.raises(RequestRefused, match="at most 1000 jobs"):
         await demo.backend.starts(range(1, 1002))  # type: ignore[arg-type] # as good as a list
     await demo.close()
 
@@ -109,6 +109,6 @@ async def test_a_defect_at_one_job_is_logged_and_told_there_and_all_others_have_
     assert "IndexError: tuple index out of range" in (why(rows[broken], context) or "")
     assert not any(rows[job].failure for job in others)
     (trouble,) = (await demo.backend.overview()).trouble
-    assert f"keeps job {broken} from being judged (IndexError: tuple index out of range)" in trouble
+    assert f"keeps job {broken} from being scheduled or predicted (IndexError: tuple index out of range)" in trouble
     assert capsys.readouterr().err.count(f"cockpit: judging job {broken} failed") == 1
     await demo.close()

@@ -40,7 +40,7 @@ class Promised:
         self.engine = Engine(
             host=self.world.host, state_folder=self.folder, socket=self.folder, system=True, cluster="c"
         )
-        await predicting.take_up_promises(self.engine)
+        await predicting.load_promises(self.engine)
 
     async def queue(self) -> None:
         first, second = (a_spec(name, cpus=4, time_limit_seconds=3600, grace_seconds=GRACE) for name in "ab")
@@ -145,7 +145,7 @@ async def test_what_does_not_move_is_written_once_and_looked_at_no_more(
         looks += 1
         return 0.0
 
-    monkeypatch.setattr(predicting, "_followed", counted)
+    monkeypatch.setattr(predicting, "_follow", counted)
     await promised.ask()
     await promised.ask()
     await promised.world.pass_time(HOUR // 2)

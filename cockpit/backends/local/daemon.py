@@ -189,7 +189,7 @@ def _engine(
             plan_for,
             observer,
             workers_of=workers_of,
-            depot=StagingCache(folder, lambda: machine.state.cluster.staging, clock, fetcher),
+            staging_cache=StagingCache(folder, lambda: machine.state.cluster.staging, clock, fetcher),
             scripts=scripts,
         )
         executor.memory_of = lambda name: machine.state.nodes[name].memory_mib

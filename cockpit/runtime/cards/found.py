@@ -1,4 +1,4 @@
-"""What a vendor's probe hands back."""
+"""The result of a vendor's probe for cards."""
 
 from __future__ import annotations
 
@@ -14,4 +14,4 @@ class FoundCards(msgspec.Struct, frozen=True, kw_only=True):
     cards: tuple[Card, ...] = ()
     driver_version: str = ""
     findings: tuple[Finding, ...] = ()
-    """Only what is amiss."""
+    """Problems only."""

@@ -1,5 +1,5 @@
-"""How busy real cards are, and how much of their memory is in use: through NVML where its Python binding is installed
-(`nvidia-ml-py`), else through nvidia-smi.
+"""Measure the utilisation and memory use of real cards: through NVML if its Python binding (`nvidia-ml-py`) is
+installed, else through nvidia-smi.
 
 Sources: NVML API reference, nvmlUtilization_t and nvmlMemory_t; `nvidia-smi --help-query-gpu`. Both say "not supported"
 for a card that is divided by MIG.
@@ -28,23 +28,23 @@ _BYTES_PER_MIB = 1 << 20
 
 
 class CardReading(NamedTuple):
-    """As of now; None: its driver does not tell."""
+    """The current figures of a card; None: its driver does not report them."""
 
     percent: int | None
-    """Of the last fraction of a second: time in which any kernel ran."""
+    """Share of the last fraction of a second in which any kernel ran."""
     memory_mib: int | None
 
 
 class CardMeter(Protocol):
-    """One driver's word. Blocks; called from a thread."""
+    """Reads the figures of all cards. It blocks, and is called from threads."""
 
     def read(self) -> Mapping[str, CardReading]:
-        """By UUID; cards that are lost or not told of are left out. Never raises."""
+        """Return the figures by UUID, without lost or unreported cards. Never raises."""
         ...
 
 
 class Smi:
-    """Asks the program, which takes a fraction of a second."""
+    """Reads through nvidia-smi, which takes a fraction of a second."""
 
     def __init__(self, probe: Probe) -> None:
         self._ask = probe
@@ -55,7 +55,7 @@ class Smi:
 
 
 class Nvml:
-    """Asks the library, which takes microseconds. `nvml`: the module, initialised."""
+    """Reads through the NVML library, which takes microseconds. `nvml`: the initialised module."""
 
     def __init__(self, nvml: Any) -> None:  # noqa: ANN401 - a module that need not be there
         self._nvml = nvml
@@ -89,7 +89,7 @@ class Nvml:
 
 
 def card_meter(probe: Probe) -> CardMeter:
-    """What this machine has to measure with."""
+    """Return the fastest meter that works on this machine."""
     try:
         nvml = import_module(BINDING)
         nvml.nvmlInit()

@@ -1,1 +1,1 @@
-"""What `doctor` looks at: one module per subject, each a few functions from `Surroundings` to findings."""
+"""The checks of `doctor`: one module per subject, each with functions that turn `Surroundings` into findings."""

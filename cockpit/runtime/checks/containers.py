@@ -1,4 +1,4 @@
-"""Can this machine make contained jobs: bubblewrap, namespaces, overlays."""
+"""Check whether this machine can make containers: bubblewrap, namespaces, overlays, and networks for several nodes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SYSCTLS = (
     ("kernel/apparmor_restrict_unprivileged_userns", "1", "0"),  # Ubuntu from 23.10
     ("user/max_user_namespaces", "0", "15000"),  # user_namespaces(7)
 )
-"""Below /proc/sys: name, the value that forbids, one that allows."""
+"""Settings below /proc/sys that forbid user namespaces: name, the forbidding value, an allowing value."""
 BWRAP_TRIAL = (
     "bwrap",
     "--ro-bind",
@@ -38,7 +38,7 @@ BWRAP_TRIAL = (
 UNSHARE = ("unshare", "--mount", "--pid", "--fork", "--mount-proc")
 AS_USER = ("--user", "--map-root-user")
 MOUNTED = "cockpit-overlay-mounted"
-# In the folder $1, on its own: paths with commas or colons would end overlayfs's options early.
+# It uses paths relative to the folder $1, since commas and colons in a path would split overlayfs's options.
 OVERLAY_SCRIPT = f"""
 cd "$1" && mkdir upper work merged && mount -t overlay overlay -o "lowerdir=$2,upperdir=upper,workdir=work$3" merged &&
 test -e merged/. && : > merged/.cockpit-doctor && echo {MOUNTED}
@@ -57,7 +57,7 @@ def bubblewrap(around: Surroundings) -> list[Finding]:
 
 
 def namespaces(around: Surroundings) -> list[Finding]:
-    """Of ordinary users three sysctls of three origins can forbid them, of everybody a filter or security module."""
+    """Check namespaces. Three sysctls can forbid them for ordinary users, a filter or security module for all users."""
     user = around.uid != 0
     forbidding = [row for row in SYSCTLS if user and read_text(around.root / "proc/sys" / row[0]).strip() == row[1]]
     if forbidding:
@@ -65,7 +65,7 @@ def namespaces(around: Surroundings) -> list[Finding]:
     trial = around.probe((*UNSHARE, *(AS_USER if user else ()), "true"))
     if trial.ok or trial.outcome is Outcome.ABSENT:
         return [ok("namespaces", "can be made" if trial.ok else "no setting forbids them")]
-    advice = "Where all this runs inside of a container itself, that one must allow it: `docker run --privileged`."
+    advice = "If this system is itself in a container, that container must allow it: `docker run --privileged`."
     return [missing("namespaces", f"refused: {_why(trial)}", f"{LACK} {advice}")]
 
 
@@ -79,7 +79,7 @@ def _forbidden(name: str, forbidding: str, allowing: str) -> Finding:
 
 
 def outward(around: Surroundings) -> list[Finding]:
-    """What jobs with several nodes have beside their own network."""
+    """Check whether jobs with several nodes, which have a network of their own, can reach other networks from it."""
     if nftables(str(around.root)) is None:
         return [_no_way("nftables is not installed", "Run `apt-get install nftables` as root to have one.")]
     return [_outward_of_root(around) if around.uid == 0 else _outward_of_user(around)]
@@ -92,13 +92,13 @@ def _outward_of_root(around: Surroundings) -> Finding:
 
 
 def _outward_of_user(around: Surroundings) -> Finding:
-    there = [each for each in PROGRAMS if around.probe((each, "--version")).outcome is not Outcome.ABSENT]
-    if not there:
+    installed = [program for program in PROGRAMS if around.probe((program, "--version")).outcome is not Outcome.ABSENT]
+    if not installed:
         because = f"neither {' nor '.join(PROGRAMS)} is installed"
         return _no_way(because, "Run `apt-get install slirp4netns` as root to have one.")
     if not os.access(around.root / "dev/net/tun", os.R_OK | os.W_OK):
         return _no_way("/dev/net/tun is not open to you", "As root run `chmod 666 /dev/net/tun` to have one.")
-    return ok(_OUTWARD, f"jobs with several nodes have one, by {there[0]}")
+    return ok(_OUTWARD, f"jobs with several nodes have one, by {installed[0]}")
 
 
 def _no_way(because: str, advice: str) -> Finding:
@@ -107,9 +107,9 @@ def _no_way(because: str, advice: str) -> Finding:
 
 
 def overlay(around: Surroundings) -> list[Finding]:
-    """Mounts one for a moment, in a mount namespace of its own, on the file system that will hold the containers."""
+    """Mount an overlay for a moment, in a new mount namespace, on the file system that will hold the containers."""
     if network_filesystem(around.state_folder):
-        return []  # the state folder's own check says what to do, and a trial there could hang
+        return []  # the check of the state folder gives advice, and a trial on a network file system could hang
     lower, options, how = ("/", "", "as root") if around.uid == 0 else ("/usr", ",userxattr", "as a user")
     with tempfile.TemporaryDirectory(
         prefix=".cockpit-doctor-", dir=_existing_above(around.state_folder), ignore_cleanup_errors=True

@@ -1,4 +1,4 @@
-"""The places that an engine writes to."""
+"""Check the folders that an engine writes to: the state folder, its disk, and the socket folder."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ EMPTY_GIB = 0.1
 def state_folder(around: Surroundings) -> list[Finding]:
     folder = around.state_folder
     if around.system and around.uid != 0:
-        return [ok("state folder", f"{folder}, which root alone may look into")]
+        return [ok("state folder", f"{folder}, which only root can read")]
     if kind := network_filesystem(folder):
         advice = "SQLite's locks do not hold there. Set state_folder in config.toml to a folder on a local disk."
         return [missing("state folder", f"{folder} is on a network file system ({kind})", advice)]
     existing = next(above for above in (folder, *folder.parents) if above.exists())
     if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
-        advice = "No engine can run. Set state_folder in config.toml to a folder of yours, or mend its permissions."
-        return [missing("state folder", f"{existing} is not a folder that may be written", advice)]
+        advice = "No engine can run. Set state_folder in config.toml to a folder of yours, or fix its permissions."
+        return [missing("state folder", f"{existing} is not a folder that you can write to", advice)]
     found = str(folder) if existing == folder else f"{folder} (will be made)"
     return [ok("state folder", found), _space(existing)]
 
@@ -38,7 +38,7 @@ def _space(folder: Path) -> Finding:
     if gib < EMPTY_GIB or (stats.f_files and not stats.f_favail):
         return missing("disk", found, f"No job can be accepted. Free some space or files on the disk of {folder}.")
     if gib < SCARCE_GIB:
-        return note("disk", found, "Kept containers take what their jobs wrote: `cockpit holds end` frees it.")
+        return note("disk", found, "Held containers occupy disk space: `cockpit holds end` frees it.")
     return ok("disk", found)
 
 

@@ -1,4 +1,4 @@
-"""Python, cards and the clock."""
+"""Check Python, the machine's size, its cards, and the clock."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cockpit.runtime.machine import inspect_machine
 OLDEST_PYTHON = (3, 11)
 NANOS_PER_SECOND = 1_000_000_000
 EARLIEST_SECONDS = 1_735_689_600
-"""2025-01-01: an earlier time of day is a clock that was never set."""
+"""2025-01-01 in seconds since 1970. An earlier time means that the clock was never set."""
 
 
 def python(_around: Surroundings) -> list[Finding]:
@@ -26,7 +26,7 @@ def python(_around: Surroundings) -> list[Finding]:
 
 
 def machine(around: Surroundings) -> list[Finding]:
-    """The node as the engine would see it, its cards, and what is wrong with the vendors' tools."""
+    """Check the node as the engine would see it, its cards, and the vendors' tools."""
     inspection = inspect_machine(around.root, around.probe)
     node = inspection.node
     size = f"{counted(node.cpus, 'CPU')}, {node.memory_mib / 1024:.1f} GiB, {node.os}, Linux {node.kernel}"

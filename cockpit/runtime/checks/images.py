@@ -1,4 +1,4 @@
-"""What jobs' images may be on this machine, beside folders and tar files."""
+"""Check which kinds of images jobs can use on this machine."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 PODMAN = "podman"
 PROGRAMS = (PODMAN, "docker")
-"""In the order in which they are asked for an image."""
+"""The programs that may have an image, in the order in which they are tried."""
 
 
 def images(around: Surroundings) -> list[Finding]:
@@ -21,4 +21,4 @@ def images(around: Surroundings) -> list[Finding]:
             how = "in containers of its own" if program == PODMAN and around.uid == 0 else "as copies"
             return [ok("images", f"by name from {version.first_line}, {how}, or as dir:PATH and tar:PATH")]
     advice = "An image by its name needs podman or docker: `apt-get install podman` as root."
-    return [note("images", "as dir:PATH and tar:PATH; neither podman nor docker is here", advice)]
+    return [note("images", "as dir:PATH and tar:PATH; neither podman nor docker is installed", advice)]

@@ -1,6 +1,6 @@
-"""Which limits of a job this machine can enforce: cgroups v1, v2, or none that this user may write.
+"""Check which limits of a job this machine can enforce: by cgroups v1 or v2, or none if this user may not write them.
 
-A job's groups lie at the top of each hierarchy, see `shim.cgroups`.
+A job's groups are at the top of each hierarchy, see `shim.cgroups`.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from cockpit.runtime.findings import Finding, note, ok
 from cockpit.runtime.sysfiles import read_text
 
 CGROUPS = "sys/fs/cgroup"
-ADVICE = "A job can take more than it asked for. Let root start the engine: `cockpit engine start --system`."
+ADVICE = "A job can use more than it requested. Let root start the engine: `cockpit engine start --system`."
 
 
 def limits(around: Surroundings) -> list[Finding]:
-    """One finding: what holds a job to its CPUs, memory and processes."""
+    """Check what enforces a job's limits on CPUs, memory and processes."""
     mounted = around.root / CGROUPS
     controllers = read_text(mounted / "cgroup.controllers").split()
     return [_unified(mounted, controllers) if controllers else _hierarchies(mounted)]
@@ -29,7 +29,7 @@ def _unified(mounted: Path, controllers: list[str]) -> Finding:
         return note("limits", f"cgroup v2, but {mounted} may not be written: limits are soft (rlimits)", ADVICE)
     lacking = [name for name in CONTROLLERS if name not in controllers]
     if lacking:
-        advice = "Boot the machine with these controllers, or let the container that all this runs in have them."
+        advice = "Boot the machine with these controllers, or enable them for the container that this system runs in."
         return note("limits", f"cgroup v2 without {', '.join(lacking)}: limits are soft (rlimits)", advice)
     return ok("limits", "cgroup v2: CPUs, memory and processes are enforced")
 

@@ -1,4 +1,4 @@
-"""Which other clusters this machine can reach: Slurm, Kubernetes."""
+"""Check which other clusters this machine can reach: Slurm, Kubernetes."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ _SILENT = "no answer in time"
 
 
 def slurm(around: Surroundings) -> list[Finding]:
-    """`scontrol ping`: `Slurmctld(primary) at host is UP` (scontrol(1))."""
+    """Check that `scontrol ping` answers, with `Slurmctld(primary) at host is UP` (scontrol(1))."""
     answer = around.probe(("scontrol", "ping"))
     if answer.ok and " is UP" in answer.text:
         return [ok("Slurm", answer.first_line)]
     if answer.outcome is Outcome.ABSENT:
-        said = "no scontrol here"
+        result = "scontrol is not installed"
     else:
-        said = f"slurmctld does not answer: {answer.first_line if answer.outcome is Outcome.ANSWERED else _SILENT}"
+        result = f"slurmctld does not answer: {answer.first_line if answer.outcome is Outcome.ANSWERED else _SILENT}"
     if around.slurm:
-        advice = "Run `scontrol ping`. Commands without -c ask this cluster and no other; -c local is your own engine."
-        return [missing("Slurm", f"configured by {around.slurm}, but {said}", advice)]
+        advice = "Run `scontrol ping`. Commands without -c use this cluster; -c local is your own engine."
+        return [missing("Slurm", f"configured by {around.slurm}, but {result}", advice)]
     if answer.outcome is Outcome.ABSENT:
-        return [note("Slurm", said, "Slurm clusters are reached from a login node, or over SSH.")]
-    return [note("Slurm", f"scontrol is here, but {said}", "Run `scontrol ping`.")]
+        return [note("Slurm", result, "Slurm clusters are reached from a login node, or over SSH.")]
+    return [note("Slurm", f"scontrol is installed, but {result}", "Run `scontrol ping`.")]
 
 
 def kubernetes(around: Surroundings) -> list[Finding]:
-    """Only whether a kubeconfig is there: a cluster far away is not asked without being told to."""
+    """Check only whether a kubeconfig exists: doctor does not connect to remote clusters."""
     files = _kubeconfigs(around)
     present = [str(path) for path in files if path.is_file()]
     if present:

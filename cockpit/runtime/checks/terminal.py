@@ -1,4 +1,4 @@
-"""What the terminal in front can show."""
+"""Check what the user's terminal can show."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SMALLEST = os.terminal_size((80, 24))
 def terminal(around: Surroundings) -> list[Finding]:
     name = around.env.get("TERM", "")
     if name in ("", "dumb"):
-        advice = "The cockpit needs a terminal; commands work without. Set TERM, for instance to xterm-256color."
+        advice = "The screens need a terminal; commands work without one. Set TERM, for example to xterm-256color."
         return [note("terminal", f"TERM is {name or 'not set'}", advice)]
     within = " in tmux" if around.env.get("TMUX") else " in screen" if around.env.get("STY") else ""
     return [ok("terminal", f"{name}{within}"), _colours(around, name), *_size()]
@@ -35,12 +35,12 @@ def _size() -> list[Finding]:
         return []
     shown = f"{size.columns} × {size.lines}"
     if size.columns < SMALLEST.columns or size.lines < SMALLEST.lines:
-        return [note("size", shown, "The cockpit wants at least 80 × 24: make the window larger.")]
+        return [note("size", shown, "The screens need at least 80 × 24: make the window larger.")]
     return [ok("size", shown)]
 
 
 def locale(around: Surroundings) -> list[Finding]:
-    """The first of the three that is set decides, locale(7)."""
+    """Check that the locale is UTF-8. The first of three variables that is set decides, locale(7)."""
     names = ("LC_ALL", "LC_CTYPE", "LANG")
     value = next((around.env[name] for name in names if around.env.get(name)), "")
     if "UTF-8" in value.upper() or "UTF8" in value.upper():

@@ -1,4 +1,4 @@
-"""Has everything copied to this machine that a replica's container needs, before it is made."""
+"""Copy everything that a replica's container needs to this machine, before the container is made."""
 
 from __future__ import annotations
 
@@ -29,73 +29,76 @@ _FETCHED = {ImageKind.TAR: FetchKind.TAR, ImageKind.NAMED: FetchKind.NAMED}
 
 
 class Copies:
-    """What replicas have copied, by field of their specs. `moved` is told of progress."""
+    """The copies of each replica, by the field of the spec that they belong to. `moved` is called on progress."""
 
-    def __init__(self, depot: StagingCache, moved: Callable[[ReplicaId], None]) -> None:
-        self._depot = depot
+    def __init__(self, cache: StagingCache, moved: Callable[[ReplicaId], None]) -> None:
+        self._cache = cache
         self._moved = moved
-        self._had: dict[ReplicaId, dict[str, str]] = {}
+        self._paths: dict[ReplicaId, dict[str, str]] = {}
+        """Paths of the finished copies, by field of the spec."""
         self._images: dict[ReplicaId, Measured] = {}
-        """What there is to know of its image, where podman or docker has it."""
-        self._podmans: dict[ReplicaId, str] = {}
-        """The image of which podman makes its container."""
+        """Properties of the replica's image, if podman or docker has it."""
+        self._podman_images: dict[ReplicaId, str] = {}
+        """Ids of the images from which podman makes the replicas' containers."""
         self._progress: dict[ReplicaId, Progress] = {}
 
     def lacks(self, start: StartReplica) -> bool:
-        """Whether something has to be copied, or looked for, first."""
-        return start.replica not in self._had and next(_wanted(start), None) is not None
+        """Return whether the replica needs copies that `have` has not returned yet in this process."""
+        return start.replica not in self._paths and next(_wanted(start), None) is not None
 
     async def have(self, start: StartReplica) -> None:
-        """Return once everything is there. Raises FetchFailed. Cancelled, it leaves nothing half."""
+        """Make all copies. Raises FetchFailed. If it is cancelled, unfinished copies are removed."""
         replica, who = start.replica, start.submitter
         self._tell(replica, _NOT_KNOWN)
         try:
-            measured = [(each, *(await self._depot.measured(each, who))) for each in _wanted(start)]
-            total, done = sum(found.size for _, found, missing in measured if missing), 0
+            sources = [(wanted, *(await self._cache.measured(wanted, who))) for wanted in _wanted(start)]
+            total, done = sum(measured.size for _, measured, missing in sources if missing), 0
             paths: dict[str, str] = {}
-            for each, found, missing in measured:
-                if found.podman:
-                    self._podmans[replica] = found.key
+            for wanted, measured, missing in sources:
+                if measured.podman:
+                    self._podman_images[replica] = measured.key
                     continue
 
                 def tell(part: Progress, before: int = done) -> None:
                     self._tell(replica, Progress(before + part.done, total, part.rate))
 
-                paths[each.what] = await self._depot.have(each, found, who, replica.folder, tell)
-                done += found.size if missing else 0
-            self._had[replica] = paths
-            for _, found, _ in (every for every in measured if every[0].kind is FetchKind.NAMED):
-                self._images[replica] = found
+                paths[wanted.what] = await self._cache.have(wanted, measured, who, replica.folder, tell)
+                done += measured.size if missing else 0
+            self._paths[replica] = paths
+            for wanted, measured, _ in sources:
+                if wanted.kind is FetchKind.NAMED:
+                    self._images[replica] = measured
         finally:
             del self._progress[replica]
             self._moved(replica)
 
     def laid_out(self, plan: ContainerPlan, start: StartReplica) -> ContainerPlan:
-        """The plan with the copies in place of what they were made of, and with what an image brings. Of variables the
-        job's own come first, cockpit's next, but for the PATH. Raises `SpecErrors` where its command is wanted and it
-        has none."""
-        had = self._had.get(start.replica)
-        if had is None:
+        """Return the plan with the copies instead of their sources, and with the image's variables and command.
+
+        Raises `SpecErrors` if the job runs the image's command and the image has none.
+        """
+        paths = self._paths.get(start.replica)
+        if paths is None:
             return plan
-        if (brought := self._images.get(start.replica)) is not None:
-            plan = of_image(plan, brought, replica_spec(start.spec, start.replica.rank))
+        if (measured := self._images.get(start.replica)) is not None:
+            plan = of_image(plan, measured, replica_spec(start.spec, start.replica.rank))
 
         def copied(mount: Mount) -> Mount:
-            return replace(mount, source=had[mount.what], copied=True) if mount.what in had else mount
+            return replace(mount, source=paths[mount.what], copied=True) if mount.what in paths else mount
 
-        podmans = self._podmans.get(start.replica, "")
-        image = copied(plan.image) if plan.image is not None and not podmans else None
-        return replace(plan, mounts=tuple(map(copied, plan.mounts)), image=image, podman=podmans)
+        podman_image = self._podman_images.get(start.replica, "")
+        image = copied(plan.image) if plan.image is not None and not podman_image else None
+        return replace(plan, mounts=tuple(map(copied, plan.mounts)), image=image, podman=podman_image)
 
     def progress(self, replica: ReplicaId) -> Progress | None:
         return self._progress.get(replica)
 
     async def leave(self, replica: ReplicaId) -> None:
-        """Its container is gone, or will never be."""
-        self._had.pop(replica, None)
+        """Release the replica's copies: its container is gone, or will never be made."""
+        self._paths.pop(replica, None)
         self._images.pop(replica, None)
-        self._podmans.pop(replica, None)
-        await self._depot.leave(replica.folder)
+        self._podman_images.pop(replica, None)
+        await self._cache.leave(replica.folder)
 
     def _tell(self, replica: ReplicaId, progress: Progress) -> None:
         self._progress[replica] = progress
@@ -103,8 +106,11 @@ class Copies:
 
 
 def of_image(plan: ContainerPlan, image: Measured, spec: JobSpec) -> ContainerPlan:
-    """The plan with the image's variables, and with its own command where the job leaves that to it. Raises
-    `SpecErrors` where it has none."""
+    """Return the plan with the image's variables, and with its command if the job does not name one.
+
+    The job's own variables take precedence over cockpit's, and those over the image's; but the image's PATH replaces
+    cockpit's, and its PYTHONPATH is put in front. Raises `SpecErrors` if the command is missing.
+    """
     added = {name: each for name, each in image.env.items() if name == "PATH" or name not in plan.env}
     env = plan.env | {name: each for name, each in added.items() if name not in spec.env}
     if "PATH" in env and (agent := plan.env.get("PATH", "")).startswith(AGENT_FOLDER) and env["PATH"] != agent:

@@ -1,4 +1,7 @@
-"""The course of one replica's use: what has been seen of it, in so few stretches that it stays small for ever."""
+"""The recorded usage of one replica over time, in a limited number of samples.
+
+When there are too many samples, neighbouring ones are joined in pairs, so that each covers twice the time.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +20,14 @@ if TYPE_CHECKING:
 
 PERIOD_MS: Final = 5_000
 MOST_SAMPLES: Final = 120
-"""Ten minutes as they were seen; of a longer life each stretch is longer."""
+"""Most samples of one replica: ten minutes at the shortest period; for longer jobs each sample covers a longer time."""
 
 
 class Course(msgspec.Struct):
-    """Kept beside the container, so that an engine goes on where the one before it stopped."""
+    """The usage record of one replica. It is stored in the attempt's folder, so that the next engine continues it."""
 
     at: int
-    """Of the last look: milliseconds since boot, which no container outlives."""
+    """Time of the last measurement in milliseconds since boot; no container outlives a boot."""
     last: tuple[int | None, int | None, int | None] = NOTHING
     cards: tuple[int | None, int | None] = (None, None)
     peak_memory_mib: int | None = None
@@ -34,7 +37,7 @@ class Course(msgspec.Struct):
     samples: list[Sample] = []
 
     def look(self, at: int, reading: Reading, cards: Sequence[CardReading]) -> None:
-        """Take in what was read just now."""
+        """Add a measurement."""
         percent, memory = _mean([each.percent for each in cards]), _sum([each.memory_mib for each in cards])
         self._add(Sample(at - self.at, self._busy(at, reading), reading.memory_mib, percent))
         self.peak_memory_mib = _most(self.peak_memory_mib, reading.memory_mib, reading.peak_memory_mib)
@@ -43,7 +46,7 @@ class Course(msgspec.Struct):
         self.at, self.last, self.cards = at, (_most(self.last[0], reading.cpu_ms), *reading[1:]), (percent, memory)
 
     def end(self, reading: Reading) -> None:
-        """Take in the last figures of what has ended."""
+        """Add the last figures, after the command has ended."""
         self.last = _most(self.last[0], reading.cpu_ms), None, None
         self.cards = None, None
         self.peak_memory_mib = _most(self.peak_memory_mib, reading.peak_memory_mib)
@@ -85,7 +88,7 @@ class Course(msgspec.Struct):
 
 
 def joined(before: Sample, after: Sample) -> Sample:
-    """Two stretches, one after the other, as one."""
+    """Join two samples, one after the other, to one."""
     memory = _most(before.memory_mib, after.memory_mib)
     busy, card = (
         _mean_over([(getattr(each, name), each.lasted_ms) for each in (before, after)])
@@ -99,7 +102,7 @@ def _mean_over_time(samples: Sequence[Sample]) -> int | None:
 
 
 def _mean_over(parts: Sequence[tuple[int | None, int]]) -> int | None:
-    """Of figures with their weights."""
+    """Return the weighted mean of the known figures; None if there is none."""
     known = [(figure, weight) for figure, weight in parts if figure is not None]
     weights = sum(weight for _, weight in known)
     return round(sum(figure * weight for figure, weight in known) / weights) if weights else None

@@ -1,7 +1,15 @@
-"""Makes containers and runs commands in them: the executor of the embedded engine.
+"""Make containers and run commands in them: the executor of the embedded engine.
 
-Everything that matters is in the attempts' folders, so a new engine finds it again. Two things wake the driver: a line
-in the FIFO `<state>/notify` (a command has started or ended), and a holder's pidfd (a container is gone).
+A replica goes through these steps, each started by an effect of the engine:
+
+1. `stage`: copy images and datasets to this machine, then report `replica_staged`.
+2. `start`: run the prologs, write the plan to the attempt's folder, and spawn the shim (`shim.hold`). The shim makes
+   the container, starts the command, and stays as the container's holder.
+3. The shim writes the attempt's name into the FIFO `<state>/notify`. `_look` then reads the records in the attempt's
+   folder, and reports the start and the end of the command. A holder's pidfd also wakes `_look`, when the holder dies.
+4. `keep` holds the container of a failed job; `remove` kills the holder, runs the epilogs and deletes the folder.
+
+All facts are in the attempts' folders, so that a new engine process continues where the one before it ended (`adopt`).
 """
 
 from __future__ import annotations
@@ -62,21 +70,24 @@ if TYPE_CHECKING:
     from cockpit.runtime.containers.staging.staging_cache import StagingCache
 
 _LEAVE_SECONDS = 5
+"""Seconds for a holder to end when asked; then it is killed."""
 _ENDED_BEFORE = ExitStatus(lost="it was ended while its files were copied")
 _SIGNALS = {Force.TERM: holder.TERMINATE, Force.KILL: holder.KILL, Force.EARLY: holder.EARLY}
 
 
-def _alone(_replica: ReplicaId) -> Mapping[str, bytes]:
-    """Where nobody says who else there is."""
+def _no_workers(_replica: ReplicaId) -> Mapping[str, bytes]:
+    """Return no files; the default where there are no elastic jobs."""
     return {}
 
 
 class ContainerExecutor:
-    """Implements `engine.ports.Executor`. `state`: the engine's state folder; `plan_for` joins the launch room, and so
-    does `workers_of`: what a worker of an elastic job is told of the others just now; `scripts` run around each job on
-    its nodes, and `depot` has what must be copied to them.
+    """Implements `engine.ports.Executor`.
 
-    `open` before anything else, in the host's loop; `close` leaves every container as it is.
+    `state`: the engine's state folder. `plan_for` makes a replica's container plan. `workers_of` returns the files that
+    tell a worker of an elastic job about the other workers. `scripts`: the prologs and epilogs of the cluster's nodes.
+    `staging_cache`: the copies of images and datasets on this machine.
+
+    Call `open` first, in the host's loop. `close` leaves every container as it is.
     """
 
     def __init__(
@@ -85,8 +96,8 @@ class ContainerExecutor:
         plan_for: Callable[[StartReplica], ContainerPlan],
         observer: Observer,
         *,
-        workers_of: Callable[[ReplicaId], Mapping[str, bytes]] = _alone,
-        depot: StagingCache | None = None,
+        workers_of: Callable[[ReplicaId], Mapping[str, bytes]] = _no_workers,
+        staging_cache: StagingCache | None = None,
         scripts: NodeScripts | None = None,
         python: str = sys.executable,
     ) -> None:
@@ -95,37 +106,37 @@ class ContainerExecutor:
         self._observer = observer
         self._scripts = scripts
         self.prechecks: Prechecks | None = None
-        """Set once, where nodes are looked at before certain jobs; None: nothing is ever wrong with one."""
-        self._depot = depot
-        self._copies = Copies(depot, observer.staging_moved) if depot is not None else None
+        """The checks of nodes before certain jobs, set after construction; None: every node passes."""
+        self._staging_cache = staging_cache
+        self._copies = Copies(staging_cache, observer.staging_moved) if staging_cache is not None else None
         self._copying: dict[ReplicaId, asyncio.Task[None]] = {}
         self._waiting: set[ReplicaId] = set()
-        """They have their copies, and start once the other replicas of their jobs have theirs."""
+        """The replicas that have their copies and wait until the other replicas of their jobs have theirs."""
         self._python = python
         self._tasks = Tasks()
         self._sampler = Sampler(self._tasks)
-        self._pulses = Heartbeats(self._tasks, observer)
+        self._heartbeats = Heartbeats(self._tasks, observer)
         self.memory_of: Callable[[NodeName], int] = lambda _: sys.maxsize
-        """Set once: MiB of a node."""
+        """Returns a node's memory in MiB; set after construction."""
         self._pressure = Pressure(self._tasks, observer, self._memory_of)
         self._shims = spawning.Shims(python)
         self._watched: dict[ReplicaId, Watched] = {}
         self._locks: dict[ReplicaId, asyncio.Lock] = {}
-        self._bell = NotifyFifo(state / "notify", self._rung)
+        self._notify_fifo = NotifyFifo(state / "notify", self._notified)
 
     def open(self) -> None:
         (self._state / "containers").mkdir(parents=True, exist_ok=True, mode=0o700)
         library.lay_out(self._state)
-        self._bell.open()
+        self._notify_fifo.open()
 
     def close(self) -> None:
-        if self._depot is not None:
-            self._depot.close()
+        if self._staging_cache is not None:
+            self._staging_cache.close()
         for copying in self._copying.values():
             copying.cancel()
-        self._bell.close()
+        self._notify_fifo.close()
         self._sampler.close()
-        self._pulses.close()
+        self._heartbeats.close()
         self._pressure.close()
         self._shims.close()
         for watched in self._watched.values():
@@ -133,7 +144,7 @@ class ContainerExecutor:
         self._watched.clear()
 
     async def stage(self, effect: StageReplica) -> None:
-        """Beside everything else: whoever wants it ended need not wait for it."""
+        """Start to copy in a task of its own: an effect that cancels it must not wait behind it."""
         if effect.replica not in self._copying:
             self._copy(effect.start, self._staged)
 
@@ -141,32 +152,33 @@ class ContainerExecutor:
         return self._copies.progress(replica) if self._copies is not None else None
 
     async def copies(self) -> list[StagedCopy]:
-        return await self._depot.copies() if self._depot is not None else []
+        return await self._staging_cache.copies() if self._staging_cache is not None else []
 
     async def remove_copy(self, key: str) -> bool:
-        return self._depot is not None and await self._depot.remove(key)
+        return self._staging_cache is not None and await self._staging_cache.remove(key)
 
     async def start(self, effect: StartReplica) -> None:
         self._waiting.discard(effect.replica)
         begun = effect.replica in self._watched or self._attempt(effect.replica).read("plan.json") is not None
         if self._copies is not None and not begun and self._copies.lacks(effect):
-            self._copy(effect, self._start_alone)
+            # An engine that was killed after staging knows no paths of copies: find the copies, or make them, again.
+            self._copy(effect, self._start_once)
         else:
-            await self._start_alone(effect)
+            await self._start_once(effect)
 
-    async def _start_alone(self, effect: StartReplica) -> None:
+    async def _start_once(self, effect: StartReplica) -> None:
         async with self._lock(effect.replica):
             if effect.replica not in self._watched:
                 await self._start(effect)
 
     async def check(self, effect: CheckNodes) -> None:
-        node, said = NOWHERE, ""
+        node, result = NOWHERE, ""
         if self.prechecks is not None:
-            node, said = await asyncio.to_thread(self.prechecks.look, effect.placement)
+            node, result = await asyncio.to_thread(self.prechecks.look, effect.placement)
         if node:
-            self._observer.precheck_failed(effect.replica, node, said)
+            self._observer.precheck_failed(effect.replica, node, result)
         else:
-            self._observer.precheck_passed(effect.replica, said)
+            self._observer.precheck_passed(effect.replica, result)
 
     async def _staged(self, start: StartReplica) -> None:
         self._waiting.add(start.replica)
@@ -186,7 +198,7 @@ class ContainerExecutor:
         except FetchFailed as failed:
             self._observer.replica_ended(start.replica, ExitStatus(lost=str(failed)))
         else:
-            del self._copying[start.replica]  # from here on it is told to end as any other
+            del self._copying[start.replica]  # from here on `signal` no longer cancels the copying
             await then(start)
 
     async def signal(self, effect: SignalReplica) -> None:
@@ -194,29 +206,29 @@ class ContainerExecutor:
         if copying is not None:
             copying.cancel()
             await asyncio.wait([copying])
-            await self._copies_given_up()
-        if copying is not None or effect.replica in self._waiting:
+            await self._remove_partial_copies()
+        if copying is not None or effect.replica in self._waiting:  # no process exists, so report its end here
             self._waiting.discard(effect.replica)
             self._observer.replica_ended(effect.replica, _ENDED_BEFORE)
             return
         async with self._lock(effect.replica):
             watched = self._watched.get(effect.replica)
             if watched is not None:
-                await asyncio.to_thread(freezing.thaw, watched.attempt)  # a frozen process neither hears nor dies
+                await asyncio.to_thread(freezing.thaw, watched.attempt)  # a frozen process handles no signal
                 watched.send(_SIGNALS[effect.force])
 
-    async def _copies_given_up(self) -> None:
-        """Nothing half of them is left, be it from an engine before."""
-        if self._depot is not None:
-            await self._depot.tidy()
+    async def _remove_partial_copies(self) -> None:
+        """Remove unfinished copies, also those of an earlier engine."""
+        if self._staging_cache is not None:
+            await self._staging_cache.tidy()
 
     async def freeze(self, effect: FreezeReplica) -> None:
-        await self._move(effect.replica, freezing.freeze)
+        await self._apply_to_running(effect.replica, freezing.freeze)
 
     async def thaw(self, effect: ThawReplica) -> None:
-        await self._move(effect.replica, freezing.thaw)
+        await self._apply_to_running(effect.replica, freezing.thaw)
 
-    async def _move(self, replica: ReplicaId, how: Callable[[Attempt], object]) -> None:
+    async def _apply_to_running(self, replica: ReplicaId, how: Callable[[Attempt], object]) -> None:
         async with self._lock(replica):
             watched = self._watched.get(replica)
             if watched is not None and watched.alive and not watched.ended:
@@ -230,7 +242,7 @@ class ContainerExecutor:
 
     async def keep(self, effect: KeepContainer) -> None:
         async with self._lock(effect.replica):
-            await self._tidy_up(effect.replica)
+            await self._run_epilogs(effect.replica)
         attempt = self._attempt(effect.replica)
         if attempt.read("plan.json") is not None:
             await asyncio.to_thread(telling.mark_kept, attempt, effect.cards, effect.until)
@@ -242,37 +254,37 @@ class ContainerExecutor:
 
     async def adopt(self, expected: Sequence[StartReplica], kept: Sequence[KeepContainer]) -> None:
         named = {start.replica for start in expected} | {mark.replica for mark in kept}
-        if self._depot is not None:
-            await self._depot.forget_others({replica.folder for replica in named})
+        if self._staging_cache is not None:
+            await self._staging_cache.forget_others({replica.folder for replica in named})
         async with asyncio.TaskGroup() as group:
             group.create_task(asyncio.to_thread(removal.empty_trash, self._state))
             group.create_task(asyncio.to_thread(networks.tidy_up, self._state))
-            for replica in self._found() - named:
-                self._beside(group, self._remove(replica), wait=noted(self._attempt(replica)) is None)
+            for replica in self._replicas_on_disk() - named:
+                self._run_task(group, self._remove(replica), wait=noted(self._attempt(replica)) is None)
             for effect in expected:
-                self._beside(group, self.start(effect), wait=not self._is_to_be_prepared(effect))
+                self._run_task(group, self.start(effect), wait=not self._needs_prolog(effect))
             for mark in kept:
                 group.create_task(self._adopt_kept(mark))
-        if self._depot is not None:
-            self._tasks.start(watch_disk(self._depot, self._observer), "disk for copies")
+        if self._staging_cache is not None:
+            self._tasks.start(watch_disk(self._staging_cache, self._observer), "disk for copies")
 
-    def _beside(self, group: asyncio.TaskGroup, work: Coroutine[Any, Any, None], *, wait: bool) -> None:
-        """Nobody waits for scripts of the cluster, which may take minutes."""
+    def _run_task(self, group: asyncio.TaskGroup, work: Coroutine[Any, Any, None], *, wait: bool) -> None:
+        """Run `work` in the group, or outside of it if the engine's start must not wait: prologs may take minutes."""
         if wait:
             group.create_task(work)
         else:
-            self._tasks.start(work, "scripts of an attempt found again")
+            self._tasks.start(work, "scripts of an adopted attempt")
 
-    def _is_to_be_prepared(self, effect: StartReplica) -> bool:
+    def _needs_prolog(self, effect: StartReplica) -> bool:
         attempt = self._attempt(effect.replica)
         return self._scripts is not None and self._scripts.any and attempt.read("shim.json") is None
 
     async def enter(
         self, replica: ReplicaId, command: Sequence[str], *, terminal: entering.Terminal | None, label: str
     ) -> entering.EnteredShell:
-        """Start a program (empty: a shell) in a running or kept container; `label` leads its prompt.
+        """Start a program (empty: a shell) in a running or held container; the prompt begins with `label`.
 
-        Raises RequestRefused where there is nothing to enter.
+        Raises `RequestRefused` if there is no container.
         """
         attempt = self._attempt(replica)
         try:
@@ -306,7 +318,7 @@ class ContainerExecutor:
         self._watch(effect.replica, attempt)
         self._pressure.follow(effect, attempt)
         if effect.spec.elastic is not None:
-            self._pulses.follow(effect, attempt)
+            self._heartbeats.follow(effect, attempt)
         self._look(effect.replica)
         await asyncio.to_thread(self._shims.prepare)
 
@@ -329,7 +341,10 @@ class ContainerExecutor:
         self._watch(replica, attempt).ended = True
 
     async def _keep_in_podman(self, replica: ReplicaId, attempt: Attempt) -> None:
-        """Have it commit what the job left and run that in its place. Who enters tries again what fails here."""
+        """Let podman commit the container's files to an image, and hold a container of that image instead.
+
+        An error is ignored here; `enter` tries again.
+        """
         async with self._lock(replica):
             watched = self._watched.get(replica) or self._watch(replica, attempt)
             watched.ended = True
@@ -338,22 +353,24 @@ class ContainerExecutor:
             with suppress(spawning.SpawnError, OSError):
                 await self._ensure_holder(replica, attempt)
 
-    async def _tidy_up(self, replica: ReplicaId) -> None:
-        """The epilogs of one replica's node, unless they had their turn. Its lock is held."""
+    async def _run_epilogs(self, replica: ReplicaId) -> None:
+        """Run the epilogs of the replica's node, unless they have run. The caller holds the replica's lock."""
         if self._scripts is not None:
             node, failed = await self._scripts.after(self._attempt(replica))
             if failed:
                 self._observer.epilog_failed(node, failed)
 
     async def _end(self, replica: ReplicaId, facts: ScriptFacts | None, status: ExitStatus, used: Used | None) -> None:
-        """The job has ended once nothing of it runs and its nodes are tidied up: with its last replica, since nodes may
-        share files."""
+        """Report the end of a replica, after its processes are gone and the epilogs have run.
+
+        The epilogs of all nodes run with the last replica of the job, since the nodes may share files.
+        """
         await asyncio.to_thread(job_processes.end_plain, self._attempt(replica))
         gang = [ReplicaId(replica.job, replica.attempt, rank) for rank in range(facts.replicas if facts else 0)]
-        if all(self._has_ended(each) for each in gang):
-            for each in gang:
-                async with self._lock(each):
-                    await self._tidy_up(each)
+        if all(self._has_ended(member) for member in gang):
+            for member in gang:
+                async with self._lock(member):
+                    await self._run_epilogs(member)
         self._observer.replica_ended(replica, status, used)
 
     def _has_ended(self, replica: ReplicaId) -> bool:
@@ -370,7 +387,7 @@ class ContainerExecutor:
             await watched.leave(holder.LEAVE, _LEAVE_SECONDS)
             watched.close()
             await asyncio.to_thread(job_processes.end_plain, attempt)
-            await self._tidy_up(replica)
+            await self._run_epilogs(replica)
             faults.point("removing", attempt.name)
             await asyncio.to_thread(spawning.forget, attempt, self._python)
             await asyncio.to_thread(removal.delete, attempt, cgroup_name(self._state, replica))
@@ -386,17 +403,17 @@ class ContainerExecutor:
         watched = self._watched[replica] = Watched(attempt, lambda: self._look(replica))
         return watched
 
-    def _rung(self, name: str) -> None:
+    def _notified(self, name: str) -> None:
         replica = replica_id_from_folder(name)
         if replica is not None:
             self._look(replica)
 
     def _look(self, replica: ReplicaId) -> None:
-        """Report what the attempt's folder says and has not been reported yet."""
+        """Report the start and the end that the attempt's folder records, each once."""
         watched = self._watched.get(replica)
         if watched is None or watched.ended:
             return
-        alive = watched.alive
+        alive = watched.alive  # read first: a holder writes its exit record before it dies
         started = watched.attempt.read("started.json")
         if started is not None and not watched.started:
             watched.started = True
@@ -418,10 +435,10 @@ class ContainerExecutor:
         return self.memory_of(node)
 
     def _unfollow(self, replica: ReplicaId) -> None:
-        self._pulses.leave(replica)
+        self._heartbeats.leave(replica)
         self._pressure.leave(replica)
 
-    def _found(self) -> set[ReplicaId]:
+    def _replicas_on_disk(self) -> set[ReplicaId]:
         names = (path.name for path in (self._state / "containers").iterdir())
         return {replica for name in names if (replica := replica_id_from_folder(name)) is not None}
 
@@ -433,7 +450,7 @@ class ContainerExecutor:
 
 
 def _with_logs(used: Used | None, attempt: Attempt) -> Used | None:
-    """What a replica has used, with what of its logs is not kept."""
+    """Add to a replica's usage how much of its output was dropped from the logs, in MiB."""
     plan = attempt.read("plan.json") or {}
     size = sum(left_out(Path(plan[name])) for name in LogStream if name in plan)
     return replace(used or Used(), log_left_out_mib=mib_of(size)) if size else used

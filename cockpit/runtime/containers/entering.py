@@ -1,4 +1,7 @@
-"""Enters a container from the engine: spawns the entering program and hands over its ends. Not in the data path."""
+"""Run a program in a container, from the engine: spawn the entering program and return its descriptors.
+
+The engine then passes the descriptors to the client, so that input and output do not go through the engine.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ _WELCOME = b"+"
 
 
 class Terminal(msgspec.Struct, frozen=True):
-    """The person's terminal."""
+    """The user's terminal: its size and its type (TERM)."""
 
     rows: int
     columns: int
@@ -30,29 +33,29 @@ class Terminal(msgspec.Struct, frozen=True):
 
 
 class EntryFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What a person should know on entering."""
+    """What a user should know when entering a container."""
 
     kept: bool
-    """The command has ended: its files are as it left them, its processes are gone."""
+    """Whether the container is held: its command has ended, its files are unchanged, its processes are gone."""
     remounted: bool = False
-    """Its holder was gone (reboot, killed) and a new one made: what was in memory alone, /tmp, /run, /root and
-    /var/tmp, is gone too."""
+    """Whether its holder had died (reboot, killed) and a new one was made: the folders in memory, /tmp, /run, /root and
+    /var/tmp, are empty."""
     cards_freed: bool = False
-    """It had cards, and does not have them any more."""
+    """Whether it had cards and no longer has them."""
     plain: bool = False
-    """It is no container: its processes are among all others of this user."""
+    """Whether there is no container: the processes are among all others of this user."""
 
 
 class EnteredShell(msgspec.Struct, frozen=True, kw_only=True):
-    """The descriptors belong to the caller, who closes them after handing them on."""
+    """The descriptors of a program in a container. The caller owns them, and closes them after passing them on."""
 
     terminal_fd: int | None
-    """Master side of the container's pseudo terminal, where one was asked for."""
+    """Master side of the container's pseudo terminal; None if no terminal was requested."""
     pipe_fds: tuple[int, int, int] | None
-    """Else: write end of stdin, read ends of stdout and stderr."""
+    """Without a terminal: write end of stdin, read ends of stdout and stderr."""
     control_fd: int
-    """A stream socket: four bytes, big-endian, as a shell reports an exit code, at the end. Closing every copy of it
-    ends what was started."""
+    """A stream socket on which the exit code comes at the end: four bytes, big-endian, as a shell reports it. Closing
+    every copy of it kills the program."""
     facts: EntryFacts
 
 
@@ -63,7 +66,7 @@ class EnterError(Exception):
 async def enter(
     attempt: Attempt, command: Sequence[str], terminal: Terminal | None, *, label: str, facts: EntryFacts, python: str
 ) -> EnteredShell:
-    """Run `command` (empty: a shell) in a container whose holder lives. Raises EnterError."""
+    """Run `command` (empty: a shell) in a container that has a living holder. Raises EnterError."""
     ours, theirs = socket.socketpair()
     pipes = None if terminal else _Pipes()
     inherited = (theirs.fileno(), *(pipes.inner if pipes else ()))
@@ -131,7 +134,10 @@ async def _spawn(command: list[str], inherited: tuple[int, ...]) -> None:
 
 
 async def _greeting(control: socket.socket) -> int | None:
-    """The descriptor that came with the greeting. It is read byte by byte: the exit code may follow at once."""
+    """Wait for the greeting, and return the descriptor that came with it.
+
+    Only one byte is read, since the exit code may follow at once.
+    """
     try:
         async with asyncio.timeout(_ENTER_SECONDS):
             await _readable(control)

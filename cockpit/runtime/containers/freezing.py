@@ -1,8 +1,13 @@
-"""Makes everything in a container stand still and go on. Blocks; called from a thread.
+"""Suspend and resume all processes of a container. All functions block, and are called from threads.
 
-By the kernel's freezer where its files are writable, else by SIGSTOP and SIGCONT to every process in the container
-but its holder, which goes on listening to the engine. How it was done stands in the attempt's folder, so
-that a later engine undoes the same. Source: Documentation/admin-guide/cgroup-v1/freezer-subsystem.rst, cgroup-v2.rst.
+The first way that works is used:
+
+1. cgroup v2: write to `cgroup.freeze` of the container's group.
+2. cgroup v1: move the container's processes into a group of the freezer hierarchy, and freeze that.
+3. SIGSTOP to every process of the container.
+
+The holder is not suspended, so that it still listens to the engine. The way is recorded in the attempt's folder, so
+that a later engine can undo it. Source: Documentation/admin-guide/cgroup-v1/freezer-subsystem.rst, cgroup-v2.rst.
 """
 
 from __future__ import annotations
@@ -26,7 +31,10 @@ _ROUND_SECONDS = 0.005
 
 
 def freeze(attempt: Attempt) -> str:
-    """Returns how: `cgroup v1`, `cgroup v2` or `signals`; empty where nothing lives there. Twice is like once."""
+    """Suspend the container's processes; repeating it does no harm.
+
+    Returns the way used: `cgroup v1`, `cgroup v2` or `signals`; empty if the container has no holder.
+    """
     if not attempt.holder_pid():
         return ""
     group = attempt.plan()["cgroup"]
@@ -36,7 +44,7 @@ def freeze(attempt: Attempt) -> str:
 
 
 def thaw(attempt: Attempt) -> None:
-    """Everything goes on; nothing happens where nothing stands still."""
+    """Resume the container's processes; do nothing if they are not suspended."""
     record = attempt.read(RECORD)
     if record is None:
         return
@@ -52,7 +60,7 @@ def thaw(attempt: Attempt) -> None:
 
 
 def remove_group(group: str) -> None:
-    """The group that freezing has made, once nobody is in it."""
+    """Remove the group that `freeze` has made, once no process is in it."""
     with suppress(OSError):
         _folder_v1(group).rmdir()
 
@@ -74,7 +82,10 @@ def _by_group_v2(group: str) -> str:
 
 
 def _by_group_v1(group: str, attempt: Attempt) -> str:
-    """A group of its own, which every process of the container joins: one that is born meanwhile is its parent's."""
+    """Move the container's processes into a freezer group, until none is outside, and freeze the group.
+
+    A child starts in its parent's group, so processes that fork meanwhile need another round.
+    """
     folder = _folder_v1(group)
     try:
         if not (folder.parent.parent / "tasks").exists():
@@ -99,7 +110,7 @@ def _join(folder: Path, pids: Iterable[int]) -> None:
 
 
 def _settled(folder: Path) -> bool:
-    """Whether all in it stand still; one within a system call takes a moment."""
+    """Wait until all processes of the group are frozen; one inside a system call takes a moment."""
     for _ in range(_ROUNDS):
         if (folder / "freezer.state").read_text().strip() == "FROZEN":
             return True
@@ -110,7 +121,7 @@ def _settled(folder: Path) -> bool:
 
 
 def _by_signals(attempt: Attempt) -> str:
-    """Again and again, until nobody was born meanwhile."""
+    """Send SIGSTOP to the container's processes, in rounds, until no new one has been forked meanwhile."""
     stopped: set[int] = set()
     for _ in range(_ROUNDS):
         born = [pid for pid in job_processes.of(attempt) if pid not in stopped]

@@ -1,6 +1,7 @@
-"""Listens for the workers of elastic jobs: whoever has answered once is expected to go on answering.
+"""Monitor the heartbeats of elastic jobs' workers: a worker that has sent one must continue to send them.
 
-A worker answers by touching a file, see `cockpit.elastic`. Nothing runs while no elastic job does.
+A heartbeat is the modification time of a file that the worker touches, see `cockpit.elastic`. No task runs while there
+is no elastic job.
 """
 
 from __future__ import annotations
@@ -20,62 +21,66 @@ if TYPE_CHECKING:
     from cockpit.runtime.containers.shim.attempt import Attempt
     from cockpit.runtime.tasks import Tasks
 
-LISTEN_SECONDS = 1.0
+CHECK_SECONDS = 1.0
 _NAME = PULSE_PATH.rpartition("/")[2]
 
 
-class Heard(NamedTuple):
-    """A worker, and for how long it may be silent."""
+class Worker(NamedTuple):
+    """A monitored worker."""
 
     attempt: Attempt
     wait_ms: int
+    """Longest time between two heartbeats."""
 
 
 class Heartbeats:
-    """Of one executor. `every`: seconds between two looks."""
+    """The heartbeats of one executor's workers. `every`: seconds between two checks."""
 
-    def __init__(self, tasks: Tasks, observer: Observer, every: float = LISTEN_SECONDS) -> None:
+    def __init__(self, tasks: Tasks, observer: Observer, every: float = CHECK_SECONDS) -> None:
         self._tasks, self._observer, self._every = tasks, observer, every
-        self._heard: dict[ReplicaId, Heard] = {}
-        self._listening: asyncio.Task[None] | None = None
+        self._workers: dict[ReplicaId, Worker] = {}
+        self._checking: asyncio.Task[None] | None = None
 
     def follow(self, effect: StartReplica, attempt: Attempt) -> None:
-        """Its container is being made, or was found again. Launchers, and jobs that are not elastic, answer nobody."""
+        """Monitor a replica whose container is being made or was adopted, if it is a worker of an elastic job."""
         spec = effect.spec
         if spec.elastic is None or not spec.suspends or effect.replica.rank < spec.first_worker:
             return
-        self._heard[effect.replica] = Heard(attempt, 1000 * spec.elastic.max_wait_seconds)
-        if self._listening is None:
-            self._listening = self._tasks.start(self._listen(), "pulses of workers")
+        self._workers[effect.replica] = Worker(attempt, 1000 * spec.elastic.max_wait_seconds)
+        if self._checking is None:
+            self._checking = self._tasks.start(self._check_forever(), "heartbeats of workers")
 
     def leave(self, replica: ReplicaId) -> None:
-        """It has ended."""
-        self._heard.pop(replica, None)
+        """Stop monitoring a replica, which has ended."""
+        self._workers.pop(replica, None)
 
     def close(self) -> None:
-        if self._listening is not None:
-            self._listening.cancel()
+        if self._checking is not None:
+            self._checking.cancel()
 
-    async def _listen(self) -> None:
-        while self._heard:
+    async def _check_forever(self) -> None:
+        while self._workers:
             await asyncio.sleep(self._every)
-            self.listen()
-        self._listening = None
+            self.check()
+        self._checking = None
 
-    def listen(self) -> None:
-        """Tell of everybody who has been silent for too long."""
+    def check(self) -> None:
+        """Report every worker that has been silent for too long, and every one whose container is still being made.
+
+        A started worker that never sent a heartbeat is not reported: its script may not use `cockpit.elastic`.
+        """
         now = wall_nanos()
-        for replica, heard in list(self._heard.items()):
-            silent_ms = silence_ms(heard.attempt, now)
-            begun = heard.attempt.read("started.json") is not None
-            if silent_ms is None and not begun:
+        for replica, worker in list(self._workers.items()):
+            silent_ms = silence_ms(worker.attempt, now)
+            started = worker.attempt.read("started.json") is not None
+            if silent_ms is None and not started:
                 self._observer.worker_silent(replica, None)
-            elif silent_ms is not None and silent_ms >= heard.wait_ms:
+            elif silent_ms is not None and silent_ms >= worker.wait_ms:
                 self._observer.worker_silent(replica, silent_ms)
 
 
 def silence_ms(attempt: Attempt, now: int) -> int | None:
-    """Since the worker answered last; None: it never has. `now`: nanoseconds, as the machine tells the time of day."""
+    """Return the milliseconds since the worker's last heartbeat, or None without one. `now`: wall clock in ns."""
     try:
         return max(0, (now - Path(attempt.file(PULSE, _NAME)).stat().st_mtime_ns) // NANOS_PER_MILLI)
     except OSError:

@@ -1,7 +1,7 @@
-"""The packages that every job can import: `cockpit.elastic`, and the same as `kubeai.elastic`. Blocks.
+"""Install the packages that every job can import: `cockpit.elastic`, also under the name `kubeai.elastic`. Blocks.
 
-They lie once in the engine's state folder, and containers show that folder read-only, see `shim.view`. Each package
-also has the names and modules of an installed one of its name, so that nothing is hidden by it.
+They are installed once, in the engine's state folder, which containers mount read-only, see `shim.view`. If the job's
+image has a package of the same name, it stays importable: these packages extend it instead of hiding it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final
 from cockpit import elastic
 
 FOLDER: Final = "python"
-"""Of the state folder."""
+"""The subfolder of the state folder."""
 _PACKAGES: Final = ("cockpit", "kubeai")
 _INIT: Final = b'''"""What cockpit gives to training scripts, in front of an installed package of this name."""
 
@@ -29,7 +29,7 @@ for _init in [os.path.join(_folder, "__init__.py") for _folder in __path__[1:]]:
 
 
 def lay_out(state: Path) -> None:
-    """Write the packages where they are missing or another version's; a file that is read stays whole."""
+    """Write the packages if they are missing or of another version. Each file is replaced in one step."""
     module = Path(elastic.__file__).read_bytes()
     for package in _PACKAGES:
         folder = state / FOLDER / package

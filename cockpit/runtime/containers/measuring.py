@@ -1,4 +1,4 @@
-"""What a container's processes have used: as its cgroup has counted, else as their own figures add up.
+"""Measure what a container's processes have used: by its cgroup, or else by adding up the processes' own figures.
 
 A cgroup's counters go on without an engine and stay when the last process has ended, until the group is removed. Where
 no group counts, the times of those that live, with the children that they have waited for, are the times of all; the
@@ -30,11 +30,11 @@ _UTIME, _STIME, _CUTIME, _CSTIME, _RSS = 11, 12, 13, 14, 21
 
 
 class Reading(NamedTuple):
-    """As of one moment; None: not measured."""
+    """The figures of one moment; None: not measured."""
 
     cpu_ms: int | None = None
     memory_mib: int | None = None
-    """With its files in memory, where a cgroup counts."""
+    """Memory in use; if a cgroup counts it, including file cache."""
     peak_memory_mib: int | None = None
 
 
@@ -42,7 +42,7 @@ NOTHING: Final = Reading()
 
 
 def reading(attempt: Attempt) -> Reading:
-    """Of the attempt's container, by whatever measures it."""
+    """Return the current figures of the attempt's container, from its cgroup or else from /proc."""
     plan = attempt.read("plan.json")
     counted = of_group(plan["cgroup"]) if plan is not None else None
     if counted is not None and counted.cpu_ms is not None:
@@ -52,7 +52,7 @@ def reading(attempt: Attempt) -> Reading:
 
 
 def working_mib(attempt: Attempt) -> int:
-    """What the attempt's container cannot do without: its memory without files that it has merely read."""
+    """Return the working set of the attempt's container: its memory without inactive file cache."""
     plan = attempt.read("plan.json")
     found = working_of_group(plan["cgroup"]) if plan is not None else None
     return (reading(attempt).memory_mib or 0) if found is None else found
@@ -70,15 +70,15 @@ def working_of_group(group: str, mount: Path = Path(MOUNT)) -> int | None:
 
 
 def last_reading(attempt: Attempt) -> Reading:
-    """Of a container whose command has ended: what no group has counted, its holder has written down."""
-    found, told = reading(attempt), attempt.read("exit.json") or {}
-    cpu = told.get("cpu_ms") if found.cpu_ms is None else found.cpu_ms
-    peak = told.get("peak_memory_mib") if found.peak_memory_mib is None else found.peak_memory_mib
+    """Return the last figures of an ended command: from its cgroup, or else from the holder's exit record."""
+    measured, record = reading(attempt), attempt.read("exit.json") or {}
+    cpu = record.get("cpu_ms") if measured.cpu_ms is None else measured.cpu_ms
+    peak = record.get("peak_memory_mib") if measured.peak_memory_mib is None else measured.peak_memory_mib
     return Reading(cpu, None, peak)
 
 
 def of_group(group: str, mount: Path = Path(MOUNT)) -> Reading | None:
-    """Of the cgroup of this name, by whichever version it is kept; None where there is no such group."""
+    """Return the figures of the cgroup of this name, of either version; None if there is no such group."""
     unified = mount / PARENT / group
     if unified.is_dir():
         spent = re.search(r"^usage_usec (\d+)$", read_text(unified / "cpu.stat"), re.MULTILINE)
@@ -93,8 +93,7 @@ def of_group(group: str, mount: Path = Path(MOUNT)) -> Reading | None:
 
 
 def of_processes(holder: int, proc: Path = Path("/proc")) -> Reading:
-    """Of the holder's descendants and of all that it and they have waited for. Memory that several share counts for
-    each."""
+    """Return the figures of the holder's descendants and of reaped processes. Shared memory counts several times."""
     live = [found for pid in _descendants(proc, holder) if (found := _stat(proc, pid))]
     waited = _stat(proc, holder)
     if not waited:
@@ -111,7 +110,7 @@ def _of_holder(attempt: Attempt) -> Reading:
 
 
 def _descendants(proc: Path, pid: int) -> Iterator[int]:
-    """Those that are born or die meanwhile may be missing."""
+    """Yield the descendants of a process; those that start or end meanwhile may be missing."""
     for task in (proc / str(pid) / "task").glob("*"):
         for child in map(int, read_text(task / "children").split()):
             yield child
@@ -119,7 +118,7 @@ def _descendants(proc: Path, pid: int) -> Iterator[int]:
 
 
 def _stat(proc: Path, pid: int) -> Sequence[str]:
-    """Empty where the process is gone."""
+    """Return the fields of /proc/PID/stat after the command's name; none if the process is gone."""
     return read_text(proc / str(pid) / "stat").rpartition(")")[2].split()
 
 

@@ -1,4 +1,4 @@
-"""The folders of the networks that jobs with several replicas have, see `shim.network`. Blocks."""
+"""The folders of multi-replica jobs' networks, see `shim.network`. All functions block."""
 
 from __future__ import annotations
 
@@ -19,58 +19,59 @@ if TYPE_CHECKING:
 
 _AGENT: Final = "agent"
 _NAMES: Final = "bin"
-"""What stands in the place of other systems' launchers, under their names."""
+"""The folder with replacements for other launchers' programs (`ssh`), under their names."""
 _NFT_SECONDS: Final = 10
 
 
 def folder_of(state: Path, replica: ReplicaId) -> Path:
-    """Of all replicas of the attempt."""
+    """Return the folder of the network that all replicas of the attempt share."""
     return state / "networks" / f"{replica.job}.{replica.attempt}"
 
 
 def lay_out(folder: Path) -> None:
-    """Before the first shim; done again, also at the same time, it changes nothing."""
+    """Create a network's folder, before the first shim. Several replicas may do so at the same time."""
     shown = folder / SHOWN
     while not (shown / _NAMES).is_dir():
-        with suppress(FileNotFoundError):  # the folder of all networks was just taken away, being empty
+        with suppress(FileNotFoundError):  # `tidy_up` has just removed the parent folder, because it was empty
             (shown / _NAMES).mkdir(parents=True, exist_ok=True)
-    for each in (shown, shown / _NAMES):
-        each.chmod(0o755)
-    _lay_down(Path(agentscript.__file__), shown / _AGENT)
+    for public in (shown, shown / _NAMES):
+        public.chmod(0o755)
+    _install(Path(agentscript.__file__), shown / _AGENT)
     with suppress(FileExistsError):
         (shown / _NAMES / "ssh").symlink_to(f"../{_AGENT}")
 
 
-def _lay_down(script: Path, there: Path) -> None:
-    if not there.exists():
-        number, draft = tempfile.mkstemp(dir=there.parent)  # of this replica: others may be at it, too
+def _install(script: Path, target: Path) -> None:
+    if not target.exists():
+        number, draft = tempfile.mkstemp(dir=target.parent)  # a name of its own: other replicas may do the same now
         with os.fdopen(number, "wb") as file:
             file.write(script.read_bytes())
         Path(draft).chmod(0o755)
-        Path(draft).replace(there)
+        Path(draft).replace(target)
 
 
 def tidy_up(state: Path) -> None:
-    """Delete the folders of attempts without containers; without any network, also the rules that they went out by."""
+    """Delete the network folders of attempts without containers, and with the last network the NAT rules."""
     networks = state / "networks"
-    with suppress(FileNotFoundError):  # it was taken away meanwhile
+    with suppress(FileNotFoundError):  # another thread has removed it meanwhile
         _tidy_up(networks, state / "containers")
 
 
 def _tidy_up(networks: Path, containers: Path) -> None:
-    found = list(networks.iterdir())  # first: a container's folder is made before its network's
+    # Listed before the containers: a container's folder is made before its network's, so none is deleted too early.
+    folders = list(networks.iterdir())
     alive = {path.name.rpartition(".")[0] for path in containers.iterdir()}
-    for folder in found:
+    for folder in folders:
         if folder.name not in alive:
             shutil.rmtree(folder, ignore_errors=True)
     if not any(networks.iterdir()) and not any(Path("/sys/class/net").glob(f"{CABLE}*")):
         _forget_rules()
-        with suppress(OSError):  # another job has just laid out its own
+        with suppress(OSError):  # another job has just created its folder
             networks.rmdir()
 
 
 def _forget_rules() -> None:
-    """Of another engine of root's, which may have a job just now, there would be a cable."""
+    """Delete the NAT rules. The caller has checked that no cable exists, so no other engine of root uses them."""
     if os.geteuid() == 0 and (nft := nftables()):
         command = [nft, "delete", "table", "ip", TABLE]
         subprocess.run(command, check=False, capture_output=True, timeout=_NFT_SECONDS)

@@ -1,11 +1,11 @@
-"""The cluster's prologs and epilogs (JT-24): run on the machine itself, as the engine's own user, around each job.
+"""Run the cluster's prologs and epilogs (JT-24) around each job, on the machine itself, as the engine's user.
 
-    scripts.json   in an attempt's folder: what the node's scripts are told; written before the first prolog
-    prologs.json   every prolog has succeeded
-    epilogs.json   the epilogs had their turn
+    scripts.json   in an attempt's folder: the facts that scripts get as variables; written before the first prolog
+    prologs.json   all prologs have succeeded
+    epilogs.json   the epilogs have run
 
-As in Slurm they run outside of containers, in order, and what a script leaves running is killed with it. What they
-write is kept beside the job's logs, for administrators. A script that the engine's end interrupts is run again.
+As in Slurm they run outside of containers, in order, and a script's background processes are killed when it ends. Their
+output is written beside the job's logs, for administrators. A script that an engine's stop interrupts is run again.
 """
 
 from __future__ import annotations
@@ -32,13 +32,17 @@ if TYPE_CHECKING:
     from cockpit.runtime.containers.shim.attempt import Attempt
 
 MOST_SECONDS = 600.0
-"""A script that needs longer has failed."""
+"""Time limit of a script; one that needs longer is killed and has failed."""
 _LINE = 200
 
 
 class NodeScripts:
-    """`state`: the engine's folder, where logs are. `rules`: the cluster as it is now. `facts_for`: of a replica that
-    is about to start. `most_bytes`: what the log of all of them for one replica may take."""
+    """The prologs and epilogs of the cluster.
+
+    `state`: the engine's state folder, which contains the logs. `rules` returns the cluster's current rules.
+    `facts_for` returns the facts of a replica that is about to start. `most_bytes`: largest size of a replica's log of
+    scripts.
+    """
 
     def __init__(
         self,
@@ -56,12 +60,12 @@ class NodeScripts:
 
     @property
     def any(self) -> bool:
-        """Whether there is a script."""
+        """Whether the cluster has a prolog or an epilog."""
         rules = self._rules()
         return bool(rules.prolog_scripts or rules.epilog_scripts)
 
     async def before(self, effect: StartReplica, attempt: Attempt) -> str:
-        """Run the prologs, once; a sentence where one fails, and the rest is left out."""
+        """Run the prologs, once. If one fails, skip the rest and return a sentence; else return an empty text."""
         if not self.any or attempt.read("prologs.json") is not None:
             return ""
         facts = self._facts_for(effect)
@@ -73,7 +77,7 @@ class NodeScripts:
         return ""
 
     async def after(self, attempt: Attempt) -> tuple[NodeName, str]:
-        """Run the epilogs, once; the node, and a sentence where one of them fails. The others run all the same."""
+        """Run all epilogs, once. Return the node, and a sentence about the last one that failed, if any."""
         facts = noted(attempt)
         if facts is None or attempt.read("epilogs.json") is not None:
             return NodeName(""), ""
@@ -89,25 +93,25 @@ class NodeScripts:
         return log_file(self._state, replica, "scripts")
 
     async def _run(self, name: str, script: str, attempt: Attempt, facts: ScriptFacts) -> str:
-        """A sentence where it does not end with 0."""
+        """Run a script. Return a sentence if it does not end with 0, else an empty text."""
         kind, log = name.split(maxsplit=1)[0], self._log(attempt)
         file = Path(attempt.file(kind))
         try:
-            await asyncio.to_thread(_lay_down, file, script)
+            await asyncio.to_thread(_write_script, file, script)
             with log.open("ab") as output:
                 began = output.tell()
                 env = {**facts.env, "SLURM_SCRIPT_CONTEXT": f"{kind}_slurmd"}
-                code = await self._ended(file, env, output.fileno(), LogBounds([str(log)], self._most_bytes))
+                code = await self._execute(file, env, output.fileno(), LogBounds([str(log)], self._most_bytes))
         except OSError as error:
             return f"{name} could not be run on {facts.node}: {error.strerror or error}"
         if code == 0:
             return ""
         how = "needed too long and was killed" if code is None else f"ended with {code}"
-        said = await asyncio.to_thread(_last_line, log, began)
-        return f"{name} {how} on {facts.node}" + (f": {said}" if said else "")
+        message = await asyncio.to_thread(_last_line, log, began)
+        return f"{name} {how} on {facts.node}" + (f": {message}" if message else "")
 
-    async def _ended(self, file: Path, env: dict[str, str], output: int, bounds: LogBounds) -> int | None:
-        """Its exit code as a shell reports it; None: it was killed for its time. Its log is kept within its bounds."""
+    async def _execute(self, file: Path, env: dict[str, str], output: int, bounds: LogBounds) -> int | None:
+        """Run a script file, and limit its log; return its exit code as a shell does, or None after the time limit."""
         process = await asyncio.create_subprocess_exec(
             "/bin/bash",
             str(file),
@@ -131,7 +135,7 @@ class NodeScripts:
 
 
 async def _within_bounds(process: asyncio.subprocess.Process, bounds: LogBounds) -> int:
-    """The process's exit code, once it has ended."""
+    """Wait for the process while limiting its log, and return its exit code."""
     while True:
         seconds = await asyncio.to_thread(bounds.look)
         with suppress(TimeoutError):
@@ -139,7 +143,7 @@ async def _within_bounds(process: asyncio.subprocess.Process, bounds: LogBounds)
 
 
 def noted(attempt: Attempt) -> ScriptFacts | None:
-    """What was written down before its prologs; None: no script concerns it."""
+    """Return the facts that were recorded before the prologs; None if no scripts run for this attempt."""
     record = attempt.read("scripts.json")
     return None if record is None else msgspec.convert(record, ScriptFacts)
 
@@ -150,7 +154,7 @@ def _write_down(attempt: Attempt, facts: ScriptFacts, log: Path) -> None:
     attempt.write("scripts.json", msgspec.to_builtins(facts))
 
 
-def _lay_down(file: Path, script: str) -> None:
+def _write_script(file: Path, script: str) -> None:
     file.write_text(script, encoding="utf-8")
     file.chmod(0o700)
 

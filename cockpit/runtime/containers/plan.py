@@ -1,4 +1,4 @@
-"""What a container is to be: everything its shim needs, written down before the shim is spawned."""
+"""The plan of one container: everything that its shim needs to know, written to disk before the shim is spawned."""
 
 from __future__ import annotations
 
@@ -40,30 +40,30 @@ _EVERY_IMAGE = "*"
 
 
 class Mount(msgspec.Struct, frozen=True):
-    """A folder of the machine, opened with the submitter's credentials, shown in the container."""
+    """A folder of the machine that is mounted in the container, opened with the submitter's credentials."""
 
     what: str
-    """The spec's field, for messages: `output`, `volumes[0]`."""
+    """The field of the spec, for error messages: `output`, `volumes[0]`."""
     source: str
     target: str
     writable: bool
     create: bool = False
-    """Made (as the submitter) where it is missing."""
+    """Whether it is created, as the submitter, if it is missing."""
     copied: bool = False
-    """The engine's own copy of it, made with the submitter's rights."""
+    """Whether `source` is the engine's own copy, which was made with the submitter's rights."""
 
 
 class ContainerPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """One replica's container. Paths are absolute; nothing in here changes once it is written."""
+    """One replica's container. Paths are absolute. The plan never changes once it is written."""
 
     argv: tuple[str, ...]
     hooks: Hooks = Hooks()
     grace_seconds: int = 0
-    """So long the script after the command may run."""
+    """Longest run time of the script after the command."""
     env: dict[str, str]
-    """Exactly the command's; but HOME becomes /tmp where the home cannot be shown."""
+    """The complete environment of the command, except that HOME becomes /tmp if the home cannot be mounted."""
     kept_env: dict[str, str]
-    """Laid over `env` for shells in a kept container whose cards are free: card variables, empty."""
+    """Variables that replace those of `env` for shells in a held container without its cards: empty card variables."""
     workdir: str
     hostname: str
     user: str
@@ -73,78 +73,78 @@ class ContainerPlan(msgspec.Struct, frozen=True, kw_only=True):
     home: str
     home_access: HomeAccess
     shared_home: str = ""
-    """The folder that is /home; empty: the home alone is shown, where it is."""
+    """The machine's folder that becomes /home; empty: only the user's home is mounted, at its own path."""
     mounts: tuple[Mount, ...]
     image: Mount | None = None
-    """The root file system that it begins with; None: the machine's own."""
+    """The image's root file system; None: the machine's own root is used."""
     podman: str = ""
-    """In place of that: the id of an image of which podman makes the container, see `shim.maker`."""
+    """Instead of `image`: the id of an image from which podman makes the container, see `shim.maker`."""
     devices: tuple[str, ...]
-    """Device nodes of the cards it was given."""
+    """Device nodes of the allocated cards."""
     network: str = ""
-    """The folder of its job's network, see `shim.network`; empty: it shares the machine's."""
+    """The folder of the job's network, see `shim.network`; empty: the container shares the machine's network."""
     address: str = ""
-    """Of its `eth0`."""
+    """IPv4 address of the container's `eth0`."""
     gateway: str = GATEWAY
     prefix: int = PREFIX
     hosts: dict[str, str] = {}
-    """Address by host name, of all replicas."""
+    """The address of each replica, by host name."""
     relays: dict[int, str] = {}
-    """Ports of its own `localhost` that are another replica's, and that one's address."""
+    """Forwarded ports of the container's `localhost`, each with the address of the replica it is forwarded to."""
     files: dict[str, str] = {}
-    """Text that it is given, by path in it."""
+    """Texts of files that are mounted read-only, by path in the container."""
     script_files: ScriptFiles | None = None
-    """Of a batch script: files of the machine that are its standard streams, see `shim.scriptfiles`."""
+    """The machine's files that are a batch script's standard streams, see `shim.scriptfiles`."""
     early_signal: EarlySignal | None = None
-    """That a batch script gets before its time limit."""
+    """The signal that a batch script gets before its time limit."""
     card_limits: str = ""
-    """Said behind how its other limits are enforced."""
+    """Sentence on how shares of cards are enforced, added to the sentence on the other limits."""
     cards: tuple[str, ...] = ()
-    """UUIDs of the cards that it has whole, so that what their driver measures is its own doing."""
+    """UUIDs of the cards that are allocated whole, whose driver therefore measures only this container."""
     cpus: int
     memory_mib: int
     pids: int
     scratch_mib: int
-    """Of its own /tmp, /run, /root and /var/tmp together, in memory."""
+    """Size of the container's own /tmp, /run, /root and /var/tmp together, which are in memory."""
     cgroup: str
-    """Name of its group below `cockpit-cluster/` in each hierarchy; unique on the machine."""
+    """Name of the container's cgroup below `cockpit-cluster/` in each hierarchy; unique on the machine."""
     rootless: bool
-    """Made by an ordinary user's engine, in a user namespace."""
+    """Whether the engine runs as an ordinary user and makes containers in a user namespace."""
     may_be_plain: bool
-    """To run as plain processes where this machine refuses its engine the namespaces of a container."""
+    """Whether the job may run as plain processes if this machine refuses the namespaces of a container."""
     filtered: bool = True
-    """Whether its programs are refused the system calls of `shim.syscalls`."""
+    """Whether the system calls listed in `shim.syscalls` are refused."""
     log_limit_mib: int = USUAL_MIB
-    """Of each of its two logs, see `shim.logbounds`."""
+    """Largest size of each of the two logs, see `shim.logbounds`."""
     state: str
-    """The engine's state folder: never shown, whatever is."""
+    """The engine's state folder, which the container never sees."""
     socket: str
-    """The folder of the engine's socket: likewise."""
+    """The folder of the engine's socket, which the container never sees."""
     stdout: str
     stderr: str
 
 
 class EngineFolders(msgspec.Struct, frozen=True):
-    """What no container may see of the engine that made it."""
+    """The engine's folders that no container may see."""
 
     state: Path
     socket: Path
 
 
 class Bounds(msgspec.Struct, frozen=True, kw_only=True):
-    """What the administrator allows every container."""
+    """The administrator's limits on every container."""
 
     pids: int = 4096
-    """Processes and threads: room for data loaders, and for libraries that start a thread per core in each of them."""
+    """Most processes and threads. Data loaders whose libraries start a thread per core need many."""
     scratch_mib: int = 1024
-    """Size of its own /tmp, which is held in memory."""
+    """Size of the container's own /tmp, which is in memory."""
     shared_home: str = ""
-    """The folder of this machine that is /home in every container; empty: none."""
+    """The folder of this machine that becomes /home in every container; empty: none."""
     unfiltered_images: tuple[str, ...] = ()
     """Images, as `model.image` writes them, whose jobs may make every system call; `*`: all."""
 
     log_limit_mib: int = USUAL_MIB
-    """What each log of a replica may take of the disk."""
+    """Largest size of each log of a replica."""
 
     def filters(self, image: str) -> bool:
         """Whether jobs with this image are refused system calls."""
@@ -160,7 +160,7 @@ def container_plan(
     rootless: bool,
     may_be_plain: bool = False,
 ) -> ContainerPlan:
-    """A start effect and its launch plan. `rootless`: the engine's user is not root."""
+    """Make the container plan of a start effect and its launch plan. `rootless`: the engine's user is not root."""
     submitter, replica, state = effect.submitter, effect.replica, engine.state
     spec = replica_spec(effect.spec, replica.rank)
     return ContainerPlan(
@@ -208,22 +208,22 @@ def container_plan(
 
 @cache
 def _slurm_tools() -> dict[str, str]:
-    """The programs that stand beside a batch script, by their paths in the container."""
+    """Return the texts of the `srun` and `scontrol` programs for batch scripts, by path in the container."""
     folder = Path(slurmtools.__file__).parent
     package = f"{LIBRARY}/{'/'.join(slurmtools.__name__.split('.'))}"
     parents = slurmtools.__name__.split(".")[:-1]
-    found = {f"{LIBRARY}/{'/'.join(parents[: number + 1])}/__init__.py": "" for number in range(len(parents))}
-    found |= {f"{package}/{path.name}": path.read_text() for path in sorted(folder.glob("*.py"))}
-    return found | {f"{TOOLS}/{name}": _PROGRAM.format(name=name) for name in _PROGRAMS}
+    files = {f"{LIBRARY}/{'/'.join(parents[: number + 1])}/__init__.py": "" for number in range(len(parents))}
+    files |= {f"{package}/{path.name}": path.read_text() for path in sorted(folder.glob("*.py"))}
+    return files | {f"{TOOLS}/{name}": _PROGRAM.format(name=name) for name in _PROGRAMS}
 
 
 def cgroup_name(state: Path, replica: ReplicaId) -> str:
-    """Several engines on one machine each count their jobs from 1: the state folder tells them apart."""
+    """Return the cgroup's name. It contains a hash of the state folder, since every engine counts its jobs from 1."""
     return f"{hashlib.sha256(str(state).encode()).hexdigest()[:8]}.{replica.folder}"
 
 
 def log_file(state: Path, replica: ReplicaId, stream: str) -> Path:
-    """Where a replica's `stdout` or `stderr` is kept; outlives its container."""
+    """Return the path of a replica's `stdout` or `stderr` log, which outlives its container."""
     return state / "logs" / str(replica.job) / f"{replica.attempt}.{replica.rank}.{stream}"
 
 

@@ -1,5 +1,6 @@
-"""Whether this machine has what a job was promised, found out just before the job starts: its CPUs and memory, room for
-its container, and cards whose driver answers."""
+"""Check just before a job starts that this machine still has what was allocated: CPUs, memory, disk space, and cards
+whose driver answers.
+"""
 
 from __future__ import annotations
 
@@ -19,16 +20,19 @@ if TYPE_CHECKING:
 
 NOWHERE: Final = NodeName("")
 _MOST_TOLD = 8
-"""Nodes of one job, in its event."""
+"""Most nodes that the event of a passed check describes."""
 
 LEAST_FREE_MIB = 64
-"""Of the disk with the engine's state, where containers and logs are."""
+"""Least free space on the disk of the state folder, which contains containers and logs."""
 _MIB = 1 << 20
 
 
 class Prechecks:
-    """`node_of`: a node as the engine knows it; `state`: the engine's folder; `probe` looks at this machine, for as
-    long as the cards' tools take."""
+    """The checks of nodes before jobs start.
+
+    `node_of` returns a node as the engine knows it. `state`: the engine's state folder. `probe` inspects this machine,
+    which takes as long as the cards' tools do.
+    """
 
     def __init__(
         self, node_of: Callable[[NodeName], Node], state: Path, probe: Callable[[], Node] = probe_machine
@@ -38,8 +42,7 @@ class Prechecks:
         self._probe = probe
 
     def look(self, placement: Placement) -> tuple[NodeName, str]:
-        """The first node with which something is wrong, and what; else no node, and what was found of all of them.
-        Blocks."""
+        """Return the first node that fails, and why; if none does, no node and a description of all nodes. Blocks."""
         machine = self._probe()
         for part in placement:
             if wrong := wrong_with(self._node_of(part.node), part, machine, self._state):
@@ -48,12 +51,15 @@ class Prechecks:
 
 
 def wrong_with(promised: Node, allocation: Allocation, machine: Node, state: Path) -> str:
-    """A sentence; empty where nothing is. `promised`: the node as the engine knows it, `machine`: as it is now."""
+    """Return what is wrong with a node, or an empty text.
+
+    `promised`: the node as the engine knows it. `machine`: the machine as it is now.
+    """
     return next(_wrong(promised, allocation, machine, state), "")
 
 
 def _found(promised: Node, allocation: Allocation) -> str:
-    """What was looked at: `n1 has its 8 CPUs, its memory and 2 cards that answer`."""
+    """Describe a node that passed: `n1 has its 8 CPUs, its memory and 2 cards that answer`."""
     count = len(_real(promised, allocation))
     parts = [f"its {counted(allocation.cpus, 'CPU')}", "its memory"]
     if count:
@@ -74,7 +80,7 @@ def _wrong(promised: Node, allocation: Allocation, machine: Node, state: Path) -
 
 
 def wrong_with_cards(promised: Node, allocation: Allocation, machine: Node) -> str:
-    """Of its cards alone: a sentence; empty where nothing is."""
+    """Return what is wrong with a node's cards, or an empty text."""
     return next(_wrong_with_cards(promised, allocation, machine), "")
 
 
@@ -84,7 +90,7 @@ def _wrong_with_cards(promised: Node, allocation: Allocation, machine: Node) -> 
 
 
 def _real(promised: Node, allocation: Allocation) -> list[Card]:
-    """The cards that it was given and that were found in the machine once."""
+    """Return the allocated cards that are real, not only declared in the configuration."""
     held = sorted({part.card for part in allocation.slices})
     return [card for card in promised.cards if card.index in held and not card.declared]
 
@@ -102,5 +108,5 @@ def _wrong_with_card(card: Card, machine: Node) -> Iterator[str]:
 
 
 def _is(one: Card, other: Card) -> bool:
-    """Whether they are the same: by UUID where the vendor gives one."""
+    """Return whether both are the same card, by UUID if the vendor provides one."""
     return one.uuid == other.uuid if other.uuid else one.devices == other.devices

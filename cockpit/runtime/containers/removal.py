@@ -1,7 +1,7 @@
-"""Deletes what a container leaves behind. Blocks; called from a thread.
+"""Delete the folder and the cgroups of a container. All functions block, and are called from threads.
 
-The files were a job's to make: any depth, any name, folders without permissions, links to anywhere. coreutils' `rm`
-walks such trees by descriptors, follows no link and needs no stack.
+A job may have made folders of any depth, with any names, without permissions, and links to any place. coreutils' `rm`
+handles such trees: it walks them by descriptors, follows no links, and does not recurse.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ _GROUP_WAIT_SECONDS = 0.01
 
 
 def delete(attempt: Attempt, cgroup: str) -> None:
-    """Remove the groups and the folder. Its holder must be gone. What remains is removed at the next engine start."""
+    """Remove the cgroups and the folder of an attempt whose holder is dead.
+
+    The folder is first renamed into the trash, so that the next engine start removes it if this one is interrupted.
+    """
     remove_groups(cgroup)
     doomed = Path(attempt.state, "trash", attempt.name)
     doomed.parent.mkdir(mode=0o700, exist_ok=True)
@@ -37,13 +40,13 @@ def delete(attempt: Attempt, cgroup: str) -> None:
 
 
 def empty_trash(state: Path) -> None:
-    """Finish what an earlier engine began to delete."""
+    """Delete what an earlier engine moved into the trash."""
     for left in (state / "trash").glob("*"):
         remove_tree(left)
 
 
 def remove_groups(cgroup: str) -> None:
-    """A group is busy until the last of its dead processes is reaped."""
+    """Remove the cgroups, in several tries: a group is busy until the last of its dead processes is reaped."""
     for _ in range(_GROUP_TRIES):
         freezing.remove_group(cgroup)
         if limits.remove(cgroup):
@@ -52,7 +55,7 @@ def remove_groups(cgroup: str) -> None:
 
 
 def remove_tree(folder: Path) -> None:
-    """As far as it can be; that it is not there is fine."""
+    """Remove a folder as far as possible, if it exists; make its folders writable if necessary."""
     if not _rm(folder):
         subprocess.run(["chmod", "-R", "u+rwx", "--", str(folder)], check=False, stderr=subprocess.DEVNULL)
         _rm(folder)

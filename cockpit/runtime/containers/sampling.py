@@ -1,7 +1,7 @@
-"""Looks at every running replica every few seconds, in a thread, and keeps what it saw beside the replica's container.
+"""Measure every running replica every few seconds, in a thread, and record the results in the attempt's folder.
 
-Nothing runs while no replica does. An engine that begins again goes on with what the one before it kept; what happened
-meanwhile is in the kernel's counters.
+No task runs while there is no replica. A restarted engine continues the record; the kernel's counters cover the time
+without an engine.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def boot_millis() -> int:
 
 
 class Followed(NamedTuple):
-    """A replica whose command runs."""
+    """A replica whose command runs, with the UUIDs of its cards and the record of its usage."""
 
     attempt: Attempt
     cards: tuple[str, ...]
@@ -48,7 +48,7 @@ class Followed(NamedTuple):
 
 
 class Sampler:
-    """Of one executor. `meter` is made when a replica with real cards comes."""
+    """The sampler of one executor. `meter` is called for the first replica with real cards."""
 
     def __init__(
         self,
@@ -62,11 +62,11 @@ class Sampler:
         self._now = now
         self._followed: dict[ReplicaId, Followed] = {}
         self._lock = Lock()
-        """Over what is followed: loops and threads look at it."""
+        """Guards `_followed`, which the event loop and threads use."""
         self._looking: asyncio.Task[None] | None = None
 
     def follow(self, replica: ReplicaId, attempt: Attempt) -> None:
-        """The replica's command runs."""
+        """Measure a replica from now on: its command has started."""
         plan = attempt.read("plan.json") or {}
         course = kept(attempt) or Course(_began(attempt))
         with self._lock:
@@ -75,7 +75,7 @@ class Sampler:
             self._looking = self._tasks.start(self._look_forever(), "measuring")
 
     def leave(self, replica: ReplicaId) -> Used | None:
-        """The replica's command has ended: what it used in all; None where it was not followed."""
+        """Stop measuring a replica, whose command has ended; return its total usage, or None if it was not measured."""
         with self._lock:
             found = self._followed.pop(replica, None)
             if found is None:
@@ -85,7 +85,7 @@ class Sampler:
             return found.course.use(replica.rank).total
 
     async def used(self, replica: ReplicaId, attempt: Attempt) -> ReplicaUse | None:
-        """As of now, or as of its end; None where nothing is known of it."""
+        """Return a replica's usage as of now, or as of its end; None if nothing is known."""
         return await asyncio.to_thread(self._used, replica, attempt)
 
     def close(self) -> None:
@@ -93,7 +93,7 @@ class Sampler:
             self._looking.cancel()
 
     def look(self) -> None:
-        """At every replica; keep what was seen. Blocks."""
+        """Measure every replica and record the results. Blocks."""
         with self._lock:
             replicas, followed = list(self._followed), list(self._followed.values())
         cards = self._cards(followed)
@@ -134,18 +134,18 @@ class Sampler:
 
 
 def kept(attempt: Attempt) -> Course | None:
-    """What was last seen of the attempt."""
+    """Return the recorded usage of the attempt."""
     with suppress(OSError, msgspec.DecodeError):
         return _decoder.decode(Path(attempt.file(RECORD)).read_bytes())
     return None
 
 
 def _began(attempt: Attempt) -> int:
-    """When its holder came to be, in milliseconds since boot."""
+    """Return when the attempt's holder started, in milliseconds since boot."""
     identity = attempt.read("shim.json") or {"start_time": 0}
     return int(identity["start_time"]) * 1000 // os.sysconf("SC_CLK_TCK")
 
 
 def _keep(found: Followed) -> None:
-    with suppress(OSError):  # a full disk, or a container that is just removed: the next look keeps more
+    with suppress(OSError):  # a full disk, or a container that is being removed: the next sample is recorded again
         found.attempt.write_bytes(RECORD, _encoder.encode(found.course), durable=False)

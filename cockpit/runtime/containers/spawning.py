@@ -1,4 +1,4 @@
-"""Spawns shims: everything here blocks for some milliseconds and is called from a thread."""
+"""Spawn shims. All functions block for some milliseconds, and are called from threads."""
 
 from __future__ import annotations
 
@@ -28,37 +28,37 @@ _READY_SECONDS = 10
 _LAUNCHED_OR_OTHER = (0, 3)
 """hold.LAUNCHED, hold.NOTHING_TO_DO"""
 _COMMIT_SECONDS = 1900
-"""Until podman has made an image of what a job left."""
+"""Time limit for podman to commit the files of a held container to an image."""
 _REFUSED = 4
 """hold.REFUSED"""
 
 
 _INHERITED = ("PATH", "HOME", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "CONTAINERS_STORAGE_CONF")
-"""By which podman and docker find what they have."""
+"""The variables by which podman and docker find their images."""
 
 
 class SpawnError(Exception):
-    """No holder came to be; the text says why."""
+    """No holder was started; the text says why."""
 
 
 class ShimDied(SpawnError):
-    """The shim was ended before its holder could begin the command, and nothing of it is left."""
+    """The shim died before its holder could start the command, and no process of it is left."""
 
 
 def shim_command(python: str, verb: str, *arguments: str) -> list[str]:
-    """The isolated interpreter, so that neither environment nor site packages decide what runs."""
+    """Return the command of a shim program. Python runs isolated from environment variables and site packages."""
     return [python, "-I", "-S", boot.__file__, verb, *arguments]
 
 
 def shim_environment() -> dict[str, str]:
-    """What of the engine's own environment its shims have."""
+    """Return the part of the engine's environment that its shims inherit."""
     return {name: os.environ[name] for name in _INHERITED if name in os.environ}
 
 
 class Shims:
-    """Starts shims, and keeps one ready: an interpreter needs longer to start than a container to be made.
+    """Starts shims, and keeps one waiting, since starting Python takes longer than making a container.
 
-    A shim that waits ends with the engine, whose end of its standard input closes.
+    A waiting shim ends with the engine, because its standard input is then closed.
     """
 
     def __init__(self, python: str) -> None:
@@ -67,7 +67,7 @@ class Shims:
         self._lock = threading.Lock()
 
     def run(self, order: str) -> int:
-        """Give one shim its order, see `shim.hold`; its exit code, once its holder goes on by itself."""
+        """Give a shim its order (see `shim.hold`), and return its exit code; its holder then continues by itself."""
         with self._lock:
             shim, self._ready = self._ready, None
         if shim is None or shim.poll() is not None:
@@ -80,13 +80,13 @@ class Shims:
         return shim.returncode
 
     def prepare(self) -> None:
-        """Have one ready for the next time."""
+        """Start a shim that waits for the next order, unless one is waiting."""
         with self._lock:
             if self._ready is None:
                 self._ready = self._start()
 
     def close(self) -> None:
-        """Let the one that is ready go."""
+        """End the waiting shim."""
         with self._lock:
             shim, self._ready = self._ready, None
         if shim is not None:
@@ -105,7 +105,7 @@ class Shims:
 
 
 def spawn(attempt: Attempt, plan: ContainerPlan, shims: Shims) -> None:
-    """Write the plan down, then run the attempt's shim until its holder goes on by itself (or another's does).
+    """Write the plan to disk, then run the attempt's shim until its holder, or that of an earlier shim, is running.
 
     Raises SpawnError or OSError; then the command has not run.
     """
@@ -120,15 +120,17 @@ def spawn(attempt: Attempt, plan: ContainerPlan, shims: Shims) -> None:
 
 
 def spawn_again(attempt: Attempt, shims: Shims) -> None:
-    """A new holder for a kept container whose holder is gone. Raises SpawnError or OSError."""
+    """Start a new holder for a held container whose holder has died. Raises SpawnError or OSError."""
     was_plain = (attempt.read("shim.json") or {}).get("plain", False)
     seconds = _COMMIT_SECONDS if attempt.plan().get("podman") else _READY_SECONDS
     _run(attempt, shims, ["again", "plain"] if was_plain else ["again"], ready=("started.json",), seconds=seconds)
 
 
 def forget(attempt: Attempt, python: str) -> None:
-    """Have podman remove what it has of a container of its own; its holder must be gone. What it does not remove has
-    the attempt in its name and in its label."""
+    """Let podman remove its container and image of the attempt, whose holder must be dead.
+
+    An administrator can find what podman fails to remove: its name and label contain the attempt.
+    """
     if (attempt.read("plan.json") or {}).get("podman"):
         command = shim_command(python, "forget", attempt.path)
         subprocess.run(command, env=shim_environment(), stdin=subprocess.DEVNULL, capture_output=True, check=False)
@@ -147,7 +149,7 @@ def _run(
 
 
 def _is_gone(attempt: Attempt) -> bool:
-    """Whether nothing that the shim forked lives; what waits for its word ends when the word does not come."""
+    """Return whether all processes that the shim forked are dead. A holder waiting for its shim ends when that dies."""
     deadline = time.monotonic() + _GONE_SECONDS
     while attempt.is_locked():
         if time.monotonic() > deadline:
@@ -157,7 +159,7 @@ def _is_gone(attempt: Attempt) -> bool:
 
 
 def _appears(attempt: Attempt, names: Sequence[str], seconds: float) -> bool:
-    """Whoever holds the lock, this shim or that of an engine that was killed, may be about to write."""
+    """Wait until one of the records exists, as long as a shim (perhaps of an earlier engine) holds the lock."""
     deadline = time.monotonic() + seconds
     while not any(attempt.read(name) for name in names):
         if not attempt.is_locked() or time.monotonic() > deadline:

@@ -1,4 +1,4 @@
-"""What an attempt's folder says, in the engine's words. Reads files; called from a thread where that may take long."""
+"""Translate the records in an attempt's folder into the engine's terms. The functions read files, and so may block."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NEVER_BEGAN = "the holder of its container was killed from outside before the co
 
 
 def exit_status(attempt: Attempt, record: Record | None) -> ExitStatus:
-    """How it ended, by its exit record; None: there is none, and its holder is gone."""
+    """Return how a replica ended. `record`: its exit record; None if its holder died without writing one."""
     if record is None:
         if not may_have_begun(attempt):
             return ExitStatus(lost=NEVER_BEGAN, unstarted=True)
@@ -32,7 +32,7 @@ def exit_status(attempt: Attempt, record: Record | None) -> ExitStatus:
 
 
 def may_have_begun(attempt: Attempt) -> bool:
-    """Whether the command may have run. Marks of another boot may never have reached the disk."""
+    """Return whether the command may have run. After a reboot it is assumed: records may not have reached the disk."""
     identity = attempt.read("shim.json")
     if identity is not None and identity["boot_id"] != boot_id():
         return True
@@ -40,7 +40,7 @@ def may_have_begun(attempt: Attempt) -> bool:
 
 
 def entry_facts(attempt: Attempt) -> EntryFacts:
-    """What is to be known about it by who enters."""
+    """Return what a user should know when entering the container."""
     identity = attempt.read("shim.json") or {}
     kept = attempt.read("exit.json") is not None
     keeps_cards = (attempt.read("kept.json") or {}).get("cards") == HoldCards.KEEP
@@ -57,12 +57,12 @@ def is_of_podman(attempt: Attempt) -> bool:
 
 
 def was_made_again(attempt: Attempt) -> bool:
-    """Its holder is not the one whose command ran."""
+    """Return whether the container was made a second time, after the holder that ran the command had gone."""
     return bool((attempt.read("shim.json") or {}).get("remounted"))
 
 
 def mark_kept(attempt: Attempt, cards: HoldCards, until: Millis | None = None) -> None:
-    """A holder that was killed left no word of the end, and its container is to be entered all the same."""
+    """Mark the container as held. If a killed holder left no exit record, write one, so that it can be entered."""
     attempt.write("kept.json", {"cards": cards.value, "until": until})
     if attempt.read("exit.json") is None:
         attempt.forget("running")

@@ -1,4 +1,4 @@
-"""What wakes the driver: holders that go away, and the bell that shims ring."""
+"""Wake the driver when a holder dies, and when a shim writes into the notify FIFO."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _READ_BYTES = 65536
 
 
 class Watched:
-    """One attempt and its holder, if that lives; `on_gone` is called once when it dies."""
+    """One attempt and its living holder, if there is one. `on_gone` is called once, when the holder dies."""
 
     def __init__(self, attempt: Attempt, on_gone: Callable[[], None]) -> None:
         self.attempt = attempt
         self.started = False
-        """Its start has been reported."""
+        """Whether the command's start has been reported."""
         self.ended = False
-        """Its end has been reported, or is nobody's concern any more."""
+        """Whether the command's end has been reported, or must not be reported any more."""
         self._on_gone = on_gone
         self._gone = asyncio.Event()
         self._pidfd = attempt.open_holder()
@@ -39,13 +39,13 @@ class Watched:
         return not self._gone.is_set()
 
     def send(self, number: int) -> None:
-        """To exactly this holder; nothing happens where it is dead."""
+        """Send the signal to exactly this holder, whose pid cannot be another process's; do nothing if it is dead."""
         if self._pidfd is not None:
             with suppress(ProcessLookupError):
                 signal.pidfd_send_signal(self._pidfd, number)
 
     async def leave(self, leave_signal: int, seconds: float) -> None:
-        """Ask the holder to end, insist after `seconds`; returns when it is gone, and its container with it."""
+        """Ask the holder to end, kill it after `seconds`, and return when it is dead, and its container with it."""
         self.send(leave_signal)
         try:
             async with asyncio.timeout(seconds):
@@ -55,7 +55,7 @@ class Watched:
             await self._gone.wait()
 
     def close(self) -> None:
-        """Stop watching. The holder goes on."""
+        """Stop watching. The holder keeps running."""
         if self._pidfd is not None:
             asyncio.get_running_loop().remove_reader(self._pidfd)
             os.close(self._pidfd)
@@ -68,7 +68,7 @@ class Watched:
 
 
 class NotifyFifo:
-    """A FIFO in which shims write the names of attempts that the driver should look at."""
+    """A FIFO into which shims write the names of attempts whose records have changed."""
 
     def __init__(self, path: Path, on_name: Callable[[str], None]) -> None:
         self._path = path
@@ -77,7 +77,7 @@ class NotifyFifo:
         self._rest = b""
 
     def open(self) -> None:
-        """Opened for writing too, so that it does not end when the last shim closes it."""
+        """Create and open the FIFO, for writing too: otherwise reading would end when the last shim closes it."""
         with suppress(FileExistsError):
             os.mkfifo(self._path, 0o600)
         self._fd = os.open(self._path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)

@@ -1,4 +1,4 @@
-"""The files by which an elastic job's workers know of each other, where their containers show them. Blocks."""
+"""Write the files that tell an elastic job's workers about each other, and that their containers mount. Blocks."""
 
 from __future__ import annotations
 
@@ -12,11 +12,14 @@ if TYPE_CHECKING:
 
 
 PULSE = "pulse"
-"""Of the attempt's folder: where its worker says that it is there, see `cockpit.elastic`."""
+"""The subfolder of the attempt's folder in which its worker touches its heartbeat file, see `cockpit.elastic`."""
 
 
 def show(attempt: Attempt, files: Mapping[str, bytes]) -> None:
-    """Replace each in one step; before the container is made, so that they are shown. Everybody in there may read."""
+    """Write the files, each in one step, readable for every process of the container.
+
+    The first call must come before the container is made, since it creates the folders that are mounted.
+    """
     Path(attempt.path).mkdir(parents=True, exist_ok=True, mode=0o700)
     folder = _made(Path(attempt.file("world")), 0o755)
     _made(Path(attempt.file(PULSE)), 0o777)

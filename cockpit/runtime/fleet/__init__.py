@@ -1,1 +1,1 @@
-"""A fleet's host over the hosts of its members: orders go down, reports come up, all in one process."""
+"""Run a fleet: one host that schedules over the hosts of its member clusters, all in one process."""

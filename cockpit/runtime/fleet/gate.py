@@ -1,4 +1,4 @@
-"""In front of a member's containers: those of a fleet's job begin only once every part of the job has its place."""
+"""Delay the containers of a fleet's job until every member has placed its part of the job."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ NEVER_BEGAN = ExitStatus(lost="its fleet took it back before it began")
 
 
 class Gate:
-    """Implements `runtime.host.ContainerRuntime` around another."""
+    """A `runtime.host.ContainerRuntime` that wraps a member's own and delays the starts of fleet jobs."""
 
     def __init__(self, inner: ContainerRuntime, reports: MemberReports, is_part: Callable[[JobId], bool]) -> None:
-        """`is_part`: whether the member's job is there for the fleet."""
+        """`is_part` returns whether a job of the member is a part of a fleet's job."""
         self._inner = inner
         self._reports = reports
         self._is_part = is_part
@@ -42,7 +42,7 @@ class Gate:
         self._opened: set[JobId] = set()
 
     async def stage(self, effect: StageReplica) -> None:
-        """Its place it has already."""
+        """Stage at once: the job is placed already, and only its start must wait."""
         if effect.replica.job not in self._opened and self._is_part(effect.replica.job):
             self._reports.placed(effect.replica.job)
         await self._inner.stage(effect)
@@ -55,7 +55,7 @@ class Gate:
         self._reports.placed(effect.replica.job)
 
     async def open(self, job: JobId) -> None:
-        """Let the containers of the job begin, from now on."""
+        """Start the delayed containers of the job, and delay none of its containers any more."""
         self._opened.add(job)
         for replica in [each for each in self._closed if each.job == job]:
             await self._inner.start(self._closed.pop(replica))

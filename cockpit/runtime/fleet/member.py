@@ -1,4 +1,4 @@
-"""A member's host as its fleet has it."""
+"""The host of one member cluster of a fleet."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class MemberHost:
-    """An ordinary host with a gate in front of its containers. `tell` takes what the fleet has to hear."""
+    """An ordinary host whose containers are behind a `Gate`. `tell` is called with reports for the fleet."""
 
     def __init__(
         self,

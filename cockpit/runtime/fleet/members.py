@@ -1,4 +1,4 @@
-"""The containers of a fleet: its members. What its engine wants started, they are asked for."""
+"""Carry out the effects of a fleet's engine by orders to its member clusters."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 class Members:
-    """Implements `runtime.host.ContainerRuntime` for the host of the fleet, which is made with it."""
+    """The `runtime.host.ContainerRuntime` of the fleet's host, which is constructed with it."""
 
     def __init__(self) -> None:
         self._members: dict[str, MemberHost] = {}
@@ -53,17 +53,17 @@ class Members:
 
     @property
     def machines(self) -> dict[str, Machine]:
-        """By name, in the fleet's order."""
+        """The members' state machines by name, in the fleet's order."""
         return {name: each.host.machine for name, each in self._members.items()}
 
     @property
     def hosts(self) -> list[Host]:
-        """In the same order."""
+        """The members' hosts, in the fleet's order."""
         return [each.host for each in self._members.values()]
 
     @property
     def resting(self) -> bool:
-        """Nothing is under way between the fleet and its members, nor in any of them."""
+        """Whether all members are idle and no report to the fleet is pending."""
         return not self._unheard and all(each.host.resting for each in self._members.values())
 
     def join(
@@ -74,11 +74,11 @@ class Members:
         clock: Timekeeper,
         settings: Settings,
     ) -> None:
-        """One more member."""
+        """Add a member."""
         self._members[name] = MemberHost(name, self._tell, journal, executor_for, clock, settings)
 
     async def begin(self, fleet: Host) -> None:
-        """Start the members, and let the fleet hear of them from now on: of their nodes first."""
+        """Start the members, and report their changes to the fleet from now on, beginning with their nodes."""
         self._fleet = fleet
         self._tasks.start(self._hear(), "news of the fleet's members")
         for member in self._members.values():
@@ -86,22 +86,22 @@ class Members:
             self._tasks.start(self._watch(member), f"watching {member.name}")
 
     async def stop(self) -> None:
-        """The members' hosts stop."""
+        """Stop the members' hosts."""
         await self._tasks.cancel_all()
         for member in self._members.values():
             await member.host.stop()
 
     async def stage(self, effect: StageReplica) -> None:
-        """Each member does that by itself."""
+        """Do nothing: each member stages by itself."""
 
     def staging(self, replica: ReplicaId) -> Progress | None:
         there = self._there(replica)
         return self._members[there[0]].gate.staging(there[1]) if there is not None else None
 
     async def copies(self) -> list[StagedCopy]:
-        """Of all members."""
-        found = [await each.gate.copies() for each in self._members.values()]
-        return [copy for each in found for copy in each]
+        """Return the staged copies of all members."""
+        copies = [await member.gate.copies() for member in self._members.values()]
+        return [copy for of_member in copies for copy in of_member]
 
     async def remove_copy(self, key: str) -> bool:
         return any([await each.gate.remove_copy(key) for each in self._members.values()])
@@ -113,7 +113,7 @@ class Members:
         await self._order(effect)
 
     async def check(self, effect: CheckNodes) -> None:
-        """Of a fleet's jobs no nodes are checked."""
+        """Do nothing: nodes are not checked for a fleet's jobs."""
 
     async def freeze(self, effect: FreezeReplica) -> None:
         await self._order(effect)
@@ -122,7 +122,7 @@ class Members:
         await self._order(effect)
 
     async def tell(self, effect: TellWorkers) -> None:
-        """A fleet's jobs keep their size."""
+        """Do nothing: a fleet's jobs never change their number of workers."""
 
     async def used(self, replica: ReplicaId) -> ReplicaUse | None:
         there = self._there(replica)
@@ -135,7 +135,7 @@ class Members:
         await self._order(effect)
 
     async def adopt(self, expected: Sequence[StartReplica], kept: Sequence[KeepContainer]) -> None:
-        """After an engine start: an order that was given before is like none."""
+        """Repeat the orders after an engine start; a repeated order has no effect."""
         for start in expected:
             await self._order(start)
         for keep in kept:
@@ -168,7 +168,7 @@ class Members:
         self._news.put_nowait(told)
 
     async def _hear(self) -> None:
-        """One after the other: what a member gave to a second job was first given back by another."""
+        """Apply the members' reports in their order: resources are released before another job gets them."""
         assert self._fleet is not None
         while True:
             told = await self._news.get()
@@ -176,7 +176,7 @@ class Members:
             self._unheard -= 1
 
     async def _watch(self, member: MemberHost) -> None:
-        """What the member's own jobs hold, and its nodes, as they change."""
+        """Report changes of the member's nodes and of the resources that its own jobs use."""
         assert self._fleet is not None
         fleet, host = self._fleet, member.host
         while True:

@@ -1,4 +1,4 @@
-"""What a fleet hears of a member, in the order in which it happened there."""
+"""Report what happens at a member to its fleet, in the order in which it happened."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from cockpit.model.usage import Used
 
     Told = Callable[[Machine, Millis], Sequence[EventBody]]
-    """What follows for the fleet."""
+    """A decision for the fleet's machine: the events that follow from a report."""
 
 
 class MemberReports:
-    """Implements `engine.ports.Observer`: for the member's own engine, and for the fleet beside it."""
+    """An `engine.ports.Observer` that reports to the member's own engine and also to the fleet."""
 
     def __init__(
         self, name: str, machine: Machine, observer: Observer, tell: Callable[[Told], None], hold_seconds: int
@@ -34,12 +34,12 @@ class MemberReports:
         self._hold_seconds = hold_seconds
 
     def part(self, job: JobId) -> FleetPart | None:
-        """What of the fleet's it is; None: nothing."""
+        """Return which part of a fleet's job this job is; None if it is not one."""
         found = self._machine.state.jobs.get(job)
         return found.part if found is not None else None
 
     def placed(self, job: JobId) -> None:
-        """The member has found room for the job."""
+        """Report that the member has placed the job."""
         found = self._machine.state.jobs.get(job)
         if found is not None:
             self._tell(lambda fleet, _: reports.placed(fleet, self._name, found))

@@ -143,9 +143,9 @@ class House:
         self.seen = Seen()
         scripts = NodeScripts(self.state, lambda: self.rules, self.facts_for, self.script_seconds, self.script_bytes)
         fetcher = Fetcher(rootless=os.geteuid() != 0, podman=self.podman)
-        self.depot = StagingCache(self.state, lambda: self.rules.staging, self.clock, fetcher)
+        self.cache = StagingCache(self.state, lambda: self.rules.staging, self.clock, fetcher)
         self.executor = ContainerExecutor(
-            self.state, self.plan_for, self.seen, depot=self.depot, scripts=scripts, python=sys.executable
+            self.state, self.plan_for, self.seen, staging_cache=self.cache, scripts=scripts, python=sys.executable
         )
         self.executor.open()
 

@@ -44,7 +44,7 @@ async def test_a_failed_one_is_kept_and_entered_also_when_the_image_is_gone(hous
     podman("rmi", own)
     code, seen = finish(await house.enter(made.replica, "sh", "-c", "cat /opt/note; train; exit 7"))
     assert (code, seen) == (7, "left\ntrained with plum as 0\n")
-    assert [each.jobs for each in await house.depot.copies()] == [(made.replica.job,)]
+    assert [each.jobs for each in await house.cache.copies()] == [(made.replica.job,)]
     await house.executor.remove(RemoveContainer(made.replica))
 
 
@@ -61,7 +61,7 @@ async def test_it_is_taken_over_once(house, image):
     for start in (first, second):
         await house.executor.stage(StageReplica(start))
     await house.seen.until(lambda: len(house.seen.staged) == 2)
-    (copy,) = await house.depot.copies()
+    (copy,) = await house.cache.copies()
     assert (copy.what, copy.source, copy.jobs) == ("image", image, (first.replica.job, second.replica.job))
 
 

@@ -52,7 +52,7 @@ async def test_it_is_unpacked_once_for_all_jobs_and_by_its_content(house, file):
     await house.run(first)
     assert house.out(first) == f"a root of its own\nas it came\n{os.geteuid()}\n"
     assert house.out(again).split() == ["app", "linked", "mine"]
-    (copy,) = await house.depot.copies()
+    (copy,) = await house.cache.copies()
     assert (copy.what, copy.source, copy.jobs) == ("image", str(file.with_name("other.tgz")), (1, 2))
     assert len(unpacked(house)) == 1
 
@@ -67,9 +67,9 @@ async def test_a_failed_one_is_entered_also_after_its_engine_and_its_image_stays
     await house.executor.adopt([], [KeepContainer(made.replica, HoldCards.FREE)])
     code, seen = finish(await house.enter(made.replica, "sh", "-c", "cat /opt/note /etc/release"))
     assert (code, seen) == (0, "left\na root of its own\n")
-    assert [each.jobs for each in await house.depot.copies()] == [(made.replica.job,)]
+    assert [each.jobs for each in await house.cache.copies()] == [(made.replica.job,)]
     await house.executor.remove(RemoveContainer(made.replica))
-    assert [each.jobs for each in await house.depot.copies()] == [()]
+    assert [each.jobs for each in await house.cache.copies()] == [()]
 
 
 @pytest.mark.skipif(not IS_ROOT, reason="needs a second user")

@@ -90,7 +90,7 @@ def test_only_what_the_machine_refuses_makes_a_job_plain(
         raise error
 
     attempt.write("plan.json", {**PLAN, "may_be_plain": may_be_plain})
-    for name, stands_in in (("_launch", fails), ("_redirect_complaints", lambda _: None)):
+    for name, stands_in in (("_launch", fails), ("_redirect_stderr", lambda _: None)):
         monkeypatch.setattr(hold, name, stands_in)
     monkeypatch.setattr(leaving, "leave_machine", lambda *_: None)
     monkeypatch.setattr(hold.signal, "pthread_sigmask", lambda *_: None)

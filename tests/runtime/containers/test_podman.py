@@ -53,7 +53,7 @@ async def test_it_runs_as_the_submitter_with_what_the_image_brings(house, image,
     made = job(house, image, "train", user=ann)
     assert (await house.run(made)).ok, house.err(made)
     assert house.out(made) == f"trained with plum as {made.submitter.uid}\n"
-    assert await house.depot.copies() == []
+    assert await house.cache.copies() == []
     status = "grep Cap /proc/self/status | sort -u -k2; grep Seccomp: /proc/self/status"
     look = f"sh -c '{status}; tail -1 /etc/passwd; hostname; touch /usr/x; ls -d /tmp'"
     plain = job(house, image, look, user=ann)
@@ -87,7 +87,7 @@ async def test_while_it_runs_podman_shows_it_and_it_is_entered_asked_to_end_and_
     deaf = """sh -c 'trap "echo heard" TERM; echo begun >/tmp/note; echo begun; while :; do sleep 0.1; done'"""
     made = job(house, image, deaf, env={"FLAVOUR": "own"})
     await house.executor.start(made)
-    assert "container of podman's" in await house.started(made.replica)
+    assert "Podman container" in await house.started(made.replica)
     await until(lambda: house.out(made) == "begun\n")
     ((name, status, *_),) = (line.split() for line in containers())
     assert (name[:8], status) == ("cockpit-", "Up")

@@ -11,7 +11,7 @@ import pytest
 from cockpit.model.ids import JobId, NodeName, ReplicaId
 from cockpit.runtime.clock import wall_nanos
 from cockpit.runtime.containers import measuring, pressure
-from cockpit.runtime.containers.heartbeats import Heard, Heartbeats, silence_ms
+from cockpit.runtime.containers.heartbeats import Heartbeats, Worker, silence_ms
 from cockpit.runtime.containers.shim.attempt import Attempt
 from cockpit.runtime.tasks import Tasks
 from tests.runtime.containers.house import Seen
@@ -29,7 +29,9 @@ def test_a_node_runs_short_by_what_all_its_replicas_work_with(monkeypatch: pytes
     watch = pressure.Pressure(Tasks(), Seen(), lambda _: 100)
 
     def short(*tenants: tuple[str, str, bool]) -> list[str]:
-        return watch.short([pressure.Tenant(Attempt(path), NodeName(node), free) for path, node, free in tenants])
+        return watch.short(
+            [pressure.RunningReplica(Attempt(path), NodeName(node), free) for path, node, free in tenants]
+        )
 
     assert short(("a", "n1", True), ("b", "n1", False)) == ["n1"]
     assert short(("a", "n1", True), ("b", "n2", False)) == []
@@ -78,10 +80,10 @@ def worker(tmp_path: Path) -> Callable[[str, bool, int | None], Attempt]:
 @pytest.mark.req("EL-05")
 def test_who_has_answered_once_is_told_of_when_it_does_so_no_more(worker) -> None:
     seen = Seen()
-    pulses = Heartbeats(Tasks(), seen)
+    heartbeats = Heartbeats(Tasks(), seen)
     for rank, (begun, ago) in enumerate([(True, 5), (True, 100), (True, None), (False, None)]):
-        pulses._heard[ReplicaId(JobId(1), 1, rank)] = Heard(worker(str(rank), begun, ago), 60_000)
-    pulses.listen()
+        heartbeats._workers[ReplicaId(JobId(1), 1, rank)] = Worker(worker(str(rank), begun, ago), 60_000)
+    heartbeats.check()
     told = {replica.rank: silent for replica, silent in seen.silent}
     assert set(told) == {1, 3}
     assert told[3] is None

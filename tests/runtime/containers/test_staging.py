@@ -104,13 +104,13 @@ async def test_the_job_sees_the_copy_and_cannot_change_it(house, cats):
 async def test_one_copy_serves_all_who_use_the_same_version(house, cats):
     first, second = job(house, cats), job(house, cats)
     await staged(house, first, second)
-    (copy,) = await house.depot.copies()
+    (copy,) = await house.cache.copies()
     assert (copy.what, copy.source, copy.size) == ("dataset", str(cats), len("a catanotherlocked"))
     assert copy.jobs == (first.replica.job, second.replica.job)
     assert copy.users == (first.submitter.name,)
     (cats / "a.txt").write_text("a newer version")
     await staged(house, third := job(house, cats))
-    assert [each.jobs for each in await house.depot.copies() if each.key != copy.key] == [(third.replica.job,)]
+    assert [each.jobs for each in await house.cache.copies() if each.key != copy.key] == [(third.replica.job,)]
 
 
 @pytest.mark.req("JT-50")
@@ -121,7 +121,7 @@ async def test_a_copy_that_was_finished_just_now_is_not_made_again(house, cats, 
     seen = CacheStore.has
     monkeypatch.setattr(CacheStore, "has", lambda shelf, key: next(looks, None) is None and seen(shelf, key))
     await staged(house, job(house, cats))
-    assert [len(each.jobs) for each in await house.depot.copies()] == [2]
+    assert [len(each.jobs) for each in await house.cache.copies()] == [2]
 
 
 @pytest.mark.req("JT-50")
@@ -130,12 +130,12 @@ async def test_two_gigabytes_cancelled_half_way_leave_nothing(house, large):
     await half_way(house, start)
     progress = house.executor.staging(start.replica)
     assert (0 < progress.done < progress.total, progress.total > LARGE) == (True, True)
-    (copy,) = await house.depot.copies()
+    (copy,) = await house.cache.copies()
     assert copy.progress is not None
     await house.executor.signal(SignalReplica(start.replica, Force.TERM))
     assert "while its files were copied" in (await house.ended(start.replica)).lost
     assert left_on_disk(house) == []
-    assert await house.depot.copies() == []
+    assert await house.cache.copies() == []
 
 
 @pytest.mark.req("JT-50")
@@ -185,7 +185,7 @@ async def test_who_comes_just_as_a_copy_is_given_up_has_it_made_anew(house, cats
         group.create_task(house.executor.signal(SignalReplica(first.replica, Force.KILL)))
         await until(giving_up.is_set)
         await house.executor.stage(StageReplica(second := job(house, cats)))
-        await until(lambda: any(each.waiting for each in house.depot._making.values()))
+        await until(lambda: any(each.waiting for each in house.cache._making.values()))
         goes_on.set()
     await house.seen.until(lambda: getattr(house.executor.staging(second.replica), "done", 0) > 0)
     await house.executor.signal(SignalReplica(second.replica, Force.KILL))
@@ -219,7 +219,7 @@ async def key_of(house: House, start: StartReplica) -> str:
     from cockpit.runtime.containers.staging.fetching import FetchKind, Wanted
 
     wanted = Wanted("datasets[0]", FetchKind.TREE, start.spec.datasets[0].folder)
-    return (await house.depot.measured(wanted, start.submitter))[0].key
+    return (await house.cache.measured(wanted, start.submitter))[0].key
 
 
 @pytest.mark.req("JT-50")
@@ -227,16 +227,16 @@ async def test_a_copy_stays_for_a_week_after_its_last_use(house, cats):
     start = job(house, cats)
     await staged(house, start)
     house.clock.at += 30 * DAY_MS
-    await house.depot.tidy()
-    assert len(await house.depot.copies()) == 1
+    await house.cache.tidy()
+    assert len(await house.cache.copies()) == 1
     await house.executor.remove(RemoveContainer(start.replica))
     house.clock.at += 7 * DAY_MS - 1
-    await house.depot.tidy()
-    (copy,) = await house.depot.copies()
+    await house.cache.tidy()
+    (copy,) = await house.cache.copies()
     assert (copy.used_at, copy.jobs) == (Millis(1_000_000 + 30 * DAY_MS), ())
     house.clock.at += 1
-    await house.depot.tidy()
-    assert await house.depot.copies() == []
+    await house.cache.tidy()
+    assert await house.cache.copies() == []
     assert left_on_disk(house) == []
 
 
@@ -244,10 +244,10 @@ async def test_a_copy_stays_for_a_week_after_its_last_use(house, cats):
 async def test_what_is_in_use_is_not_removed(house, cats):
     start = job(house, cats)
     await staged(house, start)
-    (copy,) = await house.depot.copies()
-    assert not await house.depot.remove(copy.key)
+    (copy,) = await house.cache.copies()
+    assert not await house.cache.remove(copy.key)
     await house.executor.remove(RemoveContainer(start.replica))
-    assert await house.depot.remove(copy.key)
+    assert await house.cache.remove(copy.key)
     assert left_on_disk(house) == []
 
 
@@ -267,7 +267,7 @@ async def test_a_copy_is_for_those_who_may_read_the_original(house, cats, ann):
     shut = job(house, cats, user=ann)
     await house.executor.stage(StageReplica(shut))
     assert (await house.ended(shut.replica)).lost == f"datasets[0]: {cats}: permission denied for user {ann}"
-    assert len(await house.depot.copies()) == 1
+    assert len(await house.cache.copies()) == 1
 
 
 @pytest.mark.req("JT-50")
@@ -278,4 +278,4 @@ async def test_a_place_that_is_not_there_is_told_to_who_wants_a_copy_there(house
     lost = (await house.ended(start.replica)).lost
     assert lost.startswith(f"datasets[0]: no copy can be made in {house.folder}/fast")
     assert "No such file or directory" in lost
-    assert await house.depot.trouble() == ""
+    assert await house.cache.trouble() == ""

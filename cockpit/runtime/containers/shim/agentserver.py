@@ -1,11 +1,12 @@
-"""Starts programs in a container for the other containers of its job, whose agents (`agentscript`) ask for them.
+"""Start programs in a container on request of the job's other containers (their agents are `agentscript`).
 
-Beside the command, in the container's pid namespace; the programs are started as the command was, with the replica's
-own environment. NETWORK/shown/<host>.sock is the way to it: that folder is shown to the containers of this job alone.
+The server runs beside the command, in the container's pid namespace. It starts programs as the command was started,
+with the replica's own environment. Its socket is NETWORK/shown/<host>.sock; only this job's containers see that folder.
 
-A request is four bytes, big-endian, with standard input, output and error attached, then so many bytes: the text for
-the shell. Four bytes behind that are the number of a signal for the program's group. The answer is the exit code, as
-four bytes. When who asked goes away, the program's session is killed.
+1. A request is a length as four bytes, big-endian, with standard input, output and error attached as descriptors.
+2. That many bytes follow: the text for the shell, which is run in a session of its own.
+3. While it runs, each further four bytes are the number of a signal for the program's process group.
+4. The answer is the exit code, as four bytes. If the connection is closed before, the program's group is killed.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from cockpit.runtime.containers.shim.attempt import PlanDict
 
 SHOWN = "shown"
-"""Of the network's folder: what its containers see."""
+"""The subfolder of the network's folder that the job's containers see."""
 _LENGTH = struct.Struct("!I")
 _CODE = struct.Struct("!i")
 _STREAMS = struct.Struct("3i")
@@ -37,7 +38,7 @@ _REAP_MILLISECONDS = 1000
 
 
 def start(plan: PlanDict, entry: program.Entry) -> None:
-    """Fork the server; who asks from here on is answered."""
+    """Fork the server. Its socket exists when this returns."""
     listener = _listen(plan)
     if os.fork() == 0:
         try:
@@ -45,7 +46,7 @@ def start(plan: PlanDict, entry: program.Entry) -> None:
             linux.end_with_parent()
             _serve(listener, entry)
         finally:
-            os._exit(1)  # whatever became of it, it is not the holder
+            os._exit(1)  # after any error: the child must not continue as a second holder
     listener.close()
 
 
@@ -102,7 +103,7 @@ def _answer(asker: _socket.socket, entry: program.Entry) -> None:
 
 
 def _request(asker: _socket.socket) -> tuple[str, tuple[int, ...]]:
-    """Raises ValueError where it is none."""
+    """Read a request: its text and its three descriptors. Raises ValueError if it is malformed."""
     head, attached, _, _ = asker.recvmsg(_LENGTH.size, _socket.CMSG_SPACE(_STREAMS.size))
     if len(head) != _LENGTH.size or len(attached) != 1 or len(attached[0][2]) != _STREAMS.size:
         raise ValueError("no request")
@@ -115,7 +116,7 @@ def _request(asker: _socket.socket) -> tuple[str, tuple[int, ...]]:
 
 
 def _signal_of(asker: _socket.socket) -> int:
-    """The one that is asked for; SIGKILL where who asked is gone, or asks for none that there is."""
+    """Read the number of the requested signal; SIGKILL if the connection is closed or the number is invalid."""
     try:
         word = asker.recv(_LENGTH.size, _socket.MSG_WAITALL)
     except OSError:

@@ -1,19 +1,17 @@
-"""One attempt's folder: the files through which the engine and the shim know each other across the death of either.
+"""One attempt's folder: the files through which engine and shim communicate, also after either has been killed.
 
-    plan.json     what to run; written durably before the spawn, never changed
-    lock          held (open file description lock) by the one shim of this attempt
-    shim.json     durable claim: who the holder is, and whether of plain processes. Where it exists, the command may
-                  have run and is never started again
-    beginning.json  the command may begin at any moment; without it, it has not
-    started.json  the command runs: how its limits are enforced
-    running       there while the command runs: its removal needs no room on a full disk
-    exit.json     durable: the command has ended and every process of the container is dead
-    kept.json     the container is kept after its command: whether it keeps its cards, and until when (in milliseconds)
-    upper work root stage   the file system, see `view`
-    workspace tmp           of plain processes, see `plain`
-    podman.pid              of a container of podman's, written by it
-
-The holder is named as in `identity`.
+plan.json     what to run; written durably before the shim is spawned, never changed
+lock          locked (open file description lock) by the one shim of this attempt
+shim.json     durable: the identity of the holder (see `identity`), and whether it holds plain processes. If it
+              exists, the command may have run, and is never started again
+beginning.json  the command may start at any moment; without this file, it has not started
+started.json  the command runs: how its limits are enforced
+running       exists while the command runs; removing it needs no space on a full disk
+exit.json     durable: the command has ended and every process of the container is dead
+kept.json     the container is held: whether it keeps its cards, and until when (in milliseconds)
+upper work root stage   the file system, see `view`
+workspace tmp           folders of plain processes, see `plain`
+podman.pid              of a podman container, written by podman
 """
 
 from __future__ import annotations
@@ -115,7 +113,7 @@ class Attempt:
         return os.path.join(self.path, *parts)
 
     def read(self, name: str) -> Record | None:
-        """A record, or None where there is none (or only half of one, which nothing durable ever is)."""
+        """Read a record; None if there is none, or an incomplete one (records written durably never are)."""
         try:
             with open(self.file(name), "rb") as stream:
                 record: Record = json.load(stream)
@@ -129,7 +127,7 @@ class Attempt:
         return plan
 
     def has_cards(self) -> bool:
-        """Whether its container may have them just now: not once it is kept without."""
+        """Whether the container may use its cards: always, unless it is held without them."""
         kept = self.read("kept.json")
         return kept is None or bool(kept["cards"] == "keep")
 
@@ -144,17 +142,17 @@ class Attempt:
         self._publish(draft, name, durable=durable)
 
     def forget(self, name: str) -> None:
-        """Remove a record; that it is gone already is fine."""
+        """Remove a record, if it exists."""
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self.file(name))
 
     def reserve_exit(self) -> None:
-        """Take the room of the exit record now: the job may fill the disk."""
+        """Reserve the disk space of the exit record, before the job can fill the disk."""
         fd = os.open(self.file(".exit.json.new"), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
         _write_all(fd, b" " * _EXIT_BYTES, durable=False)
 
     def write_exit(self, record: Record) -> None:
-        """The exit record, into the reserved room (white space after JSON is JSON)."""
+        """Write the exit record into the reserved space, padded with spaces, which JSON allows."""
         draft = self.file(".exit.json.new")
         fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
         _write_all(fd, json.dumps(record).encode().ljust(_EXIT_BYTES), durable=True)
@@ -170,7 +168,7 @@ class Attempt:
                 os.close(folder)
 
     def take_lock(self) -> int | None:
-        """The lock's descriptor, or None where another shim holds it."""
+        """Lock the attempt; return the lock's descriptor, or None if another shim holds it."""
         fd = os.open(self.file("lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         if linux.try_lock(fd):
             return fd
@@ -188,17 +186,17 @@ class Attempt:
             os.close(fd)
 
     def wait_unlocked(self) -> None:
-        """Until no shim of it, nor what it has forked, lives."""
+        """Wait until neither a shim of the attempt nor a process that it has forked holds the lock."""
         while self.is_locked():
             time.sleep(_MOMENT)
 
     def open_holder(self) -> int | None:
-        """A pidfd of the living holder, or None."""
+        """Return a pidfd of the living holder, or None."""
         identity = self.read("shim.json")
         return None if identity is None else open_process(identity)
 
     def holder_pid(self) -> int:
-        """Of the living holder; 0 where there is none."""
+        """Return the pid of the living holder; 0 without one."""
         identity = self.read("shim.json")
         pidfd = open_process(identity) if identity is not None else None
         if identity is None or pidfd is None:
@@ -207,8 +205,8 @@ class Attempt:
         return int(identity["pid"])
 
     def is_served(self) -> bool:
-        """Whether an engine listens just now."""
-        try:
+        """Whether an engine is running."""
+        try:  # opening a FIFO for writing fails with ENXIO if no process reads it
             fifo = os.open(os.path.join(self.state, _NOTIFY), os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError as error:
             return error.errno not in (errno.ENXIO, errno.ENOENT)
@@ -216,7 +214,7 @@ class Attempt:
         return True
 
     def notify(self) -> bool:
-        """Tell the engine to look here. False only where it should be tried again; no engine is fine."""
+        """Let the engine read this folder's records. Returns False if it must be tried again; no engine is no error."""
         try:
             fifo = os.open(os.path.join(self.state, _NOTIFY), os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         except OSError as error:

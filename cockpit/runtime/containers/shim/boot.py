@@ -1,8 +1,8 @@
-"""The program that the engine spawns: `python -I -S boot.py hold`, `… enter FOLDER …`, `… fetch` or
-`… forget FOLDER`.
+"""The program that the engine spawns: `python -I -S boot.py hold`, `… enter FOLDER …`, `… fetch` or `… forget FOLDER`.
 
-Isolated and without site packages, so that neither the environment nor a user's folder decides what runs here. The
-package's parent goes to the *end* of the path: nothing beside it may stand in for the standard library.
+`-I -S` isolate it from environment variables and site packages, so that no user's files are executed here. The folder
+that contains the package `cockpit` is appended to the *end* of the path, so that no file in it can replace a module of
+the standard library.
 """
 
 from __future__ import annotations

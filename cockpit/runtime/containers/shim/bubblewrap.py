@@ -1,9 +1,9 @@
-"""bubblewrap's arguments: a pure function of what a container may see.
+"""Compose bubblewrap's arguments from the description of a container's file system.
 
-bubblewrap only *builds the view*, a mount namespace, and is gone before anything of the container runs: it is run with
-the privileges that mounting takes, and starting a program from the container's own files (which the job may have
-changed: its loader, its shell) with these would give them away. So its command is `/`, a folder, which cannot be
-executed. `--block-fd` is read after the last mount; that its byte is gone is how one knows that the view is complete.
+bubblewrap only makes the mount namespace, and ends before any program of the container runs. It runs with the
+privileges that mounting needs; a program from the container's files (whose loader or shell the job may have changed)
+must not get these. So the command given to bubblewrap is `/`, a folder, which cannot be executed. bubblewrap reads the
+byte of `--block-fd` after the last mount: if the byte has been read, the file system is complete.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ PROGRAM = "bwrap"
 _SEARCH_PATH = ("/usr/bin", "/bin", "/usr/local/bin")
 _NEVER_RUN = "/"
 KERNEL_SETTINGS = ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs")
-"""Owned by root, who needs no capability to write them: a job of root's must not change the machine through them."""
+"""Folders that root can write without any capability. They are read-only, or a job of root could change the machine."""
 
 
 class View:
-    """What a container sees. Sources are paths in the builder's mount namespace, targets are paths inside."""
+    """A container's file system. Sources are paths in the builder's mount namespace, targets are paths inside."""
 
     def __init__(
         self,
@@ -38,21 +38,21 @@ class View:
         self.binds = binds
         """(source, target, writable), in order."""
         self.read_only = read_only
-        """Paths of the machine shown at the same place, read-only."""
+        """Paths of the machine that are mounted read-only at the same path."""
         self.masked = masked
-        """Folders shown empty, whatever they are part of."""
+        """Folders that are mounted over by an empty one."""
         self.devices = devices
         """Device nodes, each at its own path."""
         self.shared_memory_bytes = shared_memory_bytes
 
 
 def installed() -> str:
-    """Its path; empty: it is not here, and `unaided` does its work."""
+    """Return bubblewrap's path; empty if it is not installed, and `unaided` must be used instead."""
     return next(filter(os.path.exists, (f"{folder}/{PROGRAM}" for folder in _SEARCH_PATH)), "")
 
 
 def arguments(view: View, *, block_fd: int, info_fd: int) -> list[str]:
-    """The whole vector, program name first."""
+    """Return the argument vector, beginning with the program's name."""
     return [
         PROGRAM,
         *("--bind", view.root, "/"),

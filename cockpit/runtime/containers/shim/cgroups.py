@@ -1,7 +1,7 @@
-"""What is written where, so that the kernel keeps a container within its limits: pure tables for both cgroup versions.
+"""The values that enforce a container's limits, and the cgroup files that they are written to, for versions 1 and 2.
 
-Groups lie directly below each hierarchy's mount point, not below the engine's own group: that one may be a login
-session's, and go away with it. Version 2's table is checked for its content; it is untested on a real host.
+The groups are directly below each hierarchy's mount point, not below the engine's own group, which may belong to a
+login session and be removed with it. Version 2's table is only tested for its content, not on a real host.
 Source: Documentation/admin-guide/cgroup-v1/{memory,pids}.rst, scheduler/sched-bwc.rst, cgroup-v2.rst.
 """
 
@@ -19,7 +19,7 @@ _MIB = 1 << 20
 
 
 class Write:
-    """One value for one file, relative to the cgroup mount; `optional` where a kernel may lack the file."""
+    """One value for one file, relative to the cgroup mount. `optional`: a kernel may lack the file."""
 
     __slots__ = ("optional", "path", "value")
 
@@ -41,7 +41,10 @@ def folders_v2(name: str) -> list[str]:
 
 
 def writes_v1(name: str, *, cpus: int, memory_mib: int, pids: int) -> list[Write]:
-    """In this order: memory with swap may never be below memory. Without CPUs it is not limited, and comes last."""
+    """Return the writes for cgroup v1, in order: the limit of memory with swap may never be below that of memory.
+
+    A best-effort replica (`cpus` = 0) gets no CPU or memory limit, but the lowest CPU weight.
+    """
     cpu, memory, processes = folders_v1(name)
     if not cpus:
         return [Write(f"{cpu}/cpu.shares", "2"), Write(f"{processes}/pids.max", str(pids))]
@@ -56,7 +59,10 @@ def writes_v1(name: str, *, cpus: int, memory_mib: int, pids: int) -> list[Write
 
 
 def writes_v2(name: str, *, cpus: int, memory_mib: int, pids: int) -> list[Write]:
-    """The parents first offer the controllers to their children. Without CPUs it is not limited, and comes last."""
+    """Return the writes for cgroup v2, in order: parents must enable the controllers for their children first.
+
+    A best-effort replica (`cpus` = 0) gets no CPU or memory limit, but the lowest CPU weight.
+    """
     (group,) = folders_v2(name)
     offer = " ".join(f"+{controller}" for controller in CONTROLLERS)
     offers = [Write("cgroup.subtree_control", offer), Write(f"{PARENT}/cgroup.subtree_control", offer)]
@@ -80,11 +86,11 @@ def oom_file_v2(name: str) -> str:
 
 
 def oom_kills(text: str) -> int:
-    """How many processes the kernel has killed for memory, from either version's file."""
+    """Return how many processes the kernel has killed for lack of memory, from either version's file."""
     counts = (line.split() for line in text.splitlines())
     return sum(int(words[1]) for words in counts if len(words) == 2 and words[0] == "oom_kill")
 
 
 def soft_text(lacks: Sequence[str]) -> str:
-    """The `limits` of a replica whose limits no cgroup enforces."""
+    """Return the text for a job's page if no cgroup enforces the limits. `lacks`: why not."""
     return f"soft: memory and processes by rlimit for each program, CPUs not limited ({'; '.join(lacks)})"

@@ -1,12 +1,20 @@
-"""Enters a container: `boot.py enter FOLDER REQUEST CONTROL [STDIN STDOUT STDERR]` (REQUEST is JSON, then descriptors).
+"""Run a program in a container: `boot.py enter FOLDER REQUEST CONTROL [STDIN STDOUT STDERR]`.
 
-    this process        waits outside, and at the end sends the exit code
+REQUEST is JSON (`Request`); the rest are numbers of inherited file descriptors. Three processes take part:
+
+    this process        waits outside of the container, and at the end sends the exit code
     └─ the watcher      in the container's pid namespace, see `watcher`
-       └─ the program   in the container's view, as the submitter
+       └─ the program   in the container's file system, as the submitter
 
-On the control socket comes first `+` when the program is about to run (with the terminal's descriptor attached where
-one was asked for), or `-`, a sentence and a newline when it cannot; then, at the end, the exit code as four bytes,
-big-endian.
+1. Open the container by the identity of its holder (`_Container`).
+2. Join its namespaces, which apply to children of this process only, and fork the watcher.
+3. The watcher checks that the command has not ended meanwhile, and starts the program (`program.Start`).
+4. The program takes a new pseudo terminal, or the three pipes, and gives up all privileges before it is executed.
+5. The watcher ends with the program, or kills it when the other end of the control socket is closed.
+
+The control socket first carries `+` when the program is about to run (with the terminal's descriptor attached if a
+terminal was requested), or `-`, a sentence and a newline if it cannot. At the end it carries the exit code as four
+bytes, big-endian.
 """
 
 from __future__ import annotations
@@ -32,15 +40,16 @@ if TYPE_CHECKING:
     from cockpit.runtime.containers.shim.attempt import PlanDict
 
     class Request(TypedDict):
-        """What the engine asks for."""
+        """A request of the engine."""
 
         command: list[str]
-        """Empty: a shell, which is interactive where there is a terminal."""
+        """The program and its arguments; empty: a shell, which is interactive if there is a terminal."""
         terminal: list[int]
-        """Rows and columns; empty: the three pipes."""
+        """Rows and columns of the terminal; empty: the three pipes are used."""
         term: str
+        """The value of TERM."""
         label: str
-        """Stands before the working folder in the prompt."""
+        """Text before the working folder in the prompt."""
 
 
 _NAMESPACES = linux.CLONE_NEWPID | linux.CLONE_NEWIPC | linux.CLONE_NEWUTS
@@ -58,7 +67,7 @@ class _Container:
     def __init__(self, attempt: Attempt) -> None:
         holder = attempt.open_holder()
         if holder is None or attempt.read("started.json") is None:
-            raise EnterError("the container is not there to be entered: it is still being made, or already gone")
+            raise EnterError("there is no container to enter: it is still being made, or already removed")
         pid = (attempt.read("shim.json") or {})["pid"]
         self.attempt = attempt
         self.is_plain = bool((attempt.read("shim.json") or {}).get("plain"))
@@ -68,14 +77,14 @@ class _Container:
         proc = "/proc" if self.is_plain else f"/proc/{pid}/root/proc"
         self.proc_fd = os.open(proc, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         if linux.has_ended(holder):
-            raise EnterError("the container has just gone")
+            raise EnterError("the container has just been removed")
         self.limits = limits.find(self.plan)
         self.kept = attempt.read("exit.json") is not None
         mark = attempt.read("kept.json")
         self.cards_freed = self.kept and (mark is None or mark["cards"] != "keep")
 
     def join(self) -> None:
-        """Children of this process are in the container; it itself stays outside."""
+        """Let future children of this process be in the container; the process itself stays outside."""
         if self.is_plain:
             return
         user = linux.CLONE_NEWUSER if self.plan["rootless"] else 0
@@ -89,7 +98,7 @@ class _Container:
         return program.Entry(plan=plan, limits=self.limits, view=self.view, env=env, hide=hide)
 
     def check_again(self) -> None:
-        """From inside: what was entered as running has not ended, so its cards are still its own."""
+        """Raise EnterError if the command has ended since the container was opened: its cards may be another job's."""
         if self.has_just_ended():
             raise EnterError("the command has just ended; try again")
 
@@ -132,7 +141,9 @@ def _inside(container: _Container, request: Request, control: _socket.socket, pi
         watcher = Watcher(control, container.proc_fd)
         container.check_again()
         pid = program.Start(container.entry(request), _chooser(request, control, pipes)).let_in()
-        if container.is_plain and container.has_just_ended():  # it bears its mark only since just now
+        # A plain process gets its mark (`job_processes.MARK`) only when it is executed. If the job ended before that,
+        # the holder did not find and kill it.
+        if container.is_plain and container.has_just_ended():
             os.killpg(pid, signal.SIGKILL)
         for fd in pipes:
             os.close(fd)
@@ -144,7 +155,10 @@ def _inside(container: _Container, request: Request, control: _socket.socket, pi
 
 
 def _chooser(request: Request, control: _socket.socket, pipes: list[int]) -> Callable[[], list[str]]:
-    """What the program's process does last, with no more rights than the program will have."""
+    """Return the function that connects the program's streams and returns its arguments.
+
+    It runs in the program's process as the last step, with no more rights than the program will have.
+    """
 
     def choose() -> list[str]:
         if request["terminal"]:
@@ -161,7 +175,7 @@ def _chooser(request: Request, control: _socket.socket, pipes: list[int]) -> Cal
 
 
 def _take_terminal(control: _socket.socket, rows: int, columns: int) -> None:
-    """A terminal of the container's own, so that its name means something inside; the other end goes to the engine."""
+    """Open a pseudo terminal in the container's /dev/pts, so that its name is valid inside; send the master side."""
     outer, inner = os.openpty()
     fcntl.ioctl(inner, termios.TIOCSWINSZ, struct.pack("4H", rows, columns, 0, 0))
     fcntl.ioctl(inner, termios.TIOCSCTTY, 0)
@@ -172,8 +186,11 @@ def _take_terminal(control: _socket.socket, rows: int, columns: int) -> None:
 
 
 def _extra(request: Request) -> dict[str, str]:
-    """What only entered programs have. The label reaches the prompt through a variable, which no shell expands twice;
-    bash sets its prompt once, after the person's own start-up files."""
+    """Return variables for entered programs only.
+
+    The label reaches the prompt through a variable, so that no shell expands it. PROMPT_COMMAND makes bash set the
+    prompt once, after the user's own start-up files.
+    """
     if not request["terminal"]:
         return {}
     extra = {"TERM": request["term"]}
@@ -189,7 +206,7 @@ def _refuse(control: _socket.socket, sentence: str) -> None:
 
 
 def _send(control: _socket.socket, message: bytes) -> None:
-    """Nobody may be listening any more."""
+    """Send a message; the engine may have closed its end."""
     with contextlib.suppress(BrokenPipeError, ConnectionResetError):
         control.sendall(message)
 

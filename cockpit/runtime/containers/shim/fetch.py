@@ -1,11 +1,16 @@
-"""Measures and copies what a container needs on its node: `boot.py fetch`, with an order as JSON on standard input.
+"""Measure or copy a source (image or dataset) for a container: `boot.py fetch`, with an order as JSON on stdin.
 
     {"do": "measure" | "copy", "kind": "tree" | "tar" | "named", "what", "source", "user", "uid", "gid", "groups",
      "rootless", "podman", "target", "key", "full_percent", "most_bytes", "known"}
 
-The source is opened and read with the submitter's rights, and what is written is the engine's. On standard output come
-lines of JSON: `{"done": bytes}` now and then, and at last `{"key", "size"}` (with `seen`, by which `known` tells it the
-next time), `{"failed": sentence}` or, where the disk has no room for it, `{"full": true}`. It ends with the engine.
+The source is opened and read with the submitter's rights; the copy belongs to the engine. Standard output gets lines of
+JSON: repeatedly `{"done": bytes}`, and at the end one of
+
+    {"key", "size"}         the result; `seen` identifies an unchanged file, for which `known` then has the key
+    {"failed": sentence}    the source cannot be read or copied
+    {"full": true}          the copy would fill the disk beyond its limit
+
+The program ends with the engine.
 """
 
 from __future__ import annotations
@@ -35,7 +40,7 @@ if TYPE_CHECKING:
 
 
 _MOST_MEMORY = 4 << 30
-"""Address space: an archive that wants more to be unpacked is none that a person has made."""
+"""Limit of the address space in bytes. Only a malicious or damaged archive needs more to be unpacked."""
 _NICE = 10
 
 
@@ -75,5 +80,5 @@ def _done(order: Order) -> dict[str, object]:
 
 
 def _end(_number: int, _frame: FrameType | None) -> NoReturn:
-    """Asked to end: what was begun elsewhere is undone on the way out."""
+    """End by an exception, so that `finally` blocks undo what was begun in other programs (podman)."""
     raise SystemExit(1)

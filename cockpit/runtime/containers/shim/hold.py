@@ -1,15 +1,31 @@
-"""The shim: makes one attempt's container, runs its command, and stays as the holder for as long as it is kept.
+"""Make one attempt's container, run its command, and stay as the container's holder: the shim.
 
-`boot.py hold` reads its order from standard input, so that it can be started before it is needed; without one, it
-ends. The order is the attempt's folder, and on lines of their own `again` where the holder is gone (reboot, killed) and
-the kept files are only to be mounted once more, with nothing run, and `plain` where there is to be no container.
+`boot.py hold` reads its order from standard input, so that the engine can start it before it is needed. The order is
+the attempt's folder, followed by lines with options. `again`: the holder of a held container has died (reboot, killed),
+so mount the container's files again and run nothing. `plain`: run plain processes without a container. On an empty
+order the shim ends.
 
-The process that the engine spawns takes the attempt's lock, leaves the machine's namespaces, forks, writes down who
-the holder is, lets it go, and ends. The holder is the first process of the container's pid namespace: whatever ends
-it ends every process of the container. It stays outside of the container's file system. Where the machine refuses all
-this, the shim ends as if it had never been, and another may hold plain processes instead, see `plain`.
+The process that the engine spawned (`_shim`, `_launch`):
 
-The engine speaks to the holder by signals from outside; signals from inside are not listened to.
+1. Take the attempt's lock. If another shim holds it, or the command was started before, end.
+2. For a job with several replicas, wait for sibling shims that are joining the job's network.
+3. Leave the machine's namespaces: user (rootless engines), network, mount, pid, IPC and host name.
+4. Fork. The child is the first process of the new pid namespace, and becomes the holder. Whatever ends it ends every
+   process of the container.
+5. Write `shim.json`, durably: from here on the command is never started a second time. Then let the holder continue,
+   and end.
+
+The holder (`_hold`, `_make`):
+
+6. Wait until `shim.json` is written: an engine that dies now can still find the holder.
+7. Create the cgroups, and fork the command's process. It waits outside of the container's file system.
+8. Build the container's file system (`view.build`).
+9. Write `beginning.json`, and let the command start in it. Write `started.json`, and wake the engine.
+10. Reap processes, obey the engine's signals, and record the command's end (`Holder.run`).
+
+The holder itself stays outside of the container's file system, whose files the job can change. Signals that come from
+inside of the container are ignored. If the machine refuses the namespaces and the plan allows it, the shim undoes
+everything and exits with `REFUSED`; the engine then starts another one with `plain`.
 """
 
 from __future__ import annotations
@@ -44,15 +60,16 @@ if TYPE_CHECKING:
     from cockpit.runtime.containers.shim.maker import Maker
 
 LAUNCHED = 0
-"""The holder goes on by itself."""
+"""Exit code: the holder continues by itself."""
 NOTHING_TO_DO = 3
-"""Another shim has this attempt, or it had its turn."""
+"""Exit code: another shim has this attempt, or its command was started before."""
 REFUSED = 4
-"""This machine refuses containers, and the plan allows plain processes: nothing has been done."""
-_NOT_ITS_CONCERN = {signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2}
-"""A container's first process gets none of these. One among others would end of what its job sends to its parent."""
+"""Exit code: this machine refuses containers, and the plan allows plain processes. Nothing has been done."""
+_BLOCKED_IN_PLAIN = {signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2}
+"""Signals that a holder of plain processes blocks, since its job could end it by signalling its parent. The kernel
+protects the first process of a pid namespace from these."""
 _READY = 0
-"""What the holder-to-be tells; else the number of the error that it met."""
+"""The byte that the future holder sends when it is ready; any other is the errno of its error."""
 
 
 def main() -> int:
@@ -61,19 +78,19 @@ def main() -> int:
 
 
 def _shim(attempt: Attempt, *, again: bool, plain: bool) -> int:
-    lock = attempt.take_lock()
+    lock = attempt.take_lock()  # 1: never closed, so that it is held as long as this process or the holder lives
     if lock is None or (not again and attempt.read("shim.json") is not None):
         return NOTHING_TO_DO
     os.umask(0o022)
-    _redirect_complaints(attempt)
+    _redirect_stderr(attempt)
     plan = attempt.plan()
     membership = network.Membership(attempt, plan)
     maker = _maker(attempt, plan, again=again)
-    signal.pthread_sigmask(signal.SIG_BLOCK, Holder.SIGNALS)
+    signal.pthread_sigmask(signal.SIG_BLOCK, Holder.SIGNALS)  # before the fork, so that the holder misses none
     try:
-        membership.begin()
+        membership.begin()  # 2
         if not plain:
-            leaving.leave_machine(plan, membership)
+            leaving.leave_machine(plan, membership)  # 3
         return _launch(attempt, plan, maker, again=again, plain=plain)
     except leaving.Refused as refused:
         if plan.get("may_be_plain") and not again:
@@ -88,76 +105,83 @@ def _shim(attempt: Attempt, *, again: bool, plain: bool) -> int:
 
 
 def _maker(attempt: Attempt, plan: PlanDict, *, again: bool) -> Maker | None:
-    """Of a container of podman's."""
+    """Return what makes a podman container; None for other containers."""
     if not plan.get("podman"):
         return None
+    # Imported here: most containers do not need it, and every import delays the start of a container.
     from cockpit.runtime.containers.shim.maker import Maker
 
     return Maker(attempt, plan, again=again)
 
 
-def _redirect_complaints(attempt: Attempt) -> None:
+def _redirect_stderr(attempt: Attempt) -> None:
     log = os.open(attempt.file("shim.log"), os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
     os.dup2(log, 2)
     os.close(log)
 
 
 def _launch(attempt: Attempt, plan: PlanDict, maker: Maker | None, *, again: bool, plain: bool) -> int:
-    """Fork the holder; it starts nothing before it can be found. Raises Refused or OSError where it may not be."""
-    waits, lets_go = os.pipe()
-    told, tell = os.pipe()
+    """Fork the holder, and record it before it starts anything. Raises Refused or OSError if the machine refuses it."""
+    # Two pipes: on `go` the parent tells the child to continue, on `ready` the child reports its first system call.
+    go_read, go_write = os.pipe()
+    ready_read, ready_write = os.pipe()
+    # Opened before the child mounts its own /proc: there, pids count from 1. Here the child has its outer pid.
     proc = os.open("/proc", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    pid = os.fork()
+    pid = os.fork()  # 4
     if pid == 0:
-        for fd in (lets_go, told, proc):
+        for fd in (go_write, ready_read, proc):
             os.close(fd)
-        if _settles(tell, plain=plain) and os.read(waits, 1):
-            os.close(waits)
+        # 6: if the parent dies before it writes, the read returns nothing, and no command is started.
+        if _prepare_child(ready_write, plain=plain) and os.read(go_read, 1):
+            os.close(go_read)
             _hold(attempt, plan, maker, again=again, plain=plain)
         os._exit(0)
-    os.close(tell)
+    os.close(ready_write)
     attempt.forget("started.json")
     if not again:
         attempt.forget("beginning.json")
-    attempt.write("shim.json", {**identity_of(pid, proc), "remounted": again, "plain": plain})
+    attempt.write("shim.json", {**identity_of(pid, proc), "remounted": again, "plain": plain})  # 5
     try:
-        _await_settled(told)
+        _await_child(ready_read)
     except (leaving.Refused, OSError):
-        attempt.forget("shim.json")
+        attempt.forget("shim.json")  # nothing was started, so another shim may try without a container
         raise
     if maker is not None:
         maker.begin(pid)
-    os.write(lets_go, b".")
+    os.write(go_write, b".")
     return LAUNCHED
 
 
-def _settles(tell: int, *, plain: bool) -> bool:
-    """In the child, while its identity is written down: what may be refused even now, and the word of it."""
+def _prepare_child(ready_write: int, *, plain: bool) -> bool:
+    """Make the child's first system call, which a machine may refuse, and report its errno to the parent.
+
+    The parent writes `shim.json` to the disk meanwhile. Returns whether the call succeeded.
+    """
     number = _READY
     try:
         linux.become_subreaper() if plain else leaving.mount_own_proc()
     except OSError as error:
         number = error.errno or errno.EIO
-    os.write(tell, bytes([number]))
-    os.close(tell)
+    os.write(ready_write, bytes([number]))
+    os.close(ready_write)
     return number == _READY
 
 
-def _await_settled(told: int) -> None:
-    number = (os.read(told, 1) or bytes([errno.EIO]))[0]
-    os.close(told)
+def _await_child(ready_read: int) -> None:
+    number = (os.read(ready_read, 1) or bytes([errno.EIO]))[0]
+    os.close(ready_read)
     if number != _READY:
         raise leaving.judged(OSError(number, f"mount proc on /proc: {os.strerror(number)}"))
 
 
 def _hold(attempt: Attempt, plan: PlanDict, maker: Maker | None, *, again: bool, plain: bool) -> None:
-    """The holder's life."""
+    """Make the container and hold it, in the child process. An error becomes the attempt's exit record."""
     linux.name_process("cockpit-holder")
     try:
         holder = _make_plain(attempt, plan, again=again) if plain else _make(attempt, plan, maker, again=again)
     except (view.ViewError, SourceError, program.StartError) as error:
         _report_lost(attempt, str(error), again=again)
-    except Exception as error:  # noqa: BLE001 - the last one who could tell
+    except Exception as error:  # noqa: BLE001 - no other process could report it
         _report_lost(attempt, f"the container could not be made: {error}", again=again)
     else:
         attempt.notify()
@@ -166,20 +190,21 @@ def _hold(attempt: Attempt, plan: PlanDict, maker: Maker | None, *, again: bool,
 
 def _make(attempt: Attempt, plan: PlanDict, maker: Maker | None, *, again: bool) -> Holder:
     linux.set_hostname(plan["hostname"])
-    bounds = limits.make(plan)
+    bounds = limits.make(plan)  # 7
     programs = None if again else Programs(plan, bounds, view.opened_by(os.getpid()))
+    # The program is forked first: on cgroup v1 joining its groups takes the kernel as long as the view takes to build.
     start = _first_program(attempt, programs) if programs is not None else None
-    read_only = view.build(attempt, plan) if maker is None else maker.wait()
+    read_only = view.build(attempt, plan) if maker is None else maker.wait()  # 8
     if plan.get("network") and not again:
         agentserver.start(plan, _entry(plan, bounds, view.opened_by(os.getpid())))
         relay.start(plan)
-    first = _let_in(attempt, start) if start else None
+    first = _let_in(attempt, start) if start else None  # 9
     attempt.write("started.json", {"limits": _limits_text(plan, bounds, read_only)}, durable=False)
     return Holder(attempt, bounds, job_processes.ContainedProcesses(), programs, first)
 
 
 def _let_in(attempt: Attempt, start: program.Start) -> int:
-    """The mark comes first: without it an engine knows that the command has not begun."""
+    """Let the program start, after marking that it may: without the mark, an engine knows that it has not begun."""
     attempt.write("beginning.json", {}, durable=False)
     return start.let_in()
 
@@ -187,7 +212,7 @@ def _let_in(attempt: Attempt, start: program.Start) -> int:
 def _make_plain(attempt: Attempt, plan: PlanDict, *, again: bool) -> Holder:
     from cockpit.runtime.containers.shim import plain
 
-    signal.pthread_sigmask(signal.SIG_BLOCK, _NOT_ITS_CONCERN)
+    signal.pthread_sigmask(signal.SIG_BLOCK, _BLOCKED_IN_PLAIN)
     plain.lay_out(attempt, plan)
     bounds = limits.make(plan)
     programs = None if again else Programs(plain.outfit(attempt, plan), bounds, program.PLAIN)
@@ -197,15 +222,13 @@ def _make_plain(attempt: Attempt, plan: PlanDict, *, again: bool) -> Holder:
 
 
 def _limits_text(plan: PlanDict, bounds: limits.Limits, read_only: list[str]) -> str:
-    """As a job's page shows it. A plan from before shares of cards were told has nothing to say of them."""
-    of_cards = plan.get("card_limits")
-    of_network = network.said(plan)
-    of_podman = "container of podman's" if plan.get("podman") else ""
-    of_calls = "" if plan.get("filtered", True) and syscalls.is_known() else syscalls.UNFILTERED
-    of_folders = f"{limits.READ_ONLY}{', '.join(read_only)}" if read_only else ""
-    return (
-        bounds.text + "".join(f"; {each}" for each in (of_podman, of_cards, of_network, of_calls) if each) + of_folders
-    )
+    """Return the text on how limits are enforced, for a job's page. Plans of older engines may lack some keys."""
+    cards = plan.get("card_limits")
+    network_text = network.said(plan)
+    podman = "Podman container" if plan.get("podman") else ""
+    calls = "" if plan.get("filtered", True) and syscalls.is_known() else syscalls.UNFILTERED
+    folders = f"{limits.READ_ONLY}{', '.join(read_only)}" if read_only else ""
+    return bounds.text + "".join(f"; {text}" for text in (podman, cards, network_text, calls) if text) + folders
 
 
 def _entry(plan: PlanDict, bounds: limits.Limits, seen: str) -> program.Entry:
@@ -219,7 +242,7 @@ def _first_program(attempt: Attempt, programs: Programs) -> program.Start:
 
 
 def _report_lost(attempt: Attempt, sentence: str, *, again: bool) -> None:
-    """Nothing runs, and nothing will. A container that was only to be remounted keeps its exit record."""
+    """Record that the command was not and will not be started. With `again` the earlier exit record stays."""
     if again:
         sys.stderr.write(f"{sentence}\n")
         return

@@ -1,5 +1,15 @@
-"""The first process of a container, or the ancestor of plain ones: reaps, listens to the engine, sees that what the job
-runs is run in its order, tells how the command ended, stays.
+"""The first process of a container, or the ancestor of plain processes: the holder.
+
+It waits for signals in one loop (`Holder.run`):
+
+1. Wait for a dead child, a signal of the engine, or the next time limit.
+2. Obey the signal: end the command, kill everything, hand on a batch script's early signal, or leave.
+3. Reap dead children. When one of the job's programs has ended, start the next: the script before the command, the
+   command, the script after it. After the last, kill what is left of the job and compose the exit record.
+4. Copy a batch script's own output files into the logs.
+5. Write the exit record, if there is one, and wake the engine. Failures (a full disk) are tried again.
+
+Afterwards the holder stays, so that the container of a failed job can be entered, until the engine ends the hold.
 """
 
 from __future__ import annotations
@@ -23,35 +33,39 @@ if TYPE_CHECKING:
     from cockpit.runtime.containers.shim.programs import Programs
 
 TERMINATE = signal.SIGRTMIN + 1
-"""From the engine: ask the command to end."""
+"""Signal of the engine: ask the command to end."""
 KILL = signal.SIGRTMIN + 2
-"""From the engine: kill everything in the container, now."""
+"""Signal of the engine: kill everything in the container at once."""
 EARLY = signal.SIGRTMIN + 4
-"""From the engine: give the batch script the signal that it wants before its time limit."""
+"""Signal of the engine: give the batch script the signal that it asked for before its time limit."""
 LEAVE = signal.SIGRTMIN + 3
-"""From the engine: kill everything and end, the container is no longer kept.
+"""Signal of the engine: kill everything and end, since the container is no longer held.
 
-Real-time signals are queued: one that a job sends cannot swallow the engine's."""
+Real-time signals are queued, so an equal signal that a job sends cannot displace the engine's."""
 
 LOOK_SECONDS = 5.0
-"""How often the holder of a kept container looks whether its window is over."""
+"""Interval at which the holder of a held container checks whether the hold has expired."""
 _RETRY_SECONDS = 0.5
+"""Interval between two tries to write the exit record."""
 _DRAIN_SECONDS = 2.0
-"""How long those that read the pipes of a command that has ended may go on."""
+"""Longest time for processes that read pipes of the ended command, such as `tee`, to write their last output."""
 _KIB_PER_MIB = 1024
 
 
 class Holder:
-    """`running` is the pid of the first of the programs; None for both where the last had ended before this holder."""
+    """The loop of a holder.
+
+    `running`: the pid of the first program. It and `programs` are None if the command ended under an earlier holder.
+    """
 
     SIGNALS = frozenset({signal.SIGCHLD, TERMINATE, KILL, EARLY, LEAVE})
     """Blocked since before the holder was forked, so that none is missed."""
 
     def __init__(
-        self, attempt: Attempt, limits: Limits, inmates: JobProcesses, programs: Programs | None, running: int | None
+        self, attempt: Attempt, limits: Limits, processes: JobProcesses, programs: Programs | None, running: int | None
     ) -> None:
         self._attempt = attempt
-        self._processes = inmates
+        self._processes = processes
         self._limits = limits
         self._programs = programs
         self._logs = programs.log_bounds() if programs is not None else None
@@ -61,18 +75,19 @@ class Holder:
         self._how: Record = {}
         """How the command ended, while the script after it runs."""
         self._after_until = 0.0
-        self._untold: Record | None = None
-        """The exit record, until it is written and the engine told."""
+        """When the script after the command is killed (monotonic clock, seconds)."""
+        self._unreported: Record | None = None
+        """The exit record, until it is written and the engine is notified."""
 
     def run(self) -> NoReturn:
         while True:
-            self._take(self._wait())
-            self._reap()
-            self._copy_output()
-            self._tell()
+            self._take(self._wait())  # 1, 2
+            self._reap()  # 3
+            self._copy_output()  # 4
+            self._report()  # 5
 
     def _wait(self) -> signal.struct_siginfo | None:
-        if self._untold is not None:
+        if self._unreported is not None:
             return signal.sigtimedwait(self.SIGNALS, _RETRY_SECONDS)
         if self._running is None:
             return signal.sigtimedwait(self.SIGNALS, LOOK_SECONDS)
@@ -92,6 +107,7 @@ class Holder:
             if self._running is None and self._is_over():
                 self._leave()
             return
+        # A process of the job may send these signals too, and must not command the holder.
         if received.si_signo == signal.SIGCHLD or self._processes.sent(received):
             return
         if received.si_signo == LEAVE:
@@ -111,7 +127,7 @@ class Holder:
         os._exit(0)
 
     def _is_over(self) -> bool:
-        """Kept for longer than its window, and no engine runs that would end it. Files wait for the next engine."""
+        """Whether the hold has expired and no engine runs that would end it. The next engine deletes the files."""
         kept = self._attempt.read("kept.json")
         until = None if kept is None else kept.get("until")
         if until is None or time.time_ns() // 1_000_000 < until:  # noqa: TID251 - outlives the engine and its clock
@@ -120,7 +136,7 @@ class Holder:
 
     @property
     def _is_after(self) -> bool:
-        """The script after the command runs."""
+        """Whether the script after the command is running."""
         return self._which == AFTER and self._running is not None
 
     def _kill(self) -> None:
@@ -131,10 +147,10 @@ class Holder:
         for pid, status in _ended_children():
             if pid == self._running:
                 self._running = None
-                self._go_on(os.waitstatus_to_exitcode(status))
+                self._continue_after(os.waitstatus_to_exitcode(status))
 
-    def _go_on(self, code: int) -> None:
-        """One of the programs has ended: with the next one, or to the end."""
+    def _continue_after(self, code: int) -> None:
+        """Start the program that follows the one that has ended with this code, or end the attempt."""
         if self._which == AFTER:
             if code:
                 self._complain(f"after_end {_words(code)}")
@@ -148,27 +164,27 @@ class Holder:
         self._end()
 
     def _outcome(self, code: int) -> Record:
-        """Of the command, or of the script before it in its stead."""
+        """Return the outcome of the command, or of the script before it if the command is not run."""
         if self._which == BEFORE:
-            code = code or -signal.SIGTERM
+            code = code or -signal.SIGTERM  # the script succeeded, but the job was asked to end meanwhile
             self._complain(f"before_start {_words(code)}; the command is not run")
         how: Record = {"code": code} if code >= 0 else {"signal": -code}
         hook = {"hook": BEFORE} if self._which == BEFORE else {}
         return {**how, **hook, "oom": code != 0 and self._limits.saw_oom()}
 
     def _begins_after(self) -> bool:
-        """Not once the time to end is over."""
+        """Start the script after the command, unless there is none or the job was killed."""
         if self._programs is None or self._killed or not self._programs.seconds_after:
             return False
         self._after_until = time.monotonic() + self._programs.seconds_after
         code = self._how.get("code", 128 + self._how.get("signal", 0))
         return self._begins(AFTER, {"COCKPIT_EXIT_CODE": str(code)})
 
-    def _begins(self, which: str, told: dict[str, str] | None = None) -> bool:
+    def _begins(self, which: str, variables: dict[str, str] | None = None) -> bool:
         assert self._programs is not None
         self._which = which
         try:
-            self._running = self._programs.start(which, told).let_in()
+            self._running = self._programs.start(which, variables).let_in()
         except (OSError, program.StartError) as error:
             self._complain(f"{which}: {error}")
             if which == COMMAND:
@@ -182,8 +198,11 @@ class Holder:
                 self._programs.complain(sentence)
 
     def _end(self) -> None:
-        """The record says that everything is dead, so first everything is. Who enters looks for `running` once inside:
-        either they see that it is gone, or they are killed here."""
+        """Kill what is left of the job, and compose the exit record, which states that everything is dead.
+
+        `running` is removed before the kill. A program that is just being entered checks that file once it is inside:
+        either it sees that the file is gone and ends, or it is already among the processes that are killed here.
+        """
         self._attempt.forget("running")
         self._let_pipes_drain()
         self._kill_everything()
@@ -192,12 +211,15 @@ class Holder:
         if self._logs is not None:
             self._logs.look()
         ended_at = time.time_ns() // 1_000_000  # noqa: TID251 - outlives the engine and its clock
-        self._untold = {**self._how, "ended_at": ended_at, **_used()}
-        self._tell()
+        self._unreported = {**self._how, "ended_at": ended_at, **_used()}
+        self._report()
 
     def _let_pipes_drain(self) -> None:
-        """A script that says `exec > >(tee log)` has ended before `tee` has written its last lines. The end of such a
-        reader wakes this process, whose child it has become."""
+        """Wait a moment for processes that still read the command's output.
+
+        A script with `exec > >(tee log)` ends before `tee` has written its last lines. Such a reader has become a child
+        of the holder, so that its end wakes the holder.
+        """
         until = time.monotonic() + _DRAIN_SECONDS
         while not self._killed and self._processes.read_pipes() and (left := until - time.monotonic()) > 0:
             received = signal.sigtimedwait(self.SIGNALS, left)
@@ -209,12 +231,15 @@ class Holder:
             self._killed = received.si_signo == KILL
 
     def _copy_output(self) -> None:
-        """Of a batch script that runs: what it wrote into its own files goes into the logs."""
+        """Copy what a running batch script has written into its own output files to the logs."""
         if self._programs is not None and self._running is not None:
             self._programs.mirrors.step()
 
     def _kill_everything(self) -> None:
-        """Returns when none of them lives. One that the kernel cannot end yet keeps its devices: wait for it."""
+        """Kill all processes of the job, and return when none lives.
+
+        A process inside of a driver may take long to die. Its cards are in use until then, so the job has not ended.
+        """
         while True:
             self._processes.kill()
             _ended_children()
@@ -222,17 +247,17 @@ class Holder:
                 return
             time.sleep(0.001)
 
-    def _tell(self) -> None:
-        """Write the exit record and tell the engine; what fails (disk full, the engine busy) is tried again."""
-        if self._untold is None:
+    def _report(self) -> None:
+        """Write the exit record and notify the engine. After an error (such as a full disk) the next call retries."""
+        if self._unreported is None:
             return
         try:
             if self._attempt.read("exit.json") is None:
-                self._attempt.write_exit(self._untold)
+                self._attempt.write_exit(self._unreported)
         except OSError:
             return
         if self._attempt.notify():
-            self._untold = None
+            self._unreported = None
 
 
 def _words(code: int) -> str:
@@ -240,7 +265,7 @@ def _words(code: int) -> str:
 
 
 def _used() -> Record:
-    """By all that have been waited for: CPU time, and the memory of the largest. For where no cgroup counts."""
+    """Return CPU time and peak memory of the reaped processes, for machines where no cgroup counts them."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return {"cpu_ms": int((used.ru_utime + used.ru_stime) * 1000), "peak_memory_mib": used.ru_maxrss // _KIB_PER_MIB}
 

@@ -1,4 +1,4 @@
-"""Which process exactly: by pid, start time and boot, since a pid alone may be somebody else's by now."""
+"""Identify a process by its pid, start time and boot id, since a pid alone may meanwhile be another process's."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 def identity_of(pid: int, proc: int | None = None) -> Identity:
-    """What tells this process from every other there was or will be. `proc`: the /proc in which it has this pid."""
+    """Return what distinguishes this process from all others. `proc`: descriptor of the /proc in which it has `pid`."""
     return {"pid": pid, "start_time": _start_time(pid, proc), "boot_id": boot_id()}
 
 
 def open_process(identity: Identity) -> int | None:
-    """A pidfd of exactly that process; None where it is gone."""
+    """Return a pidfd of exactly this process; None if it is dead."""
     if identity["boot_id"] != boot_id():
         return None
     try:
@@ -27,7 +27,9 @@ def open_process(identity: Identity) -> int | None:
     except OSError:
         return None
     try:
-        same = _start_time(identity["pid"]) == identity["start_time"]
+        same = (
+            _start_time(identity["pid"]) == identity["start_time"]
+        )  # checked after the pidfd is open, so it stays true
     except OSError:
         same = False
     if same and not linux.has_ended(pidfd):
@@ -42,7 +44,7 @@ def boot_id() -> str:
 
 
 def _start_time(pid: int, proc: int | None = None) -> int:
-    """Field 22 of /proc/PID/stat, in clock ticks since boot; the command name may hold spaces and brackets."""
+    """Return field 22 of /proc/PID/stat, in clock ticks since boot. The command name may contain spaces, brackets."""
     path = f"/proc/{pid}/stat" if proc is None else f"{pid}/stat"
     with open(os.open(path, os.O_RDONLY | os.O_CLOEXEC, dir_fd=proc), "rb") as stream:
         return int(stream.read().rpartition(b")")[2].split()[19])

@@ -1,9 +1,8 @@
-"""The container's `/` where it begins with an image: its own folders and links, with one copy-on-write overlay per
-folder of the image.
+"""Make the `/` of a container with an image: one copy-on-write overlay for each folder of the image.
 
-Nothing of the image is followed, executed or trusted while the view is made. So its folders are laid out one by one in
-a `/` that belongs to the engine, as those of the machine are (see `system`), and what is the container's own, such as
-/dev, /tmp and /workspace, is never taken from it: no link of the image can lie where something is mounted.
+No link of the image is followed, and none of its files is executed or trusted, while the file system is made. So its
+folders are mounted one by one into a `/` that belongs to the engine, as in `system`. The container's own folders, such
+as /dev, /tmp and /workspace, never come from the image: so no link of the image can be at a mount point.
 """
 
 from __future__ import annotations
@@ -27,27 +26,27 @@ if TYPE_CHECKING:
 _OWN = frozenset({"dev", "home", "proc", "root", "run", "sys", "tmp", "workspace"})
 _EVERY_ROOT_HAS = ("bin", "usr")
 _NAME = re.compile(r"[\w.+-]+", re.ASCII)
-"""What needs no escaping among an overlay's options."""
+"""Names that need no escaping in an overlay's options."""
 _MOST_BYTES = 1 << 20
-"""Of a file that names users or hosts; a larger one is none."""
+"""Largest size of the image's passwd and hosts files; a larger one is ignored."""
 _RESOLVER = "/etc/resolv.conf"
 
 
 class ImageRoot:
-    """Made of the image at `place`, a folder of the shim's own namespace."""
+    """The root that is made of the image at `place`, a folder in the shim's own mount namespace."""
 
     def __init__(self, attempt: Attempt, plan: PlanDict, place: str, *, kept_out: frozenset[str] = frozenset()) -> None:
-        """`kept_out`: names below `/` at which something else is shown."""
+        """`kept_out`: names below `/` at which other folders are mounted."""
         self._plan = plan
         self._place = os.path.relpath(place, attempt.path)
         self._kept_out = _OWN | kept_out
         self.binds: list[Bind] = []
-        """What could not be laid over, and files: bound, the one read-only."""
+        """Mounts of the image's files, and of its folders that allow no overlay, which are read-only then."""
         os.chdir(attempt.path)
         system.make_empty(("mnt", "media", "srv", *_OWN))
 
     def make(self) -> frozenset[str]:
-        """Fill FOLDER/root; the names below `/` that are the image's. `etc` always is."""
+        """Fill FOLDER/root, and return the names below `/` that come from the image. `etc` is always among them."""
         names = [name for name in sorted(os.listdir(self._place)) if name not in self._kept_out]
         taken = frozenset(name for name in names if self._take(name)) | {"etc"}
         if not os.path.lexists("root/etc"):
@@ -55,16 +54,16 @@ class ImageRoot:
         return taken
 
     def _take(self, name: str) -> bool:
-        found = f"{self._place}/{name}"
-        mode = os.lstat(found).st_mode
+        path = f"{self._place}/{name}"
+        mode = os.lstat(path).st_mode
         if stat.S_ISLNK(mode):
             if not os.path.lexists(f"root/{name}"):
-                os.symlink(os.readlink(found), f"root/{name}")
+                os.symlink(os.readlink(path), f"root/{name}")
             return True
         if stat.S_ISDIR(mode):
             return self._take_folder(name)
         if stat.S_ISREG(mode):
-            self.binds.append((os.path.abspath(found), f"/{name}", False))
+            self.binds.append((os.path.abspath(path), f"/{name}", False))
         return stat.S_ISREG(mode)
 
     def _take_folder(self, name: str) -> bool:
@@ -78,7 +77,7 @@ class ImageRoot:
         return True
 
     def _make_etc(self) -> None:
-        """For an image without one."""
+        """Make the /etc of an image without one."""
         os.makedirs("upper/etc", exist_ok=True)
         self._introduce()
         system.give_upper(self._plan, "etc")
@@ -89,20 +88,22 @@ class ImageRoot:
         system.add_once("resolv.conf", system.text_of(_RESOLVER))
 
     def _text(self, path: str) -> str:
-        """A file of the image, read with no more rights than the submitter has, and not through a link."""
+        """Read a file of the image with the submitter's rights, without following a link at its end."""
         with credentials(self._plan):
             try:
                 fd = os.open(f"{self._place}{path}", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
             except OSError:
                 return ""
         with open(fd, encoding="utf-8", errors="surrogateescape") as stream:
-            found = os.fstat(fd)
-            return stream.read() if stat.S_ISREG(found.st_mode) and found.st_size <= _MOST_BYTES else ""
+            status = os.fstat(fd)
+            return stream.read() if stat.S_ISREG(status.st_mode) and status.st_size <= _MOST_BYTES else ""
 
 
 def placed(sources: Sources, mount: MountDict) -> tuple[str, list[str]]:
-    """The image's folder, opened and bound; where in the container the engine's own folders would show through. Raises
-    SourceError, also where it is no root file system."""
+    """Open and bind the image's folder; return it, and the paths at which the engine's own folders would be visible.
+
+    Raises SourceError, also if the folder is not a root file system.
+    """
     place, real = sources.bound(mount)
     if not any(os.path.lexists(f"{place}/{name}") for name in _EVERY_ROOT_HAS):
         raise SourceError(f"image: {mount['source']} is not a root file system: it has neither bin nor usr")

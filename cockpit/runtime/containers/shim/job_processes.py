@@ -1,7 +1,7 @@
-"""The processes of one job: whom to kill, and whom to make stand still.
+"""Find the processes of one replica, to kill or suspend them.
 
-In a container that is everybody in its pid namespace. Plain processes are told from the rest of the machine in two ways
-at once: they descend from their holder, who adopts orphans, and what was entered carries their mark in its environment.
+In a container these are all processes of its pid namespace. Plain processes are recognised in two ways: they descend
+from their holder, which adopts orphans, or they have the attempt's mark in their environment (entered programs).
 """
 
 from __future__ import annotations
@@ -20,46 +20,46 @@ if TYPE_CHECKING:
     from cockpit.runtime.containers.shim.attempt import Attempt
 
     class JobProcesses(Protocol):
-        """As their holder sees them."""
+        """A replica's processes, from the view of their holder."""
 
         def kill(self) -> None:
-            """SIGKILL to all of them but the holder."""
+            """Send SIGKILL to all of them except the holder."""
 
         def are_left(self) -> bool:
-            """Whether one is alive."""
+            """Whether at least one is alive."""
 
         def read_pipes(self) -> bool:
-            """Whether one of them reads a pipe, such as the `tee` that writes down what the command says."""
+            """Whether one of them reads a pipe, such as a `tee` that writes the command's output to a file."""
 
         def sent(self, received: signal.struct_siginfo) -> bool:
-            """Whether a signal comes from one of them, and not from the engine."""
+            """Whether one of them, and not the engine, has sent the signal."""
 
         def leave(self) -> None:
-            """See that none outlives the holder."""
+            """Make sure that none of them outlives the holder."""
 
 
 MARK = "COCKPIT_PLAIN"
-"""In the environment of plain processes: the name of their job's group, which no other attempt has."""
+"""Environment variable of plain processes: the name of their attempt's cgroup, which is unique on the machine."""
 _MOMENT = 0.001
 _DEAD = (b"Z", b"X")
-"""A zombie whose parent is elsewhere (someone who entered) is dead, though not yet reaped."""
+"""States of dead processes. A zombie whose parent is outside of the container (an entering program) counts as dead."""
 
 
 class ContainedProcesses:
-    """Seen from the first process of a container, whose end ends them."""
+    """The processes of a container, seen from its first process. The kernel kills them when that ends."""
 
     def kill(self) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.kill(-1, signal.SIGKILL)
 
     def are_left(self) -> bool:
-        return any(pid != 1 and _stat(pid)[0] not in _DEAD for pid in _everybody())
+        return any(pid != 1 and _stat(pid)[0] not in _DEAD for pid in _all_pids())
 
     def read_pipes(self) -> bool:
-        return any(pid != 1 and _reads_pipe(pid) for pid in _everybody())
+        return any(pid != 1 and _reads_pipe(pid) for pid in _all_pids())
 
     def sent(self, received: signal.struct_siginfo) -> bool:
-        """A sender outside of this pid namespace has, seen from here, no pid."""
+        """Return whether the sender is in this pid namespace; one outside of it has pid 0 here."""
         return received.si_pid != 0
 
     def leave(self) -> None:
@@ -67,15 +67,15 @@ class ContainedProcesses:
 
 
 class UncontainedProcesses:
-    """Seen from the machine. `holder`: 0 where it is gone."""
+    """Plain processes, seen from the machine. `holder`: the pid of their holder; 0 if it is dead."""
 
     def __init__(self, mark: str, holder: int) -> None:
         self._mark = f"{MARK}={mark}".encode()
         self._holder = holder
 
     def pids(self) -> list[int]:
-        """Of those that are alive, without the holder."""
-        stats = {pid: _stat(pid) for pid in _everybody()}
+        """Return the pids of the living processes, without the holder's."""
+        stats = {pid: _stat(pid) for pid in _all_pids()}
         alive = [pid for pid, (state, _) in stats.items() if state not in _DEAD and pid != self._holder]
         parents = {pid: parent for pid, (_, parent) in stats.items()}
         return [pid for pid in alive if self._is_marked(pid) or self._descends(pid, parents)]
@@ -111,16 +111,16 @@ class UncontainedProcesses:
 
 
 def of(attempt: Attempt) -> list[int]:
-    """Seen from the engine: all that are alive of an attempt, but its holder."""
+    """Return the pids of an attempt's living processes without its holder's, as the engine sees them."""
     holder, identity = attempt.holder_pid(), attempt.read("shim.json")
     if identity is not None and identity.get("plain"):
         return UncontainedProcesses(attempt.plan()["cgroup"], holder).pids()
     own = _namespace(holder) if holder else ""
-    return [pid for pid in _everybody() if pid != holder and _namespace(pid) == own] if own else []
+    return [pid for pid in _all_pids() if pid != holder and _namespace(pid) == own] if own else []
 
 
 def end_plain(attempt: Attempt) -> None:
-    """Kill the plain processes whose holder did not: it was killed itself. Returns when none is left."""
+    """Kill plain processes whose holder was killed before it could do so, and return when none is left."""
     if (attempt.read("shim.json") or {}).get("plain"):
         UncontainedProcesses(attempt.plan()["cgroup"], attempt.holder_pid()).leave()
 
@@ -131,12 +131,12 @@ def signal_each(pids: Iterable[int], number: int) -> None:
             os.kill(pid, number)
 
 
-def _everybody() -> list[int]:
+def _all_pids() -> list[int]:
     return [int(name) for name in os.listdir("/proc") if name.isdigit()]
 
 
 def _stat(pid: int) -> tuple[bytes, int]:
-    """State and parent; the command name before them may hold spaces and brackets."""
+    """Return a process's state and parent. They follow the command name, which may contain spaces and brackets."""
     with contextlib.suppress(OSError), open(f"/proc/{pid}/stat", "rb") as stream:
         state, parent = stream.read().rpartition(b")")[2].split()[:2]
         return state, int(parent)
@@ -144,8 +144,11 @@ def _stat(pid: int) -> tuple[bytes, int]:
 
 
 def _reads_pipe(pid: int) -> bool:
-    """By any descriptor: a shell's child has not made it its standard input yet. What a descriptor is open for is in
-    the mode of its link."""
+    """Return whether any descriptor of the process is the read end of a pipe.
+
+    Not only standard input: a shell's child may not have duplicated it yet. The mode of the descriptor's link in /proc
+    says whether it is open for reading or writing.
+    """
     folder = f"/proc/{pid}/fd"
     with contextlib.suppress(OSError):
         return any(_is_read_end(f"{folder}/{number}") for number in os.listdir(folder))

@@ -1,6 +1,6 @@
-"""Keeps a container's programs within its limits: cgroups where they are writable, else rlimits.
+"""Keep a container's programs within its limits: by cgroups if they are writable, else by rlimits.
 
-The holder itself never joins: an out-of-memory kill must not end what keeps the container.
+The holder itself never joins the cgroups, since an out-of-memory kill must not end the container's holder.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ if TYPE_CHECKING:
     from cockpit.runtime.containers.shim.attempt import PlanDict
 
 _JOB_OOM_SCORE = b"300"
-"""When the whole machine is out of memory, a job's programs go before the engine and its holders."""
+"""When the machine runs out of memory, the kernel kills jobs' programs before the engine and the holders."""
 _BEST_EFFORT_OOM_SCORE = b"1000"
-"""Those of whoever asked for nothing go before all others."""
+"""Best-effort programs, which requested no CPUs, are killed before all others."""
 _MIB = 1 << 20
 READ_ONLY = "; read-only: "
-"""Between how limits are enforced and the system folders that are not copy-on-write."""
+"""Separator between the text on limits and the list of system folders that are not copy-on-write."""
 
 
 class Limits:
-    """A container's limits, made once by its holder and found again by whoever enters."""
+    """A container's limits, created by its holder, and opened again by each program that enters."""
 
     def __init__(self, text: str, procs: list[int], oom_fd: int | None) -> None:
         self.text = text
-        """As a job's page shows it."""
+        """How the limits are enforced, as a job's page shows it."""
         self.procs = procs
-        """Open `cgroup.procs` files; empty: rlimits."""
+        """Open `cgroup.procs` files; empty: rlimits are used."""
         self._oom_fd = oom_fd
 
     def join(self, plan: PlanDict) -> None:
-        """Put the calling process, and all it starts, under the limits. Call before privileges are dropped."""
+        """Put the calling process, and all it will start, under the limits. Call it before privileges are dropped."""
         for fd in self.procs:
             os.write(fd, b"0")
         if not self.procs and plan["memory_mib"]:
@@ -43,19 +43,19 @@ class Limits:
         _raise_oom_score(_JOB_OOM_SCORE if plan["cpus"] else _BEST_EFFORT_OOM_SCORE)
 
     def join_late(self, plan: PlanDict) -> None:
-        """What counts per user namespace, and so can be set only inside one."""
+        """Set the limit on processes if there are no cgroups. It counts per user namespace, so set it inside of it."""
         if not self.procs and os.getuid() != 0:
             _lower(resource.RLIMIT_NPROC, plan["pids"])
 
     def saw_oom(self) -> bool:
-        """Whether the kernel has killed any of its programs for memory."""
+        """Return whether the kernel has killed any program of the container for lack of memory."""
         if self._oom_fd is None:
             return False
         return cgroups.oom_kills(os.pread(self._oom_fd, 4096, 0).decode()) > 0
 
 
 def make(plan: PlanDict) -> Limits:
-    """Create the groups and write the limits; falls back to rlimits and says why."""
+    """Create the groups and write the limits. If that fails, return rlimits, with the reason in `text`."""
     name = plan["cgroup"]
     sizes = {"cpus": plan["cpus"], "memory_mib": plan["memory_mib"], "pids": plan["pids"]}
     try:
@@ -72,7 +72,7 @@ def make(plan: PlanDict) -> Limits:
 
 
 def find(plan: PlanDict) -> Limits:
-    """The limits that `make` made; rlimits where there are none."""
+    """Open the groups that `make` has created; rlimits if there are none."""
     name = plan["cgroup"]
     folders, oom_file = (
         (cgroups.folders_v2(name), cgroups.oom_file_v2(name))
@@ -87,7 +87,7 @@ def find(plan: PlanDict) -> Limits:
 
 
 def remove(name: str) -> bool:
-    """Remove the groups; False where a dying process still sits in one (try again in a moment)."""
+    """Remove the groups. Returns False if a dying process is still in one; then try again in a moment."""
     gone = [_remove(_path(folder)) for folder in (*cgroups.folders_v1(name), *cgroups.folders_v2(name))]
     return all(gone)
 

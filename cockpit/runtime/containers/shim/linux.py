@@ -1,4 +1,4 @@
-"""Linux calls that Python 3.11 does not offer, through libc. Every failure is an OSError that names the call."""
+"""Linux system calls that Python 3.11 lacks, through libc. Every failure is an OSError that names the call."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _check(result: int, what: str) -> int:
 
 
 def call(number: int, name: str, *arguments: int | bytes) -> int:
-    """A system call by its number, for one that C libraries do not offer."""
+    """Make a system call by its number, for calls that C libraries lack."""
     words = (ctypes.c_ulong(each) if isinstance(each, int) else each for each in arguments)
     return _check(_libc.syscall(number, *words), name)
 
@@ -80,7 +80,7 @@ def mount(source: str, target: str, kind: str | None, flags: int, options: str =
 
 
 def bind(source: str, target: str) -> None:
-    """Show `source` and everything mounted below it at `target`."""
+    """Bind `source`, with everything mounted below it, to `target`."""
     mount(source, target, None, MS_BIND | MS_REC)
 
 
@@ -89,14 +89,14 @@ def unmount(target: str) -> None:
 
 
 def restrict(target: str, attributes: int) -> None:
-    """Lay `ATTR_…` on what is mounted there and below. Linux 5.12."""
+    """Set mount attributes (`ATTR_…`) on a mount and everything mounted below it. Needs Linux 5.12."""
     wanted = struct.pack("=QQQQ", attributes, 0, 0, 0)
     arguments = (_AT_FDCWD, target.encode(), _AT_RECURSIVE, wanted, ctypes.c_size_t(len(wanted)))
     _check(_libc.syscall(_MOUNT_SETATTR, *arguments), f"restrict {target}")
 
 
 def enter_root(folder: str) -> None:
-    """Make a mount point `/`, and let go of all that was outside."""
+    """Make a mount point the process's `/`, and unmount the old root."""
     os.chdir(folder)
     _check(_libc.pivot_root(b".", b"."), f"pivot_root to {folder}")
     _check(_libc.umount2(b".", MNT_DETACH), "unmount the old root")
@@ -113,7 +113,7 @@ def sync_file_system(folder: str) -> None:
 
 
 def punch_hole(fd: int, offset: int, length: int) -> None:
-    """Give the blocks of a part of a file back to its disk; the file is as long as before."""
+    """Free the disk blocks of a part of a file, whose length does not change."""
     arguments = (ctypes.c_int64(offset), ctypes.c_int64(length))
     _check(_libc.fallocate(fd, _FALLOC_FL_KEEP_SIZE | _FALLOC_FL_PUNCH_HOLE, *arguments), "punch a hole")
 
@@ -124,22 +124,22 @@ def set_hostname(name: str) -> None:
 
 
 def name_process(name: str) -> None:
-    """What `ps -o comm` shows; at most 15 bytes."""
+    """Set the process's name as `ps -o comm` shows it; at most 15 bytes."""
     _check(_libc.prctl(_PR_SET_NAME, name.encode(), 0, 0, 0), "prctl name")
 
 
 def become_subreaper() -> None:
-    """Orphans below this process become its children, not those of the namespace's first process."""
+    """Adopt orphaned descendants of this process, instead of leaving them to the namespace's first process."""
     _check(_libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "prctl subreaper")
 
 
 def end_with_parent() -> None:
-    """SIGKILL to this process, and whatever program it becomes, as soon as its parent is gone."""
+    """Let the kernel kill this process, also after it executes another program, when its parent dies."""
     _check(_libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0), "prctl death signal")
 
 
 def drop_bounding_capabilities() -> None:
-    """No program executed from here on can gain any capability."""
+    """Make sure that no program executed from here on can gain a capability."""
     _check(_libc.prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0), "prctl ambient")
     capability = 0
     while _libc.prctl(_PR_CAPBSET_READ, capability, 0, 0, 0) >= 0:
@@ -155,7 +155,7 @@ def drop_capabilities() -> None:
 
 
 def try_lock(fd: int) -> bool:
-    """Take the write lock of this open file, for as long as any copy of `fd` is open; False where it is taken."""
+    """Take the write lock of this open file, until every copy of `fd` is closed. Returns False if it is taken."""
     try:
         fcntl.fcntl(fd, fcntl.F_OFD_SETLK, _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0))
     except BlockingIOError:
@@ -164,18 +164,18 @@ def try_lock(fd: int) -> bool:
 
 
 def is_locked(fd: int) -> bool:
-    """Whether someone else holds the lock; asking never takes it."""
+    """Return whether another process holds the lock, without taking it."""
     answer = fcntl.fcntl(fd, fcntl.F_OFD_GETLK, _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0))
     return bool(_FLOCK.unpack(answer)[0] != fcntl.F_UNLCK)
 
 
 def has_ended(pidfd: int, *, within_milliseconds: int = 0) -> bool:
-    """Whether the process of a pidfd is dead (a zombie is), or dies in time."""
+    """Return whether the process of a pidfd is dead (or a zombie), or dies within the time."""
     return is_readable(pidfd, within_milliseconds=within_milliseconds)
 
 
 def is_readable(fd: int, *, within_milliseconds: int) -> bool:
-    """Whether a read would return at once, be it with the end, or will in time."""
+    """Return whether a read returns at once, also at the end of the file, or will within the time."""
     poll = select.poll()
     poll.register(fd, select.POLLIN)
     return bool(poll.poll(within_milliseconds))

@@ -1,12 +1,12 @@
-"""Bounds what a job's logs take of the disk, while the job writes into the files themselves.
+"""Limit the disk space of a job's logs, into which the job writes directly.
 
-Nothing stands between a job and its log: it is never blocked, no byte is copied, and a reader's offsets stay valid. A
-log that grows beyond its limit keeps its head and its tail. What lies between is given back to the disk: the file has a
-hole there, and `runtime.logs` shows a line in its place. The holder looks every second, and more often the faster a
-log grows and the fuller the disk is, so that a log exceeds its limit by what is written between two looks at most.
+The job is never blocked, no output is copied, and a reader's offsets stay valid. A log that exceeds its limit keeps its
+beginning and its end. The disk blocks between them are freed: the file has a hole there, and `runtime.logs` shows a
+line instead. The holder checks every second, and more often if a log grows fast or the disk is nearly full, so that a
+log exceeds its limit at most by what is written between two checks.
 
-Where the disk is nearly full, logs stop growing: what they take then is their limit until there is room again. So logs
-never take the last room, which the engine's journal needs.
+If the disk is nearly full, logs stop growing: their size at that moment is their limit until there is free space again.
+So logs never use the last free space, which the engine's journal needs.
 """
 
 from __future__ import annotations
@@ -24,30 +24,30 @@ if TYPE_CHECKING:
 
 USUAL_MIB = 1024
 GRAIN = 1 << 16
-"""Holes begin and end at multiples of this, which is at least the block size of every file system."""
+"""Holes begin and end at multiples of this number of bytes, which every file system's block size divides."""
 _LEAST = 16 * GRAIN
-"""What a log keeps however full the disk is."""
+"""Bytes that a log may always use, however full the disk is."""
 _LONGEST, _SHORTEST = 1.0, 0.05
-"""Seconds between two looks."""
+"""Longest and shortest interval between two checks, in seconds."""
 _FASTEST = 4 << 30
-"""Bytes per second that a disk takes."""
+"""Assumed highest writing rate of a disk in bytes per second."""
 _RESERVE_PART, _RESERVE_MOST = 20, 1 << 30
-"""The part of a disk, and the most bytes of it, that logs leave free."""
+"""Logs leave one part in this many of the disk free, but at most this number of bytes."""
 _CANNOT = (errno.EOPNOTSUPP, errno.ENOSYS)
 
 
 class LogBounds:
-    """Of one attempt. `paths`: its log files, which need not be there yet."""
+    """The limited logs of one attempt. `paths`: the log files, which need not exist yet."""
 
     def __init__(self, paths: Iterable[str], limit: int) -> None:
-        """`limit`: bytes of each."""
+        """`limit`: largest size of each log in bytes."""
         self._logs = [_Log(path, limit) for path in paths]
 
     def look(self) -> float:
-        """Cut what is too long; in so many seconds to look again."""
+        """Shorten logs that are too long; return the seconds until the next check."""
         waits = [_LONGEST]
         for log in self._logs:
-            with contextlib.suppress(OSError):  # not there yet, or removed; the next look finds what is there
+            with contextlib.suppress(OSError):  # the file does not exist yet, or was removed
                 waits.append(log.look())
         return max(_SHORTEST, min(waits))
 
@@ -57,7 +57,7 @@ class _Log:
         self._path = path
         self._limit = max(limit, _LEAST)
         self._stopped_at = 0
-        """What it took when the disk became nearly full; 0: it is not."""
+        """The log's size when the disk became nearly full; 0: the disk is not nearly full."""
         self._size = 0
         self._at = time.monotonic()
 
@@ -78,7 +78,7 @@ class _Log:
         return min(max(room, 0) / _FASTEST, left / (2 * rate) if rate > 0 else _LONGEST)
 
     def _cut(self, size: int, limit: int) -> None:
-        """Leave its head and its tail, half of the limit each."""
+        """Free the middle of the log; its beginning and its end keep half of the limit each."""
         begin = limit // 2 // GRAIN * GRAIN
         end = (size - limit // 2) // GRAIN * GRAIN
         if end <= begin:
@@ -89,13 +89,13 @@ class _Log:
         except OSError as error:
             if error.errno not in _CANNOT:
                 raise
-            os.ftruncate(fd, begin)  # a disk that cannot forget the middle of a file forgets all behind its head
+            os.ftruncate(fd, begin)  # a file system without holes: keep only the beginning
         finally:
             os.close(fd)
 
 
 def _room(path: str) -> int:
-    """Bytes that logs may still take of the disk."""
+    """Return the bytes of the disk that logs may still use; negative if they use too much."""
     disk = os.statvfs(path)
     reserve = min(disk.f_blocks * disk.f_frsize // _RESERVE_PART, _RESERVE_MOST)
     return disk.f_bavail * disk.f_frsize - reserve

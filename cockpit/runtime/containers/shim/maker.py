@@ -1,12 +1,17 @@
-"""The maker: has podman lay a container out for its holder, and hands over the view.
+"""Let podman make the file system of a container, and pass it to the container's holder: the maker process.
 
     the shim      leaves the machine's namespaces and forks the holder
-    └─ the holder the first process of the container, as ever; asks for the view
-    the maker     stays in the machine's pid namespace: podman writes down numbers of processes, which must mean the
-                  same to everybody; in a mount namespace of its own it opens what the job is shown, as the submitter
+    └─ the holder the first process of the container, as without podman; it waits for the file system
+    the maker     stays in the machine's pid namespace, since podman records pids, which must be valid for all users of
+                  podman; it opens the job's folders in a mount namespace of its own, as the submitter
 
-A container to be made again was kept: an image is made of what its job left (`commit`), and a container of that is
-run, without the cards that are free. What is only in memory, /dev/shm, is not in it.
+1. The shim forks the maker before it leaves any namespace (`Maker`).
+2. The shim sends the holder's pid (`begin`).
+3. The maker lets podman run a container in the holder's pid namespace, and opens its mount namespace (`_laid_out`).
+4. It sends that descriptor to the holder (`wait`), which keeps it open in place of the one that `view.build` makes.
+
+For a held container (`again`) podman first commits its files to an image, and then runs a container of that image,
+without the cards that were freed. What was in memory only (/dev/shm) is lost.
 """
 
 from __future__ import annotations
@@ -35,7 +40,7 @@ _NUMBER = struct.Struct("!i")
 
 
 class Maker:
-    """Forked before anything is left. `again`: the container was kept."""
+    """The maker of one container, as the shim and the holder see it. `again`: the container is held."""
 
     def __init__(self, attempt: Attempt, plan: PlanDict, *, again: bool) -> None:
         self._here, there = _socket.socketpair()
@@ -45,21 +50,22 @@ class Maker:
         there.close()
 
     def begin(self, holder: int) -> None:
-        """The holder is there. Without this nothing is made."""
+        """Tell the maker the holder's pid. The maker ends without having done anything if the shim dies before."""
         self._here.sendall(_NUMBER.pack(holder))
 
     def wait(self) -> list[str]:
-        """By the holder, in place of `view.build`. Raises ViewError."""
-        said, attached, _, _ = self._here.recvmsg(_LONGEST, _socket.CMSG_SPACE(4))
+        """Wait, in the holder, for the file system, and keep it open. Raises ViewError."""
+        message, attached, _, _ = self._here.recvmsg(_LONGEST, _socket.CMSG_SPACE(4))
         self._here.close()
-        if said != _DONE:
-            raise view.ViewError(said.decode(errors="replace") or "the container could not be made: its maker is gone")
+        if message != _DONE:
+            sentence = message.decode(errors="replace")
+            raise view.ViewError(sentence or "the container could not be made: its maker process died")
         view.hold_open(struct.unpack("i", attached[0][2])[0])
         return []
 
 
 def forget(folder: str) -> int:
-    """Remove what podman has of an attempt, once its maker, who may still be at it, is gone: `boot.py forget`."""
+    """Remove podman's container and image of an attempt, after its maker has ended: `boot.py forget`."""
     attempt = Attempt(folder)
     _leave_mounts()
     attempt.wait_unlocked()
@@ -75,7 +81,7 @@ def forget(folder: str) -> int:
 
 
 def _leave_mounts() -> None:
-    """What is mounted from here on, nobody else sees."""
+    """Enter a new mount namespace, so that later mounts are visible only to this process."""
     linux.unshare(linux.CLONE_NEWNS)
     linux.mount("none", "/", None, linux.MS_REC | linux.MS_SLAVE)
 
@@ -103,13 +109,13 @@ def _answer(attempt: Attempt, plan: PlanDict, there: _socket.socket, holder: int
         return
     try:
         there.sendmsg([_DONE], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, struct.pack("i", seen))])
-    except BrokenPipeError:  # the holder was killed meanwhile, and nobody else knows of this container
+    except BrokenPipeError:  # the holder was killed meanwhile, and no other process knows this container
         if not again:
             container.remove()
 
 
 def _laid_out(attempt: Attempt, plan: PlanDict, container: podman.Container, holder: int, *, again: bool) -> int:
-    """The view's mount namespace, open."""
+    """Let podman run the container, and return a descriptor of its mount namespace."""
     _leave_mounts()
     if again:
         container.commit()
@@ -127,8 +133,11 @@ def _laid_out(attempt: Attempt, plan: PlanDict, container: podman.Container, hol
 
 
 def _complete(seen: int) -> None:
-    """Every container has these folders, and a /tmp for everybody, whatever its image has. They lie right below `/`, so
-    that no link is followed; where something of the machine may be shown, nothing is changed."""
+    """Make the folders that every container has, and a /tmp writable for all, whatever the image has.
+
+    They are directly below `/`, so that no link is followed. Other existing folders are not changed, since they may be
+    mounts of the machine's folders.
+    """
     pid = os.fork()
     if pid == 0:
         try:

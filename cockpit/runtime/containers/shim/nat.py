@@ -1,7 +1,11 @@
-"""A job network's way to the world: network address translation in its hub, so that every job may have the same
-addresses, and one way out of that. For root that is a cable to the machine, which translates once more: nothing of the
-machine is changed but for one table of cockpit's own, and where the machine forwards nothing, neither does this. For
-others it is `usernet`.
+"""Connect a job's network to the machine's network, by network address translation (NAT).
+
+1. The hub translates the job's addresses, so that every job can use the same ones.
+2. The hub is connected to the machine. An engine of root lays a virtual cable, with a pair of addresses of its own for
+   each job, and the machine translates these a second time. An ordinary user's engine uses `usernet`.
+
+On the machine only one nftables table, cockpit's own, is changed. Forwarding is not switched on: if the machine does
+not forward packets, the job's network is not connected.
 """
 
 from __future__ import annotations
@@ -16,12 +20,12 @@ if TYPE_CHECKING:
     from cockpit.runtime.containers.shim.usernet import Outpost
 
 CABLE = "ckp"
-"""What the names of the cables begin with at the machine's end."""
+"""Prefix of the cables' names at the machine's end."""
 HUB_END = "up"
 """The interface of the hub that leads outward."""
 _PREFIX = 30
 _PLACES = 1 << 14
-"""So many pairs of addresses there are for cables."""
+"""Number of address pairs for cables."""
 _FORWARDS = "/proc/sys/net/ipv4/ip_forward"
 _NFT = ("/usr/sbin/nft", "/sbin/nft", "/usr/bin/nft")
 TABLE = "cockpit_cluster"
@@ -39,8 +43,10 @@ _AT_HUB = f'oifname "{HUB_END}"'
 
 
 def connect(machine: int, hub: int) -> str:
-    """By root, between these two open network namespaces; the caller is in the hub and stays there. What it goes out
-    by. Raises OSError where it cannot be done."""
+    """Connect two network namespaces, as root, and return the kind of connection. Raises OSError.
+
+    `machine`, `hub`: descriptors of the namespaces. The calling process is in the hub, and is there again at the end.
+    """
     program = _nftables()
     linux.setns(machine, linux.CLONE_NEWNET)
     try:
@@ -58,7 +64,7 @@ def connect(machine: int, hub: int) -> str:
 
 
 def connect_as_user(outpost: Outpost) -> str:
-    """Likewise by anybody, from within the hub. Raises OSError."""
+    """Connect the hub, in which this process is, as an ordinary user; return the kind of connection. Raises OSError."""
     program = _nftables()
     by = outpost.connect()
     _translate(program)
@@ -66,7 +72,7 @@ def connect_as_user(outpost: Outpost) -> str:
 
 
 def nftables(root: str = "/") -> str | None:
-    """Where its program is below that folder; the PATH of a user often does not lead there."""
+    """Return the path of the `nft` program, which is often not on a user's PATH; None if it is not installed."""
     return next((program for program in _NFT if os.path.exists(os.path.join(root, program[1:]))), None)
 
 
@@ -78,7 +84,7 @@ def _nftables() -> str:
 
 
 def _translate(program: str) -> None:
-    """From within the hub."""
+    """Switch on forwarding and NAT in the hub, in which this process is."""
     with open(_FORWARDS, "w", encoding="ascii") as stream:
         stream.write("1")
     _run(program, _RULES.format(table=TABLE, rule=_AT_HUB))
@@ -90,7 +96,10 @@ def _forwards() -> bool:
 
 
 def _lay_cable(hub: int) -> int:
-    """At the first free place, looked for from anywhere on."""
+    """Make a cable with the first free pair of addresses, and return its number.
+
+    The search starts at a random number, so that jobs that start at the same time rarely try the same one.
+    """
     begin = int.from_bytes(os.urandom(2))
     for step in range(_PLACES):
         place = (begin + step) % _PLACES
@@ -112,7 +121,7 @@ def _address(place: int, end: int) -> str:
 
 
 def _run(program: str, rules: str) -> None:
-    """nft reads them from a file in memory. Raises OSError where it does not take them."""
+    """Let nft apply the rules, from a file in memory. Raises OSError if it refuses them."""
     fd = os.memfd_create("rules")
     os.write(fd, rules.encode())
     os.lseek(fd, 0, os.SEEK_SET)

@@ -1,11 +1,19 @@
-"""The network of a job with several replicas: a bridge in a network namespace of its own, the hub, and for each
-container a network namespace whose `eth0` is plugged into that bridge.
+"""The network of a job with several replicas.
 
-Every holder keeps the hub open, so whichever replica comes first makes it and it is gone with the last: the kernel
-takes down bridge and cables then, whoever was killed. Among siblings a lock sees that only one makes it.
+Each container has a network namespace with an `eth0`. The other end of that virtual cable is a port of a bridge, in
+another network namespace: the hub. A shim joins the network in these steps:
 
-    NETWORK/lock          held while a shim makes or joins the network
-    NETWORK/outward.json  by what the hub's way leads outward, or why it has none, see `outward`
+1. Take the network's lock, so that only one sibling (replica of the same attempt) makes the hub.
+2. Open the hub, through the holder of a living sibling. Without one, make the hub: bridge, gateway address, and the
+   connection to the machine's network (`nat`).
+3. Make a network namespace for the container, and a cable from its `eth0` to the hub's bridge.
+4. Keep the hub open in the holder, and release the lock once siblings can find the holder.
+
+The hub exists as long as any holder has it open. When the last one dies, for whatever reason, the kernel removes the
+bridge and the cables.
+
+    NETWORK/lock          locked while a shim makes or joins the network
+    NETWORK/outward.json  how the hub is connected to the machine's network, or why it is not, see `nat`
 """
 
 from __future__ import annotations
@@ -25,7 +33,7 @@ if TYPE_CHECKING:
     from cockpit.runtime.containers.shim.usernet import Outpost
 
 HUB_FD = 101
-"""Where a holder keeps the hub open."""
+"""The descriptor at which a holder keeps the hub's network namespace open."""
 _BRIDGE = "br0"
 _OWN = "eth0"
 _NAMESPACE = "/proc/self/ns/net"
@@ -33,7 +41,7 @@ _OUTWARD = "outward.json"
 
 
 class Membership:
-    """A shim's place in the network of its job, from before it leaves the machine until it can be found by others."""
+    """A shim's joining of its job's network; it lasts until sibling shims can find the holder."""
 
     def __init__(self, attempt: Attempt, plan: PlanDict) -> None:
         self._attempt, self._plan = attempt, plan
@@ -42,11 +50,11 @@ class Membership:
 
     @property
     def needed(self) -> bool:
-        """Whether there are others to reach."""
+        """Whether the job has a network of its own, because it has several replicas."""
         return bool(self._plan.get("network"))
 
     def begin(self) -> None:
-        """Wait for the siblings that are just joining."""
+        """Take the network's lock, after waiting for siblings that are joining."""
         if not self.needed:
             return
         lock = os.path.join(self._plan["network"], "lock")
@@ -64,14 +72,17 @@ class Membership:
         self._outpost = Outpost(nat.HUB_END, lock, in_use)
 
     def end(self) -> None:
-        """Let them join; the lock is shared with the holder, so closing it would not do."""
+        """Release the lock. Closing the descriptor would not release it, since the forked holder has a copy."""
         if self._lock >= 0:
             fcntl.flock(self._lock, fcntl.LOCK_UN)
             os.close(self._lock)
             self._lock = -1
 
     def join_user_namespace(self) -> bool:
-        """An ordinary user's containers are all in the one of their job's hub; False: the caller makes it."""
+        """Join the user namespace of a sibling, which must be the same for all containers of a rootless job.
+
+        Returns False if there is no living sibling; then the caller makes the namespace.
+        """
         sibling = next(_siblings(self._attempt), None) if self.needed else None
         if sibling is None:
             return False
@@ -83,7 +94,7 @@ class Membership:
         return True
 
     def join(self) -> None:
-        """Leave the machine's network for the job's. Raises OSError."""
+        """Leave the machine's network namespace, and join the job's network. Raises OSError."""
         if not self.needed:
             return
         machine = os.open(_NAMESPACE, os.O_RDONLY | os.O_CLOEXEC)
@@ -97,7 +108,7 @@ class Membership:
         os.close(hub)
 
     def _open_hub(self) -> int:
-        """As a sibling's holder keeps it; -1 where there is none."""
+        """Open the hub through a sibling's holder; return -1 if there is none."""
         for sibling in _siblings(self._attempt):
             try:
                 return os.open(f"/proc/{sibling.holder_pid()}/fd/{HUB_FD}", os.O_RDONLY | os.O_CLOEXEC)
@@ -122,7 +133,7 @@ class Membership:
         return {"by": by, "why_not": ""}
 
     def _plug_in(self, hub: int) -> None:
-        """From within the new network namespace."""
+        """Connect the new network namespace, in which this process is, to the hub."""
         own = os.open(_NAMESPACE, os.O_RDONLY | os.O_CLOEXEC)
         port = f"rank{self._attempt.name.rpartition('.')[2]}"
         netlink.bring_up("lo")
@@ -138,24 +149,24 @@ class Membership:
 
 
 def said(plan: PlanDict) -> str:
-    """Of a container with a network of its own, for people; empty for any other."""
+    """Describe the container's own network for users; empty if it has none."""
     if not plan.get("network") or not os.path.exists(os.path.join(plan["network"], _OUTWARD)):
         return ""
-    found = _outward(plan)
-    if found["why_not"]:
-        return f"own network, no way out: {found['why_not']}"
-    return f"own network, outward by {found.get('by', 'NAT')}"
+    connection = _outward(plan)
+    if connection["why_not"]:
+        return f"own network, no way out: {connection['why_not']}"
+    return f"own network, outward by {connection.get('by', 'NAT')}"
 
 
 def _outward(plan: PlanDict) -> dict[str, str]:
-    """As it was written down when the hub was made."""
+    """Return the record that was written when the hub was made."""
     with open(os.path.join(plan["network"], _OUTWARD), encoding="utf-8") as stream:
-        found: dict[str, str] = json.load(stream)
-    return found
+        record: dict[str, str] = json.load(stream)
+    return record
 
 
 def _siblings(attempt: Attempt) -> Iterator[Attempt]:
-    """Those replicas of the same attempt whose holders live."""
+    """Return the other replicas of the same attempt whose holders live."""
     gang, _, _ = attempt.name.rpartition(".")
     folder = os.path.dirname(attempt.path)
     for name in sorted(os.listdir(folder)):

@@ -1,10 +1,11 @@
-"""Jobs as plain processes, where this machine lets its engine make no container: what is done in a container's stead.
+"""Prepare jobs as plain processes, on machines that do not allow the engine to make containers.
 
-    FOLDER/workspace   links to the job's own folders, laid out as /workspace is in a container
-    FOLDER/tmp         its TMPDIR, which goes away with it
+    FOLDER/workspace   links to the job's folders, arranged as /workspace is in a container
+    FOLDER/tmp         the job's TMPDIR, deleted with the attempt
 
-/workspace itself belongs to nobody but root, so command, environment and working folder name FOLDER/workspace in its
-place. A script that names /workspace by itself finds nothing there; `$COCKPIT_WORKSPACE` is right in both.
+Only root could create /workspace itself, so FOLDER/workspace replaces it in the command, the environment and the
+working folder. A script that contains the path /workspace does not find it; `$COCKPIT_WORKSPACE` is right in both
+cases.
 """
 
 from __future__ import annotations
@@ -25,19 +26,19 @@ LACKS = (
     "plain processes, not a container: no file system and no /workspace of its own, nothing read-only or hidden, cards "
     "by variables alone, nothing between it and other processes of the same user"
 )
-"""Said behind how limits are enforced."""
+"""Text for a job's page, after the sentence on how limits are enforced."""
 _WORKSPACE = "/workspace"
 _CONTAINERS_TMP = "/tmp"  # noqa: S108 - never the machine's
 _ELSEWHERE = {"COCKPIT_WORKERS_FILE": "world", "COCKPIT_PULSE_FILE": "pulse"}
-"""Of an elastic job: where it is told of its workers, and where it answers; the folder of the attempt that this is."""
+"""Variables that name an elastic job's worker and heartbeat files, with the attempt's folders that contain them."""
 _LIBRARY = "/run/cockpit-python"
 """The packages that every job can import; the state folder has them under `python`."""
 _NAMED = re.compile(rf"(?<![\w./-]){_WORKSPACE}(?![\w.-])")
-"""Where a text names it: as a word, behind `=`, `:` or a quote, but not inside another path."""
+"""Matches /workspace in a text: as a word, or after `=`, `:` or a quote, but not inside of another path."""
 
 
 def lay_out(attempt: Attempt, plan: PlanDict) -> None:
-    """Make the folders, and the links to those of the job, which are opened first. Raises SourceError or OSError."""
+    """Make the folders, and links to the job's folders after checking these. Raises SourceError or OSError."""
     workspace = attempt.file("workspace")
     if shlex.quote(workspace) != workspace:
         raise SourceError(
@@ -56,7 +57,7 @@ def lay_out(attempt: Attempt, plan: PlanDict) -> None:
 
 
 def outfit(attempt: Attempt, plan: PlanDict) -> PlanDict:
-    """The plan with what stands for /workspace in it, a TMPDIR, and the mark of its processes."""
+    """Return the plan with /workspace replaced, a TMPDIR, and the variable that marks the job's processes."""
     workspace, tmp = attempt.file("workspace"), attempt.file("tmp")
 
     def placed(text: str) -> str:
@@ -81,6 +82,6 @@ def outfit(attempt: Attempt, plan: PlanDict) -> PlanDict:
 
 
 def _link(target: str, place: str) -> None:
-    """A second holder of the same folder finds the first one's."""
+    """Make a link, unless an earlier holder of this attempt has made it."""
     if not os.path.islink(place):
         os.symlink(target, place)

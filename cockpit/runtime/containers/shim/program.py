@@ -1,6 +1,14 @@
-"""Starts one program in the container: joins its limits and view, gives up every privilege, and only then executes.
+"""Start one program in the container.
 
-Nothing of the container is executed, loaded or imported before that: its files are the job's to change.
+1. Fork. The child becomes the leader of a new session and joins the container's cgroups.
+2. The child waits until the parent calls `let_in`: the container's file system may still be being built.
+3. Enter the container's mount namespace, and hide the cards that are no longer the container's.
+4. Become the submitter: ids, groups, and no capabilities that could ever be regained.
+5. Connect the standard streams (`choose`), change to the working folder, reset the signals.
+6. Install the system call filter, and execute the program.
+
+No file of the container is executed, loaded or imported before step 6, since the job can change its files and could
+otherwise gain the shim's privileges.
 """
 
 from __future__ import annotations
@@ -21,7 +29,7 @@ if TYPE_CHECKING:
     from cockpit.runtime.containers.shim.limits import Limits
 
 PLAIN = ""
-"""The view of a plain process: the machine as it is."""
+"""The view of a plain process: the machine's own file system."""
 _FALLBACK_PATH = "/usr/local/bin:/usr/bin:/bin"
 _SHELLS = ("/bin/bash", "/bin/sh")
 _NOT_FOUND = 127
@@ -29,7 +37,7 @@ _NOT_EXECUTABLE = 126
 
 
 class Entry:
-    """How a program is started in a container."""
+    """What is needed to start a program in a container: plan, limits, view and environment."""
 
     def __init__(
         self, *, plan: PlanDict, limits: Limits, view: str, env: dict[str, str], hide: tuple[str, ...] = ()
@@ -37,11 +45,11 @@ class Entry:
         self.plan = plan
         self.limits = limits
         self.view = view
-        """Path of the view's namespace file, opened once the program is let in; `PLAIN`: there is none."""
+        """Path of the mount namespace's file, opened when the program is let in; `PLAIN`: there is no namespace."""
         self.env = env
-        """HOME becomes /tmp where the container does not have it."""
+        """The environment; HOME becomes /tmp if the container does not have that folder."""
         self.hide = hide
-        """Device nodes to take out of the view."""
+        """Device nodes to remove from the container's file system."""
 
 
 class StartError(Exception):
@@ -49,30 +57,35 @@ class StartError(Exception):
 
 
 class Start:
-    """Forks the program, as leader of a new session, and has it join its limits: on cgroup v1 the kernel takes a
-    scheduler's grace period for that, in which the view can be made. Then `let_in`.
+    """A program that is forked and waits for `let_in`.
 
+    The fork comes early because joining a cgroup v1 takes an RCU grace period, in which the caller can build the view.
     `choose` runs in the child, inside the container and without privileges: it connects standard input, output and
-    error, and gives the program's arguments.
+    error, and returns the program's arguments.
     """
 
     def __init__(self, entry: Entry, choose: Callable[[], list[str]]) -> None:
-        waits, self._lets_in = os.pipe()
-        self._told, tell = os.pipe()
+        # Two pipes: on `go` the parent lets the child continue; on `error` the child reports why it could not. The
+        # write end of `error` is closed by a successful execve, so that the parent then reads an empty text.
+        go_read, self._go_write = os.pipe()
+        self._error_read, error_write = os.pipe()
         self._pid = os.fork()
         if self._pid == 0:
-            os.close(self._lets_in)
-            _run(entry, choose, waits, tell)
-        os.close(waits)
-        os.close(tell)
+            os.close(self._go_write)
+            _run(entry, choose, go_read, error_write)
+        os.close(go_read)
+        os.close(error_write)
 
     def let_in(self) -> int:
-        """The program's pid, once it has been executed. One that cannot be executed says so on its standard error
-        and ends with 127 or 126, as in a shell. Raises StartError where it does not come that far."""
-        with contextlib.suppress(BrokenPipeError):  # it died waiting, of its memory limit: its wait status tells
-            os.write(self._lets_in, b".")
-        os.close(self._lets_in)
-        with open(self._told, "rb") as stream:
+        """Let the program start, and return its pid once it has been executed.
+
+        A program that cannot be executed reports that on its standard error and ends with 127 or 126, as in a shell.
+        Raises StartError if an earlier step fails.
+        """
+        with contextlib.suppress(BrokenPipeError):  # killed while waiting, by its memory limit: the wait status says so
+            os.write(self._go_write, b".")
+        os.close(self._go_write)
+        with open(self._error_read, "rb") as stream:
             complaint = stream.read()
         if complaint:
             os.waitpid(self._pid, 0)
@@ -81,43 +94,45 @@ class Start:
 
 
 def shell() -> str:
-    """Of the container that this process has entered."""
+    """Return the path of a shell in the container that this process has entered."""
     return next((path for path in _SHELLS if os.access(path, os.X_OK)), _SHELLS[-1])
 
 
-def _run(entry: Entry, choose: Callable[[], list[str]], waits: int, tell: int) -> NoReturn:
+def _run(entry: Entry, choose: Callable[[], list[str]], go_read: int, error_write: int) -> NoReturn:
     try:
-        os.setsid()
+        os.setsid()  # 1
         entry.limits.join(entry.plan)
-        if not os.read(waits, 1):
+        if not os.read(go_read, 1):  # 2: the end of the pipe means that the parent has died
             os._exit(1)
         if entry.view == PLAIN:
             linux.end_with_parent()
         else:
-            _enter_view(entry)
-            become_submitter(entry.plan)
+            _enter_view(entry)  # 3
+            become_submitter(entry.plan)  # 4
         entry.limits.join_late(entry.plan)
         linux.drop_capabilities()
-        arguments = choose()
+        arguments = choose()  # 5
         os.chdir(entry.plan["workdir"])
         _restore_signals()
         env = {**entry.env, "HOME": _home(entry.env), **_temporary(entry.env)}
-        _filter_calls(entry)
-    except BaseException as error:  # noqa: BLE001 - this is the end of the child: the parent reports
-        os.write(tell, f"the command could not be started: {error}".encode(errors="replace"))
+        _filter_calls(entry)  # 6: last, since the steps above need calls that the filter refuses
+    except BaseException as error:  # noqa: BLE001 - the child ends here: the parent reports
+        os.write(error_write, f"the command could not be started: {error}".encode(errors="replace"))
         os._exit(1)
     _execute(arguments, env)
 
 
 def _home(env: dict[str, str]) -> str:
-    """The one asked for where the container has it."""
+    """Return the requested home folder if the container has it, else /tmp."""
     home = env.get("HOME", "")
     return home if home != "/" and os.path.isdir(home) else "/tmp"  # noqa: S108 - the container's own
 
 
 def _temporary(env: dict[str, str]) -> dict[str, str]:
-    """TMPDIR as Slurm gives it: the folder asked for, made where it is missing, else /tmp. A submitter's shell may name
-    one that only their login node has."""
+    """Return TMPDIR as Slurm sets it: the requested folder, created if missing, or /tmp if it is not usable.
+
+    A submitted environment may name a folder that only the login node has.
+    """
     folder = env.get("TMPDIR")
     if folder is None:
         return {}
@@ -128,7 +143,7 @@ def _temporary(env: dict[str, str]) -> dict[str, str]:
 
 
 def _enter_view(entry: Entry) -> None:
-    """See what the container sees, still with all privileges."""
+    """Enter the container's mount namespace, and remove hidden devices. The process still has all privileges."""
     view_fd = os.open(entry.view, os.O_RDONLY | os.O_CLOEXEC)
     linux.setns(view_fd, linux.CLONE_NEWNS)
     os.close(view_fd)
@@ -137,8 +152,11 @@ def _enter_view(entry: Entry) -> None:
 
 
 def become_submitter(plan: PlanDict) -> None:
-    """Exactly the submitter's ids; no capability to be gained. A new user namespace shows a rootless one's own uid.
-    A plain process is the submitter already: an engine that may make no namespaces serves nobody else."""
+    """Take exactly the submitter's ids and groups, with no capability to be regained.
+
+    In a rootless container, a new user namespace maps the engine's user to the submitter's uid. A plain process is the
+    submitter already: an engine that cannot make namespaces serves only its own user.
+    """
     if plan["rootless"]:
         _own_namespace(plan["uid"], plan["gid"])
     linux.drop_bounding_capabilities()
@@ -149,8 +167,10 @@ def become_submitter(plan: PlanDict) -> None:
 
 
 def _filter_calls(entry: Entry) -> None:
-    """The last step: what was done before needs calls that the filter refuses. A plan of an older engine says nothing
-    of it and is filtered. Plain processes go without where the kernel refuses: nothing keeps these apart anyway."""
+    """Install the system call filter; a plan of an older engine, without the key, is filtered too.
+
+    Plain processes run without the filter if the kernel refuses it, since nothing else isolates them either.
+    """
     if not entry.plan.get("filtered", True):
         return
     try:
@@ -161,7 +181,7 @@ def _filter_calls(entry: Entry) -> None:
 
 
 def map_ids(uid: int, gid: int, *, outside_uid: int, outside_gid: int) -> None:
-    """Name the one user and group of the user namespace that this process has just made."""
+    """Map the one user and group of the user namespace that this process has just made."""
     for name, line in (
         ("setgroups", "deny"),
         ("uid_map", f"{uid} {outside_uid} 1"),
@@ -178,7 +198,7 @@ def _own_namespace(uid: int, gid: int) -> None:
 
 
 def _take_out(device: str) -> None:
-    """Remove a bound device node, and the file below it. Done again, it finds nothing to do."""
+    """Remove a bound device node, and the file below it; repeating it does no harm."""
     try:
         linux.unmount(device)
         os.unlink(device)
@@ -188,7 +208,7 @@ def _take_out(device: str) -> None:
 
 
 def _restore_signals() -> None:
-    """Python ignores these, and the holder blocks the ones it waits for; a program expects neither."""
+    """Restore default signal handling: Python ignores two signals, and the holder blocks those it waits for."""
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
@@ -209,7 +229,7 @@ def _execute(arguments: list[str], env: dict[str, str]) -> NoReturn:
 
 
 def _execute_file(path: str, arguments: list[str], env: dict[str, str]) -> None:
-    """A script without a first line that names its interpreter is one for the shell, as for execvp(3)."""
+    """Execute a file; a script without `#!` is run by the shell, as execvp(3) does."""
     try:
         os.execve(path, arguments, env)  # noqa: S606 - no shell is the point
     except OSError as error:

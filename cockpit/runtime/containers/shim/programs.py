@@ -1,5 +1,5 @@
-"""What runs in one container, one after the other: the job's own script before its command, the command, and the script
-after it. All of them write into the job's logs and have its rights, folders and environment.
+"""The programs of one container, which run one after the other: the job's script before its command, the command, and
+the script after it. All of them write into the job's logs, and have its rights, folders and environment.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ BEFORE, COMMAND, AFTER = "before_start", "command", "after_end"
 
 
 class Programs:
-    """Of one attempt. `seen`: the view that they are started in, see `program.Entry`."""
+    """The programs of one attempt. `seen`: the file system view in which they are started, see `program.Entry`."""
 
     def __init__(self, plan: PlanDict, limits: Limits, seen: str) -> None:
         self._plan = plan
@@ -36,11 +36,11 @@ class Programs:
 
     @property
     def seconds_after(self) -> int:
-        """So long the script after the command may run; 0: there is none."""
+        """Longest run time of the script after the command in seconds; 0: there is none."""
         return self._plan["grace_seconds"] if self._hooks.get(AFTER) else 0
 
-    def start(self, which: str, told: dict[str, str] | None = None) -> program.Start:
-        """`told`: further variables. Raises OSError or `program.StartError`."""
+    def start(self, which: str, variables: dict[str, str] | None = None) -> program.Start:
+        """Start one of the programs, with additional `variables`. Raises OSError or `program.StartError`."""
         streams = self._streams(which)
 
         def choose() -> list[str]:
@@ -48,7 +48,7 @@ class Programs:
                 os.dup2(fd, number)
             return self._arguments(which)
 
-        env = {**self._plan["env"], **(told or {})}
+        env = {**self._plan["env"], **(variables or {})}
         entry = program.Entry(plan=self._plan, limits=self._limits, view=self._seen, env=env)
         try:
             return program.Start(entry, choose)
@@ -62,8 +62,11 @@ class Programs:
         return [os.open("/dev/null", os.O_RDONLY), *(self._log(name) for name in ("stdout", "stderr"))]
 
     def send_early_signal(self, command: int) -> None:
-        """Before the time limit ends a batch script: to its own process, or to its steps, which hand it on to their
-        tasks. `command`: the pid of the script."""
+        """Send a batch script the signal that it asked for before its time limit (`--signal`).
+
+        As in Slurm it goes to the script's own process (`B:`), or else to its steps, which hand it on to their tasks.
+        `command`: the pid of the script.
+        """
         early = self._plan.get("early_signal")
         if early is None:
             return
@@ -73,12 +76,12 @@ class Programs:
                 os.kill(pid, number)
 
     def log_bounds(self) -> LogBounds:
-        """What bounds the logs that all of them write into."""
+        """Return the object that limits the size of the job's logs."""
         limit = self._plan.get("log_limit_mib", logbounds.USUAL_MIB) << 20
         return logbounds.LogBounds((self._plan["stdout"], self._plan["stderr"]), limit)
 
     def complain(self, sentence: str) -> None:
-        """Into the job's own log of errors, for whoever reads it."""
+        """Write a message of cockpit into the job's stderr log."""
         fd = self._log("stderr")
         try:
             os.write(fd, f"cockpit: {sentence}\n".encode(errors="replace"))
@@ -86,14 +89,17 @@ class Programs:
             os.close(fd)
 
     def _arguments(self, which: str) -> list[str]:
-        """Inside of the container, whose shells these are."""
+        """Return the program's arguments. Called inside of the container, since the hooks use the container's shell."""
         if which == COMMAND:
             return self._plan["argv"]
         return [program.shell(), "-c", self._hooks[which], which]
 
     def _log(self, name: str) -> int:
-        """It belongs to the submitter, so that `>/dev/stderr` works inside; its folder does not, so that it stays a
-        file."""
+        """Open one of the logs.
+
+        The file belongs to the submitter, so that `>/dev/stderr` works inside. Its folder does not, so that the
+        submitter cannot replace the file by a link.
+        """
         path = self._plan["stderr"] if name == "stderr" else self._plan["stdout"]
         fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         if not self._plan["rootless"]:
@@ -102,7 +108,7 @@ class Programs:
 
 
 def _steps_of(command: int) -> list[int]:
-    """The `srun` processes of a batch script, which stay in its session."""
+    """Return the `srun` processes of a batch script, which are in its session."""
     return [pid for name in os.listdir("/proc") if name.isdigit() and _is_step(pid := int(name), command)]
 
 

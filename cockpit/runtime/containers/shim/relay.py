@@ -1,7 +1,7 @@
-"""Makes a port of a container's own `localhost` that of another replica: PyTorch's launcher tells everybody the address
-by which its first node knows the master, which is `localhost` there.
+"""Forward ports of a container's own `localhost` to another replica.
 
-A process of the submitter's, without privileges, beside the command.
+PyTorch's launcher gives all nodes the address by which its first node knows the master, which is `localhost` there. The
+forwarding process runs beside the command, as the submitter, without privileges.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _MOMENT = 0.05
 
 
 def start(plan: PlanDict) -> None:
-    """Fork one for each of the plan's relays; who connects from here on is answered."""
+    """Fork a forwarding process for each of the plan's ports. The ports accept connections when this returns."""
     for port, address in plan.get("relays", {}).items():
         listener = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM | _socket.SOCK_CLOEXEC)
         listener.setsockopt(_socket.SOL_SOCKET, _socket.SO_REUSEADDR, 1)
@@ -39,7 +39,7 @@ def start(plan: PlanDict) -> None:
             try:
                 _relay(plan, listener, (address, int(port)))
             finally:
-                os._exit(1)  # whatever became of it, it is not the holder
+                os._exit(1)  # after any error: the child must not continue as a second holder
         listener.close()
 
 
@@ -55,7 +55,7 @@ def _relay(plan: PlanDict, listener: _socket.socket, there: tuple[str, int]) -> 
 
 
 def _serve_one(listener: _socket.socket, there: tuple[str, int]) -> None:
-    """In a process of its own, for which nobody waits."""
+    """Accept one connection, and forward it in a process of its own."""
     fd, _ = listener._accept()  # type: ignore[attr-defined] # noqa: SLF001 - socket.socket's own
     try:
         if os.fork() == 0:
@@ -68,7 +68,10 @@ def _serve_one(listener: _socket.socket, there: tuple[str, int]) -> None:
 
 
 def _connected(address: tuple[str, int]) -> _socket.socket:
-    """Whoever is there may still be starting, and who asked takes a closed connection for the end of it."""
+    """Connect to the other replica, and retry for minutes: its program may still be starting.
+
+    A closed connection would make the client give up.
+    """
     give_up_at = time.monotonic() + _PATIENCE_SECONDS
     while True:
         there = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM | _socket.SOCK_CLOEXEC)
@@ -84,7 +87,7 @@ def _connected(address: tuple[str, int]) -> _socket.socket:
 
 
 def _carry(here: _socket.socket, address: tuple[str, int]) -> None:
-    """Until one side closes."""
+    """Forward data in both directions until one side closes."""
     there = _connected(address)
     other = {here.fileno(): (here, there), there.fileno(): (there, here)}
     poll = select.poll()

@@ -1,6 +1,7 @@
-"""Folders of the machine that a container is shown, opened with the submitter's credentials and bound from there.
+"""Open the machine's folders that a container mounts, with the submitter's credentials, and bind them.
 
-A folder is opened once; what is bound is what was opened, whatever its path names a moment later.
+Each folder is opened once, and bound through its descriptor. So a user who replaces the folder by a link after the
+check cannot make the engine mount another one.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ _OWN_TOPS = frozenset({"bin", "dev", "etc", "proc", "sbin", "sys", "usr", "works
 
 
 class SourceError(Exception):
-    """A folder cannot be shown; the text says which, where and why."""
+    """A folder cannot be mounted; the text says which, where and why."""
 
 
 def real_folder(plan: PlanDict, mount: MountDict) -> str:
-    """Where a folder of the job really is, for who is shown the machine itself. Raises SourceError."""
+    """Return the real path of a job's folder, for plain processes, which see the machine itself. Raises SourceError."""
     sources = Sources(plan, "")
     fd = sources.opened(mount["what"], mount["source"], create=mount["create"])
     try:
@@ -40,7 +41,7 @@ def real_folder(plan: PlanDict, mount: MountDict) -> str:
 
 
 class Sources:
-    """Opens and binds folders into numbered places of `stage`, and collects what bubblewrap is told about them."""
+    """Opens folders and binds them to numbered folders of `stage`; collects the mounts for bubblewrap."""
 
     def __init__(self, plan: PlanDict, stage: str) -> None:
         self._plan = plan
@@ -48,9 +49,9 @@ class Sources:
         self._places = 0
         self.binds: list[tuple[str, str, bool]] = []
         self.masked: list[str] = []
-        """Where the engine's state and socket would show through."""
+        """Paths in the container at which the engine's state or socket would be visible."""
         self._homes: list[str] = []
-        """Places of homes that are shown as they are, writable."""
+        """Paths in the container of writable home folders."""
 
     def add_mount(self, mount: MountDict) -> None:
         what, source, target = mount["what"], mount["source"], mount["target"]
@@ -64,17 +65,19 @@ class Sources:
             self._add(self.opened(what, source, create=mount["create"]), what, target, writable=mount["writable"])
 
     def _is_to_be_bound(self, what: str, folder: str) -> bool:
-        """Whether a folder that is to stand at its own path is not there by itself: in the home, or as a part of the
-        container's own system folders. It must be there in any case. Raises SourceError.
+        """Return whether a folder that is to be at its own path must be mounted there. Raises SourceError.
 
-        Nothing is mounted inside of a home or of a system folder: whoever may write there could put a link where the
-        mount is made, and a mount point would be made wherever that leads."""
+        It need not be if it is in a mounted home or in a system folder, where it is visible already. A mount there
+        would be dangerous: the user could put a link at the mount point, which would then be made where it leads.
+        """
         os.close(self.opened(what, folder))
         return is_shown_at_its_path(folder) and not any(is_inside(folder, home) for home in self._homes)
 
     def bound(self, mount: MountDict) -> tuple[str, str]:
-        """A place where the folder is bound for nobody to see yet, and where it really is. What the engine has copied
-        for the submitter, it opens itself. Raises SourceError."""
+        """Bind a folder below `stage`; return that path and the folder's real path. Raises SourceError.
+
+        The engine opens its own copies with its own rights.
+        """
         if mount.get("copied"):
             fd = os.open(mount["source"], os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         else:
@@ -82,7 +85,7 @@ class Sources:
         return self._bind(fd)
 
     def add_home(self) -> None:
-        """Show the cluster's /home where there is one, and the home where it is not in there and may be shown."""
+        """Mount the cluster's shared /home, if there is one, and the user's home, unless it is inside or forbidden."""
         home, access = self._plan["home"], self._plan["home_access"]
         if access == "none":
             return
@@ -98,7 +101,7 @@ class Sources:
         self._add(fd, "home", home, writable=access == "rw")
 
     def opened(self, what: str, source: str, *, create: bool = False) -> int:
-        """A path descriptor of the folder. Raises SourceError."""
+        """Open the folder with the submitter's rights; return an O_PATH descriptor. Raises SourceError."""
         try:
             return _open_as(self._plan, source, create=create)
         except OSError as error:
@@ -122,7 +125,10 @@ class Sources:
         return place, real
 
     def shows_engine(self, real: str, what: str, target: str) -> Iterator[str]:
-        """Where the engine's state and socket would be seen. Raises SourceError where nothing else would be."""
+        """Return the paths at which the engine's state and socket would be visible.
+
+        Raises SourceError if the folder is inside of one of these.
+        """
         for folder in map(os.path.realpath, (self._plan["state"], self._plan["socket"])):
             if os.path.commonpath([real, folder]) == folder:
                 raise SourceError(f"{what}: {real} lies in the engine's own folder {folder}; choose another one")
@@ -131,8 +137,10 @@ class Sources:
 
 
 def is_shown_at_its_path(folder: str) -> bool:
-    """Whether a folder of the machine can stand at its own path in a container: no system folder, of which each
-    container has its own, and nothing above one."""
+    """Return whether a folder of the machine can be mounted at its own path.
+
+    System folders and their parents cannot, since each container has its own.
+    """
     top = folder.split("/")[1]
     return folder not in _OWN_PLACES_ALONE and top not in _OWN_TOPS | _SYSTEM_TOPS
 
@@ -142,7 +150,7 @@ def is_inside(path: str, folder: str) -> bool:
 
 
 def _may_be_shown(home: str) -> bool:
-    """A home is somebody's own folder: not the root, not a system folder, not the parent of all homes."""
+    """Return whether a path is a user's own folder: not `/`, not a system folder, not the parent of all homes."""
     if not home.startswith("/") or os.path.normpath(home) != home:
         return False
     parts = home.split("/")[1:]
@@ -150,7 +158,7 @@ def _may_be_shown(home: str) -> bool:
 
 
 def _open_as(plan: PlanDict, path: str, *, create: bool) -> int:
-    """A path descriptor of a folder, with no more rights than the submitter has."""
+    """Open a folder with the submitter's rights; return an O_PATH descriptor."""
     with credentials(plan):
         if create:
             os.makedirs(path, exist_ok=True)
@@ -161,8 +169,8 @@ def _open_as(plan: PlanDict, path: str, *, create: bool) -> int:
             os.close(listed)
 
 
-class credentials:  # noqa: N801 - read as a word in front of what is done with them
-    """While inside: the submitter's ids, for the kernel's checks. An ordinary user's shim has no others anyway."""
+class credentials:  # noqa: N801 - a context manager reads as a verb's object: `with credentials(plan)`
+    """Use the submitter's ids inside of the `with` block. A rootless engine has no other ids, so nothing changes."""
 
     def __init__(self, plan: PlanDict | Order) -> None:
         self._plan = plan

@@ -1,4 +1,4 @@
-"""The folder of a job's batch script: the script itself, `srun`, `scontrol`, and what these know of the job."""
+"""Write the folder of a job's batch script: the script, `srun`, `scontrol`, and the job's facts for these two."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ if TYPE_CHECKING:
     from cockpit.runtime.containers.shim.attempt import Attempt, PlanDict
 
 PLACE = "/run/cockpit-slurm"
-"""Where it stands in a container; `launch.batchscript.SPOOL`."""
+"""The path of the folder in a container; equals `launch.batchscript.SPOOL`."""
 TOOLS = f"{PLACE}/bin"
 _FOLDER = "slurm"
 
 
 def is_spooled(path: str) -> bool:
-    """Whether a file of the plan stands in this folder."""
+    """Return whether a file of the plan belongs into this folder."""
     return path.startswith(f"{PLACE}/")
 
 
 def tools(plan: PlanDict) -> list[str]:
-    """Names of the commands that stand there."""
+    """Return the names of the commands in this folder."""
     return [os.path.basename(path) for path in plan.get("files", {}) if os.path.dirname(path) == TOOLS]
 
 
 def lay_out(attempt: Attempt, plan: PlanDict) -> str:
-    """Write the folder, which the job can read and not change; empty where the plan has no such files."""
+    """Write the folder, which is read-only for the job; return its path, or an empty text without such files."""
     given = {path: text for path, text in plan.get("files", {}).items() if is_spooled(path)}
     if not given:
         return ""
@@ -44,7 +44,7 @@ def _make_folder(folder: str, inner: str) -> None:
 
 
 def _write(place: str, text: str) -> None:
-    """Replaced in one step: a script that runs from a file that is written to cannot be executed."""
+    """Replace a file in one step, since a file that is open for writing cannot be executed."""
     draft = f"{place}.new"
     with open(draft, "w", encoding="utf-8", errors="surrogateescape", newline="") as stream:
         stream.write(text)

@@ -1,12 +1,19 @@
 """The system call filter of everything that runs in a container.
 
-A job has no capability, but in a user namespace of its own it would have all of them: not over the machine, yet over
-the parts of the kernel in which most ways to become root were found. So a job cannot make or join namespaces, mount, or
-make other calls that no training needs. The list follows the default profiles of Docker, Podman and Flatpak. Unlike
-Docker's it lists what is refused, so that programs that use the calls of newer kernels work.
+A job has no capabilities, but it would have all of them in a user namespace that it makes. They would not be valid for
+the machine, but they would open the parts of the kernel in which most privilege escalations were found. So a job cannot
+make or join namespaces, mount, or make other calls that training does not need. The list follows the default profiles
+of Docker, Podman and Flatpak. Unlike Docker's it lists the refused calls, so that calls of newer kernels work.
 
-The filter is a classic BPF program (seccomp(2), linux/filter.h), put together here for the processor that runs it. It
-is installed last, when the process has given up everything else, and holds for all that the program starts.
+The filter is a classic BPF program (seccomp(2), linux/filter.h), generated here for the machine's processor. For each
+architecture that the processor runs, it does this:
+
+1. Refuse x32 calls, and each call of `_REFUSED`.
+2. Report `clone3` as missing (ENOSYS). A filter cannot see its flags, and C libraries then use `clone`.
+3. Refuse `clone` and `unshare` with namespace flags, `ioctl` calls that type into a terminal, and vsock sockets.
+4. Allow everything else.
+
+It is installed last, when the process has given up all privileges, and applies to everything that the program starts.
 """
 
 from __future__ import annotations
@@ -24,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 UNFILTERED = "system calls are not filtered"
-"""Said behind how the limits of a job are enforced."""
+"""Text for a job's page, after the sentence on how its limits are enforced."""
 
 _X86_64, _I386, _AARCH64, _RISCV64 = 0xC000_003E, 0x4000_0003, 0xC000_00B7, 0xC000_00F3
 """AUDIT_ARCH_… of linux/audit.h."""
@@ -93,9 +100,9 @@ _NEW_NAMESPACES = 0x7E02_0000
 _NEW_TIME_NAMESPACE = 0x80
 """Of `unshare` alone: for `clone` these bits are the signal."""
 _TERMINAL_INPUT = (0x5412, 0x541C)
-"""TIOCSTI and TIOCLINUX type into somebody's terminal."""
+"""TIOCSTI and TIOCLINUX, which insert input into a terminal, as if its user had typed it."""
 _AF_VSOCK = 40
-"""Reaches the machine that this one is a guest of, past every network namespace."""
+"""Socket family that reaches the host of a virtual machine, outside of every network namespace."""
 
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN, _JUMP = 0x20, 0x15, 0x35, 0x45, 0x06, 0x05
 _NUMBER_AT, _ARCHITECTURE_AT, _ARGUMENTS_AT = 0, 4, 16
@@ -105,20 +112,23 @@ _ALLOW, _FAIL = 0x7FFF_0000, 0x0005_0000
 _SECCOMP = {"x86_64": 317, "aarch64": 277, "riscv64": 277}
 _SET_MODE_FILTER = 1
 _SPEC_ALLOW = 1 << 2
-"""Without it, kernels before 5.16 slow every program under a filter down, against Spectre variant 4."""
+"""SECCOMP_FILTER_FLAG_SPEC_ALLOW. Without it, kernels before 5.16 slow down every filtered program, as a mitigation of
+Spectre variant 4."""
 
 _Instruction = tuple[int, int, int, int]
-"""Operation, how many instructions to skip where it holds and where not, operand."""
+"""Operation, number of instructions to skip if it is true, number to skip if it is false, operand."""
 
 
 def is_known() -> bool:
-    """Whether there is a filter for this processor."""
+    """Return whether there is a filter for this processor."""
     return platform.machine() in _SECCOMP
 
 
 def install() -> None:
-    """Filter the calls of this process and all it starts, which can never be undone. Needs no_new_privs. Without a
-    filter for this processor, nothing is done. Raises OSError where the kernel does not take it."""
+    """Filter the calls of this process and of everything it starts, permanently. Needs no_new_privs.
+
+    Does nothing on a processor without a filter. Raises OSError if the kernel refuses the filter.
+    """
     if not is_known():
         return
     machine = platform.machine()
@@ -136,38 +146,38 @@ def install() -> None:
 
 
 def program(machine: str) -> bytes:
-    """The filter for a machine, as `uname -m` names it, as an array of struct sock_filter."""
+    """Return the filter for a machine type (`uname -m`), as an array of struct sock_filter."""
     kinds = {"x86_64": ((_X86_64, 0), (_I386, 1)), "aarch64": ((_AARCH64, 2),), "riscv64": ((_RISCV64, 2),)}[machine]
-    found: list[_Instruction] = [(_LOAD, 0, 0, _ARCHITECTURE_AT)]
+    instructions: list[_Instruction] = [(_LOAD, 0, 0, _ARCHITECTURE_AT)]
     for architecture, column in kinds:
         part = _part(column, has_x32=architecture == _X86_64)
-        found += [(_EQUAL, 1, 0, architecture), (_JUMP, 0, 0, len(part)), *part]
-    found += _fail(errno.ENOSYS)
-    return b"".join(struct.pack("=HBBI", *each) for each in found)
+        instructions += [(_EQUAL, 1, 0, architecture), (_JUMP, 0, 0, len(part)), *part]
+    instructions += _fail(errno.ENOSYS)
+    return b"".join(struct.pack("=HBBI", *each) for each in instructions)
 
 
 def _part(column: int, *, has_x32: bool) -> list[_Instruction]:
-    """All that is decided for one architecture; each way through it ends in a return."""
-    found: list[_Instruction] = [(_LOAD, 0, 0, _NUMBER_AT)]
+    """Return the instructions for one architecture. Every path through them ends in a return instruction."""
+    instructions: list[_Instruction] = [(_LOAD, 0, 0, _NUMBER_AT)]
     if has_x32:
-        found += [(_AT_LEAST, 0, 1, _X32), *_fail(errno.ENOSYS)]
+        instructions += [(_AT_LEAST, 0, 1, _X32), *_fail(errno.ENOSYS)]
     for numbers in _REFUSED.values():
         if numbers[column] >= 0:
-            found += [(_EQUAL, 0, 1, numbers[column]), *_fail(errno.EPERM)]
+            instructions += [(_EQUAL, 0, 1, numbers[column]), *_fail(errno.EPERM)]
     # A filter cannot see the flags of clone3. Where it is missing, C libraries take clone.
-    found += [(_EQUAL, 0, 1, _CLONE3[column]), *_fail(errno.ENOSYS)]
-    found += _argument(_CLONE[column], 0, _ANY_BIT, [_NEW_NAMESPACES], errno.EPERM)
-    found += _argument(_UNSHARE[column], 0, _ANY_BIT, [_NEW_NAMESPACES | _NEW_TIME_NAMESPACE], errno.EPERM)
-    found += _argument(_IOCTL[column], 1, _EQUAL, _TERMINAL_INPUT, errno.EPERM)
-    found += _argument(_SOCKET[column], 0, _EQUAL, [_AF_VSOCK], errno.EAFNOSUPPORT)
-    return [*found, (_RETURN, 0, 0, _ALLOW)]
+    instructions += [(_EQUAL, 0, 1, _CLONE3[column]), *_fail(errno.ENOSYS)]
+    instructions += _argument(_CLONE[column], 0, _ANY_BIT, [_NEW_NAMESPACES], errno.EPERM)
+    instructions += _argument(_UNSHARE[column], 0, _ANY_BIT, [_NEW_NAMESPACES | _NEW_TIME_NAMESPACE], errno.EPERM)
+    instructions += _argument(_IOCTL[column], 1, _EQUAL, _TERMINAL_INPUT, errno.EPERM)
+    instructions += _argument(_SOCKET[column], 0, _EQUAL, [_AF_VSOCK], errno.EAFNOSUPPORT)
+    return [*instructions, (_RETURN, 0, 0, _ALLOW)]
 
 
 def _argument(number: int, index: int, test: int, operands: Iterable[int], failure: int) -> list[_Instruction]:
-    """The call is refused where the low half of one argument passes the test with any of these, else allowed."""
+    """Refuse a call if the low 32 bits of one argument pass the test with any of the operands; else allow it."""
     tests = [each for operand in operands for each in ((test, 0, 1, operand), *_fail(failure))]
-    found = [(_LOAD, 0, 0, _ARGUMENTS_AT + 8 * index), *tests, (_RETURN, 0, 0, _ALLOW)]
-    return [(_EQUAL, 0, len(found), number), *found]
+    instructions = [(_LOAD, 0, 0, _ARGUMENTS_AT + 8 * index), *tests, (_RETURN, 0, 0, _ALLOW)]
+    return [(_EQUAL, 0, len(instructions), number), *instructions]
 
 
 def _fail(number: int) -> list[_Instruction]:

@@ -1,11 +1,11 @@
-"""The container's `/`: real folders and links, with one copy-on-write overlay per system folder of the machine.
+"""Make the `/` of a container without an image: one copy-on-write overlay for each system folder of the machine.
 
-    FOLDER/root         what becomes `/`
-    FOLDER/upper, work  what the job changed in /usr, /etc, /opt …; only ever mounted by the one holder
+    FOLDER/root         the folder that becomes `/`
+    FOLDER/upper, work  what the job has changed in /usr, /etc, /opt …; mounted by one holder only
 
-One overlay per folder rather than one of `/`: an ordinary user's namespace refuses `lowerdir=/` (its mounts are
-locked), and nothing of the machine that was not named can show through. `/` and the empty folders belong to the engine,
-so that a job cannot put a link where the next holder mounts; the system folders belong to the submitter.
+There is no single overlay of `/` for two reasons: an ordinary user's namespace refuses `lowerdir=/` (its mounts are
+locked), and folders that are not listed must not be visible. `/` and the empty folders belong to the engine, so that a
+job cannot put a link where the next holder mounts. The system folders belong to the submitter.
 Source: Documentation/filesystems/overlayfs.rst.
 """
 
@@ -31,22 +31,26 @@ _ROOTLESS_OPTIONS = "userxattr"
 
 
 def make_root(attempt: Attempt, plan: PlanDict) -> list[str]:
-    """Fill FOLDER/root; gives the system folders that could only be shown read-only, because they take no overlay
-    (something is mounted inside, or the state folder's file system cannot be an upper layer)."""
+    """Fill FOLDER/root, and return the system folders that must be mounted read-only because an overlay failed.
+
+    It fails if something is mounted inside, or if the state folder's file system cannot be an upper layer.
+    """
     os.chdir(attempt.path)
     make_empty(_EMPTY)
     return [f"/{name}" for name in _FOLDERS if os.path.lexists(f"/{name}") and not _make_folder(plan, name)]
 
 
 def make_empty(names: Iterable[str]) -> None:
-    """Folders of FOLDER/root, which is the working folder's."""
+    """Make empty folders in FOLDER/root; FOLDER is the working folder."""
     for name in names:
         os.makedirs(f"root/{name}", exist_ok=True)
 
 
 def inner_mounts(mount_points: Iterable[str], without: Iterable[str]) -> list[str]:
-    """Mount points inside the system folders: an overlay shows only what lies below them. Those inside one of
-    `without` are left out."""
+    """Return the mount points inside of the system folders, except those inside of the folders `without`.
+
+    They must be mounted again, since an overlay shows only the files under a mount point.
+    """
     left_out = tuple(f"{path}/" for path in without)
     return [
         point
@@ -56,13 +60,13 @@ def inner_mounts(mount_points: Iterable[str], without: Iterable[str]) -> list[st
 
 
 def mount_points() -> list[str]:
-    """Every mount point of this namespace, in mounting order."""
+    """Return every mount point of this namespace, in mounting order."""
     with open("/proc/self/mountinfo", "rb") as stream:
         return [_unescaped(line.split()[4]) for line in stream]
 
 
 def is_system(path: str) -> bool:
-    """Whether a path of the machine appears in the container by itself, being in a system folder."""
+    """Return whether a path is in a system folder, and therefore visible in the container without a mount."""
     return path.split("/")[1] in _FOLDERS
 
 
@@ -80,7 +84,7 @@ def _make_folder(plan: PlanDict, name: str) -> bool:
 
 
 def give_upper(plan: PlanDict, name: str) -> None:
-    """Let the submitter write into a folder below `/`."""
+    """Let the submitter write into one of the overlays below `/`."""
     if not plan["rootless"]:
         os.chown(f"upper/{name}", plan["uid"], plan["gid"])
     if name == "usr":
@@ -88,8 +92,10 @@ def give_upper(plan: PlanDict, name: str) -> None:
 
 
 def _link_tools(plan: PlanDict) -> None:
-    """Let a login shell, which has a search path of its own, find the commands of a batch script. Only into a layer
-    that nothing of the job has been in: it might lead elsewhere."""
+    """Link a batch script's commands into /usr/local/bin, since login shells replace PATH.
+
+    Only in a new layer: a job that has run could have put a link to another place there.
+    """
     names = spool.tools(plan)
     if not names or os.path.lexists("upper/usr/local"):
         return
@@ -99,7 +105,7 @@ def _link_tools(plan: PlanDict) -> None:
 
 
 def mount_overlay(plan: PlanDict, lower: str, name: str) -> bool:
-    """False where it takes none. Relative paths: whatever the state folder is called, nothing in it needs escaping."""
+    """Mount an overlay; return False if that fails. Paths are relative, so that the state folder needs no escaping."""
     options = _ROOTLESS_OPTIONS if plan["rootless"] else _OPTIONS
     layers = f"lowerdir={lower},upperdir=upper/{name},workdir=work/{name}"
     try:
@@ -110,8 +116,10 @@ def mount_overlay(plan: PlanDict, lower: str, name: str) -> bool:
 
 
 def introduce(plan: PlanDict, text: Callable[[str], str]) -> None:
-    """Let the container's own files know its host name, and a submitter whom only a directory service knows. `text`
-    reads one of the files that it begins with."""
+    """Write the host name, the job's hosts and the submitter (who may only be in LDAP) into the container's own /etc.
+
+    `text` reads the original of a file.
+    """
     name = plan["hostname"]
     add_once("hostname", f"{name}\n")
     known = "".join(f"{address} {host}\n" for host, address in plan.get("hosts", {}).items())
@@ -122,7 +130,7 @@ def introduce(plan: PlanDict, text: Callable[[str], str]) -> None:
 
 
 def add_once(name: str, text: str) -> None:
-    """A file of the container's own /etc."""
+    """Write a file of the container's own /etc, unless it exists."""
     path = f"upper/etc/{name}"
     if not os.path.lexists(path):
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
@@ -131,7 +139,7 @@ def add_once(name: str, text: str) -> None:
 
 
 def text_of(path: str) -> str:
-    """A file of the machine; empty where there is none."""
+    """Read a file of the machine; return an empty text if there is none."""
     try:
         with open(path, encoding="utf-8", errors="surrogateescape") as stream:
             return stream.read()
@@ -144,6 +152,6 @@ def _whole_lines(text: str) -> str:
 
 
 def _unescaped(word: bytes) -> str:
-    """mountinfo writes space, tab, newline and backslash as three octal digits."""
+    """Decode a path of mountinfo, which writes space, tab, newline and backslash as three octal digits."""
     first, *rest = word.split(b"\\")
     return os.fsdecode(first + b"".join(bytes([int(part[:3], 8)]) + part[3:] for part in rest))

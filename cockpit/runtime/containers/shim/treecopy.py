@@ -1,8 +1,8 @@
-"""Copies a folder with all that is in it, so that who is cut off goes on where they were.
+"""Copy a folder with its whole content, in a way that an interrupted copy can be continued.
 
-What it holds is known by a key: a digest of every name, size, time, owner and mode. A file whose copy has its size and
-its time is there already, since the time is set last. Links are copied as links; what is neither file, folder nor link
-is left out. A copy has the owner and mode of its original, so that whoever may read the one may read the other.
+The content is identified by a key: a digest of every name, size, time, owner and mode. A file is skipped if its copy
+has its size and time, since the time is set last. Links are copied as links; devices, pipes and sockets are left out. A
+copy has the owner and mode of its original, so that the same users can read both.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _PERMISSIONS = 0o1777
 
 
 def measure(order: Order, meter: Meter) -> Measure:
-    """Its key, and the bytes of its files. Raises FetchError or OSError."""
+    """Return the folder's key and the total size of its files. Raises FetchError or OSError."""
     tree = _Tree(order, meter)
     root = tree.open_root()
     try:
@@ -43,8 +43,10 @@ def measure(order: Order, meter: Meter) -> Measure:
 
 
 def copy(order: Order, meter: Meter) -> int:
-    """Into the folder `target`, which is there; the bytes of its files. Raises FetchError, DiskFull or OSError, also
-    where it is not what was measured any more."""
+    """Copy into the existing folder `target`, and return the total size of the files.
+
+    Raises FetchError, also if the source has changed since it was measured, DiskFull or OSError.
+    """
     tree = _Tree(order, meter)
     root, target = tree.open_root(), os.open(order["target"], _FOLDER)
     try:
@@ -71,7 +73,7 @@ class _Tree:
         return self._digest.hexdigest()
 
     def open_root(self) -> int:
-        """By its path, links in which are followed, as for a folder that is mounted."""
+        """Open the source, following links in its path, as for a mounted folder."""
         order = self._order
         try:
             with credentials(order):
@@ -80,7 +82,7 @@ class _Tree:
             raise FetchError(f"{order['source']}: {self._said(error)}") from None
 
     def note_root(self, root: int) -> None:
-        """Two folders are not one copy, however alike they are."""
+        """Add the real path to the key: equal folders at different paths do not share a copy."""
         self._digest.update(os.fsencode(os.path.realpath(f"/proc/self/fd/{root}")))
 
     def measure(self, folder: int, path: str) -> None:
@@ -113,7 +115,7 @@ class _Tree:
         os.fchmod(target, stat.S_IMODE(found.st_mode) & _PERMISSIONS)
 
     def _entries(self, folder: int, path: str) -> Iterator[Entry]:
-        """In one order on every machine, each taken into the digest."""
+        """Yield the entries of a folder, sorted by name, and add each to the digest."""
         with credentials(self._order):
             try:
                 names = sorted(os.listdir(folder))
@@ -189,7 +191,7 @@ class _Tree:
 
 
 def _piece(source: int, written: int) -> int:
-    """In the kernel where its file systems can; how many bytes."""
+    """Copy one piece, inside of the kernel if the file systems support it; return its size in bytes."""
     try:
         return os.copy_file_range(source, written, _PIECE)
     except OSError as error:
@@ -211,7 +213,7 @@ def _is_there(name: str, target: int, found: os.stat_result) -> bool:
 
 
 def _make_folder(name: str, target: int) -> None:
-    """For the engine alone until all is in it."""
+    """Make a folder that only the engine can read until it is complete."""
     try:
         os.mkdir(name, 0o700, dir_fd=target)
     except FileExistsError:
@@ -219,6 +221,6 @@ def _make_folder(name: str, target: int) -> None:
 
 
 def _remove(name: str, target: int) -> None:
-    """What an earlier try has left."""
+    """Remove an incomplete file of an earlier try."""
     with contextlib.suppress(FileNotFoundError):
         os.unlink(name, dir_fd=target)

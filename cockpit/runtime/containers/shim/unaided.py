@@ -1,5 +1,7 @@
-"""Builds a view without bubblewrap, where that is not installed: the same mounts in the same order, from a child of the
-shim in a mount namespace of its own. Like bubblewrap it is gone before anything of the container runs.
+"""Make a container's file system without bubblewrap: the same mounts in the same order.
+
+1. Fork a child, which enters a new mount namespace, makes the mounts there, and reports that it is ready.
+2. Open the child's mount namespace, then let the child end. It ends before any program of the container runs.
 """
 
 from __future__ import annotations
@@ -29,36 +31,36 @@ _GUARDED = linux.ATTR_NOSUID | linux.ATTR_NODEV
 
 
 def make(view: View, *, within_milliseconds: int) -> tuple[int, str]:
-    """The mount namespace of the view, open, and ""; or -1 and why it could not be made."""
-    told, tell = os.pipe()
-    waits, lets_go = os.pipe()
+    """Return a descriptor of the mount namespace and an empty text; or -1 and why it could not be made."""
+    ready_read, ready_write = os.pipe()
+    end_read, end_write = os.pipe()
     pid = os.fork()
     if pid == 0:
-        os.close(lets_go)
-        _child(view, tell, waits)
-    os.close(tell)
-    os.close(waits)
+        os.close(end_write)
+        _child(view, ready_write, end_read)
+    os.close(ready_write)
+    os.close(end_read)
     try:
-        if not linux.is_readable(told, within_milliseconds=within_milliseconds):
+        if not linux.is_readable(ready_read, within_milliseconds=within_milliseconds):
             os.kill(pid, signal.SIGKILL)
-            return -1, "a folder that it is to show does not answer"
-        said = os.read(told, 4096)
-        if said != _DONE:
-            return -1, said.decode(errors="replace")
+            return -1, "the file server of a mounted folder does not answer"
+        message = os.read(ready_read, 4096)
+        if message != _DONE:
+            return -1, message.decode(errors="replace")
         return os.open(f"/proc/{pid}/ns/mnt", os.O_RDONLY | os.O_CLOEXEC), ""
     finally:
-        os.close(told)
-        os.close(lets_go)
+        os.close(ready_read)
+        os.close(end_write)  # ends the child
         os.waitpid(pid, 0)
 
 
-def _child(view: View, tell: int, waits: int) -> NoReturn:
+def _child(view: View, ready_write: int, end_read: int) -> NoReturn:
     try:
         _build(view)
-        os.write(tell, _DONE)
-        os.read(waits, 1)
-    except BaseException as error:  # noqa: BLE001 - this is the end of the child: the parent reports
-        os.write(tell, str(error).encode(errors="replace")[:4096])
+        os.write(ready_write, _DONE)
+        os.read(end_read, 1)
+    except BaseException as error:  # noqa: BLE001 - the child ends here: the parent reports
+        os.write(ready_write, str(error).encode(errors="replace")[:4096])
     finally:
         os._exit(0)
 

@@ -1,8 +1,8 @@
-"""Unpacks a root file system from a tar file, plain or packed by gzip, bzip2 or xz, and nothing outside of its target.
+"""Unpack a root file system from a tar file, plain or compressed by gzip, bzip2 or xz, inside of a target folder.
 
-The file was anybody's to make. Each member is reached from the target by descriptors, never through a link; members
-that would lie elsewhere end the unpacking. Links are made as they are and followed by nobody here. Device files and
-pipes are left out, nothing sets a user id, and everything belongs to the engine. It is known by the digest of the file.
+The file may be malicious. Each member is created relative to descriptors, never through a link; a member outside of the
+target ends the unpacking. Links are created but never followed. Device files and pipes are left out, set-user-id bits
+are removed, and everything belongs to the engine. The copy's key is the digest of the tar file.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _UNSAID_MODE = 0o755
 
 
 def measure(order: Order, meter: Meter) -> Measure:
-    """Its digest, and the bytes of the file itself. Raises FetchError or OSError."""
+    """Return the digest and the size of the tar file. Raises FetchError or OSError."""
     with contextlib.closing(_File(order, meter)) as file:
         key = order["known"].get(file.seen, "")
         while not key and file.read(PIECE):
@@ -50,7 +50,10 @@ def measure(order: Order, meter: Meter) -> Measure:
 
 
 def copy(order: Order, meter: Meter) -> int:
-    """Into the folder `target`, which is there; the bytes of its files. Raises FetchError, DiskFull or OSError."""
+    """Unpack into the existing folder `target`; return the total size of the files.
+
+    Raises FetchError, DiskFull or OSError.
+    """
     with contextlib.closing(_File(order, meter)) as file:
         size = unpack(order, meter, file)
         while file.read(PIECE):
@@ -61,8 +64,10 @@ def copy(order: Order, meter: Meter) -> int:
 
 
 def unpack(order: Order, meter: Meter, stream: Readable) -> int:
-    """A whole archive; the bytes of its files. Raises FetchError, also where it holds no root file system, DiskFull or
-    OSError."""
+    """Unpack an archive from a stream; return the total size of its files.
+
+    Raises FetchError, also if the archive is not a root file system, DiskFull or OSError.
+    """
     unpacked = _Unpacking(order, meter)
     try:
         with tarfile.open(fileobj=stream, mode="r|*", errorlevel=2) as archive:  # type: ignore[call-overload] # it only reads
@@ -159,7 +164,7 @@ class _Unpacking:
             os.close(parent)
 
     def _folder(self, parts: Iterable[str], name: str) -> int:
-        """A folder of the target, made where it is missing. No link is followed."""
+        """Open a folder of the target, and make it if it is missing, without following links."""
         here = os.dup(self._root)
         for part in parts:
             try:
@@ -185,7 +190,7 @@ class _Unpacking:
         os.chmod(name, member.mode & 0o1777 | 0o700, dir_fd=parent)
 
     def _link(self, name: str, parent: int, member: tarfile.TarInfo) -> None:
-        """To a file that came before it."""
+        """Make a hard link to an earlier member."""
         target = _parts(member.linkname)
         if not target:
             raise FetchError(f"its member {member.name!r} is a link to nothing")
@@ -224,7 +229,7 @@ def _parts(name: str) -> list[str]:
 
 
 def _clear(name: str, parent: int, path: str) -> None:
-    """A later member takes an earlier one's place."""
+    """Remove an earlier member of the same name, which the later one replaces."""
     try:
         os.unlink(name, dir_fd=parent)
     except FileNotFoundError:

@@ -1,7 +1,12 @@
-"""Builds what a container sees, inside the shim's own mount namespace, and keeps it open as a namespace file.
+"""Build a container's file system, in a mount namespace of its own, and keep that namespace open.
 
-FOLDER/stage is a tmpfs of the shim's namespace: the container's own /tmp, /run, /root and /var/tmp, and the places
-where the folders that it is shown are bound before bubblewrap puts them where they belong.
+1. Mount a tmpfs at FOLDER/stage, in the shim's mount namespace. It holds the container's own /tmp, /run, /root and
+   /var/tmp, and the points at which the mounted folders are bound first.
+2. Make the container's `/` at FOLDER/root: overlays of the machine's system folders (`system`) or of the image's
+   folders (`imageroot`).
+3. Open every folder that the job mounts with the submitter's credentials, and bind it below FOLDER/stage (`sources`).
+4. Let bubblewrap, or without it `unaided`, make a new mount namespace in which all of these are at their final paths.
+5. Keep that namespace open as descriptor `VIEW_FD`, through which programs enter it.
 """
 
 from __future__ import annotations
@@ -21,11 +26,12 @@ if TYPE_CHECKING:
     from cockpit.runtime.containers.shim.attempt import Attempt, MountDict, PlanDict
 
 VIEW_FD = 100
-"""Where a holder keeps its container's mount namespace open, for those who enter."""
+"""The descriptor at which a holder keeps its container's mount namespace open, for programs that enter it."""
 
 _OWN = (("tmp", 0o1777), ("var/tmp", 0o1777), ("run", 0o755), ("root", 0o700))
+"""The container's own empty folders in memory, with their modes."""
 _LONGEST_MILLISECONDS = 10_000
-"""bubblewrap takes a few of these, unless a folder that it is to show lies on a file server that does not answer."""
+"""Time limit of bubblewrap. It needs a few milliseconds, unless a folder is on a file server that does not answer."""
 _MIB = 1 << 20
 
 
@@ -34,13 +40,15 @@ class ViewError(Exception):
 
 
 def opened_by(holder: int) -> str:
-    """The namespace file that a holder keeps open; its pid as the reader's /proc counts."""
+    """Return the path of the namespace that a holder keeps open. `holder`: its pid in the reader's /proc."""
     return f"/proc/{holder}/fd/{VIEW_FD}"
 
 
 def build(attempt: Attempt, plan: PlanDict) -> list[str]:
-    """Make the view and keep it open as `VIEW_FD`; gives the system folders that are only readable in it, see
-    `system`. Needs an own mount and pid namespace, and root in them.
+    """Build the container's file system and keep it open as `VIEW_FD`.
+
+    Returns the system folders that could only be mounted read-only, see `system`. The caller must be in a mount and a
+    pid namespace of its own, and root in them.
 
     Raises ViewError or SourceError with a sentence, OSError where a call failed unexpectedly.
     """
@@ -60,12 +68,14 @@ def hold_open(view_fd: int) -> None:
 
 
 def beside_image(attempt: Attempt, plan: PlanDict) -> tuple[list[tuple[str, str, bool]], list[str]]:
-    """For who lays an image out by itself: what else the container is shown (source, target, writable), and the folders
-    that are shown empty. Needs an own mount namespace. Raises SourceError or OSError."""
+    """Return the mounts (source, target, writable) and the masked folders of a container whose root podman makes.
+
+    The caller must be in a mount namespace of its own. Raises SourceError or OSError.
+    """
     sources = _shown(plan, _make_stage(attempt, plan))
     for place, _, writable in sources.binds:
         if not writable:
-            linux.restrict(place, linux.ATTR_RDONLY)  # with what is mounted inside
+            linux.restrict(place, linux.ATTR_RDONLY)  # also for mounts inside of it
     return [*_world(attempt), *_library(attempt), *_agent(plan), *_given(attempt, plan), *sources.binds], sources.masked
 
 
@@ -110,7 +120,7 @@ def _shown(plan: PlanDict, stage: str) -> Sources:
 def _view(
     attempt: Attempt, plan: PlanDict, stage: str, first: list[tuple[str, str, bool]], sources: Sources
 ) -> bubblewrap.View:
-    """`first`: what is bound before anything of the job's."""
+    """Compose the description of the file system. `first`: mounts that come before the job's."""
     given = _given(attempt, plan)
     targets = [target for _, target, _ in (*given, *sources.binds)]
     _make_parents(attempt.file("root"), targets)
@@ -123,12 +133,12 @@ def _view(
 
 
 def _stands_in(binds: Iterable[tuple[str, str, bool]], target: str) -> bool:
-    """Whether a place lies in one of the container's own folders, which are mounted over those of its root."""
+    """Return whether a path is in one of the container's own folders, which are mounted over those of its root."""
     return any(target.startswith(f"{place}/") for _, place, _ in binds if place[1:] in dict(_OWN))
 
 
 def _make_own(stage: str, plan: PlanDict, own: Iterable[tuple[str, int]]) -> list[tuple[str, str, bool]]:
-    """The container's own, empty folders, in memory."""
+    """Make the container's own, empty folders in memory, and return their mounts."""
     own = list(own)
     for name, mode in own:
         folder = os.path.join(stage, "own", name)
@@ -140,19 +150,19 @@ def _make_own(stage: str, plan: PlanDict, own: Iterable[tuple[str, int]]) -> lis
 
 
 def _make_parents(root: str, targets: Iterable[str]) -> None:
-    """bubblewrap would make them for root's eyes only, and the submitter need not be root."""
+    """Make the parents of mount points: bubblewrap would make them readable only by root."""
     for target in targets:
         os.makedirs(root + os.path.dirname(target), exist_ok=True)
 
 
 def _resolver() -> list[tuple[str, str, bool]]:
-    """/etc/resolv.conf is often a link into /run, where the container has its own."""
+    """Return a mount of the target of /etc/resolv.conf, if that is a link into /run, which the container has empty."""
     real = os.path.realpath("/etc/resolv.conf")
     return [(real, real, False)] if real.startswith("/run/") and os.path.isfile(real) else []
 
 
 def _world(attempt: Attempt) -> list[tuple[str, str, bool]]:
-    """Of an elastic job: the folder in which the engine says who its workers are, and that in which they answer."""
+    """Return an elastic job's mounts: the folder of the engine's worker lists, and the folder of heartbeats."""
     shown = (("world", "/run/cockpit", False), ("pulse", "/run/cockpit-pulse", True))
     return [
         (attempt.file(name), place, writable) for name, place, writable in shown if os.path.isdir(attempt.file(name))
@@ -160,13 +170,13 @@ def _world(attempt: Attempt) -> list[tuple[str, str, bool]]:
 
 
 def _library(attempt: Attempt) -> list[tuple[str, str, bool]]:
-    """The packages that every job can import, see `library`."""
+    """Return the mount of the packages that every job can import, see `library`."""
     folder = os.path.join(attempt.state, "python")
     return [(folder, "/run/cockpit-python", False)] if os.path.isdir(folder) else []
 
 
 def _agent(plan: PlanDict) -> list[tuple[str, str, bool]]:
-    """Of a job with several replicas: the agent that reaches the others, and the way to them."""
+    """Return a multi-replica job's mount: the folder with the agent program and the sockets of all replicas."""
     return (
         [(os.path.join(plan["network"], agentserver.SHOWN), "/run/cockpit-launch", False)]
         if plan.get("network")
@@ -175,9 +185,9 @@ def _agent(plan: PlanDict) -> list[tuple[str, str, bool]]:
 
 
 def _given(attempt: Attempt, plan: PlanDict) -> list[tuple[str, str, bool]]:
-    """The files that the job's mode gives it, which the job cannot change."""
+    """Write the plan's files, and return their read-only mounts."""
     folder = spool.lay_out(attempt, plan)
-    found = [(folder, spool.PLACE, False)] if folder else []
+    mounts = [(folder, spool.PLACE, False)] if folder else []
     for number, (path, text) in enumerate(plan.get("files", {}).items()):
         if spool.is_spooled(path):
             continue
@@ -185,8 +195,8 @@ def _given(attempt: Attempt, plan: PlanDict) -> list[tuple[str, str, bool]]:
         with open(attempt.file("given", str(number)), "w", encoding="utf-8") as stream:
             stream.write(text)
         os.chmod(stream.name, 0o755 if text.startswith("#!") else 0o644)
-        found.append((stream.name, path, False))
-    return found
+        mounts.append((stream.name, path, False))
+    return mounts
 
 
 def _make_unaided(view: bubblewrap.View) -> int:
@@ -200,7 +210,13 @@ def _make_unaided(view: bubblewrap.View) -> int:
 
 
 def _run_bubblewrap(view: bubblewrap.View, program: str) -> int:
-    """The mount namespace that bubblewrap made; see `bubblewrap` for why its command never runs."""
+    """Run bubblewrap and return a descriptor of the mount namespace that it has made.
+
+    1. bubblewrap writes the pid of its child to the info pipe, before it mounts anything.
+    2. Open that child's mount namespace while bubblewrap waits on the block pipe for a byte.
+    3. Write the byte. bubblewrap reads it after its last mount, then fails to execute its command, a folder (see
+       `bubblewrap`), and ends. If the byte is still in the pipe, a mount has failed.
+    """
     block_read, block_write = os.pipe()
     info_read, info_write = os.pipe()
     errors = os.memfd_create("bubblewrap", os.MFD_CLOEXEC)
@@ -213,8 +229,8 @@ def _run_bubblewrap(view: bubblewrap.View, program: str) -> int:
         if not info:
             _await_end(pid)
             raise ViewError(_complaint(errors))
-        view_fd = os.open(f"/proc/{json.loads(info)['child-pid']}/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
-        os.write(block_write, b".")
+        view_fd = os.open(f"/proc/{json.loads(info)['child-pid']}/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)  # 2
+        os.write(block_write, b".")  # 3
         _await_end(pid)
         if _is_empty(block_read):
             return view_fd
@@ -255,7 +271,7 @@ def _await_end(pid: int) -> None:
 
 
 def _await_readable(fd: int, pid: int) -> None:
-    """Kills bubblewrap and raises ViewError where nothing comes."""
+    """Wait until the descriptor is readable. After the time limit, kill bubblewrap and raise ViewError."""
     if not linux.is_readable(fd, within_milliseconds=_LONGEST_MILLISECONDS):
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
@@ -275,4 +291,4 @@ def _is_empty(pipe: int) -> bool:
 
 def _complaint(errors: int) -> str:
     text = os.pread(errors, 1000, 0).decode(errors="replace").strip()
-    return f"the container's file system could not be made: {text or 'bubblewrap ended without a word'}"
+    return f"the container's file system could not be made: {text or 'bubblewrap ended without a message'}"

@@ -1,5 +1,8 @@
-"""Watches one entered program from inside the container's pid namespace: it ends with its program, or when nobody is
-left at the other end of the control socket; then everything that the program started ends too."""
+"""Watch one entered program from inside the container's pid namespace.
+
+The watcher ends with the program. If the other end of the control socket is closed first, it kills the program and
+everything that the program has started.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +19,14 @@ if TYPE_CHECKING:
 
 _HUNG_UP = select.POLLHUP | select.POLLERR | select.POLLRDHUP
 _HANG_UP_MILLISECONDS = 500
-"""For an editor to save what it can when the connection is lost."""
+"""Time between SIGHUP and SIGKILL after a lost connection, in which an editor can save its files."""
 
 
 class Watcher:
-    """Construct before the program is started. `proc_fd`: the container's own /proc, whose pids mean something here."""
+    """The watcher of one program; construct it before the program is started.
+
+    `proc_fd`: the container's own /proc, which has the pids of this namespace.
+    """
 
     def __init__(self, control: _socket.socket, proc_fd: int) -> None:
         self._proc_fd = proc_fd
@@ -33,7 +39,7 @@ class Watcher:
         self._poll.register(control, select.POLLRDHUP)
 
     def wait(self, program: int) -> int:
-        """The wait status of the program. What it left running goes on, unless the other end hung up."""
+        """Return the program's wait status. Its background processes keep running, unless the connection was lost."""
         while True:
             events = dict(self._poll.poll())
             status = self._reap(program)
@@ -43,21 +49,21 @@ class Watcher:
                 return self._hang_up(program)
 
     def _reap(self, program: int) -> int | None:
-        """Reap the program and the orphans it left to this process."""
+        """Reap all dead children, orphans included; return the program's wait status if it was among them."""
         _drain(self._woken)
-        found = None
+        program_status = None
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
             except ChildProcessError:
-                return found
+                return program_status
             if pid == 0:
-                return found
+                return program_status
             if pid == program:
-                found = status
+                program_status = status
 
     def _hang_up(self, program: int) -> int:
-        """As when a line is cut: SIGHUP, a moment, then an end to all that is left."""
+        """End the program as a closed terminal does: SIGHUP, then after a moment SIGKILL to all that is left."""
         os.killpg(program, signal.SIGHUP)
         linux.has_ended(os.pidfd_open(program), within_milliseconds=_HANG_UP_MILLISECONDS)
         while children := self._children():
@@ -67,7 +73,7 @@ class Watcher:
         return signal.SIGHUP
 
     def _children(self) -> list[int]:
-        """Children of this process, orphans included; those of killed ones become its own."""
+        """Return this process's children. Orphans are among them, since it is a subreaper."""
         path = f"self/task/{os.getpid()}/children"
         with open(os.open(path, os.O_RDONLY | os.O_CLOEXEC, dir_fd=self._proc_fd), "rb") as stream:
             return [int(word) for word in stream.read().split()]

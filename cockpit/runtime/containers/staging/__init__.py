@@ -1,1 +1,1 @@
-"""Copies on this machine of what jobs need fast: made once, shared, kept for a while, and then removed."""
+"""Local copies of images and datasets: made once, shared between jobs, kept for a while after use, then removed."""

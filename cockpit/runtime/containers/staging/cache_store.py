@@ -1,8 +1,8 @@
-"""The folder that copies lie in, and what is known of each. Everything in it blocks.
+"""The folder that holds the staged copies, and the records about each copy. All functions block.
 
-<key>/content      the copy; what lies in <key>.part is not whole yet
-<key>/copy.json    what it is of, its size, and when and by whom it was used
-<key>/uses/REPLICA who uses it now: containers that run or are kept, also while no engine does
+<key>/content      the copy; an unfinished one is in <key>.part
+<key>/copy.json    the source, the size, and when and by which users it was used
+<key>/uses/REPLICA one file per running or held container that uses the copy, also while no engine runs
 """
 
 from __future__ import annotations
@@ -29,33 +29,38 @@ _MOST_USERS = 100
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):
-    """Of one copy."""
+    """The record of one copy."""
 
     what: str
+    """`dataset` or `image`."""
     source: str
     size: int
+    """Bytes."""
     users: tuple[str, ...]
     made_at: Millis
     used_at: Millis
 
 
 class CacheStore:
-    """Below `place`, in a folder of the engine that keeps its state in `state`: several may share one disk."""
+    """The copies of one engine, in its own folder below `place`, since several engines may share one disk.
+
+    `state`: the engine's state folder, whose hash is part of the folder's name.
+    """
 
     def __init__(self, place: Path, state: Path) -> None:
         self.folder = place / f"cockpit-{hashlib.sha256(str(state).encode()).hexdigest()[:8]}"
 
     def open(self) -> None:
-        """Make the folder, for nobody but the engine. Raises OSError."""
+        """Make the folder, readable by the engine's user only. Raises OSError."""
         self.folder.mkdir(mode=0o700, exist_ok=True)
-        found = self.folder.lstat()
-        if found.st_uid != os.geteuid() or not self.folder.is_dir() or self.folder.is_symlink():
-            raise PermissionError(1, "belongs to somebody else", str(self.folder))
+        # `place` may be writable for all users, so one of them could have made the folder before the engine.
+        if self.folder.lstat().st_uid != os.geteuid() or not self.folder.is_dir() or self.folder.is_symlink():
+            raise PermissionError(1, "belongs to another user", str(self.folder))
 
     def percent_used(self, more: int = 0) -> float:
-        """Of its disk, with so many bytes more."""
-        there = self.folder if self.folder.exists() else self.folder.parent
-        return percent_used(str(there), more)
+        """Return how full the disk is, in percent, or would be with `more` bytes added."""
+        existing = self.folder if self.folder.exists() else self.folder.parent
+        return percent_used(str(existing), more)
 
     def content(self, key: str) -> Path:
         return self.folder / key / _CONTENT
@@ -64,53 +69,53 @@ class CacheStore:
         return self.content(key).is_dir()
 
     def begin(self, key: str) -> Path:
-        """Where the content of a copy is made; there may be a part of it."""
+        """Return the folder in which a copy is made; it may contain part of the content from an earlier try."""
         part = self.folder / f"{key}{_PART}" / _CONTENT
         part.mkdir(mode=0o700, parents=True, exist_ok=True)
         return part
 
     def publish(self, key: str, record: Record) -> None:
-        """What was begun is whole."""
+        """Make a finished copy available, in one step."""
         part = self.folder / f"{key}{_PART}"
         _write(part / _RECORD, record)
         part.rename(self.folder / key)
 
     def give_up(self, key: str) -> None:
-        """Leave nothing of what was begun."""
+        """Remove an unfinished copy."""
         remove_tree(self.folder / f"{key}{_PART}")
 
     def use(self, key: str, replica: str, user: str, now: Millis) -> None:
-        """Somebody uses it from now on, who may have said so already."""
+        """Note that a replica of the user uses the copy from now on. It may be noted already."""
         uses = self.folder / key / _USES
         uses.mkdir(mode=0o700, exist_ok=True)
         (uses / replica).touch()
         record = self._record(key)
-        users = (user, *(each for each in record.users if each != user))[:_MOST_USERS]
+        users = (user, *(other for other in record.users if other != user))[:_MOST_USERS]
         _write(self.folder / key / _RECORD, msgspec.structs.replace(record, users=users, used_at=now))
 
     def leave(self, replica: str, now: Millis) -> None:
-        """This one uses nothing any more."""
+        """Note that a replica uses no copy any more."""
         for use in self.folder.glob(f"*/{_USES}/{replica}"):
             key = use.parent.parent.name
             use.unlink(missing_ok=True)
             _write(self.folder / key / _RECORD, msgspec.structs.replace(self._record(key), used_at=now))
 
     def users_besides(self, named: Collection[str]) -> set[str]:
-        """Replicas that use something and are none of these."""
+        """Return the replicas that use a copy, without those in `named`."""
         return {use.name for use in self.folder.glob(f"*/{_USES}/*")} - set(named)
 
     def copies(self, now: Millis) -> Iterator[StagedCopy]:
-        """The whole ones, by their keys."""
+        """Return the finished copies, sorted by key."""
         for path in sorted(self.folder.glob(f"*/{_RECORD}")):
             key = path.parent.name
             if not key.endswith(_PART) and self.has(key):
                 yield self._shown(key, now)
 
     def remove(self, key: str) -> bool:
-        """False where somebody uses it. It is nobody's at once, and gone a little later."""
+        """Remove a copy that no replica uses. Returns False if one does."""
         if any((self.folder / key / _USES).glob("*")):
             return False
-        doomed = self.folder / f"{key}.gone{_PART}"
+        doomed = self.folder / f"{key}.gone{_PART}"  # renamed first: no job may start to use a half-removed copy
         try:
             (self.folder / key).rename(doomed)
         except FileNotFoundError:
@@ -119,7 +124,7 @@ class CacheStore:
         return True
 
     def tidy(self, making: Collection[str], before: Millis, now: Millis) -> None:
-        """Remove what was not used since `before`, and parts of copies that nobody makes."""
+        """Remove copies not used since `before`, and unfinished copies except those with keys in `making`."""
         for part in self.folder.glob(f"*{_PART}"):
             if part.name.removesuffix(_PART) not in making:
                 remove_tree(part)
@@ -130,7 +135,7 @@ class CacheStore:
     def _shown(self, key: str, now: Millis) -> StagedCopy:
         record = self._record(key)
         replicas = [replica_id_from_folder(use.name) for use in (self.folder / key / _USES).glob("*")]
-        jobs: list[JobId] = sorted({each.job for each in replicas if each is not None})
+        jobs: list[JobId] = sorted({replica.job for replica in replicas if replica is not None})
         return StagedCopy(
             key=key,
             what=record.what,
@@ -146,8 +151,8 @@ class CacheStore:
         return msgspec.json.decode((self.folder / key / _RECORD).read_bytes(), type=Record)
 
 
-def fresh(what: str, source: str, measured: Measured, now: Millis) -> Record:
-    """Of a copy that was just made."""
+def new_record(what: str, source: str, measured: Measured, now: Millis) -> Record:
+    """Return the record of a copy that was just made."""
     return Record(what=what, source=source, size=measured.size, users=(), made_at=now, used_at=now)
 
 

@@ -1,5 +1,4 @@
-"""Looks after the disk that copies are made on: what is not used any more goes, and who should know hears that it is
-too full."""
+"""Watch the disk that holds the staged copies: remove copies that expired, and report when it is too full."""
 
 from __future__ import annotations
 
@@ -13,13 +12,17 @@ if TYPE_CHECKING:
 LOOK_SECONDS = 30.0
 
 
-async def watch_disk(depot: StagingCache, observer: Observer, *, every: float = LOOK_SECONDS) -> None:
-    """For ever. It tidies up only after a while: until then it is known whose half copies are gone on with."""
+async def watch_disk(cache: StagingCache, observer: Observer, *, every: float = LOOK_SECONDS) -> None:
+    """Check the disk every `every` seconds, until cancelled.
+
+    The first removal comes only after one interval: by then the jobs that were recovered have taken up their unfinished
+    copies, which would otherwise be removed.
+    """
     before: bool | None = None
     while True:
-        trouble = await depot.trouble()
+        trouble = await cache.trouble()
         if bool(trouble) != before:
             observer.disk_filled(trouble)
         before = bool(trouble)
         await asyncio.sleep(every)
-        await depot.tidy()
+        await cache.tidy()

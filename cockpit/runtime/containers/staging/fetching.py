@@ -1,4 +1,4 @@
-"""Runs the program that measures and copies, see `shim.fetch`: one process for each, which ends with the engine."""
+"""Run the program that measures and copies sources (`shim.fetch`): one process per request, ended with the engine."""
 
 from __future__ import annotations
 
@@ -26,77 +26,83 @@ _END_SECONDS = 10
 
 class FetchKind(StrEnum):
     TREE = "tree"
-    """A folder with all that is in it."""
+    """A folder with its whole content."""
     TAR = "tar"
-    """A root file system in one file."""
+    """A root file system in a tar file."""
     NAMED = "named"
-    """One that podman or docker has under this name."""
+    """An image that podman or docker has under this name."""
 
 
 class Wanted(msgspec.Struct, frozen=True):
-    """What somebody wants to have a copy of."""
+    """A source of which a job needs a copy."""
 
     what: str
-    """The spec's field, for messages."""
+    """The field of the spec, for error messages."""
     kind: FetchKind
     source: str
 
 
 class Measured(msgspec.Struct, frozen=True):
-    """What there is to be copied, or was."""
+    """The size and properties of a source, measured before or after copying it."""
 
     key: str
-    """Of what it holds."""
+    """Hash of the content; copies with equal keys are shared."""
     size: int
     """Bytes."""
     env: dict[str, str] = {}
-    """Of an image: variables that it brings."""
+    """The image's environment variables (`ENV`)."""
     entrypoint: tuple[str, ...] = ()
-    """Of an image: the program that it runs, with its first arguments."""
+    """The image's `ENTRYPOINT`."""
     cmd: tuple[str, ...] = ()
-    """Of an image: the arguments behind that where a job gives none."""
+    """The image's `CMD`: the arguments if a job gives none."""
     workdir: str = ""
-    """Of an image: the folder that its program begins in."""
+    """The image's `WORKDIR`."""
     podman: bool = False
-    """Of an image: podman makes its containers, so that nothing is copied."""
+    """Whether podman itself makes containers of the image, so that nothing is copied."""
 
 
 class FetchFailed(Exception):
-    """There is no copy; the text says why."""
+    """The copy could not be made; the text says why."""
 
 
-class NoRoom(Exception):
-    """It would fill the disk beyond its mark."""
+class DiskFull(Exception):
+    """The copy would fill the disk beyond its limit."""
 
 
 class Fetcher:
-    """`rootless`: the engine's user is not root, and copies with that user's own rights; `podman`: it may make the
-    containers of the images that it has."""
+    """Measures and copies sources with the submitters' rights.
+
+    `rootless`: the engine's user is not root, and copies with that user's rights. `podman`: podman may make the
+    containers of images that it has.
+    """
 
     def __init__(self, *, rootless: bool, podman: bool = True, python: str = sys.executable) -> None:
         self._known: dict[str, str] = {}
-        """Digests of files that were looked through, as long as they stay what they are."""
+        """Keys of files that were hashed before, by what identifies an unchanged file."""
         self._rootless = rootless
         self._podman = podman and not rootless
         self._python = python
 
     async def measure(self, wanted: Wanted, who: Submitter) -> Measured:
-        """Looks through all of it with the submitter's rights. Raises FetchFailed."""
+        """Read the whole source with the submitter's rights and return its key and size. Raises FetchFailed."""
         order = {**self._order("measure", wanted, who), "known": self._known}
         return await self._run(order, lambda _: None)
 
     async def copy(
         self, wanted: Wanted, who: Submitter, measured: Measured, target: str, full: int, tell: Callable[[int], None]
     ) -> Measured:
-        """Into the folder `target`, which is there, perhaps with a part of it; `tell` is told how many bytes are done.
-        Raises FetchFailed or NoRoom. Cancelling it kills the program."""
+        """Copy the source into the folder `target`, which may contain part of it from an earlier try.
+
+        `full`: percentage to which the disk may be filled. `tell` is called with the number of bytes copied so far.
+        Raises FetchFailed or DiskFull. Cancelling it kills the program.
+        """
         order = self._order("copy", wanted, who)
         return await self._run({**order, "target": target, "key": measured.key, "full_percent": full}, tell)
 
     def _order(self, do: str, wanted: Wanted, who: Submitter) -> dict[str, Any]:
-        asker = {"user": who.name, "uid": who.uid, "gid": who.gid, "groups": who.groups, "rootless": self._rootless}
+        user = {"user": who.name, "uid": who.uid, "gid": who.gid, "groups": who.groups, "rootless": self._rootless}
         what = {"do": do, "kind": wanted.kind, "what": wanted.what, "source": wanted.source, "podman": self._podman}
-        return {**what, **asker, "target": "", "key": "", "full_percent": 100, "most_bytes": MOST_UNPACKED, "known": {}}
+        return {**what, **user, "target": "", "key": "", "full_percent": 100, "most_bytes": MOST_UNPACKED, "known": {}}
 
     async def _run(self, order: dict[str, Any], tell: Callable[[int], None]) -> Measured:
         process = await asyncio.create_subprocess_exec(
@@ -110,28 +116,30 @@ class Fetcher:
             limit=_LINE_BYTES,
         )
         try:
-            return await self._heard(process, order, tell)
+            return await self._result(process, order, tell)
         finally:
-            await asyncio.shield(_ended(process))
+            await asyncio.shield(_end(process))
 
-    async def _heard(
+    async def _result(
         self, process: asyncio.subprocess.Process, order: dict[str, Any], tell: Callable[[int], None]
     ) -> Measured:
         assert process.stdin is not None
         assert process.stdout is not None
         process.stdin.write(msgspec.json.encode(order) + b"\n")
         async for line in process.stdout:
-            said = msgspec.json.decode(line)
-            if "done" in said:
-                tell(said["done"])
-            elif "key" in said:
-                self._remember(said.get("seen", ""), said["key"])
-                return msgspec.convert(said, Measured)
-            elif "full" in said:
-                raise NoRoom
+            message = msgspec.json.decode(line)
+            if "done" in message:
+                tell(message["done"])
+            elif "key" in message:
+                self._remember(message.get("seen", ""), message["key"])
+                return msgspec.convert(message, Measured)
+            elif "full" in message:
+                raise DiskFull
             else:
-                raise FetchFailed(said["failed"])
-        raise FetchFailed(f"{order['what']}: what copies {order['source']} ended without a word; submit the job again")
+                raise FetchFailed(message["failed"])
+        raise FetchFailed(
+            f"{order['what']}: the program that copies {order['source']} ended without a result; submit the job again"
+        )
 
     def _remember(self, seen: str, key: str) -> None:
         if seen:
@@ -140,8 +148,8 @@ class Fetcher:
             del self._known[next(iter(self._known))]
 
 
-async def _ended(process: asyncio.subprocess.Process) -> None:
-    """Asked first: it may have begun something elsewhere. One that stands still would not hear it."""
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """End the program: by SIGTERM first, since it may have to clean up elsewhere; SIGCONT in case it is stopped."""
     with suppress(ProcessLookupError):
         process.terminate()
         process.send_signal(signal.SIGCONT)

@@ -1,4 +1,14 @@
-"""Has copies made, shares them between jobs, and keeps its disk from being filled (JT-50)."""
+"""Make copies of images and datasets, share them between jobs, and keep the disk from being filled (JT-50).
+
+How a job gets its copy:
+
+1. `measured` reads the source with the submitter's rights, and returns the hash of its content: the copy's key. So a
+   job gets a copy only if its user can read the source, and equal sources share one copy.
+2. `have` waits until there is a finished copy with this key. If another job is making it, it waits for that; if not, it
+   starts to copy, after checking that the disk stays below its limit together with all other unfinished copies.
+3. `have` notes that the replica uses the copy. A copy in use is never removed.
+4. `leave` removes the note. `tidy` removes copies that no replica has used for the configured time.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +21,8 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 from cockpit.model.ids import Millis
 from cockpit.model.staging import FULL_PERCENT, WEEK_SECONDS, Progress, StagedCopy, Staging
 from cockpit.present import units
-from cockpit.runtime.containers.staging.cache_store import CacheStore, fresh
-from cockpit.runtime.containers.staging.fetching import FetchFailed, FetchKind, Measured, NoRoom, Wanted
+from cockpit.runtime.containers.staging.cache_store import CacheStore, new_record
+from cockpit.runtime.containers.staging.fetching import DiskFull, FetchFailed, FetchKind, Measured, Wanted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -21,16 +31,16 @@ if TYPE_CHECKING:
     from cockpit.model.job import Submitter
     from cockpit.runtime.containers.staging.fetching import Fetcher
 
-Given = ParamSpec("Given")
-Told = TypeVar("Told")
+Params = ParamSpec("Params")
+Result = TypeVar("Result")
 
 _RATE_MS = 10_000
-"""The rate is that of so long a time."""
+"""Time span over which the copying rate is averaged."""
 _KINDS = {FetchKind.TREE: "dataset", FetchKind.TAR: "image", FetchKind.NAMED: "image"}
 
 
 class Copying:
-    """One copy that is being made, for all who wait for it."""
+    """One copy in progress, for all replicas that wait for it."""
 
     def __init__(self, wanted: Wanted, measured: Measured, began_at: Millis) -> None:
         self.wanted = wanted
@@ -42,8 +52,8 @@ class Copying:
         self._seen: deque[tuple[Millis, int]] = deque([(began_at, 0)])
 
     def came_to(self, done: int, now: Millis) -> None:
-        """So many bytes are there; of an image more may come than podman says that it has."""
-        self.done = min(done, self.measured.size)
+        """Note that `done` bytes are copied, and report the progress to all that wait."""
+        self.done = min(done, self.measured.size)  # podman may understate an image's size
         self._seen.append((now, self.done))
         while len(self._seen) > 2 and self._seen[0][0] < now - _RATE_MS:
             self._seen.popleft()
@@ -57,7 +67,11 @@ class Copying:
 
 
 class StagingCache:
-    """`rules`: where the administrator wants staged copies; images have a place also without one, in `state`."""
+    """The staged copies on this machine.
+
+    `rules` returns the administrator's settings for staging, or None; then copies of images are in `state`, the
+    engine's state folder.
+    """
 
     def __init__(self, state: Path, rules: Callable[[], Staging | None], clock: Clock, fetcher: Fetcher) -> None:
         self._state = state
@@ -74,85 +88,90 @@ class StagingCache:
         return self._rules() or own
 
     @property
-    def _shelf(self) -> CacheStore:
+    def _store(self) -> CacheStore:
         return CacheStore(Path(self._staging.folder), self._state)
 
     async def measured(self, wanted: Wanted, who: Submitter) -> tuple[Measured, bool]:
-        """What there is to be copied, and whether it still has to be. Raises FetchFailed."""
+        """Measure a source, and return whether it must still be copied. Raises FetchFailed."""
         measured = await self._fetcher.measure(wanted, who)
-        return measured, not measured.podman and not await asyncio.to_thread(self._shelf.has, measured.key)
+        return measured, not measured.podman and not await asyncio.to_thread(self._store.has, measured.key)
 
     async def have(
         self, wanted: Wanted, measured: Measured, who: Submitter, replica: str, tell: Callable[[Progress], None]
     ) -> str:
-        """The path of a copy that stays while the replica is there. `tell` is told how it comes on while it is being
-        made. Raises FetchFailed, with a sentence that needs nothing beside it. Cancelled, it leaves nothing half,
-        unless others wait for the same."""
-        shelf = self._shelf
+        """Return the path of a copy, after making it if necessary; it stays until `leave` is called for the replica.
+
+        `tell` is called with the progress. Raises FetchFailed, with a complete sentence. If it is cancelled, the
+        unfinished copy is removed, unless other replicas wait for it.
+        """
+        store = self._store
         try:
-            await asyncio.to_thread(shelf.open)
-            while not await asyncio.to_thread(shelf.has, measured.key):
-                await self._made(shelf, wanted, who, measured, tell)
-            await self._alone(shelf.use, measured.key, replica, who.name, self._clock.now())
+            await asyncio.to_thread(store.open)
+            while not await asyncio.to_thread(store.has, measured.key):
+                await self._made(store, wanted, who, measured, tell)
+            await self._alone(store.use, measured.key, replica, who.name, self._clock.now())
         except OSError as error:
-            where = error.filename or shelf.folder
+            where = error.filename or store.folder
             raise FetchFailed(f"{wanted.what}: no copy can be made in {where}: {error.strerror or error}") from None
-        return str(shelf.content(measured.key))
+        return str(store.content(measured.key))
 
     async def leave(self, replica: str) -> None:
-        """The replica is gone."""
-        await self._alone(self._shelf.leave, replica, self._clock.now())
+        """Note that the replica uses no copy any more."""
+        await self._alone(self._store.leave, replica, self._clock.now())
 
     async def forget_others(self, named: Collection[str]) -> None:
-        """After an engine start: only these replicas are there."""
-        shelf = self._shelf
-        for each in await asyncio.to_thread(shelf.users_besides, named):
-            await self._alone(shelf.leave, each, self._clock.now())
+        """Note, after an engine start, that only the replicas in `named` still exist."""
+        store = self._store
+        for replica in await asyncio.to_thread(store.users_besides, named):
+            await self._alone(store.leave, replica, self._clock.now())
 
     async def copies(self) -> list[StagedCopy]:
-        """Whole ones and those that are being made."""
-        shelf, now = self._shelf, self._clock.now()
-        whole = await self._alone(lambda: list(shelf.copies(now)))
-        return [*whole, *(_half(key, each, now) for key, each in self._making.items())]
+        """List the finished copies and those in progress."""
+        store, now = self._store, self._clock.now()
+        finished = await self._alone(lambda: list(store.copies(now)))
+        return [*finished, *(_unfinished(key, copying, now) for key, copying in self._making.items())]
 
     async def remove(self, key: str) -> bool:
-        """False where somebody uses it, or it is being made."""
-        return key not in self._making and await self._alone(self._shelf.remove, key)
+        """Remove a copy. Returns False if a replica uses it or it is being made."""
+        return key not in self._making and await self._alone(self._store.remove, key)
 
     async def tidy(self) -> None:
-        """Remove what was not used for as long as it is kept."""
+        """Remove copies that were not used for the configured time, and unfinished copies that no task makes."""
         now, keep = self._clock.now(), self._staging.keep_seconds
-        shelf, before = self._shelf, Millis(now - keep * 1000)
-        await self._alone(lambda: shelf.tidy(set(self._making), before, now))
+        store, before = self._store, Millis(now - keep * 1000)
+        await self._alone(lambda: store.tidy(set(self._making), before, now))
 
     async def trouble(self) -> str:
-        """Why nothing more should start here; empty: nothing speaks against it."""
+        """Return why no further job should start on this machine: its staging disk is too full. Empty: it is not."""
         rules = self._rules()
         if rules is None:
             return ""
         try:
-            used = await asyncio.to_thread(self._shelf.percent_used)
-        except OSError:  # who wants a copy there hears of it
+            used = await asyncio.to_thread(self._store.percent_used)
+        except OSError:  # a job that needs a copy there gets the error
             return ""
         full = rules.full_percent
         return f"{rules.folder} is filled to {used:.0f} %, beyond {full} %" if used > full else ""
 
     def close(self) -> None:
-        """The engine ends: what has been copied of anything is for the next one to go on with."""
+        """Keep unfinished copies from now on: the next engine process continues them."""
         self._closed = True
 
-    async def _alone(self, change: Callable[Given, Told], *given: Given.args, **named: Given.kwargs) -> Told:
-        """In a thread, and nothing else of the shelf's records changes meanwhile."""
+    async def _alone(self, change: Callable[Params, Result], *given: Params.args, **named: Params.kwargs) -> Result:
+        """Run `change` in a thread while no other change of the store's records is running."""
         async with self._changing:
             return await asyncio.to_thread(change, *given, **named)
 
     async def _made(
-        self, shelf: CacheStore, wanted: Wanted, who: Submitter, measured: Measured, tell: Callable[[Progress], None]
+        self, store: CacheStore, wanted: Wanted, who: Submitter, measured: Measured, tell: Callable[[Progress], None]
     ) -> None:
-        """Have it copied, or wait for whoever does: that may fail by that one's rights, or be given up just then. The
-        last one who waits, and is cancelled, ends it."""
+        """Copy the source, or wait until another replica's copying of it has ended, successfully or not.
+
+        The caller tries again if there is no copy then: the other replica's user may have lost the right to read the
+        source, or its job may have been cancelled. If the last waiting replica is cancelled, the copying ends.
+        """
         others = self._making.get(measured.key)
-        making = others or self._begin(shelf, wanted, who, measured)
+        making = others or self._begin(store, wanted, who, measured)
         making.waiting.append(tell)
         tell(making.progress)
         task = making.task
@@ -164,7 +183,7 @@ class StagingCache:
                 raise
         except asyncio.CancelledError:
             own = asyncio.current_task()
-            if own is None or own.cancelling():
+            if own is None or own.cancelling():  # this task is cancelled; otherwise only the copying was
                 raise
         finally:
             making.waiting.remove(tell)
@@ -172,47 +191,47 @@ class StagingCache:
                 task.cancel()
                 await asyncio.wait([task])
 
-    def _begin(self, shelf: CacheStore, wanted: Wanted, who: Submitter, measured: Measured) -> Copying:
+    def _begin(self, store: CacheStore, wanted: Wanted, who: Submitter, measured: Measured) -> Copying:
         making = self._making[measured.key] = Copying(wanted, measured, self._clock.now())
-        making.task = asyncio.get_running_loop().create_task(self._copy(shelf, making, who))
+        making.task = asyncio.get_running_loop().create_task(self._copy(store, making, who))
         return making
 
-    async def _copy(self, shelf: CacheStore, making: Copying, who: Submitter) -> None:
+    async def _copy(self, store: CacheStore, making: Copying, who: Submitter) -> None:
         wanted, measured, key = making.wanted, making.measured, making.measured.key
         full = self._staging.full_percent
         try:
-            if await asyncio.to_thread(shelf.has, key):  # another's was finished just now
+            if await asyncio.to_thread(store.has, key):  # another task finished it between the caller's check and now
                 return
-            await self._check_room(shelf, full)
-            part = await self._alone(shelf.begin, key)
+            await self._check_disk(store, full)
+            part = await self._alone(store.begin, key)
             copied = await self._fetcher.copy(
                 wanted, who, measured, str(part), full, lambda done: making.came_to(done, self._clock.now())
             )
-            record = fresh(_KINDS[wanted.kind], wanted.source, copied, self._clock.now())
-            await asyncio.to_thread(shelf.publish, key, record)
-        except NoRoom:
-            raise FetchFailed(await self._no_room(shelf, wanted, measured, full)) from None
+            record = new_record(_KINDS[wanted.kind], wanted.source, copied, self._clock.now())
+            await asyncio.to_thread(store.publish, key, record)
+        except DiskFull:
+            raise FetchFailed(await self._disk_full(store, wanted, measured, full)) from None
         finally:
             if not self._closed:
-                await asyncio.to_thread(shelf.give_up, key)
+                await asyncio.to_thread(store.give_up, key)
             del self._making[key]
 
-    async def _check_room(self, shelf: CacheStore, full: int) -> None:
-        """For all that are being made. Raises NoRoom."""
-        coming = sum(each.measured.size - each.done for each in self._making.values())
-        if await asyncio.to_thread(shelf.percent_used, coming) > full:
-            raise NoRoom
+    async def _check_disk(self, store: CacheStore, full: int) -> None:
+        """Check that all copies in progress together do not fill the disk beyond `full` %. Raises DiskFull."""
+        remaining = sum(copying.measured.size - copying.done for copying in self._making.values())
+        if await asyncio.to_thread(store.percent_used, remaining) > full:
+            raise DiskFull
 
-    async def _no_room(self, shelf: CacheStore, wanted: Wanted, measured: Measured, full: int) -> str:
-        used = await asyncio.to_thread(shelf.percent_used)
-        place, size = os.fspath(shelf.folder.parent), units.memory(measured.size >> 20)
+    async def _disk_full(self, store: CacheStore, wanted: Wanted, measured: Measured, full: int) -> str:
+        used = await asyncio.to_thread(store.percent_used)
+        place, size = os.fspath(store.folder.parent), units.memory(measured.size >> 20)
         return (
-            f"{wanted.what}: {wanted.source} ({size}) would fill {place} beyond {full} %, and {used:.0f} % are taken; "
-            "an administrator makes room with `cockpit staged`"
+            f"{wanted.what}: {wanted.source} ({size}) would fill {place} beyond {full} %, and {used:.0f} % are used; "
+            "an administrator can free space with `cockpit staged`"
         )
 
 
-def _half(key: str, making: Copying, now: Millis) -> StagedCopy:
+def _unfinished(key: str, making: Copying, now: Millis) -> StagedCopy:
     return StagedCopy(
         key=key,
         what=_KINDS[making.wanted.kind],
