@@ -78,7 +78,7 @@ async def test_what_cannot_be_done_says_why() -> None:
         cockpit = lab.cockpit
         await cockpit.press("e").sees("Job 1 is running")
         await cockpit.press("j", "j", "x").stands_on("done").sees("Job 3 has ended (succeeded)")
-        await cockpit.press("s").sees("only what runs or is kept").press("+").sees("no container of it is kept")
+        await cockpit.press("s").sees("a shell opens").press("+").sees("it holds no container")
         await cockpit.press("k", "k", "X").sees("Job 1 is running: cancel it first")
 
 

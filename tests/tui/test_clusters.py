@@ -101,7 +101,7 @@ async def test_one_table_over_all_of_them_with_one_filter() -> None:
         listed = [line for line in screen.splitlines() if "● running" in line]
         assert listed
         assert all("again" in line for line in listed)
-        await cockpit.press("5").sees("This is each cluster's own")
+        await cockpit.press("5").sees("Each cluster has its own")
 
 
 @pytest.mark.req("UI-10")
