@@ -9,11 +9,12 @@ import gc
 from typing import TYPE_CHECKING, Any
 
 from cockpit.config.clusternames import EVERY_CLUSTER
-from cockpit.errors import CockpitError, RequestRefused, Unreachable
+from cockpit.errors import CockpitError, LoginLost, RequestRefused, Unreachable
 from cockpit.model.ids import job_words
 from cockpit.present.command_text import shell_text
 from cockpit.present.events.patrol import slow_sentence
 from cockpit.present.safe import safe
+from cockpit.tui import offers
 from cockpit.tui.action import CARDS, CATALOGUE, CLUSTERS, JOBS, ON_ACCOUNTS, PRIORITY, QUEUES
 from cockpit.tui.app_state import AppState
 from cockpit.tui.arrivals import Arrivals
@@ -282,7 +283,12 @@ class Poller(AppState):
         self._heard, self._heard_at, self._trouble = asyncio.get_running_loop().time(), self.outside.now(), ""
 
     def _is_stale(self, error: CockpitError) -> None:
-        if isinstance(error, Unreachable):
+        if isinstance(error, LoginLost):
+            # The error does not know which key the user bound to the action; without a key its command is named.
+            key = offers.names_of_keys(self.actions).get("login")
+            instruction = f"Press {key}" if key else "Type :login"
+            self._trouble = f"{instruction} to log in to {error.host} again"
+        elif isinstance(error, Unreachable):
             self._trouble = str(error).split(":")[0].split(";")[0]
 
 
