@@ -104,7 +104,7 @@ def _counts(overview: Overview, *, words: bool) -> Iterator[Line]:
         if number:
             yield _count(GLYPHS[state], number, str(state) if words else "", str(state))
     if overview.held:
-        yield _count(GLYPHS[JobState.ERROR], overview.held, "kept" if words else "", "held")
+        yield _count(GLYPHS[JobState.ERROR], overview.held, "held" if words else "", "held")
 
 
 def _count(shape: str, number: int, word: str, role: str) -> Line:

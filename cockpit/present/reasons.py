@@ -159,7 +159,7 @@ def _kept(reason: NeverFits | NoEligibleNode, which: str) -> Iterator[str]:
     if reason.dedicated:
         yield f"{which} are set apart for jobs that name pool {listed(reason.dedicated, 'or')}"
     if reason.taints:
-        yield f"{which} are kept for jobs that tolerate {listed(reason.taints)}"
+        yield f"{which} are only for jobs that tolerate {listed(reason.taints)}"
 
 
 def _no_eligible_node(reason: NoEligibleNode) -> tuple[str, ...]:

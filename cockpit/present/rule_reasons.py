@@ -122,7 +122,7 @@ def _of_time(reason: BeginsLater | InReservation | NodesReserved, now: Millis, z
             return (f"reservation {safe(reason.name)} {_not_open(reason, now, zone)}",)
         case NodesReserved():
             span = f"{clock(reason.start_at, now, zone)} to {clock(reason.end_at, now, zone)}"
-            return (f"would run into reservation {safe(reason.name)}", f"its nodes are kept from {span}")
+            return (f"would run into reservation {safe(reason.name)}", f"its nodes are reserved from {span}")
         case _:
             assert_never(reason)
 

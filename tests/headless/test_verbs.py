@@ -48,7 +48,7 @@ Events
   11:01  engine  was placed on n03 with 0.5 of a card
   11:02  engine  replica 0 started (limits: cgroup v1)
   11:03  engine  replica 0 ended: exit 3
-  11:04  engine  ended: error (exit); kept until 15:59
+  11:04  engine  ended: error (exit); held until 15:59
 """
 
 
@@ -234,7 +234,7 @@ def test_each_refusal_has_its_exit_code(desk: Desk, kind: RefusalKind, code: int
 
 @pytest.mark.req("JT-40")
 def test_a_hold_is_extended_and_ended(desk: Desk) -> None:
-    assert desk("holds", "extend", "4715", "--by", "2h").lines == ["4715 is kept until 17:59"]
+    assert desk("holds", "extend", "4715", "--by", "2h").lines == ["4715 is held until 17:59"]
     assert desk("holds", "end", "4715").lines == ["removed the kept containers of 4715"]
     assert desk("holds", "end", "4715", terminal=True, stdin=b"n\n").code == 71
     assert desk.backend.asked == [("extend_hold", 4715, 7200), ("end_hold", 4715)]
@@ -293,7 +293,7 @@ def test_every_one_is_tried_whatever_becomes_of_the_others(desk: Desk, words: tu
 def test_the_cluster_at_a_glance(desk: Desk) -> None:
     lines = desk().lines
     assert lines[0] == "lab: 2 nodes, 128 CPUs, 1T, 16 × A100."
-    assert lines[1] == "◌ 2 queued   ● 2 running   ✗ 1 error   1 kept for a look inside"
+    assert lines[1] == "◌ 2 queued   ● 2 running   ✗ 1 error   1 held"
     assert lines[4].split() == ["cards", "━", "1.5/16"]
 
 

@@ -118,7 +118,7 @@ SENTENCES: list[tuple[Reason, str]] = [
     (InReservation("course", LATER), "reservation course begins at 13:00"),
     (
         NodesReserved("upkeep", LATER, LATEST),
-        "would run into reservation upkeep; its nodes are kept from 13:00 to 15:00",
+        "would run into reservation upkeep; its nodes are reserved from 13:00 to 15:00",
     ),
 ]
 

@@ -53,7 +53,7 @@ async def test_a_job_is_suspended_and_goes_on_with_one_key_and_begins_anew_with_
         assert await state_of(lab, 1) is JobState.SUSPENDED
         await lab.cockpit.press("U").misses("⏸ suspended")
         assert await state_of(lab, 1) is JobState.RUNNING
-        await lab.cockpit.press("j").stands_on("kept 3:").press("R").sees("Requeue job").press("y").misses("kept 3:")
+        await lab.cockpit.press("j").stands_on("held 3:").press("R").sees("Requeue job").press("y").misses("held 3:")
 
 
 @pytest.mark.req("JT-37")
@@ -67,9 +67,9 @@ async def test_several_are_deleted_at_once_and_counted_first() -> None:
 async def test_a_hold_is_extended_and_ended() -> None:
     async with the_lab() as lab:
         cockpit = lab.cockpit
-        await cockpit.press("j").stands_on("kept 3:").press("+").sees("kept 5:")
-        await cockpit.press("-").sees("End the hold").press("Enter").stands_on("kept 5:")
-        await cockpit.press("-").sees("End the hold").press("y").misses("kept 5:").sees("✗ error")
+        await cockpit.press("j").stands_on("held 3:").press("+").sees("held 5:")
+        await cockpit.press("-").sees("End the hold").press("Enter").stands_on("held 5:")
+        await cockpit.press("-").sees("End the hold").press("y").misses("held 5:").sees("✗ error")
 
 
 @pytest.mark.req("UI-20")

@@ -25,7 +25,7 @@ async def there(lab: Lab) -> list[object]:
 async def test_each_name_says_what_it_stands_for_and_for_whom() -> None:
     async with the_lab() as lab:
         await with_names(lab)
-        cockpit = lab.cockpit.press("7").sees("STANDS FOR", "path=/data/corpus", "everybody's").stands_on("corpus")
+        cockpit = lab.cockpit.press("7").sees("STANDS FOR", "path=/data/corpus", "all users").stands_on("corpus")
         await cockpit.sees("dataset corpus · texts of the web", "alice · alice's · others do not see it")
         await cockpit.press("/").type("owner:bob").press("Enter").sees("scratch").misses("corpus")
 

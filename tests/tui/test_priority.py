@@ -149,7 +149,7 @@ async def test_in_order_of_submission_it_says_what_to_do() -> None:
 async def test_nothing_pending_says_so() -> None:
     async with a_lab() as lab:
         await lab.backend.set_weights(WEIGHTS)
-        await lab.cockpit.press("5").sees("Nothing is queued", "submit one")
+        await lab.cockpit.press("5").sees("No jobs are queued", "submit one")
 
 
 @pytest.mark.req("UI-07")

@@ -309,10 +309,10 @@ def _ended(row: JobRow, detail: JobDetail | None, around: Around) -> Iterator[Li
             yield line(Span(f"{INDENT}{cost}", MUTED))
         yield _keys(
             around,
-            ("shell", "look inside"),
+            ("shell", "open shell"),
             ("logs", "its logs"),
-            ("extend_hold", "keep longer"),
-            ("end_hold", "remove now"),
+            ("extend_hold", "extend hold"),
+            ("end_hold", "end hold"),
         )
     yield from _tail(detail, around)
 
@@ -322,7 +322,7 @@ def _kept_until(row: JobRow, context: Context) -> Line:
         return ()
     until = clock(row.held_until, context.now, context.zone)
     left = units.countdown(seconds_left(row.held_until, context.now))
-    return line(Span("kept until ", MUTED), Span(until, "held"), Span(f", {left} left", MUTED))
+    return line(Span("held until ", MUTED), Span(until, "held"), Span(f", {left} left", MUTED))
 
 
 def _times(row: JobRow, context: Context) -> Iterator[Span]:

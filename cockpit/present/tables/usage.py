@@ -65,7 +65,7 @@ USAGE: Final = Table(
             "mean_cpus_busy",
             "MEAN",
             Kind.NUMBER,
-            "CPUs that it kept busy on average over its life",
+            "CPUs in use on average since it started",
             derive=mean_busy,
             nullable=True,
             wide=True,

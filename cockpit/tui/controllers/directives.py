@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from cockpit.tui.cockpit_base import CockpitBase
 
 SIGNALS: Final = {
-    "TERM": "asks to end",
-    "INT": "as Ctrl-C does",
-    "USR1": "what the job makes of it",
-    "USR2": "what the job makes of it",
-    "HUP": "what the job makes of it",
-    "STOP": "stands still",
-    "CONT": "goes on",
-    "KILL": "ends at once",
+    "TERM": "asks the processes to end",
+    "INT": "interrupts, as Ctrl-C does",
+    "USR1": "the job decides what it means",
+    "USR2": "the job decides what it means",
+    "HUP": "the job decides what it means",
+    "STOP": "suspends the processes",
+    "CONT": "continues the processes",
+    "KILL": "kills the processes at once",
 }
 UPDATE: Final = "update"
 

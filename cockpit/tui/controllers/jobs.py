@@ -29,13 +29,14 @@ if TYPE_CHECKING:
 
 EXTEND_SECONDS = 2 * 3600
 _URGENCY = {
-    PriorityWord.NORMAL: "as everybody's",
-    PriorityWord.URGENT: "bounded per person and project",
-    PriorityWord.VERY_URGENT: "only by administrators",
+    PriorityWord.NORMAL: "the default",
+    PriorityWord.URGENT: "limited in number per user and project",
+    PriorityWord.VERY_URGENT: "only administrators may set it",
 }
 LEAVING = "exit or Ctrl-D returns to the cockpit."
-KEEPING = (
-    "exit or Ctrl-D returns to the cockpit; the session goes on, idle or not, until it is stopped or its time is over."
+SESSION_CONTINUES = (
+    "exit or Ctrl-D returns to the cockpit; "
+    "the session continues, idle or not, until it is stopped or reaches its time limit."
 )
 
 
@@ -74,14 +75,14 @@ async def what_if(app: CockpitBase) -> None:
     (row, *_) = app.chosen_rows()
     outlook = await app.backend.explain(row.id)
     if not outlook.what_ifs:
-        app.notify(f"nothing that it could ask for starts {named([row])} sooner")
+        app.notify(f"no other request would start {named([row])} sooner")
         return
     context = app.context()
     choices = [
         Choice(str(number), words(each), until(each.forecast, context)) for number, each in enumerate(outlook.what_ifs)
     ]
     title = f"{named([row])}: what would start it sooner"
-    picked = await app.push_screen_wait(Pick(title, choices, app.role_theme, verb="asks for it"))
+    picked = await app.push_screen_wait(Pick(title, choices, app.role_theme, verb="requests it"))
     if picked is None:
         return
     chosen = outlook.what_ifs[int(picked.id)]
@@ -95,12 +96,14 @@ async def what_if(app: CockpitBase) -> None:
 
 async def cancel(app: CockpitBase) -> None:
     """Ask, then stop."""
-    await _confirmed(app, "Stop", "Asked to end; killed after the grace period.", app.backend.cancel)
+    await _confirmed(app, "Stop", "The processes get SIGTERM, and SIGKILL after the grace period.", app.backend.cancel)
 
 
 async def delete(app: CockpitBase) -> None:
     """Ask, then take off the lists."""
-    await _confirmed(app, "Delete", "Its logs and what is kept are removed; accounting remembers.", app.backend.delete)
+    await _confirmed(
+        app, "Delete", "Its logs and held containers are removed; its accounting stays.", app.backend.delete
+    )
 
 
 async def end_hold(app: CockpitBase) -> None:
@@ -117,7 +120,7 @@ async def extend_hold(app: CockpitBase) -> None:
     """Two hours more."""
     for row in app.chosen_rows():
         await app.backend.extend_hold(row.id, seconds=EXTEND_SECONDS)
-    app.notify("kept two hours longer")
+    app.notify("hold extended by two hours")
 
 
 async def hold_or_release(app: CockpitBase) -> None:
@@ -177,7 +180,7 @@ async def enter(app: CockpitBase, detail: JobDetail) -> None:
     session = await app.backend.open_shell(request)
     notice = "\n".join(entry_lines(detail, rank, session.notice, app.context()))
     with app.suspend():
-        print(f"{notice}\n{KEEPING if row.kind is JobKind.INTERACTIVE else LEAVING}")  # noqa: T201 - the screen is the shell's now
+        print(f"{notice}\n{SESSION_CONTINUES if row.kind is JobKind.INTERACTIVE else LEAVING}")  # noqa: T201 - the screen is the shell's now
         code = relay_terminal(session, 0, 1)
         if code == KILLED:
             print(f"\n{WAS_KILLED}")  # noqa: T201 - as above

@@ -23,7 +23,7 @@ async def reservations(app: CockpitBase) -> None:
     """All of them: one is chosen to see its nodes, or ended when that is meant."""
     found = {each.name: each for each in await app.backend.reservations()}
     if not found:
-        app.notify("There are no reservations: every node serves everybody.")
+        app.notify("There are no reservations: every node serves all jobs.")
         return
     now, zone = app.context().now, app.context().zone
     choices = [Choice(name, name, reservation_line(each, now, zone)) for name, each in found.items()]
