@@ -34,10 +34,10 @@ project       ann
 Replicas
   0  n03 card 1(2) · started 10:00 · exit 3 · limits: cgroup v1
 
-Kept until 15:59, 3:59 left
-  look inside   cockpit shell 4715
-  keep longer   cockpit holds extend 4715 --by 2h
-  remove now    cockpit holds end 4715
+Held until 15:59, 3:59 left
+  open shell    cockpit shell 4715
+  extend hold   cockpit holds extend 4715 --by 2h
+  end hold      cockpit holds end 4715
 
 Last lines
   loading
@@ -234,7 +234,7 @@ def test_each_refusal_has_its_exit_code(desk: Desk, kind: RefusalKind, code: int
 
 @pytest.mark.req("JT-40")
 def test_a_hold_is_extended_and_ended(desk: Desk) -> None:
-    assert desk("holds", "extend", "4715", "--by", "2h").lines == ["4715 is held until 17:59"]
+    assert desk("holds", "extend", "4715", "--by", "2h").lines == ["4715 is kept until 17:59"]
     assert desk("holds", "end", "4715").lines == ["removed the kept containers of 4715"]
     assert desk("holds", "end", "4715", terminal=True, stdin=b"n\n").code == 71
     assert desk.backend.asked == [("extend_hold", 4715, 7200), ("end_hold", 4715)]
