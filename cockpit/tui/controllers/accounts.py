@@ -50,7 +50,7 @@ def run_words(app: CockpitBase, text: str) -> None:
     elif app.read_only:
         app.notify(app.read_only, severity="warning")
     else:
-        app.undertake(_asked(app, asked_change(text)))
+        app.run_in_background(_asked(app, asked_change(text)))
 
 
 def add_user(app: CockpitBase) -> None:

@@ -84,7 +84,7 @@ def pause(app: CockpitBase) -> None:
     if app.pace is not None:
         (app.pace.resume if app.pace.paused else app.pace.pause)()
     else:
-        app.stand_still_or_go_on()
+        app.toggle_updates()
 
 
 async def refresh(app: CockpitBase) -> None:

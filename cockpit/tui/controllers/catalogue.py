@@ -30,7 +30,7 @@ def run_words(app: CockpitBase, text: str) -> None:
     if app.read_only:
         app.notify(app.read_only, severity="warning")
     else:
-        app.undertake(_asked(app, text))
+        app.run_in_background(_asked(app, text))
 
 
 def add_entry(app: CockpitBase) -> None:

@@ -83,7 +83,7 @@ def words_of(noun: str) -> Callable[[CockpitBase, str], None]:
         if app.read_only:
             app.notify(app.read_only, severity="warning")
         else:
-            app.undertake(_done(app, asked_of_nodes(noun, text, app.context().now)))
+            app.run_in_background(_done(app, asked_of_nodes(noun, text, app.context().now)))
 
     return run
 

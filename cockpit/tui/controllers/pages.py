@@ -61,12 +61,12 @@ def times(app: CockpitBase) -> None:
 
 def next_tab(app: CockpitBase) -> None:
     """The tab to the right."""
-    app.turn_tab(1)
+    app.switch_tab(1)
 
 
 def previous_tab(app: CockpitBase) -> None:
     """The tab to the left."""
-    app.turn_tab(-1)
+    app.switch_tab(-1)
 
 
 def other_replica(app: CockpitBase) -> None:
