@@ -49,9 +49,9 @@ async def test_an_entry_is_added_changed_and_taken_out() -> None:
         )
         await cockpit.press("Enter").sees("changed dataset alice/corpus", "others may change it")
         assert await there(lab) == [DatasetEntry(**FIELDS, access=Access.RW)]
-        await cockpit.press("X").sees("Take the dataset alice/corpus out of the catalogue?").press("n")
+        await cockpit.press("X").sees("Remove the dataset alice/corpus from the catalogue?").press("n")
         assert len(await there(lab)) == 1
-        await cockpit.press("X").sees("out of the catalogue?").press("y").sees("removed dataset alice/corpus")
+        await cockpit.press("X").sees("from the catalogue?").press("y").sees("removed dataset alice/corpus")
         assert await there(lab) == []
 
 
