@@ -84,7 +84,7 @@ class CockpitApp(ActionDispatcher, inherit_bindings=False):
         return self._exception is not None
 
     def _fatal_error(self) -> None:
-        """End the application with a traceback without local variables, which Textual would show: they may hold secrets."""
+        """End the application with a traceback that has no local variables (Textual shows them): they may be secret."""
         self.bell()
         self._exit_renderables.append(Text(defect_text(sys.exception())))
         self._close_messages_no_wait()
