@@ -98,7 +98,7 @@ class Action(NamedTuple):
     def refusal(self, situation: Situation) -> str:
         """Return why it cannot be performed in this situation; empty when it can."""
         if situation.view not in self.views:
-            return f"{self.label} does not apply to this view."
+            return f"{self.label}: not available in this view."
         if self.acts and situation.read_only:
             return situation.read_only
         return self.why_not(situation)

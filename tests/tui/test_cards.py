@@ -34,7 +34,7 @@ BOB = (shares("lab", 250), shares("mig-b", 500, "A30"))
 @asynccontextmanager
 async def the_cards(**outside) -> AsyncIterator[Lab]:
     async with a_lab(*ALICE, bobs=BOB, fixture=FIXTURE, **outside) as lab:
-        await lab.cockpit.sees("train").press("3").sees("GIVEN")
+        await lab.cockpit.sees("train").press("3").sees("ALLOC")
         yield lab
 
 

@@ -174,7 +174,7 @@ async def test_the_command_line_completes_with_tab_and_names_what_it_does_not_kn
 async def test_the_palette_finds_actions_and_themes() -> None:
     async with the_lab() as lab:
         cockpit = lab.cockpit
-        await cockpit.press("Ctrl-p").type("nodes").sees("The nodes").press("Enter").stands_on("n01").press("1")
+        await cockpit.press("Ctrl-p").type("nodes").sees("Show nodes").press("Enter").stands_on("n01").press("1")
         await cockpit.press("Ctrl-p").type("theme light").press("Enter").sees("train")
         assert cockpit.app.role_theme().name == "light"
 

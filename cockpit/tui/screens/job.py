@@ -265,7 +265,7 @@ class JobPage(Screen[None]):
         keys = self.app.around(self.size.width).keys
         turns = " ".join(keys[each] for each in ("previous_tab", "next_tab") if each in keys)
         if turns:
-            yield from line(Span(turns, ACCENT), Span(" turn the tabs", MUTED))
+            yield from line(Span(turns, ACCENT), Span(" switch tabs", MUTED))
 
     def _keys(self) -> list[Key]:
         back = self.app.around(self.size.width).keys.get("back")

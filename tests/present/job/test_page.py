@@ -141,7 +141,7 @@ def test_what_is_measured_stands_beside_what_was_given_and_the_rest_is_said_to_b
     soft = running(replace(RUNS, limits="soft: no cgroup is writable"))
     assert shown("usage", soft)[-1].endswith("no cgroup counts it (limits: soft: no cgroup is writable).")
     assert "it was not measured" in shown("usage", KEPT)[-1]
-    assert "given nothing yet" in shown("usage", waiting_detail())[-1]
+    assert "No resources are allocated yet" in shown("usage", waiting_detail())[-1]
 
 
 @pytest.mark.req("UI-03", "UI-12", "JT-40")
