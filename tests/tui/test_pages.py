@@ -207,7 +207,7 @@ async def test_a_log_that_stays_empty_is_not_said_to_be_so_only_yet() -> None:
 async def test_no_sentence_of_the_page_is_cut() -> None:
     async with a_lab(job("waits", "true", hold=True), size=(44, 24)) as lab:
         await lab.cockpit.press("Enter").sees("Why").press("[", "[")
-        await lab.cockpit.sees("you can open a shell", "once it runs.")
+        await lab.cockpit.sees("you can open a", "\n   shell once it runs.")
 
 
 @pytest.mark.req("UI-30")
