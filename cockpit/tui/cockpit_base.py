@@ -168,7 +168,7 @@ class CockpitBase(KeysInTurn):
     def check_terminal(self) -> None:
         """Raise `CockpitError` where no terminal can be given to a shell: in a browser, or when a script plays keys."""
         if self.is_headless or self.is_web:
-            raise CockpitError("A shell needs a terminal: open the cockpit in one.")
+            raise CockpitError("There is no terminal here for a shell: open the cockpit in one.")
 
     def saved_filters(self) -> Mapping[str, str]:
         """Return the saved filters of the present list by name.
