@@ -9,6 +9,7 @@ from textual.widgets import ContentSwitcher
 
 from cockpit.tui.action import ACCOUNTS, CARDS, CATALOGUE, CLUSTERS, JOBS, NODES, PRIORITY, QOS, QUEUES, SPENDING
 from cockpit.tui.card_map import CardMap
+from cockpit.tui.screens.dialog import is_open
 from cockpit.tui.screens.priority import PriorityPart
 from cockpit.tui.widgets.table import Table
 from cockpit.tui.widgets.titles import Titles
@@ -108,7 +109,7 @@ class Lists(Screen[None]):
 
         An answer may arrive while the application closes: then there is no table to draw.
         """
-        if self.tables[PRIORITY].is_attached:
+        if is_open(self) and self.tables[PRIORITY].is_attached:
             self._ranks.reordered()
             self.draw()
 
