@@ -208,7 +208,7 @@ def may_change_entry(situation: Situation) -> str:
         return "There is nothing under the cursor."
     if row.entry.filed:
         file = "cluster.toml" if row.of_rules else "catalogue.toml"
-        return f"It is defined in {file}; edit that file to change it."
+        return f"It is defined in {file}; change it there."
     return "" if row.may is Access.RW else "You may use it but not change it (access: ro)."
 
 

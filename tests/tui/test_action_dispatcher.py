@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cockpit.errors import RequestRefused
+from cockpit.errors import LoginLost, RequestRefused
 from cockpit.model.asking import ShellRequest
 from cockpit.model.ids import JobId
 from cockpit.model.job import JobState
@@ -170,3 +170,18 @@ async def test_a_time_limit_is_chosen_from_a_list_or_said_on_the_command_line() 
         await cockpit.type(":time-limit -1h").press("Enter").sees("time limit -1h for job 1")
         await cockpit.press("L", "G", "Enter").type("9h").press("Enter").sees("time limit 9h for job 1")
         assert (await lab.backend.job(JobId(1))).job.spec.time_limit_seconds == 9 * 3600
+
+
+@pytest.mark.req("TR-07")
+@pytest.mark.parametrize(
+    ("keys", "sentence"),
+    [
+        ({}, "Press F7 to log in to lab again"),
+        ({"login": ["F9"]}, "Press F9 to log in to lab again"),
+        ({"login": []}, "Type :login to log in to lab again"),
+    ],
+)
+async def test_a_lost_login_names_the_key_that_the_user_bound(keys: dict[str, list[str]], sentence: str) -> None:
+    async with the_lab(keys=keys) as lab:
+        lab.cockpit.app._is_stale(LoginLost("lab"))
+        assert lab.cockpit.app.standing().trouble == sentence

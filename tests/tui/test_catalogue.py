@@ -72,7 +72,7 @@ async def test_what_is_wrong_is_said_and_changes_nothing() -> None:
 async def test_what_a_file_says_cannot_be_changed_here_and_says_why() -> None:
     async with the_lab() as lab:
         cockpit = lab.cockpit.press("7").sees("stands in cluster.toml").press("X")
-        await cockpit.sees("It is defined in cluster.toml; edit that file to change it.")
+        await cockpit.sees("It is defined in cluster.toml; change it there.")
 
 
 @pytest.mark.req("JT-49", "UI-23")
