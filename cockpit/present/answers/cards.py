@@ -40,7 +40,7 @@ def card_answer(
 
 
 def legend(colours: str, key: str) -> Line:
-    """What the signs mean; `colours`: what they follow, `key`: the one that turns that."""
+    """Return the line that explains the signs; `colours` says what colours stand for, `key` switches it."""
     signs = [
         (BAR, "text", "alloc"),
         (GLYPHS[JobState.ERROR], "held", "held"),
@@ -51,7 +51,7 @@ def legend(colours: str, key: str) -> Line:
 
 
 def totals(parts: Iterable[CardRow], *, words: bool) -> Line:
-    """How much of all cards is allocated, free and stranded; without `words` the shortest that says it."""
+    """Return how much of all cards is allocated, free and stranded; without `words` in the shortest form."""
     milli = dict.fromkeys(CardState, 0)
     for part in parts:
         milli[part.state] += part.milli
