@@ -3,7 +3,8 @@
     CockpitError                 anything a person should read as a sentence, never as a traceback
     ├── SpecErrors               a job or cluster file is wrong: all errors with their paths
     ├── Unreachable              the engine or cluster does not answer
-    │   └── ProtocolMismatch     it answers, in another protocol
+    │   ├── ProtocolMismatch     it answers, in another protocol
+    │   └── LoginLost            the login that the user typed ended and must be typed again
     ├── MayBeAccepted            an act was sent, and whether it was accepted is not known
     ├── RequestRefused           the engine understood and said no (carries the Refusal)
     ├── NotRun                   a person saw the command of an act, and it was not run
@@ -47,6 +48,20 @@ class Unreachable(CockpitError):
 
 class ProtocolMismatch(Unreachable):
     """The engine speaks another major protocol version."""
+
+
+class LoginLost(Unreachable):
+    """The connection for which the user typed a login was lost, and the keys of this machine do not suffice.
+
+    `host` is the name to log in to.
+    """
+
+    def __init__(self, host: str) -> None:
+        self.host = host
+        super().__init__(
+            f"Log in to {host} again: the connection for which you typed the login was lost. Type :login in an open "
+            "cockpit, or run the command again at a terminal."
+        )
 
 
 class MayBeAccepted(CockpitError):

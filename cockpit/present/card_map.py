@@ -25,12 +25,12 @@ HUES = 8
 GAP = 2
 """Between columns; cards stand one column apart."""
 LEAST_CELL, MOST_CELL = 3, 24
-NODE_COLUMNS, MODEL_COLUMNS, GIVEN_COLUMNS, STRANDED_COLUMNS = 10, 8, 7, 8
+NODE_COLUMNS, MODEL_COLUMNS, ALLOCATED_COLUMNS, STRANDED_COLUMNS = 10, 8, 7, 8
 MODEL_NEED, STRANDED_NEED = 100, 90
 BAR, BOUNDARY, EDGE = "━", "┿", "│"
 SHAPES = {CardState.FREE: "·", CardState.STRANDED: "░", CardState.OUT: "╌"}
 ROLES = {CardState.FREE: "free", CardState.STRANDED: "stranded", CardState.OUT: "drained"}
-FIGURES = frozenset({"GIVEN", "STRANDED"})
+FIGURES = frozenset({"ALLOC", "STRANDED"})
 """Columns whose figures stand at the right edge."""
 PICKED = "picked"
 """The role of the part under the cursor."""
@@ -57,7 +57,7 @@ class Layout(NamedTuple):
     """Of one card, without the column between two."""
     cards: int
     """As many as are shown of a node."""
-    given: int
+    allocated: int
     stranded: int
 
     @property
@@ -66,14 +66,14 @@ class Layout(NamedTuple):
 
     def widths(self) -> list[int]:
         """Of the columns that are shown, in order."""
-        return [each for each in (self.node, self.model, self.map_columns, self.given, self.stranded) if each]
+        return [each for each in (self.node, self.model, self.map_columns, self.allocated, self.stranded) if each]
 
     def titles(self) -> list[str]:
         named = (
             (self.node, "NODE"),
             (self.model, "MODEL"),
             (self.map_columns, "CARDS"),
-            (self.given, "GIVEN"),
+            (self.allocated, "ALLOC"),
             (self.stranded, "STRANDED"),
         )
         return [title for width, title in named if width]
@@ -84,10 +84,10 @@ def laid_out(total: int, most_cards: int, longest_name: int) -> Layout:
     node = min(max(longest_name, 4), NODE_COLUMNS if total < MODEL_NEED else 2 * NODE_COLUMNS)
     model = MODEL_COLUMNS if total >= MODEL_NEED else 0
     stranded = STRANDED_COLUMNS if total >= STRANDED_NEED else 0
-    others = [each for each in (node, model, GIVEN_COLUMNS, stranded) if each]
+    others = [each for each in (node, model, ALLOCATED_COLUMNS, stranded) if each]
     room = total - sum(others) - GAP * len(others)
     cell = min(max((room + 1) // max(most_cards, 1) - 1, LEAST_CELL), MOST_CELL)
-    return Layout(node, model, cell, min(most_cards, max((room + 1) // (cell + 1), 1)), GIVEN_COLUMNS, stranded)
+    return Layout(node, model, cell, min(most_cards, max((room + 1) // (cell + 1), 1)), ALLOCATED_COLUMNS, stranded)
 
 
 def cells(
@@ -102,13 +102,13 @@ def cells(
     None for all; `picked`: the key of the one under the cursor."""
     node = parts[0].node
     models = dict.fromkeys(part.card.model for part in parts)
-    given = sum(part.milli for part in parts if part.job is not None)
+    allocated = sum(part.milli for part in parts if part.job is not None)
     stranded = sum(part.milli for part in parts if part.state is CardState.STRANDED)
     columns = [
         (layout.node, line(Span(safe(node.name), STRONG))),
         (layout.model, line(Span(safe(", ".join(models)), MUTED))),
         (layout.map_columns, _map(parts, layout, _Look(hue, lit, picked))),
-        (layout.given, line(f"{units.cards(given)}/{len(node.cards)}")),
+        (layout.allocated, line(f"{units.cards(allocated)}/{len(node.cards)}")),
         (layout.stranded, line(Span(f"{units.cards(stranded)}", "warning") if stranded else Span(NOTHING, MUTED))),
     ]
     return [cell for width, cell in columns if width]

@@ -1,7 +1,7 @@
-"""Columns as data: what a table shows, as facts for programs and as text for people, from one place.
+"""The description of tables: each column gives a plain value for programs and a text for users, from one place.
 
-A column's *fact* is a plain value (None: nothing to say). Its JSON is the fact with moments in ISO 8601 UTC, its text
-is the same fact in words, harmless for a terminal. So JSON and table cannot disagree.
+The value of a cell is called its *fact* (None: no value). JSON contains the fact, with moments in ISO 8601 UTC; the
+table contains the same fact in words without control characters. So JSON and table cannot disagree.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from cockpit.model.spec import NodeSpec
 
 NOTHING: Final = "–"
-"""A cell without a fact."""
+"""Text of a cell without a fact."""
 
 
 class Kind(StrEnum):
-    """What sort of fact a column holds: decides its alignment, text, JSON type and how a filter compares it."""
+    """The kind of a column's facts, which decides alignment, text, JSON type and how a filter compares them."""
 
     TEXT = "text"
     INTEGER = "integer"
@@ -57,7 +57,7 @@ FRACTIONS: Final = frozenset({Kind.FRACTION, Kind.MEMORY_FRACTION})
 
 
 LIKE_NUMBERS: Final = FRACTIONS | {Kind.NUMBER}
-"""1 and 1.0 are equal, and are not written alike."""
+"""Kinds whose texts are not cached by value: 1 and 1.0 are equal keys but have different texts."""
 
 
 class Fraction(msgspec.Struct, frozen=True):
@@ -66,23 +66,23 @@ class Fraction(msgspec.Struct, frozen=True):
 
 
 class Context(msgspec.Struct, frozen=True, kw_only=True):
-    """What facts and texts depend on besides the row."""
+    """What facts and texts depend on besides the row: moment, time zone, user."""
 
     now: Millis
     zone: tzinfo | None = None
-    """Of the clocks that people read; None: this machine's."""
+    """Time zone of the shown times; None: this machine's."""
     user: str = ""
-    """Who `user:me` is."""
+    """Name of the user that `user:me` means."""
     chosen: NodeSpec | None = None
-    """The node spec that nodes are judged against."""
+    """The node spec for which nodes are idle or tight."""
     forecasts: Mapping[JobId, Forecast] = {}
-    """When queued jobs start, as far as it is known: list, panel and page read it, so that they show one figure."""
+    """The known forecasts of queued jobs; list, panel and page read them here, so that they show the same start."""
     failures: Mapping[JobId, str] = {}
-    """The defects for which it is not known, by job."""
+    """The errors for which a job's forecast is not known, by job."""
 
 
 class Column(msgspec.Struct, frozen=True):
-    """One column of a table. Either `field` names the row's attribute, or `derive` makes the fact."""
+    """A column of a table. Either `field` names the row's attribute with the fact, or `derive` computes the fact."""
 
     id: str
     title: str
@@ -91,48 +91,48 @@ class Column(msgspec.Struct, frozen=True):
     field: str = ""
     derive: Callable[[Any, Context], Any] | None = None
     words: Callable[[Any, Context], str] | None = None
-    """Text of a row's cell where it says more than its own fact; must be harmless."""
+    """A function that makes the cell's text from the whole row; its result must have no control characters."""
     words_from: tuple[str, ...] = ()
-    """The attributes that `words` reads: rows that are equal in them have equal words."""
+    """The attributes that `words` reads: rows that are equal in them have equal texts."""
     ticks: Callable[[Any], bool] | None = None
-    """Of which rows the cell changes with every moment. None: of none; that a moment is of today is no change."""
+    """A function that says whether the row's cell changes as time passes; None: in no row."""
     record_json: Callable[[Any], Any] | None = None
-    """JSON of a record that is not its own JSON."""
+    """A function that converts a record to its JSON; None: msgspec encodes it as it is."""
     schema: dict[str, Any] | None = None
-    """JSON Schema of the fact where the kind does not say enough."""
+    """JSON Schema of the fact where the kind does not suffice."""
     wide: bool = False
-    """Shown only where everything is asked for."""
+    """Whether only `-o wide` shows the column, not the default table."""
     spare: bool = False
-    """Left out first where the screen is too narrow, the last one first."""
+    """Whether it is left out first where the screen is too narrow, the last such column first."""
     rare: bool = False
-    """Left out where no row has anything to say, unless everything is asked for."""
+    """Whether it is left out where no row has a fact, except in the wide table."""
     nullable: bool = False
     aliases: tuple[str, ...] = ()
     """Other names that filters and `--columns` accept."""
 
     @property
     def right(self) -> bool:
-        """Figures stand at the right edge of their column."""
+        """Whether the cells are aligned at the right, as figures are."""
         return self.kind in RIGHT_ALIGNED
 
     def fact(self, row: object, context: Context) -> object:
         return self.facts((row,), context)[0]
 
     def facts(self, rows: Sequence[Any], context: Context) -> list[Any]:
-        """One fact a row. By column rather than by row: ten thousand rows are common."""
+        """Return the fact of each row; by column rather than by row, as tables of ten thousand rows are common."""
         if self.derive is None:
             return values(rows, self.field)
         derive = self.derive
         return [derive(row, context) for row in rows]
 
     def json(self, rows: Sequence[Any], context: Context) -> list[Any]:
-        """One JSON value a row, as msgspec encodes it."""
+        """Return a value of each row that msgspec encodes as its JSON."""
         facts = self.facts(rows, context)
         convert = iso if self.kind is Kind.MOMENT else self.record_json
         return facts if convert is None else map_unique(lambda fact: None if fact is None else convert(fact), facts)
 
     def texts(self, rows: Sequence[Any], context: Context) -> list[str]:
-        """One harmless text a row."""
+        """Return the text of each row, without control characters."""
         if self.words is not None:
             return [self.words(row, context) for row in rows]
         facts = self.facts(rows, context)
@@ -142,17 +142,17 @@ class Column(msgspec.Struct, frozen=True):
 
 
 def values(rows: Sequence[Any], field: str) -> list[Any]:
-    """One attribute of each row. Not to be changed."""
+    """Return one attribute of each row. The caller must not change the list: it may be the rows' own."""
     return rows.column(field) if isinstance(rows, JobRows) else list(map(attrgetter(field), rows))
 
 
-def _beside(words: Sequence[str]) -> str:
-    """Sentences have no commas between them."""
-    return (" " if all(map_unique.endswith(".") for map_unique in words) else ", ").join(words)
+def _joined(words: Sequence[str]) -> str:
+    """Join words with commas, and whole sentences with blanks."""
+    return (" " if all(word.endswith(".") for word in words) else ", ").join(words)
 
 
 def fact_text(kind: Kind, fact: object, context: Context) -> str:
-    """A fact in words."""
+    """Return the fact as text for users."""
     return NOTHING if fact is None else _TEXT_OF[kind](fact, context)
 
 
@@ -163,7 +163,7 @@ _TEXT_OF: Final[dict[Kind, Callable[[Any, Context], str]]] = {
     Kind.SECONDS: lambda fact, _: units.duration(fact),
     Kind.MIB: lambda fact, _: units.memory(fact),
     Kind.MOMENT: lambda fact, context: clock(fact, context.now, context.zone),
-    Kind.WORDS: lambda fact, _: safe(_beside(fact)) or NOTHING,
+    Kind.WORDS: lambda fact, _: safe(_joined(fact)) or NOTHING,
     Kind.FRACTION: lambda fact, _: units.fraction(str(fact.used), str(fact.total)),
     Kind.MEMORY_FRACTION: lambda fact, _: units.fraction(units.memory(fact.used), units.memory(fact.total)),
     Kind.RECORD: lambda fact, _: safe(str(fact)),
@@ -171,24 +171,24 @@ _TEXT_OF: Final[dict[Kind, Callable[[Any, Context], str]]] = {
 
 
 class Table(msgspec.Struct, frozen=True, kw_only=True):
-    """A kind of row and its columns."""
+    """The description of a table: its name, its columns, and the text for an empty one."""
 
     name: str
     help: str
     columns: tuple[Column, ...]
     keys: tuple[Column, ...] = ()
-    """Further keys that filters accept, never shown."""
+    """Columns that only filters use and that are never shown."""
     empty: str
-    """What is said when there is no row, and what to do next."""
+    """The sentence that is shown when there is no row, with what to do next."""
     identity: tuple[str, ...] = ()
-    """Ids of the columns that tell a row from all others, however it changes. None: nobody follows these rows."""
+    """Ids of the columns that identify a row, however it changes; empty: the table cannot be watched."""
 
     @property
     def default(self) -> tuple[Column, ...]:
         return tuple(column for column in self.columns if not column.wide)
 
     def find(self, name: str) -> Column | None:
-        """The column or key of that id or alias."""
+        """Return the column or filter key with this id or alias, ignoring case; None where there is none."""
         wanted = name.lower()
         for column in self.columns + self.keys:
             if wanted == column.id or wanted in column.aliases:
@@ -196,5 +196,5 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
         return None
 
     def names(self) -> list[str]:
-        """Every name that `find` accepts."""
+        """Return every name that `find` accepts."""
         return [name for column in self.columns + self.keys for name in (column.id, *column.aliases)]

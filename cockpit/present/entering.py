@@ -33,7 +33,7 @@ def entry_lines(detail: JobDetail, rank: int, notice: str, context: Context) -> 
 
 
 def container_words(detail: JobDetail, rank: int, context: Context) -> Iterator[str]:
-    """`4715 bert-eval`, `replica 0 on n03`, `ended 11:02 with exit 3`, `kept until 15:02`."""
+    """`4715 bert-eval`, `replica 0 on n03`, `ended 11:02 with exit 3`, `held until 15:02`."""
     row, attempt = detail.row, detail.job.attempt
     yield f"{job_words(row.id)} {safe(row.name)}"
     places = {each.rank: each.node for each in attempt.placement} if attempt is not None else {}
@@ -45,4 +45,4 @@ def container_words(detail: JobDetail, rank: int, context: Context) -> Iterator[
     elif row.started_at is not None:
         yield f"running since {clock(row.started_at, context.now, context.zone)}"
     if row.held_until is not None:
-        yield f"kept until {clock(row.held_until, context.now, context.zone)}"
+        yield f"held until {clock(row.held_until, context.now, context.zone)}"

@@ -16,43 +16,45 @@ from cockpit.present.states import GLYPHS
 BAR_COLUMNS = 10
 APART = Span("   ")
 LIVE = "live"
-"""What is shown is no older than a tick or two."""
+"""The word that says that the data is at most two seconds old."""
 IN_TROUBLE = "engine in trouble"
 NO_CONTAINERS = "no containers"
 
 
 class Standing(NamedTuple):
-    """How the face stands to the cluster."""
+    """The contents of the top bar: cluster, user, access, and how fresh the data is."""
 
     cluster: str
     access: str
-    """`rw` or `ro`."""
+    """`rw` where the user may change things, else `ro`."""
     user: str
     age: str = ""
-    """How old the data is; empty while it is fresh."""
+    """The age of the data; empty while it is fresh."""
     trouble: str = ""
-    """Why it is stale; empty while it is not."""
+    """The reason why the data is old; empty while it is fresh."""
     badge: str = ""
-    """`DEMO 60×`; empty on a real cluster."""
+    """A badge such as `DEMO 60×` or `paused`; empty: none."""
     heard: str = ""
-    """When it was last heard of, where the data is old."""
+    """The time of the cluster's last answer; empty while the data is fresh."""
     fresh: bool = False
-    """It was heard of just now."""
+    """Whether the cluster has just answered."""
 
 
 class Key(NamedTuple):
-    """A key as the bottom row shows it."""
+    """A key of the bottom row."""
 
     key: str
     label: str
     enabled: bool = True
     action: str = ""
-    """What a click on it does."""
+    """The id of the action that a click on it performs."""
 
 
 def top_bar(standing: Standing, overview: Overview | None, columns: int) -> Line:
-    """Who and where at the left; at the right the figures, in fewer words and then fewer of them where it is narrow,
-    and whether they are fresh."""
+    """Return the top bar: cluster, access and user at the left, the cluster's figures and their age at the right.
+
+    On narrow screens the figures have fewer words, and then there are fewer of them.
+    """
     left = _left(standing)
     amiss = _amiss(standing, overview)
     alive = [line(Span(LIVE, MUTED))] if standing.fresh and not amiss else []
@@ -71,7 +73,7 @@ def _left(standing: Standing) -> Line:
 
 
 def _amiss(standing: Standing, overview: Overview | None) -> list[Line]:
-    """That the data is old, and why; else that the engine itself is in trouble; else what it lacks."""
+    """Return the warning: the data is old; else the engine has a problem; else the machine lacks something."""
     heard = f"heard {standing.heard}" if standing.heard else ""
     words = " · ".join(filter(None, (safe(standing.trouble), standing.age, heard)))
     if not words and overview is not None:
@@ -80,13 +82,13 @@ def _amiss(standing: Standing, overview: Overview | None) -> list[Line]:
 
 
 def _joined(parts: list[Line]) -> Line:
-    """With gaps between the parts, and one column before the edge."""
+    """Join the parts with gaps and leave one column before the edge."""
     spans = [span for part in parts for span in (*part, APART)]
     return (*spans[:-1], Span(" ")) if spans else ()
 
 
 def _figures(overview: Overview | None) -> Iterator[list[Line]]:
-    """The figures, shorter and shorter; at last none."""
+    """Yield the figures in shorter and shorter forms, and at last none."""
     if overview is not None:
         for words, bar_columns in ((True, BAR_COLUMNS), (False, BAR_COLUMNS), (False, 0)):
             yield [*_counts(overview, words=words), _used(overview, bar_columns)]
@@ -104,7 +106,7 @@ def _counts(overview: Overview, *, words: bool) -> Iterator[Line]:
         if number:
             yield _count(GLYPHS[state], number, str(state) if words else "", str(state))
     if overview.held:
-        yield _count(GLYPHS[JobState.ERROR], overview.held, "kept" if words else "", "held")
+        yield _count(GLYPHS[JobState.ERROR], overview.held, "held" if words else "", "held")
 
 
 def _count(shape: str, number: int, word: str, role: str) -> Line:
@@ -112,7 +114,7 @@ def _count(shape: str, number: int, word: str, role: str) -> Line:
 
 
 def _used(overview: Overview, bar_columns: int) -> Line:
-    """Of the cards, or of the CPUs where there are none."""
+    """Return the use of the cards, or of the CPUs of a cluster without cards."""
     if overview.card_milli:
         label, used, total = "cards", units.cards(overview.used_card_milli), units.cards(overview.card_milli)
     else:
@@ -122,20 +124,20 @@ def _used(overview: Overview, bar_columns: int) -> Line:
 
 
 ROOMY = 100
-"""Columns from which on names stand apart, where there is room."""
+"""Width in columns from which the names of the views are further apart, if they fit."""
 WIDE, CLOSE = "  ", " "
-"""Between views."""
+"""Gaps between the names of the views."""
 
 
 def view_row(views: Sequence[tuple[str, str]], current: str, note: Line, columns: int) -> Line:
-    """` 1 Jobs   2 Nodes` with the current one in the accent; at the right the note, where `note_fits`."""
+    """Return the row of views, ` 1 Jobs   2 Nodes`, with the note at the right where it fits (`note_fits`)."""
     gap, shown = _beside(views, current, note, columns)
     left = tuple(span for each in shown for span in _view(each, current, gap))
     return spread(left, (*note, Span(" ")) if note else (), columns)
 
 
 def note_fits(views: Sequence[tuple[str, str]], current: str, note: Line, columns: int) -> bool:
-    """Whether a note (what filters or sorts the view) has room beside the names of the views, which it never cuts."""
+    """Return whether the note about filter and order fits beside the names of the views without cutting them."""
     gap, shown = _beside(views, current, note, columns)
     return _width(shown, current, gap) + line_width(note) + 1 < columns
 
@@ -143,8 +145,10 @@ def note_fits(views: Sequence[tuple[str, str]], current: str, note: Line, column
 def _beside(
     views: Sequence[tuple[str, str]], current: str, note: Line, columns: int
 ) -> tuple[str, Sequence[tuple[str, str]]]:
-    """The gap between the views, and the views: closer to each other where there is no room for them and the note, and
-    the last ones their keys alone where there is none for all names."""
+    """Return the gap between the views, and the views with their names as far as these fit.
+
+    First the gap shrinks so that the note fits, too; then the last views show only their keys.
+    """
     wanted = line_width(note) + 2 if note else 0
     gaps = (WIDE, CLOSE) if columns >= ROOMY else (CLOSE,)
     for more in (wanted, 0):
@@ -166,7 +170,7 @@ def _width(views: Sequence[tuple[str, str]], current: str, gap: str) -> int:
 
 
 def _view(view: tuple[str, str], current: str, gap: str) -> Line:
-    """A view's key, if it has one, and its name."""
+    """Return the spans of a view: its key, if it has one, and its name."""
     key, name = view
     chosen = name == current
     sign = Span(f" {key} " if key else " ", ACCENT if chosen else MUTED)
@@ -176,7 +180,7 @@ def _view(view: tuple[str, str], current: str, gap: str) -> Line:
 def view_at(
     views: Sequence[tuple[str, str]], column: int, columns: int = ROOMY, current: str = "", note: Line = ()
 ) -> str:
-    """The name of the view that stands there in such a row; empty where none does."""
+    """Return the name of the view at this column of the row; empty where there is none."""
     end = 0
     gap, shown = _beside(views, current, note, columns)
     for view, each in zip(views, shown, strict=True):
@@ -187,12 +191,12 @@ def view_at(
 
 
 def key_row(keys: Iterable[Key], columns: int) -> Line:
-    """As many keys as fit, in their order; the dimmed ones would say why they cannot be used."""
+    """Return the row with as many keys as fit; keys whose action is refused now are dimmed."""
     return tuple(span for key in _fitting(keys, columns) for span in _key(key))
 
 
 def key_at(keys: Iterable[Key], column: int) -> str:
-    """The action of the key that stands there; empty where none does."""
+    """Return the id of the action whose key is at this column of the row; empty where there is none."""
     end = 0
     for key in keys:
         end += line_width(_key(key))

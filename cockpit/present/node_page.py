@@ -64,7 +64,7 @@ def _cards(row: NodeRow) -> Iterator[Line]:
 def _card(row: NodeRow, card: Card, load: str) -> Iterator[tuple[str, ...]]:
     uses = [use for use in row.slices if use.card == card.index]
     for use in uses:
-        name = f"{safe(use.name)}{' (kept)' if use.held else ''}"
+        name = f"{safe(use.name)}{' (held)' if use.held else ''}"
         share = str(units.cards(use.milli))
         yield _slot(use), safe(card.model), share, load, str(use.job or "-"), safe(use.user), name
     rest = WHOLE_CARD - sum(use.milli for use in uses)

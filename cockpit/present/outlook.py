@@ -22,7 +22,7 @@ INDENT: Final = "  "
 HIDDEN: Final = "job -"
 NOW: Final = "now"
 NEVER: Final = "never starts as it is"
-UNKNOWN: Final = "nobody can say when"
+UNKNOWN: Final = "no estimate of when"
 MOST_NAMED: Final = 3
 
 

@@ -39,14 +39,14 @@ def capacity(nodes: Sequence[Node], overview: Overview) -> str:
 
 
 def counts(overview: Overview) -> str:
-    """`● 41 running   ◌ 128 queued   3 kept for a look inside`."""
+    """`● 41 running   ◌ 128 queued   3 held`."""
     parts = [
         f"{GLYPHS[state]} {overview.jobs_by_state[state]} {state}"
         for state in JobState
         if overview.jobs_by_state.get(state)
     ]
     if overview.held:
-        parts.append(f"{overview.held} kept for a look inside")
+        parts.append(f"{overview.held} held")
     return "   ".join(parts)
 
 
@@ -61,14 +61,14 @@ def usage(overview: Overview) -> Iterator[str]:
 
 
 def hints(overview: Overview) -> Iterator[tuple[str, str]]:
-    """What a person might want to do next."""
+    """Yield commands that the user may want next, each with its purpose."""
     if not any(overview.jobs_by_state.values()):
         yield "cockpit submit job.yaml", "submit one"
         yield "cockpit doctor", "see what this machine has and lacks"
     else:
         yield "cockpit jobs", "the jobs"
     if overview.held:
-        yield "cockpit holds", "failed containers to look into"
+        yield "cockpit holds", "held containers of failed jobs"
     yield "cockpit --help", "everything else"
 
 

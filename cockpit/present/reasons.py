@@ -1,4 +1,4 @@
-"""The one table from a typed reason to its sentence. Every face says these words."""
+"""The table that turns a typed reason into its sentence, for the TUI, the command line and the documentation."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from cockpit.present.safe import safe
 from cockpit.present.slurm_reasons import told_clauses
 
 REASON_TYPES: Final = tuple(str(kind.__struct_config__.tag) for kind in get_args(Reason))
-"""Every reason's type, as JSON names it."""
+"""The name of each type of reason in JSON."""
 
 
 MOST_CAUSES: Final = 2
-"""Of nodes that are out of service: so many different reasons are in the sentence, the rest on the node's page."""
+"""Largest number of different causes that a sentence about nodes out of service names; a node's page has the rest."""
 UNFORETOLD: Final = "its start is not known because of a defect in cockpit, which the engine's log records"
 FAILED: Final = "could not be judged because of a defect in cockpit, which the engine's log records"
 _NOT_EVALUATED = ("waits for the scheduler to look at it",)
@@ -43,7 +43,7 @@ _NOT_EVALUATED = ("waits for the scheduler to look at it",)
 
 @lru_cache(maxsize=4096)
 def reason_sentence(reason: Reason, now: Millis, zone: tzinfo | None) -> str:
-    """Why a queued job does not start, in plain words without a full stop. `zone` None: this machine's.
+    """Return why a queued job does not start, in words without a full stop. `zone` None: this machine's.
 
     Ten thousand jobs wait for few reasons, whose hashes are remembered.
     """
@@ -52,7 +52,7 @@ def reason_sentence(reason: Reason, now: Millis, zone: tzinfo | None) -> str:
 
 @lru_cache(maxsize=4096)
 def reason_clauses(reason: Reason, now: Millis, zone: tzinfo | None) -> tuple[str, ...]:
-    """The sentence in its parts: what stands in the way, then what else is to know of it."""
+    """Return the clauses of the sentence: what the job waits for, then the particulars."""
     match reason:
         case Held():
             since = f" since {clock(reason.since, now, zone)}" if reason.since is not None else ""
@@ -116,7 +116,7 @@ def _wish(reason: NotEnoughFree) -> str:
 
 
 def _shortfalls(reason: NotEnoughFree) -> Iterator[str]:
-    """Nodes that lack the same are named together."""
+    """Yield what the nearest nodes lack; nodes that lack the same are named together."""
     for lack, nodes in groupby(reason.nearest, key=lambda node: _lack(node, reason)):
         names = [node.node for node in nodes]
         occupied = f"{_is(len(names))} occupied"
@@ -124,7 +124,7 @@ def _shortfalls(reason: NotEnoughFree) -> Iterator[str]:
 
 
 def _lack(node: NodeShortfall, reason: NotEnoughFree) -> str:
-    """`3 free`, `no CPU free`; empty where the whole node is in use."""
+    """Return what a node has free: `3 free`, `no CPU free`; empty where the whole node is in use."""
     if node.resource is Resource.NODE:
         return ""
     if node.resource is reason.resource:
@@ -133,7 +133,7 @@ def _lack(node: NodeShortfall, reason: NotEnoughFree) -> str:
 
 
 def _no_alternative(reason: NoAlternative, now: Millis, zone: tzinfo | None) -> Iterator[str]:
-    """What each wants, then what else is to know of each."""
+    """Yield what each alternative spec waits for, then the particulars of each."""
     each = [reason_clauses(one, now, zone) for one in reason.specs]
     yield ", or ".join(dict.fromkeys(first for first, *_ in each))
     for number, (_, *more) in enumerate(each, 1):
@@ -155,11 +155,11 @@ def _never_fits(reason: NeverFits) -> tuple[str, ...]:
 
 
 def _kept(reason: NeverFits | NoEligibleNode, which: str) -> Iterator[str]:
-    """For whom the nodes are that would do."""
+    """Yield to which jobs the nodes that would fit are restricted, by a pool or by taints."""
     if reason.dedicated:
         yield f"{which} are set apart for jobs that name pool {listed(reason.dedicated, 'or')}"
     if reason.taints:
-        yield f"{which} are kept for jobs that tolerate {listed(reason.taints)}"
+        yield f"{which} are only for jobs that tolerate {listed(reason.taints)}"
 
 
 def _no_eligible_node(reason: NoEligibleNode) -> tuple[str, ...]:
@@ -172,7 +172,7 @@ def _no_eligible_node(reason: NoEligibleNode) -> tuple[str, ...]:
 
 
 def _out_of_service(reason: NoEligibleNode) -> str:
-    """`n1 is drained: fan broken`; `n1 and n2 are out of service (drained: fan broken; down)`."""
+    """Return why the nodes cannot be used: `n1 is drained: fan broken`, `n1 and n2 are out of service (down)`."""
     names, are = listed(reason.out_of_service), _is(len(reason.out_of_service))
     causes = [safe(each) for each in dict.fromkeys(reason.why_out)]
     if len(causes) == 1:

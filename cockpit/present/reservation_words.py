@@ -24,7 +24,7 @@ def end_question(kept: Reservation) -> tuple[str, str]:
     serves = "serves" if len(kept.nodes) == 1 else "serve"
     return (
         f"End the reservation {safe(kept.name)}?",
-        f"{_nodes(kept)} {serves} everybody again; who names it waits.",
+        f"{_nodes(kept)} {serves} all jobs again; jobs that name the reservation wait.",
     )
 
 
@@ -40,7 +40,7 @@ def _nodes(kept: Reservation) -> str:
 
 def _whom(kept: Reservation) -> str:
     if kept.maintenance:
-        return "maintenance, nobody's jobs"
+        return "maintenance, no jobs"
     return "for " + " of ".join(filter(None, (listed(kept.users), _accounts(kept))))
 
 

@@ -122,7 +122,7 @@ def _of_time(reason: BeginsLater | InReservation | NodesReserved, now: Millis, z
             return (f"reservation {safe(reason.name)} {_not_open(reason, now, zone)}",)
         case NodesReserved():
             span = f"{clock(reason.start_at, now, zone)} to {clock(reason.end_at, now, zone)}"
-            return (f"would run into reservation {safe(reason.name)}", f"its nodes are kept from {span}")
+            return (f"would run into reservation {safe(reason.name)}", f"its nodes are reserved from {span}")
         case _:
             assert_never(reason)
 
@@ -165,7 +165,7 @@ def _limit_reached(reason: LimitReached) -> tuple[str, ...]:
 
 def _of_quota(reason: QuotaFull | QuotaMaxJobs | NoQueue) -> tuple[str, ...]:
     if isinstance(reason, NoQueue):
-        return "waits for a queue to let it out", f"no queue of the quota tree has project {safe(reason.project)}"
+        return "waits for a queue to release it", f"no queue of the quota tree has project {safe(reason.project)}"
     queue = f"queue {safe(reason.queue)}"
     if isinstance(reason, QuotaMaxJobs):
         return (f"{queue} lets {units.counted(reason.at_once, 'job')} run at a time",)
@@ -182,7 +182,7 @@ def _of_giving_way(reason: MakingRoom | StandsStill, now: Millis, zone: tzinfo |
         return (f"{others} {'gives' if len(reason.jobs) == 1 else 'give'} way to it, {until}",)
     if reason.by:
         return (f"was suspended by {safe(reason.by)}",)
-    return f"gave way to {others}", "it goes on when its CPUs are free again"
+    return f"gave way to {others}", "it resumes when its CPUs are free again"
 
 
 def _named(jobs: tuple[JobId, ...]) -> str:
@@ -197,8 +197,8 @@ def _of_fleets(reason: ClusterShort | NoRoomThere, now: Millis, zone: tzinfo | N
             return f"waits for {wanted} in one cluster", f"{safe(reason.member)} has {free} free in all"
         case NoRoomThere():
             names = listed(reason.members)
-            had = f"{names} had no room for it at {clock(reason.since, now, zone)}, though enough is free in all"
-            return had, "tried again once something comes free there"
+            had = f"{names} could not fit it at {clock(reason.since, now, zone)}, though enough is free in all"
+            return had, "tried again when resources become free there"
         case _:
             assert_never(reason)
 

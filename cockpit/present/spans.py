@@ -1,4 +1,4 @@
-"""Text with colour roles: what a face draws without knowing what it means. A theme gives each role its colour."""
+"""Lines of text in colour roles, such as `running` or `muted`. A theme maps each role to a colour."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ STRONG = "strong"
 ACCENT = "accent"
 _PIECE: Final = re.compile(r" +|[^ ]+")
 _GAP: Final = re.compile(r"(?:^ *|  +)(?=[^ ])")
-"""Before a cell of a line."""
+"""The text that marks the beginning of a cell in a line."""
 
 
 class Span(NamedTuple):
-    """A piece of harmless text in one role."""
+    """A piece of text in one role, without control characters."""
 
     text: str
     role: str = TEXT
@@ -29,28 +29,28 @@ Line = tuple[Span, ...]
 
 
 def line(*parts: str | Span) -> Line:
-    """Spans of a line; plain strings have the role `text`."""
+    """Make a line of spans; plain strings get the role `text`."""
     return tuple(part if isinstance(part, Span) else Span(part) for part in parts)
 
 
 def line_width(spans: Line) -> int:
-    """Terminal columns."""
+    """Return the line's width in terminal columns."""
     return sum(width(span.text) for span in spans)
 
 
 def plain(spans: Line) -> str:
-    """The text alone."""
+    """Return the line's text without roles."""
     return "".join(span.text for span in spans).rstrip()
 
 
 def spread(left: Line, right: Line, columns: int) -> Line:
-    """`left` and `right` at the edges of so many columns; without `right` where there is no room for both."""
+    """Return a line of this width with `left` and `right` at its edges; without `right` where both do not fit."""
     blanks = columns - line_width(left) - line_width(right)
     return (*left, Span(" " * blanks), *right) if right and blanks > 0 else left
 
 
 def fitted(spans: Line, columns: int, *, right: bool = False) -> Line:
-    """Exactly so many columns: cut with `…`, or padded on the side that the alignment leaves."""
+    """Return the line cut with `…` or padded to exactly this width; `right` aligns it at the right."""
     used = line_width(spans)
     if used > columns:
         return _cut(spans, columns)
@@ -61,7 +61,7 @@ def fitted(spans: Line, columns: int, *, right: bool = False) -> Line:
 
 
 def wrapped(spans: Line, columns: int) -> list[Line]:
-    """As many lines as it needs, each at most so many columns."""
+    """Wrap the line at any character into lines of at most this width."""
     if columns < 2 or line_width(spans) <= columns:
         return [spans]
     lines: list[list[Span]] = [[]]
@@ -79,7 +79,7 @@ def wrapped(spans: Line, columns: int) -> list[Line]:
 
 
 def hung(spans: Line, columns: int) -> list[Line]:
-    """The same between words; what goes on stands below where the last cell of the line began."""
+    """Wrap the line at words; continuation lines are indented to where the line's last cell begins."""
     text = "".join(span.text for span in spans)
     if line_width(spans) <= columns:
         return [spans]
@@ -100,7 +100,7 @@ def hung(spans: Line, columns: int) -> list[Line]:
 
 
 def hung_within(lines: Iterable[Line], columns: int, rows: int) -> list[Line]:
-    """The same of several, as far as that pushes none of them out of so many rows."""
+    """Wrap lines at words as far as all of them still fit into this number of rows."""
     given = list(lines)
     spare, shown = rows - len(given), list[Line]()
     for each in given:
@@ -112,13 +112,13 @@ def hung_within(lines: Iterable[Line], columns: int, rows: int) -> list[Line]:
 
 
 def _words(spans: Line) -> Iterator[Line]:
-    """Words and the blanks between them; a word may have parts in several roles."""
+    """Yield the line's words and the blanks between them; a word may have parts in several roles."""
     pieces = (Span(text, span.role) for span in spans for text in _PIECE.findall(span.text))
     return (tuple(each) for _, each in groupby(pieces, lambda piece: piece.text.isspace()))
 
 
 def worded(text: str, columns: int, role: str = TEXT) -> Iterator[Line]:
-    """The same between words, where each of them fits."""
+    """Wrap the text at words into lines of one role and at most this width."""
     row = ""
     for word in text.split(" "):
         longer = f"{row} {word}" if row else word
@@ -130,7 +130,7 @@ def worded(text: str, columns: int, role: str = TEXT) -> Iterator[Line]:
 
 
 def marked(spans: Line, text: str, role: str) -> Line:
-    """The same with this role wherever the text stands within one span, in capitals or not."""
+    """Return the line with this role wherever a span contains the text, ignoring case."""
     return tuple(piece for span in spans for piece in _marked(span, text.casefold(), role))
 
 

@@ -57,11 +57,11 @@ _ENDING = {
     EndCause.LOST: "a container was lost; the others are being ended",
     EndCause.DEADLINE: "can no longer end by its deadline",
     EndCause.PREEMPTED: "gives way to another job",
-    EndCause.REQUEUE: "is to begin anew",
-    EndCause.RECLAIMED: "what it runs on is taken back",
+    EndCause.REQUEUE: "is being requeued",
+    EndCause.RECLAIMED: "its resources are being reclaimed",
     EndCause.BELOW_MIN: "has too few workers, and is being suspended",
-    EndCause.FAULT: "a fault was found on its node, and it is to go on elsewhere",
-    EndCause.SLOW: "its iterations are slow, and it is to go on elsewhere",
+    EndCause.FAULT: "its node has a fault; it is being moved to another",
+    EndCause.SLOW: "its iterations are slow; it is being moved to another node",
 }
 _ENDED = {
     EndCause.STOP: "was stopped",
@@ -70,8 +70,8 @@ _ENDED = {
     EndCause.DEADLINE: "could no longer end by its deadline",
     EndCause.PREEMPTED: "gave way to another job",
     EndCause.TIME_LIMIT: "reached its time limit",
-    EndCause.REQUEUE: "was to begin anew",
-    EndCause.RECLAIMED: "what it ran on was taken back",
+    EndCause.REQUEUE: "was requeued",
+    EndCause.RECLAIMED: "its resources were reclaimed",
     EndCause.BELOW_MIN: "had too few workers for longer than it waits",
     EndCause.FAULT: "a fault was found on its node",
     EndCause.SLOW: "its iterations were slow",
@@ -79,7 +79,7 @@ _ENDED = {
 
 
 def retry_words(retries: tuple[int, int]) -> str:
-    """How often it has begun again by itself, and how often it may."""
+    """Return the number of automatic retries so far and the most that are allowed: `retry 1 of 3`."""
     used, most = retries
     return f"retry {used} of {most}"
 

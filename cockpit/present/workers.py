@@ -23,7 +23,7 @@ _NO_GROWTH: Final = {
     NoGrowth.NOT_WHOLE: "it grows once all of its workers run",
     NoGrowth.GIVES_WAY: "it is giving some up",
     NoGrowth.NO_ROOM: "no node has room for one more",
-    NoGrowth.KEPT: "what is free is kept for jobs that wait",
+    NoGrowth.KEPT: "free resources are reserved for jobs that wait",
     NoGrowth.RULES: "limits leave it no more",
 }
 

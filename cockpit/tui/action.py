@@ -1,4 +1,8 @@
-"""What an act of the cockpit is, and the reasons for which one cannot be done."""
+"""The type of an action of the TUI, and the checks that tell whether and why an action is refused now.
+
+`Situation` is the state that the checks look at; each check returns a sentence for the user, or an empty text where the
+action can be performed.
+"""
 
 from __future__ import annotations
 
@@ -20,57 +24,61 @@ if TYPE_CHECKING:
 
 JOBS, NODES, CARDS, PRIORITY, JOB, NODE = "jobs", "nodes", "cards", "priority", "job", "node"
 ACCOUNTS, QOS, SPENDING = "accounts", "accounts-qos", "accounting-hours"
-"""Three parts of one view."""
+"""The three tabs of the Accounts view."""
 QUEUES = "queues"
 CATALOGUE = "catalogue"
 CLUSTERS = "clusters"
-WEIGH = "weigh priorities"
-LOOK, ACT, KEPT, ORDER, GO, DEMO = "look", "act on jobs", "kept containers", "order", "go to", "the demo's time"
+WEIGH = "priority weights"
+LOOK, ACT, KEPT, ORDER, GO, DEMO = "view", "change jobs", "held containers", "sort", "go to", "demo time"
 SHARE = "accounts"
-SERVE = "nodes in service"
-NAMES = "the catalogue"
-"""Groups of the help."""
+SERVE = "nodes"
+NAMES = "catalogue"
+"""Titles of the help page's groups."""
 ON_PLACES = frozenset({ACCOUNTS, QOS})
-"""Parts that say who may use how much, and where that is changed."""
+"""The tabs in which accounts, users and QOS are edited."""
 PARTS = (ACCOUNTS, QOS, SPENDING)
 ON_ACCOUNTS = frozenset(PARTS)
 ANYWHERE = frozenset({JOBS, NODES, CARDS, PRIORITY, QUEUES, CATALOGUE, CLUSTERS, JOB, NODE}) | ON_ACCOUNTS
 ON_JOBS = frozenset({JOBS, JOB})
 OVER_A_JOB = frozenset({JOBS, CARDS, PRIORITY, JOB})
-"""Views with a job under the cursor: on a card, whose it is."""
+"""Views with a job under the cursor; in the Cards view it is the job on the card."""
 ON_QUEUED = frozenset({JOBS, PRIORITY, JOB})
-"""Views with a job that may be queued."""
+"""Views whose job under the cursor may be queued."""
 ON_TABLES = frozenset({JOBS, NODES, CARDS, PRIORITY, QUEUES, CATALOGUE, CLUSTERS}) | ON_ACCOUNTS
 ON_SORTED = frozenset({JOBS, PRIORITY})
 
 
 class Situation(NamedTuple):
-    """What an action's fitness depends on."""
+    """The state that decides whether an action can be performed now."""
 
     view: str
     chosen: Sequence[JobRow]
     """The marked jobs, else the one under the cursor."""
     read_only: str
-    """Why nothing may be changed; empty when it may."""
+    """The reason why this TUI changes nothing (read-only mode); empty when it may change things."""
     demo: bool = False
     filter: str = ""
-    """What the list is filtered by."""
+    """The filter of the list; empty: none."""
     place: AccountRow | Qos | None = None
     """The account, user or QOS under the cursor."""
     entry: EntryRow | None = None
     """The entry of the catalogue under the cursor."""
     accounts: AccountsShown | None = None
-    """As last seen: also what this person may change."""
+    """The accounts as last fetched, with what the user may change; None: not fetched yet."""
     admin: bool = True
-    """This person may change what is everybody's."""
+    """Whether the user is an administrator of the cluster."""
     trying: bool = False
-    """Other weights are tried out."""
+    """Whether the Priority view shows the order under other weights."""
     several: bool = False
-    """All clusters are looked at as one."""
+    """Whether the jobs of all clusters are shown in one table."""
 
 
 class Action(NamedTuple):
-    """One act. `why_not` gives a sentence when it cannot be done now; acting ones are refused in read-only mode."""
+    """An operation that a key, the palette or the command line starts.
+
+    `why_not` returns a sentence when it cannot be performed now. In read-only mode those that change something are
+    refused.
+    """
 
     id: str
     label: str
@@ -81,41 +89,44 @@ class Action(NamedTuple):
     views: frozenset[str] = ANYWHERE
     why_not: Callable[[Situation], str] = lambda _: ""
     acts: bool = False
-    """Changes something."""
+    """Whether it changes something on the cluster."""
     danger: bool = False
-    """Asks first, with No as the default."""
+    """Whether it asks first, with No as the default."""
     in_row: bool = False
-    """Shown in the bottom row."""
+    """Whether the bottom row shows it."""
 
     def refusal(self, situation: Situation) -> str:
-        """Why it cannot be done here and now; empty when it can."""
+        """Return why it cannot be performed in this situation; empty when it can."""
         if situation.view not in self.views:
-            return f"{self.label} is not for this view."
+            return f"{self.label}: not available in this view."
         if self.acts and situation.read_only:
             return situation.read_only
         return self.why_not(situation)
 
 
 def needs_job(situation: Situation) -> str:
+    """Refuse where no job is chosen."""
     return "" if situation.chosen else "There is no job under the cursor."
 
 
-def _each(wanted: Callable[[JobRow], bool], sentence: str) -> Callable[[Situation], str]:
+def _all_jobs(is_fit: Callable[[JobRow], bool], sentence: str) -> Callable[[Situation], str]:
+    """Make a check that every chosen job may be changed by the user and is fit; `sentence` says what the fault is."""
+
     def why_not(situation: Situation) -> str:
-        others = [row for row in situation.chosen if row.may is not Access.RW]
-        if others:
-            return _only_looking(others[0])
-        unfit = [row for row in situation.chosen if not wanted(row)]
-        return f"{_stands(unfit[0])}: {sentence}." if unfit else needs_job(situation)
+        read_only = [row for row in situation.chosen if row.may is not Access.RW]
+        if read_only:
+            return _read_only_refusal(read_only[0])
+        unfit = [row for row in situation.chosen if not is_fit(row)]
+        return f"{_state_words(unfit[0])}: {sentence}." if unfit else needs_job(situation)
 
     return why_not
 
 
-def _only_looking(row: JobRow) -> str:
+def _read_only_refusal(row: JobRow) -> str:
     return f"Job {job_words(row.id)} is {safe(row.user)}'s, and its project may only look at it (access: ro)."
 
 
-def _stands(row: JobRow) -> str:
+def _state_words(row: JobRow) -> str:
     return (
         f"Job {job_words(row.id)} is {row.state}"
         if row.ended_at is None
@@ -123,64 +134,67 @@ def _stands(row: JobRow) -> str:
     )
 
 
-needs_queued = _each(lambda row: row.queued, "this is for queued jobs")
-needs_running = _each(
+needs_queued = _all_jobs(lambda row: row.queued, "this is for queued jobs")
+needs_running = _all_jobs(
     lambda row: row.state in {JobState.RUNNING, JobState.SUSPENDED}, "this is for running and suspended jobs"
 )
-needs_begun = _each(lambda row: not row.queued, "it has not begun yet")
-needs_live = _each(lambda row: row.ended_at is None, "there is nothing to stop")
-needs_time = _each(lambda row: row.ended_at is None, "its time is over")
-needs_kept = _each(lambda row: row.held_until is not None, "no container of it is kept")
-needs_over = _each(lambda row: row.ended_at is not None, "cancel it first")
-needs_container = _each(
+needs_started = _all_jobs(lambda row: not row.queued, "it has not started yet")
+needs_unfinished = _all_jobs(lambda row: row.ended_at is None, "there is nothing to stop")
+needs_time = _all_jobs(lambda row: row.ended_at is None, "its time limit no longer matters")
+needs_held_container = _all_jobs(lambda row: row.held_until is not None, "it holds no container")
+needs_ended = _all_jobs(lambda row: row.ended_at is not None, "cancel it first")
+needs_container = _all_jobs(
     lambda row: row.held_until is not None or row.state is JobState.RUNNING,
-    "only what runs or is kept can be entered",
+    "a shell opens only in a running job or a held container",
 )
 
 
 def needs_session(situation: Situation) -> str:
-    """Anything else has no terminal that one could be at."""
-    others = [row for row in situation.chosen if row.kind is not JobKind.INTERACTIVE]
-    if others:
+    """Refuse jobs that are no sessions: their command has no terminal to attach to."""
+    if any(row.kind is not JobKind.INTERACTIVE for row in situation.chosen):
         return "A job's command reads from no terminal; l follows what it prints, s opens a shell beside it."
     return needs_container(situation)
 
 
 def needs_array(situation: Situation) -> str:
-    some = [row for row in situation.chosen if row.array is not None]
-    return "" if some else needs_job(situation) or f"Job {situation.chosen[0].id} is no task of an array."
+    """Refuse where no chosen job is a task of an array."""
+    if any(row.array is not None for row in situation.chosen):
+        return ""
+    return needs_job(situation) or f"Job {situation.chosen[0].id} is not a task of an array."
 
 
 def can_fold(situation: Situation) -> str:
+    """Refuse where the cursor is on neither an account nor a task of an array."""
     return "" if situation.view == ACCOUNTS else needs_array(situation)
 
 
 def may_add_below(situation: Situation) -> str:
-    """To the account under the cursor, or to that of the user there."""
+    """Refuse where the user may not add to the account under the cursor, or to the account of the user there."""
     place = situation.place
-    return _locked(situation, "" if place is None or isinstance(place, Qos) else place.association.account)
+    return _rights_refusal(situation, "" if place is None or isinstance(place, Qos) else place.association.account)
 
 
 def may_change_place(situation: Situation) -> str:
-    """What is under the cursor."""
+    """Refuse where the user may not change the account, user or QOS under the cursor."""
     place = situation.place
     if place is None:
         return "There is nothing under the cursor."
     if isinstance(place, Qos):
-        return _locked(situation, "")
-    each = place.association
-    return _locked(situation, each.account if each.user else each.parent)
+        return _rights_refusal(situation, "")
+    association = place.association
+    return _rights_refusal(situation, association.account if association.user else association.parent)
 
 
 def may_administer(situation: Situation) -> str:
-    return _locked(situation, "")
+    """Refuse users who are not administrators of the accounts."""
+    return _rights_refusal(situation, "")
 
 
-def _locked(situation: Situation, account: str) -> str:
-    """`account`: who coordinates it may too; empty: only administrators."""
+def _rights_refusal(situation: Situation, account: str) -> str:
+    """Refuse users who are neither administrators nor coordinators of `account` (empty: administrators only)."""
     shown = situation.accounts
     if shown is None:
-        return "The accounts are not known yet."
+        return "The accounts are not loaded yet."
     if shown.admin or (account and account in shown.coordinated):
         return ""
     also = ", or a coordinator of the account above it" if account else ""
@@ -188,40 +202,46 @@ def _locked(situation: Situation, account: str) -> str:
 
 
 def may_change_entry(situation: Situation) -> str:
-    """What is under the cursor."""
+    """Refuse where the user may not change the catalogue's entry under the cursor."""
     row = situation.entry
     if row is None:
         return "There is nothing under the cursor."
     if row.entry.filed:
         file = "cluster.toml" if row.of_rules else "catalogue.toml"
-        return f"It stands in {file}, which alone changes it."
-    return "" if row.may is Access.RW else "You may use it and not change it (access: ro)."
+        return f"It is defined in {file}; change it there."
+    return "" if row.may is Access.RW else "You may use it but not change it (access: ro)."
 
 
 def needs_admin(situation: Situation) -> str:
+    """Refuse users who are not administrators of the cluster."""
     return "" if situation.admin else "Only an administrator of this cluster may do this."
 
 
 def needs_trial(situation: Situation) -> str:
-    return needs_admin(situation) if situation.trying else "No other weights are tried out."
+    """Refuse where no weights are tried, and users who may not apply them."""
+    return needs_admin(situation) if situation.trying else "You are not trying other weights."
 
 
 def needs_filter(situation: Situation) -> str:
+    """Refuse where the list has no filter."""
     return "" if situation.filter else "Nothing is filtered; / filters while you type."
 
 
 def of_one_cluster(situation: Situation) -> str:
-    return "This is each cluster's own: choose one (8) and open it with Enter." if situation.several else ""
+    """Refuse where the jobs of all clusters are shown: the action needs one cluster."""
+    return "Each cluster has its own: choose one (8) and open it with Enter." if situation.several else ""
 
 
 def only_in_demo(situation: Situation) -> str:
+    """Refuse on real clusters."""
     return "" if situation.demo else "Only a demo's time can be changed."
 
 
 def has_output(situation: Situation) -> str:
-    """A demo's jobs are simulated, and what stands at the paths that they name is the user's own."""
+    """Refuse in a demo: its jobs are simulated, and a file at a path that one names is the user's own."""
     return "The jobs of a demo write no files." if situation.demo else needs_job(situation)
 
 
 def only_outside_demo(situation: Situation) -> str:
+    """Refuse in a demo."""
     return "This is the demo." if situation.demo else ""

@@ -1,4 +1,4 @@
-"""What a person means, and doing it: the situation that actions are judged by, and the way from a key to a deed."""
+"""From a key to its controller: which job or account an action applies to, whether it is allowed, and running it."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ if TYPE_CHECKING:
 
 
 class ActionDispatcher(Poller):
-    """Does what the keys, the command line and the palette ask for, or says why not."""
+    """The layer of the application that runs actions for keys, command line and palette, or shows why it refuses."""
 
     @property
     def job_page(self) -> JobPage | None:
-        """The page of a job, if that is what is shown."""
+        """The job's page on the screen; None where another screen is shown."""
         return self.screen if isinstance(self.screen, JobPage) else None
 
     def situation(self) -> Situation:
-        """What actions are judged by."""
+        """Return the state by which actions decide whether they can be performed."""
         return Situation(
             self.view_name,
             self.chosen_rows(),
@@ -62,13 +62,13 @@ class ActionDispatcher(Poller):
 
     @property
     def view_name(self) -> str:
-        """Of the list that is shown, or `job` for a job's page."""
+        """The name of the present view: a list's, or `job` or `node` for a page."""
         shown = self.screen if self.screen_stack else None
         pages = {JobPage: JOB, NodePage: NODE}
         return next((view for page, view in pages.items() if isinstance(shown, page)), self.main_screen.view)
 
     def chosen_rows(self) -> list[JobRow]:
-        """The jobs that an action is about."""
+        """Return the jobs that an action applies to: the marked ones, else the one under the cursor."""
         if isinstance(self.screen, JobPage):
             row = self.job_rows.row(self.screen.job)
             return [row] if row is not None else []
@@ -84,24 +84,31 @@ class ActionDispatcher(Poller):
         return [row for row_id in ids for row in self.job_rows.folds.acted_on(row_id)]
 
     def place_under_cursor(self) -> AccountRow | Qos | None:
-        here: Any = self.main_screen.table.cursor_id if self.view_name in ON_PLACES else None
-        if here is None:
+        row_id: Any = self.main_screen.table.cursor_id if self.view_name in ON_PLACES else None
+        if row_id is None:
             return None
-        return (self.qos_rows if self.view_name == QOS else self.account_rows).row(here)
+        return (self.qos_rows if self.view_name == QOS else self.account_rows).row(row_id)
 
     def entry_under_cursor(self) -> EntryRow | None:
-        here: Any = self.main_screen.catalogue.cursor_id if self.view_name == CATALOGUE else None
-        return None if here is None else self.catalogue_rows.row(here)
+        row_id: Any = self.main_screen.catalogue.cursor_id if self.view_name == CATALOGUE else None
+        return None if row_id is None else self.catalogue_rows.row(row_id)
 
     def action_press(self, key: str) -> None:
-        """A key may do one thing in this view and another in that."""
-        meant = [action for action in self.actions if key in action.keys]
-        here = [action for action in meant if self.view_name in action.views]
-        self.perform((here or meant)[0].id)
+        """Perform the action that the key has in the present view.
+
+        Where it has none here, perform its action of another view, whose refusal tells the user that it does not apply.
+        """
+        actions = [action for action in self.actions if key in action.keys]
+        in_view = [action for action in actions if self.view_name in action.views]
+        self.perform((in_view or actions)[0].id)
 
     def perform(self, action_id: str, run: Callable[[CockpitBase], Awaitable[None] | None] | None = None) -> None:
-        """Do it, or say why not. `run`: what to do instead of asking, where the command line has said it all."""
-        if not self.screen.is_mounted:  # it was pushed a moment ago and has no widgets yet: it calls back once it has
+        """Run the action, or show a toast with the reason why it is refused.
+
+        `run` replaces the action's own function where the command line already has the arguments that it would ask for.
+        """
+        # A screen that was pushed a moment ago has no widgets yet: try again once it has.
+        if not self.screen.is_mounted:
             self.screen.call_later(self.perform, action_id, run)
             return
         action = next(each for each in self.actions if each.id == action_id)
@@ -111,38 +118,38 @@ class ActionDispatcher(Poller):
             self.notify(refusal, severity="warning")
             return
         try:
-            done = (run or action.run)(self)
+            work = (run or action.run)(self)
         except CockpitError as error:
-            self._tell(error)
+            self._show_error(error)
         else:
-            if done is not None:
-                self.undertake(done)
+            if work is not None:
+                self.run_in_background(work)
 
-    def undertake(self, doing: Awaitable[None]) -> None:
-        self.run_worker(self._finish(doing), group="deeds")
+    def run_in_background(self, work: Awaitable[None]) -> None:
+        self.run_worker(self._finish(work), group="actions")
 
-    async def _finish(self, done: Awaitable[None]) -> None:
+    async def _finish(self, work: Awaitable[None]) -> None:
         try:
-            await done
+            await work
         except CockpitError as error:
-            self._tell(error)
+            self._show_error(error)
         self.wake()
 
-    def _tell(self, error: CockpitError) -> None:
+    def _show_error(self, error: CockpitError) -> None:
         if isinstance(error, RequestRefused):
             self.notify(refusal_text(error.refusal, self.now()), severity="warning")
         else:
             self.notify(str(error), severity="error")
 
     def run_command(self, text: str) -> None:
-        """What was typed on the command line."""
+        """Run a line of the command line; errors become toasts."""
         try:
             commands.run_command(self, text)
         except CockpitError as error:
-            self._tell(error)
+            self._show_error(error)
 
     def go_to(self, number: int) -> None:
-        """Put the cursor on the job of this number."""
+        """Put the cursor on the job with this number, or show a toast where the list lacks it."""
         job = JobId(number)
         row_id = self.job_rows.folds.shown_as(job)
         if self.job_rows.place(row_id) is None:
@@ -152,7 +159,7 @@ class ActionDispatcher(Poller):
         self.perform("jobs")
         self.main_screen.jobs.move_to(row_id)
 
-    def turn_tab(self, step: int) -> None:
+    def switch_tab(self, step: int) -> None:
         if isinstance(self.screen, JobPage):
             self.screen.turn(step)
         elif self.view_name in ON_ACCOUNTS:

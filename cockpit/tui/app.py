@@ -1,4 +1,8 @@
-"""The application: its screens, its colours, its keys."""
+"""The Textual application: it binds the keys, registers the themes and starts the poller.
+
+`CockpitApp` is the end of a chain of classes, each of which adds one concern: `CockpitBase` (the abstract interface),
+`AppState` (what is shown), `Poller` (fetching it), `ActionDispatcher` (running actions).
+"""
 
 from __future__ import annotations
 
@@ -53,7 +57,7 @@ _TABLES = {
 
 
 class CockpitApp(ActionDispatcher, inherit_bindings=False):
-    """One cockpit over one backend."""
+    """The application that shows one backend's cluster."""
 
     CSS_PATH: ClassVar[list[str | PurePath]] = [
         "app.tcss",
@@ -76,11 +80,11 @@ class CockpitApp(ActionDispatcher, inherit_bindings=False):
 
     @property
     def failed(self) -> bool:
-        """Whether a defect has ended it."""
+        """Whether an unexpected exception has ended the application."""
         return self._exception is not None
 
     def _fatal_error(self) -> None:
-        """End it and leave the traceback on the terminal: Textual's shows local variables, which may hold secrets."""
+        """End the application with a traceback that has no local variables (Textual shows them): they may be secret."""
         self.bell()
         self._exit_renderables.append(Text(defect_text(sys.exception())))
         self._close_messages_no_wait()
@@ -95,7 +99,7 @@ class CockpitApp(ActionDispatcher, inherit_bindings=False):
         for role_theme in self.themes.values():
             self.register_theme(role_theme.for_textual())
         self.theme = self._role_theme.name
-        self.keep_up()
+        self.start_polling()
 
     def keys_of_view(self) -> Iterable[Key]:
         return offers.bottom_row(self.actions, self.situation())
@@ -113,7 +117,7 @@ class CockpitApp(ActionDispatcher, inherit_bindings=False):
         return [f"{name}:" for name in _TABLES[view].names()]
 
     def use_theme(self, name: str) -> None:
-        """Draw everything anew in this theme's colours."""
+        """Switch to this theme and redraw everything."""
         self._role_theme = self.themes[name]
         self.ansi_color = self._role_theme.ansi
         self.theme = name
@@ -125,7 +129,7 @@ class CockpitApp(ActionDispatcher, inherit_bindings=False):
         self.main_screen.draw()
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:  # noqa: ARG002 - Textual's signature
-        """The palette lists the same actions, and the themes."""
+        """Yield the entries of Textual's command palette: actions, saved filters and themes."""
         situation = self.situation()
         saved, use_filter = self.saved_filters(), self.main_screen.filter
         return offers.palette(self.actions, situation, self.themes, saved, self.perform, self.use_theme, use_filter)

@@ -1,4 +1,4 @@
-"""What the composition root gives the application besides the cluster."""
+"""The options that the composition root gives the application besides the backend."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 
 
 class Several(Protocol):
-    """Clusters that are watched from the first question on."""
+    """The clusters of the Clusters view, which are watched from the first call on."""
 
     async def clusters(self) -> list[ClusterRow]:
-        """As they stand: none of them is waited for."""
+        """Return their present state without waiting for any of them."""
         ...
 
 
 class NoOthers:
-    """Where nobody said which clusters there are."""
+    """An empty list of clusters, where none are configured."""
 
     async def clusters(self) -> list[ClusterRow]:
         return []
@@ -36,28 +36,28 @@ class NoOthers:
 
 @dataclass(frozen=True, kw_only=True)
 class AppOptions:
-    """Time, the person, and how they want their cockpit."""
+    """The clock, the user, and the user's settings."""
 
     now: Callable[[], Millis]
     user: str
     read_jobs: Callable[[str, str, str], list[JobSpec]]
     theme: str = themes.DEFAULT
     themes: Mapping[str, RoleTheme] = field(default_factory=themes.load_themes)
-    """All there are, by name."""
+    """All themes, by name."""
     keys: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """Keys that a person chose, by action, as people write them."""
+    """The user's own keys by action id, written as in `Ctrl-x`."""
     filters: SavedFilters = field(default_factory=SavedFilters)
-    """The person's own for this cluster."""
+    """The user's saved filters for this cluster."""
     clusters: Mapping[str, str] = field(default_factory=dict)
-    """What can be opened instead, by name, with a word about each."""
+    """A description of each cluster that can be opened, by name."""
     cluster: str = ""
     every: Several = field(default_factory=NoOthers)
-    """All clusters that the person uses."""
+    """All clusters that the user uses, for the Clusters view."""
     read_only: str = ""
-    """Why nothing may be changed; empty when it may."""
+    """The reason why nothing may be changed; empty when changes are allowed."""
     badge: Callable[[], str] = lambda: ""
     pace: Pace | None = None
-    """Of a demo."""
+    """The speed control of a demo's clock; None on a real cluster."""
     login: TypedLogin | None = None
-    """How a login to the cluster is typed again; None: it has none."""
+    """The prompt with which the user logs in to the cluster again; None: the cluster needs no login."""
     ascii_only: bool = False

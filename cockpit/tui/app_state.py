@@ -1,4 +1,7 @@
-"""What the application knows of the cluster, and what it draws that with. `upkeep` keeps it true."""
+"""The state of the application: the rows of every list, the cluster's figures, and how fresh they are.
+
+`poller` fetches from the cluster and updates this state.
+"""
 
 from __future__ import annotations
 
@@ -45,13 +48,13 @@ if TYPE_CHECKING:
     from cockpit.tui.theme import RoleTheme
 
 STALE_SECONDS = 3.0
-"""Data older than this shows its age."""
-STILL = "paused"
-"""Says that the screen stands still."""
+"""Age in seconds from which on the top bar shows how old the data is."""
+PAUSED = "paused"
+"""Badge of the top bar while updates are paused."""
 
 
 class AppState(CockpitBase):
-    """The rows of every list, the figures above them, the job under the cursor."""
+    """The layer of the application that holds the rows of every list, the cluster's figures and the job's details."""
 
     def __init__(self, backend: Backend, outside: AppOptions) -> None:
         self.themes = outside.themes
@@ -64,7 +67,7 @@ class AppState(CockpitBase):
         self.filters, self.clusters, self.cluster = outside.filters, outside.clusters, outside.cluster
         self.boards = []
         self.next_cluster = ""
-        """What is to be opened when this cockpit has closed."""
+        """The name of the cluster to open after this application has closed; empty: none."""
         self.actions = with_keys(outside.keys)
         self._forecasts = Forecasts(self, self._forecasts_changed)
         self.job_rows = JobRows(self.context, outside.filters.of)
@@ -82,22 +85,27 @@ class AppState(CockpitBase):
         self.loaded = False
         self._details: dict[JobId, JobDetail] = {}
         self._heard: float | None = None
-        """When the cluster last answered, in the event loop's time: a demo's own may run faster."""
+        """When the cluster last answered, by the event loop's clock (a demo's own may run faster); None: never."""
         self._heard_at = outside.now()
-        """The same as the clock on the wall says it."""
+        """When the cluster last answered, by the cluster's clock."""
         self._trouble = ""
-        self._still: PausedView | None = None
+        """The reason why the cluster cannot be reached; empty while it answers."""
+        self._paused: PausedView | None = None
+        """The changes that wait while updates are paused; None while they are not."""
         self.main_screen = MainScreen()
 
     def now(self) -> Millis:
-        return self.outside.now() if self._still is None else self._still.since
+        return self.outside.now() if self._paused is None else self._paused.since
 
     def context(self) -> Context:
-        """The moment, the zone and the person that words depend on."""
+        """Return the moment, time zone and user that texts depend on."""
         return Context(now=self.now(), user=self.outside.user, forecasts=self._forecasts.known)
 
     def _forecasts_changed(self, jobs: Iterable[JobId]) -> None:
-        """Draw list and panel from one frame: a row shows the start of the task that speaks for its array."""
+        """Redraw the list's rows and the panel together, so that both show the same start.
+
+        An array's row shows the start of one of its tasks: it changes with the forecast of that task.
+        """
         changed, table = set(jobs), self.main_screen.jobs
         table.rows_changed([each for each in table.visible_ids() if self._speaker(each) in changed], news=False)
         self.main_screen.draw_answer()
@@ -107,14 +115,14 @@ class AppState(CockpitBase):
         return None if row is None else row.id
 
     def role_theme(self) -> RoleTheme:
-        """The colours of now."""
+        """Return the present colour theme."""
         return self._role_theme
 
     def standing(self) -> Standing:
-        """How this cockpit stands to its cluster."""
+        """Return the contents of the top bar: cluster, user, access, and how fresh the data is."""
         age = 0 if self._heard is None else int(asyncio.get_running_loop().time() - self._heard)
         stale = self._heard is not None and (self._trouble or age > STALE_SECONDS)
-        badge = self.outside.badge() or (STILL if self._still is not None else "")
+        badge = self.outside.badge() or (PAUSED if self._paused is not None else "")
         cluster = self.overview.cluster if self.overview is not None else "…"
         return Standing(
             cluster=cluster.removesuffix(" · DEMO") if self.pace is not None else cluster,
@@ -122,27 +130,27 @@ class AppState(CockpitBase):
             user=self.outside.user,
             age=f"{age} s old" if stale else "",
             heard=clock_of_second(self._heard_at, None) if stale else "",
-            fresh=self._heard is not None and not stale and self._still is None,
+            fresh=self._heard is not None and not stale and self._paused is None,
             trouble=self._trouble,
             badge=badge,
         )
 
     def detail_of(self, job: JobId) -> JobDetail | None:
-        """The last detail that was asked for, if it is this job's."""
+        """Return the detail that was fetched last, if it is this job's; else None."""
         return self._details.get(job)
 
     def capacity_words(self) -> str:
-        """`This machine: 16 CPUs, 128G, 2 × RTX 4090.`"""
+        """Return the cluster's capacity: `This machine: 16 CPUs, 128G, 2 × RTX 4090.`"""
         if self.overview is None:
             return ""
         return f"This machine: {capacity([row.node for row in self.node_rows.rows()], self.overview)}."
 
     def shown_columns(self, width: int) -> Sequence[Laid]:
-        """The columns of the Jobs view at this width of the screen."""
+        """Return the columns of the Jobs view for a screen of this width."""
         return self.job_rows.laid(width - MARGIN)
 
     def around(self, columns: int, lines: int = 0) -> Around:
-        """What the answer panel's words depend on, so many columns and lines large."""
+        """Return what the answer panel's text depends on, for a panel of this width and height in characters."""
         return Around(
             self.context(),
             columns,
@@ -159,16 +167,16 @@ class AppState(CockpitBase):
         return None if row is None else row.node
 
     def _letters(self) -> bool:
-        """Colours are not seen."""
+        """Return whether letters stand for colours, as the terminal shows none."""
         return self.outside.ascii_only or self.no_color
 
     @property
     def demand(self) -> Mapping[str, float]:
-        """Cards of each model that queued jobs ask for."""
+        """The number of cards that queued jobs request, by model."""
         return card_demand(self.overview)
 
     def chosen_spec(self) -> NodeSpec | None:
-        """What nodes are judged against: the spec of the queued job under the cursor."""
+        """Return the node spec of the queued job under the cursor, against which the Nodes view shows idle or tight."""
         row = self.job_under_cursor()
         detail = self._details.get(row.id) if row is not None and row.queued else None
         return detail.job.spec.specs[0] if detail is not None else None

@@ -1,4 +1,4 @@
-"""Rows that pour in while a list is loaded: shown some times a second instead of page by page."""
+"""Throttling of redraws while a long job list arrives page by page."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ if TYPE_CHECKING:
     from cockpit.model.ids import JobId
 
 SECONDS_BETWEEN: Final = 0.05
-"""Drawing each page of a hundred takes longer than reading them."""
+"""Least time between two redraws: drawing after each page of 100 rows would take longer than reading the pages."""
 
 
 class Arrivals:
-    """Collects what pages have changed until it is worth a look."""
+    """The changes of several pages, collected until they are drawn together."""
 
     def __init__(self) -> None:
         self._changed: list[JobId] = []
@@ -22,8 +22,9 @@ class Arrivals:
         self._next = 0.0
 
     def worth_showing(self, changes: Changes, now: float, *, loaded: bool) -> Changes | None:
-        """All that has changed since something was shown; None: more comes soon. `now` in seconds of any clock that
-        only goes on; once all is loaded nothing waits.
+        """Add changes; return all that are to be drawn now, or None to wait for more.
+
+        `now` is in seconds of any monotonic clock. Once the whole list is loaded every change is drawn at once.
         """
         self._changed += changes.changed
         self._order_changed |= changes.order_changed
@@ -33,7 +34,7 @@ class Arrivals:
         return self.rest()
 
     def rest(self) -> Changes:
-        """What waits to be shown, where nothing more comes."""
+        """Return the collected changes and forget them."""
         rest = Changes(self._changed, self._order_changed)
         self._changed, self._order_changed = [], False
         return rest

@@ -1,5 +1,7 @@
-"""What screens and deeds may use of the application: its knowledge, and its ways to act. `app.py` is the one that keeps
-these promises; nothing else here imports it.
+"""The abstract base of the application: what screens, widgets and controllers may use of it.
+
+`app.py` implements it at the end of a chain of classes. The other modules of the TUI import this base and never
+`app.py`, so that there is no import cycle.
 """
 
 from __future__ import annotations
@@ -44,19 +46,19 @@ if TYPE_CHECKING:
 
 
 class HelpEntry(NamedTuple):
-    """An action as the help lists it."""
+    """An action with its keys as a line of the help page."""
 
     keys: tuple[str, ...]
-    """As people read them."""
+    """Names of the keys as users read them, such as `Ctrl-c`."""
     label: str
     help: str
     group: str
     why_not: str
-    """Why it cannot be done just now; empty when it can."""
+    """The reason why the action cannot be performed now; empty when it can."""
 
 
 class MainView(Protocol):
-    """The main screen, as deeds use it."""
+    """What controllers may call on the main screen."""
 
     def show_view(self, view: str) -> None: ...
     def show_jobs_of_node(self) -> None: ...
@@ -87,7 +89,7 @@ class MainView(Protocol):
 
 
 class JobView(Protocol):
-    """A job's page, as deeds use it."""
+    """What controllers may call on a job's page."""
 
     def ask_search(self) -> None: ...
     def find(self, step: int) -> None: ...
@@ -99,11 +101,11 @@ class JobView(Protocol):
 
 
 class Pace(Protocol):
-    """How fast a demo lives."""
+    """The speed of a demo's virtual clock."""
 
     paused: bool
     speed: float
-    """Virtual seconds in a real one."""
+    """Virtual seconds per real second."""
 
     def faster(self) -> None: ...
     def slower(self) -> None: ...
@@ -112,17 +114,17 @@ class Pace(Protocol):
 
 
 class CockpitBase(KeysInTurn):
-    """The application as its parts see it."""
+    """The application as screens, widgets and controllers see it."""
 
     backend: Backend
     themes: Mapping[str, RoleTheme]
     filters: SavedFilters
     clusters: Mapping[str, str]
-    """What can be opened, by name, with a word about each."""
+    """A description of each cluster that can be opened, by name."""
     cluster: str
-    """Which of them this is."""
+    """The name of the cluster that is open."""
     boards: list[Board]
-    """TensorBoards that this cockpit has started, which end with it."""
+    """TensorBoards that this application started; they end with it."""
     job_rows: JobRows
     node_rows: NodeRows
     account_rows: AccountRows
@@ -132,20 +134,20 @@ class CockpitBase(KeysInTurn):
     catalogue_rows: CatalogueRows
     spending_rows: SpendingRows
     accounts: AccountsShown | None
-    """As last seen; None: not asked for yet."""
+    """The accounts as last fetched; None: not fetched yet."""
     card_rows: CardRows
     priority_rows: PriorityRows
     overview: Overview | None
     announces: bool
-    """Every act shows the command that it runs on the cluster, and asks."""
+    """Whether every change shows the command that it runs on the cluster, and asks first (Slurm)."""
     loaded: bool
-    """Jobs of the first list have come."""
+    """Whether a first page of the job list has arrived."""
     all_came: bool
-    """All of them have."""
+    """Whether the whole job list has arrived."""
 
     @abstractmethod
     def waiting_seconds(self) -> int:
-        """Since it was opened."""
+        """Return the number of seconds since the application was opened."""
 
     def notify(
         self,
@@ -156,17 +158,23 @@ class CockpitBase(KeysInTurn):
         timeout: float | None = None,
         markup: bool = False,
     ) -> None:
-        """As Textual's, but words from outside, of which refusals and errors are full, are only words."""
+        """Show a toast, with control characters made visible and markup off.
+
+        Refusals and errors quote names and paths that other users chose, so the text must not be interpreted.
+        """
         harmless = "\n".join(map(safe, message.split("\n")))
         super().notify(harmless, title=safe(title), severity=severity, timeout=timeout, markup=markup)
 
     def check_terminal(self) -> None:
-        """Raises `CockpitError` where there is no terminal to hand over: in a browser, or played by a script."""
+        """Raise `CockpitError` where no terminal can be given to a shell: in a browser, or when a script plays keys."""
         if self.is_headless or self.is_web:
-            raise CockpitError("There is no terminal here that could be handed over.")
+            raise CockpitError("There is no terminal here for a shell: open the cockpit in one.")
 
     def saved_filters(self) -> Mapping[str, str]:
-        """Of the list that is shown; a file that cannot be read is complained about when one of them is used."""
+        """Return the saved filters of the present list by name.
+
+        A file that cannot be read gives none here; using a saved filter then reports the error.
+        """
         try:
             return self.filters.of(self.view_name)
         except CockpitError:
@@ -175,161 +183,162 @@ class CockpitBase(KeysInTurn):
     @property
     @abstractmethod
     def main_view(self) -> MainView:
-        """The screen under all others."""
+        """The main screen, which lies below all pages and dialogs."""
 
     @property
     @abstractmethod
     def job_page(self) -> JobView | None:
-        """The page of a job, if that is what is shown."""
+        """The job's page on the screen; None where another screen is shown."""
 
     @property
     @abstractmethod
     def view_name(self) -> str:
-        """Of the list that is shown, or `job` for a job's page."""
+        """The name of the present view: a list's, or `job` or `node` for a page."""
 
     @property
     @abstractmethod
     def read_only(self) -> str:
-        """Why nothing may be changed; empty when it may."""
+        """The reason why nothing may be changed; empty when changes are allowed."""
 
     @abstractmethod
     def place_under_cursor(self) -> AccountRow | Qos | None:
-        """The account, user or QOS; None in other views."""
+        """Return the account, user or QOS under the cursor; None in other views."""
 
     @abstractmethod
     def entry_under_cursor(self) -> EntryRow | None:
-        """Of the catalogue; None in other views."""
+        """Return the catalogue's entry under the cursor; None in other views."""
 
     @abstractmethod
-    def undertake(self, doing: Awaitable[None]) -> None:
-        """Let it go on beside everything else; how it fails is told."""
+    def run_in_background(self, work: Awaitable[None]) -> None:
+        """Await `work` in a task of its own; a `CockpitError` becomes a toast."""
 
     @abstractmethod
     def complete(self, text: str) -> Sequence[str]:
-        """What a command that is begun may become, beside the names of actions."""
+        """Return the possible continuations of a partly typed command, besides the names of actions."""
 
     @abstractmethod
-    def now(self) -> Millis: ...
+    def now(self) -> Millis:
+        """Return the cluster's present moment, or that of the pause while updates are paused."""
 
     @abstractmethod
     def context(self) -> Context:
-        """The moment, the zone and the person that words depend on."""
+        """Return the moment, time zone and user that texts depend on."""
 
     @abstractmethod
     def role_theme(self) -> RoleTheme:
-        """The colours of now."""
+        """Return the present colour theme."""
 
     @abstractmethod
     def standing(self) -> Standing:
-        """How this cockpit stands to its cluster."""
+        """Return the contents of the top bar: cluster, user, access, and how fresh the data is."""
 
     @abstractmethod
     def keys_of_view(self) -> Iterable[Key]:
-        """The bottom row."""
+        """Return the keys of the bottom row."""
 
     @abstractmethod
     def help_entries(self) -> Sequence[HelpEntry]:
-        """Every action of this view that has a key."""
+        """Return every action of the present view that has a key."""
 
     @abstractmethod
     def action_names(self) -> Sequence[str]:
-        """What the command line completes."""
+        """Return the names that the command line completes."""
 
     @abstractmethod
     def filter_names(self, view: str) -> Sequence[str]:
-        """Keys that a filter of this view understands, each with its colon."""
+        """Return the column names that a filter of this view understands, each with a colon."""
 
     @abstractmethod
     def chosen_rows(self) -> list[JobRow]:
-        """The jobs that an action is about."""
+        """Return the jobs that an action applies to: the marked ones, else the one under the cursor."""
 
     @abstractmethod
     def job_under_cursor(self) -> JobRow | None: ...
 
     @abstractmethod
     def detail_of(self, job: JobId) -> JobDetail | None:
-        """The last detail that was asked for, if it is this job's."""
+        """Return the detail that was fetched last, if it is this job's; else None."""
 
     @abstractmethod
     def capacity_words(self) -> str:
-        """`This machine: 16 CPUs, 128G, 2 × RTX 4090.`"""
+        """Return the cluster's capacity: `This machine: 16 CPUs, 128G, 2 × RTX 4090.`"""
 
     @abstractmethod
     def around(self, columns: int, lines: int = 0) -> Around:
-        """What the answer panel's words depend on, so many columns and lines large."""
+        """Return what the answer panel's text depends on, for a panel of this width and height in characters."""
 
     @property
     @abstractmethod
     def demand(self) -> Mapping[str, float]:
-        """Cards of each model that queued jobs ask for."""
+        """The number of cards that queued jobs request, by model."""
 
     @abstractmethod
     def shown_columns(self, width: int) -> Sequence[Laid]:
-        """The columns of the Jobs view at this width of the screen."""
+        """Return the columns of the Jobs view for a screen of this width."""
 
     @property
     @abstractmethod
     def pace(self) -> Pace | None:
-        """Of a demo; None on a real cluster."""
+        """The speed control of a demo's clock; None on a real cluster."""
 
     @property
     @abstractmethod
     def login(self) -> TypedLogin | None:
-        """How a login to the cluster is typed again; None: it has none."""
+        """The prompt with which the user logs in to the cluster again; None: the cluster needs no login."""
 
     @property
     @abstractmethod
     def read_jobs(self) -> Callable[[str, str, str], list[JobSpec]]:
-        """Source, text and folder to specs, with this person's defaults. Raises `SpecErrors`."""
+        """A function from (file name, text, folder) to job specs with the user's defaults; it raises `SpecErrors`."""
 
     @abstractmethod
     def wake(self) -> None:
-        """Ask the cluster again now: another row or view is looked at."""
+        """Fetch from the cluster now instead of at the next tick, as another row or view is shown."""
 
     @abstractmethod
     def try_weights(self, weights: WeightChanges | None) -> None:
-        """The queue's order by other weights, beside its own; None: its own alone."""
+        """Show the queue's order under these weights beside the present one; None: only the present order."""
 
     @abstractmethod
     async def catch_up(self) -> None:
-        """Ask for all that is looked at, and show it. Raises `CockpitError`."""
+        """Fetch all that the screen shows and draw it. Raises `CockpitError`."""
 
     @abstractmethod
-    def stand_still_or_go_on(self) -> None:
-        """What is shown stays as it is until this is called again."""
+    def toggle_updates(self) -> None:
+        """Pause updates of the screen, or resume them."""
 
     @abstractmethod
     def go_to_cluster(self, name: str) -> None:
-        """Leave, to open that one."""
+        """Close the application so that the caller opens the cluster of this name."""
 
     @abstractmethod
     def perform(self, action_id: str, run: Callable[[CockpitBase], Awaitable[None] | None] | None = None) -> None:
-        """Do it, or say why not."""
+        """Run the action, or `run` in its place, or show a toast with the reason why it is refused."""
 
     @abstractmethod
     def run_command(self, text: str) -> None:
-        """What was typed on the command line."""
+        """Run a line of the command line; errors become toasts."""
 
     @abstractmethod
     def use_theme(self, name: str) -> None:
-        """Draw everything anew in this theme's colours."""
+        """Switch to this theme and redraw everything."""
 
     @abstractmethod
     def follow_to(self, job: JobId) -> None:
-        """Put the cursor on this job, as soon as the list has it."""
+        """Put the cursor on this job once the list has it."""
 
     @abstractmethod
     def go_to(self, number: int) -> None:
-        """Put the cursor on the job of this number."""
+        """Put the cursor on the job with this number, or show a toast where the list lacks it."""
 
     @abstractmethod
-    def turn_tab(self, step: int) -> None:
-        """The next or previous tab of a job's page, or part of a view."""
+    def switch_tab(self, step: int) -> None:
+        """Switch to the tab `step` places to the right on a job's page or in the Accounts view."""
 
     @abstractmethod
     def earlier_attempt(self) -> None:
-        """Its log, on the job's page."""
+        """Show the log of the attempt before the one that is shown."""
 
     @abstractmethod
     def open_page(self, tab: str) -> None:
-        """The page of the chosen job, at this tab; on a page already: turn to the tab."""
+        """Open the page of the chosen job at this tab; on a job's page, switch to the tab."""

@@ -8,7 +8,7 @@ import select
 
 
 def has_hung_up(fd: int) -> bool:
-    """Whether nobody is at the other end of this terminal any more. A file or a null device never hangs up."""
+    """Return whether this terminal has been closed at its other end. A file or a null device never is."""
     poll = select.poll()
     poll.register(fd, 0)
     return bool(poll.poll(0))

@@ -25,15 +25,16 @@ if TYPE_CHECKING:
     from textual.screen import Screen
 
 ROUNDS = 2
-"""Along the way of a key: it acts at the end of the first; what widgets tell each other then is over with the next."""
+"""How often a `KeyTaken` message follows a key through the widgets: in the first round the key takes effect, in the
+second the messages that widgets then send each other are handled."""
 ASKS = "asks"
-"""A screen with this attribute asks a question: keys that were typed before it came are no answer to it."""
+"""Name of the attribute of screens that ask a question, which keys typed before the screen opened must not answer."""
 LOST_SECONDS = 0.5
-"""The widget that a key went to may have gone with it; the next key does not wait for longer."""
+"""Longest wait of the next key, as a key may remove the widget that would report its end."""
 
 
 class KeyTaken(Message):
-    """Follows a key on its way, from the widget with the focus up to the app."""
+    """A message that is sent after a key to the widget with the focus and bubbles up to the app behind it."""
 
     def __init__(self, rounds: int) -> None:
         super().__init__()
@@ -41,18 +42,18 @@ class KeyTaken(Message):
 
 
 class KeysInTurn(TightPainting):
-    """An app in which a key sees the focus that the key before it has set."""
+    """An app that handles a key only after the previous one has had its effect, such as a change of the focus."""
 
     def __init__(self, **options: Any) -> None:  # noqa: ANN401 - Textual's own
         super().__init__(**options)
         self._keys_waiting: deque[Key] = deque()
         self._key_came_at: float | None = None
-        """None: no key is under way."""
+        """When the present key came, by the event loop's clock; None: no key is being handled."""
         self._screen_of_key: Screen[Any] | None = None
 
     @property
     def keys_are_done(self) -> bool:
-        """Every key that has come has had its effect."""
+        """Whether every key has had its effect."""
         return not self._key_is_under_way()
 
     async def on_event(self, event: Event) -> None:
@@ -90,7 +91,7 @@ class KeysInTurn(TightPainting):
     @on(KeyTaken)
     async def _key_taken(self, message: KeyTaken) -> None:
         message.stop()
-        for _ in range(2):  # a deed is a task of its own: it begins
+        for _ in range(2):  # let the task begin that an action may have started
             await asyncio.sleep(0)
         if message.rounds > 1:
             self.call_later(self._follow_key, message.rounds - 1)
@@ -100,6 +101,6 @@ class KeysInTurn(TightPainting):
     async def _take_next_key(self) -> None:
         self._key_came_at = None
         if getattr(self.screen, ASKS, False) and self.screen is not self._screen_of_key:
-            self._keys_waiting.clear()  # what was typed before a question was seen is no answer to it
+            self._keys_waiting.clear()  # keys typed before the question was visible must not answer it
         if self._keys_waiting:
             await self._take_key(self._keys_waiting.popleft())

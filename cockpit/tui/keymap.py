@@ -1,4 +1,4 @@
-"""Which key does what: the actions' own keys, and those that a person chose in config.toml."""
+"""The key map: the default keys of the actions, replaced by those that the user chose in config.toml."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ if TYPE_CHECKING:
 
 
 def with_keys(chosen: Mapping[str, Sequence[str]]) -> tuple[Action, ...]:
-    """The actions with the keys that a person chose for some of them, by action, as people write keys.
+    """Return all actions with the user's keys, which are given by action id and written as in `Ctrl-x`.
 
-    Raises `SpecErrors` with everything that is wrong: no such action or key, a key that moves the cursor, a chord for
-    something that destroys, a key that two actions of one view want.
+    Raises `SpecErrors` with every error: an unknown action or key, a key that moves the cursor, a control chord for a
+    destructive action, a key that two actions of one view share.
     """
     errors = [error for name, keys in chosen.items() for error in _errors(name, keys)]
     if errors:
         raise SpecErrors(errors)
-    actions = tuple(each._replace(keys=_keys(chosen.get(each.id), each.keys)) for each in ACTIONS)
+    actions = tuple(action._replace(keys=_keys(chosen.get(action.id), action.keys)) for action in ACTIONS)
     if clashes := list(_clashes(actions)):
         raise SpecErrors(clashes)
     return actions
 
 
-def _keys(chosen: Sequence[str] | None, own: tuple[str, ...]) -> tuple[str, ...]:
-    return own if chosen is None else tuple(key for text in chosen if (key := key_of(text)) is not None)
+def _keys(chosen: Sequence[str] | None, default: tuple[str, ...]) -> tuple[str, ...]:
+    return default if chosen is None else tuple(key for text in chosen if (key := key_of(text)) is not None)
 
 
 def _errors(name: str, keys: Sequence[str]) -> Iterator[str]:
@@ -52,12 +52,12 @@ def _errors(name: str, keys: Sequence[str]) -> Iterator[str]:
 
 
 def _clashes(actions: Sequence[Action]) -> Iterator[str]:
-    """A key does one thing in a view."""
-    taken: dict[tuple[str, str], str] = {}
-    told: set[tuple[str, str]] = set()
+    """Yield an error for each pair of actions that have the same key in some view."""
+    owners: dict[tuple[str, str], str] = {}
+    reported: set[tuple[str, str]] = set()
     for action in actions:
         for view, key in ((view, key) for key in action.keys for view in sorted(action.views)):
-            other = taken.setdefault((view, key), action.id)
-            if other != action.id and (other, action.id) not in told:
-                told.add((other, action.id))
+            other = owners.setdefault((view, key), action.id)
+            if other != action.id and (other, action.id) not in reported:
+                reported.add((other, action.id))
                 yield f'keys: {other} and {action.id} both want "{key_name(key)}"; choose another for one of them'

@@ -1,4 +1,4 @@
-"""Textual's names of keys, and keys as people read and write them: `Ctrl-x`, `?`, `F5`, `Enter`."""
+"""Conversion between Textual's names of keys and the names that users read and write: `Ctrl-x`, `?`, `F5`, `Enter`."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ MOVING = frozenset(
 )
 """Keys that move the cursor or mark rows in every list; no action may take them."""
 CHORD = "ctrl+"
-"""Begins the chords that tmux, vim and shells use."""
+"""Prefix of the chords that tmux, vim and shells use."""
 
 
 def key_name(key: str) -> str:
-    """Textual's name as a person reads it: `Ctrl-c`, `?`, `F1`, `n`."""
+    """Return the name that users read for Textual's name: `Ctrl-c`, `?`, `F1`, `n`."""
     if key in _SHOWN:
         return _SHOWN[key]
     modifier, plus, rest = key.partition("+")
@@ -67,11 +67,11 @@ def key_name(key: str) -> str:
 
 
 def key_of(text: str) -> str | None:
-    """What a person wrote as Textual's name; None where there is no such key."""
+    """Return Textual's name for a key as users write it; None where there is no such key."""
     modifiers = ""
-    while found := _MODIFIER.match(text):
-        modifiers += f"{found[1].lower()}+"
-        text = text[found.end() :]
+    while match := _MODIFIER.match(text):
+        modifiers += f"{match[1].lower()}+"
+        text = text[match.end() :]
     name = _WRITTEN.get(text.lower(), text)
     if len(name) == 1:
         return modifiers + (name.lower() if CHORD in modifiers else name_of_character(name))

@@ -1,4 +1,4 @@
-"""What can be done here and now, as the bottom row, the help and the palette list it."""
+"""The actions of the present view, as the bottom row, the help page and the command palette list them."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ if TYPE_CHECKING:
 
 
 def names_of_keys(actions: Sequence[Action]) -> dict[str, str]:
-    """The first key of each action that has one, as people read it."""
+    """Return the first key of each action that has one, by action id, as users read it."""
     return {action.id: key_name(action.keys[0]) for action in actions if action.keys}
 
 
 def bottom_row(actions: Sequence[Action], situation: Situation) -> Iterator[Key]:
-    """The keys of this view that the row has room for; what cannot be done is not enabled."""
+    """Yield the keys of this view for the bottom row; a key whose action is refused now is not enabled."""
     for action in actions:
         if action.in_row and action.keys and situation.view in action.views:
             yield Key(key_name(action.keys[0]), action.label, not action.refusal(situation), action.id)
 
 
 def help_entries(actions: Sequence[Action], situation: Situation) -> list[HelpEntry]:
-    """Every action of this view that has a key."""
+    """Return every action of this view that has a key, with the reason why it is refused now."""
     return [
-        HelpEntry(tuple(map(key_name, each.keys)), each.label, each.help, each.group, each.refusal(situation))
-        for each in actions
-        if each.keys and situation.view in each.views
+        HelpEntry(tuple(map(key_name, action.keys)), action.label, action.help, action.group, action.refusal(situation))
+        for action in actions
+        if action.keys and situation.view in action.views
     ]
 
 
@@ -51,7 +51,7 @@ def palette(
     use_theme: Callable[[str], None],
     use_filter: Callable[[str], None],
 ) -> Iterator[SystemCommand]:
-    """Every action with its key, and why it cannot be done; every theme."""
+    """Yield every action with its key, or why it is refused now; then every saved filter and every theme."""
     for action in actions:
         key = f"{key_name(action.keys[0])} · " if action.keys else ""
         refusal = action.refusal(situation)

@@ -1,4 +1,4 @@
-"""Opening the cockpit: a session is opened in the app's own event loop, and closed with it."""
+"""Opening the TUI: it opens a session in the app's event loop, runs the app, and closes the session."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     from cockpit.tui.cockpit_base import Pace
 
 READ_ONLY = "This cockpit is read-only: it was opened with --read-only, or so by config.toml or COCKPIT_READ_ONLY."
-SELDOM = (50_000, 20, 50)
-"""Garbage collection: a look at everything stops the screen for longer than a frame."""
+GC_THRESHOLDS = (50_000, 20, 50)
+"""Thresholds of the garbage collector, larger than Python's: a full collection stops the screen for over a frame."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Session:
-    """A cluster to look at, in whatever time it lives."""
+    """An open cluster: its backend, its clock, and what the application needs besides."""
 
     backend: Backend
     now: Callable[[], Millis]
@@ -44,26 +44,26 @@ class Session:
     close: Callable[[], Awaitable[None]]
     filters: SavedFilters = field(default_factory=SavedFilters)
     clusters: Mapping[str, str] = field(default_factory=dict)
-    """What can be opened instead, by name, with a word about each."""
+    """A description of each cluster that can be opened, by name."""
     cluster: str = ""
-    """Its name among them."""
+    """The name of this cluster among them."""
     every: Several = field(default_factory=NoOthers)
-    """All clusters that this person uses."""
+    """All clusters that the user uses, for the Clusters view."""
     pace: Pace | None = None
-    """Of a demo."""
+    """The speed control of a demo's clock; None on a real cluster."""
     login: TypedLogin | None = None
-    """How a login to the cluster is typed again; None: it has none."""
+    """The prompt with which the user logs in to the cluster again; None: the cluster needs no login."""
     elapse: Callable[[float], Awaitable[None]] = asyncio.sleep
-    """So many seconds pass for who looks at the screen. A demo's that nothing else moves pass at once."""
+    """A function that lets this many seconds of screen time pass; a demo that a script plays passes them at once."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Look:
-    """How the cockpit looks and what it obeys, as flags, environment and config.toml say."""
+    """The user's settings from flags, environment and config.toml."""
 
     settings: Settings
     folder: Path | None = None
-    """Of the person's configuration: their own themes are in its `themes`."""
+    """The folder of the user's configuration, whose folder `themes` holds the user's own themes; None: none."""
 
 
 def run_cockpit(
@@ -72,10 +72,13 @@ def run_cockpit(
     look: Look | None = None,
     go_on: Callable[[str], int] | None = None,
 ) -> int:
-    """Until the person leaves; the exit code. `go_on` opens the cluster that the person wants to see next."""
+    """Run the application until the user quits; return the exit code.
+
+    `go_on` opens the cluster that the user chose to see next, and returns its exit code.
+    """
     leave_politely()
-    gc.freeze()  # what is loaded stays
-    gc.set_threshold(*SELDOM)
+    gc.freeze()  # modules stay loaded: collections need not visit their objects
+    gc.set_threshold(*GC_THRESHOLDS)
     gc.enable()
     try:
         code, next_cluster = asyncio.run(_run(open_session, env, look))
@@ -103,7 +106,7 @@ async def _run(
 
 
 def app_for(session: Session, env: Mapping[str, str], look: Look | None = None) -> CockpitApp:
-    """The application over a session; without `look` as the environment alone says.
+    """Build the application of a session; without `look` with the settings of the environment alone.
 
     Raises `SpecErrors` where a theme, a key or a setting is wrong.
     """
@@ -130,7 +133,10 @@ def app_for(session: Session, env: Mapping[str, str], look: Look | None = None) 
 
 
 def _theme(chosen: str, env: Mapping[str, str], known: Mapping[str, themes.RoleTheme]) -> str:
-    """`NO_COLOR` means the terminal's own colours, of which Textual then draws none."""
+    """Return the name of the theme to use.
+
+    With `NO_COLOR` the default is the theme of the terminal's own colours, of which Textual then draws none.
+    """
     if not chosen:
         return themes.ANSI if env.get("NO_COLOR") else themes.DEFAULT
     if chosen not in known:

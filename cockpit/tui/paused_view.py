@@ -1,4 +1,4 @@
-"""A screen that stands still, so that it can be read: what comes meanwhile waits."""
+"""Changes of the job list that arrive while the user has paused updates, merged into one."""
 
 from __future__ import annotations
 
@@ -13,18 +13,21 @@ if TYPE_CHECKING:
 
 
 class PausedView:
-    """Of each job only the last row waits, so that it may last for hours."""
+    """The changes since the pause began.
+
+    It stores only the newest row of each job, so a pause may last for hours without growing beyond the job list.
+    """
 
     def __init__(self, since: Millis) -> None:
         self.since = since
         self.starts_over = False
-        """What waits is everything that there is."""
+        """Whether the stored rows are the whole list, as the feed has started over since."""
         self._changed: dict[JobId, JobRow] = {}
         self._removed: set[JobId] = set()
         self._last: JobsDelta | None = None
 
     def take(self, delta: JobsDelta, *, first: bool) -> None:
-        """Keep it for later; `first`: it starts over."""
+        """Store the changes; `first`: they begin a new list, which replaces all before."""
         if first:
             self._changed.clear()
             self._removed.clear()
@@ -38,7 +41,7 @@ class PausedView:
         self._last = delta
 
     def delta(self) -> JobsDelta | None:
-        """All of it as one. None: nothing came."""
+        """Return all stored changes as one; None: nothing has changed."""
         if self._last is None:
             return None
         return replace(self._last, changed=tuple(self._changed.values()), removed=tuple(self._removed))

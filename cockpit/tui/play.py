@@ -195,7 +195,7 @@ def _use_theme(app: CockpitApp, name: str) -> None:
 
 def _pace(session: Session, act: Pause | Speed) -> None:
     if session.pace is None:
-        raise CockpitError("This cluster is no demo: its time is everybody's.")
+        raise CockpitError("This cluster is not a demo: its time cannot be changed.")
     if isinstance(act, Speed):
         session.pace.speed = act.times
     else:

@@ -1,5 +1,13 @@
-"""Keeps what the application knows as true as the cluster allows: watches the jobs, asks for the rest while somebody
-looks, and says so when nothing answers.
+"""Keeps the application's state up to date with the cluster.
+
+Three background tasks and a timer run as long as the application:
+
+1. `_watch_jobs` follows the feed of job changes and opens it again after an error.
+2. `_fetch_regularly` fetches the overview every second, and the data of the present view.
+3. `_watch_priorities` fetches the priorities while their view is shown.
+4. `_tick` (a timer) redraws ages and countdowns every second.
+
+When the cluster does not answer, the last data stays and the top bar shows the reason.
 """
 
 from __future__ import annotations
@@ -9,11 +17,12 @@ import gc
 from typing import TYPE_CHECKING, Any
 
 from cockpit.config.clusternames import EVERY_CLUSTER
-from cockpit.errors import CockpitError, RequestRefused, Unreachable
+from cockpit.errors import CockpitError, LoginLost, RequestRefused, Unreachable
 from cockpit.model.ids import job_words
 from cockpit.present.command_text import shell_text
 from cockpit.present.events.patrol import slow_sentence
 from cockpit.present.safe import safe
+from cockpit.tui import offers
 from cockpit.tui.action import CARDS, CATALOGUE, CLUSTERS, JOBS, ON_ACCOUNTS, PRIORITY, QUEUES
 from cockpit.tui.app_state import AppState
 from cockpit.tui.arrivals import Arrivals
@@ -41,11 +50,11 @@ TICK_SECONDS = 1.0
 RETRY_SECONDS = 1.0
 SPENDING_SECONDS = 5.0
 TROUBLE_SECONDS = 15.0
-"""A sentence about the engine, with what to do, takes longer to read than what a key has done."""
+"""How long a toast about a problem of the engine is shown: it says what to do, and takes longer to read than others."""
 
 
 class Poller(AppState):
-    """Three tasks that never end, and a tick."""
+    """The layer of the application that fetches from the cluster."""
 
     def __init__(self, backend: Backend, outside: AppOptions) -> None:
         super().__init__(backend, outside)
@@ -53,18 +62,18 @@ class Poller(AppState):
         self._arrivals = Arrivals()
         self._columns_for = self.job_rows.folds.used
         self._awaited: JobId | None = None
-        """The cursor goes to this job once it is on the list."""
+        """The job to which the cursor moves once the list has it; None: no such job."""
         self.announces = backend.announce(self._may_run)
         self.all_came = False
         self._began = self.now()
         self._wanted = asyncio.Event()
         self._spending_at = 0.0
-        """When what was held is to be asked for again, in the event loop's time."""
+        """When the card-hours are to be fetched again, by the event loop's clock."""
 
-    def keep_up(self) -> None:
-        """From now on."""
+    def start_polling(self) -> None:
+        """Start the background tasks and the timer."""
         self.run_worker(self._watch_jobs(), name="jobs", group="feed")
-        self.run_worker(self._ask_regularly(), name="figures", group="feed")
+        self.run_worker(self._fetch_regularly(), name="figures", group="feed")
         self.run_worker(self._watch_priorities(), name="priorities", group="feed")
         self.set_interval(TICK_SECONDS, self._tick)
 
@@ -72,20 +81,20 @@ class Poller(AppState):
         return max(0, self.now() - self._began) // 1000
 
     async def _may_run(self, commands: Sequence[Shown]) -> bool:
-        """Whether the person wants these run on the cluster."""
-        line = "; ".join(shell_text(each.argv) for each in commands)
-        scripts = [each.stdin for each in commands if each.stdin]
+        """Ask the user whether these commands may run on the cluster."""
+        line = "; ".join(shell_text(command.argv) for command in commands)
+        scripts = [command.stdin for command in commands if command.stdin]
         return await self.push_screen_wait(Confirm("Run this on the cluster?", line, "\n".join(scripts)))
 
     def wake(self) -> None:
-        """Ask again now: another row or view is looked at."""
+        """Fetch now instead of at the next tick, as another row or view is shown."""
         self._wanted.set()
         if self.main_screen.view == PRIORITY and self.priority_rows.priorities is None:
             self._priority_feed.wake()
 
     async def catch_up(self) -> None:
-        """Ask for all that is looked at, and show it: for who does not wait for the next tick."""
-        await self._ask()
+        """Fetch all that the screen shows and draw it, without waiting for the next tick. Raises `CockpitError`."""
+        await self._fetch()
         if self.main_screen.view == PRIORITY:
             await self._priority_feed.ask()
         self._is_fresh()
@@ -97,9 +106,10 @@ class Poller(AppState):
         if not self.is_headless and has_hung_up(0):
             self.exit(0)
             return
-        waiting = self._arrivals.rest()  # of a list whose pages have stopped coming
-        if waiting.changed:
-            self._show_jobs(waiting)
+        # Draw the rows that the throttle still holds: no later page may come to release them.
+        undrawn = self._arrivals.rest()
+        if undrawn.changed:
+            self._show_jobs(undrawn)
         if self.screen is self.main_screen:
             self.main_screen.table.tick()
             self.main_screen.draw()
@@ -116,35 +126,36 @@ class Poller(AppState):
             first = True
             await asyncio.sleep(RETRY_SECONDS)
 
-    def stand_still_or_go_on(self) -> None:
-        still = self._still
-        self._still = PausedView(self.now()) if still is None else None
-        waiting = still.delta() if still is not None else None
-        if still is not None and waiting is not None:
-            self._take(waiting, first=still.starts_over)
+    def toggle_updates(self) -> None:
+        pause = self._paused
+        self._paused = PausedView(self.now()) if pause is None else None
+        delta = pause.delta() if pause is not None else None
+        if pause is not None and delta is not None:
+            self._take(delta, first=pause.starts_over)
         self._tick()
         self.wake()
 
     def _take(self, delta: JobsDelta, *, first: bool) -> None:
-        if self._still is not None:
-            self._still.take(delta, first=first)
+        if self._paused is not None:
+            self._paused.take(delta, first=first)
             self._is_fresh()
             return
         if not first:
             self._notify_of_slow(delta.changed)
         jobs = self.job_rows.folds
-        done = jobs.replace_all(delta.changed) if first else jobs.apply(delta.changed, delta.removed)
+        applied = jobs.replace_all(delta.changed) if first else jobs.apply(delta.changed, delta.removed)
         self.loaded = True
         self._is_fresh()
-        changes = self._arrivals.worth_showing(done, asyncio.get_running_loop().time(), loaded=delta.loaded)
+        changes = self._arrivals.worth_showing(applied, asyncio.get_running_loop().time(), loaded=delta.loaded)
         if changes is not None:
             self._show_jobs(changes)
         if delta.loaded and not self.all_came:
             self.all_came = True
-            gc.freeze()  # what is there now mostly stays
+            # Most rows live as long as the application: without this each full collection would walk all of them.
+            gc.freeze()
 
     def _notify_of_slow(self, rows: Sequence[JobRow]) -> None:
-        """Of the person's own jobs that have become so since."""
+        """Show a toast for each of the user's own jobs whose iterations have become slow since its last row."""
         me = self.context().user
         for row in rows:
             if row.slow is not None and row.user == me:
@@ -157,7 +168,7 @@ class Poller(AppState):
         if changes.order_changed:
             table.order_changed()
         table.rows_changed(changes.changed)
-        if self._columns_for != self.job_rows.folds.used:  # other columns
+        if self._columns_for != self.job_rows.folds.used:  # the rows now need other columns
             self._columns_for = self.job_rows.folds.used
             table.redraw()
             self.main_screen.query_one(Titles).refresh()
@@ -166,7 +177,7 @@ class Poller(AppState):
         self.wake()
 
     def follow_to(self, job: JobId) -> None:
-        """Put the cursor on this job, as soon as the list has it."""
+        """Put the cursor on this job once the list has it."""
         self._awaited = job
         self._go_to_awaited()
 
@@ -181,14 +192,14 @@ class Poller(AppState):
         else:
             self.notify(f"Job {job_words(job)} is filtered out; Esc shows all jobs.")
 
-    async def _ask_regularly(self) -> None:
-        """The header's figures every second; nodes and the job under the cursor when they are looked at."""
+    async def _fetch_regularly(self) -> None:
+        """Fetch the overview and the present view's data every second, or at once after `wake`."""
         while True:
             self._wanted.clear()
             try:
-                await self._ask()
+                await self._fetch()
                 self._is_fresh()
-            except RequestRefused:  # an answer all the same: the job under the cursor has just gone
+            except RequestRefused:  # the cluster answers, but the job under the cursor has just been deleted
                 self._is_fresh()
             except CockpitError as error:
                 self._is_stale(error)
@@ -196,13 +207,14 @@ class Poller(AppState):
             try:
                 async with asyncio.timeout(TICK_SECONDS):
                     await self._wanted.wait()
+                # A cursor that moves fast wakes this at every row: fetch once for several of them.
                 await asyncio.sleep(0.05)
             except TimeoutError:
                 pass
 
     async def _watch_priorities(self) -> None:
         while True:
-            if self.main_screen.view == PRIORITY and self._still is None:
+            if self.main_screen.view == PRIORITY and self._paused is None:
                 try:
                     await self._priority_feed.ask()
                 except CockpitError as error:
@@ -216,8 +228,9 @@ class Poller(AppState):
         self.priority_rows.tried = weights
         self._priority_feed.wake()
 
-    async def _ask(self) -> None:
-        if self._still is not None:
+    async def _fetch(self) -> None:
+        """Fetch the overview, then only what the present view shows; nothing while updates are paused."""
+        if self._paused is not None:
             return
         self._take_overview(await self.backend.overview())
         if self.main_screen.view != JOBS or not self.node_rows.rows():
@@ -230,30 +243,30 @@ class Poller(AppState):
             _show_changes(self.main_screen.clusters, *self.cluster_rows.take(await self.outside.every.clusters()))
         if self.main_screen.view in ON_ACCOUNTS:
             self._take_accounts(await self.backend.accounts())
-            await self._ask_spending()
+            await self._fetch_spending()
         row = self.job_under_cursor()
         known = self._details.get(row.id) if row is not None else None
         if row is not None and (known is None or known.row.version != row.version or known.explanation is not None):
             self._details = {row.id: await self.backend.job(row.id)}
         if self.main_screen.view == JOBS:
-            self._forecasts.look(self._queued_in_sight(), row)
+            self._forecasts.look(self._visible_queued_jobs(), row)
 
-    def _queued_in_sight(self) -> list[JobId]:
+    def _visible_queued_jobs(self) -> list[JobId]:
         shown: Sequence[Any] = self.main_screen.jobs.visible_ids()
         speakers = (self.job_rows.folds.speaker(each) for each in shown)
         return [row.id for row in speakers if row is not None and row.queued]
 
-    async def _ask_spending(self) -> None:
-        """Weeks change slowly: not with every look."""
+    async def _fetch_spending(self) -> None:
+        """Fetch the card-hours of the chosen days, only every few seconds as they change slowly."""
         rows, now = self.spending_rows, asyncio.get_running_loop().time()
         if rows.spending is None or now >= self._spending_at:
             edges = rows.edges()
             spending = await self.backend.spending(edges)
             self._spending_at = now + SPENDING_SECONDS
-            if len(edges) == rows.days + 1:  # else somebody turned to other days meanwhile
-                table, others = self.main_screen.spending, rows.spending is None
+            if len(edges) == rows.days + 1:  # else the user chose another number of days meanwhile: drop this answer
+                table, is_first = self.main_screen.spending, rows.spending is None
                 changed, moved = rows.take(spending)
-                if others:  # of other days: nothing of it is news
+                if is_first:  # the first answer for these days: no row of it counts as changed
                     table.order_changed()
                     table.redraw()
                 else:
@@ -261,9 +274,9 @@ class Poller(AppState):
                 self.account_rows.tree.spend(spending)
 
     def _take_overview(self, overview: Overview) -> None:
-        told = self.overview.trouble if self.overview is not None else ()
+        shown_before = self.overview.trouble if self.overview is not None else ()
         self.overview = overview
-        for sentence in set(overview.trouble).difference(told):
+        for sentence in set(overview.trouble).difference(shown_before):
             self.notify(sentence, severity="warning", timeout=TROUBLE_SECONDS)
 
     def _take_accounts(self, shown: AccountsShown) -> None:
@@ -282,7 +295,12 @@ class Poller(AppState):
         self._heard, self._heard_at, self._trouble = asyncio.get_running_loop().time(), self.outside.now(), ""
 
     def _is_stale(self, error: CockpitError) -> None:
-        if isinstance(error, Unreachable):
+        if isinstance(error, LoginLost):
+            # The error does not know which key the user bound to the action; without a key its command is named.
+            key = offers.names_of_keys(self.actions).get("login")
+            instruction = f"Press {key}" if key else "Type :login"
+            self._trouble = f"{instruction} to log in to {error.host} again"
+        elif isinstance(error, Unreachable):
             self._trouble = str(error).split(":")[0].split(";")[0]
 
 

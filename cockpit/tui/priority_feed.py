@@ -1,5 +1,7 @@
-"""Asks for the queue in its order while somebody looks at it: in the background, and never faster than the cluster
-counts."""
+"""The background fetching of the queue in order of priority, while its view is shown.
+
+A pause between two fetches grows with the duration of the last one, so that a large cluster is not kept busy by it.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +17,14 @@ if TYPE_CHECKING:
 
 LEAST_SECONDS = 0.1
 USUAL_SECONDS = 2.0
-"""Between two answers while nothing is asked for; factors change slowly."""
+"""Seconds between two answers; factors change slowly."""
 REST = 5
-"""Times as long as an answer took: a long queue is asked for less often."""
+"""The pause between two questions as a multiple of the last answer's duration, so that a long queue is fetched less
+often."""
 
 
 class PriorityFeed:
-    """`taken` is told of each answer, after the rows have it."""
+    """Fetches the priorities into `rows`, then calls `taken`."""
 
     def __init__(
         self,
@@ -34,14 +37,14 @@ class PriorityFeed:
         self._taken = taken
         self._wanted = asyncio.Event()
         self._seconds = 0.0
-        """What the last answer took."""
+        """Duration of the last answer in seconds."""
 
     def wake(self) -> None:
-        """Other weights, or the view has just been opened."""
+        """Fetch at once, as the view was opened or other weights are tried."""
         self._wanted.set()
 
     async def ask(self) -> None:
-        """Once. An answer to what is not asked any more is dropped. Raises `CockpitError`."""
+        """Fetch once; drop the answer if other weights are tried meanwhile. Raises `CockpitError`."""
         tried, began = self._rows.tried, asyncio.get_running_loop().time()
         answer = await self._ask(tried)
         self._seconds = asyncio.get_running_loop().time() - began
@@ -50,7 +53,7 @@ class PriorityFeed:
             self._taken()
 
     async def pause(self) -> None:
-        """Until it is worth asking again."""
+        """Wait until the next fetch is due, or `wake` is called."""
         await asyncio.sleep(max(LEAST_SECONDS, min(self._seconds, USUAL_SECONDS)))
         try:
             async with asyncio.timeout(max(USUAL_SECONDS, REST * self._seconds)):

@@ -78,7 +78,7 @@ def test_without_any_there_is_this_machines_own(monkeypatch: pytest.MonkeyPatch)
     [
         ("demo campus", ["demo", "demo campus"]),
         ("demo fleet", ["demo", "member of fleet"]),
-        ("recorded:22.05", ["recorded:22.05", "stands still"]),
+        ("recorded:22.05", ["recorded:22.05", "snapshot"]),
     ],
 )
 def test_the_view_of_clusters_starts_no_engine_and_writes_nothing(

@@ -181,7 +181,7 @@ def test_upkeep_lets_pass_what_ends_before_and_is_the_administrators(lab: System
     long = lab.ann.submit("true", name="long", **SMALL)
     short = lab.bob.submit("true", name="short", **{**SMALL, "time_limit": "10s"})
     ended(lab.bob, short)
-    assert why(lab.ann, long).startswith("Would run into reservation upkeep; its nodes are kept from ")
+    assert why(lab.ann, long).startswith("Would run into reservation upkeep; its nodes are reserved from ")
     lab.root.ok("reservations", "end", "upkeep")
     ended(lab.ann, long)
 

@@ -51,7 +51,7 @@ def test_programs_get_the_reason_the_moments_and_each_what_if(desk: Desk) -> Non
 def test_a_job_that_is_held_back_has_no_place_in_the_queue(desk: Desk) -> None:
     held = Explanation(JobId(4720), Held("ann", None), 1, ())
     desk.backend.outlooks[4720] = replace(outlook(), position=1, explanation=held, forecast=Forecast())
-    assert desk("explain", "4720").lines[0] == "4720 vit-sweep  nobody can say when it starts."
+    assert desk("explain", "4720").lines[0] == "4720 vit-sweep  no estimate of when it starts."
     assert json.loads(desk("explain", "4720", "-o", "json").out)["rows"][0]["position"] is None
     shown = replace(detail(), explanation=held)
     assert "Place" not in "\n".join(head(shown, Context(now=NOW)))
@@ -86,4 +86,4 @@ def test_what_would_be_refused_is_refused_with_its_place(desk: Desk, tmp_path: P
 @pytest.mark.req("SC-12")
 def test_what_nobody_can_say_is_said_so(desk: Desk) -> None:
     desk.backend.outlooks[4720] = replace(outlook(), forecast=Forecast(), what_ifs=())
-    assert "nobody can say when it starts." in desk("explain", "4720").lines[0]
+    assert "no estimate of when it starts." in desk("explain", "4720").lines[0]

@@ -34,10 +34,10 @@ project       ann
 Replicas
   0  n03 card 1(2) · started 10:00 · exit 3 · limits: cgroup v1
 
-Kept until 15:59, 3:59 left
-  look inside   cockpit shell 4715
-  keep longer   cockpit holds extend 4715 --by 2h
-  remove now    cockpit holds end 4715
+Held until 15:59, 3:59 left
+  open shell    cockpit shell 4715
+  extend hold   cockpit holds extend 4715 --by 2h
+  end hold      cockpit holds end 4715
 
 Last lines
   loading
@@ -48,7 +48,7 @@ Events
   11:01  engine  was placed on n03 with 0.5 of a card
   11:02  engine  replica 0 started (limits: cgroup v1)
   11:03  engine  replica 0 ended: exit 3
-  11:04  engine  ended: error (exit); kept until 15:59
+  11:04  engine  ended: error (exit); held until 15:59
 """
 
 
@@ -293,7 +293,7 @@ def test_every_one_is_tried_whatever_becomes_of_the_others(desk: Desk, words: tu
 def test_the_cluster_at_a_glance(desk: Desk) -> None:
     lines = desk().lines
     assert lines[0] == "lab: 2 nodes, 128 CPUs, 1T, 16 × A100."
-    assert lines[1] == "◌ 2 queued   ● 2 running   ✗ 1 error   1 kept for a look inside"
+    assert lines[1] == "◌ 2 queued   ● 2 running   ✗ 1 error   1 held"
     assert lines[4].split() == ["cards", "━", "1.5/16"]
 
 

@@ -31,7 +31,7 @@ def test_every_state_keeps_a_shape_of_its_own() -> None:
     [
         ("plain", "plain"),
         ("zoë", "zoe"),
-        ("exit 3 · kept 3:59 more…", "exit 3 . kept 3:59 more~"),
+        ("exit 3 · held 3:59 more…", "exit 3 . held 3:59 more~"),
         ("训练-2", "????-2"),
         ("╭──╮", "+--+"),
         ("▌ 3–6:bert ⇄", "> 3-6:bert /"),

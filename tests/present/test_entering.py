@@ -34,7 +34,7 @@ def test_what_a_plain_process_lacks_is_told_whether_it_runs_or_is_kept() -> None
 @pytest.mark.req("JT-40", "UI-12")
 def test_a_kept_container_tells_which_it_is_and_what_is_left_of_it() -> None:
     assert list(entry_lines(detail(), 0, KEPT, CONTEXT)) == [
-        "4715 bert-eval · replica 0 on n03 · ended 11:59 with exit 3 · kept until 15:59",
+        "4715 bert-eval · replica 0 on n03 · ended 11:59 with exit 3 · held until 15:59",
         KEPT,
         "Last lines:  loading",
         "             RuntimeError: device-side assert",

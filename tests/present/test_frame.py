@@ -20,7 +20,7 @@ def text(line: Line) -> str:
 @pytest.mark.parametrize(
     ("columns", "right"),
     [
-        (120, "● 2 running   ◌ 2 queued   ✗ 1 kept   cards 1.5/16 ━·········"),
+        (120, "● 2 running   ◌ 2 queued   ✗ 1 held   cards 1.5/16 ━·········"),
         (74, "● 2   ◌ 2   ✗ 1   cards 1.5/16 ━·········"),
         (60, "● 2   ◌ 2   ✗ 1   cards 1.5/16"),
         (45, "● 2   ◌ 2   ✗ 1"),

@@ -27,7 +27,7 @@ def test_every_card_and_slice_has_its_line_and_the_rest_is_free() -> None:
     table = [each.split() for each in lines if each.startswith(("  1", "  2"))]
     assert table[:3] == [
         ["1", "A100", "1", "93", "%", "4711", "ann", "train"],
-        ["2(2)", "A100", "0.25", "n/a", "-", "-", "-", "(kept)"],
+        ["2(2)", "A100", "0.25", "n/a", "-", "-", "-", "(held)"],
         ["2", "A100", "0.75", "free"],
     ]
     (job,) = (each for each in lines if each.startswith("  4711"))

@@ -200,6 +200,6 @@ def test_where_nothing_is_to_be_ranked_it_says_what_to_do() -> None:
     some = Priorities(PriorityKind.MULTIFACTOR, WEIGHTS, (QUEUE[0],))
     assert "counting" in said(None)
     assert "cockpit cluster init" in said(replace(some, kind=PriorityKind.BASIC))
-    assert "Nothing is queued" in said(replace(some, rows=()))
+    assert "No jobs are queued" in said(replace(some, rows=()))
     assert "No queued job matches." in said(some, hidden=1)
     assert said(some) == ""

@@ -76,7 +76,7 @@ SENTENCES: list[tuple[Reason, str]] = [
         NeverFits(Resource.CARDS, 2, 0, ("H100",), ("spot",), ("vision",)),
         (
             "asks for 2 H100 on one node; no node that it may use has any; others are set apart for jobs that name "
-            "pool vision; others are kept for jobs that tolerate spot"
+            "pool vision; others are only for jobs that tolerate spot"
         ),
     ),
     (NeverFits(None, 5, 2), "asks for 5 nodes of that size; only 2 are big enough"),
@@ -106,7 +106,7 @@ SENTENCES: list[tuple[Reason, str]] = [
     (NoEligibleNode(), "asks for a node in service; the cluster has no such node"),
     (
         NoEligibleNode(labels=("disk=ssd", "zone=a"), taints=("gpu=yes", "spot")),
-        "asks for labels disk=ssd and zone=a; such nodes are kept for jobs that tolerate gpu=yes and spot",
+        "asks for labels disk=ssd and zone=a; such nodes are only for jobs that tolerate gpu=yes and spot",
     ),
     (
         NoEligibleNode(pins=(N07,), dedicated=("vision",)),

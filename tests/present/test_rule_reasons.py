@@ -67,11 +67,11 @@ SENTENCES: list[tuple[Reason, str]] = [
         "queue root/nlp may hold 1 CPU; this job asks for 2 CPUs and never starts",
     ),
     (QuotaMaxJobs("root/child-2", 1), "queue root/child-2 lets 1 job run at a time"),
-    (NoQueue("nlp"), "waits for a queue to let it out; no queue of the quota tree has project nlp"),
+    (NoQueue("nlp"), "waits for a queue to release it; no queue of the quota tree has project nlp"),
     (MakingRoom((JOB,), None), "job 4711 gives way to it, soon"),
     (MakingRoom((JOB, JobId(4712)), None), "job 4711 and job 4712 give way to it, soon"),
     (StandsStill("ann"), "was suspended by ann"),
-    (StandsStill("", (JOB, JobId(0))), "gave way to job 4711 and job -; it goes on when its CPUs are free again"),
+    (StandsStill("", (JOB, JobId(0))), "gave way to job 4711 and job -; it resumes when its CPUs are free again"),
     (BehindHead(JOB), "nothing passes job 4711, which is first and waits"),
     (refuses(RULE.STATE, "down"), "partition short is down and starts nothing"),
     (refuses(RULE.MAX_TIME, "86400", "172800"), "asks for 2 d; partition short allows 1 d"),
@@ -118,7 +118,7 @@ SENTENCES: list[tuple[Reason, str]] = [
     (InReservation("course", LATER), "reservation course begins at 13:00"),
     (
         NodesReserved("upkeep", LATER, LATEST),
-        "would run into reservation upkeep; its nodes are kept from 13:00 to 15:00",
+        "would run into reservation upkeep; its nodes are reserved from 13:00 to 15:00",
     ),
 ]
 

@@ -38,7 +38,7 @@ def test_every_code_of_slurms_sources_has_a_sentence_of_its_own() -> None:
         ("ReqNodeNotAvail,_May_be_reserved_for_other_job", ("nodes that it needs are not available",)),
         (
             "Nodes_required_for_job_are_DOWN,_DRAINED_or_reserved_for_jobs_in_higher_priority_partitions",
-            ("nodes that it needs are down, drained or kept for partitions that go first",),
+            ("nodes that it needs are down, drained or reserved for partitions of higher priority",),
         ),
         ("DependencyNeverSatisfied", ("a job that it depends on ended otherwise: it never starts",)),
         ("SomethingOfTomorrow", ("the cluster says: SomethingOfTomorrow",)),

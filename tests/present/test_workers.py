@@ -85,7 +85,7 @@ def test_a_list_shows_how_many_there_are_and_may_be() -> None:
 def test_a_page_says_why_it_has_no_more() -> None:
     sized = replace(job(), spec=replace(job().spec, nodes=3, elastic=Elastic(workers=3, max_workers=8)))
     detail = JobDetail(row=row(2), job=sized, explanation=None, events=(), growth=NoGrowth.KEPT)
-    assert workers_fact(detail) == "2, asked for 3, may have 1 to 8; what is free is kept for jobs that wait"
+    assert workers_fact(detail) == "2, asked for 3, may have 1 to 8; free resources are reserved for jobs that wait"
     assert workers_fact(replace(detail, row=row(3), growth=None)) == "3, may have 1 to 8"
     assert (replica_count(sized), replica_count(job())) == ("3 workers", "1 node")
 

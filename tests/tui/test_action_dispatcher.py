@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from cockpit.errors import RequestRefused
+from cockpit.errors import LoginLost, RequestRefused
 from cockpit.model.asking import ShellRequest
 from cockpit.model.ids import JobId
 from cockpit.model.job import JobState
@@ -53,7 +53,7 @@ async def test_a_job_is_suspended_and_goes_on_with_one_key_and_begins_anew_with_
         assert await state_of(lab, 1) is JobState.SUSPENDED
         await lab.cockpit.press("U").misses("⏸ suspended")
         assert await state_of(lab, 1) is JobState.RUNNING
-        await lab.cockpit.press("j").stands_on("kept 3:").press("R").sees("Requeue job").press("y").misses("kept 3:")
+        await lab.cockpit.press("j").stands_on("held 3:").press("R").sees("Requeue job").press("y").misses("held 3:")
 
 
 @pytest.mark.req("JT-37")
@@ -67,9 +67,9 @@ async def test_several_are_deleted_at_once_and_counted_first() -> None:
 async def test_a_hold_is_extended_and_ended() -> None:
     async with the_lab() as lab:
         cockpit = lab.cockpit
-        await cockpit.press("j").stands_on("kept 3:").press("+").sees("kept 5:")
-        await cockpit.press("-").sees("End the hold").press("Enter").stands_on("kept 5:")
-        await cockpit.press("-").sees("End the hold").press("y").misses("kept 5:").sees("✗ error")
+        await cockpit.press("j").stands_on("held 3:").press("+").sees("held 5:")
+        await cockpit.press("-").sees("End the hold").press("Enter").stands_on("held 5:")
+        await cockpit.press("-").sees("End the hold").press("y").misses("held 5:").sees("✗ error")
 
 
 @pytest.mark.req("UI-20")
@@ -78,7 +78,7 @@ async def test_what_cannot_be_done_says_why() -> None:
         cockpit = lab.cockpit
         await cockpit.press("e").sees("Job 1 is running")
         await cockpit.press("j", "j", "x").stands_on("done").sees("Job 3 has ended (succeeded)")
-        await cockpit.press("s").sees("only what runs or is kept").press("+").sees("no container of it is kept")
+        await cockpit.press("s").sees("a shell opens").press("+").sees("it holds no container")
         await cockpit.press("k", "k", "X").sees("Job 1 is running: cancel it first")
 
 
@@ -170,3 +170,18 @@ async def test_a_time_limit_is_chosen_from_a_list_or_said_on_the_command_line() 
         await cockpit.type(":time-limit -1h").press("Enter").sees("time limit -1h for job 1")
         await cockpit.press("L", "G", "Enter").type("9h").press("Enter").sees("time limit 9h for job 1")
         assert (await lab.backend.job(JobId(1))).job.spec.time_limit_seconds == 9 * 3600
+
+
+@pytest.mark.req("TR-07")
+@pytest.mark.parametrize(
+    ("keys", "sentence"),
+    [
+        ({}, "Press F7 to log in to lab again"),
+        ({"login": ["F9"]}, "Press F9 to log in to lab again"),
+        ({"login": []}, "Type :login to log in to lab again"),
+    ],
+)
+async def test_a_lost_login_names_the_key_that_the_user_bound(keys: dict[str, list[str]], sentence: str) -> None:
+    async with the_lab(keys=keys) as lab:
+        lab.cockpit.app._is_stale(LoginLost("lab"))
+        assert lab.cockpit.app.standing().trouble == sentence

@@ -51,7 +51,7 @@ async def test_marks_are_about_all_tasks_or_none() -> None:
 
 async def test_a_job_that_is_of_no_array_says_so() -> None:
     async with a_lab(*JOBS) as lab:
-        await lab.cockpit.sees("sweep [4]").press("z").sees("Job 1 is no task of an array.")
+        await lab.cockpit.sees("sweep [4]").press("z").sees("Job 1 is not a task of an array.")
         await lab.cockpit.press(":").type("4").press("Enter").stands_on("sweep [4]")
 
 

@@ -34,14 +34,14 @@ BOB = (shares("lab", 250), shares("mig-b", 500, "A30"))
 @asynccontextmanager
 async def the_cards(**outside) -> AsyncIterator[Lab]:
     async with a_lab(*ALICE, bobs=BOB, fixture=FIXTURE, **outside) as lab:
-        await lab.cockpit.sees("train").press("3").sees("GIVEN")
+        await lab.cockpit.sees("train").press("3").sees("ALLOC")
         yield lab
 
 
 @pytest.mark.req("UI-05")
 async def test_a_line_for_each_node_with_cards_shows_who_holds_them() -> None:
     async with the_cards() as lab:
-        screen = await lab.cockpit.sees("3.5 of 6 cards given")
+        screen = await lab.cockpit.sees("3.5 of 6 cards allocated")
         assert "train━" in screen
         assert "n01" in screen
         assert "m01" in screen
@@ -92,7 +92,7 @@ async def test_a_free_place_has_no_job_to_open() -> None:
 @pytest.mark.req("UI-05")
 async def test_it_works_at_80_by_24_and_in_ascii() -> None:
     async with the_cards(size=(80, 24), ascii_only=True) as lab:
-        screen = await lab.cockpit.sees("3.5 given", "signs")
+        screen = await lab.cockpit.sees("3.5 alloc", "signs")
         assert "train===" in screen
         assert screen.isascii()
 

@@ -25,7 +25,7 @@ async def there(lab: Lab) -> list[object]:
 async def test_each_name_says_what_it_stands_for_and_for_whom() -> None:
     async with the_lab() as lab:
         await with_names(lab)
-        cockpit = lab.cockpit.press("7").sees("STANDS FOR", "path=/data/corpus", "everybody's").stands_on("corpus")
+        cockpit = lab.cockpit.press("7").sees("STANDS FOR", "path=/data/corpus", "all users").stands_on("corpus")
         await cockpit.sees("dataset corpus · texts of the web", "alice · alice's · others do not see it")
         await cockpit.press("/").type("owner:bob").press("Enter").sees("scratch").misses("corpus")
 
@@ -49,9 +49,9 @@ async def test_an_entry_is_added_changed_and_taken_out() -> None:
         )
         await cockpit.press("Enter").sees("changed dataset alice/corpus", "others may change it")
         assert await there(lab) == [DatasetEntry(**FIELDS, access=Access.RW)]
-        await cockpit.press("X").sees("Take the dataset alice/corpus out of the catalogue?").press("n")
+        await cockpit.press("X").sees("Remove the dataset alice/corpus from the catalogue?").press("n")
         assert len(await there(lab)) == 1
-        await cockpit.press("X").sees("out of the catalogue?").press("y").sees("removed dataset alice/corpus")
+        await cockpit.press("X").sees("from the catalogue?").press("y").sees("removed dataset alice/corpus")
         assert await there(lab) == []
 
 
@@ -72,7 +72,7 @@ async def test_what_is_wrong_is_said_and_changes_nothing() -> None:
 async def test_what_a_file_says_cannot_be_changed_here_and_says_why() -> None:
     async with the_lab() as lab:
         cockpit = lab.cockpit.press("7").sees("stands in cluster.toml").press("X")
-        await cockpit.sees("It stands in cluster.toml, which alone changes it.")
+        await cockpit.sees("It is defined in cluster.toml; change it there.")
 
 
 @pytest.mark.req("JT-49", "UI-23")

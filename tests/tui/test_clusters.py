@@ -57,7 +57,7 @@ async def all_clusters(size: tuple[int, int] = (120, 40)) -> AsyncIterator[Cockp
 @pytest.mark.parametrize("size", [(120, 40), (80, 24)])
 async def test_all_clusters_with_their_state_age_and_load(size: tuple[int, int]) -> None:
     async with the_lab(every=Watching(a_fleet), size=size) as lab:
-        screen = await lab.cockpit.press("8").sees("old", "again", "lab", "✗ no answer", "■ stands still", "16/16 ━")
+        screen = await lab.cockpit.press("8").sees("old", "again", "lab", "✗ no answer", "■ snapshot", "16/16 ━")
         assert "asleep" not in screen or size[0] >= 110
         await lab.cockpit.press("G").stands_on("lab").sees("lab  does not answer: lab cannot be reached over SSH")
         await lab.cockpit.press("/").type("state:still").press("enter").misses("✗ no answer")
@@ -89,7 +89,7 @@ async def test_who_looks_in_the_time_of_a_demo_reads_true_ages() -> None:
 @pytest.mark.parametrize(("keys", "next_cluster"), [(("8", "j", "enter"), "again"), (("8", "a"), EVERY_CLUSTER)])
 async def test_another_is_opened_in_its_place(keys: tuple[str, ...], next_cluster: str) -> None:
     async with the_lab(every=Watching(a_fleet)) as lab:
-        await lab.cockpit.press(keys[0]).sees("■ stands still").press(*keys[1:])
+        await lab.cockpit.press(keys[0]).sees("■ snapshot").press(*keys[1:])
         assert lab.cockpit.app.next_cluster == next_cluster
 
 
@@ -101,7 +101,7 @@ async def test_one_table_over_all_of_them_with_one_filter() -> None:
         listed = [line for line in screen.splitlines() if "● running" in line]
         assert listed
         assert all("again" in line for line in listed)
-        await cockpit.press("5").sees("This is each cluster's own")
+        await cockpit.press("5").sees("Each cluster has its own")
 
 
 @pytest.mark.req("UI-10")

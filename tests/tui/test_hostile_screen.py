@@ -39,7 +39,7 @@ def tour(terminal: FencedTerminal, job: str) -> None:
     for keys in ("G", "gjjj", "2", "1", f":{job}\r"):
         terminal.do(keys)
     terminal.do("\r")
-    terminal.until(lambda screen: "look inside" in screen)
+    terminal.until(lambda screen: "open shell" in screen)
     for keys in ("l", "g", "G", "o", "]", "G", "]", "]", "G", "]", "]", "]", "]", "\x1b", "?", "\x1b"):
         terminal.do(keys)
     for keys in ("/\u202e[bold]\u200b", "\r", "\x1b", ":[red]\u202e\r"):

@@ -18,12 +18,12 @@ async def test_reservations_are_made_seen_and_ended_from_the_nodes() -> None:
         cockpit = lab.cockpit.press("2").sees("NODE").press("R").sees("There are no reservations")
         first = (await lab.backend.nodes())[0].node.name
         await cockpit.press("K").sees(f"reservations create --nodes {first} --duration 4h").type("course --users alice")
-        await cockpit.press("Enter").sees("reserved course", "◆ kept", "for reservation course")
+        await cockpit.press("Enter").sees("reserved course", "◆ resv", "for reservation course")
         await (
             cockpit.press("R").sees("course", "for alice", "now, until").press("X").sees("End the reservation course?")
         )
         await cockpit.press("Enter").misses("End the reservation").press("R").sees("course").press("X", "y")
-        await cockpit.sees("ended course").misses("◆ kept")
+        await cockpit.sees("ended course").misses("◆ resv")
 
 
 @pytest.mark.req("SC-10")
@@ -35,9 +35,9 @@ async def test_a_reservation_shows_its_nodes() -> None:
             name="upkeep", nodes=(NodeName(nodes[-1]),), start_at=now + HOUR, end_at=now + 2 * HOUR, maintenance=True
         )
         await lab.backend.make_reservation(upkeep)
-        cockpit = lab.cockpit.press("2", "R").sees("upkeep", "maintenance, nobody's jobs").press("Enter")
+        cockpit = lab.cockpit.press("2", "R").sees("upkeep", "maintenance, no jobs").press("Enter")
         screen = await cockpit.sees(f"/ name:{nodes[-1]}").misses(nodes[0])
-        assert "◆ kept" not in screen
+        assert "◆ resv" not in screen
         await cockpit.press(":").type("reservations end upkep").press("Enter").sees("There is no reservation")
         await cockpit.press(":").type("reservations create x --nodes y").press("Enter").sees("say until when")
 
@@ -72,7 +72,7 @@ def test_a_reservation_in_a_line() -> None:
     many = Reservation(
         name="x", nodes=tuple(NodeName(f"n{n}") for n in range(9)), start_at=HOUR, end_at=2 * HOUR, maintenance=True
     )
-    assert reservation_line(many, now, UTC) == "01:00 to 02:00 · 9 nodes · maintenance, nobody's jobs"
+    assert reservation_line(many, now, UTC) == "01:00 to 02:00 · 9 nodes · maintenance, no jobs"
 
 
 @pytest.mark.req("JT-50")

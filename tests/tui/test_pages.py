@@ -33,7 +33,7 @@ class OneLog:
 async def test_every_tab_of_a_jobs_page_and_back_to_the_same_row() -> None:
     async with the_lab() as lab:
         cockpit = lab.cockpit
-        await cockpit.press("j").stands_on("broken").press("Enter").sees("2 broken", "exit 3", "look inside")
+        await cockpit.press("j").stands_on("broken").press("Enter").sees("2 broken", "exit 3", "open shell")
         await cockpit.press("]").sees("waits no longer").press("]").sees("command", "bash -c")
         await (
             cockpit.press("]")
@@ -43,7 +43,7 @@ async def test_every_tab_of_a_jobs_page_and_back_to_the_same_row() -> None:
         )
         await cockpit.press("]").sees("submitted", "alice").press("]").sees("CPU-HOURS", "CARD-HOURS")
         await cockpit.press("]").sees("opens a shell in its container").press("]").sees('"id": 2,')
-        await cockpit.press("]").sees("look inside").press("[").sees('"id": 2,')
+        await cockpit.press("]").sees("open shell").press("[").sees('"id": 2,')
         await cockpit.press("Esc").stands_on("broken")
 
 
@@ -176,7 +176,7 @@ async def test_the_command_line_completes_with_tab_and_names_what_it_does_not_kn
 async def test_the_palette_finds_actions_and_themes() -> None:
     async with the_lab() as lab:
         cockpit = lab.cockpit
-        await cockpit.press("Ctrl-p").type("nodes").sees("The nodes").press("Enter").stands_on("n01").press("1")
+        await cockpit.press("Ctrl-p").type("nodes").sees("Show nodes").press("Enter").stands_on("n01").press("1")
         await cockpit.press("Ctrl-p").type("theme light").press("Enter").sees("train")
         assert cockpit.app.role_theme().name == "light"
 
@@ -209,7 +209,7 @@ async def test_a_log_that_stays_empty_is_not_said_to_be_so_only_yet() -> None:
 async def test_no_sentence_of_the_page_is_cut() -> None:
     async with a_lab(job("waits", "true", hold=True), size=(44, 24)) as lab:
         await lab.cockpit.press("Enter").sees("Why").press("[", "[")
-        await lab.cockpit.sees("one can enter", "\n   once it runs.")
+        await lab.cockpit.sees("you can open a", "\n   shell once it runs.")
 
 
 @pytest.mark.req("UI-30")

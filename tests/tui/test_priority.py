@@ -118,7 +118,7 @@ async def test_the_chosen_factor_weighs_more_or_less_step_by_step() -> None:
 async def test_an_administrator_applies_the_weights_after_a_question() -> None:
     async with a_queue() as lab:
         cockpit = lab.cockpit.press("5").sees("PLACE")
-        await cockpit.press("A").sees("No other weights are tried out")
+        await cockpit.press("A").sees("You are not trying other weights")
         await cockpit.press("]", "]", "+", "+").sees("→ 20 000").press("A").sees("in force?").press("Enter").sees("WAS")
         assert (await lab.backend.rules()).priority.weights.job_size == 5000
         await cockpit.press("A").sees("in force?").press("y").sees("in force: weights").misses("WAS")
@@ -149,7 +149,7 @@ async def test_in_order_of_submission_it_says_what_to_do() -> None:
 async def test_nothing_pending_says_so() -> None:
     async with a_lab() as lab:
         await lab.backend.set_weights(WEIGHTS)
-        await lab.cockpit.press("5").sees("Nothing is queued", "submit one")
+        await lab.cockpit.press("5").sees("No jobs are queued", "submit one")
 
 
 @pytest.mark.req("UI-07")
@@ -185,7 +185,7 @@ async def test_of_jobs_one_may_not_see_only_the_place_is_told() -> None:
         bob: Submitter = next(each.submitter for each in state.jobs.values() if each.submitter.name == "bob")
         rows = (await InProcessBackend(lab.backend._engine, Actor(bob, admin=False)).priorities()).rows
         lab.cockpit.app._priority_feed._ask = _always(rows, await lab.backend.priorities())
-        await lab.cockpit.press("5").sees("somebody else's", "wide").press("g").sees("only the place is told")
+        await lab.cockpit.press("5").sees("another user's", "wide").press("g").sees("only the place is told")
 
 
 def _always(rows: Any, whole: Any) -> Any:
@@ -206,5 +206,5 @@ async def test_every_size_shows_place_name_total_and_bar(size: tuple[int, int]) 
 @pytest.mark.req("UI-07")
 async def test_help_lists_the_keys_of_the_view() -> None:
     async with a_queue() as lab:
-        await lab.cockpit.press("5").sees("PLACE").press("?").sees("Try other weights out", "order of the queue")
+        await lab.cockpit.press("5").sees("PLACE").press("?").sees("Try other weights", "order of the queue")
         await lab.cockpit.press("Esc").sees("PLACE")

@@ -20,7 +20,7 @@ def names(screen: str) -> list[str]:
 @pytest.mark.req("UI-01")
 async def test_every_job_with_its_state_in_a_word_and_the_cluster_in_figures() -> None:
     async with the_lab() as lab:
-        screen = await lab.cockpit.sees("3 queued", "2 running", "1 kept", "8/8", "alice")
+        screen = await lab.cockpit.sees("3 queued", "2 running", "1 held", "8/8", "alice")
         assert names(screen) == NAMES
         for name, state in (
             ("train", "● running"),
@@ -37,7 +37,7 @@ async def test_the_panel_answers_for_the_job_under_the_cursor() -> None:
         await (
             lab.cockpit.sees("1 train  runs on n0")
             .press("j")
-            .sees("2 broken  ended with exit 3.", "kept until", "s look inside")
+            .sees("2 broken  ended with exit 3.", "held until", "s open shell")
         )
         await lab.cockpit.press("G", "k").sees("6 eval  waits for", "in the queue", "asks for 1 node")
 

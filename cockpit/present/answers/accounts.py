@@ -112,7 +112,7 @@ def qos_answer(qos: Qos, rows: Sequence[AccountRow], keys: Mapping[str, str], co
     yield spread(left, line(Span(keys.get("next_tab", "]"), ACCENT), Span(" accounts", MUTED)), columns)
     yield _labelled("limits", " ".join(qos_limits(qos)) or "none")
     mode = f" ({qos.preempt_mode.lower()})" if qos.preempt_mode else ""
-    yield _labelled("preempts", f"{', '.join(qos.preempt)}{mode}" if qos.preempt else "nobody")
+    yield _labelled("preempts", f"{', '.join(qos.preempt)}{mode}" if qos.preempt else "no jobs")
     users = [each.association.key.removesuffix("/") for each in rows if qos.name in each.association.qos]
     yield _labelled("named by", ", ".join(users) or "no account")
 
@@ -121,14 +121,14 @@ def first_account_lines(keys: Mapping[str, str], *, locked: str) -> Iterator[Lin
     """Where root is alone. `locked`: why this person may not change that; empty when they may."""
     command = keys.get("command", ":")
     yield line()
-    yield line(Span("   There are no accounts yet: nobody's use is counted, and nobody is bound by limits.", STRONG))
+    yield line(Span("   There are no accounts yet: use is not counted, and no limits apply.", STRONG))
     yield line()
     if locked:
         yield line(Span(f"   {locked}", MUTED))
         return
     for words, about in (
         ("accounts add vision --shares 60", "an account, with its shares beside others'"),
-        ("accounts add-user alice --account vision", "who belongs to it"),
+        ("accounts add-user alice --account vision", "add a user to it"),
         ("accounts modify vision MaxJobs=4 GrpTRES=gres/gpu=16", "and what it may use at once"),
     ):
         yield line(Span(f"   {command}{words:<54}", ACCENT), Span(about, MUTED))

@@ -40,10 +40,10 @@ def card_answer(
 
 
 def legend(colours: str, key: str) -> Line:
-    """What the signs mean; `colours`: what they follow, `key`: the one that turns that."""
+    """Return the line that explains the signs; `colours` says what colours stand for, `key` switches it."""
     signs = [
-        (BAR, "text", "given"),
-        (GLYPHS[JobState.ERROR], "held", "kept"),
+        (BAR, "text", "alloc"),
+        (GLYPHS[JobState.ERROR], "held", "held"),
         *((SHAPES[state], role, str(state)) for state, role in _EMPTY),
     ]
     spans = [span for sign, role, word in signs for span in (Span(sign, role), Span(f" {word}  ", MUTED))]
@@ -51,13 +51,17 @@ def legend(colours: str, key: str) -> Line:
 
 
 def totals(parts: Iterable[CardRow], *, words: bool) -> Line:
-    """How much of all cards is given, free and stranded; without `words` the shortest that says it."""
+    """Return how much of all cards is allocated, free and stranded; without `words` in the shortest form."""
     milli = dict.fromkeys(CardState, 0)
     for part in parts:
         milli[part.state] += part.milli
     given, total = milli[CardState.ALLOCATED] + milli[CardState.KEPT], sum(milli.values())
     said = [
-        Span(f"{units.cards(given)} of {units.counted_cards(total)} given" if words else f"{units.cards(given)} given")
+        Span(
+            f"{units.cards(given)} of {units.counted_cards(total)} allocated"
+            if words
+            else f"{units.cards(given)} alloc"
+        )
     ]
     for state in (CardState.FREE, CardState.STRANDED, *((CardState.OUT,) if words else ())):
         if milli[state]:
@@ -73,7 +77,7 @@ def _sentence(part: CardRow, job: JobRow | None, context: Context) -> str:
     size = "the whole card" if part.whole else f"{part.milli}/{WHOLE_CARD} of card {part.card.index + 1}"
     match part.state:
         case CardState.ALLOCATED | CardState.KEPT:
-            kept = ", kept by its failed container" if part.state is CardState.KEPT else ""
+            kept = ", held by its failed container" if part.state is CardState.KEPT else ""
             return f"{safe(part.user)}  {size}{_since(job, context)}{kept}"
         case CardState.STRANDED:
             return f"{size} is free, but no job that waits or runs could use it."

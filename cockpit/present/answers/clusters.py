@@ -43,8 +43,8 @@ def _standing(row: ClusterRow, context: Context) -> str:
         known = f"; what is shown is {age} old" if row.heard_at is not None else ""
         return f"does not answer{known}: {safe(row.reason)}"
     words = {
-        ClusterState.CONNECTING: "is being asked for the first time …",
-        ClusterState.STILL: f"is shown as it was {age} ago; nothing can be done there.",
+        ClusterState.CONNECTING: "is being contacted for the first time …",
+        ClusterState.STILL: f"is a snapshot from {age} ago; you can look at it but not change it.",
         ClusterState.LIVE: f"answers; heard {age} ago.",
     }
     return words[row.state]
@@ -52,7 +52,7 @@ def _standing(row: ClusterRow, context: Context) -> str:
 
 def _jobs(seen: Overview) -> str:
     counts = [f"{number} {state}" for state, number in sorted(seen.jobs_by_state.items(), key=lambda each: -each[1])]
-    return ", ".join([*counts, *([f"{seen.held} kept"] if seen.held else [])]) or "none"
+    return ", ".join([*counts, *([f"{seen.held} held"] if seen.held else [])]) or "none"
 
 
 def _holds(row: ClusterRow, seen: Overview) -> str:

@@ -35,7 +35,7 @@ def node_facts(row: NodeRow) -> Iterator[Line]:
     if row.plain:
         yield line(Span(f"{INDENT}lacks   ", MUTED), Span(LACKS, "warning"))
     if row.reserved:
-        yield line(Span(f"{INDENT}kept    ", MUTED), f"for reservation {safe(', '.join(row.reserved))}")
+        yield line(Span(f"{INDENT}reserved", MUTED), f" for reservation {safe(', '.join(row.reserved))}")
     system = " · ".join(
         filter(None, (node.os, node.kernel, f"driver {node.driver_version}" * bool(node.driver_version)))
     )

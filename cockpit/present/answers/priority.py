@@ -137,7 +137,7 @@ def _beside(row: PriorityRow, queue: Sequence[PriorityRow]) -> Line:
         return line(Span(f"{INDENT}behind  ", MUTED), *_gap(row, ahead))
     behind = _neighbour(row, queue, range(_index(row, queue) + 1, len(queue)))
     if behind is None:
-        return line(Span(f"{INDENT}first   ", MUTED), "nobody else waits")
+        return line(Span(f"{INDENT}first   ", MUTED), "no other job waits")
     return line(Span(f"{INDENT}first   ", MUTED), "ahead of ", *_gap(row, behind))
 
 
@@ -224,7 +224,7 @@ def nothing_to_rank(priorities: Priorities | None, hidden: int, keys: Mapping[st
     if not priorities.rows:
         return [
             line(),
-            line(Span("   Nothing is queued, so nobody is ahead of anybody.", STRONG)),
+            line(Span("   No jobs are queued.", STRONG)),
             line(),
             line(Span("   "), *_key(keys, "new"), "  submit one"),
         ]

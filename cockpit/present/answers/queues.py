@@ -69,7 +69,7 @@ def legend_line() -> Line:
         Span(f"{BORROWED} ", "tight"),
         Span("borrowed   ", MUTED),
         Span(f"{KEPT} ", "idle"),
-        Span("kept, not in use", MUTED),
+        Span("its own, not in use", MUTED),
     )
 
 

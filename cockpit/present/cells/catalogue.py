@@ -42,7 +42,7 @@ def _source(row: EntryRow) -> Line:
 
 
 def _project(row: EntryRow) -> Line:
-    return line(safe(row.entry.project) if row.entry.project else Span("everybody's", MUTED))
+    return line(safe(row.entry.project) if row.entry.project else Span("all users", MUTED))
 
 
 def _access(row: EntryRow) -> Line:

@@ -151,7 +151,7 @@ def _why(row: JobRow, context: Context) -> Line:
     if row.held_until is None:
         return line(sentence)
     left = units.countdown(seconds_left(row.held_until, context.now))
-    return line(sentence, Span(f" · kept {left} more", "held"))
+    return line(sentence, Span(f" · held {left} more", "held"))
 
 
 COLUMNS = (

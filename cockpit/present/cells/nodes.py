@@ -51,7 +51,7 @@ def _status(row: NodeRow, chosen: Chosen) -> Line:
     if row.login:
         return line(Span("– logins", MUTED))
     if row.reserved:
-        return line(Span("◆ kept", "held"))
+        return line(Span("◆ resv", "held"))
     if chosen is not None:
         return line(Span("○ idle", "idle") if fits(row, chosen) else Span("◉ tight", "tight"))
     if not row.jobs and not row.slices and not row.used_cpus:

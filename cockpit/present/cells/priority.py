@@ -113,7 +113,7 @@ def id_text(row: PriorityRow) -> str:
 
 
 def _name(row: PriorityRow, _: Scale, __: int) -> Line:
-    return line(Span("somebody else's", MUTED) if row.breakdown is None else Span(safe(row.name), STRONG))
+    return line(Span("another user's", MUTED) if row.breakdown is None else Span(safe(row.name), STRONG))
 
 
 def _text(attribute: str) -> Cell:

@@ -28,7 +28,7 @@ _OF_NOBODY: Final[Mapping[Grounds | None, str]] = {
 _DEEDS = {
     EvictionMode.CANCEL: ("ends", "end"),
     EvictionMode.REQUEUE: ("ends, to wait again,", "end, to wait again,"),
-    EvictionMode.SUSPEND: ("stands still", "stand still"),
+    EvictionMode.SUSPEND: ("is suspended", "are suspended"),
     EvictionMode.SHRINK: ("gives up workers", "give up workers"),
 }
 """Of one, and of several."""
@@ -77,8 +77,8 @@ def suspension_sentence(suspension: Suspension) -> str:
     if suspension.by:
         return f"was suspended by {safe(suspension.by)}"
     if suspension.grounds is None:
-        return f"stands still while {_jobs(suspension.for_jobs)} {_have(len(suspension.for_jobs))} a turn"
-    return f"stands still: {gives_way(suspension.for_jobs[0], suspension.grounds)}"
+        return f"is suspended while {_jobs(suspension.for_jobs)} {_have(len(suspension.for_jobs))} a turn"
+    return f"is suspended: {gives_way(suspension.for_jobs[0], suspension.grounds)}"
 
 
 def _jobs(jobs: tuple[JobId, ...]) -> str:

@@ -70,7 +70,7 @@ def _of_nodes(
         case events.ReservationMade():
             kept = body.reservation
             span = f"{clock(Millis(kept.start_at), at, zone)} to {clock(Millis(kept.end_at), at, zone)}"
-            return f"reservation {safe(kept.name)} keeps {units.counted(len(kept.nodes), 'node')} from {span}"
+            return f"reservation {safe(kept.name)} reserves {units.counted(len(kept.nodes), 'node')} from {span}"
         case events.ReservationEnded():
             return f"reservation {safe(body.name)} ended"
         case events.CopyRemoved():

@@ -181,12 +181,12 @@ def _after_running(body: _AfterRunning, at: Millis, zone: tzinfo | None) -> str:
     match body:
         case events.JobEnded():
             ended = f"ended: {body.state} ({_cause(body.cause)})"
-            return ended if body.held_until is None else f"{ended}; kept until {clock(body.held_until, at, zone)}"
+            return ended if body.held_until is None else f"{ended}; held until {clock(body.held_until, at, zone)}"
         case events.HoldExtended():
-            return f"is kept until {clock(body.held_until, at, zone)}"
+            return f"is held until {clock(body.held_until, at, zone)}"
         case events.HoldEnded():
-            why = "its time was over" if body.cause is events.HoldEndCause.EXPIRED else "a person ended the hold"
-            return f"its kept containers were removed: {why}"
+            why = "the hold expired" if body.cause is events.HoldEndCause.EXPIRED else "a user ended the hold"
+            return f"its held containers were removed: {why}"
         case events.ShellOpened():
             return f"replica {body.rank} was entered" + (f" to run {_command(body.command)}" if body.command else "")
         case events.JobArchived():

@@ -47,32 +47,34 @@ from cockpit.present.workers import LEFT_OVER, below_min
 PROGRESS_COLUMNS = 30
 MOST_TAIL = 8
 AHEAD = 3
-"""Jobs ahead that are named."""
+"""Largest number of jobs ahead that the panel names."""
 INDENT = "  "
 
 
 class Around(NamedTuple):
-    """What the words depend on besides the job."""
+    """What the panel's text depends on besides the job."""
 
     context: Context
     columns: int
     lines: int
-    """As many as are seen at once."""
+    """Height of the panel in lines."""
     keys: Mapping[str, str]
-    """The key of each action, by its id, as a person reads it."""
+    """The first key of each action by the action's id, as users read it."""
     others: Callable[[JobId], JobRow | None]
-    """Other jobs, where the asker may see them."""
+    """A function from a job's id to its row; None where the user may not see the job."""
     outlook: Outlook | None = None
-    """Of the job, once it has been foretold."""
+    """The prediction of the job's start; None: not computed yet."""
     node: Callable[[NodeName], Node | None] = lambda _: None
-    """Nodes of the cluster, as far as they are known."""
+    """A function from a node's name to the node; None where it is not known."""
     letters: bool = False
-    """Colours are not seen: letters stand for them."""
+    """Whether letters stand for colours, as the terminal shows none."""
 
 
 def answer(row: JobRow, detail: JobDetail | None, around: Around) -> Iterator[Line]:
-    """Harmless lines: the verdict, then its particulars. `detail` may come later than the row, or be of an older
-    version of it."""
+    """Yield the panel's lines, with control characters made visible: the verdict, then the request, times and command.
+
+    `detail` is None until it is fetched, and may be of an older version of the job than the row.
+    """
     yield from verdict(row, detail, around)
     match JobState.QUEUED if row.queued else row.state:
         case JobState.QUEUED:
@@ -89,7 +91,7 @@ def answer(row: JobRow, detail: JobDetail | None, around: Around) -> Iterator[Li
 
 
 def verdict(row: JobRow, detail: JobDetail | None, around: Around) -> Iterator[Line]:
-    """The sentence, and what can be done."""
+    """Yield the main sentence about the job, the facts behind it, and the keys of actions that help."""
     match JobState.QUEUED if row.queued else row.state:
         case JobState.QUEUED:
             return _waiting(row, detail, around)
@@ -121,7 +123,7 @@ def _waiting(row: JobRow, detail: JobDetail | None, around: Around) -> Iterator[
     yield from _way_out(row, around)
     if detail is not None and explanation is not None and explanation.place is not None:
         yield from _place(detail, explanation, around)
-    if (outlook := _foretold(row, around)) is not None:
+    if (outlook := _outlook(row, around)) is not None:
         yield from failure_lines(outlook)
         yield from behind_reason(outlook, context)
         yield from told_lines(outlook, context)
@@ -134,27 +136,30 @@ def _waiting(row: JobRow, detail: JobDetail | None, around: Around) -> Iterator[
 
 
 def _best_reason(row: JobRow, around: Around) -> Reason | None:
-    """Of another scheduler's job the row has its word; once it is foretold, the figures behind it are known too."""
-    outlook = _foretold(row, around)
+    """Return the reason why the job waits.
+
+    The row of another scheduler's job (Slurm) has only that scheduler's word; a prediction knows the figures behind it.
+    """
+    outlook = _outlook(row, around)
     if isinstance(row.reason, Told) and outlook is not None and outlook.explanation is not None:
         return outlook.explanation.reason
     return row.reason
 
 
-def _foretold(row: JobRow, around: Around) -> Outlook | None:
+def _outlook(row: JobRow, around: Around) -> Outlook | None:
     return around.outlook if around.outlook is not None and around.outlook.job == row.id else None
 
 
 def _forecast(row: JobRow, around: Around) -> Forecast | None:
-    """The figure that the list shows in the same frame; that of the outlook where there is no list."""
+    """Return the forecast that the list shows in the same frame, so that both agree; without a list the outlook's."""
     known = around.context.forecasts.get(row.id)
-    outlook = _foretold(row, around)
+    outlook = _outlook(row, around)
     return known if known is not None or outlook is None else outlook.forecast
 
 
 def _starts(row: JobRow, around: Around) -> Line:
-    """`starts about 14:20, no later than 16:05`, or `likely 13:50–15:40`, as far as there is room for it."""
-    outlook, context = _foretold(row, around), around.context
+    """Return the start in words, as far as they fit: `starts about 14:20, no later than 16:05`."""
+    outlook, context = _outlook(row, around), around.context
     if outlook is not None and outlook.told_by:  # the figure of the list and of explain, and no bound
         if outlook.told_at is None:
             return ()
@@ -171,8 +176,8 @@ def _starts(row: JobRow, around: Around) -> Line:
 
 
 def _what_ifs(row: JobRow, around: Around) -> Iterator[Line]:
-    """`w with 4 cards instead of 8: now`, each in a piece; nothing where the key was taken away."""
-    outlook, key = _foretold(row, around), around.keys.get("what_if")
+    """Yield requests that would start sooner: `w with 4 cards instead of 8: now`; none if the action has no key."""
+    outlook, key = _outlook(row, around), around.keys.get("what_if")
     if outlook is None or key is None:
         return
     for number, each in enumerate(outlook.what_ifs):
@@ -181,7 +186,7 @@ def _what_ifs(row: JobRow, around: Around) -> Iterator[Line]:
 
 
 def _fitting(shown: list[Span], pieces: Iterator[Line], around: Around) -> Line:
-    """With as many pieces as there is room for."""
+    """Return `shown` with as many of the pieces as fit the width."""
     for piece in pieces:
         if line_width((*shown, *piece[:-1])) > around.columns:
             break
@@ -197,7 +202,7 @@ def _waits(row: JobRow, context: Context) -> Line:
 
 
 def _way_out(row: JobRow, around: Around) -> Iterator[Line]:
-    """What a person can do about a job that does not start by itself."""
+    """Yield the keys that help a job that does not start by itself."""
     if isinstance(row.reason, Held):
         yield _keys(around, ("hold", "let it go"), ("edit", "edit it"), ("cancel", "cancel it"))
     elif row.reason is not None and _never(row.reason):
@@ -205,13 +210,13 @@ def _way_out(row: JobRow, around: Around) -> Iterator[Line]:
 
 
 def _never(reason: Reason) -> bool:
-    """It is nothing that others could free."""
-    told = reason.specs if isinstance(reason, NoAlternative) else (reason,)
-    return all(isinstance(one, NeverFits | NoEligibleNode) for one in told)
+    """Return whether no end of another job could remove the reason."""
+    reasons = reason.specs if isinstance(reason, NoAlternative) else (reason,)
+    return all(isinstance(one, NeverFits | NoEligibleNode) for one in reasons)
 
 
 def _place(detail: JobDetail, explanation: Explanation, around: Around) -> Iterator[Line]:
-    """Where it stands and by what priority; who stands before it."""
+    """Yield the job's place in the queue, its priority, and the jobs ahead."""
     place = line(Span(f"{INDENT}place ", MUTED), str(explanation.place))
     best = next(filter(says_something, detail.priority), None)
     if best is None:
@@ -223,7 +228,7 @@ def _place(detail: JobDetail, explanation: Explanation, around: Around) -> Itera
 
 
 def ahead_of_it(explanation: Explanation, around: Around, lead: str) -> Iterator[Span]:
-    """`ahead of it: 4722 (carol, 32 cards) and 3 more`; nothing of the first one."""
+    """Yield the jobs ahead: `ahead of it: 4722 (carol, 32 cards) and 3 more`; nothing for the first job."""
     if not explanation.ahead:
         return
     named = [_other(job, around) for job in explanation.ahead[:AHEAD]]
@@ -233,7 +238,7 @@ def ahead_of_it(explanation: Explanation, around: Around, lead: str) -> Iterator
 
 
 def _other(job: JobId, around: Around) -> str:
-    """`4722 (carol, 32 cards)`; what the asker may not see is `-`."""
+    """Return a job in words: `4722 (carol, 32 cards)`; `-` for a job that the user may not see."""
     row = around.others(job)
     if row is None:
         return f"{job_words(job)} (-)"
@@ -286,7 +291,7 @@ def _started(row: JobRow, context: Context) -> Line:
 
 
 def _progress(row: JobRow, context: Context) -> Line:
-    """Of its copies while they are made, else of its time."""
+    """Return the progress of the job's file copies while they are made, else of its run time."""
     if row.staged is not None and row.staged.total:
         filled = bar(row.staged.done / row.staged.total, PROGRESS_COLUMNS, str(row.state))
         return (Span(f"{INDENT}{percent(row.staged)} "), *filled)
@@ -309,10 +314,10 @@ def _ended(row: JobRow, detail: JobDetail | None, around: Around) -> Iterator[Li
             yield line(Span(f"{INDENT}{cost}", MUTED))
         yield _keys(
             around,
-            ("shell", "look inside"),
+            ("shell", "open shell"),
             ("logs", "its logs"),
-            ("extend_hold", "keep longer"),
-            ("end_hold", "remove now"),
+            ("extend_hold", "extend hold"),
+            ("end_hold", "end hold"),
         )
     yield from _tail(detail, around)
 
@@ -322,7 +327,7 @@ def _kept_until(row: JobRow, context: Context) -> Line:
         return ()
     until = clock(row.held_until, context.now, context.zone)
     left = units.countdown(seconds_left(row.held_until, context.now))
-    return line(Span("kept until ", MUTED), Span(until, "held"), Span(f", {left} left", MUTED))
+    return line(Span("held until ", MUTED), Span(until, "held"), Span(f", {left} left", MUTED))
 
 
 def _times(row: JobRow, context: Context) -> Iterator[Span]:
@@ -336,7 +341,7 @@ def _times(row: JobRow, context: Context) -> Iterator[Span]:
 
 
 def _keys(around: Around, *offers: tuple[str, str]) -> Line:
-    """`s look inside   + keep longer`: the actions that have a key."""
+    """Return those of the actions that have a key: `s open shell   + extend hold`."""
     shown = [Span(INDENT)]
     for action, words in offers:
         if action in around.keys:
@@ -345,9 +350,9 @@ def _keys(around: Around, *offers: tuple[str, str]) -> Line:
 
 
 def _tail(detail: JobDetail | None, around: Around, more: int = 0) -> Iterator[Line]:
-    """The last of the last lines that leave room for what else is said: `more` lines than usual."""
+    """Yield the last log lines that fit the panel; `more` is the number of lines beyond the usual ones."""
     if detail is None or not detail.log_tail.strip():
         return
-    room = min(MOST_TAIL, max(1, around.lines - 4 - more))
-    for text in log_lines(detail.log_tail.rstrip("\n"))[-room:]:
+    most = min(MOST_TAIL, max(1, around.lines - 4 - more))
+    for text in log_lines(detail.log_tail.rstrip("\n"))[-most:]:
         yield line(Span(f"{INDENT}│ ", MUTED), Span(text))

@@ -28,7 +28,7 @@ def uncovered_words(job: Job) -> str:
         return ""
     out_of_memory = job.exit is not None and job.exit.oom
     cause = "running out of memory" if out_of_memory else _UNCOVERED.get(job.end_cause) if job.end_cause else None
-    return f"Nothing of it is kept: {cause} ended the script that would have kept its nodes too." if cause else ""
+    return f"No container is held: {cause} ended the script that would have held its nodes." if cause else ""
 
 
 def cost_words(job: Job, now: Millis) -> str:

@@ -181,19 +181,19 @@ def steps(detail: JobDetail, context: Context) -> Iterator[str]:
 
 
 def kept(detail: JobDetail, context: Context) -> Iterator[str]:
-    """How long its containers are kept, and how to get in."""
+    """Yield until when the job's containers are held, and the commands for a shell in them and for the hold."""
     row = detail.row
     if uncovered := uncovered_words(detail.job):
         yield uncovered
     if row.held_until is None:
         return
     left = units.countdown(seconds_left(row.held_until, context.now))
-    yield f"Kept until {clock(row.held_until, context.now, context.zone)}, {left} left"
+    yield f"Held until {clock(row.held_until, context.now, context.zone)}, {left} left"
     if cost := cost_words(detail.job, context.now):
         yield f"  {cost}"
-    yield f"  look inside   cockpit shell {job_words(row.id)}"
-    yield f"  keep longer   cockpit holds extend {job_words(row.id)} --by 2h"
-    yield f"  remove now    cockpit holds end {job_words(row.id)}"
+    yield f"  open shell    cockpit shell {job_words(row.id)}"
+    yield f"  extend hold   cockpit holds extend {job_words(row.id)} --by 2h"
+    yield f"  end hold      cockpit holds end {job_words(row.id)}"
 
 
 def last_lines(detail: JobDetail) -> Iterator[str]:

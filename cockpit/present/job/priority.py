@@ -25,7 +25,7 @@ MOST_COLUMNS: Final = 100
 """Of the bar: a longer one is not read at a glance."""
 PART_COLUMNS: Final = 20
 WAITS_NO_LONGER: Final = "It waits no longer: a priority counts only among jobs that wait."
-HELD: Final = "It is held back, and not considered until it is let go."
+HELD: Final = "It is held, and not considered until it is released."
 SET: Final = "An administrator set it: its factors do not count."
 
 

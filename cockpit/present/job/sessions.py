@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from cockpit.model.spec import JobSpec
     from cockpit.present.columns import Context
 
-NO_COMMAND: Final = "nothing but the shells of those who enter it"
-LASTS: Final = "idle or not; what it was given is nobody else's meanwhile"
+NO_COMMAND: Final = "only the shells that are opened in it"
+LASTS: Final = "idle or not; its resources stay allocated until it ends"
 
 
 def command_words(command: str) -> str:

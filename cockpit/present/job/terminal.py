@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from cockpit.present.job.answer import Around
 
 INDENT: Final = "  "
-NO_CONTAINER_YET: Final = "It has no container yet: one can enter once it runs."
-GONE: Final = "Its container is gone. With `terminal: true` one that ends abnormally is kept, and can be entered."
+NO_CONTAINER_YET: Final = "It has no container yet: you can open a shell once it runs."
+GONE: Final = "Its container is gone. With `terminal: true` a job that fails has its container held for a shell."
 HANDED_OVER: Final = "The terminal is the shell's until it ends: vim, htop and less work; exit or Ctrl-D returns."
-NOBODY: Final = "Nobody has been inside."
-UNWATCHED: Final = "Who is still inside is not known: the engine hands the terminal over and looks over no shoulder."
+NO_SHELL: Final = "No shell has been opened."
+UNWATCHED: Final = "The engine does not record when a shell ends."
 
 
 def terminal_tab(detail: JobDetail, around: Around) -> Iterator[Line]:
@@ -46,7 +46,7 @@ def terminal_tab(detail: JobDetail, around: Around) -> Iterator[Line]:
 def _way_in(detail: JobDetail, attempt: Attempt, around: Around) -> Iterator[Line]:
     row = detail.row
     key = around.keys.get("shell", ":shell")
-    which = "its container" if len(attempt.replicas) == 1 else "one of its containers: it asks which"
+    which = "its container" if len(attempt.replicas) == 1 else "one of its containers; you choose which"
     yield line(Span(f"{INDENT}{key}", ACCENT), Span(f"  opens a shell in {which}", STRONG))
     yield line(Span(INDENT + HANDED_OVER, MUTED))
     yield line()
@@ -62,13 +62,15 @@ def _way_in(detail: JobDetail, attempt: Attempt, around: Around) -> Iterator[Lin
 
 def _kept(detail: JobDetail, left: str, around: Around) -> Iterator[Line]:
     placement = detail.job.attempt.placement if detail.job.attempt is not None else ()
-    cards = "kept for it" if detail.job.spec.debug_hold.cards == "keep" else "free"
+    cards = "held for it" if detail.job.spec.debug_hold.cards == "keep" else "free"
     its_cards = f" and its cards are {cards}" if any(each.slices for each in placement) else ""
     gone = f"{_files(detail)}; its processes are gone{its_cards}."
     yield line(Span(INDENT + gone, MUTED))
-    keys = [(around.keys.get(action), words) for action, words in (("extend_hold", "longer"), ("end_hold", "remove"))]
+    keys = [
+        (around.keys.get(action), words) for action, words in (("extend_hold", "extend hold"), ("end_hold", "end hold"))
+    ]
     offers = (span for key, words in keys if key for span in (Span(f"   {key}", ACCENT), Span(f" {words}", MUTED)))
-    yield (Span(f"{INDENT}kept for ", MUTED), Span(left, "held"), Span(" more", MUTED), *offers)
+    yield (Span(f"{INDENT}held for ", MUTED), Span(left, "held"), Span(" more", MUTED), *offers)
 
 
 def _files(detail: JobDetail) -> str:
@@ -82,13 +84,13 @@ def _entered(detail: JobDetail, around: Around) -> Iterator[Line]:
     context = around.context
     opened = [(each, each.body) for each in detail.events if isinstance(each.body, events.ShellOpened)]
     if not opened:
-        yield line(Span(INDENT + NOBODY, MUTED))
+        yield line(Span(INDENT + NO_SHELL, MUTED))
         return
     rows = [
         (clock(record.at, context.now, context.zone), safe(record.actor), str(body.rank), _ran(body.command))
         for record, body in opened
     ]
-    yield line(Span(f"{INDENT}Who has been inside", STRONG))
+    yield line(Span(f"{INDENT}Shells that were opened", STRONG))
     yield from small_table(("WHEN", "WHO", "RANK", "TO RUN"), rows)
     yield line(Span(INDENT + UNWATCHED, MUTED))
 

@@ -27,9 +27,9 @@ INDENT: Final = "  "
 LABEL: Final = 12
 BAR_COLUMNS: Final = 30
 HOUR_MS: Final = 3_600_000
-NOT_YET: Final = "It has been given nothing yet: the first tab says why."
-GONE: Final = "What it really used is not known: nobody measured it."
-UNMEASURED: Final = "What it really uses is not known: nobody measures its containers here."
+NOT_YET: Final = "No resources are allocated yet: the Why tab says why."
+GONE: Final = "Its use is not known: it was not measured."
+UNMEASURED: Final = "Its use is not known: containers are not measured here."
 NO_CGROUP: Final = "What it really uses is not known: no cgroup counts it"
 
 

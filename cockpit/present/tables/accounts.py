@@ -153,7 +153,7 @@ ACCOUNTS: Final = Table(
             "coordinators",
             "COORDINATORS",
             Kind.WORDS,
-            "Users who administer what is below it",
+            "Coordinators: users who administer the accounts below it",
             field="association.coordinators",
             wide=True,
         ),

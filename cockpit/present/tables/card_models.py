@@ -42,7 +42,7 @@ CARD_MODELS: Final = Table(
     name="card-models",
     identity=("model",),
     help="The models of the cluster's cards, and how many of each queued jobs ask for",
-    empty="No cards in service, and nobody asks for any",
+    empty="No cards in service, and no job requests any",
     columns=(
         Column(
             "model",

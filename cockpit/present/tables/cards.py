@@ -42,7 +42,7 @@ CARDS: Final = Table(
             "state",
             "STATE",
             Kind.TEXT,
-            "allocated: given to a job; kept: by a failed job's container; stranded: free, but of no use to any job "
+            "allocated: to a job; kept: by a failed job's container; stranded: free, but of no use to any job "
             "that waits or runs; out of service: on a drained or down node",
             derive=lambda row, _: str(row.state),
             schema={"type": "string", "enum": [str(state) for state in CardState]},

@@ -13,7 +13,7 @@ from cockpit.present.columns import Column, Context, Fraction, Kind, Table
 WORDS: Final = {
     ClusterState.CONNECTING: "connecting",
     ClusterState.LIVE: "live",
-    ClusterState.STILL: "stands still",
+    ClusterState.STILL: "snapshot",
     ClusterState.SILENT: "no answer",
 }
 

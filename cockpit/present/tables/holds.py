@@ -36,8 +36,8 @@ def cpu_hours(row: HoldRow, context: Context) -> float:
 HOLDS: Final = Table(
     name="holds",
     identity=("id",),
-    help="Failed containers that are kept for a look inside",
-    empty="No kept containers: nothing that asked for a terminal has failed lately.",
+    help="Containers of failed jobs that are held for debugging",
+    empty="No held containers: no job with `terminal: true` has failed lately.",
     columns=(
         Column("id", "ID", Kind.INTEGER, "The job", field="job", words=lambda row, _: job_cell(row.job)),
         Column("name", "NAME", Kind.TEXT, "The job's name", field="name"),
@@ -60,17 +60,19 @@ HOLDS: Final = Table(
             aliases=("exit",),
         ),
         Column("nodes", "NODES", Kind.WORDS, "Where the containers are", field="nodes", aliases=("node",)),
-        Column("cards_kept", "CARDS KEPT", Kind.NUMBER, "Cards that stay taken", derive=kept_cards),
-        Column("cpus_kept", "CPUS KEPT", Kind.INTEGER, "CPUs that stay taken", field="keeps_cpus", rare=True),
+        Column("cards_kept", "CARDS HELD", Kind.NUMBER, "Cards that the containers hold", derive=kept_cards),
+        Column("cpus_kept", "CPUS HELD", Kind.INTEGER, "CPUs that the containers hold", field="keeps_cpus", rare=True),
         Column(
             "card_hours",
             "CARD-HOURS",
             Kind.NUMBER,
-            "What the cards cost until then, from now",
+            "Card-hours from now until the hold ends",
             derive=card_hours,
             rare=True,
         ),
-        Column("cpu_hours", "CPU-HOURS", Kind.NUMBER, "The same of the CPUs", derive=cpu_hours, rare=True),
+        Column(
+            "cpu_hours", "CPU-HOURS", Kind.NUMBER, "CPU-hours from now until the hold ends", derive=cpu_hours, rare=True
+        ),
         Column("ended_at", "ENDED", Kind.MOMENT, "When it failed", field="ended_at", aliases=("ended",)),
         Column("held_until", "HELD UNTIL", Kind.MOMENT, "When they are removed", field="held_until"),
         Column(

@@ -143,7 +143,7 @@ JOBS: Final = Table(
             "held_until",
             "HELD UNTIL",
             Kind.MOMENT,
-            "Until when its failed containers are kept",
+            "Until when its failed containers are held",
             field="held_until",
             nullable=True,
             wide=True,

@@ -64,7 +64,7 @@ LAUNCH: Final = Table(
             "files",
             "FILES",
             Kind.RECORD,
-            "Files that it is given: text by path",
+            "Files that it gets: text by path",
             field="plan.files",
             words=_files_text,
             schema=_OF_TEXTS,

@@ -24,7 +24,7 @@ OVERVIEW: Final = Table(
         Column("cluster", "CLUSTER", Kind.TEXT, "Its name", field="cluster"),
         Column("running", "RUNNING", Kind.INTEGER, "Jobs that run", derive=_in_state(JobState.RUNNING)),
         Column("queued", "QUEUED", Kind.INTEGER, "Jobs that wait", derive=_in_state(JobState.QUEUED)),
-        Column("kept", "KEPT", Kind.INTEGER, "Containers that are kept", field="held"),
+        Column("kept", "HELD", Kind.INTEGER, "Jobs whose containers are held", field="held"),
         Column("nodes", "NODES", Kind.INTEGER, "How many nodes", field="nodes"),
         Column(
             "cpus", "CPUS", Kind.FRACTION, "In use, of all", derive=lambda row, _: Fraction(row.used_cpus, row.cpus)

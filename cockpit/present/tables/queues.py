@@ -198,7 +198,7 @@ QUOTA: Final = Table(
     name="quota",
     identity=("path",),
     help="The quota tree: what each node holds, is guaranteed, may hold at most, and borrows",
-    empty="No quota tree: nobody is bound by one. An administrator applies it with: cockpit quota apply FILE",
+    empty="No quota tree: no quotas apply. An administrator applies it with: cockpit quota apply FILE",
     columns=(
         Column(
             "queue",

@@ -15,20 +15,20 @@ def state(row: Reservation, context: Context) -> str:
 RESERVATIONS: Final = Table(
     name="reservations",
     identity=("name",),
-    help="Nodes that are kept for somebody or for maintenance",
-    empty="No reservations: every node serves everybody.",
+    help="Nodes that are reserved for users, accounts or maintenance",
+    empty="No reservations: every node serves all jobs.",
     columns=(
         Column("name", "NAME", Kind.TEXT, "What jobs name as their reservation", field="name"),
         Column(
             "state",
             "STATE",
             Kind.TEXT,
-            "Whether the nodes are kept now",
+            "Whether the reservation is in force now",
             derive=state,
             schema={"enum": ["active", "inactive"]},
         ),
-        Column("start_at", "START", Kind.MOMENT, "When they begin to be kept", field="start_at", aliases=("start",)),
-        Column("end_at", "END", Kind.MOMENT, "When they serve everybody again", field="end_at", aliases=("end",)),
+        Column("start_at", "START", Kind.MOMENT, "When the reservation begins", field="start_at", aliases=("start",)),
+        Column("end_at", "END", Kind.MOMENT, "When the reservation ends", field="end_at", aliases=("end",)),
         Column("nodes", "NODES", Kind.WORDS, "The nodes", field="nodes", aliases=("node",)),
         Column("users", "USERS", Kind.WORDS, "Whose jobs may run in it", field="users", aliases=("user",)),
         Column(

@@ -47,7 +47,7 @@ STARTS: Final = Table(
             "starts_at",
             "STARTS",
             Kind.MOMENT,
-            "When it likely starts; null: nobody can say",
+            "When it likely starts; null: no estimate",
             derive=starts_at,
             nullable=True,
             aliases=("start",),

@@ -61,7 +61,7 @@ TRIALS: Final = Table(
             "parameters",
             "PARAMETERS",
             Kind.RECORD,
-            "The values that it was given",
+            "The values of its parameters",
             field="parameters",
             words=_parameters,
             schema={"type": "object", "additionalProperties": {"type": "string"}},

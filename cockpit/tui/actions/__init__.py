@@ -1,1 +1,1 @@
-"""Every act of the cockpit, by what it is about; `all` has them together."""
+"""The actions of the TUI, in one module for each subject; `all` lists them together."""

@@ -1,4 +1,4 @@
-"""Every act that only looks: pages, tabs, filters, orders."""
+"""Actions that change only the screen: open a page, switch tabs, filter, sort."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ _TABBED = _JOB | ON_ACCOUNTS
 _PRIORITY = frozenset({PRIORITY})
 
 
-LOOKING: Final = (
+VIEWING: Final = (
     Action(
         "open",
         "open",
         ("enter",),
-        "The job's page",
+        "Open the job's page",
         pages.open_job,
         LOOK,
         frozenset({JOBS, CARDS, PRIORITY}),
@@ -52,7 +52,7 @@ LOOKING: Final = (
         "queue_jobs",
         "its jobs",
         ("enter",),
-        "The jobs of this queue",
+        "List the jobs of this queue",
         queues.queue_jobs,
         LOOK,
         frozenset({QUEUES}),
@@ -62,7 +62,7 @@ LOOKING: Final = (
         "open_cluster",
         "open",
         ("enter",),
-        "This cluster in place of the open one",
+        "Switch to this cluster",
         clusters.open_cluster,
         LOOK,
         frozenset({CLUSTERS}),
@@ -72,20 +72,22 @@ LOOKING: Final = (
         "every_job",
         "all jobs",
         ("a",),
-        "The jobs of all clusters in one list",
+        "List the jobs of all clusters",
         clusters.every_job,
         LOOK,
         frozenset({CLUSTERS}),
         in_row=True,
     ),
-    Action("open_node", "open", ("enter",), "The node's cards and jobs", lists.open_node, LOOK, _NODES, in_row=True),
-    Action("node_jobs", "its jobs", ("enter",), "List its jobs", lists.node_jobs, LOOK, _NODE, in_row=True),
-    Action("logs", "logs", ("l",), "What the job printed", pages.show_logs, LOOK, OVER_A_JOB, needs_job, in_row=True),
+    Action("open_node", "open", ("enter",), "Open the node's page", lists.open_node, LOOK, _NODES, in_row=True),
+    Action("node_jobs", "its jobs", ("enter",), "List the node's jobs", lists.node_jobs, LOOK, _NODE, in_row=True),
+    Action(
+        "logs", "logs", ("l",), "Show what the job printed", pages.show_logs, LOOK, OVER_A_JOB, needs_job, in_row=True
+    ),
     Action(
         "next_tab",
         "next tab",
         ("right_square_bracket", "tab"),
-        "The tab to the right",
+        "Switch to the next tab",
         pages.next_tab,
         LOOK,
         _TABBED,
@@ -94,50 +96,61 @@ LOOKING: Final = (
         "previous_tab",
         "previous tab",
         ("left_square_bracket", "shift+tab"),
-        "The tab to the left",
+        "Switch to the previous tab",
         pages.previous_tab,
         LOOK,
         _TABBED,
     ),
-    Action("record", "record", ("y",), "All the engine knows of it", pages.show_record, LOOK, ON_QUEUED, needs_job),
-    Action("attempt", "earlier", ("p",), "The log of the try before", pages.earlier_attempt, LOOK, ON_JOBS, needs_job),
-    Action("wrap", "wrap", ("w",), "Fold long lines, or cut them", pages.wrap, LOOK, _JOB),
-    Action("search", "search", ("slash",), "Go to a text on this page", pages.search, LOOK, _JOB, in_row=True),
+    Action("record", "record", ("y",), "Show the job's complete record", pages.show_record, LOOK, ON_QUEUED, needs_job),
+    Action(
+        "attempt",
+        "earlier log",
+        ("p",),
+        "Show the log of the previous attempt",
+        pages.earlier_attempt,
+        LOOK,
+        ON_JOBS,
+        needs_job,
+    ),
+    Action("wrap", "wrap", ("w",), "Wrap long lines, or cut them", pages.wrap, LOOK, _JOB),
+    Action("search", "search", ("slash",), "Search for text on this page", pages.search, LOOK, _JOB, in_row=True),
     Action(
         "next_match",
         "next match",
         ("greater_than_sign",),
-        "Where the text stands next",
+        "Go to the next match",
         pages.next_match,
         LOOK,
         _JOB,
     ),
     Action(
         "previous_match",
-        "match before",
+        "prev match",
         ("less_than_sign",),
-        "Where it stood before",
+        "Go to the previous match",
         pages.previous_match,
         LOOK,
         _JOB,
     ),
-    Action("times", "times", ("t",), "When each line of the log came", pages.times, LOOK, _JOB),
-    Action("replica", "next replica", ("i",), "The log of the next replica", pages.other_replica, LOOK, _JOB),
-    Action("stream", "other stream", ("o",), "stdout or stderr in the logs", pages.other_stream, LOOK, _JOB),
-    Action("filter", "filter", ("slash",), "Show only what matches", lists.ask_filter, LOOK, ON_TABLES, in_row=True),
-    Action("filters", "saved", ("F",), "Filters that you saved", lists.saved_filters, LOOK, ON_TABLES),
+    Action("times", "times", ("t",), "Show or hide the time of each line", pages.times, LOOK, _JOB),
+    Action("replica", "next replica", ("i",), "Show the log of the next replica", pages.other_replica, LOOK, _JOB),
+    Action("stream", "other stream", ("o",), "Switch the log: stdout, stderr", pages.other_stream, LOOK, _JOB),
+    Action("filter", "filter", ("slash",), "Show only rows that match", lists.ask_filter, LOOK, ON_TABLES, in_row=True),
+    Action("filters", "saved", ("F",), "Apply or delete a saved filter", lists.saved_filters, LOOK, ON_TABLES),
     Action(
         "save_filter",
-        "keep filter",
+        "save filter",
         ("W",),
-        "Save it under a name",
+        "Save this filter under a name",
         lists.save_filter,
         LOOK,
         ON_TABLES,
         needs_filter,
     ),
-    Action("mine", "mine", ("m",), "Your own jobs, or everybody's", lists.toggle_mine, LOOK, _JOBS, in_row=True),
-    Action("fold", "fold", ("z",), "What is below, or one row", lists.fold, LOOK, _JOBS | _ACCOUNTS, can_fold),
+    Action("mine", "mine", ("m",), "Show only your jobs, or all jobs", lists.toggle_mine, LOOK, _JOBS, in_row=True),
+    Action(
+        "fold", "fold", ("z",), "Unfold or fold an array or an account", lists.fold, LOOK, _JOBS | _ACCOUNTS, can_fold
+    ),
     Action(
         "colours",
         "colours",
@@ -151,17 +164,19 @@ LOOKING: Final = (
     Action("copy", "copy", ("c",), "Copy the job's id", lists.copy, LOOK, ON_QUEUED, needs_job),
 )
 
-ORDERING: Final = (
-    Action("sort_next", "sort right", ("greater_than_sign",), "By the next column", lists.sort_next, ORDER, ON_SORTED),
+SORTING: Final = (
+    Action(
+        "sort_next", "sort right", ("greater_than_sign",), "Sort by the next column", lists.sort_next, ORDER, ON_SORTED
+    ),
     Action(
         "sort_previous",
         "sort left",
         ("less_than_sign",),
-        "By the previous column",
+        "Sort by the previous column",
         lists.sort_previous,
         ORDER,
         _JOBS,
     ),
-    Action("sort", "sort", ("S",), "By a column of your choice", lists.choose_sort, ORDER, ON_SORTED),
-    Action("sort_reverse", "reverse", ("equals_sign",), "The other way round", lists.sort_reverse, ORDER, ON_SORTED),
+    Action("sort", "sort", ("S",), "Choose the column to sort by", lists.choose_sort, ORDER, ON_SORTED),
+    Action("sort_reverse", "reverse", ("equals_sign",), "Reverse the order", lists.sort_reverse, ORDER, ON_SORTED),
 )

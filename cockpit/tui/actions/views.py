@@ -1,4 +1,4 @@
-"""Every act on accounts, priorities and nodes in service."""
+"""Actions of the views of accounts, card-hours, priorities, nodes and the catalogue."""
 
 from __future__ import annotations
 
@@ -37,14 +37,16 @@ _SPENDING = frozenset({SPENDING})
 _NODES = frozenset({NODES})
 _CATALOGUE = frozenset({CATALOGUE})
 
-SHARING: Final = (
-    Action("unfold", "fold · jobs", ("enter",), "Fold an account; a user's jobs", accounts.unfold, SHARE, _ACCOUNTS),
-    Action("fold_all", "fold all", ("Z",), "Only the top accounts, or all", accounts.fold_all, SHARE, _ACCOUNTS),
+ACCOUNT_TREE: Final = (
+    Action(
+        "unfold", "fold · jobs", ("enter",), "Fold an account, or list a user's jobs", accounts.unfold, SHARE, _ACCOUNTS
+    ),
+    Action("fold_all", "fold all", ("Z",), "Show only the top accounts, or all", accounts.fold_all, SHARE, _ACCOUNTS),
     Action(
         "add_user",
         "add user",
         ("n",),
-        "To the account under the cursor",
+        "Add a user to the selected account",
         accounts.add_user,
         SHARE,
         _ACCOUNTS,
@@ -56,7 +58,7 @@ SHARING: Final = (
         "add_account",
         "add account",
         ("N",),
-        "Below the account under the cursor",
+        "Add an account below the selected one",
         accounts.add_account,
         SHARE,
         _ACCOUNTS,
@@ -68,7 +70,7 @@ SHARING: Final = (
         "add_qos",
         "add QOS",
         ("n",),
-        "With its priority and limits",
+        "Add a QOS with priority and limits",
         accounts.add_qos,
         SHARE,
         _QOS,
@@ -80,7 +82,7 @@ SHARING: Final = (
         "modify",
         "modify",
         ("e",),
-        "Shares, limits, QOS",
+        "Change shares, limits, QOS",
         accounts.modify,
         SHARE,
         ON_PLACES,
@@ -92,7 +94,7 @@ SHARING: Final = (
         "coordinators",
         "coordinators",
         ("C",),
-        "Who administers the account",
+        "Add coordinators to the account",
         accounts.add_coordinator,
         SHARE,
         _ACCOUNTS,
@@ -103,7 +105,7 @@ SHARING: Final = (
         "remove",
         "remove",
         ("X",),
-        "Asks first; not what has jobs",
+        "Remove it, unless it has jobs (asks)",
         accounts.remove,
         SHARE,
         ON_PLACES,
@@ -114,12 +116,12 @@ SHARING: Final = (
     ),
 )
 
-NAMING: Final = (
+CATALOGUE_ENTRIES: Final = (
     Action(
         "add_entry",
         "add",
         ("n",),
-        "A name for a dataset, a model …",
+        "Add a dataset, model, image …",
         catalogue.add_entry,
         NAMES,
         _CATALOGUE,
@@ -130,7 +132,7 @@ NAMING: Final = (
         "set_entry",
         "change",
         ("e", "enter"),
-        "Whose it is, who may use it, where it is",
+        "Change owner, access, location",
         catalogue.set_entry,
         NAMES,
         _CATALOGUE,
@@ -142,7 +144,7 @@ NAMING: Final = (
         "remove_entry",
         "remove",
         ("X",),
-        "Asks first; the files stay",
+        "Remove the name (asks); files stay",
         catalogue.remove_entry,
         NAMES,
         _CATALOGUE,
@@ -153,14 +155,16 @@ NAMING: Final = (
     ),
 )
 
-SPENT: Final = (
-    Action("by", "by …", ("b",), "By account, user, project, QOS", accounts.turn_by, SHARE, _SPENDING, in_row=True),
-    Action("days", "days", ("d",), "7 days, or 30", accounts.turn_days, SHARE, _SPENDING, in_row=True),
+CARD_HOURS: Final = (
+    Action(
+        "by", "by …", ("b",), "Group by account, user, project, QOS", accounts.turn_by, SHARE, _SPENDING, in_row=True
+    ),
+    Action("days", "days", ("d",), "Show 7 days, or 30", accounts.turn_days, SHARE, _SPENDING, in_row=True),
     Action(
         "held_jobs",
         "its jobs",
         ("enter",),
-        "The jobs of this name",
+        "List the jobs counted in this row",
         accounts.held_jobs,
         SHARE,
         _SPENDING,
@@ -168,12 +172,12 @@ SPENT: Final = (
     ),
 )
 
-WEIGHING: Final = (
+PRIORITIES: Final = (
     Action(
         "weights",
         "what if",
         ("w",),
-        "Try other weights out",
+        "Try other weights",
         priority.ask_weights,
         WEIGH,
         _PRIORITY,
@@ -183,7 +187,7 @@ WEIGHING: Final = (
         "figures",
         "figures",
         ("v",),
-        "What factors add, raw values, weights",
+        "Switch: contributions, raw, weights",
         priority.turn_figures,
         WEIGH,
         _PRIORITY,
@@ -191,29 +195,29 @@ WEIGHING: Final = (
     ),
     Action(
         "next_factor",
-        "factor right",
+        "next factor",
         ("right_square_bracket",),
-        "Choose a factor",
+        "Choose the next factor",
         priority.next_factor,
         WEIGH,
         _PRIORITY,
     ),
     Action(
         "previous_factor",
-        "factor left",
+        "prev factor",
         ("left_square_bracket",),
-        "Choose a factor",
+        "Choose the previous factor",
         priority.previous_factor,
         WEIGH,
         _PRIORITY,
     ),
-    Action("heavier", "more weight", ("plus",), "Of the chosen factor", priority.heavier, WEIGH, _PRIORITY),
-    Action("lighter", "less weight", ("minus",), "Of the chosen factor", priority.lighter, WEIGH, _PRIORITY),
+    Action("heavier", "more weight", ("plus",), "Raise the weight of the factor", priority.heavier, WEIGH, _PRIORITY),
+    Action("lighter", "less weight", ("minus",), "Lower the weight of the factor", priority.lighter, WEIGH, _PRIORITY),
     Action(
         "apply_weights",
         "apply",
         ("A",),
-        "Put the weights in force",
+        "Apply the tried weights (asks)",
         priority.apply_weights,
         WEIGH,
         _PRIORITY,
@@ -229,7 +233,7 @@ SERVICE: Final = (
         "reservations",
         "reservations",
         ("R",),
-        "Nodes that are kept, for whom and when",
+        "List reservations of nodes",
         nodes.reservations,
         SERVE,
         _NODES,
@@ -239,7 +243,7 @@ SERVICE: Final = (
         "staged",
         "staged",
         ("C",),
-        "Copies made of data and images",
+        "List staged copies of data and images",
         nodes.staged,
         SERVE,
         _NODES,
@@ -249,7 +253,7 @@ SERVICE: Final = (
         "reserve",
         "reserve",
         ("K",),
-        "Keep nodes for somebody",
+        "Reserve nodes",
         nodes.reserve,
         SERVE,
         _NODES,
@@ -261,7 +265,7 @@ SERVICE: Final = (
         "drain",
         "drain",
         ("D",),
-        "Out of service, or back",
+        "Drain a node, or resume it",
         nodes.drain,
         SERVE,
         _NODES,

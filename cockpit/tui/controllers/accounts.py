@@ -1,4 +1,7 @@
-"""What the actions on accounts and QOS do: most write the words of a command and let the person go on."""
+"""Controllers for accounts, QOS and card-hours.
+
+Most open the command line with the beginning of a command, which the user completes.
+"""
 
 from __future__ import annotations
 
@@ -17,93 +20,93 @@ if TYPE_CHECKING:
 
 
 def show_accounts(app: CockpitBase) -> None:
-    """The tree of accounts, as it was left: another part of the view is one key away."""
+    """Show the tree of accounts."""
     _show(app, ACCOUNTS)
 
 
 def show_spending(app: CockpitBase) -> None:
-    """What was held over the last days."""
+    """Show the card-hours of the last days."""
     _show(app, SPENDING)
 
 
 def turn_by(app: CockpitBase) -> None:
-    """Sums by something else."""
+    """Group the card-hours by the next of account, user, project and QOS."""
     app.spending_rows.turn_by()
     app.main_view.redraw_spending()
 
 
 def turn_days(app: CockpitBase) -> None:
-    """More days, or few."""
+    """Switch the card-hours between few days and many."""
     app.spending_rows.turn_days()
     app.main_view.redraw_spending()
 
 
 def held_jobs(app: CockpitBase) -> None:
-    """The jobs of the name under the cursor."""
+    """List the jobs that are counted in the row under the cursor."""
     app.main_view.show_jobs_of_name()
 
 
 def run_words(app: CockpitBase, text: str) -> None:
-    """What stands after `:accounts`."""
+    """Run the words after `:accounts`."""
     if text == LISTS:
         _show(app, QOS)
     elif app.read_only:
         app.notify(app.read_only, severity="warning")
     else:
-        app.undertake(_asked(app, asked_change(text)))
+        app.run_in_background(_change(app, asked_change(text)))
 
 
 def add_user(app: CockpitBase) -> None:
-    """To the account under the cursor."""
+    """Open the command line to add a user to the account under the cursor."""
     app.main_view.ask_command(f"{NOUN} add-user {_in_account(app)}")
 
 
 def add_account(app: CockpitBase) -> None:
-    """Below the account under the cursor."""
+    """Open the command line to add an account below the one under the cursor."""
     app.main_view.ask_command(f"{NOUN} add {_in_account(app, 'parent')}")
 
 
 def add_qos(app: CockpitBase) -> None:
-    """A name is asked for first."""
+    """Open the command line to add a QOS."""
     app.main_view.ask_command(f"{NOUN} add-qos ")
 
 
 def add_coordinator(app: CockpitBase) -> None:
-    """Of the account under the cursor."""
+    """Open the command line to add coordinators to the account under the cursor."""
     place = app.place_under_cursor()
     account = "" if place is None or isinstance(place, Qos) else f"{quote(place.association.account)} "
     app.main_view.ask_command(f"{NOUN} add-coordinator {account}")
 
 
 def modify(app: CockpitBase) -> None:
-    """What is under the cursor."""
+    """Open the command line to change the account, user or QOS under the cursor."""
     place = app.place_under_cursor()
     if isinstance(place, Qos):
         app.main_view.ask_command(f"{NOUN} modify-qos {quote(place.name)} ")
     elif place is not None and place.association.user:
-        each = place.association
-        only = f"--partition {quote(each.partition)} " if each.partition else ""
-        app.main_view.ask_command(f"{NOUN} modify-user {quote(each.user)} --account {quote(each.account)} {only}")
+        user = place.association
+        partition = f"--partition {quote(user.partition)} " if user.partition else ""
+        app.main_view.ask_command(f"{NOUN} modify-user {quote(user.user)} --account {quote(user.account)} {partition}")
     elif place is not None:
         app.main_view.ask_command(f"{NOUN} modify {quote(place.association.account)} ")
 
 
 async def remove(app: CockpitBase) -> None:
-    """What is under the cursor, when that is meant."""
+    """Ask, then remove the account, user or QOS under the cursor."""
     place = app.place_under_cursor()
     if isinstance(place, Qos):
-        await _asked(app, Asked(change.RemoveQos(place.name), f"removed QOS {place.name}"))
+        await _change(app, Asked(change.RemoveQos(place.name), f"removed QOS {place.name}"))
     elif place is not None and place.association.user:
-        each = place.association
-        gone = change.RemoveUser(each.user, each.account, each.partition)
-        await _asked(app, Asked(gone, f"removed user {each.user}"))
+        user = place.association
+        removal = change.RemoveUser(user.user, user.account, user.partition)
+        await _change(app, Asked(removal, f"removed user {user.user}"))
     elif place is not None:
         name = place.association.account
-        await _asked(app, Asked(change.RemoveAccount(name), f"removed account {name}"))
+        await _change(app, Asked(change.RemoveAccount(name), f"removed account {name}"))
 
 
 def unfold(app: CockpitBase) -> None:
-    """What is below an account; of a user the jobs."""
+    """Fold or unfold the account under the cursor; for a user, list the user's jobs."""
     place = app.place_under_cursor()
     if place is None or isinstance(place, Qos):
         return
@@ -114,15 +117,16 @@ def unfold(app: CockpitBase) -> None:
 
 
 def fold_all(app: CockpitBase) -> None:
-    """Everything below the topmost accounts."""
+    """Fold everything below the top accounts, or unfold all."""
     app.main_view.fold_all()
 
 
-async def _asked(app: CockpitBase, asked: Asked) -> None:
-    if asked.removes and not await app.push_screen_wait(Confirm(*question(asked.change))):
+async def _change(app: CockpitBase, request: Asked) -> None:
+    """Apply the change; ask first where it removes something."""
+    if request.removes and not await app.push_screen_wait(Confirm(*question(request.change))):
         return
-    await app.backend.change_accounts(asked.change)
-    app.notify(asked.done)
+    await app.backend.change_accounts(request.change)
+    app.notify(request.done)
 
 
 def _in_account(app: CockpitBase, option: str = "account") -> str:
@@ -131,7 +135,7 @@ def _in_account(app: CockpitBase, option: str = "account") -> str:
 
 
 def _show(app: CockpitBase, view: str) -> None:
-    """Also from a job's page."""
+    """Close all pages, then show the view."""
     while len(app.screen_stack) > 1:
         app.pop_screen()
     app.main_view.show_view(view)

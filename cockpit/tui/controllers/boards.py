@@ -1,4 +1,4 @@
-"""TensorBoard over a job's output folders. What this cockpit started ends with it."""
+"""Controllers that start and stop TensorBoard on a job's output folders. TensorBoard ends with the application."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from cockpit.tui.cockpit_base import CockpitBase
 
 ADDRESS_SECONDS = 30.0
-"""An address takes longer to copy than a sentence to read."""
+"""How long the toast with the address is shown: copying an address takes longer than reading a sentence."""
 
 
 async def tensorboard(app: CockpitBase) -> None:
-    """Start it and say where it is; of one that runs say so, and ask whether it is to end."""
+    """Start TensorBoard on the job's output and show its address; if it runs already, ask whether to stop it."""
     (row, *_) = app.chosen_rows()
     detail = await app.backend.job(row.id, task=task_of(row))
     board = board_of(board_name(detail), os.environ)

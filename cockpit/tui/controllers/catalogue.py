@@ -1,4 +1,4 @@
-"""What the actions on the catalogue do: they write the words of a command and let the person go on."""
+"""Controllers for the catalogue. Most open the command line with the beginning of a command."""
 
 from __future__ import annotations
 
@@ -15,54 +15,54 @@ from cockpit.tui.screens.confirm import Confirm
 if TYPE_CHECKING:
     from cockpit.tui.cockpit_base import CockpitBase
 
-KEPT = "What it stands for stays where it is, and jobs that have found it keep it; new ones do not find it."
+CONSEQUENCE = "Its files stay, and submitted jobs keep using them; new jobs can no longer use the name."
 
 
 def show_catalogue(app: CockpitBase) -> None:
-    """Also from a job's page."""
+    """Close all pages, then show the catalogue."""
     while len(app.screen_stack) > 1:
         app.pop_screen()
     app.main_view.show_view(CATALOGUE)
 
 
 def run_words(app: CockpitBase, text: str) -> None:
-    """What stands after `:catalogue`."""
+    """Run the words after `:catalogue`."""
     if app.read_only:
         app.notify(app.read_only, severity="warning")
     else:
-        app.undertake(_asked(app, text))
+        app.run_in_background(_run(app, text))
 
 
 def add_entry(app: CockpitBase) -> None:
-    """Of the kind under the cursor."""
+    """Open the command line to add an entry of the kind under the cursor."""
     row = app.entry_under_cursor()
     app.main_view.ask_command(f"{NOUN} {ADD} " + (f"{row.entry.kind} " if row is not None else ""))
 
 
 def set_entry(app: CockpitBase) -> None:
-    """The entry under the cursor."""
+    """Open the command line to change the entry under the cursor."""
     row = app.entry_under_cursor()
     if row is not None:
         app.main_view.ask_command(f"{NOUN} {SET} {row.entry.kind} {quote(full_name(row.entry))} ")
 
 
 async def remove_entry(app: CockpitBase) -> None:
-    """The entry under the cursor, when that is meant."""
+    """Ask, then remove the entry under the cursor."""
     row = app.entry_under_cursor()
     if row is not None:
         await _change(app, EntryChange(row.entry, None))
 
 
-async def _asked(app: CockpitBase, text: str) -> None:
+async def _run(app: CockpitBase, text: str) -> None:
     shown: CatalogueShown = await app.backend.catalogue()
     await _change(app, asked_change(text, shown, Place(str(Path.cwd()), str(Path.home()))))
 
 
 async def _change(app: CockpitBase, wanted: EntryChange) -> None:
-    gone = wanted.before
-    if wanted.after is None and gone is not None:
-        question = f"Take the {gone.kind} {safe(full_name(gone).removeprefix('/'))} out of the catalogue?"
-        if not await app.push_screen_wait(Confirm(question, KEPT)):
+    removed = wanted.before
+    if wanted.after is None and removed is not None:
+        question = f"Remove the {removed.kind} {safe(full_name(removed).removeprefix('/'))} from the catalogue?"
+        if not await app.push_screen_wait(Confirm(question, CONSEQUENCE)):
             return
     await app.backend.change_catalogue([wanted])
     app.notify(said_done(wanted))

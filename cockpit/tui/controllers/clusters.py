@@ -1,4 +1,4 @@
-"""What the actions on clusters do."""
+"""Controllers of the Clusters view."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 
 
 def show_clusters(app: CockpitBase) -> None:
-    """Also from a job's page."""
+    """Close all pages, then show the Clusters view."""
     while len(app.screen_stack) > 1:
         app.pop_screen()
     app.main_view.show_view(CLUSTERS)
 
 
 def open_cluster(app: CockpitBase) -> None:
-    """This cockpit closes, and one on the cluster under the cursor opens."""
+    """Open the cluster under the cursor: its jobs where it is part of the present one, else in place of it."""
     row = app.main_view.cluster_under_cursor()
     if row is None:
         return
@@ -32,7 +32,7 @@ def open_cluster(app: CockpitBase) -> None:
 
 
 def every_job(app: CockpitBase) -> None:
-    """One table over all of them; a demo's clusters are its own."""
+    """List the jobs of all clusters in one table; a demo shows the jobs of its own clusters."""
     if app.cluster in {EVERY_CLUSTER, DEMO}:
         app.main_view.show_view(JOBS)
     else:

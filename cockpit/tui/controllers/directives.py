@@ -1,4 +1,4 @@
-"""What only a Slurm cluster does to jobs: signals, fields by its own names, its `top`, and scripts as they are."""
+"""Controllers for operations of Slurm: signals, `scontrol update`, `scontrol top`, batch scripts as they are."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ if TYPE_CHECKING:
     from cockpit.tui.cockpit_base import CockpitBase
 
 SIGNALS: Final = {
-    "TERM": "asks to end",
-    "INT": "as Ctrl-C does",
-    "USR1": "what the job makes of it",
-    "USR2": "what the job makes of it",
-    "HUP": "what the job makes of it",
-    "STOP": "stands still",
-    "CONT": "goes on",
-    "KILL": "ends at once",
+    "TERM": "asks the processes to end",
+    "INT": "interrupts, as Ctrl-C does",
+    "USR1": "the job decides what it means",
+    "USR2": "the job decides what it means",
+    "HUP": "the job decides what it means",
+    "STOP": "suspends the processes",
+    "CONT": "continues the processes",
+    "KILL": "kills the processes at once",
 }
 UPDATE: Final = "update"
 
 
 async def choose_signal(app: CockpitBase) -> None:
-    """For the chosen jobs."""
+    """Let the user choose a signal for the chosen jobs."""
     choices = [Choice(name, name, about) for name, about in SIGNALS.items()]
     title = f"Signal to {named(app.chosen_rows())}"
     picked = await app.push_screen_wait(Pick(title, choices, app.role_theme, verb="sends it"))
@@ -41,7 +41,7 @@ async def choose_signal(app: CockpitBase) -> None:
 
 
 async def send_signal(app: CockpitBase, name: str) -> None:
-    """To all processes of the chosen jobs."""
+    """Send the signal to all processes of the chosen jobs."""
     rows = app.chosen_rows()
     for row in rows:
         await app.backend.direct(SendSignal(row.id, name, task=task_of(row)))
@@ -49,26 +49,26 @@ async def send_signal(app: CockpitBase, name: str) -> None:
 
 
 async def move_to_top(app: CockpitBase) -> None:
-    """The chosen jobs before all others of their owner."""
+    """Move the chosen jobs before all other jobs of their owner."""
     rows = app.chosen_rows()
     await app.backend.direct(MoveToTop(tuple(job_words(row.id) for row in rows)))
     app.notify(f"moved {named(rows)} to the top")
 
 
 async def look_inside(app: CockpitBase) -> None:
-    """A shell in a new job, where the one under the cursor left a copy of its folder or its container."""
+    """Open a shell in a new job on the remaining files (folder or container) of the one under the cursor."""
     app.check_terminal()
     (row, *_) = app.chosen_rows()
     await enter(app, await app.backend.job(row.id))
 
 
 def ask_update(app: CockpitBase) -> None:
-    """The fields are typed."""
+    """Open the command line for the fields to change."""
     app.main_view.ask_command(f"{UPDATE} ")
 
 
 async def update(app: CockpitBase, text: str) -> None:
-    """`Features=nvlink Nice=50` for the chosen jobs. Raises `SpecErrors`."""
+    """Change fields of the chosen jobs, such as `Features=nvlink Nice=50`. Raises `SpecErrors`."""
     pairs = [word.partition("=") for word in _words(text)]
     if not all(name and equals for name, equals, _ in pairs):
         raise SpecErrors(["Write FIELD=VALUE, by Slurm's names for them: :update Features=nvlink Nice=50"])
@@ -79,8 +79,10 @@ async def update(app: CockpitBase, text: str) -> None:
 
 
 async def submit_file(app: CockpitBase, typed: str) -> None:
-    """A batch script as it is where the cluster takes one, with the words behind `--` as its arguments, else the jobs
-    of the file. Raises `SpecErrors`."""
+    """Submit the file: a batch script as it is where the cluster takes one, else the jobs that are read from it.
+
+    Words behind `--` are the script's arguments. Raises `SpecErrors`.
+    """
     from cockpit.formats.foreign.exchange import Form, taken_over
     from cockpit.tui.bringing import here
     from cockpit.tui.editing import submitted_words
@@ -107,7 +109,7 @@ async def submit_file(app: CockpitBase, typed: str) -> None:
 
 
 def _with_arguments(spec: JobSpec, name: str, arguments: tuple[str, ...]) -> JobSpec:
-    """A batch script with its arguments. Raises `SpecErrors` where there are some and the job is no batch script."""
+    """Return the spec with the arguments of its batch script. Raises `SpecErrors` where the job has no script."""
     if not arguments:
         return spec
     if spec.script is None:
@@ -116,7 +118,7 @@ def _with_arguments(spec: JobSpec, name: str, arguments: tuple[str, ...]) -> Job
 
 
 def _words(text: str) -> tuple[str, ...]:
-    """As a shell splits them. Raises `SpecErrors`."""
+    """Split the text as a shell does. Raises `SpecErrors`."""
     import shlex
 
     try:
@@ -126,7 +128,7 @@ def _words(text: str) -> tuple[str, ...]:
 
 
 def _read(name: str) -> tuple[str, str, str]:
-    """The file's path, its text, and the folder where its paths begin. Raises `SpecErrors`."""
+    """Return the file's path, its text, and the folder to which its paths are relative. Raises `SpecErrors`."""
     file = Path(name).expanduser()
     try:
         return str(file), file.read_text(encoding="utf-8"), str(file.absolute().parent)

@@ -1,4 +1,7 @@
-"""What is done to jobs. It talks to the cluster through the app's backend; a "no" becomes a notice, never a crash."""
+"""Controllers that change jobs and open shells in them.
+
+They call the application's backend; a refusal is an exception that the application shows as a toast.
+"""
 
 from __future__ import annotations
 
@@ -29,40 +32,42 @@ if TYPE_CHECKING:
 
 EXTEND_SECONDS = 2 * 3600
 _URGENCY = {
-    PriorityWord.NORMAL: "as everybody's",
-    PriorityWord.URGENT: "bounded per person and project",
-    PriorityWord.VERY_URGENT: "only by administrators",
+    PriorityWord.NORMAL: "the default",
+    PriorityWord.URGENT: "limited in number per user and project",
+    PriorityWord.VERY_URGENT: "only administrators may set it",
 }
 LEAVING = "exit or Ctrl-D returns to the cockpit."
-KEEPING = (
-    "exit or Ctrl-D returns to the cockpit; the session goes on, idle or not, until it is stopped or its time is over."
+SESSION_CONTINUES = (
+    "exit or Ctrl-D returns to the cockpit; "
+    "the session continues, idle or not, until it is stopped or reaches its time limit."
 )
 
 
 async def new_job(app: CockpitBase) -> None:
-    """A form, then submitted."""
+    """Open the form of a new job, and submit it."""
     from cockpit.tui.editing import write_new
 
     await write_new(app)
 
 
 async def clone_job(app: CockpitBase) -> None:
-    """A form that is filled from the job, under a free name."""
+    """Open the form with a copy of the job under the cursor, under a free name, and submit it."""
     from cockpit.tui.editing import write_clone
 
     await write_clone(app, await _chosen_spec(app))
 
 
 async def _chosen_spec(app: CockpitBase) -> JobSpec:
-    """Of the job under the cursor; of a batch's one row that of the whole batch."""
+    """Return the spec of the job under the cursor; for the folded row of an array, that of the whole array."""
     (row, *others) = app.chosen_rows()
-    batch = row.array is not None and all(each.array and each.array.array == row.array.array for each in others)
-    named = JobRef(row.array.array) if row.array is not None and others and batch else JobRef(row.id, task=task_of(row))
-    return (await app.backend.job(row.id)).named_by(named)
+    one_array = row.array is not None and all(each.array and each.array.array == row.array.array for each in others)
+    whole = row.array is not None and others and one_array
+    ref = JobRef(row.array.array) if row.array is not None and whole else JobRef(row.id, task=task_of(row))
+    return (await app.backend.job(row.id)).named_by(ref)
 
 
 async def edit_job(app: CockpitBase) -> None:
-    """A form with a queued job's spec; it keeps its id and its place."""
+    """Open the form with the queued job's spec and save the changes; the job keeps its id and its place."""
     from cockpit.tui.editing import write_again
 
     (row, *_) = app.chosen_rows()
@@ -70,18 +75,18 @@ async def edit_job(app: CockpitBase) -> None:
 
 
 async def what_if(app: CockpitBase) -> None:
-    """Choose what the job under the cursor asks for instead; it keeps its id and its place."""
+    """Let the user choose a request with which the job would start sooner; the job keeps its id and its place."""
     (row, *_) = app.chosen_rows()
     outlook = await app.backend.explain(row.id)
     if not outlook.what_ifs:
-        app.notify(f"nothing that it could ask for starts {named([row])} sooner")
+        app.notify(f"no other request would start {named([row])} sooner")
         return
     context = app.context()
     choices = [
         Choice(str(number), words(each), until(each.forecast, context)) for number, each in enumerate(outlook.what_ifs)
     ]
     title = f"{named([row])}: what would start it sooner"
-    picked = await app.push_screen_wait(Pick(title, choices, app.role_theme, verb="asks for it"))
+    picked = await app.push_screen_wait(Pick(title, choices, app.role_theme, verb="requests it"))
     if picked is None:
         return
     chosen = outlook.what_ifs[int(picked.id)]
@@ -94,17 +99,19 @@ async def what_if(app: CockpitBase) -> None:
 
 
 async def cancel(app: CockpitBase) -> None:
-    """Ask, then stop."""
-    await _confirmed(app, "Stop", "Asked to end; killed after the grace period.", app.backend.cancel)
+    """Ask, then cancel the chosen jobs."""
+    await _confirmed(app, "Stop", "The processes get SIGTERM, and SIGKILL after the grace period.", app.backend.cancel)
 
 
 async def delete(app: CockpitBase) -> None:
-    """Ask, then take off the lists."""
-    await _confirmed(app, "Delete", "Its logs and what is kept are removed; accounting remembers.", app.backend.delete)
+    """Ask, then delete the chosen jobs, which have ended, from the lists."""
+    await _confirmed(
+        app, "Delete", "Its logs and held containers are removed; its accounting stays.", app.backend.delete
+    )
 
 
 async def end_hold(app: CockpitBase) -> None:
-    """Ask, then remove kept containers."""
+    """Ask, then end the holds of the chosen jobs, which removes their containers."""
     await _confirmed(
         app,
         "End the hold of",
@@ -114,14 +121,14 @@ async def end_hold(app: CockpitBase) -> None:
 
 
 async def extend_hold(app: CockpitBase) -> None:
-    """Two hours more."""
+    """Extend the holds of the chosen jobs by two hours."""
     for row in app.chosen_rows():
         await app.backend.extend_hold(row.id, seconds=EXTEND_SECONDS)
-    app.notify("kept two hours longer")
+    app.notify("hold extended by two hours")
 
 
 async def hold_or_release(app: CockpitBase) -> None:
-    """Each of the chosen jobs the other way round."""
+    """Hold those of the chosen jobs that are not held, and release the others."""
     for row in app.chosen_rows():
         held = row.reason is not None and row.reason.__struct_config__.tag == "held"
         act = app.backend.release if held else app.backend.hold
@@ -129,19 +136,19 @@ async def hold_or_release(app: CockpitBase) -> None:
 
 
 async def suspend_or_resume(app: CockpitBase) -> None:
-    """Each of the chosen jobs the other way round."""
+    """Suspend those of the chosen jobs that run, and resume the others."""
     for row in app.chosen_rows():
         act = app.backend.resume if row.state is JobState.SUSPENDED else app.backend.suspend
         await act(row.id, task=task_of(row))
 
 
 async def requeue(app: CockpitBase) -> None:
-    """Ask, then have them begin anew."""
+    """Ask, then requeue the chosen jobs."""
     await _confirmed(app, "Requeue", "What it did so far is lost, unless it saved it.", app.backend.requeue)
 
 
 async def set_priority(app: CockpitBase) -> None:
-    """Choose a word for the chosen jobs."""
+    """Let the user choose a priority word for the chosen jobs."""
     choices = [Choice(str(word), str(word), about) for word, about in _URGENCY.items()]
     rows = app.chosen_rows()
     picked = await app.push_screen_wait(Pick(f"Priority of {named(rows)}", choices, app.role_theme, verb="sets it"))
@@ -150,21 +157,24 @@ async def set_priority(app: CockpitBase) -> None:
 
 
 async def prioritise(app: CockpitBase, rows: Sequence[JobRow], wanted: WantedPriority) -> None:
-    """The same for all of them."""
+    """Set the priority of all these jobs."""
     for row in rows:
         await app.backend.set_priority(row.id, wanted, task=task_of(row))
     app.notify(f"priority {wanted} for {named(rows)}")
 
 
 async def shell(app: CockpitBase) -> None:
-    """The whole terminal is the container's until the shell ends; of several containers one is chosen first."""
+    """Open a shell in a container of the job; if the job has several, the user chooses one first."""
     app.check_terminal()
     (row, *_) = app.chosen_rows()
     await enter(app, await app.backend.job(row.id))
 
 
 async def enter(app: CockpitBase, detail: JobDetail) -> None:
-    """A shell in a container of this job; raises `CockpitError` where there is no terminal for it."""
+    """Give the terminal to a shell in a container of this job until the shell ends.
+
+    Raises `CockpitError` where the application has no terminal.
+    """
     from cockpit.headless.terminal import relay_terminal
 
     app.check_terminal()
@@ -177,7 +187,7 @@ async def enter(app: CockpitBase, detail: JobDetail) -> None:
     session = await app.backend.open_shell(request)
     notice = "\n".join(entry_lines(detail, rank, session.notice, app.context()))
     with app.suspend():
-        print(f"{notice}\n{KEEPING if row.kind is JobKind.INTERACTIVE else LEAVING}")  # noqa: T201 - the screen is the shell's now
+        print(f"{notice}\n{SESSION_CONTINUES if row.kind is JobKind.INTERACTIVE else LEAVING}")  # noqa: T201 - the screen is the shell's now
         code = relay_terminal(session, 0, 1)
         if code == KILLED:
             print(f"\n{WAS_KILLED}")  # noqa: T201 - as above
@@ -187,7 +197,10 @@ async def enter(app: CockpitBase, detail: JobDetail) -> None:
 
 
 async def _which_replica(app: CockpitBase, detail: JobDetail) -> int | None:
-    """The only one, or the one that is chosen, the one that failed first in the list; None: none after all."""
+    """Return the rank of the only replica, or of the one that the user chooses; None: the user chose none.
+
+    Failed replicas come first in the list.
+    """
     attempt = detail.job.attempt
     if attempt is None or len(attempt.replicas) < 2:
         return 0
@@ -203,7 +216,11 @@ async def _which_replica(app: CockpitBase, detail: JobDetail) -> int | None:
 
 
 async def _confirmed(app: CockpitBase, verb: str, consequence: str, act: Callable[..., Awaitable[None]]) -> None:
-    """`act` takes a job and, by name, which task of its array it is: the first one's id is the array's too."""
+    """Ask, then call `act` for each chosen job, with its id and, by keyword, its task in an array.
+
+    The id alone would not do: the id of an array's first task is that of the array, too. Where the backend shows each
+    command and asks (`announces`), this does not ask a second time.
+    """
     rows = app.chosen_rows()
     if app.announces or await app.push_screen_wait(Confirm(f"{verb} {named(rows)}?", consequence)):
         for row in rows:
@@ -211,12 +228,14 @@ async def _confirmed(app: CockpitBase, verb: str, consequence: str, act: Callabl
 
 
 def named(rows: Sequence[JobRow]) -> str:
-    """`job 7 bert`, or `3 jobs`."""
+    """Return the jobs in words: `job 7 bert`, or `3 jobs`."""
     count = sum(map(task_count, rows))
     return f"job {job_words(rows[0].id)} {rows[0].name}" if count == 1 else counted(count, "job")
 
 
 def task_of(row: JobRow) -> int | None:
-    """Which task it is, where it is one: the id of the first one alone would mean the whole array. The id of several
-    that wait together means just those."""
+    """Return the row's index in its array, without which the id of the first task would mean the whole array.
+
+    None: the job is no task, or the row stands for several waiting tasks, whose id means just those.
+    """
     return None if row.array is None or row.tasks else row.array.index

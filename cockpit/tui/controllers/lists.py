@@ -1,4 +1,4 @@
-"""What is done to a list: filtered, sorted, folded, coloured, copied from."""
+"""Controllers for lists: filter, sort, fold, colour, copy."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 
 def fold(app: CockpitBase) -> None:
-    """An array's tasks, or one row for all of them."""
+    """Unfold an array's tasks or an account, or fold them into one row."""
     app.main_view.toggle_fold()
 
 
 def open_node(app: CockpitBase) -> None:
-    """The page of the node under the cursor."""
+    """Open the page of the node under the cursor."""
     from cockpit.tui.screens.node import NodePage
 
     row = app.main_view.node_under_cursor()
@@ -30,28 +30,28 @@ def open_node(app: CockpitBase) -> None:
 
 
 def node_jobs(app: CockpitBase) -> None:
-    """The jobs on the node of the page, which the cursor of the list is on."""
+    """List the jobs on the page's node, on which the cursor of the list of nodes still is."""
     while len(app.screen_stack) > 1:
         app.pop_screen()
     app.main_view.show_jobs_of_node()
 
 
 def ask_filter(app: CockpitBase) -> None:
-    """The filter line; it filters as one types."""
+    """Open the filter line, which filters while the user types."""
     app.main_view.ask_filter()
 
 
 def save_filter(app: CockpitBase) -> None:
-    """The present filter under a name that is asked for."""
+    """Ask for a name, then save the present filter under it."""
     app.main_view.ask_filter_name()
 
 
 async def saved_filters(app: CockpitBase) -> None:
-    """One of them is applied, or deleted when that is meant."""
+    """Let the user choose a saved filter to apply, or one to delete (asks)."""
     view = app.view_name
     saved = app.filters.of(view)
     if not saved:
-        app.notify(f"No filter of {view} is saved yet: filter them, then save that.")
+        app.notify(f"No filter of {view} is saved yet: filter the list, then save the filter.")
         return
     choices = [Choice(name, name, text) for name, text in sorted(saved.items())]
     picked = await app.push_screen_wait(
@@ -66,7 +66,7 @@ async def saved_filters(app: CockpitBase) -> None:
 
 
 async def choose_sort(app: CockpitBase) -> None:
-    """By any column; by the one that leads already: the other way round."""
+    """Let the user choose the column to sort by; the present one again reverses the order."""
     ranked = app.view_name == PRIORITY.name
     table, current = (PRIORITY, app.priority_rows.sort_column) if ranked else (JOBS, app.job_rows.list.sort_column)
     choices = [Choice(column.id, column.title.lower(), column.help) for column in table.columns]
@@ -78,32 +78,32 @@ async def choose_sort(app: CockpitBase) -> None:
 
 
 def turn_colours(app: CockpitBase) -> None:
-    """By user, or by job."""
+    """Switch the colours of the cards between one for each user and one for each job."""
     app.main_view.turn_colours()
 
 
 def toggle_mine(app: CockpitBase) -> None:
-    """Only one's own jobs, or everybody's."""
+    """Show only the user's own jobs, or all jobs."""
     app.main_view.toggle_mine()
 
 
 def sort_next(app: CockpitBase) -> None:
-    """By the column to the right."""
+    """Sort by the column to the right."""
     app.main_view.sort_by_neighbour(1)
 
 
 def sort_previous(app: CockpitBase) -> None:
-    """By the column to the left."""
+    """Sort by the column to the left."""
     app.main_view.sort_by_neighbour(-1)
 
 
 def sort_reverse(app: CockpitBase) -> None:
-    """The other way round."""
+    """Reverse the order."""
     app.main_view.reverse_sort()
 
 
 def copy(app: CockpitBase) -> None:
-    """The ids of the chosen jobs, through the terminal (OSC 52)."""
+    """Copy the ids of the chosen jobs to the clipboard, through the terminal (OSC 52)."""
     ids = " ".join(job_words(row.id) for row in app.chosen_rows())
     app.copy_to_clipboard(ids)
     app.notify(f"copied {ids}")

@@ -1,4 +1,7 @@
-"""What the actions on nodes and reservations do: most write the words of a command and let the person go on."""
+"""Controllers for nodes, reservations and staged copies.
+
+Some open the command line with the beginning of a command, which the user completes.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +23,13 @@ if TYPE_CHECKING:
 
 
 async def reservations(app: CockpitBase) -> None:
-    """All of them: one is chosen to see its nodes, or ended when that is meant."""
-    found = {each.name: each for each in await app.backend.reservations()}
-    if not found:
-        app.notify("There are no reservations: every node serves everybody.")
+    """List the reservations: Enter shows the nodes of one, another key ends it (asks)."""
+    by_name = {reservation.name: reservation for reservation in await app.backend.reservations()}
+    if not by_name:
+        app.notify("There are no reservations: every node serves all jobs.")
         return
     now, zone = app.context().now, app.context().zone
-    choices = [Choice(name, name, reservation_line(each, now, zone)) for name, each in found.items()]
+    choices = [Choice(name, name, reservation_line(each, now, zone)) for name, each in by_name.items()]
     picked = await app.push_screen_wait(
         Pick("Reservations", choices, app.role_theme, verb="shows its nodes", deletes=not app.read_only, deletion="end")
     )
@@ -34,39 +37,39 @@ async def reservations(app: CockpitBase) -> None:
         return
     if not picked.delete:
         app.perform("nodes")
-        app.main_view.filter(f"name:{','.join(map(str, found[picked.id].nodes))}")
-    elif await app.push_screen_wait(Confirm(*end_question(found[picked.id]))):
+        app.main_view.filter(f"name:{','.join(map(str, by_name[picked.id].nodes))}")
+    elif await app.push_screen_wait(Confirm(*end_question(by_name[picked.id]))):
         await app.backend.end_reservation(picked.id)
         app.notify(f"ended {picked.id}")
 
 
 async def staged(app: CockpitBase) -> None:
-    """Copies on the machine: one that nobody uses is removed."""
-    found = {each.key: each for each in await app.backend.staged()}
-    if not found:
+    """List the staged copies of data and images; the user may remove one (asks)."""
+    by_key = {copy.key: copy for copy in await app.backend.staged()}
+    if not by_key:
         app.notify("Nothing is staged.")
         return
-    choices = [Choice(key, each.source, copy_line(each, app.context())) for key, each in found.items()]
+    choices = [Choice(key, each.source, copy_line(each, app.context())) for key, each in by_key.items()]
     picked = await app.push_screen_wait(
         Pick("Staged copies", choices, app.role_theme, verb="closes", deletes=not app.read_only, deletion="remove")
     )
     if picked is None or not picked.delete:
         return
-    copy = found[picked.id]
+    copy = by_key[picked.id]
     if await app.push_screen_wait(Confirm(*removal_question(copy))):
         await app.backend.unstage(copy.key)
         app.notify(f"removed the copy of {safe(copy.source)}")
 
 
 def reserve(app: CockpitBase) -> None:
-    """The node under the cursor, and others that are added to it."""
+    """Open the command line to reserve the node under the cursor, to which the user may add others."""
     node = app.main_view.node_under_cursor()
     nodes = f"--nodes {quote(node.node.name)} " if node is not None else ""
     app.main_view.ask_command(f"{RESERVATIONS} create {nodes}--duration 4h ")
 
 
 def drain(app: CockpitBase) -> None:
-    """The node under the cursor: out of service, or back."""
+    """Open the command line to drain the node under the cursor, or to resume a drained one."""
     node = app.main_view.node_under_cursor()
     if node is None:
         app.notify("There is no node under the cursor.", severity="warning")
@@ -77,18 +80,18 @@ def drain(app: CockpitBase) -> None:
 
 
 def words_of(noun: str) -> Callable[[CockpitBase, str], None]:
-    """What stands after `:nodes` or `:reservations`."""
+    """Return the command that runs the words after `:nodes` or `:reservations`."""
 
     def run(app: CockpitBase, text: str) -> None:
         if app.read_only:
             app.notify(app.read_only, severity="warning")
         else:
-            app.undertake(_done(app, asked_of_nodes(noun, text, app.context().now)))
+            app.run_in_background(_change(app, asked_of_nodes(noun, text, app.context().now)))
 
     return run
 
 
-async def _done(app: CockpitBase, asked: Asked) -> None:
-    for deed in asked.deeds:
-        await deed(app.backend)
-    app.notify(asked.done)
+async def _change(app: CockpitBase, request: Asked) -> None:
+    for operation in request.deeds:
+        await operation(app.backend)
+    app.notify(request.done)

@@ -1,4 +1,4 @@
-"""What the actions of the Priority view do. Weights are tried out at once; only `apply_weights` changes the cluster."""
+"""Controllers of the Priority view. All but `apply_weights` change only what the view shows, not the cluster."""
 
 from __future__ import annotations
 
@@ -14,53 +14,53 @@ if TYPE_CHECKING:
 
 
 def show_priorities(app: CockpitBase) -> None:
-    """The queue in its order."""
+    """Show the queue in order of priority."""
     from cockpit.tui.controllers.anywhere import show_view
 
     show_view(app, "priority")
 
 
 def turn_figures(app: CockpitBase) -> None:
-    """What each factor adds, its raw value, its weight."""
+    """Switch the columns between what each factor adds, its raw value and its weight."""
     app.priority_rows.turn_figures()
     app.main_view.redraw_priorities()
 
 
 def ask_weights(app: CockpitBase) -> None:
-    """An entry with the weights of now; the order follows what is typed."""
+    """Open the command line with the present weights; the view shows the order under the typed weights."""
     app.main_view.ask_weights()
 
 
 def next_factor(app: CockpitBase) -> None:
-    """The factor to the right is the one that steps change."""
+    """Choose the factor to the right, whose weight `heavier` and `lighter` change."""
     _choose(app, 1)
 
 
 def previous_factor(app: CockpitBase) -> None:
-    """The factor to the left."""
+    """Choose the factor to the left."""
     _choose(app, -1)
 
 
 def heavier(app: CockpitBase) -> None:
-    """The chosen factor's weight a step up, tried out."""
+    """Try a weight of the chosen factor that is one step larger."""
     _step(app, 1)
 
 
 def lighter(app: CockpitBase) -> None:
-    """A step down."""
+    """Try a weight of the chosen factor that is one step smaller."""
     _step(app, -1)
 
 
 async def apply_weights(app: CockpitBase) -> None:
-    """Ask, then put the weights that are tried out in force."""
+    """Ask, then put the tried weights in force on the cluster."""
     rows = app.priority_rows
     weights, tried = rows.weights, rows.tried
     if weights is None or tried is None:
         return
-    basic = "\nJobs have been served in order of submission; from then on by priority." * (
+    basic = "\nJobs are now served in order of submission; they will be served by priority." * (
         rows.kind is PriorityKind.BASIC
     )
-    said = f"{weights_line(weights)}.{basic}\nThe order of all queued jobs follows at once; cluster.toml says it too."
+    said = f"{weights_line(weights)}.{basic}\nThe queue is reordered at once; cluster.toml gets the weights too."
     if await app.push_screen_wait(Confirm("Put these weights in force?", said)):
         done = await app.backend.set_weights(tried)
         app.try_weights(None)

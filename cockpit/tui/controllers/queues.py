@@ -1,4 +1,4 @@
-"""What the actions on queues do."""
+"""Controllers of the Queues view."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ if TYPE_CHECKING:
 
 
 def show_queues(app: CockpitBase) -> None:
-    """Also from a job's page."""
+    """Close all pages, then show the Queues view."""
     while len(app.screen_stack) > 1:
         app.pop_screen()
     app.main_view.show_view(QUEUES)
 
 
 def queue_jobs(app: CockpitBase) -> None:
-    """The jobs of the queue under the cursor, of the tree with all below it."""
+    """List the jobs of the queue under the cursor, with those of all queues below it."""
     app.main_view.show_jobs_of_queue()

@@ -1,4 +1,4 @@
-"""Sessions from a job's place in the list: made like it, entered, and made a job of again."""
+"""Controllers that make an interactive session of a job, open its terminal, and make a training of a session."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from cockpit.tui.cockpit_base import CockpitBase
 
 LOOKS, LOOK_SECONDS = 25, 0.2
-"""A session that does not run within them is entered later, with a key: by then one looks at something else."""
+"""How often and in which interval a new session is checked; one that starts later is opened with a key instead."""
 
 
 async def develop(app: CockpitBase) -> None:
-    """From a job the form of a session like it, which is entered once it runs; from a session that of a training."""
+    """Open the form of a session like the job, and its terminal once it runs; for a session, the form of a training."""
     from cockpit.tui.editing import write_session, write_training
 
     (row, *_) = app.chosen_rows()
@@ -40,7 +40,7 @@ async def _enter_once_it_runs(app: CockpitBase, job: JobId) -> None:
 
 
 async def _begun(app: CockpitBase, job: JobId) -> JobDetail:
-    """As it is once it runs or has ended, else after a while."""
+    """Return the job once it runs or has ended, else after the last check."""
     detail = await app.backend.job(job)
     for _ in range(LOOKS):
         if detail.row.state is JobState.RUNNING or detail.row.ended_at is not None:

@@ -1,1 +1,1 @@
-"""What each view lists, as the table wants it."""
+"""The row models of the views: each implements `TableRows` for one table of the main screen."""

@@ -1,4 +1,4 @@
-"""Accounts and QOS as the table wants them."""
+"""The row models of the Accounts view's tree and of its QOS."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class AccountRows:
         return self.tree.place(row_id)
 
     def row(self, row_id: AssocKey) -> AccountRow | None:
-        """None when it has gone."""
+        """Return the row with this id; None where it no longer exists."""
         return self.tree.row(row_id)
 
     def columns(self, width: int) -> Sequence[TableColumn]:
@@ -58,7 +58,7 @@ class QosRows:
         self._filter = compile_filter("", QOS)
 
     def take(self, rows: Sequence[Qos]) -> tuple[list[str], bool]:
-        """The QOS that differ, and whether some came, went or moved."""
+        """Store an answer; return the ids of changed rows, and whether rows were added, removed or moved."""
         fresh = {qos.name: qos for qos in sorted(rows, key=lambda qos: (-qos.priority, qos.name))}
         changed = [name for name, qos in fresh.items() if self._rows.get(name) != qos]
         before, self._rows = self._order, fresh
@@ -66,7 +66,7 @@ class QosRows:
         return changed, self._order != before
 
     def filter_by(self, text: str) -> None:
-        """Show what matches. Raises `FilterError`, and then nothing has changed."""
+        """Filter the rows; on `FilterError` the last filter stays in force."""
         self._filter = compile_filter(text, QOS, saved=self._saved)
         self._arrange()
 
@@ -78,7 +78,7 @@ class QosRows:
         return self._order.index(row_id) if row_id in self._order else None
 
     def row(self, row_id: str) -> Qos | None:
-        """None when it has gone."""
+        """Return the row with this id; None where it no longer exists."""
         return self._rows.get(row_id)
 
     def columns(self, width: int) -> Sequence[TableColumn]:

@@ -1,4 +1,4 @@
-"""The cards as the table wants them: a row for each node that has some."""
+"""The row model of the Cards view: a row for each node with cards."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from cockpit.present.stranded import Requests
 
 Key = tuple[int, int]
-"""Card and slot on a node."""
+"""The card's and the slice's number on a node."""
 
 
 class CardRows:
@@ -35,24 +35,24 @@ class CardRows:
     def __init__(self, context: Callable[[], Context], saved: Saved = none_saved) -> None:
         self.cursor: NodeName | None = None
         self.by_user = False
-        """Coloured by user rather than by job."""
+        """Whether colours stand for users rather than jobs."""
         self._context = context
         self._saved = saved
         self._wanted: Key = (0, -1)
-        """Where one looks."""
+        """The card and slice that the cursor was moved to."""
         self._requests: Requests = ()
         self._nodes: dict[NodeName, NodeRow] = {}
         self._parts: dict[NodeName, list[CardRow]] = {}
         self._places: dict[NodeName, int] = {}
         self._lit: dict[NodeName, Collection[Key]] | None = None
-        """What the filter lets through; None: everything."""
+        """The parts that pass the filter; None: no filter."""
         self._filter_text = ""
         self._filter = compile_filter("", CARDS)
         self._largest = (1, 1)
         """Cards of the node with most, columns of the longest name."""
 
     def take(self, nodes: Sequence[NodeRow], jobs: Iterable[JobRow]) -> tuple[list[NodeName], bool]:
-        """The nodes whose rows differ, and whether nodes came or went."""
+        """Store an answer; return the names of changed nodes, and whether nodes were added or removed."""
         requests = requests_in_sight(jobs)
         fresh = {row.node.name: row for row in nodes if row.node.cards}
         stale = (
@@ -67,8 +67,7 @@ class CardRows:
         return changed, list(self._places) != before
 
     def filter_by(self, text: str) -> None:
-        """Show the nodes of what matches, and the rest of them dimmed. Raises `FilterError`, and then nothing has
-        changed."""
+        """Show the nodes with matching parts, other parts dimmed; on `FilterError` the last filter stays in force."""
         self._filter = compile_filter(text, CARDS, saved=self._saved)
         self._filter_text = text
         self._arrange()
@@ -81,15 +80,15 @@ class CardRows:
         return self._places.get(row_id)
 
     def row(self, row_id: NodeName) -> NodeRow | None:
-        """None when it has gone."""
+        """Return the row with this id; None where it no longer exists."""
         return self._nodes.get(row_id)
 
     def parts(self) -> Iterator[CardRow]:
-        """Of every node, shown or not."""
+        """Yield the parts of all nodes, also of those that the filter hides."""
         return (part for parts in self._parts.values() for part in parts)
 
     def layout(self, width: int) -> Layout:
-        """For a row of so many columns."""
+        """Return the layout of a row of this width."""
         return laid_out(width, *self._largest)
 
     def columns(self, width: int) -> Sequence[TableColumn]:
@@ -112,17 +111,17 @@ class CardRows:
         return self._parts.get(row_id, ())
 
     def part_of(self, row_id: NodeName | None) -> CardRow | None:
-        """What one looks at on that node: the part at the place that was picked, or the next one of that card."""
+        """Return the part under the cursor on that node: the one at the picked place, or the next one of that card."""
         parts = self._parts.get(row_id, []) if row_id is not None else []
         near = [part for part in parts if part.card.index == self._wanted[0]] or parts
         return next((part for part in near if part.key >= self._wanted), near[-1] if near else None)
 
     def pick(self, part: CardRow) -> None:
-        """Look at this place from now on, on whatever node the cursor is."""
+        """Pick this card and slice, on whatever node the cursor is."""
         self._wanted = part.key
 
     def neighbour(self, step: int) -> CardRow | None:
-        """The part so many places further on the node under the cursor; the outermost where there are no more."""
+        """Return the part `step` places to the right on the cursor's node, or the outermost one."""
         here = self.part_of(self.cursor)
         if here is None or self.cursor is None:
             return None

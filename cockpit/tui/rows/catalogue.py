@@ -1,4 +1,4 @@
-"""The catalogue as the table wants it."""
+"""The row model of the Catalogue view."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class CatalogueRows:
 
     def __init__(self, context: Callable[[], Context], saved: Saved = none_saved) -> None:
         self.shown: CatalogueShown | None = None
-        """None: not asked for yet."""
+        """The last answer; None: not fetched yet."""
         self._context = context
         self._saved = saved
         self._rows: dict[EntryKey, EntryRow] = {}
@@ -32,7 +32,7 @@ class CatalogueRows:
         self._filter = compile_filter("", CATALOGUE)
 
     def take(self, shown: CatalogueShown) -> tuple[list[EntryKey], bool]:
-        """The entries that differ, and whether some came, went or moved."""
+        """Store an answer; return the ids of changed rows, and whether rows were added, removed or moved."""
         fresh = {row.entry.key: row for row in shown.rows}
         changed = [key for key, row in fresh.items() if self._rows.get(key) != row]
         before, self._rows, self.shown = self._order, fresh, shown
@@ -40,7 +40,7 @@ class CatalogueRows:
         return changed, self._order != before
 
     def filter_by(self, text: str) -> None:
-        """Show what matches. Raises `FilterError`, and then nothing has changed."""
+        """Filter the rows; on `FilterError` the last filter stays in force."""
         self._filter = compile_filter(text, CATALOGUE, saved=self._saved)
         self._arrange()
 
@@ -52,7 +52,7 @@ class CatalogueRows:
         return self._order.index(row_id) if row_id in self._order else None
 
     def row(self, row_id: EntryKey) -> EntryRow | None:
-        """None when it has gone."""
+        """Return the row with this id; None where it no longer exists."""
         return self._rows.get(row_id)
 
     def columns(self, width: int) -> Sequence[TableColumn]:

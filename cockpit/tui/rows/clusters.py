@@ -1,4 +1,4 @@
-"""The clusters as the table wants them."""
+"""The row model of the Clusters view."""
 
 from __future__ import annotations
 
@@ -31,18 +31,19 @@ class ClusterRows:
         self._filter = compile_filter("", CLUSTERS)
 
     def take(self, rows: Sequence[ClusterRow]) -> tuple[list[str], bool]:
-        """All of them: ages grow; and whether some came, went or moved."""
+        """Store an answer; return all names, as every row's age has changed, and whether rows were added, removed or
+        moved."""
         before, self._rows = self._order, {row.name: row for row in rows}
         self._arrange()
         return list(self._rows), self._order != before
 
     def filter_by(self, text: str) -> None:
-        """Show what matches. Raises `FilterError`, and then nothing has changed."""
+        """Filter the rows; on `FilterError` the last filter stays in force."""
         self._filter = compile_filter(text, CLUSTERS, saved=self._saved)
         self._arrange()
 
     def silent(self) -> Sequence[str]:
-        """Names of those that do not answer, shown or not."""
+        """Return the names of clusters that do not answer, also of those that the filter hides."""
         return [row.name for row in self._rows.values() if row.state is ClusterState.SILENT]
 
     @property
@@ -53,7 +54,7 @@ class ClusterRows:
         return self._order.index(name) if name in self._order else None
 
     def row(self, name: str) -> ClusterRow | None:
-        """None when it has gone."""
+        """Return the row with this id; None where it no longer exists."""
         return self._rows.get(name)
 
     def columns(self, width: int) -> Sequence[TableColumn]:

@@ -1,4 +1,4 @@
-"""The job list as the table wants it."""
+"""The row model of the Jobs view."""
 
 from __future__ import annotations
 
@@ -37,11 +37,14 @@ class JobRows:
         return self.folds.place(row_id)
 
     def row(self, job: JobId) -> JobRow | None:
-        """A job's own row; None when it has gone."""
+        """Return the job's own row, also if its array is folded; None where it no longer exists."""
         return self.list.row(job)
 
     def laid(self, width: int) -> Sequence[Laid]:
-        """What fits of what some job has; the column of ids is as wide as the largest, and wider for arrays."""
+        """Return the columns that fit, of those in which some job has a value.
+
+        The column of ids is as wide as the largest id, and wider where there are arrays.
+        """
         number = len(str(task_of(self.list.largest_id)[0]))
         arrays = ARRAY_COLUMNS if {"array", "component"} & self.folds.used else 0
         return laid_out(width, max(LEAST_ID_COLUMNS, number + arrays), OPTIONAL - self.folds.used)

@@ -1,4 +1,4 @@
-"""The nodes as the table wants them."""
+"""The row model of the Nodes view."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class NodeRows:
-    """`TableRows` over the last answer of `backend.nodes()`. `chosen`: the spec that they are judged against."""
+    """`TableRows` over the last answer of `backend.nodes()`. `chosen` returns the spec for idle or tight."""
 
     def __init__(
         self, context: Callable[[], Context], chosen: Callable[[], NodeSpec | None], saved: Saved = none_saved
@@ -35,7 +35,7 @@ class NodeRows:
         self._filter = compile_filter("", NODES)
 
     def take(self, rows: Sequence[NodeRow]) -> tuple[list[NodeName], bool]:
-        """The nodes whose rows differ, and whether nodes came or went."""
+        """Store an answer; return the names of changed nodes, and whether nodes were added or removed."""
         fresh = {row.node.name: row for row in rows}
         changed = [name for name, row in fresh.items() if self._rows.get(name) != row]
         before, self._rows = self._order, fresh
@@ -43,7 +43,7 @@ class NodeRows:
         return changed, self._order != before
 
     def filter_by(self, text: str) -> None:
-        """Show what matches. Raises `FilterError`, and then nothing has changed."""
+        """Filter the rows; on `FilterError` the last filter stays in force."""
         self._filter = compile_filter(text, NODES, saved=self._saved)
         self._arrange()
 
@@ -52,14 +52,14 @@ class NodeRows:
         return self._order
 
     def rows(self) -> Sequence[NodeRow]:
-        """All of them, shown or not."""
+        """Return all rows, also those that the filter hides."""
         return list(self._rows.values())
 
     def place(self, row_id: NodeName) -> int | None:
         return self._order.index(row_id) if row_id in self._order else None
 
     def row(self, row_id: NodeName) -> NodeRow | None:
-        """None when it has gone."""
+        """Return the row with this id; None where it no longer exists."""
         return self._rows.get(row_id)
 
     def columns(self, width: int) -> Sequence[TableColumn]:

@@ -1,4 +1,5 @@
-"""The queue in its order as the table wants it: filtered, sorted, and by other weights where those are tried out."""
+"""The row model of the Priority view: the queue in order, filtered, sorted, and under other weights while these are
+tried."""
 
 from __future__ import annotations
 
@@ -28,12 +29,12 @@ if TYPE_CHECKING:
 
 LEAST_PLACE, LEAST_ID, LEAST_TOTAL, LEAST_FIGURE = 3, 4, 6, 6
 EDGE = 1
-"""A blank column at the right, where figures stand."""
+"""Width of the blank column to the right of figures."""
 UPWARD = frozenset({PLACE, "id", "name", "user", "account", "partition"})
-"""Columns that begin with the smallest."""
+"""Columns that are sorted in ascending order first."""
 
 RowId = tuple[int, object, str]
-"""Job, partition; of a job that may not be seen its place."""
+"""The id of a row: job and partition; of a job that is not visible, its place in the queue."""
 
 
 class PriorityRows:
@@ -42,7 +43,7 @@ class PriorityRows:
     def __init__(self, context: Callable[[], Context], letters: Callable[[], bool], saved: Saved = none_saved) -> None:
         self._context = context
         self.letters = letters
-        """Whether bars are made of letters: where colours are not seen."""
+        """A function that says whether bars are made of letters, as the terminal shows no colours."""
         self._saved = saved
         self._rows: dict[RowId, PriorityRow] = {}
         self._order: list[RowId] = []
@@ -53,23 +54,23 @@ class PriorityRows:
         self._queues = False
         self.priorities: Priorities | None = None
         self.own: Weights | None = None
-        """The cluster's weights, as last seen."""
+        """The cluster's weights, as last fetched."""
         self.kind = PriorityKind.BASIC
-        """The cluster's own."""
+        """The kind of priority that the cluster uses."""
         self.tried: WeightChanges | None = None
-        """None: the order is the cluster's."""
+        """The weights that are tried; None: the order is the cluster's."""
         self.shown_tried = False
-        """Whether what is shown is by other weights; `tried` may be ahead of it."""
+        """Whether the shown rows are under other weights; `tried` may be newer than the rows."""
         self.factors: tuple[FactorName, ...] = ()
         self.chosen: FactorName | None = None
-        """The one that a step changes."""
+        """The factor whose weight `+` and `-` change."""
         self.sort_column, self.descending = PLACE, False
         self.figures = Figures.CONTRIBUTION
 
     # What is known
 
     def take(self, priorities: Priorities) -> bool:
-        """The answer for `tried`; whether rows came, went or moved."""
+        """Store the answer for `tried`; return whether rows were added, removed or moved."""
         self.priorities = priorities = replace(priorities, rows=of_jobs(priorities.rows))
         self.shown_tried = self.tried is not None
         if self.tried is None:
@@ -97,50 +98,50 @@ class PriorityRows:
 
     @property
     def weights(self) -> Weights | None:
-        """Those that the rows are counted by, or are about to be."""
+        """The weights under which the rows are computed, or will be with the next answer."""
         if self.tried is not None and self.own is not None:
             return self.tried.on(self.own)
         return self.priorities.weights if self.priorities is not None else None
 
     @property
     def queue(self) -> Sequence[PriorityRow]:
-        """All rows in the order of the cluster, or of the weights that are tried out."""
+        """All rows in the order of the cluster, or of the tried weights."""
         return self.priorities.rows if self.priorities is not None else ()
 
     @property
     def hidden(self) -> int:
-        """Rows that the filter leaves out."""
+        """The number of rows that the filter hides."""
         return len(self._rows) - len(self._order)
 
     def row(self, row_id: Hashable) -> PriorityRow | None:
-        """None when it has gone."""
+        """Return the row with this id; None where it no longer exists."""
         return self._rows.get(row_id)  # type: ignore[call-overload,no-any-return]  # whatever a table knows rows by
 
     # What is shown of it
 
     def filter_by(self, text: str) -> None:
-        """Show what matches. Raises `FilterError`, and then nothing has changed."""
+        """Filter the rows; on `FilterError` the last filter stays in force."""
         self._filter = compile_filter(text, SEARCHED, saved=self._saved)
         self._arrange()
 
     def sort_by(self, column: str, *, descending: bool | None = None) -> None:
-        """By a column of the table `priority`; unless it is said, the way that one means."""
+        """Sort by a column of the table `priority`, by default in the column's usual direction."""
         self.sort_column = column
         self.descending = column not in UPWARD if descending is None else descending
         self.chosen = next((name for name in self.factors if SIGNS[name].column == column), self.chosen)
         self._arrange()
 
     def choose(self, step: int) -> None:
-        """The next of the factors is the one that steps change."""
+        """Choose the factor `step` places to the right, whose weight `+` and `-` change."""
         at = self.factors.index(self.chosen) + step if self.chosen in self.factors else 0
         self.chosen = self.factors[at % len(self.factors)] if self.factors else None
 
     def turn_figures(self) -> None:
-        """What the columns of factors say: what each adds, its raw value, its weight."""
+        """Switch the columns of factors between what each adds, its raw value and its weight."""
         self.figures = self.figures.next
 
     def sortable(self, width: int) -> list[str]:
-        """The columns that are shown and can be sorted by."""
+        """Return the shown columns by which the rows can be sorted."""
         known = {column.id for column in PRIORITY.columns}
         return [column.id for column, _ in self._laid(width) if column.id in known]
 
@@ -164,7 +165,7 @@ class PriorityRows:
         return [column.cell(row, scale, size) for column, size in self._laid(width)]
 
     def _leads(self, column: PriorityColumn) -> bool:
-        """In what-if the factor that steps change, else what the rows are sorted by."""
+        """Whether the column is marked: of the chosen factor while weights are tried, else the one sorted by."""
         if self.shown_tried and self.chosen is not None:
             return column.id == SIGNS[self.chosen].column
         return column.id == self.sort_column

@@ -1,4 +1,4 @@
-"""The queues as the table wants them."""
+"""The row model of the Queues view."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class QueueRows:
         self._filter = compile_filter("", QUEUES)
 
     def take(self, rows: Sequence[QueueRow]) -> tuple[list[str], bool]:
-        """The queues that differ, and whether some came, went or moved."""
+        """Store an answer; return the ids of changed rows, and whether rows were added, removed or moved."""
         fresh = {row_id(row): row for row in rows}
         bounds = bounds_of(list(rows))
         changed = [
@@ -42,7 +42,7 @@ class QueueRows:
         return changed, self._order != before
 
     def filter_by(self, text: str) -> None:
-        """Show what matches. Raises `FilterError`, and then nothing has changed."""
+        """Filter the rows; on `FilterError` the last filter stays in force."""
         self._filter = compile_filter(text, QUEUES, saved=self._saved)
         self._arrange()
 
@@ -51,18 +51,18 @@ class QueueRows:
         return self._order
 
     def rows(self) -> Sequence[QueueRow]:
-        """All of them, shown or not."""
+        """Return all rows, also those that the filter hides."""
         return list(self._rows.values())
 
     def place(self, row_id: str) -> int | None:
         return self._order.index(row_id) if row_id in self._order else None
 
     def row(self, row_id: str) -> QueueRow | None:
-        """None when it has gone."""
+        """Return the row with this id; None where it no longer exists."""
         return self._rows.get(row_id)
 
     def below(self, row: QueueRow) -> Sequence[QueueRow]:
-        """The queue and all below it in the tree."""
+        """Return the queue and all queues below it in the tree."""
         mine = f"{row.path}/"
         return [each for each in self._rows.values() if each.kind is row.kind and f"{each.path}/".startswith(mine)]
 

@@ -1,4 +1,4 @@
-"""What was held over the last days as the table and the chart want it."""
+"""The row model of the card-hours of the last days, for the table and the chart."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from cockpit.present.spans import Line
 
 RANGES = (7, 30)
-"""Days that can be looked at."""
+"""The numbers of days that the view can show."""
 
 
 class SpendingRows:
@@ -37,45 +37,45 @@ class SpendingRows:
         self.by = By.ACCOUNT
         self.days = RANGES[0]
         self.spending: Spending | None = None
-        """None: not asked for yet."""
+        """The last answer; None: not fetched yet."""
         self._rows: dict[str, Held] = {}
         self._places: dict[str, int] = {}
         self._order: list[str] = []
         self._filter = compile_filter("", HOURS)
 
     def edges(self) -> list[Millis]:
-        """Of the days that are looked at, up to now."""
+        """Return the begins of the shown days and the present moment."""
         context = self._context()
         return days_until(context.now, self.days, context.zone)
 
     def take(self, spending: Spending) -> tuple[list[str], bool]:
-        """The names whose figures differ, and whether some came, went or moved."""
+        """Store an answer; return the names with changed figures, and whether rows were added, removed or moved."""
         self.spending = spending
         return self._count(spending)
 
     def turn_by(self) -> None:
-        """Sums by the next of account, user, project and QOS."""
+        """Group by the next of account, user, project and QOS."""
         every = list(By)
         self.by = every[(every.index(self.by) + 1) % len(every)]
         if self.spending is not None:
             self._count(self.spending)
 
     def turn_days(self) -> None:
-        """More days, or few again; what is known is not of these."""
+        """Switch between few and many days, and forget the last answer, which is of other days."""
         self.days = RANGES[(RANGES.index(self.days) + 1) % len(RANGES)]
         self.spending = None
 
     def filter_by(self, text: str) -> None:
-        """Show what matches. Raises `FilterError`, and then nothing has changed."""
+        """Filter the rows; on `FilterError` the last filter stays in force."""
         self._filter = compile_filter(text, HOURS, saved=self._saved)
         self._arrange()
 
     def rows(self) -> Sequence[Held]:
-        """All of them, the largest first."""
+        """Return all rows, the largest first."""
         return list(self._rows.values())
 
     def chart(self, columns: int, lines: int) -> Iterable[Line]:
-        """Of those that are shown."""
+        """Return the lines of the chart of the shown rows, of this width and height."""
         if self.spending is None:
             return ()
         shown, zone = [self._rows[name] for name in self._order], self._context().zone
@@ -84,13 +84,13 @@ class SpendingRows:
         return [title, *((Span(" "), *each) for each in drawn)]
 
     def begins(self) -> list[datetime]:
-        """When each day begins."""
+        """Return the moment at which each day begins."""
         edges = self.spending.edges[:-1] if self.spending is not None else ()
         return [datetime.fromtimestamp(edge / 1000, self._context().zone) for edge in edges]
 
     @property
     def cards(self) -> bool:
-        """Card-hours say something: somebody held a card."""
+        """Whether card-hours are shown rather than CPU-hours, as some job held a card."""
         return in_cards(list(self._rows.values()))
 
     @property
@@ -101,7 +101,7 @@ class SpendingRows:
         return self._places.get(row_id)
 
     def row(self, row_id: str) -> Held | None:
-        """None when it has gone."""
+        """Return the row with this id; None where it no longer exists."""
         return self._rows.get(row_id)
 
     def columns(self, width: int) -> Sequence[TableColumn]:

@@ -1,4 +1,4 @@
-"""How the lists of the main screen are arranged: folded, sorted, coloured."""
+"""Folding, sorting and colouring of the main screen's tables."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ if TYPE_CHECKING:
 
 
 class Arranging(Lists):
-    """The screen as far as its rows can be put in another order, or out of sight."""
+    """The part of the main screen that folds, sorts and colours rows."""
 
     def fold_all(self) -> None:
-        """Accounts below the topmost ones, or everything again."""
+        """Fold all accounts below the top ones, or unfold all."""
         self.app.account_rows.tree.fold_all()
         self._refolded()
 
     def _fold_account(self) -> None:
-        """Where the cursor is on a user: what that user belongs to."""
-        tree, here = self.app.account_rows.tree, cast("Any", self.accounts.cursor_id)
-        if here is None:
+        """Fold or unfold the account under the cursor; for a user, fold the user's account."""
+        tree, row_id = self.app.account_rows.tree, cast("Any", self.accounts.cursor_id)
+        if row_id is None:
             return
-        if not tree.fold(here) and tree.above(here):
-            here = tree.above(here)[-1]
-            tree.fold(here)
+        if not tree.fold(row_id) and tree.above(row_id):
+            row_id = tree.above(row_id)[-1]
+            tree.fold(row_id)
         self._refolded()
-        self.accounts.move_to(here)
+        self.accounts.move_to(row_id)
 
     def _refolded(self) -> None:
         self.accounts.order_changed()
@@ -37,37 +37,40 @@ class Arranging(Lists):
         self.draw()
 
     def turn_colours(self) -> None:
-        """The cards by user, or by job."""
+        """Switch the colours of the cards between one for each user and one for each job."""
         self.app.card_rows.by_user = not self.app.card_rows.by_user
         self.cards.redraw()
         self.draw()
 
     def toggle_mine(self) -> None:
-        """Only one's own jobs, or everybody's."""
+        """Show only the user's own jobs, or all jobs."""
         jobs = self.app.job_rows.list
         jobs.show_mine(not jobs.mine)
         self._reordered()
 
     def unfold(self) -> bool:
-        """Show the tasks of the array under the cursor; whether it was folded."""
-        here: Any = self.jobs.cursor_id
-        folded = here is not None and self.app.job_rows.folds.is_folded(here)
+        """Unfold the array under the cursor; return whether it was folded."""
+        row_id: Any = self.jobs.cursor_id
+        folded = row_id is not None and self.app.job_rows.folds.is_folded(row_id)
         if folded:
             self.toggle_fold()
         return folded
 
     def toggle_fold(self) -> None:
-        """The tasks of the array under the cursor, or one row for them; marks stay with all of them or go."""
+        """Fold or unfold the account, or the array, under the cursor.
+
+        A marked row marks its tasks when it unfolds; tasks mark their row if all of them were marked.
+        """
         if self.view == ACCOUNTS:
             self._fold_account()
             return
-        folds, here = self.app.job_rows.folds, cast("Any", self.jobs.cursor_id)
-        tasks = set(folds.tasks(here)) if here is not None else set()
+        folds, cursor_id = self.app.job_rows.folds, cast("Any", self.jobs.cursor_id)
+        tasks = set(folds.tasks(cursor_id)) if cursor_id is not None else set()
         if not tasks:
             return
-        was_folded = folds.is_folded(here)
-        marked = here in self.jobs.marked if was_folded else tasks <= self.jobs.marked
-        row_id = folds.toggle(here)
+        was_folded = folds.is_folded(cursor_id)
+        marked = cursor_id in self.jobs.marked if was_folded else tasks <= self.jobs.marked
+        row_id = folds.toggle(cursor_id)
         self.jobs.marked -= {*tasks, row_id}
         if marked:
             self.jobs.marked |= tasks if was_folded else {row_id}
@@ -77,7 +80,7 @@ class Arranging(Lists):
             self.jobs.move_to(row_id)
 
     def sort_by_neighbour(self, step: int) -> None:
-        """By the next of the columns that are shown."""
+        """Sort by the shown column that is `step` places to the right of the present one."""
         if self.view == PRIORITY:
             self._ranks.sort_by_neighbour(step)
             self.draw()
@@ -89,13 +92,13 @@ class Arranging(Lists):
         self._reordered()
 
     def sortable(self) -> Sequence[str]:
-        """Ids of the shown columns that this view can be sorted by; none: its order is fixed."""
+        """Return the ids of the shown columns by which this view can be sorted; none: its order is fixed."""
         if self.view == PRIORITY:
             return self._ranks.sortable()
         return [laid.column.id for laid in self.app.shown_columns(self.size.width)] if self.view == JOBS else []
 
     def sort_by(self, column: str) -> None:
-        """By this column; where it leads already, the other way round."""
+        """Sort by this column; if the list is sorted by it already, reverse the order."""
         if self.view == PRIORITY:
             self._ranks.sort_by(column)
             self.draw()
@@ -105,7 +108,7 @@ class Arranging(Lists):
         self._reordered()
 
     def reverse_sort(self) -> None:
-        """The other way round."""
+        """Reverse the order."""
         if self.view == PRIORITY:
             self._ranks.reverse_sort()
             self.draw()

@@ -1,4 +1,4 @@
-"""A question whose default is No."""
+"""A dialog that asks a question, with No as the default."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Confirm(Dialog[bool]):
-    """True only when Yes was chosen on purpose."""
+    """The dialog; its result is True only where the user chose Yes."""
 
     asks: ClassVar[bool] = True
 
@@ -31,7 +31,7 @@ class Confirm(Dialog[bool]):
     ]
 
     def __init__(self, question: str, consequence: str, text: str = "") -> None:
-        """`text`: what it is about at length, to be scrolled through."""
+        """Make the dialog; `text` is a long text below the question, which scrolls."""
         super().__init__()
         self._question = question
         self._consequence = consequence

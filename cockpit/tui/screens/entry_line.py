@@ -1,4 +1,4 @@
-"""What is typed into the main screen's entry line: filters, names for them, weights, commands."""
+"""The entry line of the main screen, into which the user types filters, their names, weights and commands."""
 
 from __future__ import annotations
 
@@ -40,25 +40,25 @@ HINTS = {
 
 
 class EntryLine(Arranging):
-    """The screen as far as one types into it."""
+    """The part of the main screen that opens the entry line and acts on what is typed."""
 
     def __init__(self) -> None:
         super().__init__()
         self._filters = dict.fromkeys(HINTS, "")
         self._wrong = ""
-        """What is wrong with what is being typed."""
+        """The error in the text that is being typed; empty: none."""
         self._came_from: Hashable | None = None
-        """The row under the cursor before the filter was asked for."""
+        """The id of the row under the cursor before the filter was opened."""
         self._weights_before: WeightChanges | None = None
-        """What was tried out before other weights were asked for."""
+        """The weights that were tried before the entry for weights was opened."""
 
     @property
     def filter_text(self) -> str:
-        """What the list that is shown is filtered by."""
+        """The filter of the present view; empty: none."""
         return self._filters[self.view]
 
     def ask_filter(self) -> None:
-        """`/`: filters while one types."""
+        """Open the filter line, which filters while the user types."""
         self._came_from = self.table.cursor_id
         names = (
             []
@@ -69,20 +69,20 @@ class EntryLine(Arranging):
         self.run_worker(self._prepare_search(), name="search", group="search", exclusive=True)
 
     async def _prepare_search(self) -> None:
-        """While the person thinks of a word. Rows that changed meanwhile are read when they are searched."""
+        """Index the rows' texts in small steps while the user thinks, so that the first letter does not wait for it."""
         for _ in self.app.job_rows.list.prepare_search():
             await asyncio.sleep(0)
 
     def ask_filter_name(self) -> None:
-        """Under which the present filter is saved."""
+        """Ask for the name under which the present filter is saved."""
         self._entry.ask(NAME, "", f"{HINTS[NAME]}: {safe(self.filter_text)}", list(self.app.saved_filters()))
 
     def ask_command(self, text: str = "") -> None:
-        """`:`: an action by its name; `text` is written already."""
+        """Open the command line with `text` in it."""
         self._entry.ask(COMMAND, text, HINTS[COMMAND], self.app.action_names(), self.app.complete)
 
     def ask_weights(self) -> None:
-        """The weights of now, to be changed; the order follows while one types."""
+        """Open the entry line with the present weights; the view shows the order under the typed ones."""
         rows = self.app.priority_rows
         self._weights_before = rows.tried
         if rows.weights is not None:
@@ -135,7 +135,7 @@ class EntryLine(Arranging):
         self.draw()
 
     def filter(self, text: str) -> None:
-        """Show what matches; a filter that cannot be read says why, and the last one that could stays."""
+        """Filter the present view; a text with an error shows the error and leaves the last filter in force."""
         try:
             self._filter_rows(text)
         except CockpitError as error:
@@ -163,14 +163,14 @@ class EntryLine(Arranging):
         by[self.view](text)
 
     def _unfilter(self) -> None:
-        """Everything again, the cursor where it was before the filter."""
+        """Remove the filter and put the cursor back on the row where it was before."""
         self.filter("")
         if self._came_from is not None:
             self.table.move_to(self._came_from)
             self._came_from = None
 
     def show_jobs_of_node(self) -> None:
-        """The jobs that occupy the node under the cursor."""
+        """List the jobs on the node under the cursor."""
         node = self.node_under_cursor()
         if node is not None:
             self.show_view(JOBS)
@@ -178,7 +178,7 @@ class EntryLine(Arranging):
             self.filter(f"node:{quoted(node.node.name)}")
 
     def show_jobs_of_queue(self) -> None:
-        """Of a partition, or of every project of the queue under the cursor."""
+        """List the jobs of the partition, or of all projects of the queue, under the cursor."""
         row = self.queue_under_cursor()
         text = None if row is None else jobs_filter(row, self.app.queue_rows.below(row))
         if text is None:
@@ -189,27 +189,27 @@ class EntryLine(Arranging):
         self.filter(text)
 
     def show_jobs_of_member(self, name: str) -> None:
-        """Those that a fleet has bound to this cluster."""
+        """List the jobs that a fleet has placed on this member cluster."""
         self.show_view(JOBS)
         self._came_from = self.jobs.cursor_id
         self.filter(f"cluster:{quoted(name)}")
 
     def show_jobs_of_user(self, user: str) -> None:
-        """All of them, in whichever account."""
+        """List the user's jobs of all accounts."""
         self.show_view(JOBS)
         self._came_from = self.jobs.cursor_id
         self.filter(f"user:{quoted(user)}")
 
     def show_jobs_of_name(self) -> None:
-        """Of the account, user, project or QOS whose card-hours are under the cursor."""
-        held, by = self.name_under_cursor(), self.app.spending_rows.by
-        if held is not None:
+        """List the jobs of the account, user, project or QOS in the row of card-hours under the cursor."""
+        row, by = self.name_under_cursor(), self.app.spending_rows.by
+        if row is not None:
             self.show_view(JOBS)
             self._came_from = self.jobs.cursor_id
-            self.filter(f"{by}:{quoted(held.name)}")
+            self.filter(f"{by}:{quoted(row.name)}")
 
     def step_back(self) -> None:
-        """Out of the marks, then out of the filter, then out of one's own jobs alone or of other weights."""
+        """Undo the first of these that is set: marks; filter; own jobs only, or tried weights."""
         if self.table.clear_marks():
             return
         if self.filter_text or self._wrong:

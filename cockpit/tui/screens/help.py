@@ -1,4 +1,4 @@
-"""Every key that does something in the present view, and what it does; what cannot be done just now says why."""
+"""The help page: every key of the present view with what it does, or why it cannot be used now."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from cockpit.tui.theme import RoleTheme
 
 IN_TABLES = (
-    ("j k ↓ ↑", "one row"),
-    ("Ctrl-d  Ctrl-u", "half a page"),
-    ("g  G", "to the first, the last row"),
-    ("Space  V", "mark a row; a range of them"),
+    ("j k ↓ ↑", "Move by one row"),
+    ("Ctrl-d  Ctrl-u", "Move by half a page"),
+    ("g  G", "Go to the first row; to the last row"),
+    ("Space  V", "Mark a row; mark a range of rows"),
 )
-IN_PAGES = (*IN_TABLES[:2], ("g  G", "to the top; to the end, and follow it"))
-ALWAYS = (("Ctrl-p", "find any action by its name"),)
+IN_PAGES = (*IN_TABLES[:2], ("g  G", "Go to the top; go to the end and follow it"))
+ALWAYS = (("Ctrl-p", "Find any action by its name"),)
 TITLES = {
     "jobs": "the list of jobs",
     "nodes": "the list of nodes",
@@ -36,11 +36,11 @@ TITLES = {
     "job": "a job's page",
     "node": "a node's page",
 }
-KEYS_ROOM, LABEL_ROOM = 18, 14
+KEYS_COLUMNS, LABEL_COLUMNS = 18, 14
 
 
 class Help(Dialog[None]):
-    """Closes on any of the keys that mean going back."""
+    """The dialog with the help page; Esc, ?, F1 or q closes it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,question_mark,f1,q", "dismiss", show=False)]
 
@@ -63,8 +63,8 @@ class Help(Dialog[None]):
 
 
 def help_lines(entries: Sequence[HelpEntry], view: str) -> Iterator[Line]:
-    """In groups, the keys that move last."""
-    yield line(Span(f"Keys in {TITLES.get(view, view)}", STRONG), Span("   Esc closes this", MUTED))
+    """Yield the page's lines: the actions by group, then the keys that move the cursor."""
+    yield line(Span(f"Keys in {TITLES.get(view, view)}", STRONG), Span("   Esc closes this page", MUTED))
     groups: dict[str, list[HelpEntry]] = {}
     for entry in entries:
         groups.setdefault(entry.group, []).append(entry)
@@ -73,14 +73,14 @@ def help_lines(entries: Sequence[HelpEntry], view: str) -> Iterator[Line]:
     yield line()
     yield line(Span("move", MUTED))
     for keys, meaning in (IN_PAGES if view == "job" else IN_TABLES) + ALWAYS:
-        yield line(Span(pad(f"  {keys}", KEYS_ROOM), ACCENT), meaning)
+        yield line(Span(pad(f"  {keys}", KEYS_COLUMNS), ACCENT), meaning)
 
 
 def _group(group: str, entries: Sequence[HelpEntry]) -> Iterator[Line]:
     yield line()
     yield line(Span(group, MUTED))
     for entry in entries:
-        keys, label = pad(f"  {'  '.join(entry.keys)}", KEYS_ROOM), pad(entry.label, LABEL_ROOM)
+        keys, label = pad(f"  {'  '.join(entry.keys)}", KEYS_COLUMNS), pad(entry.label, LABEL_COLUMNS)
         if entry.why_not:
             yield line(Span(f"{keys}{label}", "unknown"), Span(entry.why_not.split(": ", 1)[-1], MUTED))
         else:

@@ -38,7 +38,7 @@ HINT = "text to look for; Enter stays there, Esc goes on as before"
 
 
 class JobPage(Screen[None]):
-    """Follows the job while it is open."""
+    """The page of one job, which follows the job while it is open."""
 
     app: CockpitBase
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -73,7 +73,7 @@ class JobPage(Screen[None]):
         self.show_tab(self.tab)
 
     def show_tab(self, tab: str) -> None:
-        """Turn to this tab."""
+        """Switch to this tab."""
         if not is_open(self):
             return
         self.tab = tab
@@ -87,7 +87,7 @@ class JobPage(Screen[None]):
         self.draw()
 
     def draw(self) -> None:
-        """Everything, from what is known."""
+        """Draw the whole page from the present state."""
         if not is_open(self):
             return
         width = self.size.width
@@ -110,19 +110,19 @@ class JobPage(Screen[None]):
         self.call_after_refresh(self.draw)
 
     def turn(self, step: int) -> None:
-        """The next or previous tab."""
+        """Switch to the tab `step` places to the right."""
         self.show_tab(TABS[(TABS.index(self.tab) + step) % len(TABS)])
 
     # Logs
 
     def other_stream(self) -> None:
-        """stdout or stderr."""
+        """Switch the log between stdout and stderr."""
         self._log_is_chosen, self._log.at_error = True, False
         self._log.stream = LogStream.STDERR if self._log.stream is LogStream.STDOUT else LogStream.STDOUT
         self.show_tab(LOGS)
 
     def other_replica(self) -> None:
-        """The log of the next replica; behind the last one comes the first."""
+        """Show the log of the next replica; after the last one, of the first."""
         attempt = self._detail.job.attempt if self._detail is not None else None
         ranks = [each.rank for each in attempt.replicas] if attempt is not None else []
         if len(ranks) < 2:
@@ -133,7 +133,7 @@ class JobPage(Screen[None]):
         self.show_tab(LOGS)
 
     def earlier_attempt(self) -> None:
-        """The log of the attempt before; before the first comes the last."""
+        """Show the log of the previous attempt; before the first one, of the last."""
         self.run_worker(self._show_earlier_attempt(), name="attempt")
 
     async def _show_earlier_attempt(self) -> None:
@@ -149,11 +149,11 @@ class JobPage(Screen[None]):
         self.show_tab(LOGS)
 
     def wrap(self) -> None:
-        """Long lines go on below, or are cut at the edge."""
+        """Wrap long lines, or cut them at the edge."""
         self._body.toggle_wrapping()
 
     def turn_times(self) -> None:
-        """The second in which each line came, before it or not."""
+        """Show or hide the time at which each line arrived."""
         self._log.shows_times = not self._log.shows_times
         if self.tab == LOGS:
             self._show_log()
@@ -180,7 +180,7 @@ class JobPage(Screen[None]):
             self.call_after_refresh(self._body.go_to, place)  # the page's size is known by then
 
     async def _choose_log(self) -> None:
-        """At first, that of the replica that failed, and its stderr if it wrote any."""
+        """Choose the first log: that of the replica that failed, and its stderr if it wrote any."""
         self._log_is_chosen = True
         if self._detail is None:
             self._detail = await self.app.backend.job(self.job)
@@ -196,11 +196,11 @@ class JobPage(Screen[None]):
     # Searching
 
     def ask_search(self) -> None:
-        """`/`: goes to what is typed, while one types."""
+        """Open the search line, which goes to the first match while the user types."""
         self.query_one(Entry).ask(SEARCH, self._body.searched, HINT)
 
     def find(self, step: int) -> None:
-        """The next or previous place of what was looked for."""
+        """Go to the next match (`step` 1) or the previous one (-1)."""
         if not self._body.searched:
             self.ask_search()
             return
@@ -208,7 +208,7 @@ class JobPage(Screen[None]):
         self.draw()
 
     def stop_searching(self) -> bool:
-        """Whether something was looked for."""
+        """End the search; return whether there was one."""
         searched = bool(self._body.searched)
         self._body.search("")
         self.draw()
@@ -237,7 +237,7 @@ class JobPage(Screen[None]):
     # The frame
 
     def _search_row(self) -> Iterator[Span]:
-        """In place of the keys: how many there are of what is looked for, and which keys go on."""
+        """Yield the bottom row of a search: the number of matches, and the keys for the next and the previous one."""
         if not self._body.searched:
             return
         place, matches = self._body.place_of_match()
@@ -265,7 +265,7 @@ class JobPage(Screen[None]):
         keys = self.app.around(self.size.width).keys
         turns = " ".join(keys[each] for each in ("previous_tab", "next_tab") if each in keys)
         if turns:
-            yield from line(Span(turns, ACCENT), Span(" turn the tabs", MUTED))
+            yield from line(Span(turns, ACCENT), Span(" switch tabs", MUTED))
 
     def _keys(self) -> list[Key]:
         back = self.app.around(self.size.width).keys.get("back")
@@ -298,11 +298,11 @@ class JobPage(Screen[None]):
             self.draw()
 
     async def catch_up(self) -> None:
-        """Ask now, and wait until the log shows all that there is."""
+        """Fetch the job now, and wait until the whole log is shown."""
         await self._ask()
         while self.tab == LOGS and await self._log_grows():  # noqa: ASYNC110 - the follower reads by itself
             await asyncio.sleep(LOG_LOOK_SECONDS)
 
     async def _log_grows(self) -> bool:
-        """There is more than is shown."""
+        """Whether the log has more text than is shown."""
         return bool((await self.app.backend.logs(self._log.request(wait=False))).data)

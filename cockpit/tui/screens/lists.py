@@ -1,4 +1,4 @@
-"""The lists of the main screen: a table for each view, one of which is shown, and what stands under its cursor."""
+"""The tables of the main screen, one for each view, and the row under the cursor of each."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 
 class Lists(Screen[None]):
-    """The screen as far as it is tables."""
+    """The part of the main screen that holds its tables, of which it shows one."""
 
     app: CockpitBase
     view = JOBS
-    """The list that is shown."""
+    """The name of the present view."""
 
     def compose_lists(self) -> ComposeResult:
-        """The titles, and the tables below them."""
+        """Yield the row of column titles and the tables."""
         theme = self.app.role_theme
         self.jobs = Table(self.app.job_rows, theme, id=JOBS)
         self.nodes = Table(self.app.node_rows, theme, id=NODES)
@@ -49,7 +49,7 @@ class Lists(Screen[None]):
 
     @property
     def tables(self) -> dict[str, Table]:
-        """By the name of the view."""
+        """All tables, by the name of their view."""
         return {
             JOBS: self.jobs,
             NODES: self.nodes,
@@ -65,37 +65,36 @@ class Lists(Screen[None]):
 
     @property
     def table(self) -> Table:
-        """The one that is shown."""
+        """The table of the present view."""
         return self.tables[self.view]
 
     def job_of_card(self) -> int:
-        """The id of the job that holds the part of a card under the cursor; 0 where nobody does, or nobody one may
-        see."""
+        """Return the id of the job on the card or slice under the cursor; 0: it is free, or the job is not visible."""
         part = self.cards.part
         return (part.job or 0) if part is not None else 0
 
     def ranked_jobs(self) -> list[int]:
-        """Ids of the queued jobs that are marked in their order, else of the one under the cursor."""
+        """Return the ids of the marked rows of the Priority view in their order, else of the one under the cursor."""
         rows = (self.app.priority_rows.row(row_id) for row_id in self.priority.chosen())
         return [row.job for row in rows if row is not None]
 
     def node_under_cursor(self) -> NodeRow | None:
-        """None in an empty list."""
+        """Return the node under the cursor of the Nodes view; None in an empty list."""
         name = self.nodes.cursor_id
         return None if name is None else self.app.node_rows.row(name)  # type: ignore[arg-type]  # ids of nodes
 
     def queue_under_cursor(self) -> QueueRow | None:
-        """None in an empty list."""
-        here = self.queues.cursor_id
-        return None if here is None else self.app.queue_rows.row(here)  # type: ignore[arg-type]  # ids of queues
+        """Return the queue under the cursor of the Queues view; None in an empty list."""
+        row_id = self.queues.cursor_id
+        return None if row_id is None else self.app.queue_rows.row(row_id)  # type: ignore[arg-type]  # ids of queues
 
     def cluster_under_cursor(self) -> ClusterRow | None:
-        """None in an empty list."""
-        here = self.clusters.cursor_id
-        return None if here is None else self.app.cluster_rows.row(here)  # type: ignore[arg-type]  # names of clusters
+        """Return the cluster under the cursor of the Clusters view; None in an empty list."""
+        row_id = self.clusters.cursor_id
+        return None if row_id is None else self.app.cluster_rows.row(row_id)  # type: ignore[arg-type]  # names of clusters
 
     def show_view(self, view: str) -> None:
-        """Another table in the same frame."""
+        """Show the table of this view in place of the present one."""
         self.query_one(ContentSwitcher).current = self.view = view
         titles = self.query_one(Titles)
         titles.table = self.table
@@ -106,23 +105,26 @@ class Lists(Screen[None]):
         self.draw()
 
     def redraw_priorities(self) -> None:
-        """Another answer, or other columns of it; one that comes behind the last frame is drawn nowhere."""
+        """Redraw the Priority view after a new answer or a change of its columns.
+
+        An answer may arrive while the application closes: then there is no table to draw.
+        """
         if is_open(self) and self.tables[PRIORITY].is_attached:
             self._ranks.reordered()
             self.draw()
 
     def name_under_cursor(self) -> Held | None:
-        """Whose card-hours; None in an empty list."""
-        here = self.spending.cursor_id
-        return None if here is None else self.app.spending_rows.row(here)  # type: ignore[arg-type]  # names
+        """Return the row of card-hours under the cursor; None in an empty list."""
+        row_id = self.spending.cursor_id
+        return None if row_id is None else self.app.spending_rows.row(row_id)  # type: ignore[arg-type]  # names
 
     def redraw_spending(self) -> None:
-        """Sums by something else, or of other days."""
+        """Redraw the card-hours after a change of their grouping or of the days."""
         self.spending.order_changed()
         self.spending.redraw()
         self.app.wake()
         self.draw()
 
     def draw(self) -> None:
-        """Everything but the rows: they repaint themselves."""
+        """Draw everything but the tables, which repaint themselves."""
         raise NotImplementedError

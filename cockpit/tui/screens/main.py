@@ -1,4 +1,4 @@
-"""The cockpit's frame: top bar, row of views, one table, the answer panel, the row of keys."""
+"""The main screen: top bar, row of views, one table, the answer panel, the row of keys."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ VIEWS = (
     ("7", "Catalogue"),
     ("8", "Clusters"),
 )
-DEEDS = {"priority": "priorities"}
-"""What shows a view, where it is not called as that."""
+SHOW_ACTIONS = {"priority": "priorities"}
+"""Ids of the actions that show a view, where they differ from the view's name."""
 SMALL_HEIGHT = 30
 CHART, SMALL_CHART = 14, 8
-"""Lines of the chart of card-hours."""
+"""Height in lines of the chart of card-hours, on large and on small screens."""
 MOST_PANEL = 9
-"""Lines of the answer panel on large screens."""
+"""Height in lines of the answer panel on large screens."""
 TITLES = {JOBS: "Jobs", NODES: "Nodes", CARDS: "Cards", PRIORITY: "Priority", QUEUES: "Queues"}
 TITLES |= {CATALOGUE: "Catalogue", CLUSTERS: "Clusters", ACCOUNTS: "Accounts", QOS: "Accounts", SPENDING: "Accounts"}
-"""In the row of views."""
+"""The name in the row of views under which each view is shown."""
 
 
 class MainScreen(Panels):
-    """Draws what the app knows; asks it to act."""
+    """The screen below all pages and dialogs: it draws the application's state and forwards clicks as actions."""
 
     AUTO_FOCUS: ClassVar[str] = "#jobs"
 
@@ -60,7 +60,7 @@ class MainScreen(Panels):
     # Drawing
 
     def draw(self) -> None:
-        """Everything but the rows: they repaint themselves."""
+        """Draw everything but the tables, which repaint themselves."""
         if not self.is_there:
             return
         width = self.size.width
@@ -74,7 +74,7 @@ class MainScreen(Panels):
         self.draw_answer()
 
     def _bottom_row(self, note: Line, width: int) -> Line:
-        """The keys; before them what filters or sorts the view, where there is no room for it beside the views."""
+        """Return the row of keys, led by the note about filter and order where that does not fit beside the views."""
         if self._wrong:
             return line(Span(f" {self._wrong}", "warning"))
         lead = self._lead(note, width)
@@ -86,7 +86,7 @@ class MainScreen(Panels):
         return (Span(" "), *fitted(note, min(line_width(note), width // 2)), Span("  "))
 
     def _draw_chart(self, width: int) -> None:
-        """Above the titles, where it is looked at."""
+        """Draw the chart of card-hours above the column titles, in its view only."""
         panel = self.query_one("#chart", Lines)
         panel.display = self.view == SPENDING
         if panel.display:
@@ -133,7 +133,7 @@ class MainScreen(Panels):
     @on(Lines.Clicked, "#views")
     def _view_clicked(self, event: Lines.Clicked) -> None:
         if name := view_at(VIEWS, event.column, self.size.width, TITLES[self.view], tuple(self._note())):
-            self.app.perform(DEEDS.get(name.lower(), name.lower()))
+            self.app.perform(SHOW_ACTIONS.get(name.lower(), name.lower()))
 
     @on(Lines.Clicked, "#keys")
     def _key_clicked(self, event: Lines.Clicked) -> None:
@@ -143,7 +143,7 @@ class MainScreen(Panels):
 
     @on(Titles.Clicked)
     def _title_clicked(self, event: Titles.Clicked) -> None:
-        """Sort by that column; once more, the other way round."""
+        """Sort by the clicked column; if the list is sorted by it already, reverse the order."""
         if event.column in self.sortable():
             self.sort_by(event.column)
         else:

@@ -26,7 +26,7 @@ REFRESH_SECONDS = 1.0
 
 
 class NodePage(Screen[None]):
-    """Follows the node."""
+    """The page of one node, which follows the node while it is open."""
 
     app: CockpitBase
 
@@ -46,7 +46,7 @@ class NodePage(Screen[None]):
         self.draw()
 
     def draw(self) -> None:
-        """Everything, from what is known."""
+        """Draw the whole page from the present state."""
         if not is_open(self):
             return
         width = self.size.width
@@ -71,7 +71,7 @@ class NodePage(Screen[None]):
         self.call_after_refresh(self.draw)
 
     async def catch_up(self) -> None:
-        """Ask now."""
+        """Fetch the node now."""
         try:
             self.app.node_rows.take(await self.app.backend.nodes())
         except CockpitError as error:

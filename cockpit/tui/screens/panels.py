@@ -1,4 +1,4 @@
-"""What the main screen says of what is under the cursor, of how a list is arranged, and of a list without rows."""
+"""The texts of the main screen around its table: the answer panel, the note about filter and order, the empty list."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 WIDE, ROOMY = 100, 115
-"""Columns from which on a note may be a sentence, and a long one."""
-WONDER_SECONDS = 3
+"""Widths in columns from which a note may be a sentence, and a long sentence."""
+SHOW_WAIT_SECONDS = 3
 LEAST_PANEL = 3
-"""Lines of the answer panel on the smallest screens."""
+"""Height in lines of the answer panel on the smallest screens."""
 
 
 class Panels(EntryLine):
-    """The screen as far as it tells."""
+    """The part of the main screen that writes texts about the present view."""
 
     @property
     def is_there(self) -> bool:
-        """Whether there is anything to draw on: an answer may come back before the first frame, or after the last."""
+        """Whether the screen can be drawn: data may arrive before the first frame, or after the last."""
         return self.is_mounted and self.app.is_running
 
     def draw_answer(self) -> None:
-        """The panel about what is under the cursor."""
+        """Draw the panel about the row under the cursor."""
         if not self.is_there:
             return
         answers = {
@@ -116,7 +116,7 @@ class Panels(EntryLine):
         return self._ranks.answer(size, self.app.around(size.width).keys)
 
     def _note(self) -> Iterator[Span]:
-        """What makes this list other than all rows in their usual order."""
+        """Yield the note about the present view: its filter, its order, and what is special to the view."""
         if self.filter_text:
             yield Span(f"/ {safe(self.filter_text)}", ACCENT)
         notes = {JOBS: self._jobs_note, NODES: self._nodes_note, CARDS: self._cards_note, PRIORITY: self._ranks.note}
@@ -135,7 +135,7 @@ class Panels(EntryLine):
             yield Span(f"   by {jobs.sort_column.replace('_', ' ')}{' ▼' if jobs.descending else ' ▲'}", ACCENT)
 
     def _how_far(self) -> str:
-        """`loading, 12 000 of 100 000 jobs so far`."""
+        """Return the progress of a list that is loading: `loading, 12 000 of 100 000 jobs so far`."""
         came, overview = len(self.app.job_rows.list.rows()), self.app.overview
         total = sum(overview.jobs_by_state.values()) if overview is not None else 0
         return f"loading, {grouped(came)} {f'of {grouped(total)} ' if total > came else ''}jobs so far"
@@ -161,7 +161,7 @@ class Panels(EntryLine):
 
     @property
     def _is_empty(self) -> bool:
-        """There is nothing to show but what to do first."""
+        """Whether the view has no rows and shows advice instead."""
         if self.view == ACCOUNTS and self.app.account_rows.tree.only_root:
             return True
         if self.view == PRIORITY:
@@ -170,7 +170,7 @@ class Panels(EntryLine):
 
     def _empty_lines(self) -> Iterator[Line]:
         if not self.app.loaded or (self.view == ACCOUNTS and self.app.accounts is None):
-            return iter([line(), line(Span(f"   connecting … {self._so_long()}", MUTED))])
+            return iter([line(), line(Span(f"   connecting … {self._waiting_words()}", MUTED))])
         if self.view == ACCOUNTS:
             return first_account_lines(self._keys(), locked=self.app.read_only or self._not_mine())
         keys = self.app.around(self.size.width).keys
@@ -183,10 +183,10 @@ class Panels(EntryLine):
         hidden = len(self.app.job_rows.list.rows())
         return empty_lines(self.app.capacity_words(), hidden, keys, demo=self.app.pace is not None)
 
-    def _so_long(self) -> str:
-        """Told once a person begins to wonder."""
+    def _waiting_words(self) -> str:
+        """Return how long the cockpit has been connecting; empty in the first seconds."""
         seconds = self.app.waiting_seconds()
-        return f"{spoken(seconds)}, and goes on by itself" if seconds >= WONDER_SECONDS else ""
+        return f"{spoken(seconds)}, and goes on by itself" if seconds >= SHOW_WAIT_SECONDS else ""
 
     def _not_mine(self) -> str:
         shown = self.app.accounts

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 LEAST_NAME_COLUMNS = 32
 FRAME = 6
-"""Columns and lines of the border, the blanks inside it and the title."""
+"""Columns and lines of the border, its padding and the title."""
 
 
 SCROLLBAR = 1
@@ -39,11 +39,11 @@ class Choice(NamedTuple):
 class Picked(NamedTuple):
     id: str
     delete: bool = False
-    """It is not wanted any more, rather than wanted."""
+    """Whether the user wants to delete it rather than use it."""
 
 
 class Pick(Dialog[Picked | None]):
-    """None: nothing was chosen."""
+    """A dialog with a list from which the user chooses one entry; its result is None where nothing was chosen."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "dismiss", show=False),
@@ -62,7 +62,7 @@ class Pick(Dialog[Picked | None]):
         deletes: bool = False,
         deletion: str = "delete",
     ) -> None:
-        """`deletion`: what X does, in a word."""
+        """Make the dialog; `deletion` is the verb that the key X has in it."""
         super().__init__()
         self._title = _title(title, verb, deletion if deletes else "")
         self._choices = _Choices(choices)
@@ -105,7 +105,7 @@ def _title(title: str, verb: str, deletion: str) -> Line:
 
 
 class _Choices:
-    """`TableRows` over them."""
+    """The choices as `TableRows` of the dialog's table."""
 
     def __init__(self, choices: Sequence[Choice]) -> None:
         self._choices = {choice.id: choice for choice in choices}
@@ -118,7 +118,8 @@ class _Choices:
         return self.order.index(row_id) if row_id in self._choices else None
 
     def columns(self, width: int) -> Sequence[TableColumn]:
-        """Where both do not fit whole, names give way to what is said of them, down to `LEAST_NAME_COLUMNS`."""
+        """Return the columns of names and descriptions; where both do not fit, names shrink first, down to
+        `LEAST_NAME_COLUMNS`."""
         room = max(0, width - GAP)
         names = min(self._names, max(room - self._abouts, LEAST_NAME_COLUMNS), room)
         return [TableColumn("", names), TableColumn("", room - names)]

@@ -1,1 +1,1 @@
-"""What screens are made of: drawn line by line from spans with roles."""
+"""The widgets of the screens. They draw lines of spans, whose colours follow from roles of the theme."""

@@ -1,4 +1,4 @@
-"""The entry line at the bottom: a filter, a name for one, or a command. It owns the keyboard until it is left."""
+"""The entry line at the bottom, for a filter, a name, a search, weights or a command. It has the focus while open."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FILTER, COMMAND, NAME, WEIGHTS, SEARCH = "filter", "command", "name", "weights",
 
 
 class Completion(Suggester):
-    """Suggests the first of the lines that the typed beginning may become."""
+    """The completions of the entry line; Textual shows the first one behind the cursor."""
 
     def __init__(self, names: Sequence[str], more: Callable[[str], Sequence[str]] | None) -> None:
         super().__init__(use_cache=False, case_sensitive=True)
@@ -30,7 +30,7 @@ class Completion(Suggester):
         return next(self.candidates(value), None)
 
     def candidates(self, value: str) -> Iterator[str]:
-        """All lines that a beginning may become: those that are known, else what `more` makes of it."""
+        """Return all completions of the typed text: the matching names, else the result of `more`."""
         begun = value.casefold()
         known = [name for name in self._names if name.casefold().startswith(begun)]
         if known or self._more is None:
@@ -40,10 +40,10 @@ class Completion(Suggester):
 
 
 class Entry(Typed):
-    """Hidden until it is asked for."""
+    """The entry line, hidden until `ask` opens it."""
 
     class Left(Message):
-        """Escape: `kind` and nothing of it is to be kept."""
+        """The message that the user pressed Escape; what was typed into the entry of this `kind` is to be undone."""
 
         def __init__(self, kind: str) -> None:
             super().__init__()
@@ -54,7 +54,7 @@ class Entry(Typed):
         self.kind = FILTER
         self.display = False
         self._candidates: Sequence[str] = ()
-        """What Tab goes through; the entry holds one of them until something else is typed."""
+        """The completions that Tab cycles through, until the user types something else."""
 
     def ask(
         self,
@@ -64,7 +64,7 @@ class Entry(Typed):
         names: Sequence[str] = (),
         more: Callable[[str], Sequence[str]] | None = None,
     ) -> None:
-        """Show it with `value`; `names` are what Tab completes, `more` what else a line may become."""
+        """Open the entry with `value`; Tab completes `names`, or what `more` returns for the typed text."""
         self.kind = kind
         self.suggester = Completion(names, more) if names else None
         self._candidates = ()
@@ -77,11 +77,11 @@ class Entry(Typed):
         self.action_end()
 
     def put_away(self) -> None:
-        """Hide it; what was typed stays where it was put."""
+        """Hide the entry line."""
         self.display = False
 
     def _complete(self, step: int) -> None:
-        """Put the first candidate in the place of what was typed; each further Tab puts the next one, round the end."""
+        """Replace the typed text by the first completion; each further Tab takes the next one, around the end."""
         if self.value in self._candidates:
             place = self._candidates.index(self.value) + step
         else:

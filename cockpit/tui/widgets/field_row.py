@@ -1,4 +1,4 @@
-"""One field of a form."""
+"""The widget of one field of the form."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 class Field(Typed):
-    """A whole job that is pasted into it is no text of its own."""
+    """The input of a field; a whole job file that is pasted into it goes to the form instead."""
 
     class Pasted(Message):
-        """Of `what`, in words."""
+        """The message that a whole job was pasted; `what` says in words which kind of file it is."""
 
         def __init__(self, text: str, what: str) -> None:
             super().__init__()
@@ -37,10 +37,10 @@ class Field(Typed):
 
 
 class FieldRow(Vertical):
-    """A field's name, its text, and below it what is wrong."""
+    """A field's name, its input, and below it the error in its text."""
 
     def __init__(self, path: str, text: str, lead: str = "") -> None:
-        """`lead`: what stands above it."""
+        """Make the row; `lead` is the text above it."""
         super().__init__()
         self.path = path
         self._lead = lead
@@ -59,7 +59,7 @@ class FieldRow(Vertical):
         return self.query_one(Typed)
 
     def blame(self, said: str) -> None:
-        """Empty: nothing is wrong."""
+        """Show this error below the field; empty: none."""
         label = self.query_one(".wrong", Label)
         label.update(safe(said))
         label.display = bool(said)

@@ -1,4 +1,4 @@
-"""Lines of spans: a few that are simply shown, or many that are scrolled through."""
+"""Widgets for lines of spans: `Lines` shows a fixed number of them, `LineView` scrolls through any number."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ if TYPE_CHECKING:
 
 
 RIGHT = 3
-"""The mouse's button."""
+"""Number of the mouse's right button."""
 FOUND, MATCH = "accent", "link"
-"""Where the search is, and where else the text stands."""
+"""Roles of the present match of a search, and of the other matches."""
 
 
 def strip_of(line: Line, width: int, theme: RoleTheme, ground: Style) -> Strip:
-    """Exactly `width` columns of a line."""
+    """Return the line cut or padded to exactly `width` columns."""
     segments = [Segment(text, theme.style(role) + ground) for text, role in fitted(line, width)]
     return Strip(segments, width)
 
 
 class Lines(Widget):
-    """A fixed number of lines; only those that differ are painted again."""
+    """A widget with a fixed number of lines, of which it repaints only those that differ."""
 
     class Clicked(Message):
-        """Somebody clicked into the lines."""
+        """The message that the user clicked into the lines."""
 
         def __init__(self, lines: Lines, column: int) -> None:
             super().__init__()
@@ -72,7 +72,7 @@ class Lines(Widget):
 
 
 class LineView(ScrollView, can_focus=True):
-    """Any number of lines. With `follow` the end stays in sight while lines are added."""
+    """A scrolling widget for any number of lines. With `follow` the end stays visible while lines are added."""
 
     DEFAULT_CSS = """
     LineView { height: 1fr; scrollbar-size-vertical: 1; overflow-x: hidden; }
@@ -92,41 +92,41 @@ class LineView(ScrollView, can_focus=True):
         self._theme = theme
         self._given: Sequence[Line] = ()
         self._lines: list[Line] = []
-        """The same, folded where that is wished."""
+        """The drawn lines: the given ones, wrapped where the user wants that."""
         self._starts: list[int] = []
-        """Where in them each given line begins; empty: nothing is folded."""
+        """The index of the first drawn line of each given line; empty: nothing is wrapped."""
         self._wraps = False
         self._fold = wrapped
         self.follow = False
         self.searched = ""
-        """What is looked for; empty: nothing."""
+        """The searched text; empty: none."""
         self._found: int | None = None
-        """The given line that the last search came to."""
+        """The index of the given line with the present match."""
 
     def show(self, lines: Sequence[Line]) -> None:
-        """Show these instead, at the same place or (following) at the end."""
+        """Show these lines, at the same place or (with `follow`) at the end."""
         self._given = list(lines)
         self._lay_out()
 
     def hang(self) -> None:
-        """From now on long lines go on below between words, where their last cell began."""
+        """Wrap long lines at words, indented to where their last cell begins."""
         self._fold = hung
         self._wraps = True
 
     def toggle_wrapping(self) -> None:
-        """Long lines go on below, or are cut at the edge."""
+        """Switch between wrapping long lines and cutting them at the edge."""
         self._wraps = not self._wraps
         self._lay_out()
 
     def search(self, text: str) -> None:
-        """Mark it wherever it stands, in capitals or not, and go to the next line that has it, from here on."""
+        """Highlight the text everywhere, ignoring case, and go to the first line with it from the present one on."""
         self.searched, self._found = text, None
         self.refresh()
         if text:
             self.find(0)
 
     def find(self, step: int) -> None:
-        """To the next (1) or previous (-1) line that has what is looked for, round the end; 0: also this one."""
+        """Go to the next (1) or previous (-1) line with the searched text, around the end; 0: this line counts, too."""
         matches = self.matches()
         if not matches:
             self._found = None
@@ -142,7 +142,7 @@ class LineView(ScrollView, can_focus=True):
         self.refresh()
 
     def go_to(self, number: int) -> None:
-        """Show this given line a third below the top, unless it is in sight at the end of the text already."""
+        """Scroll so that this given line is a third below the top, unless it is visible at the end already."""
         top = self._starts[number] if self._starts else number
         if top >= len(self._lines) - self.size.height:
             return
@@ -150,12 +150,12 @@ class LineView(ScrollView, can_focus=True):
         self.scroll_to(y=max(0, top - self.size.height // 3), animate=False, force=True)
 
     def matches(self) -> list[int]:
-        """Numbers of the given lines that have what is looked for."""
+        """Return the indexes of the given lines with the searched text."""
         wanted = self.searched.casefold()
         return [n for n, each in enumerate(self._given) if wanted in plain(each).casefold()] if wanted else []
 
     def place_of_match(self) -> tuple[int, int]:
-        """Which match the search came to, from 1 (0: none), and how many there are."""
+        """Return the number of the present match from 1 (0: none), and the number of matches."""
         matches = self.matches()
         return (matches.index(self._found) + 1 if self._found in matches else 0), len(matches)
 
@@ -188,7 +188,7 @@ class LineView(ScrollView, can_focus=True):
         return strip_of(shown, width, theme, ground)
 
     def on_click(self, event: events.Click) -> None:
-        """The right button copies the line, whole, however much of it is seen."""
+        """Copy the whole line under the right button, however much of it is visible."""
         number = self._given_at(round(event.y + self.scroll_offset.y))
         if event.button == RIGHT and 0 <= number < len(self._given):
             self.app.copy_to_clipboard(plain(self._given[number]).strip())
@@ -213,7 +213,7 @@ class LineView(ScrollView, can_focus=True):
         self._lay_out()
 
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
-        """Textual tells a scrollbar that is not shown yet nothing; it would be shown at the top."""
+        """Set the scrollbar's position, which Textual does not while it is hidden: it would appear at the top."""
         self.vertical_scrollbar.position = new_value
         super().watch_scroll_y(old_value, new_value)
 

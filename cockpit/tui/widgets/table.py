@@ -1,7 +1,7 @@
-"""A table of any length that draws only what is seen. Rows are known by their ids, never by their places.
+"""A table for any number of rows that draws only the visible ones. It refers to rows by their ids, never by indexes.
 
-The owner gives it rows (`TableRows`) and says what changed; the cursor, the marks and the first visible row stay with
-their ids through every change. Only cells whose drawing differs are painted again.
+Its owner passes a row model (`TableRows`) and reports changes. The cursor, the marks and the first visible row follow
+their ids through every change, and only cells that look different are painted again.
 """
 
 from __future__ import annotations
@@ -28,55 +28,55 @@ if TYPE_CHECKING:
 
 GAP = 2
 MOST_DRAWN = 1_000
-"""Rows whose cells are remembered: who goes through a hundred thousand does not come back to all of them."""
+"""Largest number of rows whose drawn cells are cached: enough for the visible ones, and little memory in long lists."""
 MARGIN = 1
-"""Blank columns at the left edge; the cursor's sign stands there."""
+"""Width of the left margin, which shows the signs of the cursor and of marks."""
 RIGHT = 3
-"""The mouse's button."""
+"""Number of the mouse's right button."""
 CURSOR_SIGN = "▌"
 MARK_SIGN = "◆"
 BRIGHT = "bright"
 BRIGHT_SECONDS = 0.9
-"""Less than the time between two ticks, so that the next one ends it."""
+"""How long a changed cell is bright; less than the time between two ticks, so that the next tick ends it."""
 
 
 class TableColumn(NamedTuple):
-    """A column as it is laid out."""
+    """A column of the table with its width in characters."""
 
     title: str
     width: int
     right: bool = False
     ticks: bool = False
-    """Tells the time: that it differs is no news."""
+    """Whether it shows a passing time, so that a change of it is not highlighted."""
     leads: bool = False
-    """The rows are in its order."""
+    """Whether the rows are sorted by it."""
     id: str = ""
-    """What the rows are sorted by when its title is clicked; empty: by nothing."""
+    """The column by which a click on the title sorts; empty: none."""
 
 
 class TableRows(Protocol):
-    """What a table shows."""
+    """The row model of a table."""
 
     @property
     def order(self) -> Sequence[Any]:
-        """Ids in the order of their lines."""
+        """The ids of the shown rows, in their order."""
         ...
 
     def place(self, row_id: Any) -> int | None:  # noqa: ANN401 - each table has its own kind of id
-        """Where in `order` the id stands; None when it is gone or filtered out."""
+        """Return the id's index in `order`; None where the row does not exist or the filter hides it."""
         ...
 
     def columns(self, width: int) -> Sequence[TableColumn]:
-        """What fits into so many terminal columns."""
+        """Return the columns that fit a table of this width in characters."""
         ...
 
     def cells(self, row_id: Any, width: int) -> Sequence[Line]:  # noqa: ANN401 - likewise
-        """One line of spans per column of `columns(width)`."""
+        """Return the row's cells: one line of spans for each column of `columns(width)`."""
         ...
 
 
 class Table(ScrollView, can_focus=True):
-    """The widget. `theme` gives the colours of the cells' roles."""
+    """The table widget; `theme` returns the theme whose colours the cells' roles get."""
 
     DEFAULT_CSS = """
     Table { height: 1fr; scrollbar-size-vertical: 1; overflow-x: hidden; }
@@ -96,7 +96,7 @@ class Table(ScrollView, can_focus=True):
     ]
 
     class CursorMoved(Message):
-        """The cursor stands on another row, or on none."""
+        """The message that the cursor has moved to another row, or that there is none any more."""
 
         def __init__(self, table: Table, row_id: Hashable | None) -> None:
             super().__init__()
@@ -104,7 +104,7 @@ class Table(ScrollView, can_focus=True):
             self.row_id = row_id
 
     class Opened(Message):
-        """Enter, or a second click."""
+        """The message that the user pressed Enter on a row, or clicked it a second time."""
 
         def __init__(self, table: Table, row_id: Hashable) -> None:
             super().__init__()
@@ -112,7 +112,7 @@ class Table(ScrollView, can_focus=True):
             self.row_id = row_id
 
     class CopyAsked(Message):
-        """The right button."""
+        """The message that the user clicked a row with the right button, which copies its id."""
 
         def __init__(self, table: Table, row_id: Hashable | None) -> None:
             super().__init__()
@@ -125,20 +125,20 @@ class Table(ScrollView, can_focus=True):
         self._theme = theme
         self._drawn: dict[Hashable, tuple[Line, ...]] = {}
         self._bright: dict[tuple[Hashable, int], float] = {}
-        """Cells that differ since a moment ago, and until when they show it."""
+        """The end of the highlighting of each changed cell, by row id and column index, in the event loop's time."""
         self._anchor: Hashable | None = None
         self.cursor_id: Hashable | None = None
         self.marked: set[Hashable] = set()
 
     @property
     def rows(self) -> TableRows:
-        """What it shows."""
+        """The row model."""
         return self._rows
 
     # What the owner tells
 
     def rows_changed(self, changed: Iterable[Hashable], *, news: bool = True) -> None:
-        """Cells of these rows may look different; order and number are as before. `news` brightens for a moment."""
+        """Redraw these rows, whose order is unchanged; with `news`, cells that differ are bright for a moment."""
         width = self._row_width
         visible = {row_id: line for line, row_id in enumerate(self.visible_ids())}
         for row_id in changed:
@@ -150,7 +150,7 @@ class Table(ScrollView, can_focus=True):
                 self._repaint_cells(row_id, line, before, width)
 
     def order_changed(self) -> None:
-        """Rows came, went or moved. The row under the cursor keeps its line on the screen where it can."""
+        """Redraw after rows were added, removed or moved; where possible the cursor's row stays on its screen line."""
         place = self._cursor_place()
         line = None if place is None or self._cursor_line is None else self._cursor_line
         self.virtual_size = Size(self._row_width, len(self._rows.order))
@@ -164,14 +164,14 @@ class Table(ScrollView, can_focus=True):
         self.refresh()
 
     def redraw(self) -> None:
-        """Everything may look different: another width, theme, or moment."""
+        """Forget all drawn cells and redraw, as after a change of the width or the theme."""
         before, self._drawn = self._drawn, {}
         width = self._row_width
         for line, row_id in enumerate(self.visible_ids()):
             self._repaint_cells(row_id, line, before.get(row_id), width)
 
     def tick(self) -> None:
-        """Time has passed: paint again the visible cells that tell it."""
+        """Redraw the visible cells that show a passing time."""
         self._fade()
         self.rows_changed(list(self.visible_ids()), news=False)
 
@@ -188,7 +188,7 @@ class Table(ScrollView, can_focus=True):
         return self._strip(row_id, self._cells(row_id)).adjust_cell_length(width, ground)
 
     def header(self) -> Strip:
-        """The titles, laid out like the rows."""
+        """Return the line of column titles, laid out like the rows."""
         theme = self._theme()
         line: list[Span] = [Span(" " * MARGIN)]
         for number, column in enumerate(self._rows.columns(self._row_width)):
@@ -197,7 +197,7 @@ class Table(ScrollView, can_focus=True):
         return Strip([Segment(text, theme.on("background", role)) for text, role in line])
 
     def column_at(self, x: int) -> TableColumn | None:
-        """The column whose title or cells stand there, the gap behind it included."""
+        """Return the table's column at this screen column, with the gap behind it."""
         end = MARGIN
         for column in self._rows.columns(self._row_width):
             end += column.width + GAP
@@ -229,7 +229,7 @@ class Table(ScrollView, can_focus=True):
         return Strip(segments)
 
     def _brighten(self, row_id: Hashable, before: tuple[Line, ...], width: int) -> None:
-        """What differs from `before` shows it for a moment."""
+        """Highlight for a moment the cells that differ from `before`."""
         until = asyncio.get_running_loop().time() + BRIGHT_SECONDS
         for number, (column, old, new) in enumerate(
             zip(self._rows.columns(width), before, self._cells(row_id), strict=False)
@@ -249,7 +249,7 @@ class Table(ScrollView, can_focus=True):
         return "marked" if row_id in self.marked else "background"
 
     def _repaint_cells(self, row_id: Hashable, line: int, before: tuple[Line, ...] | None, width: int) -> None:
-        """Ask for a repaint of just the cells that differ from `before`."""
+        """Request a repaint of only the cells that differ from `before`."""
         after = self._cells(row_id)
         if before is None or len(before) != len(after):
             self.refresh(Region(0, line, self.size.width, 1))
@@ -309,13 +309,13 @@ class Table(ScrollView, can_focus=True):
             self.refresh(Region(0, place - self.scroll_offset.y, self.size.width, 1))
 
     def move_to(self, row_id: Hashable) -> None:
-        """Put the cursor on a row, if it is there."""
+        """Move the cursor to this row, if the table shows it."""
         place = self._rows.place(row_id)
         if place is not None:
             self._put_cursor(place)
 
     def chosen(self) -> list[Hashable]:
-        """What an action is about: the marked rows, else the one under the cursor."""
+        """Return the ids of the marked rows, else of the one under the cursor."""
         if self.marked:
             return [row_id for row_id in self._rows.order if row_id in self.marked]
         return [] if self.cursor_id is None else [self.cursor_id]
@@ -334,7 +334,7 @@ class Table(ScrollView, can_focus=True):
         self._put_cursor(place if place >= 0 else len(self._rows.order) - 1)
 
     def action_mark(self) -> None:
-        """Mark or unmark the row and go on to the next."""
+        """Mark or unmark the row under the cursor and move to the next one."""
         if self.cursor_id is not None:
             self.marked ^= {self.cursor_id}
             self._anchor = self.cursor_id
@@ -342,7 +342,7 @@ class Table(ScrollView, can_focus=True):
             self._refresh_row(self._anchor)
 
     def action_mark_range(self) -> None:
-        """Mark everything from the last marked row to the cursor."""
+        """Mark all rows from the last marked one to the cursor."""
         here = self._cursor_place()
         there = None if self._anchor is None else self._rows.place(self._anchor)
         if here is None:
@@ -353,7 +353,7 @@ class Table(ScrollView, can_focus=True):
         self.refresh()
 
     def clear_marks(self) -> bool:
-        """Whether there were any."""
+        """Remove all marks; return whether there were any."""
         had = bool(self.marked)
         self.marked.clear()
         self.refresh()
@@ -364,7 +364,7 @@ class Table(ScrollView, can_focus=True):
             self.post_message(self.Opened(self, self.cursor_id))
 
     def on_click(self, event: events.Click) -> None:
-        """One click puts the cursor there, a second opens; the right button copies."""
+        """Move the cursor to the clicked row, open it at a second click, or copy its id with the right button."""
         place = event.y + self.scroll_offset.y
         if place < len(self._rows.order):
             self._put_cursor(place)

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 class Titles(Widget):
-    """The column titles of the table that is shown."""
+    """The line of column titles of the present table."""
 
     class Clicked(Message):
-        """The title of this column was clicked."""
+        """The message that the user clicked the title of this column."""
 
         def __init__(self, column: str) -> None:
             super().__init__()

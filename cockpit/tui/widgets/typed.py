@@ -1,4 +1,4 @@
-"""A line to type in that holds nothing a terminal would obey."""
+"""An input line whose text never holds control characters that a terminal would obey."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from cockpit.present.safe import safe
 
 
 class Typed(Input):
-    """Nothing blinks in it, and nothing is written while nothing changes."""
+    """The input; its cursor does not blink, so that nothing is written to the terminal while nothing changes."""
 
     def __init__(self, value: str = "", **options: Any) -> None:  # noqa: ANN401 - Textual's own
         super().__init__(value, compact=True, **options)
         self.cursor_blink = False
 
     def validate_value(self, value: str) -> str:
-        """What a terminal would obey, from a paste or a node's name, is not shown, so it is not there."""
+        """Remove control characters from a value, such as a paste or a node's name: they would be invisible in it."""
         return value if safe(value) == value else "".join(char for char in value if safe(char) == char)

@@ -57,8 +57,8 @@ def test_it_says_why_what_is_free_is_of_no_use() -> None:
 @pytest.mark.req("UI-05")
 def test_the_totals_add_up() -> None:
     parts = card_rows(a_node(NOTE), (NodeSpec(card_milli=1000),))
-    assert plain(totals(parts, words=True)) == "0.25 of 1 card given · 0.75 stranded"
-    assert plain(totals(parts, words=False)) == "0.25 given · 0.75 stranded"
+    assert plain(totals(parts, words=True)) == "0.25 of 1 card allocated · 0.75 stranded"
+    assert plain(totals(parts, words=False)) == "0.25 alloc · 0.75 stranded"
 
 
 @pytest.mark.req("UI-05")

@@ -116,7 +116,7 @@ def test_what_stands_in_the_way_is_plain_and_the_rest_quiet() -> None:
 
 
 def test_a_kept_container_says_how_long() -> None:
-    assert text("why", failed_row(1)) == "exit 3 · kept 3:59 more"
+    assert text("why", failed_row(1)) == "exit 3 · held 3:59 more"
 
 
 @pytest.mark.req("UI-01", "SC-12")

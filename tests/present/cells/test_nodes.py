@@ -43,7 +43,7 @@ def test_status_is_of_use_or_against_the_chosen_spec() -> None:
     assert cell("status", node_row(), large) == "◉ tight"
     assert cell("status", node_row(state=NodeState.DRAINED), small) == "■ drained"
     kept, login = (msgspec.structs.replace(node_row(), **each) for each in ({"reserved": ("course",)}, {"login": True}))
-    assert (cell("status", kept, small), cell("status", login)) == ("◆ kept", "– logins")
+    assert (cell("status", kept, small), cell("status", login)) == ("◆ resv", "– logins")
     assert "for reservation course" in "".join(map(text, node_answer(kept, {}.get, 80)))
 
 

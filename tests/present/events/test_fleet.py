@@ -19,7 +19,7 @@ from tests.present.corpus import HOSTILE, is_harmless
 
 JOB = JobId(4711)
 PLACE = tuple(Allocation(rank, NodeName(f"beijing/n{rank}"), 1, 1) for rank in range(3))
-TRIED_AGAIN = "though enough is free in all; tried again once something comes free there"
+TRIED_AGAIN = "though enough is free in all; tried again when resources become free there"
 BOUND = "ScheduleBindingSucceed: Binding has been scheduled successfully. Result:"
 
 REASONS: list[tuple[Reason, str]] = [
@@ -33,7 +33,7 @@ REASONS: list[tuple[Reason, str]] = [
     ),
     (
         NoRoomThere(("beijing", "hangzhou"), NOW),
-        f"beijing and hangzhou had no room for it at 12:00, {TRIED_AGAIN}",
+        f"beijing and hangzhou could not fit it at 12:00, {TRIED_AGAIN}",
     ),
 ]
 EVENTS: list[tuple[events.EventBody, str]] = [

@@ -41,7 +41,7 @@ SENTENCES: list[tuple[events.EventBody, str]] = [
         events.CatalogueChanged((VOLUME, replace(VOLUME, name="b\x1b")), (replace(VOLUME, name="c"),)),
         "written into the catalogue: volume a and volume b\\x1b; taken out of the catalogue: volume c",
     ),
-    (events.ReservationMade(KEPT), "reservation upkeep keeps 1 node from 12:00 to 13:00"),
+    (events.ReservationMade(KEPT), "reservation upkeep reserves 1 node from 12:00 to 13:00"),
     (events.ReservationEnded("upkeep"), "reservation upkeep ended"),
     (events.CopyRemoved("image", "/x.tar", "4f2a"), "the copy of image /x.tar was removed"),
     (events.NodeDrained(NodeName("n1"), "root", "fan"), "node n1 was drained by root: fan"),

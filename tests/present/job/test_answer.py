@@ -98,8 +98,8 @@ def test_a_job_that_is_ended_says_so() -> None:
 def test_a_failed_job_says_exit_the_time_that_is_left_and_the_keys() -> None:
     sentence, keys, *tail, ended, output = told(failed_row(4715, name="bert-eval"), detail())
     assert sentence.startswith("4715 bert-eval  ended with exit 3.")
-    assert sentence.endswith("kept until 15:59, 3:59 left")
-    assert keys == "  s look inside   l its logs   + keep longer   - remove now"
+    assert sentence.endswith("held until 15:59, 3:59 left")
+    assert keys == "  s open shell   l its logs   + extend hold   - end hold"
     assert tail == ["  │ loading", "  │ RuntimeError: device-side assert"]
     assert (ended, output) == ("  ended 11:59 after 1 h 59 min on n07", "  output /data/out")
 
@@ -109,7 +109,7 @@ def test_a_small_panel_shows_the_very_last_line_third() -> None:
 
 
 def test_keys_that_a_person_took_away_are_not_offered() -> None:
-    assert told(failed_row(4715), detail(), keys={"shell": "Z"})[1] == "  Z look inside"
+    assert told(failed_row(4715), detail(), keys={"shell": "Z"})[1] == "  Z open shell"
 
 
 def test_a_finished_job_needs_no_more_than_when_and_where() -> None:

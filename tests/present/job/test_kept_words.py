@@ -73,7 +73,7 @@ def test_what_is_held_is_told_with_its_cost(job: Job, said: str) -> None:
 )
 def test_what_is_not_covered_is_said(fields: dict[str, Any], cause: str) -> None:
     job = replace(kept(), held_until=None, **fields)
-    said = f"Nothing of it is kept: {cause} ended the script that would have kept its nodes too."
+    said = f"No container is held: {cause} ended the script that would have held its nodes."
     assert uncovered_words(job) == said
     assert uncovered_words(replace(job, spec=replace(job.spec, debug_hold=DebugHold()))) == ""
 

@@ -76,7 +76,7 @@ def test_a_priority_that_is_set_held_or_of_no_account_says_so() -> None:
     assert "An administrator set it" in "".join(shown("priority", direct))
     assert "in order of submission" in "".join(shown("priority", replace(waits, priority=())))
     held = replace(waits, priority=(), job=replace(waits.job, held_by="ann"))
-    assert "until it is let go" in "".join(shown("priority", held))
+    assert "until it is released" in "".join(shown("priority", held))
     assert shown("priority", KEPT) == ["  It waits no longer: a priority counts only among jobs that wait."]
 
 
@@ -140,8 +140,8 @@ def test_what_is_measured_stands_beside_what_was_given_and_the_rest_is_said_to_b
     assert cards.endswith("not measured: a part of a card has no figures of its own")
     soft = running(replace(RUNS, limits="soft: no cgroup is writable"))
     assert shown("usage", soft)[-1].endswith("no cgroup counts it (limits: soft: no cgroup is writable).")
-    assert "nobody measured it" in shown("usage", KEPT)[-1]
-    assert "given nothing yet" in shown("usage", waiting_detail())[-1]
+    assert "it was not measured" in shown("usage", KEPT)[-1]
+    assert "No resources are allocated yet" in shown("usage", waiting_detail())[-1]
 
 
 @pytest.mark.req("UI-03", "UI-12", "JT-40")
@@ -151,11 +151,11 @@ def test_the_terminal_tab_says_how_to_get_in_and_who_was_inside() -> None:
     )
     lines = shown("terminal", replace(KEPT, events=(*KEPT.events, opened)))
     assert lines[0] == "  s  opens a shell in its container"
-    assert "  replica 0 on n03 · ended 11:59 with exit 3 · kept until 15:59" in lines
+    assert "  replica 0 on n03 · ended 11:59 with exit 3 · held until 15:59" in lines
     assert "  Its files are as the job left them; its processes are gone and its cards are free." in lines
-    assert "  kept for 3:59 more   + longer" in lines
+    assert "  held for 3:59 more   + extend hold" in lines
     assert "  12:00  root  0     nvidia-smi \\x1b[2J" in lines
-    assert "Nobody has been inside." in shown("terminal", KEPT)[-1]
+    assert "No shell has been opened." in shown("terminal", KEPT)[-1]
 
 
 def test_files_of_plain_processes_are_not_said_to_be_as_they_were_left() -> None:
@@ -172,7 +172,7 @@ def test_a_job_without_a_container_says_why_there_is_none() -> None:
     gone = replace(KEPT, row=replace(KEPT.row, held_until=None), job=replace(KEPT.job, held_until=None))
     assert "`terminal: true`" in shown("terminal", gone)[0]
     two = shown("terminal", running(RUNS, replace(RUNS, rank=1)))
-    assert two[0] == "  s  opens a shell in one of its containers: it asks which"
+    assert two[0] == "  s  opens a shell in one of its containers; you choose which"
 
 
 def strip(of: JobDetail, around: Around = AROUND) -> list[Line]:

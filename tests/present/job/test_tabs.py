@@ -60,8 +60,8 @@ def test_replicas_stand_in_columns() -> None:
 
 def test_why_offers_the_kept_container_by_key_and_from_a_shell() -> None:
     shown = texts(tab_lines("why", detail(), AROUND))
-    assert shown[1] == "  s look inside"
-    assert "    look inside   cockpit shell 4715" in shown
+    assert shown[1] == "  s open shell"
+    assert "    open shell    cockpit shell 4715" in shown
 
 
 def test_the_head_says_the_place_in_the_queue() -> None:

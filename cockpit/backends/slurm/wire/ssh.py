@@ -29,7 +29,7 @@ from cockpit.backends.base import ShellSession
 from cockpit.backends.shell import OpenShell
 from cockpit.backends.slurm.wire.calls import Garbled, Printed, Unanswered, all_of
 from cockpit.backends.slurm.wire.openssh import Host, Master, log_in_now, logged_in, standing
-from cockpit.errors import SpecErrors, Unreachable
+from cockpit.errors import LoginLost, SpecErrors, Unreachable
 from cockpit.model.asking import ShellOpened, ShellRequest
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ class SshCommands:
         try:
             await self._way_in()
         except Unreachable as error:
-            if not isinstance(error, Refused):
+            if not isinstance(error, Refused | LoginLost):
                 return
             if shutil.which("ssh") is None:
                 raise
@@ -204,10 +204,7 @@ class SshCommands:
         except asyncssh.PermissionDenied as error:
             self._refused = True
             if self._typed:
-                raise Refused(
-                    f"Press F7 to log in to {self.name} again: the connection for which you typed the login was lost. "
-                    "Outside an open cockpit run the command again at a terminal."
-                ) from None
+                raise LoginLost(self.name) from None
             raise Refused(
                 f"{self.name} refuses the keys of this machine and its agent: {error.reason}. If it asks for a "
                 "password or a code, type :login in an open cockpit, run the command again or open the cockpit "
