@@ -87,7 +87,7 @@ def test_every_view_looks_as_it_did(view: str) -> None:
 
 
 def a_job(number: int) -> JobDetail:
-    """Its parts agree: it asks for a node at least, has one state and one set of ranks, and was submitted before placed."""
+    """Its parts agree: it asks for a node, has one state and one set of ranks, and was placed once it was submitted."""
     found = made_up(JobDetail, number)
     attempt = found.job.attempt
     if attempt is not None:
