@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC
+from functools import cache
 from typing import Any, NamedTuple, get_args
 
 import msgspec
@@ -103,6 +104,7 @@ CONTEXT = Context(
 )
 
 
+@cache
 def rows_of(name: str) -> list[Any]:
     numbers = range(ABSENT, OF_EVENTS if name == "events" else ROWS)
     rows = [made_up(KINDS[name], number) for number in numbers]
