@@ -12,6 +12,8 @@ from cockpit.model.accounts import Qos
 from cockpit.model.attempt import Replica
 from cockpit.model.catalogue import EntryRow
 from cockpit.model.forecast import Outlook
+from cockpit.model.ids import JobId
+from cockpit.model.job import ArrayTask
 from cockpit.model.jobdetail import JobDetail
 from cockpit.model.jobrow import JobRow
 from cockpit.model.node import Allocation
@@ -21,6 +23,7 @@ from cockpit.model.view import AccountRow, ClusterRow, NodeRow, Overview, QueueR
 from cockpit.present import frame, node_page
 from cockpit.present.account_tree import AccountTree
 from cockpit.present.cells import accounts, catalogue, clusters, jobs, nodes, queues
+from cockpit.present.folding import fold
 from cockpit.present.job.answer import Around, answer
 from cockpit.present.job.page import job_page
 from cockpit.present.job.tabs import TABS, head_line, tab_lines
@@ -140,6 +143,32 @@ def test_the_tabs_of_a_job_are_as_they_were(tab: str) -> None:
         yield from map(with_roles, tab_lines(tab, a_job(number), around(number)))
 
     assert_as_recorded(f"job-{tab}", of_every_job(lines))
+
+
+@pytest.mark.req("UI-02")
+@pytest.mark.parametrize("tab", ["priority", "events", "usage"])
+def test_the_charts_of_a_job_keep_to_a_narrow_page(tab: str) -> None:
+    def lines(number: int) -> Iterator[str]:
+        yield f"== {number}"
+        yield from map(with_roles, tab_lines(tab, a_job(number), around(number, columns=46)))
+
+    assert_as_recorded(f"job-{tab}-narrow", of_every_job(lines))
+
+
+@pytest.mark.req("UI-01")
+def test_folded_rows_look_as_they_did() -> None:
+    tasks = [replace(made_up(JobRow, number), component=None, tasks=()) for number in range(ROWS)]
+    lines = []
+    for count, last in ((8, 7), (800, 799), (120_000, 119_999)):
+        for first in range(0, ROWS, 4):
+            batch = [
+                replace(row, array=ArrayTask(JobId(10), index, 0, count, 0, last))
+                for index, row in enumerate(tasks[first : first + 4])
+            ]
+            (row,) = fold(batch, all_that_live=True)
+            cells = (fitted(column.cell(row, CONTEXT), width) for column, width in jobs.laid_out(WIDTHS[-1]))
+            lines.append("|".join(with_roles(each).strip() for each in cells))
+    assert_as_recorded("view-jobs-folded", lines)
 
 
 @pytest.mark.req("UI-02")
