@@ -62,7 +62,8 @@ def python_for_everybody() -> str:
     """Return a Python that every user of this machine can run, of the version that runs the tests: packages are built
     for one version. Empty where there is none, such as where that version lies in root's home alone. Only for root.
     """
-    candidates = (f"/usr/bin/{_VERSION}", f"/usr/local/bin/{_VERSION}", sys._base_executable)  # type: ignore[attr-defined]
+    own = sys._base_executable  # type: ignore[attr-defined]  # typeshed leaves it out
+    candidates = (f"/usr/bin/{_VERSION}", f"/usr/local/bin/{_VERSION}", own)
     return next((each for each in candidates if _nobody_can_run(each)), "")
 
 

@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from cockpit.backends.base import ShellSession
 
 BLOCK = 1 << 16
-READABLE = select.POLLIN | select.POLLHUP | select.POLLERR
 
 
 def relay_pipes(session: ShellSession, stdin: int, stdout: int, stderr: int) -> int:

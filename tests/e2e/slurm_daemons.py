@@ -27,8 +27,16 @@ PATIENCE_SECONDS = 100
 
 
 def missing() -> list[str]:
-    """Programs that are not installed."""
-    return [name for name in PROGRAMS if shutil.which(name) is None]
+    """What this machine lacks for a cluster: programs, and an address for its own name, at which the daemons listen."""
+    return [*(name for name in PROGRAMS if shutil.which(name) is None), *_without_address(socket.gethostname())]
+
+
+def _without_address(host: str) -> list[str]:
+    try:
+        socket.getaddrinfo(host, None)
+    except OSError:
+        return [f"a line for {host} in /etc/hosts"]
+    return []
 
 
 class SlurmDaemons:

@@ -9,14 +9,12 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from tests.e2e.aftermath import engine_process, state_folder
 from tests.e2e.cockpit_user import CockpitUser, eventually
-from tests.e2e.namespaces import ROOT, told_by
+from tests.e2e.namespaces import told_by
 from tests.e2e.people import ANN
-from tests.runtime.containers.test_ordinary_user import python_for
 
 pytestmark = [pytest.mark.real, pytest.mark.usefixtures("host_mounts")]
 
@@ -59,14 +57,11 @@ def test_a_locked_journal_is_told_and_left_again(user: CockpitUser) -> None:
 
 
 @pytest.fixture
-def nobody(folder: Path) -> CockpitUser:
+def nobody(folder: Path, request: pytest.FixtureRequest) -> CockpitUser:
     """An ordinary user, with a cockpit that they may read."""
     if os.geteuid() != 0:
         return CockpitUser(folder)
-    shutil.copytree(ROOT / "cockpit", folder / "checkout/cockpit", ignore=shutil.ignore_patterns("__pycache__"))
-    somebody = CockpitUser(folder, python=python_for("nobody"), user="nobody")
-    somebody.env["PYTHONPATH"] = f"{folder}/checkout:{Path(msgspec.__file__).parents[1]}"
-    return somebody
+    return CockpitUser(folder, python=request.getfixturevalue("everybodys_python"), user="nobody")
 
 
 @pytest.mark.req("TR-03")

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 pytestmark = [
     pytest.mark.real,
     pytest.mark.skipif(os.geteuid() != 0, reason="only root runs Slurm's daemons"),
-    pytest.mark.skipif(bool(missing()), reason=f"Slurm's daemons are not installed: {', '.join(missing())}"),
+    pytest.mark.skipif(bool(missing()), reason=f"Slurm's daemons lack {', '.join(missing())}"),
 ]
 
 NODES = (

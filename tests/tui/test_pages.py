@@ -10,9 +10,11 @@ import pytest
 
 from cockpit.errors import CockpitError
 from cockpit.model.asking import LogChunk, LogRequest
+from cockpit.tui.action import PRIORITY
 from cockpit.tui.keys import key_name
 from cockpit.tui.screens.job import JobPage
 from cockpit.tui.screens.node import NodePage
+from cockpit.tui.widgets.titles import Titles
 from tests.tui.lab import a_lab, job, the_lab
 
 
@@ -261,4 +263,21 @@ async def test_an_answer_that_comes_while_the_cockpit_closes_harms_nothing(
         page.run_worker(page.catch_up())
         await asyncio.wait_for(asked.wait(), timeout=100)
     assert came
+    assert not app.failed
+
+
+@pytest.mark.req("UI-26")
+async def test_priorities_that_come_while_the_cockpit_closes_harm_nothing() -> None:
+    drawn = []
+    async with the_lab() as lab:
+        app = lab.cockpit.app
+
+        async def draw_late() -> None:
+            while app.main_screen.query(Titles):  # noqa: ASYNC110 - nothing tells when a widget has gone
+                await asyncio.sleep(0)
+            app.main_screen.redraw_priorities()
+            drawn.append(PRIORITY)
+
+        app.main_screen.run_worker(draw_late())
+    assert drawn
     assert not app.failed

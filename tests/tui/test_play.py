@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
@@ -25,7 +26,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 def play(tmp_path: Path) -> Callable[..., int]:
     def run(*lines: str, out: str = "out") -> int:
         script = tmp_path / "story.play"
-        script.write_text("\n".join((f"cluster demo {FIXTURE}", *lines)))
+        script.write_text("\n".join((f"cluster demo {shlex.quote(FIXTURE)}", *lines)))
         return main(["play", str(script), "--out", str(tmp_path / out)])
 
     return run

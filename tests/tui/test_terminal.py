@@ -127,7 +127,7 @@ def test_the_terminal_is_the_containers_until_its_shell_ends(terminal: Tmux, use
 
 @pytest.mark.req("UI-50")
 def test_the_demos_terminal_is_a_real_shell_in_a_sandbox(terminal: Tmux) -> None:
-    terminal.type(f"{COCKPIT} demo {shlex.quote(str(FIXTURE))}").press("Enter").sees("No jobs yet")
+    terminal.type(f"{COCKPIT} demo {shlex.quote(FIXTURE)}").press("Enter").sees("No jobs yet")
     terminal.press("q").sees(PROMPT)
     terminal.type(DEMO).press("Enter").sees("DEMO", "? help").press("s").sees("/workspace/algorithm").misses("? help")
     terminal.type("exit").press("Enter").sees("? help", "running").press("q").sees(PROMPT)

@@ -9,6 +9,7 @@ from textual.widgets import ContentSwitcher
 
 from cockpit.tui.action import ACCOUNTS, CARDS, CATALOGUE, CLUSTERS, JOBS, NODES, PRIORITY, QOS, QUEUES, SPENDING
 from cockpit.tui.card_map import CardMap
+from cockpit.tui.screens.dialog import is_open
 from cockpit.tui.screens.priority import PriorityPart
 from cockpit.tui.widgets.table import Table
 from cockpit.tui.widgets.titles import Titles
@@ -106,7 +107,7 @@ class Lists(Screen[None]):
 
     def redraw_priorities(self) -> None:
         """Another answer, or other columns of it; one that comes behind the last frame is drawn nowhere."""
-        if self.tables[PRIORITY].is_attached:
+        if is_open(self) and self.tables[PRIORITY].is_attached:
             self._ranks.reordered()
             self.draw()
 

@@ -48,7 +48,7 @@ def cluster() -> Iterator[RealCluster]:
     if os.geteuid() != 0:
         pytest.skip("only root runs Slurm's daemons")
     if lacking():
-        pytest.skip(f"Slurm is not installed: {', '.join(lacking())}")
+        pytest.skip(f"a real Slurm cluster lacks {', '.join(lacking())}")
     with tempfile.TemporaryDirectory(prefix="cockpit-slurm-", dir="/var/tmp", ignore_cleanup_errors=True) as folder:
         made = RealCluster(Path(folder))
         try:

@@ -75,8 +75,10 @@ class SmallCluster(SlurmDaemons):
 
 @pytest.fixture(scope="module")
 def small() -> Iterator[SmallCluster]:
-    if os.geteuid() != 0 or lacking():
-        pytest.skip("only root runs Slurm's daemons, where they are installed")
+    if os.geteuid() != 0:
+        pytest.skip("only root runs Slurm's daemons")
+    if lacking():
+        pytest.skip(f"a real Slurm cluster lacks {', '.join(lacking())}")
     with tempfile.TemporaryDirectory(prefix="cockpit-small-", dir="/var/tmp", ignore_cleanup_errors=True) as folder:
         made = SmallCluster(Path(folder))
         try:
