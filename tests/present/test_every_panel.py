@@ -13,6 +13,7 @@ from cockpit.model.cluster import Weights
 from cockpit.model.ids import Millis
 from cockpit.model.priority import FactorName
 from cockpit.model.view import AccountRow, ClusterRow, NodeRow, PriorityRow, QueueRow
+from cockpit.present import first_sight
 from cockpit.present.accounting import By, Held
 from cockpit.present.answers import accounts, cards, clusters, nodes, priority, queues
 from cockpit.present.card_map import by_job, by_user
@@ -83,8 +84,9 @@ def test_the_map_of_cards_is_as_it_was(total: int) -> None:
     lines = ["|".join(f"{title:{width}}" for title, width in zip(layout.titles(), layout.widths(), strict=True))]
     for parts in given():
         for hue in (by_job, by_user):
-            cells = card_cells(parts, layout, hue, lit={parts[0].key}, picked=parts[-1].key)
-            lines.append("|".join(map(with_roles, cells)))
+            for lit in ({parts[0].key}, None):
+                cells = card_cells(parts, layout, hue, lit=lit, picked=parts[-1].key)
+                lines.append("|".join(map(with_roles, cells)))
     assert_as_recorded(f"card-map-{total}", lines)
 
 
@@ -110,7 +112,6 @@ def test_the_columns_of_priorities_are_as_they_were(total: int, tried: bool) -> 
     assert_as_recorded(f"view-priority-{total}{'-tried' if tried else ''}", dict.fromkeys(lines))
 
 
-@pytest.mark.req("SC-31")
 def test_the_words_about_weights_are_as_they_were() -> None:
     all_weights = made(Weights, 4)
     lines = [
@@ -157,3 +158,18 @@ def test_the_chart_of_what_was_spent_is_as_it_was(columns: int, lines: int) -> N
         f"chart-{columns}x{lines}",
         (line for letters in (False, True) for line in chart(spent(), edges, columns, lines, UTC, letters=letters)),
     )
+
+
+def test_what_stands_in_an_empty_view_is_as_it_was() -> None:
+    keys = {"back": "Esc", "filter": "/", "new": "n", "help": "?"}
+    lines = [
+        line
+        for hidden in (0, 1, 7)
+        for view in (
+            first_sight.empty_lines("2 nodes with 16 cards.", hidden, keys, demo=False),
+            first_sight.empty_lines("2 nodes with 16 cards.", hidden, keys, demo=True),
+            first_sight.no_cards_lines(hidden, keys),
+        )
+        for line in view
+    ]
+    recorded("empty-views", lines)
