@@ -12,7 +12,12 @@ TRACK_ROLE = "free"
 
 
 def bar(part: float, columns: int, role: str) -> Line:
-    """So many columns for a part between 0 and 1. Only nothing is empty, and only the whole is full."""
+    """So many columns for a part between 0 and 1. Only nothing is empty, and only the whole is full.
+
+    Without a column there is no bar: what stands beside it took them.
+    """
+    if columns < 1:
+        return ()
     least = 1 / (2 * columns)
     shown = min(max(part, least), 1 - least) if 0 < part < 1 else part
     filled = units.bar(shown, columns).rstrip()

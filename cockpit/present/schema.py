@@ -50,6 +50,6 @@ def row_schema(table: Table) -> dict[str, Any]:
 def column_schema(column: Column) -> dict[str, Any]:
     """The schema of one column's JSON."""
     schema = dict(column.schema or _TYPES[column.kind])
-    if column.nullable and column.schema is None:
+    if column.nullable and isinstance(schema.get("type"), str):
         schema["type"] = [schema["type"], "null"]
     return {**schema, "description": column.help}

@@ -61,8 +61,6 @@ def comparables(column: Column, facts: Sequence[Any]) -> list[Any]:
     """What is compared for each fact of a column; None where there is nothing."""
     if column.kind in _PLAIN:
         return list(facts)
-    if column.kind is Kind.TEXT:
-        return [None if fact is None else fact.casefold() for fact in facts]
     if column.kind in FRACTIONS:
         return [fact.used if isinstance(fact, Fraction) else fact for fact in facts]
     return [None if fact is None else str(fact).casefold() for fact in facts]

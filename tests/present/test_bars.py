@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cockpit.present.bars import apportioned
+from cockpit.present.bars import apportioned, bar
+from cockpit.present.spans import line_width
 
 AMOUNTS = st.lists(st.floats(0, 1e9), min_size=1, max_size=12)
 
@@ -37,3 +38,9 @@ def test_none_is_without_a_cell_where_each_may_have_one(amounts: list[float], ce
 )
 def test_the_largest_remainders_get_what_rounding_leaves(amounts: list[float], cells: int, counts: list[int]) -> None:
     assert apportioned(amounts, cells) == counts
+
+
+@pytest.mark.req("UI-07")
+@given(st.floats(0, 1), st.integers(-3, 40))
+def test_a_bar_takes_its_columns_and_without_any_there_is_none(part: float, columns: int) -> None:
+    assert line_width(bar(part, columns, "running")) == max(columns, 0)

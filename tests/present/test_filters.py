@@ -7,10 +7,11 @@ import pytest
 from msgspec.structs import replace
 
 from cockpit.errors import CockpitError
-from cockpit.model.ids import JobId
+from cockpit.model.ids import JobId, member_id
 from cockpit.model.job import ArrayTask
 from cockpit.present.columns import Context, Table
 from cockpit.present.filters import FilterError, compile_filter, quoted
+from cockpit.present.folding import own_ids
 from cockpit.present.sorting import sorted_rows
 from cockpit.present.tables.holds import HOLDS
 from cockpit.present.tables.jobs import JOBS
@@ -191,3 +192,20 @@ def test_a_value_that_a_column_never_has_is_refused_with_what_it_may_be(text: st
 @pytest.mark.parametrize("text", ["state:FAILED", "state:held", "state:none", "state:Queued,timeout", "kind:batch"])
 def test_values_are_taken_in_capitals_and_by_their_other_words(text: str) -> None:
     compile_filter(text, JOBS)
+
+
+@pytest.mark.req("UI-22")
+def test_what_is_written_out_to_be_harmless_is_found_as_it_is_shown() -> None:
+    rows = [job_row(1, name="a\x1b[31mred"), job_row(2, name="前処理"), job_row(3, name="red")]
+    shown = JOBS.find("name").texts(rows, CONTEXT)[0]
+    for text in (f"name~{quoted(shown)}", quoted(shown)):
+        assert [row.id for row in compile_filter(text, JOBS).passing(rows, CONTEXT)] == [1]
+
+
+def test_jobs_of_several_clusters_are_shown_by_their_own_ids() -> None:
+    whole = JobId(member_id(3, JobId(20)))
+    array = replace(queued_row(member_id(3, JobId(30))), array=ArrayTask(whole, 4))
+    part = replace(queued_row(member_id(3, JobId(21))), component=(whole, 1))
+    shown = own_ids([array, part, queued_row(7)])
+    assert [row.id for row in shown] == [30, 21, 7]
+    assert (shown[0].array.array, shown[1].component) == (20, (20, 1))

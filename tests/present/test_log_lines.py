@@ -90,3 +90,12 @@ def test_colours_are_shown_as_colours(data: bytes, line: Line) -> None:
     lines = LogLines().feed(data)
     assert next(each for each in reversed(lines) if each) == line
     assert all(Style.parse(span.role.removeprefix("sgr:")) for each in lines for span in each if span.role != "text")
+
+
+@pytest.mark.parametrize(
+    ("on", "off"), [(1, 22), (2, 22), (3, 23), (4, 21), (4, 24), (7, 27), (9, 29), (31, 39), (44, 49), (1, 0)]
+)
+def test_what_a_log_switches_on_it_can_switch_off(on: int, off: int) -> None:
+    shown, _ = LogLines().feed(f"a\x1b[{on}mb\x1b[{off}mc\n".encode())
+    roles = {char: span.role for span in shown for char in span.text}
+    assert roles["a"] == roles["c"] != roles["b"]

@@ -1,0 +1,95 @@
+"""Every setting's default, and the least and the most that it may be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from cockpit.config.keys import Keys
+from cockpit.config.loading import load_settings
+from cockpit.config.places import paths
+from cockpit.config.settings import SETTINGS, default_text
+from cockpit.errors import SpecErrors
+
+DAY = 86_400
+
+DEFAULTS = {
+    "hold_window": "4h",
+    "time_limit": "1d",
+    "grace_period": "30s",
+    "keep_history": "90d",
+    "keep_logs": "365d",
+    "log_limit": "1G",
+    "pids_limit": "4096",
+    "scratch_size": "1G",
+    "plain_processes": "true",
+    "podman_containers": "true",
+    "patrol_period": "30s",
+    "alert_mail": "/usr/sbin/sendmail -t",
+    "fraction_fit": "best",
+    "invariants": "false",
+    "ascii": "false",
+    "read_only": "false",
+    "ask_every": "10s",
+    "patience": "30s",
+    "act_patience": "1m",
+}
+"""As a person writes them; all others are not set."""
+
+BOUNDS = {
+    "keep_history": (0, 36_600 * DAY),
+    "keep_logs": (DAY, 36_600 * DAY),
+    "pids_limit": (16, 4_194_304),
+    "patrol_period": (1, DAY),
+}
+
+
+def read(file: Path, name: str, value: int) -> object:
+    file.write_text(f"{name} = {value}\n")
+    attribute = next(each.attribute for each in SETTINGS.fields if each.name == name)
+    return getattr(load_settings(env={}, files=[file]), attribute)
+
+
+@pytest.mark.parametrize("setting", SETTINGS.fields, ids=lambda setting: setting.name)
+def test_every_setting_has_its_default(setting) -> None:
+    assert default_text(setting) == DEFAULTS.get(setting.name, "")
+
+
+@pytest.mark.parametrize("name", BOUNDS)
+def test_a_figure_may_be_the_least_and_the_most_and_no_other(tmp_path: Path, name: str) -> None:
+    least, most = BOUNDS[name]
+    assert [read(tmp_path / "c.toml", name, each) for each in (least, most)] == [least, most]
+    for beyond in (least - 1, most + 1):
+        with pytest.raises(SpecErrors, match=name):
+            read(tmp_path / "c.toml", name, beyond)
+
+
+@pytest.mark.parametrize(
+    ("line", "keys"), [('cancel = "D"', ("D",)), ('cancel = ["D", "Ctrl-x"]', ("D", "Ctrl-x")), ("cancel = []", ())]
+)
+def test_an_action_has_a_key_or_a_list_of_them(tmp_path: Path, line: str, keys: tuple[str, ...]) -> None:
+    (tmp_path / "c.toml").write_text(f"[keys]\n{line}\n")
+    assert load_settings(env={}, files=[tmp_path / "c.toml"]).keys == {"cancel": keys}
+
+
+@pytest.mark.parametrize("line", ["cancel = 3", 'cancel = ""', 'cancel = ["D", 3]', 'cancel = ["D", ""]'])
+def test_what_is_no_key_is_refused(tmp_path: Path, line: str) -> None:
+    (tmp_path / "c.toml").write_text(f"[keys]\n{line}\n")
+    with pytest.raises(SpecErrors, match=r"keys\.cancel: .*; write a key"):
+        load_settings(env={}, files=[tmp_path / "c.toml"])
+
+
+def test_the_schema_of_keys_is_a_key_or_a_list_of_keys() -> None:
+    key = {"type": "string", "minLength": 1}
+    assert Keys().schema() == {
+        "type": "object",
+        "additionalProperties": {"anyOf": [key, {"type": "array", "items": key}]},
+    }
+
+
+def test_another_state_folder_leaves_the_other_places() -> None:
+    places = paths(1234, {"HOME": "/home/a"})
+    moved = places.with_state_folder("/srv/state")
+    assert (moved.state_folder, moved.socket, moved.config) == (Path("/srv/state"), places.socket, places.config)
+    assert places.with_state_folder("") == places
