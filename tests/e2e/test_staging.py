@@ -66,7 +66,7 @@ def test_two_gigabytes_are_cancelled_half_way_also_by_the_next_engine(user: Cock
 @pytest.mark.req("JT-50")
 def test_a_small_disk_is_never_filled_beyond_its_mark_and_drains_its_node_where_others_do(tmp_path: Path) -> None:
     told = told_by("small_disk", tmp_path)
-    assert f"{tmp_path}/work/large (40M) would fill {tmp_path}/fast beyond 80 %, and 33 % are taken" in told["large"]
+    assert f"{tmp_path}/work/large (40M) would fill {tmp_path}/fast beyond 80 %, and 33 % are used" in told["large"]
     assert told["left"] == []
     assert (told["ends"][0], told["ends"][1] != 0, told["whole"]) == (0, True, 1)
     assert f"the disk for staged copies: {tmp_path}/fast is filled to 8" in told["nodes"]

@@ -21,8 +21,9 @@ FILLS = "head -c 40M /dev/zero | tail -c 40M > /dev/null"
 WAITS = "; touch /workspace/outputs/ready; while [ ! -e /workspace/outputs/go ]; do sleep 0.02; done"
 
 
-async def burnt(job: StartReplica) -> None:
-    """Until its work is done and it waits."""
+async def burnt(house, job: StartReplica) -> None:
+    """Until its work is done and it waits, and the executor has heard of its start."""
+    await house.started(job.replica)
     await until(lambda: Path(job.spec.output, "ready").exists())
 
 
@@ -37,7 +38,7 @@ async def test_figures_are_plausible_live_and_in_the_end(house, monkeypatch, cou
         monkeypatch.setattr(measuring, "of_group", lambda *_: None)
     job = house.job(f"{FILLS}; {BURNS.format(60_000)}{WAITS}")
     await house.executor.start(job)
-    await burnt(job)
+    await burnt(house, job)
     live = await house.executor.used(job.replica)
     assert live is not None
     assert 50 < live.cpu_ms < 20_000
@@ -56,7 +57,7 @@ async def test_figures_are_plausible_live_and_in_the_end(house, monkeypatch, cou
 async def test_an_engine_that_dies_loses_nothing_that_the_kernel_counts(house):
     job = house.job(f"{BURNS.format(20_000)}{WAITS}")
     await house.executor.start(job)
-    await burnt(job)
+    await burnt(house, job)
     house.executor._sampler.look()
     seen = kept(house.executor._attempt(job.replica))
     assert seen is not None
@@ -87,7 +88,7 @@ async def test_real_cards_are_asked_for_and_declared_ones_are_not(house, monkeyp
         house.cards = (card,)
         job = house.job(f"true{WAITS}", output=str(house.folder / card.model))
         await house.executor.start(job)
-        await burnt(job)
+        await burnt(house, job)
         use = await house.executor.used(job.replica)
         assert (use.card_percent, use.card_memory_mib) == (percent, percent and 30_000)
         let_go(job)

@@ -22,4 +22,4 @@ def test_a_folder_that_does_not_answer_ends_the_making_of_the_view(tmp_path: Pat
     words = [*APART, sys.executable, "-m", "tests.runtime.containers.unanswered", str(tmp_path)]
     made = subprocess.run(words, cwd=CHECKOUT, capture_output=True, text=True, timeout=60, check=False)
     assert made.stderr == ""
-    assert json.loads(made.stdout) == [-1, "a folder that it is to show does not answer"]
+    assert json.loads(made.stdout) == [-1, "the file server of a mounted folder does not answer"]

@@ -118,9 +118,9 @@ def test_jobs_that_share_two_nodes_are_not_tried_in_all_their_sets(monkeypatch: 
     world.run()
     assert len(world.occupied) == 8
     tried = []
-    enough = victim_release._Search._enough
+    enough = victim_release._VictimSearch._enough
     monkeypatch.setattr(victim_release, "MOST_TRIED", 100)
-    monkeypatch.setattr(victim_release._Search, "_enough", lambda *args: tried.append(args[1]) or enough(*args))
+    monkeypatch.setattr(victim_release._VictimSearch, "_enough", lambda *args: tried.append(args[1]) or enough(*args))
     index = refresh_index(None, world.snapshot())
     offers = [release_all(index, job) for job in world.occupied]
     found = minimal_victims(index, shape_of(spec_of(wants(cpus=5), nodes=2)), offers)
