@@ -18,7 +18,7 @@ from cockpit.model.reasons import NotEnoughFree, Resource
 from cockpit.present.columns import Context
 from cockpit.present.job.list import JobList
 from cockpit.protocol.pages import PAGE_ROWS, JobsPage, page_of, rows_of
-from cockpit.tui.opening import SELDOM
+from cockpit.tui.opening import GC_THRESHOLDS
 from tests.bench.figures import Figures
 from tests.doubles.samples import NOW, job_row
 
@@ -54,7 +54,7 @@ def a_row(random: Random, job: int) -> JobRow:
 @pytest.fixture(scope="module", autouse=True)
 def as_seldom_collected_as_in_the_app() -> Iterator[None]:
     before = gc.get_threshold()
-    gc.set_threshold(*SELDOM)
+    gc.set_threshold(*GC_THRESHOLDS)
     yield
     gc.set_threshold(*before)
 

@@ -23,7 +23,7 @@ from cockpit.backends.slurm.wire.recorded import RecordedCommands
 from cockpit.model.ids import Millis
 from cockpit.present.columns import Context
 from cockpit.runtime.clock import VirtualClock
-from cockpit.tui.opening import SELDOM
+from cockpit.tui.opening import GC_THRESHOLDS
 from cockpit.tui.rows.jobs import JobRows
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def printed() -> str:
 @pytest.fixture(autouse=True)
 def as_seldom_collected_as_in_the_app() -> Iterator[None]:
     before = gc.get_threshold()
-    gc.set_threshold(*SELDOM)
+    gc.set_threshold(*GC_THRESHOLDS)
     yield
     gc.set_threshold(*before)
 
