@@ -143,11 +143,11 @@ def test_an_ordinary_users_goes_out_by_a_program(
     subprocess.run([*before_the_world, "sh", "-ec", lay_out], check=True)
     somebody = CockpitUser(folder, python=everybodys_python, user=ANN, inside=before_the_world)
     with hears_the_world(somebody, program):
-        eventually(lambda: not [path for path in Path("/proc").glob("[0-9]*/cmdline") if _runs(path, program)])
+        eventually(lambda: not [each for each in Path("/proc").glob("[0-9]*") if _runs(each, program)])
 
 
-def _runs(cmdline: Path, program: str) -> bool:
+def _runs(process: Path, program: str) -> bool:
     try:
-        return cmdline.read_bytes().split(b"\0")[0].endswith(program.encode())
+        return (process / "cmdline").read_bytes().split(b"\0")[0].endswith(program.encode())
     except OSError:
         return False

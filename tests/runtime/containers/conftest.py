@@ -26,9 +26,9 @@ def machine_facts(folder: str) -> dict[str, object]:
 
 def _command_lines() -> list[str]:
     lines = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
+    for process in Path("/proc").glob("[0-9]*"):  # not `*/cmdline`: glob fails for a process that ends meanwhile
         try:
-            lines.append(path.read_bytes().replace(b"\0", b" ").decode(errors="replace"))
+            lines.append((process / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace"))
         except OSError:
             continue
     return lines
