@@ -77,9 +77,10 @@ async def half_way(house: House, start: StartReplica) -> None:
 def copying() -> list[int]:
     """Processes of this one that measure or copy."""
     found = []
-    for path in Path("/proc").glob("[0-9]*/stat"):
+    for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
-            pid, name, rest = re.fullmatch(r"(\d+) \((.*)\) . (\d+) .*\n?", path.read_text(), re.DOTALL).groups()
+            stat = (process / "stat").read_text()
+            pid, name, rest = re.fullmatch(r"(\d+) \((.*)\) . (\d+) .*\n?", stat, re.DOTALL).groups()
             found += [int(pid)] if (name, int(rest)) == ("cockpit-fetch", os.getpid()) else []
     return found
 
