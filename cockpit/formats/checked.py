@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from cockpit.formats.kinds import Kind, Reading, Schema, Text, Whole
+from cockpit.formats.kinds import FieldType, Reading, Schema, Text, Whole
 from cockpit.formats.measures import Duration, Memory
 from cockpit.model.rules.bounds import MEMORY_MIB, Bounds
 from cockpit.model.rules.spec import label_error
@@ -16,7 +16,7 @@ Value = TypeVar("Value")
 class Checked(Generic[Value]):
     """A kind of value with a rule: `trouble` returns what is wrong with a value, or None."""
 
-    def __init__(self, kind: Kind[Value], trouble: Callable[[Value], str | None]) -> None:
+    def __init__(self, kind: FieldType[Value], trouble: Callable[[Value], str | None]) -> None:
         self.kind = kind
         self._trouble = trouble
         self.stand_in = kind.stand_in

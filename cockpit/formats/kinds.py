@@ -41,7 +41,7 @@ class Reading:
         self.errors.append(f"{at}: {sentence}" if at else sentence)
 
 
-class Kind(Protocol[Value]):
+class FieldType(Protocol[Value]):
     """One kind of value."""
 
     @property
@@ -245,7 +245,7 @@ def _as_item(value: object) -> str:
 class ListOf:
     """A list of values of one kind. Its length is checked later, by the rules of the spec."""
 
-    def __init__(self, item: Kind[Any], most: int, least: int = 0) -> None:
+    def __init__(self, item: FieldType[Any], most: int, least: int = 0) -> None:
         self.stand_in: tuple[Any, ...] = (item.stand_in,) * least
         self._item = item
         self._most = most
@@ -268,7 +268,7 @@ class ListOf:
 class Single:
     """One value in the file for a tuple in the model."""
 
-    def __init__(self, item: Kind[Any]) -> None:
+    def __init__(self, item: FieldType[Any]) -> None:
         self.stand_in: tuple[Any, ...] = ()
         self._item = item
 

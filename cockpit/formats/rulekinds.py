@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from cockpit.formats.checked import Checked
-from cockpit.formats.kinds import Kind, ListOf, Reading, Schema, Text, described
+from cockpit.formats.kinds import FieldType, ListOf, Reading, Schema, Text, described
 from cockpit.formats.trestext import Meaning, parse_tres, plain_number, tres_name, tres_number
 from cockpit.model.cluster import Tres
 from cockpit.model.rules.bounds import Bounds
@@ -50,7 +50,7 @@ def user() -> Checked[str]:
     return Checked(Text(minLength=1), user_name_error)
 
 
-def names(kind: Kind[Any]) -> ListOf:
+def names(kind: FieldType[Any]) -> ListOf:
     """Any number of names."""
     return ListOf(kind, MOST_NAMES)
 
@@ -58,7 +58,7 @@ def names(kind: Kind[Any]) -> ListOf:
 class AtLeastOne(ListOf):
     """A list with something in it."""
 
-    def __init__(self, item: Kind[Any], most: int) -> None:
+    def __init__(self, item: FieldType[Any], most: int) -> None:
         super().__init__(item, most, least=1)
 
     def read(self, value: object, at: str, reading: Reading) -> tuple[Any, ...]:
@@ -179,7 +179,7 @@ class MapOf:
 
     stand_in: Mapping[str, Any] = MappingProxyType({})
 
-    def __init__(self, key: Kind[str], value: Kind[Any]) -> None:
+    def __init__(self, key: FieldType[str], value: FieldType[Any]) -> None:
         self._key, self._value = key, value
 
     def read(self, value: object, at: str, reading: Reading) -> Mapping[str, Any]:

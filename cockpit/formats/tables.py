@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from cockpit.formats.kinds import Kind, Reading, Schema, described
+from cockpit.formats.kinds import FieldType, Reading, Schema, described
 from cockpit.model.text import visible
 
 _LONGEST_NAME = 64
@@ -21,7 +21,7 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     attribute: str
-    kind: Kind[Any]
+    kind: FieldType[Any]
     about: str
     """One sentence for the schema."""
     required: bool = False

@@ -26,7 +26,7 @@ _VALUED: Final = {
 _MANY: Final = (ONE_OR_MORE, ZERO_OR_MORE)
 
 
-class Offer(NamedTuple):
+class Completion(NamedTuple):
     """A word that may follow, and what it is."""
 
     word: str
@@ -41,10 +41,10 @@ class Place(NamedTuple):
     """Empty: none so far."""
     words: tuple[str, ...] = ()
     """That stand behind the verb already."""
-    verbs: tuple[Offer, ...] = ()
+    verbs: tuple[Completion, ...] = ()
     arguments: tuple[Action, ...] = ()
     """Of which a value may stand there."""
-    options: tuple[Offer, ...] = ()
+    options: tuple[Completion, ...] = ()
 
 
 def place_behind(words: Sequence[str]) -> Place:
@@ -57,16 +57,16 @@ def place_behind(words: Sequence[str]) -> Place:
         value = left.pop(0) if option in _VALUED else ""
         cluster = cluster if option == "--theme" else value or cluster
     if not left:
-        return Place(cluster, verbs=_verbs(""), options=tuple(Offer(*each) for each in BEFORE_A_VERB.items()))
+        return Place(cluster, verbs=_verbs(""), options=tuple(Completion(*each) for each in BEFORE_A_VERB.items()))
     name = next((each for each in (" ".join(left[:2]), left[0]) if each in VERBS), "")
     return _place_in(name, left[len(name.split()) :], cluster) if name else Place(cluster)
 
 
-def _verbs(noun: str) -> tuple[Offer, ...]:
+def _verbs(noun: str) -> tuple[Completion, ...]:
     """The words after a noun that has verbs of its own; of none: every first word."""
     behind = [name.split() for name in VERBS if name.startswith(f"{noun} " if noun else "")]
     depth = len(noun.split()) + 1
-    return tuple(Offer(words[-1], VERBS[" ".join(words)][2]) for words in behind if len(words) == depth)
+    return tuple(Completion(words[-1], VERBS[" ".join(words)][2]) for words in behind if len(words) == depth)
 
 
 def _place_in(name: str, words: list[str], cluster: str | None) -> Place:
@@ -82,8 +82,8 @@ def _place_in(name: str, words: list[str], cluster: str | None) -> Place:
     return Place(cluster, name, tuple(words), verbs, tuple(reading.positionals_next()), tuple(options))
 
 
-def _option(action: Action) -> Offer:
-    return Offer(action.option_strings[-1], str(action.help) % {"prog": "cockpit"})
+def _option(action: Action) -> Completion:
+    return Completion(action.option_strings[-1], str(action.help) % {"prog": "cockpit"})
 
 
 class _Reading:

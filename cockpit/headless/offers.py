@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from cockpit.headless.completing import Offer, Place
+from cockpit.headless.completing import Completion, Place
 from cockpit.present.safe import safe
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from cockpit.backends.base import Backend
     from cockpit.headless.services import Services
 
-FILES, FOLDERS = Offer("<files>"), Offer("<folders>")
+FILES, FOLDERS = Completion("<files>"), Completion("<folders>")
 BY_SHELL: Final = (FILES, FOLDERS)
 """Which of them there are is the shell's to say."""
 _FOR_THE_SHELL: Final = {"FILE": FILES, "SCRIPT": FILES, "FOLDER": FOLDERS}
@@ -29,7 +29,7 @@ class Offers:
         self._place, self._services = place, services
         self._backend: Backend | None = None
 
-    async def fitting(self, last: str) -> list[Offer]:
+    async def fitting(self, last: str) -> list[Completion]:
         """What the word that began as `last` may become."""
         found = [*self._place.verbs, *await self._words_of_the_noun(last)]
         for argument in self._place.arguments:
@@ -44,9 +44,9 @@ class Offers:
         if self._backend is not None:
             await self._backend.close()
 
-    async def _values(self, argument: Action, last: str) -> Iterable[Offer]:
+    async def _values(self, argument: Action, last: str) -> Iterable[Completion]:
         if argument.choices is not None:
-            return [Offer(str(each)) for each in argument.choices]
+            return [Completion(str(each)) for each in argument.choices]
         name = str(argument.metavar)
         if name in _FOR_THE_SHELL:
             return [_FOR_THE_SHELL[name]]
@@ -60,13 +60,13 @@ class Offers:
         offers = await _IN_CLUSTER[name](backend, self._place)
         return _further(offers, last, "") if "," in name else offers
 
-    def _columns(self) -> Iterable[Offer]:
+    def _columns(self) -> Iterable[Completion]:
         from cockpit.headless.lists import table_of
 
         table = table_of(self._place.verb)
-        return [Offer(column.id, column.title.lower()) for column in table.columns] if table is not None else []
+        return [Completion(column.id, column.title.lower()) for column in table.columns] if table is not None else []
 
-    async def _words_of_the_noun(self, last: str) -> Iterable[Offer]:
+    async def _words_of_the_noun(self, last: str) -> Iterable[Completion]:
         """Names and settings of accounts and of the catalogue, as the cockpit's own command line completes them."""
         noun, _, verb = self._place.verb.partition(" ")
         line = " ".join((noun, verb, *self._place.words, last))
@@ -86,66 +86,66 @@ class Offers:
         return self._backend
 
 
-def _last_words(lines: Iterable[str]) -> list[Offer]:
-    return [Offer(line.rpartition(" ")[2]) for line in lines]
+def _last_words(lines: Iterable[str]) -> list[Completion]:
+    return [Completion(line.rpartition(" ")[2]) for line in lines]
 
 
-def _further(offers: Iterable[Offer], last: str, sign: str) -> list[Offer]:
+def _further(offers: Iterable[Completion], last: str, sign: str) -> list[Completion]:
     """Of words with commas between them the last one; those that stand there already are not offered."""
     before, comma, begun = last.rpartition(",")
     minus = sign if sign and begun.startswith(sign) else ""
     there = {each.removeprefix("-") for each in before.split(",")}
-    return [Offer(f"{before}{comma}{minus}{word}", about) for word, about in offers if word not in there]
+    return [Completion(f"{before}{comma}{minus}{word}", about) for word, about in offers if word not in there]
 
 
-async def _jobs(backend: Backend, place: Place) -> list[Offer]:
+async def _jobs(backend: Backend, place: Place) -> list[Completion]:
     rows = await backend.jobs(ended=place.verb in _ENDED_TOO)
-    return [Offer(str(row.id), f"{safe(row.name)} · {safe(row.user)} · {row.state}") for row in rows]
+    return [Completion(str(row.id), f"{safe(row.name)} · {safe(row.user)} · {row.state}") for row in rows]
 
 
-async def _nodes(backend: Backend, _: Place) -> list[Offer]:
-    return [Offer(row.node.name) for row in await backend.nodes()]
+async def _nodes(backend: Backend, _: Place) -> list[Completion]:
+    return [Completion(row.node.name) for row in await backend.nodes()]
 
 
-async def _reservations(backend: Backend, _: Place) -> list[Offer]:
-    return [Offer(each.name, ", ".join(each.nodes)) for each in await backend.reservations()]
+async def _reservations(backend: Backend, _: Place) -> list[Completion]:
+    return [Completion(each.name, ", ".join(each.nodes)) for each in await backend.reservations()]
 
 
-async def _copies(backend: Backend, _: Place) -> list[Offer]:
-    return [Offer(each.key, each.source) for each in await backend.staged()]
+async def _copies(backend: Backend, _: Place) -> list[Completion]:
+    return [Completion(each.key, each.source) for each in await backend.staged()]
 
 
-async def _people(backend: Backend, _: Place) -> list[Offer]:
-    return [Offer(user) for user in sorted({row.user for row in await backend.jobs()})]
+async def _people(backend: Backend, _: Place) -> list[Completion]:
+    return [Completion(user) for user in sorted({row.user for row in await backend.jobs()})]
 
 
-def _fixtures(_: Services) -> list[Offer]:
+def _fixtures(_: Services) -> list[Completion]:
     from cockpit.resources import fixture
 
     files = sorted(file.name for file in fixture("clusters").iterdir())
-    return [*(Offer(name.removesuffix(".toml")) for name in files if name.endswith(".toml")), FILES]
+    return [*(Completion(name.removesuffix(".toml")) for name in files if name.endswith(".toml")), FILES]
 
 
-def _priorities(_: Services) -> list[Offer]:
+def _priorities(_: Services) -> list[Completion]:
     from cockpit.model.spec import PriorityWord
 
-    return [Offer(str(word)) for word in PriorityWord]
+    return [Completion(str(word)) for word in PriorityWord]
 
 
-def _themes(_: Services) -> list[Offer]:
+def _themes(_: Services) -> list[Completion]:
     from cockpit.resources import theme_files
 
-    return [Offer(file.name.removesuffix(".toml")) for file in theme_files()]
+    return [Completion(file.name.removesuffix(".toml")) for file in theme_files()]
 
 
-_NEARBY: Final[dict[str, Callable[[Services], list[Offer]]]] = {
-    "CLUSTER": lambda services: [Offer(*each) for each in services.clusters().items()],
+_NEARBY: Final[dict[str, Callable[[Services], list[Completion]]]] = {
+    "CLUSTER": lambda services: [Completion(*each) for each in services.clusters().items()],
     "FIXTURE": _fixtures,
     "PRIORITY": _priorities,
     "THEME": _themes,
 }
 """Values that are known without a cluster."""
-_IN_CLUSTER: Final[dict[str, Callable[[Backend, Place], Awaitable[list[Offer]]]]] = {
+_IN_CLUSTER: Final[dict[str, Callable[[Backend, Place], Awaitable[list[Completion]]]]] = {
     "ID": _jobs,
     "NODE": _nodes,
     "N1,N2": _nodes,

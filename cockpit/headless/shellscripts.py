@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterable
 from typing import Final
 
-from cockpit.headless.completing import Offer
+from cockpit.headless.completing import Completion
 from cockpit.present.safe import safe
 
 BASH, ZSH, FISH = "bash", "zsh", "fish"
@@ -86,7 +86,7 @@ def words_on(line: str) -> tuple[list[str], str]:
     return words[:-1], words[-1]
 
 
-def lines_for(shell: str, offers: Iterable[Offer], last: str) -> list[str]:
+def lines_for(shell: str, offers: Iterable[Completion], last: str) -> list[str]:
     """The offers as the shell's script reads them."""
     plain = [each for each in offers if _PLAIN.fullmatch(each.word)]
     if shell == BASH:

@@ -29,7 +29,7 @@ NOTHING: Final = "–"
 """Text of a cell without a fact."""
 
 
-class Kind(StrEnum):
+class ValueKind(StrEnum):
     """The kind of a column's facts, which decides alignment, text, JSON type and how a filter compares them."""
 
     TEXT = "text"
@@ -49,14 +49,21 @@ class Kind(StrEnum):
 
 
 RIGHT_ALIGNED: Final = frozenset(
-    {Kind.INTEGER, Kind.NUMBER, Kind.SECONDS, Kind.MIB, Kind.FRACTION, Kind.MEMORY_FRACTION}
+    {
+        ValueKind.INTEGER,
+        ValueKind.NUMBER,
+        ValueKind.SECONDS,
+        ValueKind.MIB,
+        ValueKind.FRACTION,
+        ValueKind.MEMORY_FRACTION,
+    }
 )
 
 
-FRACTIONS: Final = frozenset({Kind.FRACTION, Kind.MEMORY_FRACTION})
+FRACTIONS: Final = frozenset({ValueKind.FRACTION, ValueKind.MEMORY_FRACTION})
 
 
-LIKE_NUMBERS: Final = FRACTIONS | {Kind.NUMBER}
+LIKE_NUMBERS: Final = FRACTIONS | {ValueKind.NUMBER}
 """Kinds whose texts are not cached by value: 1 and 1.0 are equal keys but have different texts."""
 
 
@@ -86,7 +93,7 @@ class Column(msgspec.Struct, frozen=True):
 
     id: str
     title: str
-    kind: Kind
+    kind: ValueKind
     help: str
     field: str = ""
     derive: Callable[[Any, Context], Any] | None = None
@@ -128,7 +135,7 @@ class Column(msgspec.Struct, frozen=True):
     def json(self, rows: Sequence[Any], context: Context) -> list[Any]:
         """Return a value of each row that msgspec encodes as its JSON."""
         facts = self.facts(rows, context)
-        convert = iso if self.kind is Kind.MOMENT else self.record_json
+        convert = iso if self.kind is ValueKind.MOMENT else self.record_json
         return facts if convert is None else map_unique(lambda fact: None if fact is None else convert(fact), facts)
 
     def texts(self, rows: Sequence[Any], context: Context) -> list[str]:
@@ -151,22 +158,22 @@ def _joined(words: Sequence[str]) -> str:
     return (" " if all(word.endswith(".") for word in words) else ", ").join(words)
 
 
-def fact_text(kind: Kind, fact: object, context: Context) -> str:
+def fact_text(kind: ValueKind, fact: object, context: Context) -> str:
     """Return the fact as text for users."""
     return NOTHING if fact is None else _TEXT_OF[kind](fact, context)
 
 
-_TEXT_OF: Final[dict[Kind, Callable[[Any, Context], str]]] = {
-    Kind.TEXT: lambda fact, _: safe(fact),
-    Kind.INTEGER: lambda fact, _: str(fact),
-    Kind.NUMBER: lambda fact, _: str(fact),
-    Kind.SECONDS: lambda fact, _: units.duration(fact),
-    Kind.MIB: lambda fact, _: units.memory(fact),
-    Kind.MOMENT: lambda fact, context: clock(fact, context.now, context.zone),
-    Kind.WORDS: lambda fact, _: safe(_joined(fact)) or NOTHING,
-    Kind.FRACTION: lambda fact, _: units.fraction(str(fact.used), str(fact.total)),
-    Kind.MEMORY_FRACTION: lambda fact, _: units.fraction(units.memory(fact.used), units.memory(fact.total)),
-    Kind.RECORD: lambda fact, _: safe(str(fact)),
+_TEXT_OF: Final[dict[ValueKind, Callable[[Any, Context], str]]] = {
+    ValueKind.TEXT: lambda fact, _: safe(fact),
+    ValueKind.INTEGER: lambda fact, _: str(fact),
+    ValueKind.NUMBER: lambda fact, _: str(fact),
+    ValueKind.SECONDS: lambda fact, _: units.duration(fact),
+    ValueKind.MIB: lambda fact, _: units.memory(fact),
+    ValueKind.MOMENT: lambda fact, context: clock(fact, context.now, context.zone),
+    ValueKind.WORDS: lambda fact, _: safe(_joined(fact)) or NOTHING,
+    ValueKind.FRACTION: lambda fact, _: units.fraction(str(fact.used), str(fact.total)),
+    ValueKind.MEMORY_FRACTION: lambda fact, _: units.fraction(units.memory(fact.used), units.memory(fact.total)),
+    ValueKind.RECORD: lambda fact, _: safe(str(fact)),
 }
 
 

@@ -16,7 +16,7 @@ from typing import Any, Final, TypeVar
 
 from cockpit.errors import CockpitError
 from cockpit.model.jobrow import JobRows
-from cockpit.present.columns import Column, Context, Kind, Table
+from cockpit.present.columns import Column, Context, Table, ValueKind
 from cockpit.present.nearest import nearest
 from cockpit.present.operands import Operand, read_operand
 from cockpit.present.row_filters import Mask, all_of, any_of, containing, fact_is, negated
@@ -77,7 +77,12 @@ def whole_word_hint(text: str, table: Table, rows: Any, context: Context) -> str
     """Return which term of a filter that leaves nothing would match parts of words; empty: none would."""
     for term in _split(text):
         column = table.find(term["key"] or "")
-        if column is None or column.kind is not Kind.TEXT or term["not"] is not None or term["op"] not in {":", "="}:
+        if (
+            column is None
+            or column.kind is not ValueKind.TEXT
+            or term["not"] is not None
+            or term["op"] not in {":", "="}
+        ):
             continue
         value = term["value"].strip('"')
         found = sum(containing(column, value)(rows, context))
@@ -173,10 +178,10 @@ def _equal(column: Column, table: Table, value: str) -> Mask:
         return fact_is(column, lambda fact, _: fact in {None, "", ()})
     if column.id == "state" and value.casefold() == HELD and (kept := table.find("held_until")) is not None:
         return fact_is(kept, lambda fact, _: fact is not None)
-    if column.kind is Kind.RECORD:
+    if column.kind is ValueKind.RECORD:
         wanted = value.casefold()
         return lambda rows, context: [wanted in text.casefold().split(", ") for text in column.texts(rows, context)]
-    if column.kind in {Kind.TEXT, Kind.WORDS}:
+    if column.kind in {ValueKind.TEXT, ValueKind.WORDS}:
         _check_value(column, value)
         return _same_word(column, value)
     if column.id == "id" and TASK.fullmatch(value):

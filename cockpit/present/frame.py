@@ -21,7 +21,7 @@ IN_TROUBLE = "engine in trouble"
 NO_CONTAINERS = "no containers"
 
 
-class Standing(NamedTuple):
+class TopBar(NamedTuple):
     """The contents of the top bar: cluster, user, access, and how fresh the data is."""
 
     cluster: str
@@ -50,7 +50,7 @@ class Key(NamedTuple):
     """The id of the action that a click on it performs."""
 
 
-def top_bar(standing: Standing, overview: Overview | None, columns: int) -> Line:
+def top_bar(standing: TopBar, overview: Overview | None, columns: int) -> Line:
     """Return the top bar: cluster, access and user at the left, the cluster's figures and their age at the right.
 
     On narrow screens the figures have fewer words, and then there are fewer of them.
@@ -65,14 +65,14 @@ def top_bar(standing: Standing, overview: Overview | None, columns: int) -> Line
     return fitted((*left, APART, *_joined(amiss)), columns)
 
 
-def _left(standing: Standing) -> Line:
+def _left(standing: TopBar) -> Line:
     badge = [Span(f"  {standing.badge}", "demo")] if standing.badge else []
     access = Span(f"  {standing.access}", "warning" if standing.access == "ro" else MUTED)
     where = Span(safe(standing.cluster), STRONG)
     return line(Span(" cockpit  ", ACCENT), where, access, Span(f" · {safe(standing.user)}", MUTED), *badge)
 
 
-def _amiss(standing: Standing, overview: Overview | None) -> list[Line]:
+def _amiss(standing: TopBar, overview: Overview | None) -> list[Line]:
     """Return the warning: the data is old; else the engine has a problem; else the machine lacks something."""
     heard = f"heard {standing.heard}" if standing.heard else ""
     words = " · ".join(filter(None, (safe(standing.trouble), standing.age, heard)))

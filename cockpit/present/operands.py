@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from cockpit.model.quantity import parse_duration, parse_memory
-from cockpit.present.columns import FRACTIONS, Kind
+from cockpit.present.columns import FRACTIONS, ValueKind
 from cockpit.present.moments import parse_moment
 
 
@@ -25,7 +25,7 @@ class Operand(msgspec.Struct, frozen=True):
         return [None if fact is None else fact.total for fact in facts] if self.of_totals else facts
 
 
-def read_operand(kind: Kind, text: str) -> Operand | str:
+def read_operand(kind: ValueKind, text: str) -> Operand | str:
     """The operand, or what this kind of column wants instead."""
     if kind not in _READERS:
         return "a word after : or ~"
@@ -43,12 +43,12 @@ _FIGURE: Final = re.compile(r"[+-]?(?:\d{1,30}(?:\.\d{0,30})?|\.\d{1,30})(?:[eE]
 _NUMBER: Final = (_number, "a number")
 _MEMORY: Final = (parse_memory, "memory such as 512M or 4G")
 
-_READERS: Final[dict[Kind, tuple[Callable[[str], float | str | None], str]]] = {
-    Kind.INTEGER: _NUMBER,
-    Kind.NUMBER: _NUMBER,
-    Kind.FRACTION: _NUMBER,
-    Kind.MIB: _MEMORY,
-    Kind.MEMORY_FRACTION: _MEMORY,
-    Kind.SECONDS: (parse_duration, "a duration such as 90s, 10m, 2h or 1d"),
-    Kind.MOMENT: (parse_moment, "a moment such as 2026-10-05 or 2026-10-05T09:30"),
+_READERS: Final[dict[ValueKind, tuple[Callable[[str], float | str | None], str]]] = {
+    ValueKind.INTEGER: _NUMBER,
+    ValueKind.NUMBER: _NUMBER,
+    ValueKind.FRACTION: _NUMBER,
+    ValueKind.MIB: _MEMORY,
+    ValueKind.MEMORY_FRACTION: _MEMORY,
+    ValueKind.SECONDS: (parse_duration, "a duration such as 90s, 10m, 2h or 1d"),
+    ValueKind.MOMENT: (parse_moment, "a moment such as 2026-10-05 or 2026-10-05T09:30"),
 }

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from operator import and_, not_, or_
 from typing import Any, Final
 
-from cockpit.present.columns import Column, Context, Kind, fact_text, values
+from cockpit.present.columns import Column, Context, ValueKind, fact_text, values
 from cockpit.present.map_unique import hardly_repeats, map_unique
 from cockpit.present.safe import safe
 
@@ -22,12 +22,12 @@ MOST_DAYS: Final = 3
 _FIGURES: Final = frozenset("0123456789.-–")
 _FLOAT: Final = _FIGURES | set("e+")
 _ALPHABETS: Final = {
-    Kind.INTEGER: _FIGURES,
-    Kind.NUMBER: _FLOAT,
-    Kind.FRACTION: _FLOAT | {"/"},
-    Kind.SECONDS: _FIGURES | {":"},
-    Kind.MOMENT: _FIGURES | set(": "),
-    Kind.MIB: _FIGURES | set("kmgt"),
+    ValueKind.INTEGER: _FIGURES,
+    ValueKind.NUMBER: _FLOAT,
+    ValueKind.FRACTION: _FLOAT | {"/"},
+    ValueKind.SECONDS: _FIGURES | {":"},
+    ValueKind.MOMENT: _FIGURES | set(": "),
+    ValueKind.MIB: _FIGURES | set("kmgt"),
 }
 """Every character of a cell of this kind that its column does not put into words of its own."""
 
@@ -85,10 +85,10 @@ def containing(column: Column, word: str) -> Mask:
 
     def found(rows: Sequence[Any], context: Context) -> list[bool]:
         facts = column.facts(rows, context)
-        if column.kind is Kind.TEXT and hardly_repeats(facts):
+        if column.kind is ValueKind.TEXT and hardly_repeats(facts):
             return _in_texts(wanted, facts)
-        if column.kind is Kind.SECONDS and hardly_repeats(facts):
-            return [wanted in fact_text(Kind.SECONDS, fact, context) for fact in facts]
+        if column.kind is ValueKind.SECONDS and hardly_repeats(facts):
+            return [wanted in fact_text(ValueKind.SECONDS, fact, context) for fact in facts]
         return map_unique(lambda fact: wanted in searched(column, fact, context), facts)
 
     return found
@@ -99,7 +99,7 @@ def can_hold(column: Column, wanted: str) -> bool:
     alphabet = _ALPHABETS.get(column.kind)
     if column.words is not None or alphabet is None:
         return True
-    too_long = column.kind is Kind.SECONDS and wanted.isdigit() and len(wanted) > MOST_DAYS
+    too_long = column.kind is ValueKind.SECONDS and wanted.isdigit() and len(wanted) > MOST_DAYS
     return alphabet.issuperset(wanted) and not too_long
 
 
@@ -109,7 +109,7 @@ def _shown(column: Column, wanted: str, rows: Sequence[Any], context: Context) -
     def found(row: object) -> bool:
         (text,) = column.texts((row,), context)
         return wanted in text.casefold() or (
-            column.kind is Kind.TEXT and wanted in f"{column.fact(row, context)}".casefold()
+            column.kind is ValueKind.TEXT and wanted in f"{column.fact(row, context)}".casefold()
         )
 
     if not column.words_from:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from cockpit.present.columns import Column, Kind, Table
+from cockpit.present.columns import Column, Table, ValueKind
 
 _FRACTION: Final[dict[str, Any]] = {
     "type": "object",
@@ -12,17 +12,17 @@ _FRACTION: Final[dict[str, Any]] = {
     "required": ["used", "total"],
 }
 
-_TYPES: Final[dict[Kind, dict[str, Any]]] = {
-    Kind.TEXT: {"type": "string"},
-    Kind.INTEGER: {"type": "integer"},
-    Kind.NUMBER: {"type": "number"},
-    Kind.SECONDS: {"type": "integer"},
-    Kind.MIB: {"type": "integer"},
-    Kind.MOMENT: {"type": "string", "format": "date-time"},
-    Kind.WORDS: {"type": "array", "items": {"type": "string"}},
-    Kind.FRACTION: _FRACTION,
-    Kind.MEMORY_FRACTION: _FRACTION,
-    Kind.RECORD: {"type": "object"},
+_TYPES: Final[dict[ValueKind, dict[str, Any]]] = {
+    ValueKind.TEXT: {"type": "string"},
+    ValueKind.INTEGER: {"type": "integer"},
+    ValueKind.NUMBER: {"type": "number"},
+    ValueKind.SECONDS: {"type": "integer"},
+    ValueKind.MIB: {"type": "integer"},
+    ValueKind.MOMENT: {"type": "string", "format": "date-time"},
+    ValueKind.WORDS: {"type": "array", "items": {"type": "string"}},
+    ValueKind.FRACTION: _FRACTION,
+    ValueKind.MEMORY_FRACTION: _FRACTION,
+    ValueKind.RECORD: {"type": "object"},
 }
 
 

@@ -8,7 +8,7 @@ from itertools import compress
 from operator import attrgetter
 from typing import Any, Final
 
-from cockpit.present.columns import NOTHING, Column, Context, Kind, Table, fact_text
+from cockpit.present.columns import NOTHING, Column, Context, Table, ValueKind, fact_text
 from cockpit.present.moments import day
 from cockpit.present.row_filters import Mask, any_of, can_hold, containing, searched
 from cockpit.present.safe import safe
@@ -83,7 +83,7 @@ def anywhere(table: Table, word: str, memory: SearchMemory | None = None) -> Mas
 
 def _is_plain(column: Column) -> bool:
     """Text that hardly repeats: searched as it is."""
-    return column.kind is Kind.TEXT and bool(column.field) and column.words is None and not column.nullable
+    return column.kind is ValueKind.TEXT and bool(column.field) and column.words is None and not column.nullable
 
 
 def _plain_cells(cells: tuple[str, ...]) -> str:
@@ -101,8 +101,8 @@ def _lasting_cells(column: Column, rows: Sequence[Any], context: Context) -> Seq
     if column.words is not None:
         return [_cell(column, row, context) for row in rows]
     facts = column.facts(rows, context)
-    if column.kind is Kind.MOMENT:
-        return ["" if fact is None else fact_text(Kind.MOMENT, fact, context) for fact in facts]
+    if column.kind is ValueKind.MOMENT:
+        return ["" if fact is None else fact_text(ValueKind.MOMENT, fact, context) for fact in facts]
     known: dict[Hashable, str] = {fact: _without_dash(searched(column, fact, context)) for fact in set(facts)}
     known[None] = ""
     return [known[fact] for fact in facts]

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import Any, Final, TypeVar
 
-from cockpit.present.columns import FRACTIONS, Column, Context, Fraction, Kind
+from cockpit.present.columns import FRACTIONS, Column, Context, Fraction, ValueKind
 from cockpit.present.map_unique import SAMPLE
 
 Row = TypeVar("Row")
 Item = TypeVar("Item")
 SortKey = tuple[Column, bool]
 """A column and whether it descends; the most important key comes first."""
-_PLAIN: Final = frozenset({Kind.INTEGER, Kind.NUMBER, Kind.SECONDS, Kind.MIB, Kind.MOMENT})
+_PLAIN: Final = frozenset({ValueKind.INTEGER, ValueKind.NUMBER, ValueKind.SECONDS, ValueKind.MIB, ValueKind.MOMENT})
 _MIRRORED: Final = bytes(range(255, -1, -1))
 _LAST: Final = b"\xff"
 

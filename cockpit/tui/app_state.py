@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from cockpit.present.cells.jobs import Laid
 from cockpit.present.cells.nodes import card_demand
 from cockpit.present.columns import Context
-from cockpit.present.frame import Standing
+from cockpit.present.frame import TopBar
 from cockpit.present.job.answer import Around
 from cockpit.present.moments import clock_of_second
 from cockpit.present.overview import capacity
@@ -118,13 +118,13 @@ class AppState(CockpitBase):
         """Return the present colour theme."""
         return self._role_theme
 
-    def standing(self) -> Standing:
+    def standing(self) -> TopBar:
         """Return the contents of the top bar: cluster, user, access, and how fresh the data is."""
         age = 0 if self._heard is None else int(asyncio.get_running_loop().time() - self._heard)
         stale = self._heard is not None and (self._trouble or age > STALE_SECONDS)
         badge = self.outside.badge() or (PAUSED if self._paused is not None else "")
         cluster = self.overview.cluster if self.overview is not None else "…"
-        return Standing(
+        return TopBar(
             cluster=cluster.removesuffix(" · DEMO") if self.pace is not None else cluster,
             access="ro" if self.outside.read_only else "rw",
             user=self.outside.user,

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from cockpit.model.view import AccountRow, AccountsShown, ClusterRow, NodeRow, Overview
     from cockpit.present.cells.jobs import Laid
     from cockpit.present.columns import Context
-    from cockpit.present.frame import Key, Standing
+    from cockpit.present.frame import Key, TopBar
     from cockpit.present.job.answer import Around
     from cockpit.runtime.tensorboard import Board
     from cockpit.tui.rows.accounts import AccountRows, QosRows
@@ -229,7 +229,7 @@ class CockpitBase(KeysInTurn):
         """Return the present colour theme."""
 
     @abstractmethod
-    def standing(self) -> Standing:
+    def standing(self) -> TopBar:
         """Return the contents of the top bar: cluster, user, access, and how fresh the data is."""
 
     @abstractmethod

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from cockpit.engine import decide
 from cockpit.engine.due import due
 from cockpit.engine.effects import RemoveContainer, SignalReplica, StartReplica
-from cockpit.engine.fleet.orders import Ask, Open, orders
+from cockpit.engine.fleet.orders import MemberDecision, Open, orders
 from cockpit.engine.fleet.reports import ended, placed, started
 from cockpit.engine.fleet.seen import fleet_rules, nodes_seen, others_held
 from cockpit.model import events
@@ -109,7 +109,7 @@ class FleetDriver(EngineDriver):
             if isinstance(effect, StartReplica | SignalReplica | RemoveContainer):
                 for order in orders(effect, self.machine, self.machines):
                     match order:
-                        case Ask(name, decision):
+                        case MemberDecision(name, decision):
                             self.members[name].act(decision(self.machines[name], self.now))
                             self._hear(name)
                         case Open(name, job):

@@ -12,14 +12,14 @@ import pytest
 
 import cockpit.config
 import cockpit.present
-from cockpit.present.columns import NOTHING, Kind, Table
+from cockpit.present.columns import NOTHING, Table, ValueKind
 from cockpit.present.filters import compile_filter
 from cockpit.present.sorting import comparables, sorted_places, sorted_rows
 from cockpit.present.tables.all import TABLES
 from tests.present.test_every_table import CONTEXT, rows_of
 
 COMPARED = {">": gt, ">=": ge, "<": lt, "<=": le}
-FIGURES = {Kind.INTEGER: "", Kind.NUMBER: "", Kind.SECONDS: "s", Kind.MIB: "M"}
+FIGURES = {ValueKind.INTEGER: "", ValueKind.NUMBER: "", ValueKind.SECONDS: "s", ValueKind.MIB: "M"}
 """Kinds of figures, with the unit of their facts."""
 
 every_table = pytest.mark.parametrize("table", TABLES.values(), ids=lambda table: table.name)

@@ -105,7 +105,7 @@ def test_the_columns_of_priorities_are_as_they_were(total: int, tried: bool) -> 
     assert sum(width for _, width in laid) + 2 * (len(laid) - 1) == total
     lines = ["|".join(f"{column.title[:width]:{width}}" for column, width in laid)]
     for figures in priority_cells.Figures:
-        scale = priority_cells.Scale(20_000.0, total < 100, figures)
+        scale = priority_cells.CellContext(20_000.0, total < 100, figures)
         lines += [
             "|".join(with_roles(column.cell(row, scale, width)) for column, width in laid) for row in made(PriorityRow)
         ]

@@ -196,7 +196,7 @@ def test_the_page_of_a_node_is_as_it_was() -> None:
 def test_the_top_bar_is_as_it_was(columns: int) -> None:
     lines = []
     for number in range(ABSENT, ROWS):
-        standing = made_up(frame.Standing, number)
+        standing = made_up(frame.TopBar, number)
         overviews = (None, made_up(Overview, number))
         lines += [with_roles(frame.top_bar(standing, overview, columns)) for overview in overviews]
     assert_as_recorded(f"top-bar-{columns}", dict.fromkeys(lines))

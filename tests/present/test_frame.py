@@ -3,11 +3,11 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from cockpit.present.frame import Key, Standing, key_at, key_row, note_fits, top_bar, view_at, view_row
+from cockpit.present.frame import Key, TopBar, key_at, key_row, note_fits, top_bar, view_at, view_row
 from cockpit.present.spans import Line, Span, line_width
 from tests.doubles.samples import overview
 
-STANDING = Standing(cluster="lab-a", access="rw", user="alice")
+STANDING = TopBar(cluster="lab-a", access="rw", user="alice")
 KEYS = [Key("?", "help", action="help"), Key("x", "cancel", False, "cancel"), Key("Enter", "open", action="open")]
 VIEWS = (("1", "Jobs"), ("2", "Nodes"))
 

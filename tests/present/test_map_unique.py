@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from cockpit.present.columns import Column, Context, Kind
+from cockpit.present.columns import Column, Context, ValueKind
 from cockpit.present.map_unique import FEW, hardly_repeats, map_unique
 from tests.doubles.samples import NOW
 
@@ -35,5 +35,5 @@ def test_what_has_no_hash_is_taken_to_differ():
 
 
 def test_numbers_that_are_equal_and_not_alike_are_written_as_they_are():
-    column = Column("n", "N", Kind.NUMBER, "a number", derive=lambda row, _: row)
+    column = Column("n", "N", ValueKind.NUMBER, "a number", derive=lambda row, _: row)
     assert column.texts([1, 1.0] * MANY, Context(now=NOW)) == ["1", "1.0"] * MANY

@@ -12,14 +12,14 @@ from cockpit.model.ids import JobId
 from cockpit.model.priority import Breakdown, FactorName, Part
 from cockpit.model.view import Priorities, PriorityRow
 from cockpit.present.answers.priority import legend, nothing_to_rank, priority_answer, trial_words
-from cockpit.present.cells.priority import Figures, Scale, Shape, laid_out
+from cockpit.present.cells.priority import CellContext, Figures, Shape, laid_out
 from cockpit.present.priority_parts import SIGNS, amounts, counting_factors, longest, of_jobs, stacked
 from cockpit.present.spans import Line, line_width, plain
 from cockpit.present.trial import stepped, with_step
 
 AGE, FAIR, TRES = FactorName.AGE, FactorName.FAIRSHARE, FactorName.TRES
 WEIGHTS = Weights(age=1000, fairshare=2000, tres={"cpu": 10, "gres/gpu": 90})
-SCALE = Scale(whole=1000, letters=True, figures=Figures.CONTRIBUTION)
+SCALE = CellContext(whole=1000, letters=True, figures=Figures.CONTRIBUTION)
 
 
 def breakdown(age: float = 0, fair: float = 0, nice: int = 0, *tres: Part) -> Breakdown:

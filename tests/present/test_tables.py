@@ -9,7 +9,7 @@ from cockpit.model.ids import JobId
 from cockpit.model.node import Card, NodeState
 from cockpit.model.spec import NodeSpec
 from cockpit.model.view import SliceUse
-from cockpit.present.columns import Context, Kind
+from cockpit.present.columns import Context, ValueKind
 from cockpit.present.tables.all import TABLES
 from cockpit.present.tables.jobs import JOBS
 from cockpit.present.tables.nodes import NODES
@@ -91,4 +91,4 @@ def test_ids_and_aliases_name_one_column_each_and_every_column_has_a_help(table:
         assert column.id.isidentifier()
         assert column.help
         assert (column.derive is None) != (column.field == "")
-        assert column.kind is not Kind.RECORD or (column.words and column.schema)
+        assert column.kind is not ValueKind.RECORD or (column.words and column.schema)

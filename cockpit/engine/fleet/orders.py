@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from cockpit.model.spec import JobSpec
 
     Decision = Callable[[Machine, Millis], Sequence[EventBody] | Refusal]
-    Deed = Callable[[JobId, Ending | None, Machine, Millis], Sequence[EventBody]]
+    PartDecision = Callable[[JobId, Ending | None, Machine, Millis], Sequence[EventBody]]
 
 FLEET = "fleet"
 """Who asks, as members know it."""
@@ -42,7 +42,7 @@ FLEET = "fleet"
 ReplicaEffect = StartReplica | SignalReplica | FreezeReplica | ThawReplica | KeepContainer | RemoveContainer
 
 
-class Ask(NamedTuple):
+class MemberDecision(NamedTuple):
     """Let the member's engine decide this."""
 
     member: str
@@ -56,7 +56,7 @@ class Open(NamedTuple):
     job: JobId
 
 
-Order = Ask | Open
+Order = MemberDecision | Open
 
 
 def orders(effect: ReplicaEffect, fleet: Machine, members: Mapping[str, Machine]) -> list[Order]:
@@ -85,7 +85,7 @@ def _start(effect: StartReplica, fleet: Machine, members: Mapping[str, Machine])
             continue
         there = job_of(members[name], job, part)
         if there is None:
-            return [Ask(name, partial(_submitted, job, name, part))]
+            return [MemberDecision(name, partial(_submitted, job, name, part))]
         if not job.attempt.awaits:
             return [Open(name, there.id)]
     return []
@@ -107,14 +107,17 @@ def _of_part(submitted: events.JobSubmitted, part: FleetPart, spec: JobSpec) -> 
 
 
 def _on_part(
-    effect: SignalReplica | FreezeReplica | ThawReplica, fleet: Machine, members: Mapping[str, Machine], deed: Deed
+    effect: SignalReplica | FreezeReplica | ThawReplica,
+    fleet: Machine,
+    members: Mapping[str, Machine],
+    deed: PartDecision,
 ) -> list[Order]:
     """What becomes of the fleet's job becomes of its parts."""
     job = _current(fleet, effect.replica.job, effect.replica.attempt)
     for name, part in parts_of(job).items() if job is not None else ():
         there = job_of(members[name], job, part) if job is not None else None
         if effect.replica.rank in part.ranks and there is not None:
-            return [Ask(name, partial(deed, there.id, job.ending if job is not None else None))]
+            return [MemberDecision(name, partial(deed, there.id, job.ending if job is not None else None))]
     return []
 
 
@@ -146,7 +149,7 @@ def _remove(effect: RemoveContainer, members: Mapping[str, Machine]) -> list[Ord
     key = effect.replica.job, effect.replica.attempt
     found = [(name, job) for name, machine in members.items() for job in machine.state.jobs.values()]
     return [
-        Ask(name, partial(_gone, job.id))
+        MemberDecision(name, partial(_gone, job.id))
         for name, job in found
         if job.part is not None and (job.part.job, job.part.attempt) == key
     ]

@@ -11,7 +11,7 @@ from cockpit.model.accounts import ROOT, AssocKey, Usage, assoc_key
 from cockpit.model.cluster import PriorityKind
 from cockpit.model.job import JobState
 from cockpit.model.view import AccountRow, AccountsShown
-from cockpit.sched.priority.standings import Standing, standings
+from cockpit.sched.priority.standings import FairShareFigures, fair_share_figures
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from cockpit.model.accounts import Association
 
 _NOTHING = Usage()
-_ROOTS = Standing(1.0, 1.0, 1.0, None, None)
+_ROOTS = FairShareFigures(1.0, 1.0, 1.0, None, None)
 
 
 def accounts_shown(state: ClusterState, actor: Actor) -> AccountsShown:
@@ -51,10 +51,10 @@ def accounts_shown(state: ClusterState, actor: Actor) -> AccountsShown:
     return AccountsShown(rows, tuple(state.accounts.qos.values()), actor.admin, coordinated)
 
 
-def _standings(state: ClusterState) -> dict[AssocKey, Standing]:
+def _standings(state: ClusterState) -> dict[AssocKey, FairShareFigures]:
     """Return the shares of all associations; without fair share values if the cluster does not use fair share."""
     priority = state.cluster.priority
-    by_key = standings(state.accounts, state.usage, priority)
+    by_key = fair_share_figures(state.accounts, state.usage, priority)
     if priority.kind is PriorityKind.MULTIFACTOR:
         return by_key
     return {key: each._replace(level_fs=None, fair_share=None) for key, each in by_key.items()}

@@ -68,7 +68,7 @@ _EXAMPLES: Final[Mapping[str, str]] = {
 _USUAL: Final = ("name", "algorithm", "output", "command", "nodes", "specs", "time_limit", "terminal")
 
 
-class Kind(NamedTuple):
+class TemplateKind(NamedTuple):
     """One kind of job file to start from."""
 
     about: str
@@ -83,9 +83,9 @@ _TASKS: Final = """
   - {command: python3 /workspace/algorithm/train.py --lr 0.01, algorithm: ./algo}"""
 
 REGULAR: Final = "regular"
-KINDS: Final[Mapping[str, Kind]] = {
-    REGULAR: Kind("one command on one node"),
-    "cards": Kind(
+KINDS: Final[Mapping[str, TemplateKind]] = {
+    REGULAR: TemplateKind("one command on one node"),
+    "cards": TemplateKind(
         "one command on several nodes with cards",
         usual=("name", "algorithm", "output", "command", "mode", *_USUAL[4:]),
         instead={
@@ -95,18 +95,18 @@ KINDS: Final[Mapping[str, Kind]] = {
             "time_limit": "12h",
         },
     ),
-    "slice": Kind("one command on a part of a card", instead={"specs": "[{cpus: 2, memory: 8G, cards: 0.25}]"}),
-    "array": Kind(
+    "slice": TemplateKind("one command on a part of a card", instead={"specs": "[{cpus: 2, memory: 8G, cards: 0.25}]"}),
+    "array": TemplateKind(
         "the same command for many tasks",
         usual=(*_USUAL, "array"),
         instead={"command": "bash -c 'python3 /workspace/algorithm/sweep.py --seed $SLURM_ARRAY_TASK_ID'"},
     ),
-    "batch": Kind(
+    "batch": TemplateKind(
         "several tasks, each with a command, an algorithm and an output folder of its own",
         usual=("name", "kind", "tasks", "output", "nodes", "specs", "time_limit", "terminal"),
         instead={"kind": "batch", "tasks": _TASKS},
     ),
-    "interactive": Kind(
+    "interactive": TemplateKind(
         "a session to enter: a shell, or the notebook that its command starts",
         usual=("name", "kind", "algorithm", "output", "specs", "time_limit"),
         instead={"kind": "interactive", "command": "jupyter lab --no-browser --ip 127.0.0.1", "time_limit": "8h"},

@@ -11,7 +11,7 @@ import msgspec
 from cockpit.formats.checked import Checked, whole
 from cockpit.formats.cluster.fields import FILE
 from cockpit.formats.cluster.rule_fields import PREEMPT_MODES, PREEMPT_TYPES, SECONDS, WEIGHT
-from cockpit.formats.kinds import Kind, Reading, Schema, Text, described
+from cockpit.formats.kinds import FieldType, Reading, Schema, Text, described
 from cockpit.formats.rulekinds import MOST_NAMES, MOST_ROWS, AtLeastOne, TresOf, Word, name, storage_error
 from cockpit.formats.tables import Field, Table
 from cockpit.formats.trestext import Meaning
@@ -164,7 +164,7 @@ def _snake(name: str) -> str:
     return "".join(f"_{char.lower()}" if char.isupper() else char for char in name)
 
 
-def _of(table: Table[Any], name: str) -> Kind[Any]:
+def _of(table: Table[Any], name: str) -> FieldType[Any]:
     return next(field.kind for field in table.fields if field.name == name)
 
 

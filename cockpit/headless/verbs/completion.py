@@ -24,7 +24,7 @@ async def run(call: Call) -> int:
 
 
 async def _complete(call: Call) -> None:
-    from cockpit.headless.completing import Offer, place_behind
+    from cockpit.headless.completing import Completion, place_behind
     from cockpit.headless.offers import BY_SHELL, Offers
     from cockpit.headless.shellscripts import lines_for, words_on
 
@@ -37,7 +37,7 @@ async def _complete(call: Call) -> None:
     finally:
         await offers.close()
     if joined:
-        found = [each if each in BY_SHELL else Offer(f"{option}={each.word}", each.about) for each in found]
+        found = [each if each in BY_SHELL else Completion(f"{option}={each.word}", each.about) for each in found]
     for line in lines_for(call.args.shell, found, last):
         call.streams.line(line)
 

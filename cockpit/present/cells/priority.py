@@ -54,7 +54,7 @@ class Shape(NamedTuple):
     """There is more than one partition."""
 
 
-class Scale(NamedTuple):
+class CellContext(NamedTuple):
     """What the cells depend on besides the row and the room."""
 
     whole: float
@@ -63,7 +63,7 @@ class Scale(NamedTuple):
     figures: Figures
 
 
-Cell = Callable[[PriorityRow, Scale, int], Line]
+Cell = Callable[[PriorityRow, CellContext, int], Line]
 
 
 class PriorityColumn(NamedTuple):
@@ -79,15 +79,15 @@ class PriorityColumn(NamedTuple):
     right: bool = False
 
 
-def _place(row: PriorityRow, _: Scale, __: int) -> Line:
+def _place(row: PriorityRow, _: CellContext, __: int) -> Line:
     return line(Span(NOTHING, "held") if row.position is None else Span(str(row.position), STRONG))
 
 
-def _was(row: PriorityRow, _: Scale, __: int) -> Line:
+def _was(row: PriorityRow, _: CellContext, __: int) -> Line:
     return line(Span(NOTHING if row.position_before is None else str(row.position_before), MUTED))
 
 
-def _moved(row: PriorityRow, _: Scale, __: int) -> Line:
+def _moved(row: PriorityRow, _: CellContext, __: int) -> Line:
     rise = moved(row)
     if not rise:
         return line(Span(SAME, MUTED))
@@ -101,7 +101,7 @@ def moved(row: PriorityRow) -> int:
     return row.position_before - row.position
 
 
-def _id(row: PriorityRow, _: Scale, __: int) -> Line:
+def _id(row: PriorityRow, _: CellContext, __: int) -> Line:
     return line(Span(id_text(row), MUTED))
 
 
@@ -112,24 +112,24 @@ def id_text(row: PriorityRow) -> str:
     return str(row.job) if row.job else NOTHING
 
 
-def _name(row: PriorityRow, _: Scale, __: int) -> Line:
+def _name(row: PriorityRow, _: CellContext, __: int) -> Line:
     return line(Span("another user's", MUTED) if row.breakdown is None else Span(safe(row.name), STRONG))
 
 
 def _text(attribute: str) -> Cell:
-    def cell(row: PriorityRow, _: Scale, __: int) -> Line:
+    def cell(row: PriorityRow, _: CellContext, __: int) -> Line:
         return line(Span(safe(getattr(row, attribute)) or NOTHING, MUTED))
 
     return cell
 
 
-def _total(row: PriorityRow, _: Scale, __: int) -> Line:
+def _total(row: PriorityRow, _: CellContext, __: int) -> Line:
     if row.breakdown is None or row.position is None:
         return line(Span(NOTHING, MUTED))
     return line(Span(units.grouped(row.breakdown.total), STRONG))
 
 
-def _bar(row: PriorityRow, scale: Scale, columns: int) -> Line:
+def _bar(row: PriorityRow, scale: CellContext, columns: int) -> Line:
     if row.breakdown is None:
         return ()
     if row.position is None:
@@ -140,7 +140,7 @@ def _bar(row: PriorityRow, scale: Scale, columns: int) -> Line:
 
 
 def _factor(name: FactorName) -> Cell:
-    def cell(row: PriorityRow, scale: Scale, _: int) -> Line:
+    def cell(row: PriorityRow, scale: CellContext, _: int) -> Line:
         found = amounts(row.breakdown).get(name) if row.breakdown is not None else None
         if found is None:
             return line(Span(NOTHING, MUTED))

@@ -22,7 +22,7 @@ PARTS_OF_CPUS: Final = (8, 4, 2, 1)
 """Of nodes without cards an eighth, a quarter, a half and all."""
 
 
-class Offer(NamedTuple):
+class SpecChoice(NamedTuple):
     """One node spec to choose."""
 
     id: str
@@ -49,7 +49,7 @@ class Model(NamedTuple):
     """Thousandths of cards that queued jobs ask for."""
 
 
-def offers(nodes: Sequence[NodeRow], entries: Iterable[AnyEntry]) -> list[Offer]:
+def offers(nodes: Sequence[NodeRow], entries: Iterable[AnyEntry]) -> list[SpecChoice]:
     """Those of the catalogue first, then the parts of nodes, the most cards first."""
     up = _in_service(nodes)
     named = [replace(each.spec, name=each.name) for each in entries if isinstance(each, SpecEntry)]
@@ -64,7 +64,7 @@ def models(nodes: Sequence[NodeRow], demand: Mapping[str, int]) -> list[Model]:
     return [Model(name, there.count(name), demand.get(name, 0)) for name in sorted({*there, *demand} - {""})]
 
 
-def with_models(every: Iterable[Offer], chosen: Collection[str]) -> list[Offer]:
+def with_models(every: Iterable[SpecChoice], chosen: Collection[str]) -> list[SpecChoice]:
     """Those with cards of one of these models; all of them where none is chosen."""
     return [each for each in every if not chosen or any(model in chosen for model in each.spec.card_models)]
 
@@ -79,7 +79,7 @@ def models_line(found: Sequence[Model], chosen: Collection[str]) -> Line:
     return line(*spans)
 
 
-def offer_cells(offer: Offer) -> list[Line]:
+def offer_cells(offer: SpecChoice) -> list[Line]:
     """Cards, CPUs, memory, where it fits now, and its name in the catalogue."""
     spec = offer.spec
     cards = f"{units.cards(spec.card_milli)} × {' or '.join(spec.card_models) or 'card'}" if spec.card_milli else "–"
@@ -97,10 +97,10 @@ def _in_service(nodes: Sequence[NodeRow]) -> list[NodeRow]:
     return [row for row in nodes if row.node.state is NodeState.UP and not row.login]
 
 
-def _offer(spec: NodeSpec, up: Sequence[NodeRow]) -> Offer:
+def _offer(spec: NodeSpec, up: Sequence[NodeRow]) -> SpecChoice:
     big = [row for row in up if could_hold(row, spec)]
     idle = sum(fits(row, spec) for row in big)
-    return Offer(repr(spec), spec, idle, len(big) - idle)
+    return SpecChoice(repr(spec), spec, idle, len(big) - idle)
 
 
 def _parts(node: Node) -> Iterator[NodeSpec]:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from cockpit.model.accounting import EndedJob
 from cockpit.present.accounting import Held, card_hours, hours
-from cockpit.present.columns import Column, Context, Kind, Table
+from cockpit.present.columns import Column, Context, Table, ValueKind
 from cockpit.present.sparkline import sparkline
 from cockpit.present.tables.job import of_the_row
 from cockpit.present.tables.jobs import JOBS
@@ -48,7 +48,7 @@ def _hours_column(id: str, derive: Callable[[Any, Context], float], *, wide: boo
     what = "CPUs" if id == "cpu_hours" else "Cards"
     title = "CPU-HOURS" if id == "cpu_hours" else "CARD-HOURS"
     about = f"{what} that were held, times hours"
-    return Column(id, title, Kind.NUMBER, about, derive=derive, words=_two_digits(derive), wide=wide)
+    return Column(id, title, ValueKind.NUMBER, about, derive=derive, words=_two_digits(derive), wide=wide)
 
 
 def _mean_busy(job: EndedJob, _: Context) -> float | None:
@@ -72,7 +72,7 @@ def _memory_percent(row: EndedJob, _: Context) -> float | None:
 _CPU_TIME = Column(
     "cpu_seconds",
     "CPU TIME",
-    Kind.SECONDS,
+    ValueKind.SECONDS,
     "CPU time that was really used",
     derive=_seconds("cpu_ms"),
     nullable=True,
@@ -87,7 +87,7 @@ ACCOUNTING: Final = Table(
         Column(
             "elapsed_seconds",
             "ELAPSED",
-            Kind.SECONDS,
+            ValueKind.SECONDS,
             "How long it ran, all attempts together",
             derive=_seconds("elapsed_ms"),
             aliases=("elapsed",),
@@ -96,7 +96,7 @@ ACCOUNTING: Final = Table(
         Column(
             "peak_memory_mib",
             "PEAK MEM",
-            Kind.MIB,
+            ValueKind.MIB,
             "The most memory that one of its replicas had",
             field="peak_memory_mib",
             nullable=True,
@@ -106,7 +106,7 @@ ACCOUNTING: Final = Table(
         Column(
             "card_percent",
             "CARDS %",
-            Kind.INTEGER,
+            ValueKind.INTEGER,
             "How busy its cards were, on average",
             field="card_percent",
             nullable=True,
@@ -116,7 +116,7 @@ ACCOUNTING: Final = Table(
         Column(
             "cpu_percent",
             "CPUS %",
-            Kind.NUMBER,
+            ValueKind.NUMBER,
             "CPU time that was used, of the CPUs that it held",
             derive=_mean_busy,
             nullable=True,
@@ -125,13 +125,13 @@ ACCOUNTING: Final = Table(
         Column(
             "memory_percent",
             "MEM %",
-            Kind.NUMBER,
+            ValueKind.NUMBER,
             "The most memory that one of its replicas had, of what it had for one",
             derive=_memory_percent,
             nullable=True,
             wide=True,
         ),
-        Column("attempts", "ATTEMPTS", Kind.INTEGER, "How often it was started", field="attempts", wide=True),
+        Column("attempts", "ATTEMPTS", ValueKind.INTEGER, "How often it was started", field="attempts", wide=True),
         *_of_jobs("qos", "project", "partitions", "nodes", "cards", "cpus", "memory_mib", "placed_on", wide=True),
         *_of_jobs("submitted_at", "started_at", "wait_seconds", "end_cause", "array", "task", "command", wide=True),
     ),
@@ -141,12 +141,12 @@ SUMS: Final = Table(
     help="Sums over jobs that have ended",
     empty=ACCOUNTING.empty,
     columns=(
-        Column("name", "NAME", Kind.TEXT, "The user, account, project or QOS", field="name"),
-        Column("jobs", "JOBS", Kind.INTEGER, "How many jobs", field="jobs"),
-        Column("failed", "FAILED", Kind.INTEGER, "How many of them failed (error)", field="failed"),
-        Column("stopped", "STOPPED", Kind.INTEGER, "How many of them were stopped", field="stopped"),
-        Column("expired", "EXPIRED", Kind.INTEGER, "How many of them reached their time limit", field="expired"),
-        Column("elapsed_seconds", "ELAPSED", Kind.SECONDS, "How long they ran", derive=_seconds("elapsed_ms")),
+        Column("name", "NAME", ValueKind.TEXT, "The user, account, project or QOS", field="name"),
+        Column("jobs", "JOBS", ValueKind.INTEGER, "How many jobs", field="jobs"),
+        Column("failed", "FAILED", ValueKind.INTEGER, "How many of them failed (error)", field="failed"),
+        Column("stopped", "STOPPED", ValueKind.INTEGER, "How many of them were stopped", field="stopped"),
+        Column("expired", "EXPIRED", ValueKind.INTEGER, "How many of them reached their time limit", field="expired"),
+        Column("elapsed_seconds", "ELAPSED", ValueKind.SECONDS, "How long they ran", derive=_seconds("elapsed_ms")),
         _CPU_TIME,
         _hours_column("cpu_hours", _row_cpu_hours),
         _hours_column("card_hours", _row_card_hours),
@@ -157,12 +157,12 @@ HOURS: Final = Table(
     help="Card-hours and CPU-hours over days",
     empty="Nobody held anything in that time. --days 90 looks further back.",
     columns=(
-        Column("name", "NAME", Kind.TEXT, "The account, user, project or QOS", field="name"),
+        Column("name", "NAME", ValueKind.TEXT, "The account, user, project or QOS", field="name"),
         _hours_column("card_hours", _held_card_hours),
         Column(
             "share",
             "SHARE %",
-            Kind.NUMBER,
+            ValueKind.NUMBER,
             "Of all card-hours, in percent; without cards of all CPU-hours",
             derive=lambda row, _: row.share,
         ),
@@ -170,7 +170,7 @@ HOURS: Final = Table(
         Column(
             "by_day",
             "BY DAY",
-            Kind.RECORD,
+            ValueKind.RECORD,
             "Card-hours of each day, the oldest first; the last one is today",
             derive=lambda row, _: [card_hours(each) for each in row.card_milli_ms],
             words=lambda row, _: _chart(row),

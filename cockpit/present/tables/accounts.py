@@ -8,7 +8,7 @@ from typing import Final
 from cockpit.formats.slurm.sacctmgr import limit_words, qos_words, shares_text
 from cockpit.model.accounts import Qos
 from cockpit.model.view import AccountRow
-from cockpit.present.columns import NOTHING, Column, Context, Kind, Table
+from cockpit.present.columns import NOTHING, Column, Context, Table, ValueKind
 from cockpit.present.safe import safe
 
 INDENT: Final = "  "
@@ -68,36 +68,42 @@ ACCOUNTS: Final = Table(
     help="Accounts and their users as a tree, with shares, limits and what they use",
     empty="No accounts. One is added by: cockpit accounts add vision --shares 60",
     columns=(
-        Column("account", "ACCOUNT", Kind.TEXT, "The account", field="association.account", words=tree_name),
-        Column("user", "USER", Kind.TEXT, "The user; empty: the account itself", field="association.user"),
+        Column("account", "ACCOUNT", ValueKind.TEXT, "The account", field="association.account", words=tree_name),
+        Column("user", "USER", ValueKind.TEXT, "The user; empty: the account itself", field="association.user"),
         Column(
             "partition",
             "PARTITION",
-            Kind.TEXT,
+            ValueKind.TEXT,
             "Only there; empty: everywhere",
             field="association.partition",
             spare=True,
         ),
-        Column("shares", "SHARES", Kind.TEXT, "Fairshare beside its siblings'; parent: the account's", derive=shares),
-        Column("used", "USED", Kind.INTEGER, "Decayed billing-seconds, sshare's RawUsage", derive=used),
+        Column(
+            "shares", "SHARES", ValueKind.TEXT, "Fairshare beside its siblings'; parent: the account's", derive=shares
+        ),
+        Column("used", "USED", ValueKind.INTEGER, "Decayed billing-seconds, sshare's RawUsage", derive=used),
         Column(
             "fair_share",
             "FAIR SHARE",
-            Kind.NUMBER,
+            ValueKind.NUMBER,
             "The factor of its users' jobs; none where priorities are not counted",
             derive=fair_share,
             nullable=True,
         ),
-        Column("running", "RUNNING", Kind.INTEGER, "Jobs that run", field="running"),
-        Column("queued", "QUEUED", Kind.INTEGER, "Jobs that wait", field="queued"),
+        Column("running", "RUNNING", ValueKind.INTEGER, "Jobs that run", field="running"),
+        Column("queued", "QUEUED", ValueKind.INTEGER, "Jobs that wait", field="queued"),
         Column(
-            "qos", "QOS", Kind.WORDS, "QOS that may be used; none: those of the account above", field="association.qos"
+            "qos",
+            "QOS",
+            ValueKind.WORDS,
+            "QOS that may be used; none: those of the account above",
+            field="association.qos",
         ),
-        Column("limits", "LIMITS", Kind.WORDS, "Bounds by sacctmgr's names", derive=limits),
+        Column("limits", "LIMITS", ValueKind.WORDS, "Bounds by sacctmgr's names", derive=limits),
         Column(
             "default_qos",
             "DEFAULT QOS",
-            Kind.TEXT,
+            ValueKind.TEXT,
             "Of a job that names none",
             field="association.default_qos",
             wide=True,
@@ -105,7 +111,7 @@ ACCOUNTS: Final = Table(
         Column(
             "default",
             "DEFAULT",
-            Kind.TEXT,
+            ValueKind.TEXT,
             "Whether it is the user's default account",
             derive=lambda row, _: row.association.default,
             words=lambda row, _: "yes" if row.association.default else "–",
@@ -115,16 +121,16 @@ ACCOUNTS: Final = Table(
         Column(
             "norm_shares",
             "NORM SHARES",
-            Kind.NUMBER,
+            ValueKind.NUMBER,
             "Its part of its siblings' shares; without Fair Tree: of all",
             derive=norm_shares,
             wide=True,
         ),
-        Column("norm_usage", "NORM USAGE", Kind.NUMBER, "Its part of all usage", derive=norm_usage, wide=True),
+        Column("norm_usage", "NORM USAGE", ValueKind.NUMBER, "Its part of all usage", derive=norm_usage, wide=True),
         Column(
             "effective_usage",
             "EFFECTIVE",
-            Kind.NUMBER,
+            ValueKind.NUMBER,
             "What fair share goes by; with Fair Tree its part of the account's usage",
             derive=effective_usage,
             wide=True,
@@ -132,18 +138,18 @@ ACCOUNTS: Final = Table(
         Column(
             "level_fs",
             "LEVEL FS",
-            Kind.NUMBER,
+            ValueKind.NUMBER,
             "Norm shares by effective usage: below 1 it used more than its share; none: nothing used, or no Fair Tree",
             derive=level_fs,
             words=level_words,
             nullable=True,
             wide=True,
         ),
-        Column("parent", "PARENT", Kind.TEXT, "The account above", field="association.parent", wide=True),
+        Column("parent", "PARENT", ValueKind.TEXT, "The account above", field="association.parent", wide=True),
         Column(
             "priority",
             "PRIORITY",
-            Kind.INTEGER,
+            ValueKind.INTEGER,
             "Its own, for the factor assoc; none: that of the account above",
             field="association.priority",
             nullable=True,
@@ -152,7 +158,7 @@ ACCOUNTS: Final = Table(
         Column(
             "coordinators",
             "COORDINATORS",
-            Kind.WORDS,
+            ValueKind.WORDS,
             "Coordinators: users who administer the accounts below it",
             field="association.coordinators",
             wide=True,
@@ -166,8 +172,8 @@ QOS: Final = Table(
     help="QOS with their priorities and limits",
     empty="No QOS.",
     columns=(
-        Column("name", "NAME", Kind.TEXT, "The QOS", field="name"),
-        Column("priority", "PRIORITY", Kind.INTEGER, "For the factor qos", field="priority"),
-        Column("settings", "SETTINGS", Kind.WORDS, "By sacctmgr's names", derive=qos_settings),
+        Column("name", "NAME", ValueKind.TEXT, "The QOS", field="name"),
+        Column("priority", "PRIORITY", ValueKind.INTEGER, "For the factor qos", field="priority"),
+        Column("settings", "SETTINGS", ValueKind.WORDS, "By sacctmgr's names", derive=qos_settings),
     ),
 )

@@ -10,7 +10,7 @@ import msgspec
 from cockpit.model.node import NodeState
 from cockpit.model.spec import WHOLE_CARD
 from cockpit.model.view import NodeRow, Overview
-from cockpit.present.columns import Column, Kind, Table
+from cockpit.present.columns import Column, Table, ValueKind
 
 
 class ModelRow(msgspec.Struct, frozen=True):
@@ -47,18 +47,18 @@ CARD_MODELS: Final = Table(
         Column(
             "model",
             "MODEL",
-            Kind.TEXT,
+            ValueKind.TEXT,
             "As jobs ask for it; (any): where it does not matter to them",
             derive=lambda row, _: row.model or "(any)",
             aliases=("card_model",),
         ),
-        Column("nodes", "NODES", Kind.INTEGER, "Nodes that have such", field="nodes"),
-        Column("cards", "CARDS", Kind.INTEGER, "How many there are in service", field="cards"),
-        Column("free", "FREE", Kind.INTEGER, "Of which nothing is taken", field="free"),
+        Column("nodes", "NODES", ValueKind.INTEGER, "Nodes that have such", field="nodes"),
+        Column("cards", "CARDS", ValueKind.INTEGER, "How many there are in service", field="cards"),
+        Column("free", "FREE", ValueKind.INTEGER, "Of which nothing is taken", field="free"),
         Column(
             "queued",
             "QUEUED",
-            Kind.NUMBER,
+            ValueKind.NUMBER,
             "So many the queued jobs ask for",
             derive=lambda row, _: row.waited_milli / WHOLE_CARD,
             aliases=("demand",),

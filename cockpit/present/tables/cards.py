@@ -6,7 +6,7 @@ from typing import Final
 
 from cockpit.model.spec import WHOLE_CARD
 from cockpit.present.card_rows import CardRow, CardState
-from cockpit.present.columns import Column, Context, Kind, Table
+from cockpit.present.columns import Column, Context, Table, ValueKind
 from cockpit.present.references import job_cell
 
 UNMEASURED, HARDWARE_SLICED = "n/a", "n/a (MIG)"
@@ -35,13 +35,13 @@ CARDS: Final = Table(
     help="The cluster's cards, their slices, and who holds them",
     empty="No cards in service. Of this machine: cockpit doctor. Declared ones: cards in cluster.toml",
     columns=(
-        Column("node", "NODE", Kind.TEXT, "The node's name", field="node.name"),
-        Column("usage", "CARD", Kind.TEXT, "card(slice):job, both from 1", derive=usage),
-        Column("model", "MODEL", Kind.TEXT, "The card's model", field="card.model", aliases=("card_model",)),
+        Column("node", "NODE", ValueKind.TEXT, "The node's name", field="node.name"),
+        Column("usage", "CARD", ValueKind.TEXT, "card(slice):job, both from 1", derive=usage),
+        Column("model", "MODEL", ValueKind.TEXT, "The card's model", field="card.model", aliases=("card_model",)),
         Column(
             "state",
             "STATE",
-            Kind.TEXT,
+            ValueKind.TEXT,
             "allocated: to a job; kept: by a failed job's container; stranded: free, but of no use to any job "
             "that waits or runs; out of service: on a drained or down node",
             derive=lambda row, _: str(row.state),
@@ -51,14 +51,14 @@ CARDS: Final = Table(
         Column(
             "share",
             "SHARE",
-            Kind.NUMBER,
+            ValueKind.NUMBER,
             "Of the whole card; 0.5 is half of it",
             derive=lambda row, _: row.milli / WHOLE_CARD,
         ),
         Column(
             "in_use",
             "IN USE",
-            Kind.INTEGER,
+            ValueKind.INTEGER,
             "Percent of the time that the card is busy; null: not measured, which is not 0",
             field="load",
             words=in_use_words,
@@ -68,18 +68,20 @@ CARDS: Final = Table(
         Column(
             "job",
             "JOB",
-            Kind.INTEGER,
+            ValueKind.INTEGER,
             "Who holds it",
             derive=lambda row, _: row.job or None,
             words=lambda row, _: job_cell(row.job),
             nullable=True,
             aliases=("id",),
         ),
-        Column("user", "USER", Kind.TEXT, "Whose job that is", derive=lambda row, _: row.user or None, nullable=True),
+        Column(
+            "user", "USER", ValueKind.TEXT, "Whose job that is", derive=lambda row, _: row.user or None, nullable=True
+        ),
         Column(
             "name",
             "NAME",
-            Kind.TEXT,
+            ValueKind.TEXT,
             "The job's name",
             derive=lambda row, _: row.name or None,
             nullable=True,
@@ -88,7 +90,7 @@ CARDS: Final = Table(
         Column(
             "card",
             "NUMBER",
-            Kind.INTEGER,
+            ValueKind.INTEGER,
             "The card on its node, from 1",
             derive=lambda row, _: row.card.index + 1,
             wide=True,
@@ -96,7 +98,7 @@ CARDS: Final = Table(
         Column(
             "slice",
             "SLICE",
-            Kind.INTEGER,
+            ValueKind.INTEGER,
             "The virtual card on its card, from 1",
             derive=lambda row, _: None if row.slot is None else row.slot + 1,
             nullable=True,
@@ -106,29 +108,34 @@ CARDS: Final = Table(
         Column(
             "memory_mib",
             "MEMORY",
-            Kind.MIB,
+            ValueKind.MIB,
             "Of the whole card; 0: unknown",
             field="card.memory_mib",
             wide=True,
             aliases=("memory",),
         ),
         Column(
-            "vendor", "VENDOR", Kind.TEXT, "Who makes the card", derive=lambda row, _: str(row.card.vendor), wide=True
+            "vendor",
+            "VENDOR",
+            ValueKind.TEXT,
+            "Who makes the card",
+            derive=lambda row, _: str(row.card.vendor),
+            wide=True,
         ),
         Column(
             "uuid",
             "UUID",
-            Kind.TEXT,
+            ValueKind.TEXT,
             "The card's or the hardware slice's",
             derive=lambda row, _: uuid(row),
             nullable=True,
             wide=True,
         ),
-        Column("pool", "POOL", Kind.TEXT, "The node's pool", field="node.pool", wide=True),
+        Column("pool", "POOL", ValueKind.TEXT, "The node's pool", field="node.pool", wide=True),
         Column(
             "node_state",
             "NODE STATE",
-            Kind.TEXT,
+            ValueKind.TEXT,
             "up, drained or down",
             derive=lambda row, _: str(row.node.state),
             wide=True,

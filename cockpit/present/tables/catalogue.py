@@ -7,7 +7,7 @@ from typing import Final
 from cockpit.formats.catalogue.fields import entry_values
 from cockpit.model.catalogue import EntryKind, EntryRow
 from cockpit.model.spec import Access
-from cockpit.present.columns import NOTHING, Column, Context, Kind, Table
+from cockpit.present.columns import NOTHING, Column, Context, Table, ValueKind
 from cockpit.present.safe import safe
 
 COMMON: Final = frozenset({"name", "project", "owner", "access", "about", "source"})
@@ -59,36 +59,43 @@ CATALOGUE: Final = Table(
         Column(
             "kind",
             "KIND",
-            Kind.TEXT,
+            ValueKind.TEXT,
             "What it is",
             derive=lambda row, _: str(row.entry.kind),
             schema={"enum": [str(each) for each in EntryKind]},
         ),
-        Column("name", "NAME", Kind.TEXT, "What job files say", field="entry.name"),
-        Column("source", "SOURCE", Kind.TEXT, "Where among its kind", derive=source, nullable=True, rare=True),
-        Column("project", "PROJECT", Kind.TEXT, "Whose it is; none: the whole cluster's", derive=home, nullable=True),
-        Column("owner", "OWNER", Kind.TEXT, "Who may open and close it", field="entry.owner", aliases=("user",)),
+        Column("name", "NAME", ValueKind.TEXT, "What job files say", field="entry.name"),
+        Column("source", "SOURCE", ValueKind.TEXT, "Where among its kind", derive=source, nullable=True, rare=True),
+        Column(
+            "project", "PROJECT", ValueKind.TEXT, "Whose it is; none: the whole cluster's", derive=home, nullable=True
+        ),
+        Column("owner", "OWNER", ValueKind.TEXT, "Who may open and close it", field="entry.owner", aliases=("user",)),
         Column(
             "access",
             "ACCESS",
-            Kind.TEXT,
+            ValueKind.TEXT,
             "What the other members of the project may do with it",
             derive=lambda row, _: str(row.entry.access),
             schema=_LEVELS,
         ),
         Column(
-            "may", "YOU MAY", Kind.TEXT, "What you may do with it", derive=lambda row, _: str(row.may), schema=_LEVELS
+            "may",
+            "YOU MAY",
+            ValueKind.TEXT,
+            "What you may do with it",
+            derive=lambda row, _: str(row.may),
+            schema=_LEVELS,
         ),
         Column(
             "means",
             "STANDS FOR",
-            Kind.RECORD,
+            ValueKind.RECORD,
             "What it says beside that, by field",
             derive=lambda row, _: own_values(row),
             words=means,
             schema={"type": "object"},
         ),
-        Column("about", "ABOUT", Kind.TEXT, "What it is, in a sentence", field="entry.about", wide=True),
-        Column("file", "FILE", Kind.TEXT, "Where alone it is changed", derive=stands_in, nullable=True, wide=True),
+        Column("about", "ABOUT", ValueKind.TEXT, "What it is, in a sentence", field="entry.about", wide=True),
+        Column("file", "FILE", ValueKind.TEXT, "Where alone it is changed", derive=stands_in, nullable=True, wide=True),
     ),
 )

@@ -8,7 +8,7 @@ from typing import Final
 from cockpit.model.job import JobState
 from cockpit.model.view import ClusterRow, ClusterState
 from cockpit.present import units
-from cockpit.present.columns import Column, Context, Fraction, Kind, Table
+from cockpit.present.columns import Column, Context, Fraction, Table, ValueKind
 
 WORDS: Final = {
     ClusterState.CONNECTING: "connecting",
@@ -53,11 +53,11 @@ CLUSTERS: Final = Table(
     help="The clusters that you use: those of config.toml, and those of this machine",
     empty="No clusters. Name some in config.toml: [clusters]",
     columns=(
-        Column("name", "NAME", Kind.TEXT, "As config.toml calls it; for -c", field="name", aliases=("cluster",)),
+        Column("name", "NAME", ValueKind.TEXT, "As config.toml calls it; for -c", field="name", aliases=("cluster",)),
         Column(
             "state",
             "STATE",
-            Kind.TEXT,
+            ValueKind.TEXT,
             "Whether it answers",
             field="state",
             words=lambda row, _: WORDS[row.state],
@@ -66,29 +66,31 @@ CLUSTERS: Final = Table(
         Column(
             "age_seconds",
             "AGE",
-            Kind.SECONDS,
+            ValueKind.SECONDS,
             "How old is what is known of it",
             derive=age_seconds,
             nullable=True,
             aliases=("age",),
         ),
-        Column("running", "RUN", Kind.INTEGER, "Jobs that run", derive=_jobs(JobState.RUNNING), nullable=True),
-        Column("queued", "WAIT", Kind.INTEGER, "Jobs that wait", derive=_jobs(JobState.QUEUED), nullable=True),
-        Column("cards", "CARDS", Kind.FRACTION, "Cards that are held, of how many", derive=_of(cards), nullable=True),
-        Column("cpus", "CPUS", Kind.FRACTION, "CPUs that are held, of how many", derive=_of(cpus), nullable=True),
+        Column("running", "RUN", ValueKind.INTEGER, "Jobs that run", derive=_jobs(JobState.RUNNING), nullable=True),
+        Column("queued", "WAIT", ValueKind.INTEGER, "Jobs that wait", derive=_jobs(JobState.QUEUED), nullable=True),
+        Column(
+            "cards", "CARDS", ValueKind.FRACTION, "Cards that are held, of how many", derive=_of(cards), nullable=True
+        ),
+        Column("cpus", "CPUS", ValueKind.FRACTION, "CPUs that are held, of how many", derive=_of(cpus), nullable=True),
         Column(
             "nodes",
             "NODES",
-            Kind.INTEGER,
+            ValueKind.INTEGER,
             "How many it has",
             derive=lambda row, _: row.overview.nodes if row.overview is not None else None,
             nullable=True,
         ),
-        Column("way", "WAY", Kind.TEXT, "How it is reached", field="way", spare=True),
+        Column("way", "WAY", ValueKind.TEXT, "How it is reached", field="way", spare=True),
         Column(
             "reason",
             "WHY",
-            Kind.TEXT,
+            ValueKind.TEXT,
             "Why it does not answer",
             derive=lambda row, _: row.reason or None,
             nullable=True,

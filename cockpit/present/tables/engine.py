@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from cockpit.model.view import EngineStatus
-from cockpit.present.columns import Column, Context, Kind, Table
+from cockpit.present.columns import Column, Context, Table, ValueKind
 
 
 def status(row: EngineStatus, _: Context) -> str:
@@ -23,17 +23,22 @@ ENGINE: Final = Table(
     empty="",
     columns=(
         Column(
-            "status", "STATUS", Kind.TEXT, "running or stopped", derive=status, schema={"enum": ["running", "stopped"]}
+            "status",
+            "STATUS",
+            ValueKind.TEXT,
+            "running or stopped",
+            derive=status,
+            schema={"enum": ["running", "stopped"]},
         ),
-        Column("pid", "PID", Kind.INTEGER, "Its process", field="pid", nullable=True),
-        Column("scope", "SCOPE", Kind.TEXT, "Whom it serves", derive=scope, schema={"enum": ["machine", "user"]}),
-        Column("socket", "SOCKET", Kind.TEXT, "Where it listens", field="socket"),
-        Column("state_folder", "STATE FOLDER", Kind.TEXT, "Where its journal is", field="state_folder"),
-        Column("version", "VERSION", Kind.TEXT, "Of cockpit", field="version"),
-        Column("protocol", "PROTOCOL", Kind.TEXT, "Of its socket, major.minor", field="protocol"),
-        Column("started_at", "STARTED", Kind.MOMENT, "When it started", field="started_at", nullable=True),
-        Column("jobs", "JOBS", Kind.INTEGER, "Jobs it knows", field="jobs"),
-        Column("containers", "CONTAINERS", Kind.TEXT, "How containers are made", field="containers"),
-        Column("trouble", "TROUBLE", Kind.WORDS, "What is wrong just now", field="trouble"),
+        Column("pid", "PID", ValueKind.INTEGER, "Its process", field="pid", nullable=True),
+        Column("scope", "SCOPE", ValueKind.TEXT, "Whom it serves", derive=scope, schema={"enum": ["machine", "user"]}),
+        Column("socket", "SOCKET", ValueKind.TEXT, "Where it listens", field="socket"),
+        Column("state_folder", "STATE FOLDER", ValueKind.TEXT, "Where its journal is", field="state_folder"),
+        Column("version", "VERSION", ValueKind.TEXT, "Of cockpit", field="version"),
+        Column("protocol", "PROTOCOL", ValueKind.TEXT, "Of its socket, major.minor", field="protocol"),
+        Column("started_at", "STARTED", ValueKind.MOMENT, "When it started", field="started_at", nullable=True),
+        Column("jobs", "JOBS", ValueKind.INTEGER, "Jobs it knows", field="jobs"),
+        Column("containers", "CONTAINERS", ValueKind.TEXT, "How containers are made", field="containers"),
+        Column("trouble", "TROUBLE", ValueKind.WORDS, "What is wrong just now", field="trouble"),
     ),
 )

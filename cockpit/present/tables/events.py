@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from cockpit.model.events import EventRecord
-from cockpit.present.columns import Column, Context, Kind, Table
+from cockpit.present.columns import Column, Context, Table, ValueKind
 from cockpit.present.events.sentences import event_job, event_kind, event_sentence
 from cockpit.present.references import job_cell
 
@@ -27,24 +27,31 @@ EVENTS: Final = Table(
     help="What happened, oldest first",
     empty="No events yet.",
     columns=(
-        Column("seq", "SEQ", Kind.INTEGER, "From 1, without gaps", field="seq"),
-        Column("at", "AT", Kind.MOMENT, "When", field="at"),
+        Column("seq", "SEQ", ValueKind.INTEGER, "From 1, without gaps", field="seq"),
+        Column("at", "AT", ValueKind.MOMENT, "When", field="at"),
         Column(
             "job",
             "JOB",
-            Kind.INTEGER,
+            ValueKind.INTEGER,
             "The job it is about",
             derive=job,
             words=lambda row, context: job_cell(job(row, context)),
             nullable=True,
             aliases=("id",),
         ),
-        Column("actor", "ACTOR", Kind.TEXT, "Who asked, or the engine", field="actor", aliases=("user",)),
-        Column("event", "EVENT", Kind.TEXT, "The journal's word for it", derive=kind, aliases=("type",), spare=True),
-        Column("sentence", "WHAT", Kind.TEXT, "What happened", derive=sentence),
+        Column("actor", "ACTOR", ValueKind.TEXT, "Who asked, or the engine", field="actor", aliases=("user",)),
         Column(
-            "origin", "ORIGIN", Kind.TEXT, "Where it came from; recorded: a cockpit saw it", field="origin", wide=True
+            "event", "EVENT", ValueKind.TEXT, "The journal's word for it", derive=kind, aliases=("type",), spare=True
         ),
-        Column("request", "REQUEST", Kind.TEXT, "The request that caused it", field="request", wide=True),
+        Column("sentence", "WHAT", ValueKind.TEXT, "What happened", derive=sentence),
+        Column(
+            "origin",
+            "ORIGIN",
+            ValueKind.TEXT,
+            "Where it came from; recorded: a cockpit saw it",
+            field="origin",
+            wide=True,
+        ),
+        Column("request", "REQUEST", ValueKind.TEXT, "The request that caused it", field="request", wide=True),
     ),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from cockpit.present.columns import Column, Kind, Table
+from cockpit.present.columns import Column, Table, ValueKind
 
 FINDINGS: Final = Table(
     name="doctor",
@@ -14,13 +14,13 @@ FINDINGS: Final = Table(
         Column(
             "level",
             "LEVEL",
-            Kind.TEXT,
+            ValueKind.TEXT,
             "ok, note or missing",
             field="level",
             schema={"enum": ["ok", "note", "missing"]},
         ),
-        Column("subject", "SUBJECT", Kind.TEXT, "What was looked at", field="subject"),
-        Column("found", "FOUND", Kind.TEXT, "What is there", field="found"),
-        Column("advice", "ADVICE", Kind.TEXT, "What to do; empty: nothing", field="advice"),
+        Column("subject", "SUBJECT", ValueKind.TEXT, "What was looked at", field="subject"),
+        Column("found", "FOUND", ValueKind.TEXT, "What is there", field="found"),
+        Column("advice", "ADVICE", ValueKind.TEXT, "What to do; empty: nothing", field="advice"),
     ),
 )

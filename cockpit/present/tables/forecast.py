@@ -9,7 +9,7 @@ from msgspec import to_builtins
 
 from cockpit.model.forecast import BoundMove, Forecast, MoveCause, NoBound, RanLonger
 from cockpit.model.ids import Millis
-from cockpit.present.columns import NOTHING, Column, Context, Kind
+from cockpit.present.columns import NOTHING, Column, Context, ValueKind
 from cockpit.present.moments import iso
 from cockpit.present.start_words import WHY_NO_BOUND, cause_words, last_move, move_words, spread_words
 
@@ -63,7 +63,7 @@ def spread_columns(forecast_of: ForecastOf) -> tuple[Column, ...]:
         Column(
             "no_bound",
             "NO BOUND",
-            Kind.TEXT,
+            ValueKind.TEXT,
             "Why no latest start is promised; null: one is, or no start is known",
             derive=_of(forecast_of, lambda forecast: forecast.no_bound and str(forecast.no_bound)),
             words=lambda row, context: _no_bound_words(forecast_of(row, context)),
@@ -74,7 +74,7 @@ def spread_columns(forecast_of: ForecastOf) -> tuple[Column, ...]:
         Column(
             "moves",
             "MOVED",
-            Kind.RECORD,
+            ValueKind.RECORD,
             "The last changes of latest_at, oldest first, each with its causes",
             derive=lambda row, context: [
                 _move_json(each, context) for each in (forecast_of(row, context) or Forecast()).moves
@@ -97,7 +97,7 @@ def spread_column(forecast_of: ForecastOf) -> Column:
     return Column(
         "spread",
         "SPREAD",
-        Kind.TEXT,
+        ValueKind.TEXT,
         "The promised latest start, or the range of likely starts where none is promised",
         derive=words,
         nullable=True,
@@ -114,7 +114,7 @@ def _moment(
     wide: bool = True,
 ) -> Column:
     derive = _of(forecast_of, moment)
-    return Column(name, title, Kind.MOMENT, told, derive=derive, nullable=True, wide=wide)
+    return Column(name, title, ValueKind.MOMENT, told, derive=derive, nullable=True, wide=wide)
 
 
 def _of(forecast_of: ForecastOf, field: Callable[[Forecast], Any]) -> Callable[[Any, Context], Any]:

@@ -7,7 +7,7 @@ from typing import Final
 from cockpit.model.job import JobState
 from cockpit.model.view import HoldRow
 from cockpit.present import units
-from cockpit.present.columns import Column, Context, Kind, Table
+from cockpit.present.columns import Column, Context, Table, ValueKind
 from cockpit.present.references import job_cell
 from cockpit.present.states import seconds_left
 
@@ -39,13 +39,13 @@ HOLDS: Final = Table(
     help="Containers of failed jobs that are held for debugging",
     empty="No held containers: no job with `terminal: true` has failed lately.",
     columns=(
-        Column("id", "ID", Kind.INTEGER, "The job", field="job", words=lambda row, _: job_cell(row.job)),
-        Column("name", "NAME", Kind.TEXT, "The job's name", field="name"),
-        Column("user", "USER", Kind.TEXT, "Who submitted it", field="user", aliases=("creator",)),
+        Column("id", "ID", ValueKind.INTEGER, "The job", field="job", words=lambda row, _: job_cell(row.job)),
+        Column("name", "NAME", ValueKind.TEXT, "The job's name", field="name"),
+        Column("user", "USER", ValueKind.TEXT, "Who submitted it", field="user", aliases=("creator",)),
         Column(
             "state",
             "STATE",
-            Kind.TEXT,
+            ValueKind.TEXT,
             "How the job ended",
             field="state",
             schema={"enum": [str(state) for state in JobState]},
@@ -53,32 +53,39 @@ HOLDS: Final = Table(
         Column(
             "exit_code",
             "EXIT",
-            Kind.INTEGER,
+            ValueKind.INTEGER,
             "As a shell reports it",
             field="exit_code",
             nullable=True,
             aliases=("exit",),
         ),
-        Column("nodes", "NODES", Kind.WORDS, "Where the containers are", field="nodes", aliases=("node",)),
-        Column("cards_kept", "CARDS HELD", Kind.NUMBER, "Cards that the containers hold", derive=kept_cards),
-        Column("cpus_kept", "CPUS HELD", Kind.INTEGER, "CPUs that the containers hold", field="keeps_cpus", rare=True),
+        Column("nodes", "NODES", ValueKind.WORDS, "Where the containers are", field="nodes", aliases=("node",)),
+        Column("cards_kept", "CARDS HELD", ValueKind.NUMBER, "Cards that the containers hold", derive=kept_cards),
+        Column(
+            "cpus_kept", "CPUS HELD", ValueKind.INTEGER, "CPUs that the containers hold", field="keeps_cpus", rare=True
+        ),
         Column(
             "card_hours",
             "CARD-HOURS",
-            Kind.NUMBER,
+            ValueKind.NUMBER,
             "Card-hours from now until the hold ends",
             derive=card_hours,
             rare=True,
         ),
         Column(
-            "cpu_hours", "CPU-HOURS", Kind.NUMBER, "CPU-hours from now until the hold ends", derive=cpu_hours, rare=True
+            "cpu_hours",
+            "CPU-HOURS",
+            ValueKind.NUMBER,
+            "CPU-hours from now until the hold ends",
+            derive=cpu_hours,
+            rare=True,
         ),
-        Column("ended_at", "ENDED", Kind.MOMENT, "When it failed", field="ended_at", aliases=("ended",)),
-        Column("held_until", "HELD UNTIL", Kind.MOMENT, "When they are removed", field="held_until"),
+        Column("ended_at", "ENDED", ValueKind.MOMENT, "When it failed", field="ended_at", aliases=("ended",)),
+        Column("held_until", "HELD UNTIL", ValueKind.MOMENT, "When they are removed", field="held_until"),
         Column(
             "left",
             "LEFT",
-            Kind.SECONDS,
+            ValueKind.SECONDS,
             "Time until they are removed, hours and minutes",
             derive=left_seconds,
             words=left_text,

@@ -10,7 +10,7 @@ from msgspec.structs import asdict
 from cockpit.model.forecast import Forecast
 from cockpit.model.ids import Millis
 from cockpit.model.jobdetail import JobDetail
-from cockpit.present.columns import Column, Context, Kind, Table
+from cockpit.present.columns import Column, Context, Table, ValueKind
 from cockpit.present.events.sentences import event_kind, event_sentence
 from cockpit.present.moments import iso
 from cockpit.present.reasons import reason_sentence
@@ -152,11 +152,11 @@ JOB: Final = Table(
     empty="",
     columns=(
         *map(of_the_row, JOBS.columns),
-        Column("position", "POSITION", Kind.INTEGER, "Place in the queue, from 1", derive=position, nullable=True),
+        Column("position", "POSITION", ValueKind.INTEGER, "Place in the queue, from 1", derive=position, nullable=True),
         Column(
             "ahead",
             "AHEAD",
-            Kind.RECORD,
+            ValueKind.RECORD,
             "Jobs before it in the queue, at most ten",
             derive=ahead,
             words=lambda detail, context: ", ".join(map(str, ahead(detail, context))) or "–",
@@ -165,7 +165,7 @@ JOB: Final = Table(
         Column(
             "priorities",
             "PRIORITIES",
-            Kind.RECORD,
+            ValueKind.RECORD,
             "While it waits: of each queue the priority, and of each factor raw value, weight and contribution",
             derive=priorities,
             words=lambda detail, _: ", ".join(str(each.total) for each in detail.priority) or "–",
@@ -174,7 +174,7 @@ JOB: Final = Table(
         Column(
             "reserved_at",
             "RESERVED",
-            Kind.MOMENT,
+            ValueKind.MOMENT,
             "When the present plan starts it, if it has a reservation; whether that is promised says latest_at",
             derive=reserved_at,
             nullable=True,
@@ -184,7 +184,7 @@ JOB: Final = Table(
         Column(
             "replicas",
             "REPLICAS",
-            Kind.RECORD,
+            ValueKind.RECORD,
             "The containers of the last attempt",
             derive=replicas,
             words=numbered(lambda detail: len(detail.job.attempt.replicas) if detail.job.attempt else 0, "replica"),
@@ -193,7 +193,7 @@ JOB: Final = Table(
         Column(
             "events",
             "EVENTS",
-            Kind.RECORD,
+            ValueKind.RECORD,
             "What happened to it",
             derive=events,
             words=numbered(lambda detail: len(detail.events), "event"),
@@ -202,7 +202,7 @@ JOB: Final = Table(
         Column(
             "waited",
             "WAITED FOR",
-            Kind.RECORD,
+            ValueKind.RECORD,
             "What it waited for as far as the engine or this cockpit observed it, the oldest first; null: not observed",
             derive=waited,
             words=numbered(lambda detail: len(detail.waited), "reason"),
@@ -211,7 +211,7 @@ JOB: Final = Table(
         Column(
             "use",
             "USE",
-            Kind.RECORD,
+            ValueKind.RECORD,
             "What its containers have really used, as the kernel counts it; none where it is not measured",
             derive=use,
             words=numbered(lambda detail: len(detail.use), "replica"),
@@ -220,7 +220,7 @@ JOB: Final = Table(
         Column(
             "steps",
             "STEPS",
-            Kind.RECORD,
+            ValueKind.RECORD,
             "On a Slurm cluster: what ran within it",
             derive=steps_json,
             words=numbered(lambda detail: len(detail.steps), "step"),
@@ -229,20 +229,24 @@ JOB: Final = Table(
         Column(
             "batch",
             "BATCH",
-            Kind.RECORD,
+            ValueKind.RECORD,
             "Of a batch's task: all tasks of the batch",
             derive=tasks,
             words=numbered(lambda detail: len(detail.tasks), "task"),
             schema=RECORDS,
         ),
         Column(
-            "address", "ADDRESS", Kind.TEXT, "Where a session's notebook says that it can be reached", field="address"
+            "address",
+            "ADDRESS",
+            ValueKind.TEXT,
+            "Where a session's notebook says that it can be reached",
+            field="address",
         ),
-        Column("log_tail", "LOG TAIL", Kind.TEXT, "The last lines of its log", field="log_tail"),
+        Column("log_tail", "LOG TAIL", ValueKind.TEXT, "The last lines of its log", field="log_tail"),
         Column(
             "log_left_out_mib",
             "LOG LEFT OUT",
-            Kind.MIB,
+            ValueKind.MIB,
             "Of its logs, where they are longer than `log_limit`, in MiB",
             field="log_left_out_mib",
         ),

@@ -7,7 +7,7 @@ from typing import Final
 from cockpit.model.attempt import EndCause
 from cockpit.model.job import JobState
 from cockpit.model.spec import Access, JobKind
-from cockpit.present.columns import Column, Kind, Table
+from cockpit.present.columns import Column, Table, ValueKind
 from cockpit.present.copying import percent
 from cockpit.present.folding import id_text, task_count
 from cockpit.present.job_values import (
@@ -41,17 +41,17 @@ JOBS: Final = Table(
         Column(
             "id",
             "ID",
-            Kind.INTEGER,
+            ValueKind.INTEGER,
             "Never used again; a task of an array is written as 123_4, a component of a job as 123+1",
             field="id",
             words=lambda row, _: id_text(row),
         ),
-        Column("name", "NAME", Kind.TEXT, "As its file says", field="name"),
-        Column("user", "USER", Kind.TEXT, "Who submitted it", field="user", aliases=("creator",), spare=True),
+        Column("name", "NAME", ValueKind.TEXT, "As its file says", field="name"),
+        Column("user", "USER", ValueKind.TEXT, "Who submitted it", field="user", aliases=("creator",), spare=True),
         Column(
             "state",
             "STATE",
-            Kind.TEXT,
+            ValueKind.TEXT,
             "What it is doing",
             field="state",
             words=states_text,
@@ -62,7 +62,7 @@ JOBS: Final = Table(
         Column(
             "partitions",
             "QUEUE",
-            Kind.WORDS,
+            ValueKind.WORDS,
             "Where it runs or ran; while it waits, where it may",
             field="partitions",
             aliases=("partition", "queue"),
@@ -71,7 +71,7 @@ JOBS: Final = Table(
         Column(
             "clusters",
             "CLUSTER",
-            Kind.WORDS,
+            ValueKind.WORDS,
             "On a fleet, where it is bound to",
             field="clusters",
             aliases=("cluster",),
@@ -80,7 +80,7 @@ JOBS: Final = Table(
         Column(
             "priority",
             "PRIO",
-            Kind.INTEGER,
+            ValueKind.INTEGER,
             "While it waits, the best of its queues, as of the last count; 0: held",
             field="priority",
             nullable=True,
@@ -90,7 +90,7 @@ JOBS: Final = Table(
         Column(
             "nodes",
             "NODES",
-            Kind.INTEGER,
+            ValueKind.INTEGER,
             "Nodes it asks for, or has",
             derive=amount("nodes"),
             spare=True,
@@ -98,7 +98,7 @@ JOBS: Final = Table(
         Column(
             "workers",
             "WORKERS",
-            Kind.RECORD,
+            ValueKind.RECORD,
             "Of an elastic job: how many workers it has or asks for, and between which bounds",
             field="workers",
             words=lambda row, _: workers_now(row),
@@ -108,11 +108,11 @@ JOBS: Final = Table(
             rare=True,
             nullable=True,
         ),
-        Column("cards", "CARDS", Kind.NUMBER, "Cards over all its nodes; 0.5 is half of one", derive=cards),
+        Column("cards", "CARDS", ValueKind.NUMBER, "Cards over all its nodes; 0.5 is half of one", derive=cards),
         Column(
             "elapsed_seconds",
             "TIME",
-            Kind.SECONDS,
+            ValueKind.SECONDS,
             "How long it has run",
             derive=elapsed_seconds,
             ticks=is_running,
@@ -122,7 +122,7 @@ JOBS: Final = Table(
         Column(
             "time_limit_seconds",
             "LIMIT",
-            Kind.SECONDS,
+            ValueKind.SECONDS,
             "How long it may run",
             field="time_limit_seconds",
             aliases=("limit", "time_limit"),
@@ -131,28 +131,28 @@ JOBS: Final = Table(
         Column(
             "started_at",
             "START",
-            Kind.MOMENT,
+            ValueKind.MOMENT,
             "When its first replica started",
             field="started_at",
             nullable=True,
             aliases=("start", "started"),
             spare=True,
         ),
-        Column("why", "WHY", Kind.TEXT, "Why it waits, or how it ended, in a sentence", derive=why, nullable=True),
+        Column("why", "WHY", ValueKind.TEXT, "Why it waits, or how it ended, in a sentence", derive=why, nullable=True),
         Column(
             "held_until",
             "HELD UNTIL",
-            Kind.MOMENT,
+            ValueKind.MOMENT,
             "Until when its failed containers are held",
             field="held_until",
             nullable=True,
             wide=True,
         ),
-        Column("cpus", "CPUS", Kind.INTEGER, "CPUs over all its nodes", derive=amount("cpus"), wide=True),
+        Column("cpus", "CPUS", ValueKind.INTEGER, "CPUs over all its nodes", derive=amount("cpus"), wide=True),
         Column(
             "memory_mib",
             "MEMORY",
-            Kind.MIB,
+            ValueKind.MIB,
             "Memory over all its nodes, in MiB",
             derive=amount("memory_mib"),
             wide=True,
@@ -161,7 +161,7 @@ JOBS: Final = Table(
         Column(
             "card_models",
             "CARD MODELS",
-            Kind.WORDS,
+            ValueKind.WORDS,
             "Models it accepts; none: any",
             field="card_models",
             wide=True,
@@ -170,7 +170,7 @@ JOBS: Final = Table(
         Column(
             "placed_on",
             "PLACED ON",
-            Kind.WORDS,
+            ValueKind.WORDS,
             "Nodes it was placed on",
             field="placed_on",
             wide=True,
@@ -179,7 +179,7 @@ JOBS: Final = Table(
         Column(
             "submitted_at",
             "SUBMITTED",
-            Kind.MOMENT,
+            ValueKind.MOMENT,
             "When it was accepted",
             field="submitted_at",
             wide=True,
@@ -188,7 +188,7 @@ JOBS: Final = Table(
         Column(
             "attempt",
             "ATTEMPT",
-            Kind.INTEGER,
+            ValueKind.INTEGER,
             "Which start of the job is its current or last one, or is to come, from 1",
             field="attempt",
             wide=True,
@@ -196,7 +196,7 @@ JOBS: Final = Table(
         Column(
             "retries",
             "RETRIES",
-            Kind.INTEGER,
+            ValueKind.INTEGER,
             "How often it has begun again by itself after a failure",
             derive=lambda row, _: row.retries[0] if row.retries is not None else 0,
             wide=True,
@@ -204,7 +204,7 @@ JOBS: Final = Table(
         Column(
             "ended_at",
             "ENDED",
-            Kind.MOMENT,
+            ValueKind.MOMENT,
             "When its command had ended",
             field="ended_at",
             nullable=True,
@@ -214,7 +214,7 @@ JOBS: Final = Table(
         Column(
             "wait_seconds",
             "WAIT",
-            Kind.SECONDS,
+            ValueKind.SECONDS,
             "How long it waited for its start",
             derive=wait_seconds,
             ticks=is_waiting,
@@ -224,7 +224,7 @@ JOBS: Final = Table(
         Column(
             "exit_code",
             "EXIT",
-            Kind.INTEGER,
+            ValueKind.INTEGER,
             "As a shell reports it: 128 + signal when killed",
             field="exit_code",
             nullable=True,
@@ -234,7 +234,7 @@ JOBS: Final = Table(
         Column(
             "reason",
             "REASON",
-            Kind.RECORD,
+            ValueKind.RECORD,
             "Why it waits, for programs: a type and its data",
             field="reason",
             words=reason_type,
@@ -247,7 +247,7 @@ JOBS: Final = Table(
         Column(
             "ending",
             "ENDING",
-            Kind.TEXT,
+            ValueKind.TEXT,
             "Why it is being ended",
             field="ending",
             nullable=True,
@@ -257,7 +257,7 @@ JOBS: Final = Table(
         Column(
             "end_cause",
             "END CAUSE",
-            Kind.TEXT,
+            ValueKind.TEXT,
             "Why it ended",
             field="end_cause",
             nullable=True,
@@ -268,7 +268,7 @@ JOBS: Final = Table(
         Column(
             "staged",
             "STAGED",
-            Kind.RECORD,
+            ValueKind.RECORD,
             "How far the copies are that it waits for",
             field="staged",
             words=lambda row, _: percent(row.staged),
@@ -278,12 +278,12 @@ JOBS: Final = Table(
             nullable=True,
             wide=True,
         ),
-        Column("account", "ACCOUNT", Kind.TEXT, "What it is charged to", field="account", wide=True),
-        Column("qos", "QOS", Kind.TEXT, "Its QOS", field="qos", wide=True),
+        Column("account", "ACCOUNT", ValueKind.TEXT, "What it is charged to", field="account", wide=True),
+        Column("qos", "QOS", ValueKind.TEXT, "Its QOS", field="qos", wide=True),
         Column(
             "array",
             "ARRAY",
-            Kind.INTEGER,
+            ValueKind.INTEGER,
             "The array that it is a task of",
             derive=lambda row, _: None if row.array is None else row.array.array,
             nullable=True,
@@ -292,7 +292,7 @@ JOBS: Final = Table(
         Column(
             "task",
             "TASK",
-            Kind.INTEGER,
+            ValueKind.INTEGER,
             "Its index there",
             derive=lambda row, _: None if row.array is None or task_count(row) > 1 else row.array.index,
             nullable=True,
@@ -301,7 +301,7 @@ JOBS: Final = Table(
         Column(
             "tasks",
             "TASKS",
-            Kind.INTEGER,
+            ValueKind.INTEGER,
             "How many jobs the row stands for; more than one where arrays are folded",
             derive=lambda row, _: task_count(row),
             wide=True,
@@ -309,7 +309,7 @@ JOBS: Final = Table(
         Column(
             "component",
             "PART",
-            Kind.INTEGER,
+            ValueKind.INTEGER,
             "Which component of its heterogeneous job it is, from 0",
             derive=lambda row, _: None if row.component is None or task_count(row) > 1 else row.component[1],
             nullable=True,
@@ -319,38 +319,38 @@ JOBS: Final = Table(
         Column(
             "progress",
             "ENDED",
-            Kind.FRACTION,
+            ValueKind.FRACTION,
             "Where tasks are folded: how many have ended, of how many",
             derive=progress_of,
             nullable=True,
             rare=True,
         ),
-        Column("project", "PROJECT", Kind.TEXT, "Who it counts for", field="project", wide=True),
+        Column("project", "PROJECT", ValueKind.TEXT, "Who it counts for", field="project", wide=True),
         Column(
             "access",
             "ACCESS",
-            Kind.TEXT,
+            ValueKind.TEXT,
             "What other members of its project may do: all (rw), look and copy (ro)",
             field="access",
             nullable=True,
             wide=True,
             schema={"enum": [str(Access.RW), str(Access.RO), None]},
         ),
-        Column("pool", "POOL", Kind.TEXT, "The pool it asks for", field="pool", wide=True),
+        Column("pool", "POOL", ValueKind.TEXT, "The pool it asks for", field="pool", wide=True),
         Column(
             "kind",
             "KIND",
-            Kind.TEXT,
+            ValueKind.TEXT,
             "One command (regular), tasks with a command each (batch), or a session (interactive)",
             field="kind",
             wide=True,
             schema={"enum": [str(kind) for kind in JobKind]},
         ),
-        Column("command", "COMMAND", Kind.TEXT, "What it runs", field="command", wide=True),
+        Column("command", "COMMAND", ValueKind.TEXT, "What it runs", field="command", wide=True),
         Column(
             "algorithm",
             "ALGORITHM",
-            Kind.TEXT,
+            ValueKind.TEXT,
             "Its algorithm: a folder, a name of the catalogue, or favorite/ and a name",
             field="algorithm",
             wide=True,
@@ -358,12 +358,12 @@ JOBS: Final = Table(
         Column(
             "output",
             "OUTPUT",
-            Kind.TEXT,
+            ValueKind.TEXT,
             "Its output folder",
             field="output",
             wide=True,
             aliases=("outputs", "output_folder"),
         ),
     ),
-    keys=(Column("spec", "SPEC", Kind.TEXT, "What it asks of each node", derive=node_spec),),
+    keys=(Column("spec", "SPEC", ValueKind.TEXT, "What it asks of each node", derive=node_spec),),
 )

@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from cockpit.launch.plan import LaunchPlan
-from cockpit.present.columns import Column, Context, Kind, Table
+from cockpit.present.columns import Column, Context, Table, ValueKind
 from cockpit.present.safe import safe
 
 
@@ -42,18 +42,22 @@ LAUNCH: Final = Table(
     help="What each replica of a job would be started with",
     empty="The file holds no job.",
     columns=(
-        Column("name", "NAME", Kind.TEXT, "The job's name", field="name"),
-        Column("rank", "RANK", Kind.INTEGER, "Which replica, from 0", field="rank"),
-        Column("host", "HOST", Kind.TEXT, "Its host name", field="plan.hostname"),
-        Column("node", "NODE", Kind.TEXT, "An imagined node that is just what it asks for", field="node", wide=True),
-        Column("given", "GIVEN", Kind.TEXT, "The command as the job file has it", field="given", wide=True),
-        Column("command", "COMMAND", Kind.TEXT, "What the mode makes of it, before expansion", field="plan.command"),
-        Column("argv", "ARGV", Kind.WORDS, "The program and its arguments, expanded", field="plan.argv"),
-        Column("workdir", "WORKDIR", Kind.TEXT, "Where it begins", field="plan.workdir", wide=True),
+        Column("name", "NAME", ValueKind.TEXT, "The job's name", field="name"),
+        Column("rank", "RANK", ValueKind.INTEGER, "Which replica, from 0", field="rank"),
+        Column("host", "HOST", ValueKind.TEXT, "Its host name", field="plan.hostname"),
+        Column(
+            "node", "NODE", ValueKind.TEXT, "An imagined node that is just what it asks for", field="node", wide=True
+        ),
+        Column("given", "GIVEN", ValueKind.TEXT, "The command as the job file has it", field="given", wide=True),
+        Column(
+            "command", "COMMAND", ValueKind.TEXT, "What the mode makes of it, before expansion", field="plan.command"
+        ),
+        Column("argv", "ARGV", ValueKind.WORDS, "The program and its arguments, expanded", field="plan.argv"),
+        Column("workdir", "WORKDIR", ValueKind.TEXT, "Where it begins", field="plan.workdir", wide=True),
         Column(
             "env",
             "ENV",
-            Kind.RECORD,
+            ValueKind.RECORD,
             "Its whole environment",
             field="plan.env",
             words=_env_text,
@@ -63,13 +67,15 @@ LAUNCH: Final = Table(
         Column(
             "files",
             "FILES",
-            Kind.RECORD,
+            ValueKind.RECORD,
             "Files that it gets: text by path",
             field="plan.files",
             words=_files_text,
             schema=_OF_TEXTS,
             wide=True,
         ),
-        Column("hints", "HINTS", Kind.WORDS, "What is worth knowing about the command", field="plan.hints", rare=True),
+        Column(
+            "hints", "HINTS", ValueKind.WORDS, "What is worth knowing about the command", field="plan.hints", rare=True
+        ),
     ),
 )

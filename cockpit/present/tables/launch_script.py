@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from cockpit.present.columns import Column, Kind, Table
+from cockpit.present.columns import Column, Table, ValueKind
 
 
 class LaunchScript(msgspec.Struct, frozen=True):
@@ -22,8 +22,8 @@ LAUNCH_SCRIPT: Final = Table(
     help="What would submit each job to a Slurm cluster",
     empty="The file holds no job.",
     columns=(
-        Column("name", "NAME", Kind.TEXT, "The job's name", field="name"),
-        Column("argv", "ARGV", Kind.WORDS, "The command and its options", field="argv"),
-        Column("script", "SCRIPT", Kind.TEXT, "What it reads: the script that is run", field="script", wide=True),
+        Column("name", "NAME", ValueKind.TEXT, "The job's name", field="name"),
+        Column("argv", "ARGV", ValueKind.WORDS, "The command and its options", field="argv"),
+        Column("script", "SCRIPT", ValueKind.TEXT, "What it reads: the script that is run", field="script", wide=True),
     ),
 )

@@ -8,7 +8,7 @@ from cockpit.model.labels import pair_text
 from cockpit.model.node import NodeState
 from cockpit.model.view import NodeRow, SliceUse
 from cockpit.present import units
-from cockpit.present.columns import Column, Context, Fraction, Kind, Table
+from cockpit.present.columns import Column, Context, Fraction, Table, ValueKind
 from cockpit.present.room import copies_that_fit, fits
 
 STATUS_WORDS: Final = ("up", "idle", "tight", "drained", "down")
@@ -104,25 +104,25 @@ NODES: Final = Table(
     help="The cluster's nodes and what is used of them",
     empty="No nodes in service. All of them: cockpit nodes",
     columns=(
-        Column("name", "NAME", Kind.TEXT, "The node's name", field="node.name", aliases=("node",)),
+        Column("name", "NAME", ValueKind.TEXT, "The node's name", field="node.name", aliases=("node",)),
         Column(
             "status",
             "STATUS",
-            Kind.TEXT,
+            ValueKind.TEXT,
             "idle: the chosen spec fits now; tight: it does not; up: no spec chosen",
             derive=status,
             schema={"enum": list(STATUS_WORDS)},
             aliases=("state",),
         ),
-        Column("os", "OS", Kind.TEXT, "Operating system", field="node.os", spare=True),
-        Column("kernel", "KERNEL", Kind.TEXT, "Kernel release", field="node.kernel", spare=True),
-        Column("memory", "MEMORY", Kind.MEMORY_FRACTION, "Used of total, in MiB", derive=memory),
-        Column("cpus", "CPUS", Kind.FRACTION, "Used of total", derive=cpus),
-        Column("cards", "CARDS", Kind.FRACTION, "Used of total; 0.5 is half of one", derive=cards),
+        Column("os", "OS", ValueKind.TEXT, "Operating system", field="node.os", spare=True),
+        Column("kernel", "KERNEL", ValueKind.TEXT, "Kernel release", field="node.kernel", spare=True),
+        Column("memory", "MEMORY", ValueKind.MEMORY_FRACTION, "Used of total, in MiB", derive=memory),
+        Column("cpus", "CPUS", ValueKind.FRACTION, "Used of total", derive=cpus),
+        Column("cards", "CARDS", ValueKind.FRACTION, "Used of total; 0.5 is half of one", derive=cards),
         Column(
             "driver_version",
             "DRIVER",
-            Kind.TEXT,
+            ValueKind.TEXT,
             "Card driver",
             field="node.driver_version",
             aliases=("driver",),
@@ -131,16 +131,16 @@ NODES: Final = Table(
         Column(
             "specs_fit",
             "FIT",
-            Kind.INTEGER,
+            ValueKind.INTEGER,
             "How many of the chosen spec find room at once",
             derive=specs_fit,
             nullable=True,
         ),
-        Column("usage", "USAGE", Kind.WORDS, "card(slice):job for each occupied slice, from 1", derive=usage),
+        Column("usage", "USAGE", ValueKind.WORDS, "card(slice):job for each occupied slice, from 1", derive=usage),
         Column(
             "badges",
             "NOTE",
-            Kind.WORDS,
+            ValueKind.WORDS,
             "kept for …, for logins, no containers, virtual, declared cards …",
             derive=badges,
             words=note,
@@ -148,29 +148,29 @@ NODES: Final = Table(
         Column(
             "reserved",
             "RESERVED",
-            Kind.WORDS,
+            ValueKind.WORDS,
             "Reservations that keep it now",
             field="reserved",
             wide=True,
             aliases=("reservation",),
         ),
-        Column("pool", "POOL", Kind.TEXT, "Its pool", field="node.pool", wide=True),
-        Column("labels", "LABELS", Kind.WORDS, "What jobs may select it by", derive=labels, wide=True),
-        Column("taints", "TAINTS", Kind.WORDS, "What jobs there must tolerate", derive=taints, wide=True),
+        Column("pool", "POOL", ValueKind.TEXT, "Its pool", field="node.pool", wide=True),
+        Column("labels", "LABELS", ValueKind.WORDS, "What jobs may select it by", derive=labels, wide=True),
+        Column("taints", "TAINTS", ValueKind.WORDS, "What jobs there must tolerate", derive=taints, wide=True),
         Column(
             "card_models",
             "CARD MODELS",
-            Kind.WORDS,
+            ValueKind.WORDS,
             "Models of its cards",
             derive=card_models,
             wide=True,
             aliases=("card_model",),
         ),
-        Column("cpus_free", "CPUS FREE", Kind.INTEGER, "CPUs not taken", derive=cpus_free, wide=True),
+        Column("cpus_free", "CPUS FREE", ValueKind.INTEGER, "CPUs not taken", derive=cpus_free, wide=True),
         Column(
             "memory_free_mib",
             "MEMORY FREE",
-            Kind.MIB,
+            ValueKind.MIB,
             "Memory not taken",
             derive=memory_free,
             wide=True,
@@ -179,7 +179,7 @@ NODES: Final = Table(
         Column(
             "cards_free",
             "CARDS FREE",
-            Kind.INTEGER,
+            ValueKind.INTEGER,
             "Cards free for a job that wants whole ones",
             derive=cards_free,
             wide=True,
@@ -187,7 +187,7 @@ NODES: Final = Table(
         Column(
             "jobs",
             "JOBS",
-            Kind.RECORD,
+            ValueKind.RECORD,
             "Jobs that occupy it",
             field="jobs",
             words=lambda row, _: ", ".join(map(str, row.jobs)) or "–",
@@ -197,7 +197,7 @@ NODES: Final = Table(
         Column(
             "state_reason",
             "REASON",
-            Kind.TEXT,
+            ValueKind.TEXT,
             "Why it is drained or down",
             field="node.state_reason",
             rare=True,

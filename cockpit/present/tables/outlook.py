@@ -9,7 +9,7 @@ from msgspec import to_builtins
 from cockpit.model.forecast import Awaited, Forecast, Outlook
 from cockpit.model.ids import JobId, Millis, job_words
 from cockpit.model.reasons import Reason
-from cockpit.present.columns import NOTHING, Column, Context, Kind, Table
+from cockpit.present.columns import NOTHING, Column, Context, Table, ValueKind
 from cockpit.present.job_values import REASON_SCHEMA, reason_json
 from cockpit.present.moments import iso
 from cockpit.present.outlook import prediction, until, what_if
@@ -125,19 +125,19 @@ _COLUMNS: Final = (
     Column(
         "id",
         "ID",
-        Kind.INTEGER,
+        ValueKind.INTEGER,
         "The job; null: not submitted",
         derive=job,
         words=lambda row, _: job_cell(row.job),
         nullable=True,
     ),
-    Column("name", "NAME", Kind.TEXT, "Its name", field="name"),
-    Column("position", "PLACE", Kind.INTEGER, "Place in the queue, from 1", field="place", nullable=True),
-    Column("prediction", "PREDICTION", Kind.TEXT, "When it starts, as a sentence", derive=sentence),
+    Column("name", "NAME", ValueKind.TEXT, "Its name", field="name"),
+    Column("position", "PLACE", ValueKind.INTEGER, "Place in the queue, from 1", field="place", nullable=True),
+    Column("prediction", "PREDICTION", ValueKind.TEXT, "When it starts, as a sentence", derive=sentence),
     Column(
         "starts_now",
         "NOW",
-        Kind.TEXT,
+        ValueKind.TEXT,
         "Whether it starts with the next look at the queue",
         derive=starts_now,
         schema={"enum": ["yes", "no"]},
@@ -148,7 +148,7 @@ _COLUMNS: Final = (
     Column(
         "told_at",
         "TOLD",
-        Kind.MOMENT,
+        ValueKind.MOMENT,
         "When the cluster's own scheduler expects its start, where that is another than cockpit's",
         field="told_at",
         nullable=True,
@@ -157,7 +157,7 @@ _COLUMNS: Final = (
     Column(
         "told_by",
         "BY",
-        Kind.TEXT,
+        ValueKind.TEXT,
         "Whose scheduler that is; empty: cockpit's, and all times are its own",
         field="told_by",
         wide=True,
@@ -165,17 +165,19 @@ _COLUMNS: Final = (
     Column(
         "reserved_at",
         "RESERVED",
-        Kind.MOMENT,
+        ValueKind.MOMENT,
         "When the present plan starts it, if it has a reservation; whether that is promised says latest_at",
         derive=reserved_at,
         nullable=True,
         wide=True,
     ),
-    Column("why", "WHY", Kind.TEXT, "The first rule that stops it; null: none", derive=why, nullable=True, wide=True),
+    Column(
+        "why", "WHY", ValueKind.TEXT, "The first rule that stops it; null: none", derive=why, nullable=True, wide=True
+    ),
     Column(
         "reason",
         "REASON",
-        Kind.RECORD,
+        ValueKind.RECORD,
         "The same for programs: a type and its data",
         derive=reason,
         words=reason_word,
@@ -187,7 +189,7 @@ _COLUMNS: Final = (
     Column(
         "ahead",
         "AHEAD",
-        Kind.RECORD,
+        ValueKind.RECORD,
         "The jobs before it that you may see, nearest to the head first, with what they ask for",
         derive=ahead,
         words=ahead_words,
@@ -197,7 +199,7 @@ _COLUMNS: Final = (
     Column(
         "holders",
         "IN USE BY",
-        Kind.RECORD,
+        ValueKind.RECORD,
         "Where a limit stands in the way: the jobs that you may see which have what it gives, the largest first",
         derive=holders,
         words=holder_words,
@@ -207,7 +209,7 @@ _COLUMNS: Final = (
     Column(
         "unavailable",
         "OUT OF SERVICE",
-        Kind.RECORD,
+        ValueKind.RECORD,
         "Where nodes that are out of service stand in the way: which, and why",
         derive=lambda outlook, _: [{"node": node, "why": why} for node, why in outlook.unavailable],
         words=lambda outlook, _: " ".join(safe(node) for node, _ in outlook.unavailable) or NOTHING,
@@ -217,7 +219,7 @@ _COLUMNS: Final = (
     Column(
         "condition",
         "WAITS FOR",
-        Kind.RECORD,
+        ValueKind.RECORD,
         "Where a dependency stands in the way: that job, its state, and when it ends at the latest",
         derive=condition,
         words=condition_words,
@@ -228,7 +230,7 @@ _COLUMNS: Final = (
     Column(
         "after",
         "AFTER",
-        Kind.RECORD,
+        ValueKind.RECORD,
         "The ends that make its room, soonest first, with what those jobs hold; job null: one that you may not see",
         derive=after,
         words=after_words,
@@ -238,7 +240,7 @@ _COLUMNS: Final = (
     Column(
         "what_ifs",
         "WHAT IF",
-        Kind.RECORD,
+        ValueKind.RECORD,
         "What it could ask for instead and when it would start then, the soonest first",
         derive=what_ifs,
         words=what_if_words,
@@ -248,7 +250,7 @@ _COLUMNS: Final = (
     Column(
         "failure",
         "FAILURE",
-        Kind.TEXT,
+        ValueKind.TEXT,
         "The defect in cockpit for which some of the answer is missing; empty: none",
         field="failure",
         wide=True,

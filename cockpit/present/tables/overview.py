@@ -8,7 +8,7 @@ from typing import Final
 from cockpit.model.job import JobState
 from cockpit.model.view import Overview
 from cockpit.present import units
-from cockpit.present.columns import Column, Context, Fraction, Kind, Table
+from cockpit.present.columns import Column, Context, Fraction, Table, ValueKind
 
 
 def _in_state(state: JobState) -> Callable[[Overview, Context], int]:
@@ -21,18 +21,22 @@ OVERVIEW: Final = Table(
     help="The cluster at a glance",
     empty="",
     columns=(
-        Column("cluster", "CLUSTER", Kind.TEXT, "Its name", field="cluster"),
-        Column("running", "RUNNING", Kind.INTEGER, "Jobs that run", derive=_in_state(JobState.RUNNING)),
-        Column("queued", "QUEUED", Kind.INTEGER, "Jobs that wait", derive=_in_state(JobState.QUEUED)),
-        Column("kept", "HELD", Kind.INTEGER, "Jobs whose containers are held", field="held"),
-        Column("nodes", "NODES", Kind.INTEGER, "How many nodes", field="nodes"),
+        Column("cluster", "CLUSTER", ValueKind.TEXT, "Its name", field="cluster"),
+        Column("running", "RUNNING", ValueKind.INTEGER, "Jobs that run", derive=_in_state(JobState.RUNNING)),
+        Column("queued", "QUEUED", ValueKind.INTEGER, "Jobs that wait", derive=_in_state(JobState.QUEUED)),
+        Column("kept", "HELD", ValueKind.INTEGER, "Jobs whose containers are held", field="held"),
+        Column("nodes", "NODES", ValueKind.INTEGER, "How many nodes", field="nodes"),
         Column(
-            "cpus", "CPUS", Kind.FRACTION, "In use, of all", derive=lambda row, _: Fraction(row.used_cpus, row.cpus)
+            "cpus",
+            "CPUS",
+            ValueKind.FRACTION,
+            "In use, of all",
+            derive=lambda row, _: Fraction(row.used_cpus, row.cpus),
         ),
         Column(
             "memory_mib",
             "MEMORY",
-            Kind.MEMORY_FRACTION,
+            ValueKind.MEMORY_FRACTION,
             "In use, of all, in MiB",
             derive=lambda row, _: Fraction(row.used_memory_mib, row.memory_mib),
             aliases=("memory",),
@@ -40,10 +44,10 @@ OVERVIEW: Final = Table(
         Column(
             "cards",
             "CARDS",
-            Kind.FRACTION,
+            ValueKind.FRACTION,
             "In use, of all",
             derive=lambda row, _: Fraction(units.cards(row.used_card_milli), units.cards(row.card_milli)),
         ),
-        Column("trouble", "TROUBLE", Kind.WORDS, "What is wrong with the engine just now", field="trouble"),
+        Column("trouble", "TROUBLE", ValueKind.WORDS, "What is wrong with the engine just now", field="trouble"),
     ),
 )

@@ -11,7 +11,7 @@ from cockpit.model.cluster import PriorityKind
 from cockpit.model.ids import index_ranges
 from cockpit.model.priority import Breakdown, FactorName, Part
 from cockpit.model.view import Priorities, PriorityRow
-from cockpit.present.columns import NOTHING, Column, Context, Kind, Table
+from cockpit.present.columns import NOTHING, Column, Context, Table, ValueKind
 from cockpit.present.reasons import reason_sentence
 from cockpit.present.references import job_shown
 from cockpit.present.safe import safe
@@ -130,7 +130,7 @@ def _factor(column_id: str, title: str, name: FactorName, what: str) -> Column:
         figure = added(row, context)
         return NOTHING if figure is None else f"{figure:.0f}"
 
-    return Column(column_id, title, Kind.NUMBER, f"What {what} adds", derive=added, words=rounded, nullable=True)
+    return Column(column_id, title, ValueKind.NUMBER, f"What {what} adds", derive=added, words=rounded, nullable=True)
 
 
 FACTORS: Final = {
@@ -156,11 +156,11 @@ PRIORITY: Final = Table(
     help="Queued jobs in the order in which the cluster considers them, a row for each of their partitions",
     empty="Nothing is queued.",
     columns=(
-        Column("position", "PLACE", Kind.INTEGER, "In the queue, from 1", field="position", nullable=True),
+        Column("position", "PLACE", ValueKind.INTEGER, "In the queue, from 1", field="position", nullable=True),
         Column(
             "position_before",
             "WAS",
-            Kind.INTEGER,
+            ValueKind.INTEGER,
             "Its place by the cluster's own weights, where others are tried out",
             field="position_before",
             nullable=True,
@@ -170,31 +170,31 @@ PRIORITY: Final = Table(
         Column(
             "id",
             "ID",
-            Kind.INTEGER,
+            ValueKind.INTEGER,
             "The job; nothing for one that you may not see",
             derive=job_id,
             words=id_text,
             nullable=True,
         ),
-        Column("name", "NAME", Kind.TEXT, "The job's name", field="name", spare=True),
-        Column("user", "USER", Kind.TEXT, "Who submitted it", field="user", aliases=("creator",)),
-        Column("partition", "QUEUE", Kind.TEXT, "Where it would run", field="partition", aliases=("queue",)),
-        Column("priority", "PRIORITY", Kind.INTEGER, "The whole: what counts", derive=priority, nullable=True),
+        Column("name", "NAME", ValueKind.TEXT, "The job's name", field="name", spare=True),
+        Column("user", "USER", ValueKind.TEXT, "Who submitted it", field="user", aliases=("creator",)),
+        Column("partition", "QUEUE", ValueKind.TEXT, "Where it would run", field="partition", aliases=("queue",)),
+        Column("priority", "PRIORITY", ValueKind.INTEGER, "The whole: what counts", derive=priority, nullable=True),
         Column(
             "priority_before",
             "WAS PRIORITY",
-            Kind.INTEGER,
+            ValueKind.INTEGER,
             "By the cluster's own weights, where others are tried out",
             field="total_before",
             nullable=True,
             wide=True,
         ),
         *FACTORS.values(),
-        Column("nice", "NICE", Kind.INTEGER, "What is taken off", derive=nice, nullable=True, spare=True),
+        Column("nice", "NICE", ValueKind.INTEGER, "What is taken off", derive=nice, nullable=True, spare=True),
         Column(
             "note",
             "NOTE",
-            Kind.TEXT,
+            ValueKind.TEXT,
             "held: not considered; set: by an administrator; kept: more than its parts come to now (INCREMENT_ONLY); "
             "uncounted: on a Slurm cluster, sprio leaves it out until what it waits for is there",
             derive=note,
@@ -202,12 +202,12 @@ PRIORITY: Final = Table(
             schema={"enum": list(NOTES)},
             spare=True,
         ),
-        Column("account", "ACCOUNT", Kind.TEXT, "What it is charged to", field="account", wide=True),
-        Column("qos", "QOSNAME", Kind.TEXT, "Its QOS", field="qos", wide=True),
+        Column("account", "ACCOUNT", ValueKind.TEXT, "What it is charged to", field="account", wide=True),
+        Column("qos", "QOSNAME", ValueKind.TEXT, "Its QOS", field="qos", wide=True),
         Column(
             "told_total",
             "TOLD",
-            Kind.INTEGER,
+            ValueKind.INTEGER,
             "The priority that the cluster's own scheduler prints, in a snapshot of another's cluster; else null",
             derive=told_total,
             nullable=True,
@@ -216,7 +216,7 @@ PRIORITY: Final = Table(
         Column(
             "factors",
             "FACTORS",
-            Kind.RECORD,
+            ValueKind.RECORD,
             "Of each factor raw value, weight and what they multiply to; in a snapshot of a Slurm cluster also what it "
             "adds by sprio (cluster) and by cockpit's count (core)",
             derive=factors_of,

@@ -9,7 +9,7 @@ import msgspec
 
 from cockpit.model.view import QueueKind, QueueRow
 from cockpit.present import units
-from cockpit.present.columns import NOTHING, Column, Context, Kind, Table
+from cockpit.present.columns import NOTHING, Column, Context, Table, ValueKind
 from cockpit.present.safe import safe
 from cockpit.sched.rules.tres import LICENCES
 
@@ -115,7 +115,7 @@ def _resource(resource: str, column: str, about: str) -> Column:
     return Column(
         column,
         f"{column.upper()} USED/MIN/MAX",
-        Kind.RECORD,
+        ValueKind.RECORD,
         f"{about}: held, guaranteed, and at most (null: unlimited; of a partition what its nodes have)",
         derive=_held(resource),
         words=_held_text(resource),
@@ -132,7 +132,7 @@ _FIGURES: Final = tuple(
     Column(
         f"{name}_{what}",
         f"{name.upper()} {what.upper()}",
-        Kind.NUMBER,
+        ValueKind.NUMBER,
         about,
         derive=derive,
         wide=True,
@@ -149,15 +149,15 @@ def _licences(row: QueueRow, _: Context) -> Held | None:
     return share(row, LICENCES) if row.kind is QueueKind.LICENCE else None
 
 
-_RUNNING: Final = Column("running", "RUNNING", Kind.INTEGER, "Jobs that run", field="running")
+_RUNNING: Final = Column("running", "RUNNING", ValueKind.INTEGER, "Jobs that run", field="running")
 _MAX_JOBS: Final = Column(
-    "max_jobs", "MAX JOBS", Kind.INTEGER, "So many run at once; none: no bound", field="max_jobs", nullable=True
+    "max_jobs", "MAX JOBS", ValueKind.INTEGER, "So many run at once; none: no bound", field="max_jobs", nullable=True
 )
-_PATH: Final = Column("path", "PATH", Kind.TEXT, "Its place in the quota tree", field="path", wide=True)
+_PATH: Final = Column("path", "PATH", ValueKind.TEXT, "Its place in the quota tree", field="path", wide=True)
 _KIND: Final = Column(
     "kind",
     "KIND",
-    Kind.TEXT,
+    ValueKind.TEXT,
     "quota: a node of the quota tree; partition; licence",
     derive=lambda row, _: row.kind.value,
     schema={"enum": [kind.value for kind in QueueKind]},
@@ -165,7 +165,7 @@ _KIND: Final = Column(
 _PROJECTS: Final = Column(
     "projects",
     "PROJECTS",
-    Kind.WORDS,
+    ValueKind.WORDS,
     "Of a leaf: whose jobs wait here",
     field="projects",
     aliases=("project", "namespaces", "namespace"),
@@ -177,10 +177,10 @@ QUEUES: Final = Table(
     help="Queues: one for each node of the quota tree, and the partitions",
     empty="No queues.",
     columns=(
-        Column("name", "NAME", Kind.TEXT, "The queue", derive=_name, aliases=("queue",)),
+        Column("name", "NAME", ValueKind.TEXT, "The queue", derive=_name, aliases=("queue",)),
         _KIND,
-        Column("age", "AGE", Kind.SECONDS, "How long it has been there", derive=_age, nullable=True),
-        Column("depth", "DEPTH", Kind.INTEGER, "Jobs that wait in it", field="waiting", aliases=("waiting",)),
+        Column("age", "AGE", ValueKind.SECONDS, "How long it has been there", derive=_age, nullable=True),
+        Column("depth", "DEPTH", ValueKind.INTEGER, "Jobs that wait in it", field="waiting", aliases=("waiting",)),
         _RUNNING,
         _MAX_JOBS,
         *_SHARES,
@@ -203,19 +203,19 @@ QUOTA: Final = Table(
         Column(
             "queue",
             "QUEUE",
-            Kind.TEXT,
+            ValueKind.TEXT,
             "The node of the tree",
             derive=lambda row, _: row.path.rpartition("/")[2],
             words=_tree_name,
         ),
         *_SHARES,
-        Column("borrowed", "BORROWED", Kind.WORDS, "Held beyond what is guaranteed", derive=borrowed_words),
-        Column("waiting", "WAITING", Kind.INTEGER, "Jobs that wait", field="waiting", aliases=("pending",)),
+        Column("borrowed", "BORROWED", ValueKind.WORDS, "Held beyond what is guaranteed", derive=borrowed_words),
+        Column("waiting", "WAITING", ValueKind.INTEGER, "Jobs that wait", field="waiting", aliases=("pending",)),
         _RUNNING,
         _MAX_JOBS,
         _PROJECTS,
         *_FIGURES,
         _PATH,
-        Column("name", "NAME", Kind.TEXT, "Its queue", field="name", wide=True),
+        Column("name", "NAME", ValueKind.TEXT, "Its queue", field="name", wide=True),
     ),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from cockpit.model.cluster import Reservation
-from cockpit.present.columns import Column, Context, Kind, Table
+from cockpit.present.columns import Column, Context, Table, ValueKind
 
 
 def state(row: Reservation, context: Context) -> str:
@@ -18,23 +18,25 @@ RESERVATIONS: Final = Table(
     help="Nodes that are reserved for users, accounts or maintenance",
     empty="No reservations: every node serves all jobs.",
     columns=(
-        Column("name", "NAME", Kind.TEXT, "What jobs name as their reservation", field="name"),
+        Column("name", "NAME", ValueKind.TEXT, "What jobs name as their reservation", field="name"),
         Column(
             "state",
             "STATE",
-            Kind.TEXT,
+            ValueKind.TEXT,
             "Whether the reservation is in force now",
             derive=state,
             schema={"enum": ["active", "inactive"]},
         ),
-        Column("start_at", "START", Kind.MOMENT, "When the reservation begins", field="start_at", aliases=("start",)),
-        Column("end_at", "END", Kind.MOMENT, "When the reservation ends", field="end_at", aliases=("end",)),
-        Column("nodes", "NODES", Kind.WORDS, "The nodes", field="nodes", aliases=("node",)),
-        Column("users", "USERS", Kind.WORDS, "Whose jobs may run in it", field="users", aliases=("user",)),
+        Column(
+            "start_at", "START", ValueKind.MOMENT, "When the reservation begins", field="start_at", aliases=("start",)
+        ),
+        Column("end_at", "END", ValueKind.MOMENT, "When the reservation ends", field="end_at", aliases=("end",)),
+        Column("nodes", "NODES", ValueKind.WORDS, "The nodes", field="nodes", aliases=("node",)),
+        Column("users", "USERS", ValueKind.WORDS, "Whose jobs may run in it", field="users", aliases=("user",)),
         Column(
             "accounts",
             "ACCOUNTS",
-            Kind.WORDS,
+            ValueKind.WORDS,
             "Accounts whose jobs may run in it",
             field="accounts",
             aliases=("account",),
@@ -42,7 +44,7 @@ RESERVATIONS: Final = Table(
         Column(
             "maintenance",
             "MAINTENANCE",
-            Kind.TEXT,
+            ValueKind.TEXT,
             "Nobody's jobs run in it",
             derive=lambda row, _: "yes" if row.maintenance else "no",
             schema={"enum": ["yes", "no"]},

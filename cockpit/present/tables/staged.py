@@ -6,7 +6,7 @@ from typing import Final
 
 from cockpit.model.staging import StagedCopy
 from cockpit.present import units
-from cockpit.present.columns import Column, Context, Kind, Table
+from cockpit.present.columns import Column, Context, Table, ValueKind
 from cockpit.present.copying import percent
 from cockpit.present.moments import brief_clock
 from cockpit.present.safe import safe
@@ -48,30 +48,30 @@ STAGED: Final = Table(
     help="Copies of datasets and images on this machine",
     empty="Nothing is staged.",
     columns=(
-        Column("key", "KEY", Kind.TEXT, "Names it", derive=lambda row, _: row.key[:KEY_LETTERS]),
-        Column("what", "WHAT", Kind.TEXT, "A dataset, or an image that was unpacked", field="what"),
+        Column("key", "KEY", ValueKind.TEXT, "Names it", derive=lambda row, _: row.key[:KEY_LETTERS]),
+        Column("what", "WHAT", ValueKind.TEXT, "A dataset, or an image that was unpacked", field="what"),
         Column(
             "state",
             "STATE",
-            Kind.TEXT,
+            ValueKind.TEXT,
             "Being made, used by jobs, or kept after its last use",
             derive=state,
             schema={"enum": ["copying", "used", "kept"]},
         ),
-        Column("size_mib", "SIZE", Kind.MIB, "What it takes, in MiB", derive=lambda row, _: row.size // _MIB),
+        Column("size_mib", "SIZE", ValueKind.MIB, "What it takes, in MiB", derive=lambda row, _: row.size // _MIB),
         Column(
             "done",
             "DONE",
-            Kind.TEXT,
+            ValueKind.TEXT,
             "While it is being made, how much of it there is",
             derive=lambda row, _: percent(row.progress) if row.progress is not None else None,
             nullable=True,
             wide=True,
         ),
-        Column("used_at", "LAST USED", Kind.MOMENT, "When it was last used; now, while it is", field="used_at"),
-        Column("made_at", "MADE", Kind.MOMENT, "When it was made", field="made_at", wide=True),
-        Column("jobs", "JOBS", Kind.WORDS, "Jobs that use it", derive=lambda row, _: tuple(map(str, row.jobs))),
-        Column("users", "USERS", Kind.WORDS, "Whose jobs have used it", field="users", aliases=("user",)),
-        Column("source", "OF", Kind.TEXT, "What it is a copy of", field="source"),
+        Column("used_at", "LAST USED", ValueKind.MOMENT, "When it was last used; now, while it is", field="used_at"),
+        Column("made_at", "MADE", ValueKind.MOMENT, "When it was made", field="made_at", wide=True),
+        Column("jobs", "JOBS", ValueKind.WORDS, "Jobs that use it", derive=lambda row, _: tuple(map(str, row.jobs))),
+        Column("users", "USERS", ValueKind.WORDS, "Whose jobs have used it", field="users", aliases=("user",)),
+        Column("source", "OF", ValueKind.TEXT, "What it is a copy of", field="source"),
     ),
 )

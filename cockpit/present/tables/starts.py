@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from cockpit.present.columns import Column, Context, Kind, Table
+from cockpit.present.columns import Column, Context, Table, ValueKind
 from cockpit.present.tables.forecast import spread_column, spread_columns
 from cockpit.present.tables.jobs import JOBS
 
@@ -46,7 +46,7 @@ STARTS: Final = Table(
         Column(
             "starts_at",
             "STARTS",
-            Kind.MOMENT,
+            ValueKind.MOMENT,
             "When it likely starts; null: no estimate",
             derive=starts_at,
             nullable=True,
@@ -55,7 +55,7 @@ STARTS: Final = Table(
         Column(
             "starts_in_seconds",
             "IN",
-            Kind.SECONDS,
+            ValueKind.SECONDS,
             "How long that is from now",
             derive=starts_in_seconds,
             nullable=True,
@@ -67,7 +67,7 @@ STARTS: Final = Table(
         Column(
             "failure",
             "FAILURE",
-            Kind.TEXT,
+            ValueKind.TEXT,
             "The defect in cockpit for which no start is known; empty: none",
             derive=failure,
             rare=True,

@@ -9,7 +9,7 @@ import msgspec
 from cockpit.launch.sweeps import trial_number, trial_values
 from cockpit.model.jobrow import JobRow
 from cockpit.model.spec import Sweep
-from cockpit.present.columns import Column, Context, Fraction, Kind, Table
+from cockpit.present.columns import Column, Context, Fraction, Table, ValueKind
 from cockpit.present.safe import safe
 
 
@@ -55,18 +55,20 @@ TRIALS: Final = Table(
     help="The trials of a sweep: their parameters, and how far they are",
     empty="The sweep has no trial that is still known.",
     columns=(
-        Column("trial", "TRIAL", Kind.TEXT, "Its number, from 1", field="trial"),
-        Column("id", "ID", Kind.INTEGER, "The job that it is", field="row.id"),
+        Column("trial", "TRIAL", ValueKind.TEXT, "Its number, from 1", field="trial"),
+        Column("id", "ID", ValueKind.INTEGER, "The job that it is", field="row.id"),
         Column(
             "parameters",
             "PARAMETERS",
-            Kind.RECORD,
+            ValueKind.RECORD,
             "The values of its parameters",
             field="parameters",
             words=_parameters,
             schema={"type": "object", "additionalProperties": {"type": "string"}},
         ),
-        Column("state", "STATE", Kind.TEXT, "How it stands", field="row.state"),
-        Column("progress", "SECONDS", Kind.FRACTION, "Run so far, and its time limit", derive=_progress, nullable=True),
+        Column("state", "STATE", ValueKind.TEXT, "How it stands", field="row.state"),
+        Column(
+            "progress", "SECONDS", ValueKind.FRACTION, "Run so far, and its time limit", derive=_progress, nullable=True
+        ),
     ),
 )

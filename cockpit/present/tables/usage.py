@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from cockpit.present.columns import Column, Context, Fraction, Kind, Table
+from cockpit.present.columns import Column, Context, Fraction, Table, ValueKind
 from cockpit.present.measured import Measured
 from cockpit.present.references import job_cell
 from cockpit.present.units import counted
@@ -41,13 +41,15 @@ USAGE: Final = Table(
     help="What a job's replicas really use",
     empty="Nobody has measured this job: it has not run yet, or nothing here counts. `cockpit job ID` says more.",
     columns=(
-        Column("job", "JOB", Kind.INTEGER, "Job id", field="job", words=lambda row, _: job_cell(row.job), wide=True),
-        Column("rank", "RANK", Kind.INTEGER, "Which replica", derive=lambda row, _: row.place.rank),
-        Column("node", "NODE", Kind.TEXT, "Where it runs, or ran", derive=lambda row, _: row.place.node),
+        Column(
+            "job", "JOB", ValueKind.INTEGER, "Job id", field="job", words=lambda row, _: job_cell(row.job), wide=True
+        ),
+        Column("rank", "RANK", ValueKind.INTEGER, "Which replica", derive=lambda row, _: row.place.rank),
+        Column("node", "NODE", ValueKind.TEXT, "Where it runs, or ran", derive=lambda row, _: row.place.node),
         Column(
             "cpu_seconds",
             "CPU TIME",
-            Kind.SECONDS,
+            ValueKind.SECONDS,
             "CPU time of all its processes together",
             derive=lambda row, _: None if row.use.cpu_ms is None else row.use.cpu_ms // 1000,
             nullable=True,
@@ -56,7 +58,7 @@ USAGE: Final = Table(
         Column(
             "cpus_busy",
             "CPUS BUSY",
-            Kind.FRACTION,
+            ValueKind.FRACTION,
             "CPUs in use now, of those allocated; of a replica that has ended, on average",
             derive=busy,
             nullable=True,
@@ -64,7 +66,7 @@ USAGE: Final = Table(
         Column(
             "mean_cpus_busy",
             "MEAN",
-            Kind.NUMBER,
+            ValueKind.NUMBER,
             "CPUs in use on average since it started",
             derive=mean_busy,
             nullable=True,
@@ -73,7 +75,7 @@ USAGE: Final = Table(
         Column(
             "memory",
             "MEMORY",
-            Kind.MEMORY_FRACTION,
+            ValueKind.MEMORY_FRACTION,
             "Memory in use now, with cached files, of the memory allocated; nothing once it has ended",
             derive=memory,
             nullable=True,
@@ -81,7 +83,7 @@ USAGE: Final = Table(
         Column(
             "peak_memory_mib",
             "MOST",
-            Kind.MIB,
+            ValueKind.MIB,
             "The most memory that it had at any moment",
             derive=lambda row, _: row.use.peak_memory_mib,
             nullable=True,
@@ -90,7 +92,7 @@ USAGE: Final = Table(
         Column(
             "card_percent",
             "CARDS %",
-            Kind.INTEGER,
+            ValueKind.INTEGER,
             "How busy its cards are now, on average over them",
             derive=lambda row, _: row.use.card_percent,
             nullable=True,
@@ -99,7 +101,7 @@ USAGE: Final = Table(
         Column(
             "mean_card_percent",
             "MEAN %",
-            Kind.INTEGER,
+            ValueKind.INTEGER,
             "… since it started",
             derive=lambda row, _: row.use.mean_card_percent,
             nullable=True,
@@ -108,7 +110,7 @@ USAGE: Final = Table(
         Column(
             "peak_card_percent",
             "MOST %",
-            Kind.INTEGER,
+            ValueKind.INTEGER,
             "… at most, as far as it was seen",
             derive=lambda row, _: row.use.peak_card_percent,
             nullable=True,
@@ -117,7 +119,7 @@ USAGE: Final = Table(
         Column(
             "card_memory_mib",
             "CARD MEMORY",
-            Kind.MIB,
+            ValueKind.MIB,
             "In use on its cards now",
             derive=lambda row, _: row.use.card_memory_mib,
             nullable=True,
@@ -126,7 +128,7 @@ USAGE: Final = Table(
         Column(
             "peak_card_memory_mib",
             "CARD MOST",
-            Kind.MIB,
+            ValueKind.MIB,
             "… at most, as far as it was seen",
             derive=lambda row, _: row.use.peak_card_memory_mib,
             nullable=True,
@@ -135,7 +137,7 @@ USAGE: Final = Table(
         Column(
             "course",
             "COURSE",
-            Kind.RECORD,
+            ValueKind.RECORD,
             "How it went over time, in few stretches",
             derive=course,
             words=lambda row, _: counted(len(row.use.course), "stretch", "stretches"),

@@ -17,8 +17,8 @@ import msgspec
 
 from cockpit.runtime.cards.metering import card_meter
 from cockpit.runtime.clock import NANOS_PER_MILLI, boot_nanos
-from cockpit.runtime.containers.course import PERIOD_MS, Course
 from cockpit.runtime.containers.measuring import last_reading, reading
+from cockpit.runtime.containers.usage_record import PERIOD_MS, UsageRecord
 from cockpit.runtime.probe_command import probe_command
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from cockpit.runtime.tasks import Tasks
 
 RECORD = "use.json"
-_encoder, _decoder = msgspec.json.Encoder(), msgspec.json.Decoder(Course)
+_encoder, _decoder = msgspec.json.Encoder(), msgspec.json.Decoder(UsageRecord)
 
 
 def boot_millis() -> int:
@@ -44,7 +44,7 @@ class Followed(NamedTuple):
 
     attempt: Attempt
     cards: tuple[str, ...]
-    course: Course
+    record: UsageRecord
 
 
 class Sampler:
@@ -68,9 +68,9 @@ class Sampler:
     def follow(self, replica: ReplicaId, attempt: Attempt) -> None:
         """Measure a replica from now on: its command has started."""
         plan = attempt.read("plan.json") or {}
-        course = kept(attempt) or Course(_began(attempt))
+        record = kept(attempt) or UsageRecord(_began(attempt))
         with self._lock:
-            self._followed[replica] = Followed(attempt, tuple(plan.get("cards", ())), course)
+            self._followed[replica] = Followed(attempt, tuple(plan.get("cards", ())), record)
         if self._looking is None:
             self._looking = self._tasks.start(self._look_forever(), "measuring")
 
@@ -80,9 +80,9 @@ class Sampler:
             found = self._followed.pop(replica, None)
             if found is None:
                 return None
-            found.course.end(last_reading(found.attempt))
+            found.record.end(last_reading(found.attempt))
             _keep(found)
-            return found.course.use(replica.rank).total
+            return found.record.use(replica.rank).total
 
     async def used(self, replica: ReplicaId, attempt: Attempt) -> ReplicaUse | None:
         """Return a replica's usage as of now, or as of its end; None if nothing is known."""
@@ -115,15 +115,15 @@ class Sampler:
     def _used(self, replica: ReplicaId, attempt: Attempt) -> ReplicaUse | None:
         found = self._followed.get(replica)
         if found is None:
-            course = kept(attempt)
-            return None if course is None else course.use(replica.rank)
+            record = kept(attempt)
+            return None if record is None else record.use(replica.rank)
         cards = self._cards([found])
         with self._lock:
             self._look_at(found, cards)
-            return found.course.use(replica.rank)
+            return found.record.use(replica.rank)
 
     def _look_at(self, found: Followed, cards: Mapping[str, CardReading]) -> None:
-        found.course.look(self._now(), reading(found.attempt), [cards[uuid] for uuid in found.cards if uuid in cards])
+        found.record.look(self._now(), reading(found.attempt), [cards[uuid] for uuid in found.cards if uuid in cards])
 
     def _cards(self, followed: list[Followed]) -> Mapping[str, CardReading]:
         if not any(found.cards for found in followed):
@@ -133,7 +133,7 @@ class Sampler:
         return self._meter.read()
 
 
-def kept(attempt: Attempt) -> Course | None:
+def kept(attempt: Attempt) -> UsageRecord | None:
     """Return the recorded usage of the attempt."""
     with suppress(OSError, msgspec.DecodeError):
         return _decoder.decode(Path(attempt.file(RECORD)).read_bytes())
@@ -148,4 +148,4 @@ def _began(attempt: Attempt) -> int:
 
 def _keep(found: Followed) -> None:
     with suppress(OSError):  # a full disk, or a container that is being removed: the next sample is recorded again
-        found.attempt.write_bytes(RECORD, _encoder.encode(found.course), durable=False)
+        found.attempt.write_bytes(RECORD, _encoder.encode(found.record), durable=False)

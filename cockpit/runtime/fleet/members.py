@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from cockpit.engine import decide
-from cockpit.engine.fleet.orders import FLEET, Ask, Open, orders
+from cockpit.engine.fleet.orders import FLEET, MemberDecision, Open, orders
 from cockpit.engine.fleet.parts import replica_there
 from cockpit.engine.fleet.seen import nodes_seen, others_held
 from cockpit.errors import RequestRefused
@@ -158,7 +158,7 @@ class Members:
         for order in orders(effect, self._fleet.machine, self.machines):
             member = self._members[order.member]
             match order:
-                case Ask():
+                case MemberDecision():
                     await member.host.act(order.decision, Act(actor=FLEET, origin="engine"))
                 case Open():
                     await member.gate.open(order.job)

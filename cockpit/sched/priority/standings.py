@@ -14,7 +14,7 @@ from cockpit.sched.priority.share_tree import ROOT_KEY, ShareTree
 _UNUSED = Usage()
 
 
-class Standing(NamedTuple):
+class FairShareFigures(NamedTuple):
     """The figures of one association; see `view.AccountRow`."""
 
     norm_shares: float
@@ -24,13 +24,15 @@ class Standing(NamedTuple):
     fair_share: float | None
 
 
-def standings(accounts: Accounts, usage: Mapping[AssocKey, Usage], priority: Priority) -> dict[AssocKey, Standing]:
+def fair_share_figures(
+    accounts: Accounts, usage: Mapping[AssocKey, Usage], priority: Priority
+) -> dict[AssocKey, FairShareFigures]:
     """Return the figures of all associations below root."""
     tree = ShareTree(accounts)
     return dict(_by_level(tree, usage) if priority.fair_tree else _classic(tree, usage, priority))
 
 
-def _by_level(tree: ShareTree, usage: Mapping[AssocKey, Usage]) -> Iterator[tuple[AssocKey, Standing]]:
+def _by_level(tree: ShareTree, usage: Mapping[AssocKey, Usage]) -> Iterator[tuple[AssocKey, FairShareFigures]]:
     level = levels(tree, usage)
     factors = ranked(tree, level)
     norm_shares = {ROOT_KEY: 1.0}
@@ -39,7 +41,7 @@ def _by_level(tree: ShareTree, usage: Mapping[AssocKey, Usage]) -> Iterator[tupl
         norm_shares[key] = norm_shares[above] if each.shares is None else tree.part(each)
         yield (
             key,
-            Standing(
+            FairShareFigures(
                 norm_shares[key],
                 _part(usage, key, ROOT_KEY),
                 _part(usage, key, above),
@@ -51,7 +53,7 @@ def _by_level(tree: ShareTree, usage: Mapping[AssocKey, Usage]) -> Iterator[tupl
 
 def _classic(
     tree: ShareTree, usage: Mapping[AssocKey, Usage], priority: Priority
-) -> Iterator[tuple[AssocKey, Standing]]:
+) -> Iterator[tuple[AssocKey, FairShareFigures]]:
     classic = ClassicShares(
         tree,
         usage,
@@ -61,7 +63,7 @@ def _classic(
     for key, shares in classic.shares.items():
         if key != ROOT_KEY:
             used = _part(usage, key, ROOT_KEY)
-            yield key, Standing(shares, used, classic.effective[key], None, classic.factors[key])
+            yield key, FairShareFigures(shares, used, classic.effective[key], None, classic.factors[key])
 
 
 def _part(usage: Mapping[AssocKey, Usage], key: AssocKey, whole: AssocKey) -> float:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from cockpit.model.cluster import PriorityKind
-from cockpit.present.cells.priority import PLACE, Figures, PriorityColumn, Scale, Shape, id_text, laid_out
+from cockpit.present.cells.priority import PLACE, CellContext, Figures, PriorityColumn, Shape, id_text, laid_out
 from cockpit.present.filters import compile_filter
 from cockpit.present.priority_parts import SIGNS, counting_factors, longest, of_jobs, weight_of
 from cockpit.present.saved import none_saved
@@ -161,7 +161,7 @@ class PriorityRows:
         ]
 
     def cells(self, row_id: RowId, width: int) -> Sequence[Line]:
-        row, scale = self._rows[row_id], Scale(self._whole, self.letters(), self.figures)
+        row, scale = self._rows[row_id], CellContext(self._whole, self.letters(), self.figures)
         return [column.cell(row, scale, size) for column, size in self._laid(width)]
 
     def _leads(self, column: PriorityColumn) -> bool:

@@ -8,7 +8,7 @@ from textual import on
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 
-from cockpit.present.form.spec_offers import Model, Offer, models_line, offer_cells, with_models
+from cockpit.present.form.spec_offers import Model, SpecChoice, models_line, offer_cells, with_models
 from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line
 from cockpit.tui.screens.dialog import Dialog
 from cockpit.tui.widgets.lines import Lines
@@ -31,7 +31,7 @@ KEYS = line(
 )
 
 
-class SpecsScreen(Dialog["list[Offer]"]):
+class SpecsScreen(Dialog["list[SpecChoice]"]):
     """Those that were chosen, in the order of the list; none: it was left."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -40,7 +40,7 @@ class SpecsScreen(Dialog["list[Offer]"]):
         *(Binding(str(key), f"model({key})", show=False) for key in range(1, 10)),
     ]
 
-    def __init__(self, offers: Sequence[Offer], models: Sequence[Model], theme: Callable[[], RoleTheme]) -> None:
+    def __init__(self, offers: Sequence[SpecChoice], models: Sequence[Model], theme: Callable[[], RoleTheme]) -> None:
         super().__init__()
         self._offers, self._models, self._theme = offers, models, theme
         self._chosen: set[str] = set()
@@ -83,10 +83,10 @@ class SpecsScreen(Dialog["list[Offer]"]):
 class _Offers:
     """`TableRows` over them."""
 
-    def __init__(self, offers: Sequence[Offer]) -> None:
+    def __init__(self, offers: Sequence[SpecChoice]) -> None:
         self.take(offers)
 
-    def take(self, offers: Sequence[Offer]) -> None:
+    def take(self, offers: Sequence[SpecChoice]) -> None:
         self._offers = {each.id: each for each in offers}
         self.order: Sequence[str] = list(self._offers)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cockpit.backends.slurm.mapping.rest.acts import NoSuchRequest, Request, request
+from cockpit.backends.slurm.mapping.rest.acts import NoSuchRequest, RestRequest, request
 
 NUMBER = {"set": True, "infinite": False, "number": 1}
 
@@ -13,25 +13,25 @@ NUMBER = {"set": True, "infinite": False, "number": 1}
 @pytest.mark.parametrize(
     ("argv", "version", "wanted"),
     [
-        ("scontrol hold 7", 38, Request("POST", "slurm", "job/7", {"hold": True})),
-        ("scontrol release 7_3", 42, Request("POST", "slurm", "job/7_3", {"hold": False})),
-        ("scancel 7", 38, Request("DELETE", "slurm", "job/7")),
-        ("scancel --full --signal=KILL 7", 38, Request("DELETE", "slurm", "job/7", None, {"signal": "KILL"})),
+        ("scontrol hold 7", 38, RestRequest("POST", "slurm", "job/7", {"hold": True})),
+        ("scontrol release 7_3", 42, RestRequest("POST", "slurm", "job/7_3", {"hold": False})),
+        ("scancel 7", 38, RestRequest("DELETE", "slurm", "job/7")),
+        ("scancel --full --signal=KILL 7", 38, RestRequest("DELETE", "slurm", "job/7", None, {"signal": "KILL"})),
         (
             "scancel --batch --signal=USR1 7",
             42,
-            Request("DELETE", "slurm", "job/7", None, {"signal": "USR1", "flags": "BATCH_JOB"}),
+            RestRequest("DELETE", "slurm", "job/7", None, {"signal": "USR1", "flags": "BATCH_JOB"}),
         ),
-        ("scontrol update JobId=7 TimeLimit=01:00:30", 38, Request("POST", "slurm", "job/7", {"time_limit": 61})),
+        ("scontrol update JobId=7 TimeLimit=01:00:30", 38, RestRequest("POST", "slurm", "job/7", {"time_limit": 61})),
         (
             "scontrol update JobId=7 TimeLimit=00:01:00 Nice=5 Priority=1",
             42,
-            Request("POST", "slurm", "job/7", {"time_limit": NUMBER, "nice": 5, "priority": NUMBER}),
+            RestRequest("POST", "slurm", "job/7", {"time_limit": NUMBER, "nice": 5, "priority": NUMBER}),
         ),
         (
             "sbatch --parsable --hold --wrap={x}",
             38,
-            Request(
+            RestRequest(
                 *("POST", "slurm", "job/submit"),
                 {
                     "script": "#!/bin/sh\n# This script was created by sbatch --wrap.\n\n{x}\n",
@@ -39,15 +39,15 @@ NUMBER = {"set": True, "infinite": False, "number": 1}
                 },
             ),
         ),
-        ("scontrol update JobId=7 NumNodes=2", 38, Request("POST", "slurm", "job/7", {"nodes": [2, 2]})),
+        ("scontrol update JobId=7 NumNodes=2", 38, RestRequest("POST", "slurm", "job/7", {"nodes": [2, 2]})),
         (
             "scontrol update NodeName=n1 State=DRAIN Reason=disk",
             39,
-            Request("POST", "slurm", "node/n1", {"state": ["DRAIN"], "reason": "disk"}),
+            RestRequest("POST", "slurm", "node/n1", {"state": ["DRAIN"], "reason": "disk"}),
         ),
     ],
 )
-def test_an_act_is_one_request(argv: str, version: int, wanted: Request) -> None:
+def test_an_act_is_one_request(argv: str, version: int, wanted: RestRequest) -> None:
     assert request(argv.split(), "", version) == wanted
 
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from cockpit.model.spec import Algorithm, Hooks
 from cockpit.runtime.containers.plan import Bounds
 from cockpit.runtime.containers.shim import program, syscalls
-from cockpit.runtime.containers.shim.limits import Limits
+from cockpit.runtime.containers.shim.limits import ReplicaLimits
 from tests.runtime.containers import roots
 from tests.runtime.containers.conftest import IS_ROOT
 
@@ -228,7 +228,7 @@ def test_only_plain_processes_do_without_a_filter_that_the_kernel_refuses(monkey
         raise OSError(errno.EINVAL, "this kernel takes no system call filter")
 
     monkeypatch.setattr(syscalls, "install", refuse)
-    limits = Limits("", [], None)
+    limits = ReplicaLimits("", [], None)
     program._filter_calls(program.Entry(plan={}, limits=limits, view=program.PLAIN, env={}))
     program._filter_calls(program.Entry(plan={"filtered": False}, limits=limits, view="/view", env={}))
     with pytest.raises(OSError, match="no system call filter"):

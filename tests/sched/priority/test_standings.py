@@ -6,7 +6,7 @@ import pytest
 
 from cockpit.model.accounts import Accounts, Association
 from cockpit.model.cluster import Priority, PriorityFlag
-from cockpit.sched.priority.standings import standings
+from cockpit.sched.priority.standings import fair_share_figures
 from tests.sched.recorded import NAMES, Recorded
 
 
@@ -23,7 +23,7 @@ def printed(recorded: Recorded, column: int) -> dict[str, float]:
 
 @pytest.mark.req("SC-24", "SC-02")
 def test_norm_shares_are_the_printed_ones(recorded: Recorded) -> None:
-    found = standings(recorded.accounts, recorded.usage, recorded.cluster.priority)
+    found = fair_share_figures(recorded.accounts, recorded.usage, recorded.cluster.priority)
     assert {key: f"{each.norm_shares:.6f}" for key, each in found.items()} == {
         key: f"{shares:.6f}" for key, shares in printed(recorded, 3).items()
     }
@@ -32,7 +32,7 @@ def test_norm_shares_are_the_printed_ones(recorded: Recorded) -> None:
 @pytest.mark.req("SC-24", "SC-02")
 def test_usage_is_near_the_printed_one(recorded: Recorded) -> None:
     """RawUsage is of a later moment than the parts are."""
-    found = standings(recorded.accounts, recorded.usage, recorded.cluster.priority)
+    found = fair_share_figures(recorded.accounts, recorded.usage, recorded.cluster.priority)
     assert {key: each.norm_usage for key, each in found.items()} == pytest.approx(
         printed(recorded, 5), rel=0.25, abs=0.01
     )
@@ -42,7 +42,7 @@ def test_usage_is_near_the_printed_one(recorded: Recorded) -> None:
 
 
 def test_levels_and_factors_are_where_sshare_prints_them(recorded: Recorded) -> None:
-    found = standings(recorded.accounts, recorded.usage, recorded.cluster.priority)
+    found = fair_share_figures(recorded.accounts, recorded.usage, recorded.cluster.priority)
     classic = PriorityFlag.NO_FAIR_TREE in recorded.cluster.priority.flags
     levels = set() if classic else set(printed(recorded, 8))
     assert {key for key, each in found.items() if each.level_fs is not None} == levels
@@ -54,7 +54,7 @@ def test_where_depth_is_oblivious_fair_share_is_classic() -> None:
     """slurm.conf(5): DEPTH_OBLIVIOUS enables NO_FAIR_TREE."""
     recorded = Recorded(next(iter(NAMES)))
     alone, both = (
-        standings(recorded.accounts, recorded.usage, Priority(flags=flags))
+        fair_share_figures(recorded.accounts, recorded.usage, Priority(flags=flags))
         for flags in (
             (PriorityFlag.DEPTH_OBLIVIOUS,),
             (PriorityFlag.DEPTH_OBLIVIOUS, PriorityFlag.NO_FAIR_TREE),
@@ -69,7 +69,7 @@ def test_without_usage_everybody_is_unused() -> None:
         each.key: each
         for each in (Association(account="a", parent="root", shares=3), Association(account="a", user="ann"))
     }
-    found = standings(Accounts(associations=tree), {}, Priority())
+    found = fair_share_figures(Accounts(associations=tree), {}, Priority())
     assert found["a/"].norm_shares == 0.75
     assert found["a/ann"][1:4] == (0.0, 0.0, float("inf"))
 

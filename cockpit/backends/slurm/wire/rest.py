@@ -25,7 +25,7 @@ from urllib.parse import quote, urlencode
 import msgspec
 
 from cockpit.backends.base import ShellSession
-from cockpit.backends.slurm.mapping.rest.acts import NoSuchRequest, Request, request
+from cockpit.backends.slurm.mapping.rest.acts import NoSuchRequest, RestRequest, request
 from cockpit.backends.slurm.mapping.rest.questions import DATABASE, SLURM, NoAnswer, question
 from cockpit.backends.slurm.wire import http
 from cockpit.backends.slurm.wire.calls import Commands, Garbled, Printed, Unanswered
@@ -95,7 +95,7 @@ class RestCommands:
         query = question(argv, version, await self._cluster_name() if argv[-1] == "config" else "")  # step 2
         if query is None:
             return Printed("", _not_reported(version), 1)
-        answer, errors = await self._answer(Request("GET", query.area, query.path, params=query.params))  # step 3
+        answer, errors = await self._answer(RestRequest("GET", query.area, query.path, params=query.params))  # step 3
         if errors:
             return Printed("", errors, 1)
         try:
@@ -111,7 +111,7 @@ class RestCommands:
             return Printed(f"{job}\n", "", 0)
         return Printed("", errors, 1 if errors else 0)
 
-    def _request(self, argv: Sequence[str], stdin: str, version: int) -> Request:
+    def _request(self, argv: Sequence[str], stdin: str, version: int) -> RestRequest:
         try:
             return request(argv, stdin, version)
         except NoSuchRequest as no:
@@ -121,7 +121,7 @@ class RestCommands:
         """Return the newest version of the API that the daemon has, found once by pinging."""
         if self._version is None:
             for version in range(NEWEST, OLDEST - 1, -1):
-                reply = await self._sent(Request("GET", SLURM, "ping"), version)
+                reply = await self._sent(RestRequest("GET", SLURM, "ping"), version)
                 if reply.status != NOT_FOUND:
                     _parsed(reply)
                     self._version = version
@@ -137,12 +137,12 @@ class RestCommands:
         """
         if not self._cluster:
             with suppress(CockpitError):
-                answer, _ = await self._answer(Request("GET", DATABASE, "clusters"))
+                answer, _ = await self._answer(RestRequest("GET", DATABASE, "clusters"))
                 names = [each.get("name") for each in answer.get("clusters") or [] if isinstance(each, dict)]
                 self._cluster = str(names[0]) if len(names) == 1 else ""
         return self._cluster or self.name
 
-    async def _answer(self, wanted: Request) -> tuple[Mapping[str, Any], str]:
+    async def _answer(self, wanted: RestRequest) -> tuple[Mapping[str, Any], str]:
         """Send a request; return the decoded answer and Slurm's error messages, empty when there are none."""
         version = await self._known_version()
         reply = await self._sent(wanted, version)
@@ -152,7 +152,7 @@ class RestCommands:
         answer = _parsed(reply)
         return answer, "; ".join(_errors(answer)) or (f"HTTP status {reply.status}" if reply.status >= 400 else "")
 
-    async def _sent(self, wanted: Request, version: int) -> http.Reply:
+    async def _sent(self, wanted: RestRequest, version: int) -> http.Reply:
         """Send a request. Raises `Unreachable` when slurmrestd refuses the user or has too many requests."""
         body = b"" if wanted.body is None else msgspec.json.encode(wanted.body)
         headers = {**self._credentials(), **({"Content-Type": "application/json"} if body else {})}
@@ -165,7 +165,7 @@ class RestCommands:
             )
         return reply
 
-    def _target(self, wanted: Request, version: int | None = None) -> str:
+    def _target(self, wanted: RestRequest, version: int | None = None) -> str:
         query = f"?{urlencode(wanted.params)}" if wanted.params else ""
         number = self._version if version is None else version
         return f"/{wanted.area}/v0.0.{number}/{quote(wanted.path)}{query}"

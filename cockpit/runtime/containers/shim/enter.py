@@ -1,6 +1,6 @@
 """Run a program in a container: `boot.py enter FOLDER REQUEST CONTROL [STDIN STDOUT STDERR]`.
 
-REQUEST is JSON (`Request`); the rest are numbers of inherited file descriptors. Three processes take part:
+REQUEST is JSON (`EnterRequest`); the rest are numbers of inherited file descriptors. Three processes take part:
 
     this process        waits outside of the container, and at the end sends the exit code
     └─ the watcher      in the container's pid namespace, see `watcher`
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from cockpit.runtime.containers.shim.attempt import PlanDict
 
-    class Request(TypedDict):
+    class EnterRequest(TypedDict):
         """A request of the engine."""
 
         command: list[str]
@@ -91,7 +91,7 @@ class _Container:
         network = linux.CLONE_NEWNET if self.plan.get("network") else 0
         linux.setns(self.holder, _NAMESPACES | user | network)
 
-    def entry(self, request: Request) -> program.Entry:
+    def entry(self, request: EnterRequest) -> program.Entry:
         plan = self.plan
         env = {**plan["env"], **(plan["kept_env"] if self.cards_freed else {}), **_extra(request)}
         hide = tuple(plan["devices"]) if self.cards_freed else ()
@@ -135,7 +135,7 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def _inside(container: _Container, request: Request, control: _socket.socket, pipes: list[int]) -> NoReturn:
+def _inside(container: _Container, request: EnterRequest, control: _socket.socket, pipes: list[int]) -> NoReturn:
     code = _LOST
     try:
         watcher = Watcher(control, container.proc_fd)
@@ -154,7 +154,7 @@ def _inside(container: _Container, request: Request, control: _socket.socket, pi
         os._exit(code)
 
 
-def _chooser(request: Request, control: _socket.socket, pipes: list[int]) -> Callable[[], list[str]]:
+def _chooser(request: EnterRequest, control: _socket.socket, pipes: list[int]) -> Callable[[], list[str]]:
     """Return the function that connects the program's streams and returns its arguments.
 
     It runs in the program's process as the last step, with no more rights than the program will have.
@@ -185,7 +185,7 @@ def _take_terminal(control: _socket.socket, rows: int, columns: int) -> None:
         os.dup2(inner, number)
 
 
-def _extra(request: Request) -> dict[str, str]:
+def _extra(request: EnterRequest) -> dict[str, str]:
     """Return variables for entered programs only.
 
     The label reaches the prompt through a variable, so that no shell expands it. PROMPT_COMMAND makes bash set the

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from cockpit.runtime.containers.shim.metering import Measure, Order
 
-    class Kind(Protocol):
+    class SourceModule(Protocol):
         """A module that knows one kind of source."""
 
         def measure(self, order: Order, meter: Meter, /) -> Measure: ...
@@ -44,7 +44,7 @@ _MOST_MEMORY = 4 << 30
 _NICE = 10
 
 
-_KINDS: dict[str, Kind] = {"tree": treecopy, "tar": untar, "named": named}
+_KINDS: dict[str, SourceModule] = {"tree": treecopy, "tar": untar, "named": named}
 
 
 def main() -> int:

@@ -221,7 +221,7 @@ def _make_plain(attempt: Attempt, plan: PlanDict, *, again: bool) -> Holder:
     return Holder(attempt, bounds, job_processes.UncontainedProcesses(plan["cgroup"], os.getpid()), programs, first)
 
 
-def _limits_text(plan: PlanDict, bounds: limits.Limits, read_only: list[str]) -> str:
+def _limits_text(plan: PlanDict, bounds: limits.ReplicaLimits, read_only: list[str]) -> str:
     """Return the text on how limits are enforced, for a job's page. Plans of older engines may lack some keys."""
     cards = plan.get("card_limits")
     network_text = network.said(plan)
@@ -231,7 +231,7 @@ def _limits_text(plan: PlanDict, bounds: limits.Limits, read_only: list[str]) ->
     return bounds.text + "".join(f"; {text}" for text in (podman, cards, network_text, calls) if text) + folders
 
 
-def _entry(plan: PlanDict, bounds: limits.Limits, seen: str) -> program.Entry:
+def _entry(plan: PlanDict, bounds: limits.ReplicaLimits, seen: str) -> program.Entry:
     return program.Entry(plan=plan, limits=bounds, view=seen, env=plan["env"])
 
 

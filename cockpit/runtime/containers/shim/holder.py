@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from cockpit.runtime.containers.shim.attempt import Attempt, Record
     from cockpit.runtime.containers.shim.job_processes import JobProcesses
-    from cockpit.runtime.containers.shim.limits import Limits
+    from cockpit.runtime.containers.shim.limits import ReplicaLimits
     from cockpit.runtime.containers.shim.programs import Programs
 
 TERMINATE = signal.SIGRTMIN + 1
@@ -62,7 +62,12 @@ class Holder:
     """Blocked since before the holder was forked, so that none is missed."""
 
     def __init__(
-        self, attempt: Attempt, limits: Limits, processes: JobProcesses, programs: Programs | None, running: int | None
+        self,
+        attempt: Attempt,
+        limits: ReplicaLimits,
+        processes: JobProcesses,
+        programs: Programs | None,
+        running: int | None,
     ) -> None:
         self._attempt = attempt
         self._processes = processes

@@ -24,7 +24,7 @@ READ_ONLY = "; read-only: "
 """Separator between the text on limits and the list of system folders that are not copy-on-write."""
 
 
-class Limits:
+class ReplicaLimits:
     """A container's limits, created by its holder, and opened again by each program that enters."""
 
     def __init__(self, text: str, procs: list[int], oom_fd: int | None) -> None:
@@ -54,7 +54,7 @@ class Limits:
         return cgroups.oom_kills(os.pread(self._oom_fd, 4096, 0).decode()) > 0
 
 
-def make(plan: PlanDict) -> Limits:
+def make(plan: PlanDict) -> ReplicaLimits:
     """Create the groups and write the limits. If that fails, return rlimits, with the reason in `text`."""
     name = plan["cgroup"]
     sizes = {"cpus": plan["cpus"], "memory_mib": plan["memory_mib"], "pids": plan["pids"]}
@@ -67,11 +67,11 @@ def make(plan: PlanDict) -> Limits:
             _write(cgroups.writes_v1(name, **sizes))
     except OSError as error:
         remove(name)
-        return Limits(cgroups.soft_text([f"{error.filename or cgroups.MOUNT}: {error.strerror}"]), [], None)
+        return ReplicaLimits(cgroups.soft_text([f"{error.filename or cgroups.MOUNT}: {error.strerror}"]), [], None)
     return find(plan)
 
 
-def find(plan: PlanDict) -> Limits:
+def find(plan: PlanDict) -> ReplicaLimits:
     """Open the groups that `make` has created; rlimits if there are none."""
     name = plan["cgroup"]
     folders, oom_file = (
@@ -81,9 +81,9 @@ def find(plan: PlanDict) -> Limits:
     )
     try:
         procs = [_open(f"{folder}/cgroup.procs", os.O_WRONLY) for folder in folders]
-        return Limits(f"cgroup {'v2' if _is_v2() else 'v1'}", procs, _open(oom_file, os.O_RDONLY))
+        return ReplicaLimits(f"cgroup {'v2' if _is_v2() else 'v1'}", procs, _open(oom_file, os.O_RDONLY))
     except OSError as error:
-        return Limits(cgroups.soft_text([f"{error.filename}: {error.strerror}"]), [], None)
+        return ReplicaLimits(cgroups.soft_text([f"{error.filename}: {error.strerror}"]), [], None)
 
 
 def remove(name: str) -> bool:

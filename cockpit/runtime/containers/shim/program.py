@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
     from cockpit.runtime.containers.shim.attempt import PlanDict
-    from cockpit.runtime.containers.shim.limits import Limits
+    from cockpit.runtime.containers.shim.limits import ReplicaLimits
 
 PLAIN = ""
 """The view of a plain process: the machine's own file system."""
@@ -40,7 +40,7 @@ class Entry:
     """What is needed to start a program in a container: plan, limits, view and environment."""
 
     def __init__(
-        self, *, plan: PlanDict, limits: Limits, view: str, env: dict[str, str], hide: tuple[str, ...] = ()
+        self, *, plan: PlanDict, limits: ReplicaLimits, view: str, env: dict[str, str], hide: tuple[str, ...] = ()
     ) -> None:
         self.plan = plan
         self.limits = limits

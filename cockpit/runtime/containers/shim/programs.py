@@ -13,7 +13,7 @@ from cockpit.runtime.containers.shim import logbounds, program, scriptfiles
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from cockpit.runtime.containers.shim.attempt import PlanDict
-    from cockpit.runtime.containers.shim.limits import Limits
+    from cockpit.runtime.containers.shim.limits import ReplicaLimits
     from cockpit.runtime.containers.shim.logbounds import LogBounds
 
 BEFORE, COMMAND, AFTER = "before_start", "command", "after_end"
@@ -22,7 +22,7 @@ BEFORE, COMMAND, AFTER = "before_start", "command", "after_end"
 class Programs:
     """The programs of one attempt. `seen`: the file system view in which they are started, see `program.Entry`."""
 
-    def __init__(self, plan: PlanDict, limits: Limits, seen: str) -> None:
+    def __init__(self, plan: PlanDict, limits: ReplicaLimits, seen: str) -> None:
         self._plan = plan
         self._limits = limits
         self._seen = seen

@@ -28,7 +28,7 @@ _OFTEN, _SELDOM = 0.05, 0.5
 """Seconds between two looks at a file that grows, and at one that does not."""
 
 
-class Mirror:
+class FileCopier:
     """Copies what is written to a file into another one. `source`, `log`: descriptors, which it closes never."""
 
     def __init__(self, source: int, log: int, begin: int) -> None:
@@ -54,14 +54,14 @@ class Mirrors:
     """All of one script, and when to look at them next."""
 
     def __init__(self) -> None:
-        self._all: list[Mirror] = []
+        self._all: list[FileCopier] = []
         self.seconds = _SELDOM
         """Until the next look."""
 
     def __bool__(self) -> bool:
         return bool(self._all)
 
-    def add(self, mirror: Mirror) -> None:
+    def add(self, mirror: FileCopier) -> None:
         self._all.append(mirror)
 
     def step(self) -> None:
@@ -126,4 +126,4 @@ def _mirror(plan: PlanDict, fd: int, log: int, mirrors: Mirrors) -> None:
         os.write(log, b"cockpit: the output goes into a file that its owner may write and not read\n")
         os.close(log)
         return
-    mirrors.add(Mirror(source, log, status.st_size))
+    mirrors.add(FileCopier(source, log, status.st_size))

@@ -18,7 +18,7 @@ Reader = Callable[[str], object]
 _ON_A_LOGIN_NODE = "do it on a login node, or over ssh://"
 
 
-class Request(NamedTuple):
+class RestRequest(NamedTuple):
     """A request that has not been sent yet."""
 
     method: str
@@ -32,7 +32,7 @@ class NoSuchRequest(Exception):
     """slurmrestd of this version cannot do the change; the error text says what to do instead."""
 
 
-def request(argv: Sequence[str], stdin: str, version: int) -> Request:
+def request(argv: Sequence[str], stdin: str, version: int) -> RestRequest:
     """Return the request that does the same as a command of `mapping.acts`. Raises `NoSuchRequest`."""
     match argv:
         case ("scontrol", "hold" | "release" as verb, job):
@@ -48,19 +48,19 @@ def request(argv: Sequence[str], stdin: str, version: int) -> Request:
     raise NoSuchRequest(f"slurmrestd does not support `{' '.join(argv[:2])}`: {_ON_A_LOGIN_NODE}.")
 
 
-def _of_job(job: str, changes: Body) -> Request:
-    return Request("POST", SLURM, f"job/{job}", changes)
+def _of_job(job: str, changes: Body) -> RestRequest:
+    return RestRequest("POST", SLURM, f"job/{job}", changes)
 
 
-def _of_node(node: str, changes: Sequence[str], version: int) -> Request:
+def _of_node(node: str, changes: Sequence[str], version: int) -> RestRequest:
     if version < LISTS_SINCE:
         raise NoSuchRequest(f"slurmrestd v0.0.{version} changes no node: {_ON_A_LOGIN_NODE}.")
     said = dict(each.partition("=")[::2] for each in changes)
     body = {"state": [said["State"]], **({"reason": said["Reason"]} if "Reason" in said else {})}
-    return Request("POST", SLURM, f"node/{node}", body)
+    return RestRequest("POST", SLURM, f"node/{node}", body)
 
 
-def _cancel(job: str, options: Sequence[str], version: int) -> Request:
+def _cancel(job: str, options: Sequence[str], version: int) -> RestRequest:
     signal = next((each.partition("=")[2] for each in options if each.startswith("--signal=")), "")
     whom = next((name for name in ("--batch", "--full") if name in options), "")
     if whom == "--batch" and version < SIGNAL_FLAGS_SINCE:
@@ -68,7 +68,7 @@ def _cancel(job: str, options: Sequence[str], version: int) -> Request:
     params = {"signal": signal} if signal else {}
     if whom and version >= SIGNAL_FLAGS_SINCE:
         params["flags"] = {"--batch": "BATCH_JOB", "--full": "FULL_JOB"}[whom]
-    return Request("DELETE", SLURM, f"job/{job}", params=params)
+    return RestRequest("DELETE", SLURM, f"job/{job}", params=params)
 
 
 _UPDATES: Final = {
@@ -134,7 +134,7 @@ def _changed(change: str, version: int) -> tuple[str, object]:
     return _named(_UPDATES[name], value, version)
 
 
-def _submit(options: Sequence[str], script: str, version: int) -> Request:
+def _submit(options: Sequence[str], script: str, version: int) -> RestRequest:
     if STDIN in options:
         raise NoSuchRequest(f"slurmrestd gives a script no arguments: {_ON_A_LOGIN_NODE}.")
     if options and options[-1].startswith("--wrap="):
@@ -152,7 +152,7 @@ def _submit(options: Sequence[str], script: str, version: int) -> Request:
     env = {"PATH": _PATH}
     job["environment"] = env if version < LISTS_SINCE else [f"{name}={value}" for name, value in env.items()]
     body: dict[str, object] = {"script": script, "job": job}
-    return Request("POST", SLURM, "job/submit", body)
+    return RestRequest("POST", SLURM, "job/submit", body)
 
 
 def _named(key: str, value: str | bool, version: int) -> tuple[str, object]:

@@ -6,31 +6,31 @@ import pytest
 
 from cockpit.model.usage import Sample
 from cockpit.runtime.cards.metering import CardReading
-from cockpit.runtime.containers.course import MOST_SAMPLES, PERIOD_MS, Course, joined
 from cockpit.runtime.containers.measuring import Reading
+from cockpit.runtime.containers.usage_record import MOST_SAMPLES, PERIOD_MS, UsageRecord, joined
 
 BUSY = 2_500
 """Thousandths of a CPU."""
 
 
-def lived(looks: int, every_ms: int = PERIOD_MS) -> Course:
+def lived(looks: int, every_ms: int = PERIOD_MS) -> UsageRecord:
     """Busy all the time; the card in the first half alone."""
-    course = Course(0)
+    record = UsageRecord(0)
     for look in range(1, looks + 1):
         at = look * every_ms
         card = CardReading(80 if look <= looks // 2 else 0, 1000 + look)
-        course.look(at, Reading(at * BUSY // 1000, look, look + 1), [card])
-    return course
+        record.look(at, Reading(at * BUSY // 1000, look, look + 1), [card])
+    return record
 
 
 @pytest.mark.req("JT-48")
 @pytest.mark.parametrize(("looks", "every_ms"), [(7, 5_003), (10_000, 5_003), (600, 1_000)])
 def test_it_stays_small_and_covers_the_whole_life(looks: int, every_ms: int) -> None:
-    course = lived(looks, every_ms)
-    assert len(course.samples) <= MOST_SAMPLES
-    assert sum(each.lasted_ms for each in course.samples) == looks * every_ms
-    assert {each.busy_milli for each in course.samples} <= {BUSY - 1, BUSY}
-    use = course.use(3)
+    record = lived(looks, every_ms)
+    assert len(record.samples) <= MOST_SAMPLES
+    assert sum(each.lasted_ms for each in record.samples) == looks * every_ms
+    assert {each.busy_milli for each in record.samples} <= {BUSY - 1, BUSY}
+    use = record.use(3)
     assert (use.rank, use.cpu_ms, use.memory_mib, use.peak_memory_mib) == (
         3,
         looks * every_ms * BUSY // 1000,
@@ -43,22 +43,22 @@ def test_it_stays_small_and_covers_the_whole_life(looks: int, every_ms: int) -> 
 
 @pytest.mark.req("JT-48")
 def test_what_a_dead_engine_did_not_see_is_in_the_next_look() -> None:
-    course = lived(2)
+    record = lived(2)
     away = 100 * PERIOD_MS
-    course.look(2 * PERIOD_MS + away, Reading((2 * PERIOD_MS + away) * BUSY // 1000, 9, 99), [])
-    assert course.samples[-1] == Sample(away, BUSY, 9, None)
-    course.end(Reading(10**9, None, 120))
-    total = course.use(0).total
+    record.look(2 * PERIOD_MS + away, Reading((2 * PERIOD_MS + away) * BUSY // 1000, 9, 99), [])
+    assert record.samples[-1] == Sample(away, BUSY, 9, None)
+    record.end(Reading(10**9, None, 120))
+    total = record.use(0).total
     assert (total.cpu_ms, total.peak_memory_mib, total.peak_card_percent) == (10**9, 120, 80)
 
 
 @pytest.mark.req("JT-48")
 def test_a_total_never_falls_and_what_nobody_measures_stays_unknown() -> None:
-    course = Course(0)
-    course.look(1_000, Reading(500, 4), [])
-    course.look(2_000, Reading(400, 2), [])
-    course.end(Reading())
-    use = course.use(0)
+    record = UsageRecord(0)
+    record.look(1_000, Reading(500, 4), [])
+    record.look(2_000, Reading(400, 2), [])
+    record.end(Reading())
+    use = record.use(0)
     assert (use.cpu_ms, use.peak_memory_mib, use.memory_mib) == (500, 4, None)
     assert (use.card_percent, use.mean_card_percent, use.peak_card_memory_mib) == (None, None, None)
 

@@ -23,7 +23,7 @@ MOST_SAMPLES: Final = 120
 """Most samples of one replica: ten minutes at the shortest period; for longer jobs each sample covers a longer time."""
 
 
-class Course(msgspec.Struct):
+class UsageRecord(msgspec.Struct):
     """The usage record of one replica. It is stored in the attempt's folder, so that the next engine continues it."""
 
     at: int
