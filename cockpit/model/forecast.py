@@ -139,7 +139,7 @@ class BoundMove(msgspec.Struct, frozen=True):
 
 
 class PromisedStart(msgspec.Struct, frozen=True):
-    """The latest start of a queued job that somebody was shown, as it stands now, and how it has moved."""
+    """The latest start that a user was shown for a queued job: its present value and its moves."""
 
     job: JobId
     latest_at: Millis | None

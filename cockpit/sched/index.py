@@ -30,8 +30,8 @@ Departure = tuple[Millis, JobId, Located]
 
 
 class Index:
-    """Free resources per node, buckets of nodes, departures and limit counters, for one version of the state. Nobody
-    may change it once `refresh_index` or `fork` has handed it out, except the caller who made the fork."""
+    """Free resources per node, buckets of nodes, departures and limit counters, for one version of the state. It
+    must not change once `refresh_index` or `fork` has returned it, except by the caller who made the fork."""
 
     __slots__ = (
         "_buckets_current",
@@ -135,7 +135,7 @@ class Index:
         no more than to update them."""
 
     def writable(self) -> Index:
-        """Return an index that may be changed: this one if nobody else reads it, else a copy."""
+        """Return an index that may be changed: this one if no other code reads it, else a copy."""
         return self.fork() if self.shared else self
 
     def after(self, changes: Mapping[JobId, Placement | None], snapshot: Snapshot) -> Index:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -175,6 +176,21 @@ def test_a_remote_shell_reads_the_words_as_they_are(words: list[str]) -> None:
     line = remote_line(["printf", "%s\\0", *words])
     told = subprocess.run(["sh", "-c", line], capture_output=True, check=True).stdout
     assert told.split(b"\0")[:-1] == [each.encode() for each in words]
+
+
+@pytest.mark.req("TR-04", "TR-06")
+@pytest.mark.parametrize("shell", ["sh", "bash", "zsh", "fish", "tcsh"])
+def test_every_login_shell_ends_a_good_answer_and_keeps_the_exit_code(shell: str) -> None:
+    if shutil.which(shell) is None:
+        pytest.skip(f"{shell} is not installed")
+
+    def run(*argv: str) -> tuple[int, str]:
+        words = [shell, "-c", remote_line(argv, utc=True, end="~end~")]
+        done = subprocess.run(words, check=False, capture_output=True, text=True)
+        return done.returncode, done.stdout
+
+    assert run("printf", "%s|", "a b; $HOME `id` ~ 'q'") == (0, "a b; $HOME `id` ~ 'q'|~end~\n")
+    assert run("sh", "-c", "echo half; exit 7") == (7, "half\n")
 
 
 @pytest.mark.req("SL-02", "SL-20")
