@@ -90,7 +90,7 @@ SETTINGS = Table(
             name="hold_window",
             attribute="hold_window_seconds",
             kind=duration(WINDOW_SECONDS),
-            about="How long a failed container is kept, unless the job says it.",
+            about="How long a failed container is held, unless the job says it.",
         ),
         Field(
             name="time_limit",

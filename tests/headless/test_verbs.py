@@ -234,8 +234,8 @@ def test_each_refusal_has_its_exit_code(desk: Desk, kind: RefusalKind, code: int
 
 @pytest.mark.req("JT-40")
 def test_a_hold_is_extended_and_ended(desk: Desk) -> None:
-    assert desk("holds", "extend", "4715", "--by", "2h").lines == ["4715 is kept until 17:59"]
-    assert desk("holds", "end", "4715").lines == ["removed the kept containers of 4715"]
+    assert desk("holds", "extend", "4715", "--by", "2h").lines == ["job 4715 is held until 17:59"]
+    assert desk("holds", "end", "4715").lines == ["ended the debug hold of 4715"]
     assert desk("holds", "end", "4715", terminal=True, stdin=b"n\n").code == 71
     assert desk.backend.asked == [("extend_hold", 4715, 7200), ("end_hold", 4715)]
 

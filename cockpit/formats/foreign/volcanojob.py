@@ -56,7 +56,7 @@ def read_volcano_job(value: Mapping[str, Any]) -> Draft:
 def _note_plugins_gifts(mode: str, draft: Draft) -> None:
     for name in dict.fromkeys(_OF_PLUGINS.findall(str(draft.values.get("command", "")))):
         if not (name == "VK_TASK_INDEX" and mode == "tensorflow"):
-            draft.lacks(name, "is set by a plugin of Volcano, which cockpit does not have; docs/launch.md lists what each mode sets")
+            draft.lacks(name, "is set by a plugin of Volcano, which cockpit lacks; docs/launch.md has what a mode sets")
 
 
 def _tasks(tasks: list[Mapping[str, Any]], draft: Draft) -> list[Role]:

@@ -1,4 +1,4 @@
-"""`cockpit holds`: the kept containers; `extend` keeps one longer, `end` removes one now."""
+"""`cockpit holds`: lists held containers; `extend` extends a debug hold, `end` ends it and removes the container."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def extend_arguments(parser: ArgumentParser) -> None:
 async def run_extend(call: Call) -> int:
     job = await call.job_id(call.args.job)
     until = await call.backend.extend_hold(job, seconds=call.args.by)
-    call.streams.line(f"{job} is kept until {clock(until, call.streams.now(), call.streams.zone)}")
+    call.streams.line(f"job {job} is held until {clock(until, call.streams.now(), call.streams.zone)}")
     return ExitCode.OK
 
 
@@ -39,13 +39,13 @@ def end_arguments(parser: ArgumentParser) -> None:
 async def run_end(call: Call) -> int:
     ids = ", ".join(map(job_text, call.args.jobs))
     asked = call.streams.answers and not call.args.yes
-    if asked and not call.streams.confirmed(f"Remove the kept containers of {ids} and what is in them?"):
+    if asked and not call.streams.confirmed(f"End the debug hold of {ids} and remove the files in its containers?"):
         return ExitCode.DECLINED
 
     async def end(ref: JobRef) -> None:
         await call.backend.end_hold(await call.job_id(ref))
 
-    return await try_each(call, call.args.jobs, end, "removed the kept containers of", job_text)
+    return await try_each(call, call.args.jobs, end, "ended the debug hold of", job_text)
 
 
 HOLDS = Verb(

@@ -90,7 +90,7 @@ def leaving(spec: JobSpec, runtime: Runtime) -> Iterator[str]:
     yield 'if [ "$rc" -ne 0 ]; then'
     yield f'    left="node=$SLURMD_NODENAME with={runtime} kept={kept}" image={quoted(_source(spec))}'
     yield '    scontrol update JobId="$SLURM_JOB_ID" Comment="cockpit:contained rc=$rc $left image=$image" || :'
-    yield '    echo "cockpit: ended with $rc; its container is kept for cockpit shell $SLURM_JOB_ID" >&2'
+    yield '    echo "cockpit: ended with $rc; its container is held for cockpit shell $SLURM_JOB_ID" >&2'
     yield "fi"
     yield 'exit "$rc"'
 

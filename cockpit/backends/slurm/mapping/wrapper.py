@@ -21,7 +21,7 @@ if [ "$rc" -ne 0 ]; then
     until=$(($(date +%s) + {seconds}))
     [ "$until" -lt "$cockpit_end" ] || until=$cockpit_end
     scontrol update JobId="$SLURM_JOB_ID" Comment="cockpit:held rc=$rc until=$until" || :
-    echo "cockpit: ended with $rc; this allocation is kept, cockpit shell $SLURM_JOB_ID enters it" >&2
+    echo "cockpit: ended with $rc; this allocation is held; cockpit shell $SLURM_JOB_ID enters it" >&2
     while [ -z "$cockpit_let_go" ] && [ "$(date +%s)" -lt "$until" ]; do
         sleep 5 &
         wait $!
