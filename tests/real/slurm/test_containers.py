@@ -55,7 +55,7 @@ async def test_a_failed_jobs_container_is_kept_and_a_new_job_goes_into_it(
         ended = await eventually(lambda: state_of(equipped, job), lambda found: found.state is JobState.ERROR)
         assert ended.exit is not None
         assert ended.exit.code == 3
-        wrote = await eventually(lambda: equipped.logs(LogRequest(job=job)), lambda chunk: b"kept" in chunk.data)
+        wrote = await eventually(lambda: equipped.logs(LogRequest(job=job)), lambda chunk: b"held" in chunk.data)
         assert wrote.data.startswith(b"in docker://library/python:3.11\n")
         shell = await equipped.open_shell(ShellRequest(job=job, command=("cat", "file")))
         assert shell.pipe_fds is not None
