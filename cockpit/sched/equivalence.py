@@ -30,6 +30,9 @@ NO_SHAPE = 0
 _UNJUDGED = NotEvaluated()
 _EntryParts = tuple[int, int, "EquivalenceClass", int, int, bool]
 """Shape number, class number, class, CPUs and cards of a queue entry, and whether no rule can stop its class."""
+UNKNOWN = -OPEN
+"""The CPUs or cards of an entry that no count of free ones rules out. Free CPUs may be below 0, where CPUs are kept for
+suspended jobs."""
 _NO_ARRAY = ArrayTask(JobId(0), 0)
 _job_of = itemgetter(0)
 
@@ -69,7 +72,7 @@ class QueueEntry(msgspec.Struct, frozen=True, gc=False):
     job: Job
     equivalence_class: EquivalenceClass
     cpus: int
-    """CPUs that one replica needs on a node; 0 where the job may preempt others, or has several alternatives."""
+    """CPUs that one replica needs on a node; UNKNOWN where the job may preempt others, or has several alternatives."""
     cards: int
     """Idle cards that one replica needs on a node; 0 in the same cases."""
     free: bool
@@ -194,7 +197,7 @@ class EquivalenceCache:
             self.classes.append(made)
             self.remembered += 1
         first, *others = job.spec.specs
-        cpus, cards = (first.cpus, first.whole_cards) if not (others or made.preemption_key) else (0, 0)
+        cpus, cards = (first.cpus, first.whole_cards) if not (others or made.preemption_key) else (UNKNOWN, UNKNOWN)
         return self._shape_number(made), number, self.classes[number], cpus, cards, not made.is_bound
 
     def _shape_number(self, equivalence_class: EquivalenceClass) -> int:

@@ -101,7 +101,9 @@ class Index:
         fork.ends, fork.departures = self.ends.copy(), self.departures.copy()
         fork._running = None if self._running is None else self._running.copy()  # noqa: SLF001 - same class
         fork._by_whole, fork._by_hole = self._by_whole.copy(), self._by_hole.copy()  # noqa: SLF001 - same class
-        fork._own_classes, fork._buckets_current = _NO_CLASS, self._buckets_current  # noqa: SLF001 - same class
+        # from now on both share the buckets, so whichever of them changes first copies them
+        self._own_classes = fork._own_classes = _NO_CLASS  # noqa: SLF001 - same class
+        fork._buckets_current = self._buckets_current  # noqa: SLF001 - same class
         fork.most_cpus, fork.most_cards = self.most_cpus, self.most_cards
         return fork
 

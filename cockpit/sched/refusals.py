@@ -199,9 +199,6 @@ class Refusals:
     def _for_good(self, equivalence_class: EquivalenceClass) -> Reason | None:
         if equivalence_class.refused is not None and never_starts(equivalence_class.refused):
             return equivalence_class.refused
-        if equivalence_class.shape.is_uneven:
-            never = infeasible(equivalence_class.shape, self._layout)
-            return never if never is not None and never_starts(never) else None
         each: list[OfOne] = []
         for shape, amounts in self.gates.alternatives(equivalence_class):
             never = infeasible(shape, self._layout)

@@ -480,6 +480,7 @@ class SchedulingPass:
         # 4.
         self._count(job, shape.partition, self._amounts(job_placement, shape))
         self.backfiller.started(self.index, job, job_placement.placement)
+        self.backfiller.evicted(self.index)
 
     def _take_over(self, index: Index) -> None:
         """Go on with another index. Deferred reservations are worked out first: they refer to the old one."""

@@ -175,6 +175,9 @@ class Conservative:
         end = self._rounded(self._now + 1000 * job.spec.time_limit_seconds)
         self._reserve(index, job.id, placement, self._now, end)
 
+    def evicted(self, index: Index) -> None:
+        """Note that some running jobs leave sooner. The slots stay: each was found for the ends known then."""
+
     def allows(self, index: Index, _job: JobId, end: Millis, placement: Placement) -> bool:
         """Whether no waiting job is delayed if the job holds this until `end`: it is free for so long."""
         self.settle()

@@ -127,6 +127,9 @@ class InOrder(msgspec.Struct):
     def started(self, _index: Index, _job: Job, _placement: Placement) -> None:
         """Note that the job starts there."""
 
+    def evicted(self, _index: Index) -> None:
+        """Note that some running jobs leave sooner than was known, as this index says."""
+
     def allows(self, _index: Index, job: JobId, _end: Millis, _placement: Placement) -> bool:
         """Whether no waiting job is delayed if the job holds this until `end`."""
         return self.head in (None, job)
@@ -201,6 +204,11 @@ class Easy(InOrder):
     def started(self, _index: Index, job: Job, placement: Placement) -> None:
         if self._reservation is not None and self._reservation.head != job.id:
             self._reservation = self._reservation.beside(job.id, self.end(job), placement)
+
+    def evicted(self, index: Index) -> None:
+        # the nodes that the victims leave before the head's moment are more than the reservation knows
+        if self._reservation is not None and (wider := within(self._reservation, index)) is not None:
+            self._reservation = wider
 
     def allows(self, _index: Index, job: JobId, end: Millis, placement: Placement) -> bool:
         reservation = self.reservation
