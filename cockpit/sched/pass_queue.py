@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Protocol, cast
 
 from cockpit.model.ids import JobId
@@ -60,6 +60,11 @@ class ReplayQueue:
         """Add or replace entries; a job that is in the queue already keeps its place."""
         for entry in entries:
             self._entries[entry.job.id, entry.equivalence_class.shape.partition] = entry
+
+    def sort(self, ranks: Mapping[tuple[JobId, str], int]) -> None:
+        """Order the entries by these ranks; those without one stay behind all others, as they are."""
+        last = len(ranks)
+        self._entries = dict(sorted(self._entries.items(), key=lambda each: ranks.get(each[0], last)))
 
     def take(self, job: Job) -> None:
         """Remove the job from all its partitions."""
