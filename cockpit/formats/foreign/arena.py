@@ -19,8 +19,8 @@ from cockpit.formats.foreign.pytorchjob import take_torchrun
 from cockpit.formats.foreign.torchrun import without_nodes
 from cockpit.formats.foreign.waiting import take_longest_wait
 from cockpit.launch.checks import COMPUTE_QOS, SUPERVISED
-from cockpit.model.numerals import is_whole
 from cockpit.model.quantity import parse_duration
+from cockpit.model.text import is_whole
 
 _MODES: Final = {
     **dict.fromkeys(("etjob", "et", "mpijob", "mpi", "mj", "horovodjob", "horovod", "hj"), "horovod"),

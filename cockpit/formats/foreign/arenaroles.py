@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from cockpit.formats.foreign.draft import Draft, cpu_count, memory_mib
-from cockpit.model.numerals import is_whole
 from cockpit.model.spec import PARAMETER_SERVER
+from cockpit.model.text import is_whole
 
 _ROLES: Final = ("chief", "worker", "ps", "evaluator")
 """By the position of the pool."""
