@@ -18,14 +18,20 @@ from cockpit.formats.foreign.arena import is_arena, read_arena, write_arena
 from cockpit.formats.foreign.customjob import is_custom_job, read_custom_job, write_custom_job
 from cockpit.formats.foreign.draft import Draft
 from cockpit.formats.foreign.gcloud import is_gcloud, read_gcloud, write_gcloud
-from cockpit.formats.foreign.kubejob import read_job, write_job
-from cockpit.formats.foreign.mpijob import read_mpi_job, write_mpi_job
+from cockpit.formats.foreign.kubernetes_jobs import (
+    read_job,
+    read_mpi_job,
+    read_tf_job,
+    read_train_job,
+    write_job,
+    write_mpi_job,
+    write_tf_job,
+    write_train_job,
+)
 from cockpit.formats.foreign.propagation import is_policy, policy_of, take_policy
 from cockpit.formats.foreign.pytorchjob import read_pytorch_job, write_pytorch_job
 from cockpit.formats.foreign.sbatch import is_sbatch, read_sbatch, without_script, write_sbatch
 from cockpit.formats.foreign.submission import UNKNOWN, Submission
-from cockpit.formats.foreign.tfjob import read_tf_job, write_tf_job
-from cockpit.formats.foreign.trainjob import read_train_job, write_train_job
 from cockpit.formats.foreign.volcanojob import read_volcano_job, write_volcano_job
 from cockpit.formats.job.elastic import ELASTIC
 from cockpit.formats.job.specfile import spec_as_table, spec_as_yaml
