@@ -184,7 +184,7 @@ def test_a_one_shot_command_loads_nothing_heavy(argv: list[str]) -> None:
 
 PATHS = {"pathlib", "socket", "textwrap", "platform", "locale"}
 MODELS = {"cockpit.model.view", "cockpit.model.events", "cockpit.model.cluster", "cockpit.protocol.messages"}
-LISTS = {"cockpit.present.filters", "cockpit.present.sorting", "cockpit.headless.output", "cockpit.headless.watch"}
+LISTS = {"cockpit.present.filters", "cockpit.present.sorting", "cockpit.headless.grid", "cockpit.headless.watch"}
 ENTERING = {"cockpit.present.columns", "cockpit.model.jobrow", "cockpit.headless.terminal", "cockpit.present.reasons"}
 
 
