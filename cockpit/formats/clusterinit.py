@@ -9,10 +9,9 @@ from msgspec.structs import replace
 
 from cockpit.errors import SpecErrors
 from cockpit.formats.cluster.fields import EVERY_OTHER_NODE, FILE, ClusterFile
-from cockpit.formats.cluster.file import own_nodes, read_cluster_file, unmapped_storage
+from cockpit.formats.cluster.file import own_nodes, read_cluster_file, sealed, unmapped_storage
 from cockpit.formats.cluster.pools import known_pools, unknown_pool
 from cockpit.formats.cluster.rule_fields import Accounting
-from cockpit.formats.cluster.seal import sealed
 from cockpit.formats.cluster.text import cluster_text, completed_text
 from cockpit.formats.slurm.spec import SlurmSpec
 from cockpit.formats.tomltext import parse_toml

@@ -12,7 +12,7 @@ from cockpit.formats.kinds import FieldType, ListOf, Reading, Schema, Text, desc
 from cockpit.formats.trestext import Meaning, parse_tres, plain_number, tres_name, tres_number
 from cockpit.model.cluster import Tres
 from cockpit.model.rules.bounds import Bounds
-from cockpit.model.rules.names import NAME_PATTERN, rule_name_error, tres_name_error, user_name_error
+from cockpit.model.rules.text import NAME_PATTERN, rule_name_error, tres_name_error, user_name_error
 from cockpit.model.text import visible
 
 MOST_NAMES = 4096

@@ -8,7 +8,7 @@ from enum import Enum
 
 from cockpit.model.cluster import Tres
 from cockpit.model.quantity import parse_memory
-from cockpit.model.rules.names import LARGEST_AMOUNT, tres_name_error
+from cockpit.model.rules.text import LARGEST_AMOUNT, tres_name_error
 from cockpit.model.text import visible
 
 _NUMBER = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,15})?(e-?[0-9]{1,2})?")

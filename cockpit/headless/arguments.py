@@ -225,7 +225,7 @@ def known_request(text: str) -> str:
 
 def count(text: str) -> int:
     """Parse a number of things."""
-    from cockpit.model.numerals import MOST_DIGITS, whole
+    from cockpit.model.text import MOST_DIGITS, whole
 
     number = whole(text)
     if number is None:

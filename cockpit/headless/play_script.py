@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from cockpit.errors import CockpitError, SpecErrors
-from cockpit.model.numerals import is_whole
 from cockpit.model.quantity import parse_duration
+from cockpit.model.text import is_whole
 from cockpit.present.safe import safe
 
 PATIENCE_SECONDS = 5

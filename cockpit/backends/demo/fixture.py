@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from cockpit.engine.fleet.seen import fleet_rules
+from cockpit.engine.fleet.reports import fleet_rules
 from cockpit.errors import SpecErrors
 from cockpit.formats import quotatree
 from cockpit.formats.catalogue.file import read_entries

@@ -11,7 +11,7 @@ from cockpit.model.accountchange import CLEAR, PARENT, AssociationChange, Limits
 from cockpit.model.accounts import Association, Limits, Qos, QosFlag, qos_flag
 from cockpit.model.cluster import Tres
 from cockpit.model.rules.bounds import Bounds
-from cockpit.model.rules.names import LARGEST_AMOUNT, rule_name_error, tres_name_error
+from cockpit.model.rules.text import LARGEST_AMOUNT, rule_name_error, tres_name_error
 from cockpit.model.text import visible
 
 FIGURE = Bounds(0, 2**31 - 1)

@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from msgspec.structs import replace
 
 from cockpit.engine.access import access_to_entry
-from cockpit.engine.catalogue.imagefit import image_errors
 from cockpit.model.catalogue import (
+    NO_CARDS,
     AlgorithmEntry,
     DatasetEntry,
     EntryKind,
     ImageEntry,
     ModelEntry,
     PoolEntry,
+    Scope,
     SpecEntry,
     entry_key,
 )
@@ -28,11 +29,15 @@ from cockpit.model.spec import Access, JobSpec
 from cockpit.model.text import visible
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator
+
     from cockpit.engine.access import Actor
     from cockpit.engine.state import ClusterState
     from cockpit.model.catalogue import AnyEntry
     from cockpit.model.image import Mpi
-    from cockpit.model.spec import NodeSpec, Task
+    from cockpit.model.node import Card, Node
+    from cockpit.model.spec import JobSpec, NodeSpec, Task
+
 
 Ref = TypeVar("Ref", bound=Reference)
 
@@ -229,3 +234,34 @@ def entry_source(entry: AnyEntry) -> object:
 def _open_to(entry: AnyEntry | None, project: str) -> Access:
     """What an entry gives the members of a project."""
     return entry.access if entry is not None and entry.home in {"", project} else Access.NONE
+
+
+def image_errors(image: ImageEntry, spec: JobSpec, nodes: Iterable[Node]) -> Iterator[str]:
+    """Clauses behind `image`. `spec`: with the node specs that its names mean."""
+    if Scope.TRAINING not in image.scopes:
+        yield f"{visible(image.name)} is meant for {' and '.join(image.scopes)}, not for training; choose another"
+    types = frozenset(each.casefold() for each in image.card_types)
+    if not types:
+        return
+    cards = {card.model.casefold(): card for node in nodes for card in node.cards}
+    made_for = f"{visible(image.name)} is made for {' and '.join(map(visible, image.card_types))}"
+    for index, each in enumerate(spec.specs):
+        if (other := _unsuited(each, types, cards.values())) is not None:
+            yield f"{made_for}, and specs[{index}] {other}; choose another image, or other cards"
+
+
+def _unsuited(spec: NodeSpec, types: frozenset[str], cards: Collection[Card]) -> str | None:
+    """What of the spec is none of the types."""
+    if not spec.card_milli:
+        return None if NO_CARDS in types else f"has no cards ({NO_CARDS})"
+    wanted = {each.casefold() for each in spec.card_models}
+    known = {each.model.casefold() for each in cards}
+    for card in cards:
+        if (not wanted or card.model.casefold() in wanted) and types.isdisjoint(_types(card)):
+            return f"may be given {visible(card.model)} ({card.vendor})"
+    unknown = (each for each in spec.card_models if each.casefold() not in known | types)
+    return next((f"asks for {visible(each)}" for each in unknown), None)
+
+
+def _types(card: Card) -> set[str]:
+    return {card.model.casefold(), str(card.vendor).casefold()}

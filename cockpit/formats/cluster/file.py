@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from cockpit.errors import SpecErrors
 from cockpit.formats.cluster.fields import FILE, ClusterFile
-from cockpit.formats.cluster.initial_accounts import account_errors, initial_accounts
 from cockpit.formats.cluster.node_fields import DeclaredCards, DeclaredNode
 from cockpit.formats.cluster.pools import in_pools, meant_pools, pool_errors
 from cockpit.formats.cluster.rule_checks import partition_errors, preemption_errors, project_errors
-from cockpit.formats.cluster.seal import is_sealed
 from cockpit.formats.kinds import Reading, Schema
 from cockpit.formats.tomltext import parse_toml
-from cockpit.model.accounts import Accounts
+from cockpit.model.accounts import ROOT, Accounts, Association
+from cockpit.model.accounttree import account_troubles
 from cockpit.model.catalogue import AnyEntry
 from cockpit.model.cluster import Cluster
 from cockpit.model.ids import NodeName
@@ -221,3 +222,65 @@ def _excess(machine: Node, nodes: Sequence[DeclaredNode]) -> list[str]:
     if memory > machine.memory_mib:
         excess.append(f"{memory} MiB of memory, and this machine has {machine.memory_mib}")
     return excess
+
+
+def initial_accounts(file: ClusterFile) -> Accounts:
+    """The tree of the file beside what always exists; an account without a parent is below root."""
+    begin = Accounts()
+    return Accounts(
+        associations=begin.associations | {each.key: each for _, each in _associations(file)},
+        qos=begin.qos | {each.name: each for each in file.qos},
+    )
+
+
+def account_errors(file: ClusterFile) -> Iterator[str]:
+    """What is wrong with them beside each other."""
+    rows = list(_associations(file))
+    places: dict[str, str] = {each.name: f"qos[{at}]" for at, each in enumerate(file.qos)}
+    places |= {each.key: at for at, each in rows}
+    yield from _repeated("qos", [(f"qos[{at}]", each.name) for at, each in enumerate(file.qos)])
+    yield from _repeated("account", [(at, each.key) for at, each in rows if not each.user])
+    yield from _repeated("user here", [(at, each.key) for at, each in rows if each.user])
+    for trouble in account_troubles(initial_accounts(file)):
+        yield f"{places.get(trouble.key, trouble.key)}.{trouble.field}: {trouble.sentence}"
+
+
+def _associations(file: ClusterFile) -> Iterator[tuple[str, Association]]:
+    for at, each in enumerate(file.accounts):
+        below_root = not each.parent and each.account != ROOT
+        yield f"accounts[{at}]", replace(each, parent=ROOT) if below_root else each
+    for at, each in enumerate(file.users):
+        yield f"users[{at}]", each
+
+
+def _repeated(what: str, rows: Iterable[tuple[str, str]]) -> Iterator[str]:
+    seen: set[str] = set()
+    for at, key in rows:
+        if key in seen:
+            yield f"{at}.name: is the name of an earlier {what}"
+        seen.add(key)
+
+
+def seal_of(file: ClusterFile) -> str:
+    """A digest of the settings that a slurmSpec has, and of nothing that is the site's own."""
+    fixed = (
+        file.partitions,
+        file.login_node_pool,
+        file.home_directory_storage,
+        file.accounting,
+        file.priority,
+        file.preemption,
+        file.prolog_bash_scripts,
+        file.epilog_bash_scripts,
+    )
+    return hashlib.sha256(msgspec.json.encode(fixed, order="sorted")).hexdigest()[:16]
+
+
+def sealed(file: ClusterFile) -> ClusterFile:
+    """The file with these settings fixed."""
+    return replace(file, mutable=False, fixed=seal_of(file))
+
+
+def is_sealed(file: ClusterFile) -> bool:
+    """Whether they are just as `cluster init` wrote them."""
+    return file.fixed == seal_of(file)

@@ -18,15 +18,20 @@ from cockpit.formats.foreign.arena import is_arena, read_arena, write_arena
 from cockpit.formats.foreign.customjob import is_custom_job, read_custom_job, write_custom_job
 from cockpit.formats.foreign.draft import Draft
 from cockpit.formats.foreign.gcloud import is_gcloud, read_gcloud, write_gcloud
-from cockpit.formats.foreign.kubejob import read_job, write_job
-from cockpit.formats.foreign.manifests import beside, items_of, kinds_in, unknown_kind
-from cockpit.formats.foreign.mpijob import read_mpi_job, write_mpi_job
-from cockpit.formats.foreign.propagation import policy_of
+from cockpit.formats.foreign.kubernetes_jobs import (
+    read_job,
+    read_mpi_job,
+    read_tf_job,
+    read_train_job,
+    write_job,
+    write_mpi_job,
+    write_tf_job,
+    write_train_job,
+)
+from cockpit.formats.foreign.propagation import is_policy, policy_of, take_policy
 from cockpit.formats.foreign.pytorchjob import read_pytorch_job, write_pytorch_job
 from cockpit.formats.foreign.sbatch import is_sbatch, read_sbatch, without_script, write_sbatch
 from cockpit.formats.foreign.submission import UNKNOWN, Submission
-from cockpit.formats.foreign.tfjob import read_tf_job, write_tf_job
-from cockpit.formats.foreign.trainjob import read_train_job, write_train_job
 from cockpit.formats.foreign.volcanojob import read_volcano_job, write_volcano_job
 from cockpit.formats.job.elastic import ELASTIC
 from cockpit.formats.job.specfile import spec_as_table, spec_as_yaml
@@ -36,6 +41,7 @@ from cockpit.model.text import visible
 
 if TYPE_CHECKING:
     from cockpit.model.spec import JobSpec
+
 
 _POOLS: Final = re.compile(r"""["']?(?:workerPoolSpecs|worker_pool_specs)["']?\s*:""")
 _OF_STDIN: Final = "sbatch"
@@ -321,3 +327,51 @@ _WRITERS: Final[Mapping[Form, Callable[[JobSpec], str]]] = {
     Form.VOLCANOJOB: _as_yaml(write_volcano_job),
     Form.CUSTOMJOB: lambda spec: _json(write_custom_job(spec)),
 }
+
+
+_KIND: Final = re.compile(r"""["']?\bkind["']?\s*:\s*["']?(?P<kind>[A-Za-z]+)""")
+_VERSION: Final = re.compile(r"""["']?\bapiVersion["']?\s*:\s*["']?(?P<group>[A-Za-z0-9./-]+)""")
+
+
+def items_of(documents: list[object]) -> list[object]:
+    """The documents with those that a `List` holds in its place."""
+    found: list[object] = []
+    for each in documents:
+        items = each.get("items") if isinstance(each, dict) and str(each.get("kind", "")).endswith("List") else None
+        found += items_of(items) if isinstance(items, list) else [each] if each is not None else []
+    return found
+
+
+def kinds_in(text: str) -> list[tuple[str, str]]:
+    """Of a text that is not parsed: each kind that is written in it, and the API group that may belong to it."""
+    groups = [match["group"] for match in _VERSION.finditer(text)]
+    kinds = [match["kind"] for match in _KIND.finditer(text)]
+    return [(kind, group) for kind in kinds for group in groups or [""]]
+
+
+def unknown_kind(documents: list[object]) -> str:
+    """The kind of the first object of Kubernetes among documents, with its API; empty: there is none."""
+    for each in documents:
+        if isinstance(each, Mapping) and "apiVersion" in each and "kind" in each:
+            return f"{each['kind']} ({each['apiVersion']})"
+    return ""
+
+
+def beside(documents: list[object], job: object, draft: Draft) -> None:
+    """What the other documents say of the job; each that says nothing is noted."""
+    others = [each for each in documents if each is not job]
+    policies = [each for each in others if is_policy(each)]
+    if len(policies) == 1:
+        take_policy(policies[0], draft)
+        others.remove(policies[0])
+    names = [_named(each) for each in others]
+    if names:
+        draft.lacks("the other documents of the file", f"{', '.join(names)} left out")
+
+
+def _named(document: object) -> str:
+    if not isinstance(document, Mapping):
+        return "one without a kind"
+    metadata: Any = document.get("metadata")
+    name = metadata.get("name", "") if isinstance(metadata, Mapping) else ""
+    return " ".join(filter(None, (str(document.get("kind", "one without a kind")), str(name or ""))))

@@ -13,7 +13,7 @@ from cockpit.formats.foreign.draft import Draft, command_line
 from cockpit.formats.foreign.options import read_line
 from cockpit.formats.foreign.pods import take_labels
 from cockpit.launch.command import ENTRYPOINT
-from cockpit.model.numerals import is_whole
+from cockpit.model.text import is_whole
 
 if TYPE_CHECKING:
     from cockpit.model.spec import JobSpec

@@ -18,11 +18,10 @@ from cockpit.formats.foreign.draft import Draft, runnable, upwards
 from cockpit.formats.foreign.sbatch_options import DIRECTIVE, as_directive, directives, script_lines
 from cockpit.formats.foreign.submission import UNKNOWN, Submission
 from cockpit.formats.slurm.begin import begin_moment
-from cockpit.model.numerals import is_whole
 from cockpit.model.rules.batchscript import SIGNAL_PATTERN
 from cockpit.model.rules.bounds import RESTARTS, VARIABLE_PATTERN
 from cockpit.model.spec import HomeAccess, JobSpec, Mode
-from cockpit.model.text import is_visible
+from cockpit.model.text import is_visible, is_whole
 
 _SHELLS: Final = frozenset({"bash", "sh", "dash", "zsh", "ksh"})
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_./+-]+")

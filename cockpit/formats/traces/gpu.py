@@ -12,6 +12,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
+from random import Random
 from typing import TypeVar
 
 from cockpit.errors import SpecErrors
@@ -117,3 +118,25 @@ def _whole(row: Row, column: str, most: int = _MOST) -> int:
         msg = f"{column} is {text[:40]!r}; it has a whole number from 0 to {most}."
         raise ValueError(msg)
     return int(text)
+
+
+def arriving(pods: Sequence[JobSpec], target_milli: int, seed: int) -> list[JobSpec]:
+    """The pods that come, in order; together they ask for at most `target_milli` thousandths of cards. One of them
+    at least must ask for some."""
+    chance = Random(seed)  # noqa: S311 - a sample, no secret
+    arrivals = list(pods)
+    chance.shuffle(arrivals)
+    asked = sum(map(card_milli, arrivals))
+    while asked > target_milli:
+        asked -= card_milli(arrivals.pop(chance.randrange(len(arrivals))))
+    if len(arrivals) < len(pods):
+        return arrivals
+    while asked + card_milli(drawn := chance.choice(pods)) <= target_milli:
+        asked += card_milli(drawn)
+        arrivals.append(drawn)
+    return arrivals
+
+
+def card_milli(pod: JobSpec) -> int:
+    """What a pod asks for of cards."""
+    return pod.specs[0].card_milli * pod.nodes

@@ -14,7 +14,7 @@ import msgspec
 
 from cockpit.errors import SpecErrors
 from cockpit.formats.packed import unpacked
-from cockpit.model.numerals import whole
+from cockpit.model.text import whole
 
 FIELDS = 18
 UNKNOWN = -1

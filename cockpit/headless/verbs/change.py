@@ -5,9 +5,14 @@ from __future__ import annotations
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Awaitable, Callable, Sequence
 
-from cockpit.formats.limittext import EXPECTED as LIMIT_EXPECTED
-from cockpit.formats.limittext import limit_text, read_limit
-from cockpit.formats.prioritytext import EXPECTED, priority_text, read_priority
+from cockpit.formats.typed_values import (
+    LIMIT_EXPECTED,
+    PRIORITY_EXPECTED,
+    limit_text,
+    priority_text,
+    read_limit,
+    read_priority,
+)
 from cockpit.headless.arguments import Verb, field, reference, seconds
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.services import Call
@@ -109,7 +114,7 @@ def priority_arguments(parser: ArgumentParser) -> None:
 
 def _priority(text: str) -> WantedPriority:
     if (wanted := read_priority(text)) is None:
-        raise ArgumentTypeError(f"{safe(text)} is no priority; write {EXPECTED}")
+        raise ArgumentTypeError(f"{safe(text)} is no priority; write {PRIORITY_EXPECTED}")
     return wanted
 
 

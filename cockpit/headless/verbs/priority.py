@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from cockpit.errors import SpecErrors
-from cockpit.formats.weighttext import NAMES, RESOURCE, read_weights
+from cockpit.formats.typed_values import NAMES, RESOURCE, read_weights
 from cockpit.headless.arguments import UsageError, Verb, reference
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.lists import add_list_options, list_rows

@@ -58,8 +58,7 @@ def pod_arguments(parser: ArgumentParser) -> None:
 
 def tell_pods(call: Call, pods_file: bytes, nodes_file: bytes) -> None:
     """Replay the pods of the one file on the nodes of the other and say what became of them."""
-    from cockpit.formats.traces.gpu import read_nodes, read_pods
-    from cockpit.formats.traces.pod_arrivals import arriving, card_milli
+    from cockpit.formats.traces.gpu import arriving, card_milli, read_nodes, read_pods
 
     args = call.args
     pods = read_pods(safe(args.file), pods_file)

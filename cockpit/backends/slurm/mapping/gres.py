@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from cockpit.backends.slurm.mapping.hostlist import numbers
 from cockpit.backends.slurm.mapping.values import number
-from cockpit.model.mig import instances_per_card
+from cockpit.model.cardmodels import instances_per_card
 from cockpit.model.node import Card, CardSlice, CardVendor
 from cockpit.model.spec import WHOLE_CARD
 from cockpit.sched.nodes.cards import slot_milli

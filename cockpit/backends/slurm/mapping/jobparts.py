@@ -9,9 +9,9 @@ from cockpit.backends.slurm.mapping import values
 from cockpit.backends.slurm.mapping.dependencies import conditions
 from cockpit.backends.slurm.mapping.hostlist import hosts, numbers
 from cockpit.model.attempt import Attempt, Replica
+from cockpit.model.cardmodels import instances_per_card
 from cockpit.model.ids import Millis, NodeName, UserName
 from cockpit.model.job import Submitter
-from cockpit.model.mig import instances_per_card
 from cockpit.model.node import Allocation
 from cockpit.model.spec import DAY_SECONDS, WHOLE_CARD, Array, HomeAccess, JobSpec, Mode, NodeSpec
 
