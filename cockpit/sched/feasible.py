@@ -211,6 +211,13 @@ def _spread_verdict(shape: Shape, matching: Sequence[Group], *, in_service: bool
     return None
 
 
+def fewest_nodes(shape: Shape, layout: NodeLayout) -> int:
+    """Return how few nodes a shape with spread tasks could use if all were empty and in service; `nodes` where its
+    tasks never fit."""
+    spread = spread_over(_each_empty(_admitting(shape, layout)), shape)
+    return len(spread) if spread is not None else shape.nodes
+
+
 def _each_empty(groups: Iterable[Group]) -> Iterator[NodeFree]:
     """Yield one empty node state for each node."""
     each = ((node_free, node) for node_free, nodes in groups for node in nodes)

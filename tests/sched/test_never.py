@@ -215,6 +215,16 @@ def test_replicas_that_differ_and_tasks_that_may_be_spread_are_judged_by_limits_
     assert job not in explain(world.snapshot(), plan, behind).ahead
 
 
+def test_tasks_that_need_more_nodes_than_a_limit_allows_never_start() -> None:
+    world = of_sizes({"node": 2.0}, *(node(name, cpus=4) for name in ("a", "b", "c")))
+    job = of_ann(world, wants(cpus=2), spread=TaskSpread(tasks=6, each=wants(cpus=2)))
+    fewer = of_ann(world, wants(cpus=2), spread=TaskSpread(tasks=4, each=wants(cpus=2)))
+    plan = world.run()
+    told = world.reason(job)
+    assert (told.limit, told.resource, told.asked, told.never) == ("GrpTRES", "node", 3.0, True)
+    assert [start.job for start in plan.starts] == [fewer]
+
+
 def test_jobs_that_never_start_are_not_counted() -> None:
     world = World(node("n1", 2))
     world.submit(wants(2000), limit=50)
