@@ -13,7 +13,7 @@ import msgspec
 
 from cockpit.model.ids import JobId
 from cockpit.model.job import ArrayTask, Job
-from cockpit.model.reasons import NotEvaluated, Reason, never_starts
+from cockpit.model.reasons import Reason, never_starts
 from cockpit.model.spec import JobSpec
 from cockpit.sched.conditions import is_conditional, is_unhindered
 from cockpit.sched.queue_order import PartitionEntry, partitions_of
@@ -27,7 +27,6 @@ Bounds = MutableSequence[int]
 OPEN = 1 << 62
 """The bound that excludes no job: longer than any time limit, in seconds."""
 NO_SHAPE = 0
-_UNJUDGED = NotEvaluated()
 _EntryParts = tuple[int, int, "EquivalenceClass", int, int, bool]
 """Shape number, class number, class, CPUs and cards of a queue entry, and whether no rule can stop its class."""
 UNKNOWN = -OPEN
@@ -83,8 +82,8 @@ class EquivalenceCache:
     """Remembers the queue entry of every queued job: to judge 100 000 jobs in each cycle would cost more than the
     cycle.
 
-    It is only a cache and changes no answer, so successive indexes share one while the rules stay the same. One pass at
-    a time writes to it.
+    It is only a cache and changes no answer, so successive indexes share one while the rules stay the same. Whoever
+    computes beside the passes has one of its own (`Index.apart`).
     """
 
     def __init__(self, rules: Rulebook) -> None:
@@ -235,10 +234,9 @@ class EquivalenceCache:
         spec = job.spec
         owner = (job.account, job.submitter.name, job.qos)
         key = (shape, *owner, spec.time_limit_seconds, spec.divide_over_clusters)
-        judged = self._judged.get(key, _UNJUDGED)
-        if judged is _UNJUDGED:  # `in` and a second look-up would race with a large pass that forgets in its own thread
-            judged = self._judged[key] = self.rules.refusal(job, shape.partition)
-        return judged
+        if key not in self._judged:
+            self._judged[key] = self.rules.refusal(job, shape.partition)
+        return self._judged[key]
 
 
 def _parts_key(job: Job, partition: str) -> object:

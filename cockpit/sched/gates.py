@@ -52,6 +52,10 @@ class Gates(msgspec.Struct):
     def now(self) -> Millis:
         return self._snapshot.now
 
+    def with_cache(self, equivalence: EquivalenceCache) -> Gates:
+        """Return gates for the same pass that use this cache, which is of the same rules."""
+        return replace(self, _equivalence=equivalence)
+
     def refusal(self, job: Job, partition: str) -> Reason | None:
         """The first rule that stops the job in that partition; None: only free resources can be missing."""
         return self.job_refusal(job) or self.class_refusal(self.equivalence_class(job, partition))

@@ -97,6 +97,14 @@ class Refusals:
         """What stops each class for good; None: nothing."""
         self._soonest: dict[tuple[EquivalenceClass, Reason], Millis | None] = {}
 
+    def keep_apart(self) -> None:
+        """Leave the caches to the next pass: what is derived from now on is computed with caches of its own."""
+        self.describe()
+        _ = self._backfiller.reservations
+        self.index = self.index.apart()
+        self.gates = self.gates.with_cache(self.index.equivalence)
+        self._layout, self._shortages = self.index.layout, Shortages(self.index)
+
     def __len__(self) -> int:
         """The number of distinct shapes that failed."""
         return len(self._failed)

@@ -180,12 +180,11 @@ class Easy(InOrder):
         ):
             return job_placement
         # 3.
-        if not index.single_node:
-            reserved = reservation.reserved_nodes
-            other = find_placement(index, shape, self._fit, avoid=reserved)
-            if other is not None and reservation.admits(job.id, end, other.placement):
-                return other
-            self.refusals_may_change |= len(reserved) > 1  # a head on one node waits for that node alone
+        reserved = reservation.reserved_nodes
+        other = find_placement(index, shape, self._fit, avoid=reserved)
+        if other is not None and reservation.admits(job.id, end, other.placement):
+            return other
+        self.refusals_may_change |= len(reserved) > 1  # a head on one node waits for that node alone
         # 4.
         if job_placement.spec_index + 1 < len(shape.specs):
             return self._by_another(index, job, shape, job_placement.spec_index + 1)

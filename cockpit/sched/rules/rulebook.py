@@ -39,8 +39,17 @@ class Rulebook:
         self.distinguishes_owners = bool(self.enforced or self.binding or self.may_evict or cluster.partitions)
         """Whether two jobs with the same request may be treated differently because of their user, account, QOS or
         partition."""
+        self._forget()
+
+    def _forget(self) -> None:
         self.requested = _RequestedAmounts(self)
         self._scopes: dict[tuple[str, str, str, str, str], LimitScope] = {}
+
+    def apart(self) -> Rulebook:
+        """Return the same rules with caches of their own."""
+        other = copy(self)
+        other._forget()  # noqa: SLF001 - same class
+        return other
 
     def scope(self, job: Job, partition: str) -> LimitScope:
         """Return the limits that bind the job in that partition."""
@@ -54,7 +63,7 @@ class Rulebook:
 
     def with_cluster(self, cluster: Cluster) -> Rulebook:
         """Return the same rules with another preemption configuration."""
-        other = copy(self)
+        other = self.apart()
         other.cluster = cluster
         other.may_evict = cluster.preemption.kind != PreemptType.NONE or bool(self.quotas.guarantees)
         return other
