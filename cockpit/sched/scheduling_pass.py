@@ -45,6 +45,7 @@ from cockpit.sched.nodes.reservation_windows import NO_WINDOWS, ReservationWindo
 from cockpit.sched.pass_queue import PassQueue
 from cockpit.sched.placement import Fit, JobPlacement, find_placement
 from cockpit.sched.policy import Policy
+from cockpit.sched.queue_order import partitions_of
 from cockpit.sched.refusals import PassNotes, Refusals
 from cockpit.sched.rules.amounts import ONE, Amounts
 from cockpit.sched.rules.limits import NO_SCOPE
@@ -351,6 +352,15 @@ class SchedulingPass:
         """Why the other jobs do not start, judged by the index after the last start."""
         noted = PassNotes(self._failed, self._narrowed, self._exceeded)
         return Refusals(self._gates, self._windows, noted, self.backfiller, self.index, self.eviction_planner)
+
+    def stops_reserved(self) -> bool:
+        """Whether a job that this pass keeps resources for is now stopped by a limit, or the bound of its array, which
+        a job behind it reached by starting."""
+        jobs = (self.snapshot.jobs[each] for each in self.backfiller.kept_for() if each not in self._started)
+        counted = [job for job in jobs if self._gates.may_count(job)]
+        classes = {self._gates.equivalence_class(job, name) for job in counted for name in partitions_of(job)}
+        reasons = (self._gates.class_refusal(each) for each in classes if each.refused is None)
+        return any(reason is not None for reason in reasons)
 
     def next_at(self) -> Millis | None:
         """The first moment at which a job may start although nothing else happens: a begin time, the start or end of a

@@ -204,6 +204,10 @@ class Conservative:
         """Whether one of these jobs is the first waiting job. Jobs that have started have no slot any more."""
         return self.head in jobs
 
+    def kept_for(self) -> set[JobId]:
+        """The waiting jobs that have a slot, or will get one."""
+        return {*self._slots, *(job.id for _, job, _ in self._deferred)}
+
     def resumed(self, now: Millis) -> Self:
         """Return the same state at a later moment; this object stays as it is."""
         fresh = type(self).__new__(type(self))

@@ -147,6 +147,11 @@ class InOrder(msgspec.Struct):
         """Whether one of these jobs is the head or has the reservation."""
         return self.head in jobs or (self._reserved_for is not None and self._reserved_for[0].id in jobs)
 
+    def kept_for(self) -> set[JobId]:
+        """The waiting jobs for whose sake others may be kept from starting."""
+        kept = {self.head} if self.head is not None else set()
+        return kept | {self._reserved_for[0].id} if self._reserved_for is not None else kept
+
     def resumed(self, now: Millis) -> Self:
         """Return the same state at a later moment; this object stays as it is."""
         return replace(self, _now=now)
