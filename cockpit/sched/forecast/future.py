@@ -58,6 +58,9 @@ then. In the long queue of the tests that is off by a tenth on average; to simul
 as long."""
 
 
+_ON_SUCCESS = (DependencyKind.AFTER_OK, DependencyKind.AFTER_CORR)
+
+
 class PredictedStart(msgspec.Struct, frozen=True):
     """The predicted start of a job."""
 
@@ -113,6 +116,8 @@ class ClusterSimulation:
         self._passes = 0
         self._next_at: Millis | None = None
         # a dependency that can never be satisfied stays so, though the job that it names is no longer in the snapshot
+        self._killed: list[Job] = []
+        """Jobs that were ended before they were over: no job that waits for their success ever starts."""
         self._conditional = {job.id for job in snapshot.queue if job.waits_for and job.never is None}
         self._run_pass()
 
@@ -227,6 +232,8 @@ class ClusterSimulation:
         for left in self._state.leave(until):
             self.ended.append(PredictedEnd(left.at, left.job, left.placement))
             gone.append(left.job)
+            if left.killed is not None:
+                self._killed.append(left.killed)
             if left.requeued is not None:
                 self._enqueue(left.requeued)
                 self._queue.sort(self._ranks)
@@ -355,6 +362,8 @@ class ClusterSimulation:
         if condition.kind is DependencyKind.SINGLETON:
             owner = (job.submitter.uid, job.spec.name)
             return any((each.submitter.uid, each.spec.name) == owner and each.id < job.id for each in others)
+        if condition.kind in _ON_SUCCESS and any(each.is_meant(condition) for each in self._killed):
+            return True
         return any(each.is_meant(condition) for each in others)
 
 

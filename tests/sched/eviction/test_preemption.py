@@ -12,6 +12,7 @@ from cockpit.model.forecast import Forecast
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import JobState
 from cockpit.model.reasons import MakingRoom, NotEnoughFree
+from cockpit.model.spec import Dependency, DependencyKind
 from cockpit.sched.decisions import Eviction
 from cockpit.sched.forecast.history import History
 from cockpit.sched.forecast.predict import StartPredictor
@@ -238,6 +239,21 @@ def test_predictions_give_a_requeued_job_its_place_before_jobs_that_came_later(k
         world.end(job)
     assert [start.job for start in world.run().starts] == [behind]
     assert foreseen - world.now in (0, 1)  # the simulation gives a victim a millisecond
+
+
+@pytest.mark.req("SC-08", "SC-10", "SC-12")
+def test_what_waits_for_the_success_of_a_cancelled_job_is_predicted_no_start() -> None:
+    world = qos_world(node("n1", 4))
+    victim = running(world, wants(4000), qos="scavenge", limit=1000)
+    after = {
+        kind: world.submit(wants(1000), record={"qos": "normal", "waits_for": (Dependency(kind, victim),)})
+        for kind in (DependencyKind.AFTER_OK, DependencyKind.AFTER_ANY)
+    }
+    submit(world, wants(4000), qos="high", limit=600)
+    assert foretold(world, after[DependencyKind.AFTER_OK]).likely_at is None
+    assert foretold(world, after[DependencyKind.AFTER_ANY]).likely_at == world.now + 605_000
+    assert [each.mode for each in world.run().evictions] == [EvictionMode.CANCEL]
+    assert foretold(world, after[DependencyKind.AFTER_OK]).likely_at is None
 
 
 @pytest.mark.req("SC-08", "SC-12")
