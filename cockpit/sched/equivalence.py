@@ -17,7 +17,7 @@ from cockpit.model.reasons import Reason, never_starts
 from cockpit.model.spec import JobSpec
 from cockpit.sched.conditions import is_conditional, is_unhindered
 from cockpit.sched.queue_order import PartitionEntry, partitions_of
-from cockpit.sched.rules.limit_cache import LimitCache
+from cockpit.sched.rules.counters import LimitCache
 from cockpit.sched.rules.limits import NO_SCOPE, LimitScope
 from cockpit.sched.rules.rulebook import Rulebook
 from cockpit.sched.shape import Shape, shape_of

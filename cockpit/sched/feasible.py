@@ -13,9 +13,8 @@ from cockpit.model.node import Node, NodeState
 from cockpit.model.reasons import NeverFits, NoAlternative, NodesReserved, NoEligibleNode, OfOne, Reason, Resource
 from cockpit.model.spec import JobSpec, NodeSpec
 from cockpit.sched.alternatives import none_of
-from cockpit.sched.launchers import may_launch
 from cockpit.sched.matching import most_apart
-from cockpit.sched.nodes.eligibility import PRICE, kept_off, suits
+from cockpit.sched.nodes.eligibility import PRICE, kept_off, may_launch, suits
 from cockpit.sched.nodes.node_free import NodeFree, node_free_of, shortfall
 from cockpit.sched.nodes.node_layout import NodeLayout, admits, serves
 from cockpit.sched.shape import Shape, shape_of

@@ -21,8 +21,7 @@ from cockpit.sched.index import Index
 from cockpit.sched.nodes.reservation_windows import ReservationWindows
 from cockpit.sched.placement import JobPlacement
 from cockpit.sched.rules.amounts import ONE, Amounts, held, thousandths
-from cockpit.sched.rules.counters import Counters, Tally, counts, of_array, tally
-from cockpit.sched.rules.limit_cache import Stop
+from cockpit.sched.rules.counters import Counters, Stop, Tally, counts, of_array, tally
 from cockpit.sched.rules.limits import JOBS, WALL, Budget, Counter, Running
 from cockpit.sched.rules.quotas import NO_LEAF, QUOTA
 from cockpit.sched.rules.tres import BILLING

@@ -27,10 +27,10 @@ from cockpit.sched.eviction.reclaim import Reclaim
 from cockpit.sched.faults import Faults
 from cockpit.sched.fleet.totals import by_totals
 from cockpit.sched.gates import NO_AMOUNTS, CounterAmounts, Gates
-from cockpit.sched.growth import GrowthRequest, further_workers
+from cockpit.sched.growth import GrowthRequest, Sizes, further_workers
 from cockpit.sched.index import Index
-from cockpit.sched.launchers import launcher_node
 from cockpit.sched.lawful import limit_now, limit_of_all, within_limits
+from cockpit.sched.nodes.eligibility import launcher_node
 from cockpit.sched.nodes.reservation_windows import NO_WINDOWS, ReservationWindows
 from cockpit.sched.pass_queue import PassQueue
 from cockpit.sched.placement import Fit, JobPlacement
@@ -41,7 +41,6 @@ from cockpit.sched.rules.amounts import ONE, Amounts
 from cockpit.sched.rules.limits import NO_SCOPE
 from cockpit.sched.rules.tres import BILLING
 from cockpit.sched.shape import Shape, alternative
-from cockpit.sched.sizes import Sizes
 from cockpit.sched.snapshot import Snapshot
 
 BACKFILLERS: dict[BackfillKind, type[InOrder | Conservative]] = {

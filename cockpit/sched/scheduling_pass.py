@@ -22,7 +22,7 @@ from cockpit.model.reasons import BeginsLater, BehindHead
 from cockpit.sched.equivalence import OPEN, QueueEntry
 from cockpit.sched.eviction.reclaim import QuotaClaim
 from cockpit.sched.feasible import infeasible
-from cockpit.sched.fleet.reserved import reserved_placement
+from cockpit.sched.fleet.totals import reserved_placement
 from cockpit.sched.gates import CounterAmounts
 from cockpit.sched.growth import grow_jobs, growing_jobs
 from cockpit.sched.lawful import limit_now, limit_of_all

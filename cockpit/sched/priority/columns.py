@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from cockpit.sched.equivalence import Bounds, EquivalenceCache, QueueEntry
-    from cockpit.sched.priority.priority_calculator import PriorityCalculator
+    from cockpit.sched.priority.priority_context import PriorityCalculator
     from cockpit.sched.snapshot import Highest, Snapshot
 
 FIELDS = 9
