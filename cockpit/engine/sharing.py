@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from cockpit.model.spec import JobSpec
 
 _REACH = ("home", "output", "algorithm", "tasks", "datasets", "models", "volumes", "image", "script")
-"""Operations that open the job with its owner's credentials."""
+"""Fields that name what the job reads or writes with its owner's credentials."""
 _MOST_NAMED = 10
 
 

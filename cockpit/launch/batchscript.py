@@ -35,8 +35,7 @@ _NO_TASK: Final = 4_294_967_294
 _PATTERN: Final = re.compile(r"%(?:%|(?P<width>\d{0,2})(?P<letter>[AajJNnstux]))")
 _MOST_WIDTH: Final = 10
 _MEMORY_SHARES: Final = frozenset({"SLURM_MEM_PER_CPU", "SLURM_MEM_PER_GPU"})
-"""Memory options whose value is passed on to the script as it stands, since the total per node does not follow
-from it."""
+"""Variables for a script that requests memory per CPU or card; such a script gets no total per node."""
 _NTASKS, _PER_NODE, _PER_TASK = "SLURM_NTASKS", "SLURM_NTASKS_PER_NODE", "SLURM_CPUS_PER_TASK"
 
 
