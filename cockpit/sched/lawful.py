@@ -53,14 +53,14 @@ def varies(equivalence_class: EquivalenceClass, shape: Shape) -> bool:
 
 
 def limit_of_all(
-    gates: Gates, equivalence_class: EquivalenceClass, shape: Shape, asked: Amounts, layout: NodeLayout
+    gates: Gates, equivalence_class: EquivalenceClass, shape: Shape, requested: Amounts, layout: NodeLayout
 ) -> Limit | None:
     """Return the limit that a job would break by one alternative on any nodes, even if nothing else ran; None: there is
     none."""
     # what spread tasks ask for is the least; how many nodes they need depends on the cluster
     if shape.spread is not None and equivalence_class.scope.running and shape.partition not in layout.totalled:
-        asked = asked | {NODE: ONE * max(fewest_nodes(shape, layout), asked[NODE] // ONE)}
-    never = gates.never(equivalence_class, asked)
+        requested = requested | {NODE: ONE * max(fewest_nodes(shape, layout), requested[NODE] // ONE)}
+    never = gates.never(equivalence_class, requested)
     if never is not None or not varies(equivalence_class, shape) or shape.partition in layout.totalled:
         return never
     return _limit(

@@ -29,7 +29,7 @@ _MODES: Final = {
     **dict.fromkeys(("deepspeedjob", "dp"), "deepspeed"),
 }
 _KINDS: Final = {"horovod": "mpijob", "pytorch": "pytorchjob", "tensorflow": "tfjob", "deepspeed": "deepspeedjob"}
-"""Of modes, where a job is not elastic."""
+"""The job kinds of arena by mode, for jobs that are not elastic."""
 _SHORT: Final = {"e": "env", "d": "data", "a": "annotation", "l": "label", "p": "priority", "n": "namespace"}
 _FLAGS: Final = frozenset(
     {"spot-instance", "tensorboard", "chief", "evaluator", "gang", "rdma", "pprof", "trace", "helm-binary", "queue"}
@@ -53,7 +53,7 @@ _ELASTIC: Final = {
 _PROCESSES: Final = "nproc-per-node"
 _COUNTS: Final = frozenset({"min_workers", "max_workers", "max_wait_time", "backoff_limit"})
 _VARIABLES: Final = ("workers", "gpus", "minWorkers", "maxWorkers")
-"""What arena fills into the command; here they are variables of the job."""
+"""The placeholders that arena fills into a command; here they are variables of the job."""
 _REASONS: Final[Mapping[str, str]] = {
     "gang": "all replicas of a job start together or not at all anyway",
     "image-pull-policy": "nothing is ever pulled; left out",
@@ -66,7 +66,7 @@ _REASONS: Final[Mapping[str, str]] = {
     "tensorboard": "`cockpit tensorboard` starts one for a job; left out",
 }
 _BACKOFF_LIMIT: Final = "6"
-"""What arena takes without a word."""
+"""The number of retries that arena assumes without an option."""
 _UPPER: Final = re.compile(r"(?<=[a-z])[A-Z]|^[A-Z]")
 
 
@@ -111,7 +111,7 @@ def read_arena(text: str, elastic_fields: frozenset[str]) -> Draft:
 
 
 def _named(line: Line) -> Line:
-    """With arena's long names of options, also where they are written as they once were: `psCpu`."""
+    """Return the line with arena's long names of options, also for old spellings such as `psCpu`."""
 
     def long(name: str) -> str:
         if name in _FLAGS:
@@ -172,7 +172,7 @@ def _take(kind: str, options: Mapping[str, str], draft: Draft, elastic_fields: f
 
 
 def _taken(name: str, value: str, options: Mapping[str, str], draft: Draft) -> bool:
-    """Whether the job says it, or a note why it is as it is."""
+    """Return whether the option was carried over; else a note in `draft` says why not."""
     if name in {"name", "image", "running-timeout"}:
         draft.values["time_limit" if name == "running-timeout" else name] = value
     elif name in {"gpus", "cpu", "memory", "workers"}:
@@ -196,7 +196,7 @@ _TAKERS: Final[Mapping[str, Callable[[str, str, Draft], None]]] = {
 
 
 def _are_retries(name: str, value: str, options: Mapping[str, str], draft: Draft) -> bool:
-    """Of jobs that are not elastic."""
+    """Carry over retries of jobs that are not elastic."""
     retries = 0
     if name == "retry" and is_whole(value):
         retries = int(value)
@@ -294,7 +294,7 @@ def _flag_text(value: object) -> object:
 
 
 _ROLES: Final = ("chief", "worker", "ps", "evaluator")
-"""By the position of the pool."""
+"""The roles, by the position of the pool."""
 _OF_ROLE: Final = ("image", "cpu", "cpu-limit", "memory", "memory-limit", "gpus", "selector")
 ROLE_OPTIONS: Final = frozenset(
     {f"{role}-{each}" for role in _ROLES for each in _OF_ROLE} | {"ps", "chief", "evaluator"}
@@ -333,22 +333,22 @@ def _of(role: str, options: Mapping[str, str], draft: Draft) -> dict[str, Any]:
     """`image`, `spec` and `selector`; a limit comes before a request, which is noted."""
     spec: dict[str, Any] = {}
     for name in ("cpu", "memory"):
-        asked, limit = (options.get(f"{role}-{each}") for each in (name, f"{name}-limit"))
-        if asked and limit and asked != limit:
-            draft.lacks(f"--{role}-{name}={asked}", f"the limit, {limit}, is taken")
-        if value := limit or asked:
+        limits, limit = (options.get(f"{role}-{each}") for each in (name, f"{name}-limit"))
+        if limits and limit and limits != limit:
+            draft.lacks(f"--{role}-{name}={limits}", f"the limit, {limit}, is taken")
+        if value := limit or limits:
             mib = memory_mib(value)
             known = cpu_count(value) if name == "cpu" else f"{mib}M" if mib else None
             spec["cpus" if name == "cpu" else "memory"] = known or value
     if (cards := options.get(f"{role}-gpus", "0")) != "0":
         spec["cards"] = int(cards) if is_whole(cards) else cards
-    found: dict[str, Any] = {"spec": spec} if spec else {}
+    values: dict[str, Any] = {"spec": spec} if spec else {}
     if image := options.get(f"{role}-image"):
-        found["image"] = image
+        values["image"] = image
     if "=" in (selector := options.get(f"{role}-selector", "")):
         key, _, value = selector.partition("=")
-        found["selector"] = {key: value}
-    return found
+        values["selector"] = {key: value}
+    return values
 
 
 def _take_pools(options: Mapping[str, str], own: dict[str, dict[str, Any]], servers: int, draft: Draft) -> None:

@@ -54,13 +54,13 @@ _LABEL = Text(minLength=1, maxLength=LABEL_LENGTH)
 
 
 class _NodeSpecs(Table[NodeSpec]):
-    """The name of one stands for all that the catalogue says of it."""
+    """Reads node specs; the name of one stands for the fields of a catalogue entry."""
 
     def read(self, value: object, at: str, reading: Reading) -> NodeSpec:
-        found = super().read(value, at, reading)
-        if found.name and found != NodeSpec(name=found.name):
+        spec = super().read(value, at, reading)
+        if spec.name and spec != NodeSpec(name=spec.name):
             reading.wrong(f"{at}.name", "stands alone: the catalogue says what it is; remove it, or the other fields")
-        return found
+        return spec
 
     def write(self, value: NodeSpec) -> dict[str, object]:
         return super().write(NodeSpec(name=value.name) if value.name else value)

@@ -72,7 +72,7 @@ SCRIPTS: Final = {BASH: _BASH, ZSH: _ZSH, FISH: _FISH}
 _PLAIN: Final = re.compile(r"<?[\w@%+=:,./#-]+>?", re.ASCII)
 """Words that no shell reads as anything but themselves. Others are not offered: names come from outside."""
 _LONGEST = 60
-"""Characters that are told of a word."""
+"""The largest number of characters in the description of a word."""
 
 
 def words_on(line: str) -> tuple[list[str], str]:
@@ -101,7 +101,7 @@ def lines_for(shell: str, offers: Iterable[Completion], last: str) -> list[str]:
 
 
 def _behind_breaks(word: str, last: str) -> str:
-    """bash takes `:` and `=` for the end of a word: only what stands behind is put in its place."""
+    """Return the part of a word behind `:` and `=`, where bash begins a new word."""
     broken = re.match(r".*[:=]", last)
     return word.removeprefix(broken.group()) if broken else word
 
@@ -135,12 +135,14 @@ async def _complete(call: Call) -> None:
     joined = bool(equals) and option.startswith("--")
     offers = Offers(place_behind([*words[1:], option] if joined else words[1:]), call.services)
     try:
-        found = await offers.fitting(value if joined else last)
+        completions = await offers.fitting(value if joined else last)
     finally:
         await offers.close()
     if joined:
-        found = [each if each in BY_SHELL else Completion(f"{option}={each.word}", each.about) for each in found]
-    for line in lines_for(call.args.shell, found, last):
+        completions = [
+            each if each in BY_SHELL else Completion(f"{option}={each.word}", each.about) for each in completions
+        ]
+    for line in lines_for(call.args.shell, completions, last):
         call.streams.line(line)
 
 
