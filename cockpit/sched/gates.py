@@ -103,6 +103,7 @@ class Gates(msgspec.Struct):
         if not (equivalence_class.scope.running or equivalence_class.scope.budgets):
             return None
         # one alternative that breaks no limit is enough; `open_shape` leaves out the others
+        # the reason lists what stops each of them, in the job's order
         limits = []
         for amounts in self._equivalence.rules.requested[equivalence_class.shape]:
             limit = self.exceeded(equivalence_class, amounts, free)

@@ -37,6 +37,7 @@ def next_index(last: Plan | None, snapshot: Snapshot) -> Index:
     if snapshot.version == last.version:
         return last.index
     # the starts of the last pass are in its index already, so only the other changes are applied to it
+    # None: the rules or the nodes changed, or too much happened to know what
     rest = _beside_starts(last, snapshot)
     if (
         rest is None or last.scheduling_pass.eviction_planner is not None

@@ -38,6 +38,7 @@ def choose_apart(nodes: Sequence[Sequence[int]], counts: Sequence[int]) -> list[
 def most_apart(nodes: Sequence[Sequence[int]], counts: Sequence[int], taken: Collection[int] = ()) -> int:
     """Return how many of the replicas can have a node of their own at once. `taken`: nodes that none of them gets."""
     excluded = set(taken)
+    # a kind that cannot be served now can never be: later augmentations only move nodes between kinds
     holder: dict[int, int] = {}
     served = 0
     for kind, count in enumerate(counts):

@@ -104,6 +104,7 @@ class PassState:
         self.faults: Faults = {}
         """The exceptions raised while judging single jobs. Those jobs wait; all others are judged."""
         self.shape_bounds, self.class_bounds = queue.unbounded(len(equivalence.shapes), len(equivalence.classes))
+        # jobs that the rules alone refuse share this number, so one bound keeps all of them out
         self.shape_bounds[NO_SHAPE] = 0
         self.backfiller = BACKFILLERS[backfill.kind](snapshot.now, backfill, fit)
         self._failed: dict[Shape, Reason | None] = {}
@@ -152,6 +153,7 @@ class PassState:
         """Return a pass that continues this one at a later snapshot, for jobs that were submitted meanwhile. `index`:
         what this pass left. All decisions stay. This pass itself is not changed if its index may still be read
         (`Index.shared`)."""
+        # a replay reads no plan of the past, so it goes on with the same object: copies would cost it a tenth
         fresh = self._copied() if index.shared else self
         fresh._begin(snapshot, index, self.policy, self._fit, None)  # noqa: SLF001 - same class
         fresh.faults = self.faults.copy()

@@ -144,7 +144,7 @@ class Refusals:
         # 3.
         if reason is not None and not isinstance(reason, Held) and not never_starts(reason):
             reason = self.gates.permanent_job_refusal(job) or self._never(equivalence_class) or reason
-        # 4.
+        # 4. noted by the eviction planner for shape and key, since both decide which jobs it may preempt
         insufficient = self._insufficient.get((equivalence_class.shape, equivalence_class.preemption_key))
         if insufficient is not None and reason is not None:
             return with_shortage_changed(reason, lambda one: replace(one, preemptable=insufficient))
@@ -195,6 +195,8 @@ class Refusals:
     def _never(self, equivalence_class: EquivalenceClass) -> Reason | None:
         """What stops every job of the class for good, by each of its alternatives; None: nothing does. That answer is
         cached while nodes and rules stay the same."""
+        # "something may start it" holds while nodes and rules stay; "nothing can" is kept for this pass alone, since
+        # usage decays
         key = self.gates.rules_version, equivalence_class
         if key in self._layout.some_day:
             return None

@@ -162,6 +162,7 @@ class Conservative:
     ) -> JobPlacement | None:
         """Place the job in an index in which victims have been evicted. Only for the first waiting job: any other might
         delay a job ahead of it."""
+        # slots of jobs ahead were found with the victims in place, so only the first job can rely on their absence
         if self.head not in (None, job.id):
             return None
         self.settle()
@@ -210,6 +211,7 @@ class Conservative:
 
     def resumed(self, now: Millis) -> Self:
         """Return the same state at a later moment; this object stays as it is."""
+        # timelines are copied when they change (`_own`): most passes change few of ten thousand
         fresh = type(self).__new__(type(self))
         fresh.__dict__ |= self.__dict__
         fresh._now = now  # noqa: SLF001 - same class

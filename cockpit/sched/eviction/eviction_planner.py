@@ -92,11 +92,13 @@ class EvictionPlanner:
         # 1.
         if find_placement(self.index_after_evictions(index), shape) is not None:
             return None
+        # each search takes milliseconds; `next_at` lets the next pass follow at once
         if self._served >= MOST_SERVED:
             self._unserved = True
             return None
         taken = self._choose_victims(entry, shape, index)
         if taken is None:
+            # the figure stands in the reason: "may preempt 3 jobs, which is not enough"
             candidates, _ = self._known_candidates(entry, shape, index)
             self.insufficient[entry.equivalence_class.shape, entry.equivalence_class.preemption_key] = sum(
                 each.release.job not in self._gives_way for each in candidates

@@ -112,6 +112,7 @@ class ClusterSimulation:
         self._waiting = {job.id: job for job in snapshot.queue}
         self._queue = ReplayQueue(index.equivalence.further_entries(order))
         """The waiting jobs, best first."""
+        # a pointer instead of a pop: the predictor shares one list of arrivals among its simulations
         self._arrivals, self._arrived = arrivals, 0
         self._passes = 0
         self._next_at: Millis | None = None
@@ -252,6 +253,7 @@ class ClusterSimulation:
 
     def _change(self, jobs: Iterable[JobId], snapshot: Snapshot) -> None:
         """Bring what these jobs hold from the simulated state into the index."""
+        # the last pass may still refer to this index, in a reservation that is computed later
         changes = {job: self._state.occupied[job] for job in jobs}
         self._index = self._index.fork()
         self._index.apply(changes.items(), self._state.ends)
@@ -341,6 +343,7 @@ class ClusterSimulation:
 
     def _settle_dependencies(self) -> None:
         """Settle the dependencies on jobs that have ended; these are assumed to end as their dependents need."""
+        # a copy, since settled jobs are discarded on the way
         for job_id in [*self._conditional]:
             try:
                 self._settle_dependencies_of(job_id)

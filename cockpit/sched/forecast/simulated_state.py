@@ -134,6 +134,7 @@ class SimulatedState:
         requeue = each.mode is EvictionMode.REQUEUE
         ending = Ending(cause=EndCause.PREEMPTED, at=now, kill_at=kill_at, for_job=each.for_job, requeue=requeue)
         self.jobs[job.id] = replace(job, ending=ending)
+        # it may end by itself before its grace time is over
         self._hold(job.id, self.occupied[job.id], kill_at, min(kill_at, self.leaves_at.get(job.id, kill_at)))
 
     def switch(self, switch: SliceSwitch, now: Millis) -> None:
@@ -156,6 +157,7 @@ class SimulatedState:
     def _suspend(self, job: Job, for_jobs: tuple[JobId, ...], now: Millis) -> None:
         suspension = Suspension(for_jobs=for_jobs)
         self.jobs[job.id] = replace(job, state=JobState.SUSPENDED, state_since=now, suspension=suspension)
+        # a suspended job keeps its memory and cards, and its time stands still
         self.occupied[job.id] = tuple([replace(part, cpus=0) for part in self.occupied[job.id]])
         self.suspended[job.id] = None
         self.ends.pop(job.id, None)
