@@ -44,8 +44,8 @@ class ListQueue(list[QueueEntry]):
 
 
 class ReplayQueue:
-    """A queue that a simulation keeps from pass to pass: jobs that start leave it, and new jobs join at its end. Making
-    it anew for each of hundreds of passes would cost more than the passes."""
+    """A queue that a simulation keeps from pass to pass, so that it is not made anew for each of hundreds of passes: jobs
+    that start leave it, and new jobs join at its end."""
 
     def __init__(self, entries: Iterable[QueueEntry]) -> None:
         self._entries: dict[tuple[JobId, str], QueueEntry] = {}

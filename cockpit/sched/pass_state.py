@@ -153,7 +153,7 @@ class PassState:
         """Return a pass that continues this one at a later snapshot, for jobs that were submitted meanwhile. `index`:
         what this pass left. All decisions stay. This pass itself is not changed if its index may still be read
         (`Index.shared`)."""
-        # a replay reads no plan of the past, so it goes on with the same object: copies would cost it a tenth
+        # a replay reads no plan of the past, so it goes on with the same object
         fresh = self._copied() if index.shared else self
         fresh._begin(snapshot, index, self.policy, self._fit, None)  # noqa: SLF001 - same class
         fresh.faults = self.faults.copy()
