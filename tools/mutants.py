@@ -53,7 +53,7 @@ LAYERS: Final[dict[str, tuple[str, ...]]] = {
     "runtime/containers": ("tests/runtime/containers", "tests/e2e"),
     "backends/slurm/mapping": ("tests/backends/slurm", "tests/real/slurm"),
     "backends/slurm": ("tests/backends/slurm", "tests/real/slurm"),
-    "backends/fleet": ("tests/backends/fleet", "tests/runtime"),
+    "backends/fleet": ("tests/backends/fleet", "tests/clusters", "tests/tui/test_clusters.py"),
     "backends/demo": ("tests/backends/demo", "tests/backends/test_contract.py"),
     "tui": ("tests/tui",),
 }
