@@ -38,6 +38,7 @@ class Changing(SlurmBackend):
     deltas: asyncio.Queue[JobsDelta]
     rows: Sequence[JobRow] | None
     standing: Connection | None
+    standings: asyncio.Queue[Connection]
 
     async def jobs(self, *, ended: bool = False) -> Sequence[JobRow]:
         return self.rows if self.rows is not None else await super().jobs(ended=ended)
@@ -51,12 +52,17 @@ class Changing(SlurmBackend):
     def connection(self) -> Connection:
         return self.standing or super().connection
 
+    async def connections(self) -> AsyncIterator[Connection]:
+        while True:
+            yield await self.standings.get()
+
 
 async def changing(*, still: bool = True) -> tuple[Changing, Opened]:
     backend, now = await open_recorded("24.11")
     backend.__class__ = Changing
     assert isinstance(backend, Changing)
-    backend.deltas, backend.rows, backend.standing = asyncio.Queue(), None, None
+    backend.deltas, backend.standings = asyncio.Queue(), asyncio.Queue()
+    backend.rows = backend.standing = None
     return backend, Opened(backend, now, backend.close, still=still)
 
 
@@ -89,6 +95,25 @@ async def test_a_job_that_left_its_cluster_is_not_shown_to_those_who_look_later(
                 break
     async with asyncio.timeout(30), aclosing(fleet.watch_jobs()) as deltas:
         assert [row.id for row in (await anext(deltas)).changed] == [member_id(1, stays.id)]
+    await fleet.close()
+
+
+@pytest.mark.req("UI-10", "TR-04")
+async def test_those_who_follow_the_jobs_learn_that_an_open_cluster_fell_silent_and_answers_again() -> None:
+    backend, opened = await changing(still=False)
+    fleet = fleet_of(opened, now=opened.now())
+    heard = Millis(opened.now() - 60_000)
+    async with asyncio.timeout(30), aclosing(fleet.watch_jobs()) as deltas:
+        await anext(deltas)
+        for standing, state in (
+            (Connection(Phase.CONNECTED, good_at=heard), ClusterState.LIVE),
+            (Connection(Phase.STALE, "The controller does not answer.", heard), ClusterState.SILENT),
+            (Connection(Phase.CONNECTED, good_at=opened.now()), ClusterState.LIVE),
+        ):
+            backend.standings.put_nowait(standing)
+            assert await anext(deltas) == JobsDelta((), (), 0)
+            (row,) = await fleet.clusters()
+            assert (row.state, row.reason, row.heard_at) == (state, standing.reason, standing.good_at)
     await fleet.close()
 
 
