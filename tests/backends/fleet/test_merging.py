@@ -16,6 +16,7 @@ from cockpit.backends.base import Connection, JobsDelta, Phase, Shown
 from cockpit.backends.demo.backend import open_demo
 from cockpit.backends.fleet import backend as fleet_module
 from cockpit.backends.fleet.backend import FleetBackend
+from cockpit.backends.fleet.id_translation import Words, in_fleet
 from cockpit.backends.fleet.member import Opened
 from cockpit.backends.slurm.backend import SlurmBackend
 from cockpit.backends.slurm.opening import open_recorded
@@ -28,6 +29,7 @@ from cockpit.model.ids import Millis, member_id, member_of
 from cockpit.model.jobrow import JobRow
 from cockpit.model.view import ClusterState
 from cockpit.runtime.clock import VirtualClock
+from tests.doubles.samples import job
 
 NOW = Millis(1_795_300_000_000)
 
@@ -253,3 +255,19 @@ async def test_commands_of_a_member_are_shown_before_they_run_and_run_only_if_co
     assert len(shown) == 1
     assert "scancel" in shown[0]
     await fleet.close()
+
+
+@pytest.mark.req("UI-10", "TR-04")
+async def test_a_fleet_is_connected_though_a_member_does_not_answer() -> None:
+    backend, opened = await changing(still=False)
+    backend.standing = Connection(Phase.STALE, "The controller does not answer.")
+    fleet = fleet_of(opened)
+    async with asyncio.timeout(30), aclosing(fleet.connections()) as connections:
+        assert await anext(connections) == fleet.connection == Connection(Phase.CONNECTED)
+    await fleet.close()
+
+
+@pytest.mark.req("UI-10")
+def test_a_mapping_whose_values_are_times_is_moved_to_the_fleets_clock() -> None:
+    moved = in_fleet(job(in_vain={"node failure": Millis(1_000), "preemption": Millis(2_000)}), Words(2, "lab", 500))
+    assert moved.in_vain == {"node failure": 1_500, "preemption": 2_500}
