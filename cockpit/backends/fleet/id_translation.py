@@ -85,8 +85,8 @@ def _change(hint: Any) -> Change | None:  # noqa: ANN401, PLR0911 - a type; one 
         change = _change(inner[0])
         return None if change is None else lambda many, words: type(many)(change(each, words) for each in many)
     if isinstance(origin, type) and issubclass(origin, Mapping):
-        change = _change(inner[1])  # no key of a mapping is an id, a time or a node name
-        return None if change is None else _mapping(change)
+        values = _change(inner[1])  # no key of a mapping is an id, a time or a node name
+        return None if values is None else _mapping(values)
     return _any if isinstance(hint, type) and issubclass(hint, msgspec.Struct) else None
 
 

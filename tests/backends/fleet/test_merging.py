@@ -23,11 +23,11 @@ from cockpit.backends.slurm.opening import open_recorded
 from cockpit.backends.slurm.reading import Reading
 from cockpit.backends.slurm.wire.answers import Answers
 from cockpit.backends.slurm.wire.recorded import RecordedCommands
-from cockpit.errors import NotRun
+from cockpit.errors import NotRun, RequestRefused
 from cockpit.model.accounting import EndedJob
 from cockpit.model.ids import Millis, member_id, member_of
 from cockpit.model.jobrow import JobRow
-from cockpit.model.view import ClusterState
+from cockpit.model.view import ClusterState, Overview
 from cockpit.runtime.clock import VirtualClock
 from tests.doubles.samples import job
 
@@ -41,6 +41,7 @@ class Changing(SlurmBackend):
     rows: Sequence[JobRow] | None
     standing: Connection | None
     standings: asyncio.Queue[Connection]
+    figures: asyncio.Queue[Overview]
 
     async def jobs(self, *, ended: bool = False) -> Sequence[JobRow]:
         return self.rows if self.rows is not None else await super().jobs(ended=ended)
@@ -58,12 +59,16 @@ class Changing(SlurmBackend):
         while True:
             yield await self.standings.get()
 
+    async def overviews(self) -> AsyncIterator[Overview]:
+        while True:
+            yield await self.figures.get()
+
 
 async def changing(*, still: bool = True) -> tuple[Changing, Opened]:
     backend, now = await open_recorded("24.11")
     backend.__class__ = Changing
     assert isinstance(backend, Changing)
-    backend.deltas, backend.standings = asyncio.Queue(), asyncio.Queue()
+    backend.deltas, backend.standings, backend.figures = asyncio.Queue(), asyncio.Queue(), asyncio.Queue()
     backend.rows = backend.standing = None
     return backend, Opened(backend, now, backend.close, still=still)
 
@@ -271,3 +276,30 @@ async def test_a_fleet_is_connected_though_a_member_does_not_answer() -> None:
 def test_a_mapping_whose_values_are_times_is_moved_to_the_fleets_clock() -> None:
     moved = in_fleet(job(in_vain={"node failure": Millis(1_000), "preemption": Millis(2_000)}), Words(2, "lab", 500))
     assert moved.in_vain == {"node failure": 1_500, "preemption": 2_500}
+
+
+@pytest.mark.req("UI-10")
+async def test_the_sum_of_all_figures_follows_those_of_the_members(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fleet_module, "LOOK_SECONDS", 0.0)
+    backend, opened = await changing(still=False)
+    own = await backend.overview()
+    fleet = fleet_of(opened)
+    async with asyncio.timeout(30), aclosing(fleet.overviews()) as overviews:
+        assert (await anext(overviews)).nodes == 0, "nothing is known of the member yet"
+        for nodes in (own.nodes, own.nodes + 3):
+            backend.figures.put_nowait(replace(own, nodes=nodes))
+            assert (await anext(overviews)).nodes == nodes
+    await fleet.close()
+
+
+@pytest.mark.req("UI-10")
+async def test_events_are_read_of_one_job_at_its_cluster_and_not_of_all_clusters(tmp_path: Path) -> None:
+    demo = await open_demo("campus", 1, tmp_path / "demo", going=False)
+    job = next(row.id for row in await demo.backend.jobs() if row.placed_on)
+    own = await demo.backend.events(job=job)
+    assert own
+    fleet = fleet_of(await old(), Opened(demo.backend, demo.now, demo.close), now=demo.now())
+    assert [each.at for each in await fleet.events(job=member_id(2, job))] == [each.at for each in own]
+    with pytest.raises(RequestRefused, match="each cluster's own: open one of them"):
+        await fleet.events()
+    await fleet.close()

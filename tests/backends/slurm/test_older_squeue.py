@@ -38,7 +38,7 @@ def reading_of(commands: OlderCommands) -> Reading:
     return Reading(Answers(commands, clock.now, Random(1)), clock.now)
 
 
-@pytest.mark.req("SL-01")
+@pytest.mark.req("SL-02")
 async def test_jobs_are_listed_without_the_fields_that_an_older_squeue_does_not_know() -> None:
     commands = OlderCommands(["AccrueTime", "tres-per-task"])
     reading = reading_of(commands)
@@ -52,7 +52,7 @@ async def test_jobs_are_listed_without_the_fields_that_an_older_squeue_does_not_
     assert len(commands.asked) == 4, "a field that was refused is not asked for again"
 
 
-@pytest.mark.req("SL-01")
+@pytest.mark.req("SL-02")
 async def test_a_squeue_that_refuses_a_field_which_was_not_asked_for_has_failed() -> None:
     commands = OlderCommands(["JobID"])
     commands.named = "Dragons"
