@@ -93,8 +93,8 @@ def write_job(spec: JobSpec) -> dict[str, Any]:
 
 def _completions(array: Array, *, indexed: bool) -> dict[str, Any]:
     count = len(array.indices)
-    found = {"completions": count, "parallelism": array.at_once or count}
-    return {**found, "completionMode": "Indexed"} if indexed else found
+    fields = {"completions": count, "parallelism": array.at_once or count}
+    return {**fields, "completionMode": "Indexed"} if indexed else fields
 
 
 _MODES: Final = (

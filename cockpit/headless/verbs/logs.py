@@ -82,10 +82,10 @@ async def tail_offset(call: Call, request: LogRequest, lines: int) -> int:
         return chunk.offset + len(block)
     wanted = lines + block.endswith(b"\n")
     while block:
-        found = block.count(b"\n")
-        if found >= wanted:
-            return chunk.offset + _after_newline(block, found - wanted)
-        wanted -= found
+        breaks = block.count(b"\n")
+        if breaks >= wanted:
+            return chunk.offset + _after_newline(block, breaks - wanted)
+        wanted -= breaks
         end = chunk.offset - chunk.left_out
         size = min(BLOCK, end)
         if size == 0:

@@ -132,17 +132,17 @@ async def _until_it_runs(call: Call, job: JobId) -> JobRow:
     """Wait until the session runs; print each new reason meanwhile."""
     from cockpit.present.job_values import why
 
-    told = None
+    last_reason = None
     async for delta in call.backend.watch_jobs():
         row = next((each for each in delta.changed if each.id == job), None)
         if row is None:
             continue
         if row.state is JobState.RUNNING or row.ended_at is not None:
             return row
-        said = why(row, call.context())
-        if said and said != told:
-            call.streams.say(f"{job} is {row.state}: {said}")
-            told = said
+        reason = why(row, call.context())
+        if reason and reason != last_reason:
+            call.streams.say(f"{job} is {row.state}: {reason}")
+            last_reason = reason
     raise CockpitError(f"The cluster was lost before session {job} ran; `cockpit shell {job}` enters it.")
 
 

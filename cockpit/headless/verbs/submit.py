@@ -113,12 +113,12 @@ async def _named_freely(call: Call, specs: Sequence[JobSpec]) -> list[JobSpec]:
     if all(spec.script is None for spec in specs):
         return list(specs)
     taken = {row.name for row in await call.backend.jobs()}
-    found = []
+    renamed = []
     for spec in specs:
         name = free_name(spec.name, taken) if spec.script is not None else spec.name
-        found.append(msgspec.structs.replace(spec, name=name))
+        renamed.append(msgspec.structs.replace(spec, name=name))
         taken.add(name)
-    return found
+    return renamed
 
 
 def _complete(call: Call, scripts: Sequence[SubmitScript], specs: Sequence[JobSpec]) -> list[SubmitScript]:
@@ -195,13 +195,15 @@ def _as_job_file(source: str, text: str, folder: str, call: Call, *, exports: bo
         return source, text, folder
     from cockpit.formats.foreign.exchange import Form, taken_over
 
-    found = taken_over(source, text, lambda name: Path(folder, name).read_text(), _submission(call, exports=exports))
-    if found is None:
+    converted = taken_over(
+        source, text, lambda name: Path(folder, name).read_text(), _submission(call, exports=exports)
+    )
+    if converted is None:
         return source, text, folder
-    for note in found.notes:
+    for note in converted.notes:
         call.streams.say(f"{source}: {note}")
-    begins = str(Path.cwd()) if found.form is Form.SBATCH else folder  # as under sbatch, wherever the script lies
-    return f"{source} as a job", found.text, begins
+    begins = str(Path.cwd()) if converted.form is Form.SBATCH else folder  # as under sbatch, wherever the script lies
+    return f"{source} as a job", converted.text, begins
 
 
 def _submission(call: Call, *, exports: bool) -> Submission:
@@ -232,8 +234,8 @@ def placed(refusal: Refusal, places: Sequence[str]) -> Refusal:
         return refusal
 
     def led(line: str) -> str:
-        found = FIELD_OF_REQUEST.match(line)
-        return line if found is None else f"{places[int(found['job'] or 0)]}: {line[found.start('field') :]}"
+        match = FIELD_OF_REQUEST.match(line)
+        return line if match is None else f"{places[int(match['job'] or 0)]}: {line[match.start('field') :]}"
 
     lines = [led(line) for line in refusal.message.splitlines()]
     return Refusal(refusal.kind, "\n".join(lines), tuple((led(path), reason) for path, reason in refusal.reasons))
