@@ -118,7 +118,7 @@ def mutations(source: str, file: str) -> list[Mutation]:
 
 def _mutable(node: ast.AST, function: int | None = None) -> Iterator[tuple[ast.AST, int | None]]:
     """Nodes that run, each with the line of its function: annotations, decorators, docstrings, imports, formatted
-    strings and storage keywords are passed over."""
+    strings, storage keywords and zip's `strict`, which only asserts, are passed over."""
     if isinstance(node, ast.Import | ast.ImportFrom | ast.JoinedStr) or _is_docstring(node) or _is_type_checking(node):
         return
     if isinstance(node, ast.keyword) and node.arg in STORAGE_KEYWORDS:
@@ -126,11 +126,16 @@ def _mutable(node: ast.AST, function: int | None = None) -> Iterator[tuple[ast.A
     yield node, function
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
         function = min(each.lineno for each in (node, *node.decorator_list))
+    passed_over = {"keywords"} if _is_zip(node) else {"annotation", "returns", "decorator_list"}
     for name, value in ast.iter_fields(node):
-        if name not in {"annotation", "returns", "decorator_list"}:
+        if name not in passed_over:
             for child in value if isinstance(value, list) else [value]:
                 if isinstance(child, ast.AST):
                     yield from _mutable(child, function)
+
+
+def _is_zip(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "zip"
 
 
 def _is_docstring(node: ast.AST) -> bool:

@@ -13,7 +13,7 @@ from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import Job, JobState
 from cockpit.model.jobrow import FIELDS, JobRow
 from cockpit.model.reasons import Held, NotEnoughFree, Resource
-from cockpit.protocol.frames import MAX_FRAME
+from cockpit.protocol.frames import MAX_FRAME, Answer, Request
 from cockpit.protocol.messages import StopArgs
 from cockpit.protocol.pages import (
     JobsArgs,
@@ -111,3 +111,8 @@ def test_a_client_that_does_not_ask_for_brief_pages_gets_whole_ones() -> None:
 @pytest.mark.parametrize("arguments", [JobsArgs(), SubscribeArgs(), StopArgs()])
 def test_arguments_that_nobody_set_are_not_sent(arguments: msgspec.Struct) -> None:
     assert msgspec.msgpack.decode(msgspec.msgpack.encode(arguments)) == {}
+
+
+def test_a_request_and_an_answer_without_more_are_their_numbers_and_the_operation() -> None:
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(Request(7, "jobs"))) == {"id": 7, "op": "jobs"}
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(Answer(7))) == {"id": 7}

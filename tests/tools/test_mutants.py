@@ -51,6 +51,12 @@ def test_keywords_that_change_only_the_storage_of_objects_are_not_mutated():
     assert results("A = defstruct('A', [], frozen=True)") == set()
 
 
+def test_the_assertion_of_zip_is_not_mutated_and_other_strictness_is():
+    assert results("a = zip(b, c, strict=True)") == set()
+    assert results("a = zip(b, c if d else e, strict=True)") != set()
+    assert results("a = path.resolve(strict=True)") == {("constant changed", "a = path.resolve(strict=(False))")}
+
+
 def test_keywords_that_change_what_is_written_are_mutated():
     found = results("class A(Struct, omit_defaults=True, frozen=True): ...")
     assert found == {("constant changed", "class A(Struct, omit_defaults=(False), frozen=True): ...")}
