@@ -11,10 +11,12 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rich.text import Text
+from textual import on
 from textual.app import SystemCommand
 from textual.binding import BindingType
+from textual.events import Event, Key, MouseEvent
 
-from cockpit.present.frame import Key
+from cockpit.present.frame import Key as ShownKey
 from cockpit.present.tables.accounting import HOURS as spending_table  # noqa: N811 - likewise
 from cockpit.present.tables.accounts import ACCOUNTS as account_table  # noqa: N811 - ACCOUNTS is the view's name here
 from cockpit.present.tables.accounts import QOS as qos_table  # noqa: N811 - likewise
@@ -31,11 +33,14 @@ from cockpit.tui.action_dispatcher import ActionDispatcher
 from cockpit.tui.cockpit_base import HelpEntry
 from cockpit.tui.defects import defect_text
 from cockpit.tui.driver import lasting
+from cockpit.tui.keyboard import KeyQueue, KeyTaken, is_on_removed_widget
+from cockpit.tui.painting import RESET_MODES, Painter
 from cockpit.tui.screens.dialog import Palette
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from rich.console import RenderableType
     from textual.driver import Driver
     from textual.screen import Screen
 
@@ -68,6 +73,8 @@ class CockpitApp(ActionDispatcher, inherit_bindings=False):
 
     def __init__(self, backend: Backend, outside: AppOptions) -> None:
         super().__init__(backend, outside)
+        self.painter = Painter()
+        self.key_queue = KeyQueue(self, super().on_event)
         for key in {key for action in self.actions for key in action.keys}:
             self.bind(key, f"press('{key}')", show=False)
 
@@ -99,9 +106,37 @@ class CockpitApp(ActionDispatcher, inherit_bindings=False):
         for role_theme in self.themes.values():
             self.register_theme(role_theme.for_textual())
         self.theme = self._role_theme.name
+        self.app_suspend_signal.subscribe(self, lambda _: self.painter.forget(), immediate=True)
+        self.app_resume_signal.subscribe(self, lambda _: self._reset_modes(), immediate=True)
         self.start_polling()
 
-    def keys_of_view(self) -> Iterable[Key]:
+    async def on_event(self, event: Event) -> None:
+        """Let keys take effect one after the other, and ignore clicks on what has been removed."""
+        if isinstance(event, Key) and not event.is_forwarded:
+            await self.key_queue.take(event)
+        elif not (isinstance(event, MouseEvent) and is_on_removed_widget(self, event)):
+            await super().on_event(event)
+
+    @on(KeyTaken)
+    async def _key_taken(self, message: KeyTaken) -> None:
+        await self.key_queue.key_taken(message)
+
+    def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:
+        """Write to the terminal. Textual passes every frame through here."""
+        super()._display(screen, self.painter.smaller(renderable))
+
+    def _reset_modes(self) -> None:
+        if self._driver is not None:
+            self._driver.write(RESET_MODES)
+
+    def on_resize(self) -> None:
+        self.painter.forget()  # the terminal may have wrapped or cut what it showed
+
+    def repaint(self) -> None:
+        self.painter.forget()
+        self.screen.refresh(layout=True)
+
+    def keys_of_view(self) -> Iterable[ShownKey]:
         return offers.bottom_row(self.actions, self.situation())
 
     def help_entries(self) -> Sequence[HelpEntry]:

@@ -9,9 +9,10 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from textual.app import App
+
 from cockpit.errors import CockpitError
 from cockpit.present.safe import safe
-from cockpit.tui.keyboard import KeysInTurn
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -113,7 +114,7 @@ class Pace(Protocol):
     def resume(self) -> None: ...
 
 
-class CockpitBase(KeysInTurn):
+class CockpitBase(App[int]):
     """The application as screens, widgets and controllers see it."""
 
     backend: Backend
@@ -290,6 +291,10 @@ class CockpitBase(KeysInTurn):
     @abstractmethod
     def read_jobs(self) -> Callable[[str, str, str], list[JobSpec]]:
         """A function from (file name, text, folder) to job specs with the user's defaults; it raises `SpecErrors`."""
+
+    @abstractmethod
+    def repaint(self) -> None:
+        """Write the whole screen to the terminal again, as another program may have written on it."""
 
     @abstractmethod
     def wake(self) -> None:

@@ -116,7 +116,7 @@ class Player:
         """Until every key has had its effect, and every message that came of it. No time is waited for."""
         for _ in range(QUIET_TURNS):
             await _rest()
-            while not (self.app.keys_are_done or self.over):
+            while not (self.app.key_queue.is_idle or self.over):
                 await self._pilot.pause(0)
             await self._pilot.wait_for_animation()  # there is none: the screen is brought up to date
 
