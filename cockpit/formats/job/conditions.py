@@ -8,11 +8,10 @@ from itertools import islice
 
 from cockpit.formats.kinds import Reading, Schema, described
 from cockpit.model.ids import JobId, Millis
-from cockpit.model.numerals import is_whole
 from cockpit.model.quantity import parse_duration
 from cockpit.model.rules.bounds import ARRAY_INDEX, MOST_DEPENDENCIES, MOST_TASKS
 from cockpit.model.spec import Array, Dependency, DependencyKind
-from cockpit.model.text import visible
+from cockpit.model.text import is_whole, visible
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from cockpit.errors import SpecErrors
-from cockpit.formats.weighttext import NAMES, RESOURCE, read_weights
+from cockpit.formats.typed_values import NAMES, RESOURCE, read_weights
 from cockpit.headless.arguments import UsageError, Verb, reference
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.lists import add_list_options, list_rows
@@ -67,7 +67,7 @@ async def run(call: Call) -> int:
 
 
 async def _apply(call: Call) -> ExitCode:
-    """After the rows, which show the new order beside the old one."""
+    """Put the weights in force, after the rows that show the new order beside the old one."""
     if call.streams.answers and not call.args.yes and not call.streams.confirmed("Put these weights in force?"):
         return ExitCode.DECLINED
     call.streams.say(weights_set(await call.backend.set_weights(call.args.weights)))

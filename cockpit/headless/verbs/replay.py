@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import resource
 from argparse import ArgumentParser, ArgumentTypeError
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from cockpit.errors import RequestRefused, SpecErrors
 from cockpit.headless.arguments import UsageError, Verb, count
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.progress import Progress
+from cockpit.headless.records import tell_report
 from cockpit.headless.services import Call
 from cockpit.headless.verbs.replay_pods import pod_arguments, tell_pods
-from cockpit.headless.verbs.replay_report import tell_accuracy, tell_replay
 from cockpit.model.cluster import Backfill, BackfillKind
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.present.safe import safe
@@ -22,10 +25,14 @@ from cockpit.present.units import counted
 from cockpit.sched.policy import ONE_CYCLE_A_MOMENT, Policy
 
 if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Sequence
+
     from cockpit.engine.replay.figures import Run
     from cockpit.engine.replay.foretold import Accuracy
     from cockpit.formats.traces.swf_history import History
     from cockpit.model.ids import JobId
+
 
 STDIN = "-"
 PERFECT, MULTIFACTOR = "easy-perfect", "multifactor"
@@ -35,7 +42,7 @@ POLICIES = {
     "conservative": Policy(backfill=Backfill(kind=BackfillKind.CONSERVATIVE), ties=ONE_CYCLE_A_MOMENT),
     MULTIFACTOR: Policy(),
 }
-"""By the words of `--policy`."""
+"""The policies by the words of `--policy`."""
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -108,7 +115,8 @@ def _processors_of(source: str, data: bytes) -> int:
 
 
 def replayed(past: History, processors: int, policy: str, watch: Callable[[int], None]) -> list[Run]:
-    """How each job of the log ran under the policy. `watch` is told how many have ended, again and again."""
+    """Return how each job of the log ran under the policy. `watch` is called now and then with the number of ended
+    jobs."""
     from cockpit.engine.replay.figures import Run
     from cockpit.engine.replay.jobs import Replay
     from cockpit.formats.traces.swf_history import machine, multifactor
@@ -129,7 +137,7 @@ def replayed(past: History, processors: int, policy: str, watch: Callable[[int],
 
 
 def drawn(past: History, runs: Sequence[Run], count: int, seed: int) -> list[JobId]:
-    """So many of the jobs that waited, drawn by the seed; all where there are fewer. `SpecErrors`: none waited."""
+    """Return a random sample of the jobs that waited; all where there are fewer. Raises `SpecErrors` if none waited."""
     waited = [arrival.submitted.job for arrival, run in zip(past.arrivals, runs, strict=True) if run.waited]
     if not waited:
         raise SpecErrors(["No job waits: there is nothing to predict; take fewer processors."])
@@ -139,7 +147,7 @@ def drawn(past: History, runs: Sequence[Run], count: int, seed: int) -> list[Job
 def predicted(
     past: History, processors: int, policy: str, chosen: Sequence[JobId], watch: Callable[[int], None]
 ) -> Accuracy:
-    """How well the starts of the chosen jobs are foretold."""
+    """Return how accurate the predicted starts of the chosen jobs are."""
     from cockpit.engine.replay.foretold import accuracy, foretell
     from cockpit.formats.traces.swf_history import machine, multifactor
 
@@ -191,3 +199,102 @@ REPLAY = Verb(
         "cockpit replay openb_pods.csv --nodes openb_nodes.csv --fit fgd --scale 1.3 --seed 42",
     ),
 )
+
+
+class Difference(msgspec.Struct, frozen=True):
+    """The first job, in order of submission, that waits otherwise than the log says; seconds."""
+
+    job: int
+    waits: int
+    log: int
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """The report about a replay."""
+
+    policy: str
+    processors: int
+    jobs: int
+    skipped: int
+    identical_waits: int | None
+    """The jobs with the recorded waiting time; None: not requested."""
+    first_difference: Difference | None
+    mean_bounded_slowdown: float
+    mean_wait: float
+    utilisation: float
+    jobs_per_second: float
+    """The speed of the replay alone, without reading the log."""
+    peak_rss_mib: int
+
+
+def tell_replay(call: Call, past: History, processors: int, runs: Sequence[Run], seconds: float) -> None:
+    """Print the result of a replay that took `seconds`."""
+    report = _report(past, processors, runs, seconds, call.args)
+    tell_report(call, report, _page(report))
+
+
+def _report(past: History, processors: int, runs: Sequence[Run], seconds: float, args: Namespace) -> Report:
+    from cockpit.engine.replay.figures import figures
+
+    differences = [
+        Difference(job.number, run.waited, job.waited)
+        for job, run in zip(past.jobs, runs, strict=True)
+        if args.check and job.waited != run.waited
+    ]
+    found = figures(runs, processors)
+    return Report(
+        policy=args.policy,
+        processors=processors,
+        jobs=len(runs),
+        skipped=past.skipped.total(),
+        identical_waits=len(runs) - len(differences) if args.check else None,
+        first_difference=differences[0] if differences else None,
+        mean_bounded_slowdown=found.mean_bounded_slowdown,
+        mean_wait=found.mean_wait,
+        utilisation=found.utilisation,
+        jobs_per_second=len(runs) / seconds,
+        peak_rss_mib=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+    )
+
+
+def tell_accuracy(call: Call, found: Accuracy) -> None:
+    """Print how accurate the predicted starts are."""
+    lines = (
+        ("jobs", f"{found.jobs} that waited"),
+        ("likely start", f"off by {found.median_error:.0f} s in the median, {found.mean_error:.0f} s in the mean"),
+        ("within a minute", f"{found.within_a_minute:.1%}, within ten {found.within_ten_minutes:.1%}"),
+        (
+            "likely range",
+            f"holds for {found.range_coverage:.1%}, as wide as {found.range_width:.2f} waits in the median",
+        ),
+        ("end of the range", f"holds for {found.coverage:.1%} ({found.coverage_by_limits:.1%} by time limits alone)"),
+        ("end ÷ wait", f"{found.tightness:.2f} in the median ({found.tightness_by_limits:.2f} by time limits alone)"),
+        ("no later than", _promised(found)),
+    )
+    tell_report(call, found, _named(lines))
+
+
+def _promised(found: Accuracy) -> str:
+    if found.bound_coverage is None:
+        return "promised to none of them"
+    return f"promised to {counted(found.bounds, 'job')}, holds for {found.bound_coverage:.1%}"
+
+
+def _page(report: Report) -> list[str]:
+    lines = [
+        ("policy", f"{report.policy} on {counted(report.processors, 'processor')}"),
+        ("jobs", f"{report.jobs}" + (f", {report.skipped} not replayed" if report.skipped else "")),
+        ("mean bounded slowdown", f"{report.mean_bounded_slowdown:.4f}"),
+        ("mean wait", f"{report.mean_wait:.1f} s"),
+        ("utilisation", f"{report.utilisation:.3f}"),
+        ("speed", f"{report.jobs_per_second:.0f} jobs/s, {report.peak_rss_mib} MiB"),
+    ]
+    if report.identical_waits is not None:
+        lines.insert(2, ("waits as in the log", f"{report.identical_waits} of {report.jobs}"))
+    if first := report.first_difference:
+        lines.insert(3, ("first difference", f"job {first.job} waits {first.waits} s, in the log {first.log} s"))
+    return _named(lines)
+
+
+def _named(lines: Iterable[tuple[str, str]]) -> list[str]:
+    return [f"{name:<23}{text}" for name, text in lines]

@@ -30,6 +30,8 @@ class PaperCluster(RecordedCommands):
         super().__init__(version)
         self.faults: dict[str, Fault] = {}
         """By what `subject` calls a question."""
+        self.started: set[str] = set()
+        """Jobs that started after squeue listed them as waiting: sprio does not know them any more."""
         self.asked: list[str] = []
 
     async def run(self, argv: Sequence[str], *, seconds: float, stdin: bytes = b"", reading: bool = True) -> Printed:
@@ -44,6 +46,8 @@ class PaperCluster(RecordedCommands):
         words = [word for word in argv[1:] if not word.startswith("-")]
         if argv[0] == "sdiag":
             return self._statistics()
+        if argv[0] == "sprio" and option(argv, "--jobs") in self.started:
+            return "Unable to find jobs matching user/id(s) specified\n"
         if argv[0] == "sprio":
             return _PRIORITIES + self._printed(argv[:3])
         if argv[:2] == ("sacctmgr", "-n") or list(argv[:2]) == ["sacctmgr", "-n"]:

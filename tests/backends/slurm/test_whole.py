@@ -191,6 +191,25 @@ async def test_what_was_known_stays_with_its_trouble(paper: PaperCluster) -> Non
     assert trouble.endswith("Its last answer is shown.")
 
 
+@pytest.mark.req("TR-04", "SL-30")
+async def test_jobs_that_start_between_two_commands_are_no_flaw_of_sprio(paper: PaperCluster) -> None:
+    """squeue listed the job as waiting; when sprio is asked for it alone, it has started."""
+    job = "42"
+
+    def without_job(printed: Printed) -> Printed:
+        lines = printed.stdout.splitlines(keepends=True)
+        return printed._replace(stdout="".join(line for line in lines if not line.startswith(f"{job}|")))
+
+    paper.faults = {"sprio": without_job}
+    with pytest.raises(Garbled, match="leaves out 42"):
+        await a_cockpit(paper)[0].priorities()
+    paper.started = {job}
+    cockpit, _ = a_cockpit(paper)
+    shown = {str(row.job): row for row in (await cockpit.priorities()).rows}
+    assert shown["9"].breakdown is not None
+    assert not (await cockpit.status()).trouble
+
+
 @pytest.mark.req("TR-04")
 async def test_a_passing_cut_is_asked_for_again_at_once(paper: PaperCluster) -> None:
     places = [0.4]

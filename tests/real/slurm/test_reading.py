@@ -4,6 +4,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from cockpit.backends.slurm.mapping.priorities import COMMAND
+from cockpit.backends.slurm.mapping.whole import flaw
+from cockpit.backends.slurm.wire.local import LocalCommands
 from cockpit.backends.snapshot.backend import open_snapshot
 from cockpit.model.asking import LogRequest
 from cockpit.model.ids import JobId
@@ -109,6 +112,14 @@ async def test_the_core_counts_every_priority_as_sprio_prints_it(emptied: RealCl
             assert abs(row.breakdown.total - row.told.total) <= 1
             compared += 1
     assert compared >= 6
+
+
+@pytest.mark.req("SL-30", "TR-04")
+async def test_sprio_says_without_an_error_that_a_job_is_not_pending(emptied: RealCluster) -> None:
+    """A job may start between the command that listed it and the one that asks for its priority."""
+    printed = await LocalCommands(emptied.env).run((*COMMAND, "--jobs=99999"), seconds=60)
+    assert printed.code == 0
+    assert not flaw((*COMMAND, "--jobs=99999"), printed.stdout, "|")
 
 
 async def test_each_sees_the_same_but_acts_on_their_own(emptied: RealCluster) -> None:

@@ -23,6 +23,8 @@ _CONFIG_KEYS: Final = ("ClusterName", "SLURM_VERSION", "X11Parameters")
 """Keys that every Slurm version prints; the list is alphabetical and ends with the last of these."""
 _LEVELS: Final = frozenset({"", "None", "Operator", "Administrator"})
 _SPRIO_FIELDS = 13
+_NO_SUCH_JOB = "Unable to find jobs matching user/id(s) specified\n"
+"""The output of sprio, with exit code 0, when none of the requested jobs is pending any more."""
 
 
 def flaw(argv: Sequence[str], printed: str, separator: str) -> str:
@@ -71,7 +73,9 @@ def _table(_argv: Sequence[str], printed: str, _separator: str) -> str:
     return "" if lines.pop() == "" and all(line.count("|") == columns for line in lines) else BROKEN_OFF
 
 
-def _priorities(_argv: Sequence[str], printed: str, _separator: str) -> str:
+def _priorities(argv: Sequence[str], printed: str, _separator: str) -> str:
+    if printed == _NO_SUCH_JOB and any(word.startswith("--jobs=") for word in argv):
+        return ""
     lines = printed.split("\n")
     if not lines[0].lstrip().startswith("JOBID|"):
         return FOREIGN
