@@ -77,7 +77,7 @@ class CockpitApp(Cockpit, inherit_bindings=False):
             options,
             offers.names_of_keys(actions),
             has_colours=lambda: not self.no_color,
-            chosen=lambda: self.selection.job_under_cursor(),
+            chosen=lambda: self.selection.job_under_cursor(),  # noqa: PLW0108 - the selection is made below
         )
         super().__init__(ansi_color=self.state.theme.ansi)
         if options.ascii_only:
