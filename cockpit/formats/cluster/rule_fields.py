@@ -115,7 +115,7 @@ BACKFILL = Table(
             name="type",
             attribute="kind",
             kind=Choice(BackfillKind),
-            about="Which jobs may overtake: off (none), easy (if the first job is not delayed), conservative (if none is).",
+            about="Which jobs may overtake: off (none), easy (never delaying the first), conservative (delaying none).",
         ),
         Field(
             name="window",
