@@ -33,8 +33,8 @@ def has_trial(sweep: Sweep, index: int) -> bool:
 
 def trial_values(sweep: Sweep, index: int) -> dict[str, str]:
     """Return the values of the trial with this index, from 0, by parameter. A grid counts up its last parameter first;
-    a random choice has no combination twice, and depends on the seed alone. Raises `CockpitError` where there is no
-    such trial."""
+    a random choice has no combination twice, and depends on the seed alone. Raises `CockpitError` if there is no such
+    trial."""
     if not has_trial(sweep, index):
         raise CockpitError(no_trial(sweep, index))
     number = index if sweep.search is Search.GRID else next(islice(_chosen(sweep), index, None))
@@ -46,7 +46,7 @@ def trial_values(sweep: Sweep, index: int) -> dict[str, str]:
 
 
 def no_trial(sweep: Sweep, index: int) -> str:
-    """Return the sentence for an index that the sweep does not have."""
+    """The sentence for an index that the sweep does not have."""
     return f"The sweep has no trial {trial_number(index)}: it has {trial_count(sweep)}."
 
 

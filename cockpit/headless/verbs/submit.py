@@ -16,12 +16,12 @@ from cockpit.errors import RequestRefused, SpecErrors
 from cockpit.headless.absent import absent
 from cockpit.headless.arguments import UsageError, Verb, conditions
 from cockpit.headless.exitcodes import ExitCode
+from cockpit.headless.naming import free_names
 from cockpit.headless.services import Call
 from cockpit.headless.surroundings import own_name
 from cockpit.launch.batchscript import output_of
 from cockpit.launch.checks import warnings
 from cockpit.model.directives import SubmitScript
-from cockpit.model.names import free_name
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.spec import JobSpec
 from cockpit.present.safe import safe
@@ -112,13 +112,11 @@ async def _named_freely(call: Call, specs: Sequence[JobSpec]) -> list[JobSpec]:
     """Batch scripts whose names are taken under others."""
     if all(spec.script is None for spec in specs):
         return list(specs)
-    taken = {row.name for row in await call.backend.jobs()}
-    renamed = []
-    for spec in specs:
-        name = free_name(spec.name, taken) if spec.script is not None else spec.name
-        renamed.append(msgspec.structs.replace(spec, name=name))
-        taken.add(name)
-    return renamed
+    names = await free_names(call, [spec.name for spec in specs])
+    return [
+        msgspec.structs.replace(spec, name=name) if spec.script is not None else spec
+        for spec, name in zip(specs, names, strict=True)
+    ]
 
 
 def _complete(call: Call, scripts: Sequence[SubmitScript], specs: Sequence[JobSpec]) -> list[SubmitScript]:
