@@ -44,7 +44,7 @@ class ListQueue(list[QueueEntry]):
 
 
 class ReplayQueue:
-    """A queue that a simulation keeps from pass to pass, so that it is not made anew for each of hundreds of passes: jobs
+    """A queue that a simulation keeps from pass to pass, and need not make anew for each of hundreds of passes: jobs
     that start leave it, and new jobs join at its end."""
 
     def __init__(self, entries: Iterable[QueueEntry]) -> None:
