@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from cockpit.model.cluster import Backfill
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.spec import NodeSpec
-from cockpit.sched.backfill.head_reservation import AnyReservation, reserve, reserve_by_nodes
+from cockpit.sched.backfill.head_reservation import Reservation, reserve, reserve_by_nodes
 from cockpit.sched.backfill.single_node_reservation import SingleNodeReservation
 from cockpit.sched.cycle import cycle, next_plan
 from cockpit.sched.index import Index, refresh_index
@@ -49,11 +49,11 @@ plain_steps = st.one_of(
 plain_histories = st.lists(plain_steps, min_size=8, max_size=20)
 
 
-def said(guard: AnyReservation) -> tuple[object, ...]:
+def said(guard: Reservation) -> tuple[object, ...]:
     return guard.head, guard.reserved_at, guard.reservation(), guard.reserved_nodes
 
 
-def guards(world: World, index: Index) -> tuple[AnyReservation, AnyReservation] | None:
+def guards(world: World, index: Index) -> tuple[Reservation, Reservation] | None:
     """Return both reservations of the first queued job that asks for one node and does not fit yet: by sums, and by
     nodes."""
     for job in world.queue:
