@@ -41,8 +41,7 @@ from cockpit.model.events import EventBody, EventRecord
 from cockpit.model.ids import Millis
 from cockpit.model.refusal import Refusal
 from cockpit.model.requests import KeptAnswer
-from cockpit.runtime.effects import EffectRunner
-from cockpit.runtime.event_effects import MOVES_CONTAINERS, RECONSIDERED_AFTER
+from cockpit.runtime.effects import MOVES_CONTAINERS, RECONSIDERED_AFTER, EffectRunner
 from cockpit.runtime.faultlog import FaultLog
 from cockpit.runtime.ledger import RETRY_MS, Ledger
 from cockpit.runtime.pass_runner import run_pass

@@ -51,11 +51,11 @@ def varies(equivalence_class: EquivalenceClass, shape: Shape) -> bool:
 
 
 def limit_of_all(
-    gates: Gates, equivalence_class: EquivalenceClass, shape: Shape, asked: Amounts, layout: NodeLayout
+    gates: Gates, equivalence_class: EquivalenceClass, shape: Shape, requested: Amounts, layout: NodeLayout
 ) -> Limit | None:
     """Return the limit that a job would break by one alternative on any nodes, even if nothing else ran; None: there is
     none."""
-    never = gates.never(equivalence_class, asked)
+    never = gates.never(equivalence_class, requested)
     if never is not None or not varies(equivalence_class, shape) or shape.partition in layout.totalled:
         return never
     return _limit(

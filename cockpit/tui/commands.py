@@ -5,13 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from cockpit.formats.limittext import EXPECTED as LIMIT_EXPECTED
-from cockpit.formats.limittext import read_limit
-from cockpit.formats.prioritytext import read_priority
-from cockpit.formats.weighttext import read_weights
+from cockpit.formats.typed_values import LIMIT_EXPECTED, read_limit, read_priority, read_weights
 from cockpit.headless import account_words, catalogue_words
-from cockpit.model.numerals import is_whole
 from cockpit.model.spec import PriorityWord
+from cockpit.model.text import is_whole
 from cockpit.present.filters import compile_filter
 from cockpit.present.folding import group_of, id_text
 from cockpit.present.nearest import nearest

@@ -6,7 +6,7 @@ import pytest
 
 from cockpit.headless.completing import BEFORE_A_VERB
 from cockpit.headless.registry import VERBS
-from cockpit.headless.shellscripts import words_on
+from cockpit.headless.verbs.completion import words_on
 from cockpit.model.spec import PriorityWord
 from cockpit.tui.options import SWITCHES, VALUED
 from tests.headless.conftest import Desk

@@ -81,17 +81,17 @@ def _as_typed(request: LogRequest) -> str:
 
 
 async def tail_offset(call: Call, request: LogRequest, lines: int) -> int:
-    """Where the last so many lines begin; a newline at the very end ends a line rather than beginning one."""
+    """Return the position where the last lines begin. A newline at the very end ends a line and begins none."""
     chunk = await call.backend.logs(msgspec.structs.replace(request, offset=-BLOCK, limit=BLOCK))
     block = chunk.data
     if lines == 0:
         return chunk.offset + len(block)
     wanted = lines + block.endswith(b"\n")
     while block:
-        found = block.count(b"\n")
-        if found >= wanted:
-            return chunk.offset + _after_newline(block, found - wanted)
-        wanted -= found
+        breaks = block.count(b"\n")
+        if breaks >= wanted:
+            return chunk.offset + _after_newline(block, breaks - wanted)
+        wanted -= breaks
         end = chunk.offset - chunk.left_out
         size = min(BLOCK, end)
         if size == 0:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from cockpit.formats.limittext import limit_text, read_limit
+from cockpit.formats.typed_values import limit_text, read_limit
 from cockpit.model.asking import WantedLimit
 from cockpit.present.units import duration
 from cockpit.tui.controllers.jobs import named, task_of

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from textual import on
 
 from cockpit.errors import CockpitError
-from cockpit.formats.weighttext import read_weights, weights_text
+from cockpit.formats.typed_values import read_weights, weights_text
 from cockpit.present.answers.queues import jobs_filter
 from cockpit.present.filters import quoted
 from cockpit.present.safe import safe

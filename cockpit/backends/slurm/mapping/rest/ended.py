@@ -22,8 +22,8 @@ def _cpu(of: object) -> str:
 
 def _peak(step: Record) -> str:
     """The most memory of any task, in MiB."""
-    found = at(step, "tres", "requested", "max")
-    sizes = [count(each.get("count")) for each in found if word(each.get("type")) == "mem"] if found else []
+    maxima = at(step, "tres", "requested", "max")
+    sizes = [count(each.get("count")) for each in maxima if word(each.get("type")) == "mem"] if maxima else []
     return f"{max(sizes) // 1024}K" if sizes else ""
 
 
@@ -68,12 +68,12 @@ _OF_STEP: Final[dict[str, Callable[[Any], str]]] = {
 
 
 def _exit(value: object) -> str:
-    found = exit_code(value)
-    return found if ":" in found else f"{found or 0}:0"
+    code = exit_code(value)
+    return code if ":" in code else f"{code or 0}:0"
 
 
 def ended(jobs: Iterable[Record], fields: Sequence[str], separator: str, user: str = "") -> str:
-    """As `sacct --parsable --delimiter=separator` prints; `user`: theirs alone."""
+    """Return the jobs in the form of `sacct --parsable --delimiter=separator`; `user`: only that user's."""
     return "".join(
         "".join(f"{value}{separator}" for value in line) + "\n"
         for job in jobs

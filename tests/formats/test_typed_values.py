@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cockpit.formats.prioritytext import priority_text, read_priority
+from cockpit.formats.typed_values import priority_text, read_priority
 from cockpit.model.asking import SiteFactor, WantedPriority
 from cockpit.model.spec import PriorityWord
 
