@@ -5,7 +5,7 @@
 3. `outlook`: the scheduler predicts the start of the job and of its changed versions (`StartPredictor`).
 4. `shown_outlook`: what the user may not see of other users' jobs is left out.
 
-Step 3 may take seconds and runs in a thread of its own. It therefore reads the predictor's snapshot, never the machine.
+Step 3 may take seconds, so it reads the frozen snapshot of its predictor, never the machine.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, NoReturn
 
 import msgspec
 
@@ -21,6 +21,11 @@ if TYPE_CHECKING:
     from cockpit.model.ids import JobId, JobRef
     from cockpit.model.spec import JobSpec
     from cockpit.present.columns import Context
+
+NO_COMMANDS: Final = (
+    "This cluster is no Slurm cluster: it runs no commands that --show-commands could show; leave it out. "
+    "Nothing was done."
+)
 
 
 class Services(msgspec.Struct, frozen=True):
@@ -63,7 +68,9 @@ class Call:
         """The cluster. The first use connects to it, which may start the user's engine."""
         if self._backend is None:
             self._backend = self.services.connect(self.args.cluster)
-            self._backend.announce(self._tell)
+            runs_commands = self._backend.announce(self._tell)
+            if self.args.show_commands and not runs_commands and hasattr(self.args, "request_id"):
+                self._refuse(NO_COMMANDS)  # a verb that changes something, which would be done
             self._identify(self._backend)
         return self._backend
 
@@ -81,10 +88,13 @@ class Call:
         if request is None:
             backend.identify(RequestIds(os.urandom(16).hex(), required=False))
         elif not backend.identify(RequestIds(request)):
-            from cockpit.errors import RequestRefused
-            from cockpit.model.refusal import Refusal, RefusalKind
+            self._refuse(NO_REQUEST_IDS)
 
-            raise RequestRefused(Refusal(RefusalKind.INVALID, NO_REQUEST_IDS))
+    def _refuse(self, why: str) -> NoReturn:
+        from cockpit.errors import RequestRefused
+        from cockpit.model.refusal import Refusal, RefusalKind
+
+        raise RequestRefused(Refusal(RefusalKind.INVALID, why))
 
     async def _tell(self, commands: Sequence[Shown]) -> bool:
         """Print the commands that will run, each after a `+`, and return whether to run them.

@@ -21,7 +21,7 @@ async def try_each(
     text: Callable[[Thing], str],
 ) -> int:
     """Apply the operation to each thing. Each success is a line of output: `done` and the thing's `text`. Refusals are
-    printed, and the first one decides the exit code. Without an answer the others are not tried, and named."""
+    printed, and the first one decides the exit code. After a missing answer the others are not tried, but named."""
     code: int = ExitCode.OK
     waiting = list(things)
     while waiting:

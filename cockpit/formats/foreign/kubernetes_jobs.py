@@ -27,7 +27,7 @@ _INDEX: Final = "JOB_COMPLETION_INDEX"
 _TASK: Final = f"env {_INDEX}=${{SLURM_ARRAY_TASK_ID}} "
 """Gives a task its index by the name that it has in Kubernetes."""
 _DEFAULT_RETRIES: Final = 6
-"""What Kubernetes takes for a missing `backoffLimit`, unless a limit for each index is given."""
+"""Kubernetes' value for a missing `backoffLimit`, unless there is a limit for each index."""
 
 
 def read_job(value: Mapping[str, Any]) -> Draft:

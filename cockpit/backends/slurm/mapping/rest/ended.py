@@ -11,6 +11,9 @@ from cockpit.backends.slurm.mapping.rest.figures import Record, at, count, exit_
 def _job_id(job: Record) -> str:
     array = count(at(job, "array", "job_id"))
     task = figure(at(job, "array", "task_id")) or f"[{word(at(job, 'array', 'task'))}]"
+    leader = count(at(job, "het", "job_id"))
+    if leader:
+        return f"{leader}+{count(at(job, 'het', 'job_offset'))}"
     return f"{array}_{task}" if array else figure(job.get("job_id"))
 
 
