@@ -1,4 +1,4 @@
-"""Jobs that people have already, in files: found in a folder, and read for a form."""
+"""Reads jobs that users have already in files (batch scripts, manifests, …) into the form of a new job."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from cockpit.model.ids import Millis
 
 MOST_FILES: Final = 500
-"""Of a folder so many are looked into."""
+"""The number of files of a folder that are read at most."""
 LONGEST: Final = 256 * 1024
-"""Whatever is longer was not written by hand."""
+"""Size in bytes up to which a file is read; a longer one was not written by hand."""
 
 
 def jobs_in(folder: Path) -> Iterator[tuple[str, str]]:
-    """Name and kind of each file there that holds one job."""
+    """Yield the name and the kind of each file of the folder that holds one job."""
     from cockpit.formats.foreign.bringing import what_is
 
     for path in sorted(folder.iterdir())[:MOST_FILES]:
@@ -38,7 +38,7 @@ def jobs_in(folder: Path) -> Iterator[tuple[str, str]]:
 
 
 def here(now: Millis, zone: tzinfo | None) -> Submission:
-    """What a form knows of the place that a job is submitted from. The shell's variables would only fill it up."""
+    """Return the time and place of a submission for a form, without the shell's variables, which would only fill it."""
     from cockpit.formats.foreign.submission import Submission
     from cockpit.headless.localzone import local_zone
 
@@ -46,8 +46,10 @@ def here(now: Millis, zone: tzinfo | None) -> Submission:
 
 
 def job_of(path: Path, read: ReadJobs, submission: Submission) -> Brought:
-    """The job in a file; its paths begin where it stands, those of a batch script where the cockpit was started. Raises
-    `SpecErrors`, with what to do."""
+    """Return the job in a file. Raises `SpecErrors`, with what to do.
+
+    Paths are relative to the file's folder; those of a batch script to the folder where the cockpit was started.
+    """
     from cockpit.formats.foreign.bringing import NAMES, brought
     from cockpit.formats.foreign.exchange import Form
 
@@ -66,7 +68,7 @@ def job_of(path: Path, read: ReadJobs, submission: Submission) -> Brought:
 
 
 def _text(path: Path) -> str:
-    """Empty: it is not one to look into."""
+    """Return the file's text; empty where it is too long, or no text."""
     try:
         if not path.is_file() or path.stat().st_size > LONGEST:
             return ""
@@ -76,7 +78,7 @@ def _text(path: Path) -> str:
 
 
 def _from_there(found: Brought, folder: Path, read: ReadJobs) -> Brought:
-    """With whole paths, if it can be read as it is."""
+    """Return the job with absolute paths; unchanged where it cannot be read without changes by the user."""
     import msgspec
 
     from cockpit.formats.job.specfile import spec_as_table

@@ -1,4 +1,4 @@
-"""The map of the cards: a table in whose rows one can go sideways, from slice to slice."""
+"""The table of the Cards view, in whose rows the user also moves sideways, from card slice to card slice."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class CardMap(Table):
-    """The widget; its rows know which part is picked."""
+    """The table of nodes with their cards; its row model holds which card or slice is selected."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("right", "pick(1)", show=False),
@@ -33,11 +33,11 @@ class CardMap(Table):
 
     @property
     def part(self) -> CardRow | None:
-        """The one under the cursor."""
+        """The card or slice under the cursor."""
         return self._cards.part_of(self._cards.cursor)
 
     def action_pick(self, step: int) -> None:
-        """Look at the part so many places further right."""
+        """Select the card or slice `step` places to the right."""
         self._pick(self._cards.neighbour(step))
 
     def on_click(self, event: events.Click) -> None:

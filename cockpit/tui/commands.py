@@ -31,7 +31,7 @@ VI_WORDS = {"ctx": "cluster", "q": "quit", "q!": "quit", "wq": "quit", "h": "hel
 
 
 def completions(app: Cockpit) -> Sequence[str]:
-    """What Tab completes; the shortest of several."""
+    """Return what Tab completes at the beginning of a command; of several names the shortest comes first."""
     names = sorted((command_name(action.id) for action in ACTIONS), key=len)
     saved = (f"filter {SAVED}{name}" for name in app.state.saved_filters(app.selection.view_name))
     words = (f"priority {word}" for word in PriorityWord)
@@ -45,13 +45,13 @@ def completions(app: Cockpit) -> Sequence[str]:
 
 
 def continuations(app: Cockpit, text: str) -> Sequence[str]:
-    """What a begun command may become: of those about accounts and the catalogue word by word."""
+    """Return the continuations of a partly typed command about accounts or the catalogue, word by word."""
     names = catalogue_words.completions(text, app.state.catalogue_rows.shown)
     return [*account_words.completions(text, app.state.accounts), *names]
 
 
 def run_command(app: Cockpit, text: str) -> None:
-    """Do what was typed, or say what is near it."""
+    """Run the typed command, or show a toast with the nearest known one."""
     words = VI_WORDS.get(text.strip(), text.strip())
     name, _, rest = words.partition(" ")
     if rest.strip() and name in _WITH_WORDS:
@@ -67,9 +67,9 @@ def run_command(app: Cockpit, text: str) -> None:
 
 
 def _named(app: Cockpit, words: str) -> int | None:
-    """The job on the list that has this id as lists show it, or the only one of this name: `34_1`, `34_[0-3]`, `train`.
+    """Return the job with this id as lists show it, or the only one of this name: `34_1`, `34_[0-3]`, `train`.
 
-    Of an array, its first task. An action of the same name goes before it.
+    For an array this is its first task. An action of the same name takes precedence: None.
     """
     if called(words) is not None:
         return None
@@ -102,7 +102,7 @@ def _filter(app: Cockpit, text: str) -> None:
 
 
 def _save_filter(app: Cockpit, name: str) -> None:
-    """Whatever is shown now, under this name. A filter that names itself could never be read again."""
+    """Save the present filter under this name. Raises `FilterError` where it names itself: it could never be read."""
     name = name.removeprefix(SAVED)
     view, text = app.selection.view_name, app.main_screen.filter_text
     table = VIEW_TABLES.get(view)
@@ -133,7 +133,7 @@ def _cluster(app: Cockpit, name: str) -> None:
 
 
 def _priority(app: Cockpit, text: str) -> None:
-    """Of the chosen jobs: a word, or an administrator's number or addition."""
+    """Set the priority of the chosen jobs: a word, or an administrator's number or addition."""
     if (wanted := read_priority(text)) is None:
         _unknown(app, text, list(PriorityWord), "priority")
         return
@@ -141,14 +141,14 @@ def _priority(app: Cockpit, text: str) -> None:
 
 
 def _bring(app: Cockpit, path: str) -> None:
-    """A file that somebody has already, into the form of a new job."""
+    """Open the form of a new job with the job in this file."""
     from cockpit.tui.editing import write_brought
 
     app.dispatcher.perform("new", lambda app: write_brought(app, Path(path).expanduser()))
 
 
 def _time_limit(app: Cockpit, text: str) -> None:
-    """Of the chosen jobs."""
+    """Set or change the time limit of the chosen jobs."""
     if (wanted := read_limit(text)) is None:
         app.notify(f"{safe(text)} is no time limit; write {LIMIT_EXPECTED}.", severity="warning")
         return
@@ -156,22 +156,22 @@ def _time_limit(app: Cockpit, text: str) -> None:
 
 
 def _signal(app: Cockpit, name: str) -> None:
-    """To the chosen jobs."""
+    """Send the chosen jobs a signal."""
     app.dispatcher.perform("signal", lambda app: directives.send_signal(app, name))
 
 
 def _update(app: Cockpit, text: str) -> None:
-    """Of the chosen jobs."""
+    """Change fields of the chosen jobs by their Slurm names."""
     app.dispatcher.perform("update", lambda app: directives.update(app, text))
 
 
 def _submit(app: Cockpit, file: str) -> None:
-    """A job file, or a batch script."""
+    """Submit a job file or a batch script."""
     app.dispatcher.perform("new", lambda app: directives.submit_file(app, file))
 
 
 def _weights(app: Cockpit, text: str) -> None:
-    """Tried out in the Priority view."""
+    """Show the order under these weights in the Priority view."""
     changes = read_weights(text)
     app.dispatcher.perform("priorities")
     app.poller.try_weights(changes)
@@ -208,4 +208,4 @@ _WITH_WORDS: Final[dict[str, Callable[[Cockpit, str], None]]] = {
     "weights": _weights,
     "ctx": _cluster,
 }
-"""Commands that go on after their name."""
+"""The commands that take words after their name."""

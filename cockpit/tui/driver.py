@@ -1,4 +1,4 @@
-"""How the application writes to its terminal, also when that has gone, and reads what is typed, whatever it is."""
+"""The terminal driver: it survives a terminal that has gone, and input that is not UTF-8."""
 
 from __future__ import annotations
 
@@ -19,8 +19,10 @@ if TYPE_CHECKING:
 
 
 def _lenient_decoder(encoding: str) -> partial[IncrementalDecoder]:
-    """What takes the place of the decoder that Textual uses, which raises: terminals that are not set to UTF-8 send
-    other bytes, and so does a paste that is cut."""
+    """Return a decoder that replaces invalid bytes, where Textual's raises an error.
+
+    Terminals that are not set to UTF-8 send such bytes, and so does a paste that is cut.
+    """
     return partial(getincrementaldecoder(encoding), errors="replace")
 
 
@@ -29,8 +31,10 @@ _AT_WORK: set[LastingDriver] = set()
 
 
 def give_back() -> None:
-    """The terminal, where an application has ended without doing so: an exit that a signal asks for may come while it
-    leaves. Its thread that reads the keys would keep the process, too."""
+    """Restore the terminal where an application has ended without doing so, as when a signal came while it quit.
+
+    Its thread that reads the keys would keep the process alive, too.
+    """
     for driver in tuple(_AT_WORK):
         driver.stop_application_mode()
         driver.close()
@@ -47,14 +51,16 @@ def has_hung_up(fd: int) -> bool:
 
 
 def lasting(driver: type[Driver]) -> type[Driver]:
-    """What takes the place of the driver that Textual would choose."""
+    """Return the driver class to use in place of the one that Textual would choose."""
     return LastingDriver if driver is LinuxDriver else driver
 
 
 class LastingDriver(LinuxDriver):
-    """Textual's own, but that what is written to a terminal that has gone is lost, and that it does without its thread
-    that writes. That ends with the first error, or is not begun anew behind a shell; then its queue fills, and the
-    application would wait for ever until there is room in it."""
+    """Textual's driver, made to drop what is written to a terminal that has gone, and to write without a writer thread.
+
+    That thread ends with the first error, and is not started again after a shell; then its queue fills, and the
+    application would wait for ever for room in it.
+    """
 
     def __init__(
         self, app: App[Any], *, debug: bool = False, mouse: bool = True, size: tuple[int, int] | None = None
@@ -72,8 +78,10 @@ class LastingDriver(LinuxDriver):
         _AT_WORK.discard(self)
 
     def _run_input_thread(self) -> None:
-        """Read what is typed. An error ends the application as any other defect does: Textual's way shows the values
-        of variables and exits with 0."""
+        """Read what is typed. An error ends the application as any other defect does.
+
+        Textual would show the values of variables, which may be secret, and exit with 0.
+        """
         try:
             self.run_input_thread()
         except Exception as error:  # noqa: BLE001 - whatever it is
@@ -92,7 +100,7 @@ def _raise(error: Exception) -> None:
 
 
 class _Lossy:
-    """What Textual uses of a file, without an error."""
+    """A file that ignores write errors, with the methods that Textual uses."""
 
     def __init__(self, file: TextIO) -> None:
         self._file = file

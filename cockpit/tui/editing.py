@@ -1,4 +1,7 @@
-"""Jobs written in a form, or from there in $EDITOR: checked, then submitted or put in the place of a queued one."""
+"""Opens the job form for a new job, a copy, a session, a training or a queued job, and accepts its result.
+
+From the form the user may go on in $EDITOR.
+"""
 
 from __future__ import annotations
 
@@ -27,11 +30,11 @@ if TYPE_CHECKING:
 
 SOURCE = "the job file"
 SAVING = "# Save and leave to go back to the form; leave without saving to change nothing. Paths begin in {folder}\n"
-"""Whatever else describes a job may stand below it instead."""
+"""The head of the file that the editor shows. The user may replace the text below it by any known kind of job file."""
 
 
 async def write_new(app: Cockpit) -> None:
-    """A first job."""
+    """Open the form of a new job, and submit it."""
     from cockpit.formats.job.file import job_values
     from cockpit.formats.job.template import REGULAR, template
 
@@ -41,7 +44,7 @@ async def write_new(app: Cockpit) -> None:
 
 
 async def write_brought(app: Cockpit, path: Path) -> None:
-    """What somebody has in a file."""
+    """Open the form with the job in this file, and submit it."""
     from cockpit.tui.bringing import here, job_of
 
     context = app.state.context()
@@ -50,7 +53,7 @@ async def write_brought(app: Cockpit, path: Path) -> None:
 
 
 async def write_clone(app: Cockpit, spec: JobSpec) -> None:
-    """The same under a free name."""
+    """Open the form with a copy of the job under a free name, and submit it."""
     from cockpit.formats.job.specfile import spec_as_table
 
     copy = cloned(spec, _names(app))
@@ -58,7 +61,7 @@ async def write_clone(app: Cockpit, spec: JobSpec) -> None:
 
 
 async def write_session(app: Cockpit, spec: JobSpec) -> JobId | None:
-    """A session like the job; its id, or None where the form was left."""
+    """Open the form of a session like the job; return its id, or None where the user left the form."""
     from cockpit.formats.job.specfile import spec_as_table
     from cockpit.launch.sessions import development
 
@@ -75,7 +78,7 @@ async def write_session(app: Cockpit, spec: JobSpec) -> JobId | None:
 
 
 async def write_training(app: Cockpit, spec: JobSpec) -> None:
-    """A job where the session is, whose command is still to be typed."""
+    """Open the form of a training with the session's settings, whose command the user has to type."""
     from cockpit.formats.job.specfile import spec_as_table
     from cockpit.launch.sessions import training
 
@@ -88,12 +91,12 @@ def _named_freely(app: Cockpit, spec: JobSpec) -> JobSpec:
 
 
 def _names(app: Cockpit) -> set[str]:
-    """That jobs on the list have."""
+    """Return the names of all jobs on the list."""
     return {each.name for each in app.state.job_rows.list.rows()}
 
 
 async def write_again(app: Cockpit, detail: JobDetail) -> None:
-    """A queued job's spec; it keeps its id and its place."""
+    """Open the form with a queued job's spec and save the changes; the job keeps its id and its place."""
     from cockpit.formats.job.changing import read_changes
     from cockpit.formats.job.specfile import spec_as_table
 
@@ -122,7 +125,7 @@ def _submitting(app: Cockpit) -> Callable[[JobSpec], Awaitable[str]]:
 
 
 def submitted_words(spec: JobSpec, job: JobId) -> str:
-    """Of a batch script also where its output goes."""
+    """Return the words for a submitted job; for a batch script also where its output goes."""
     if spec.script is None:
         return f"submitted {job_words(job)}"
     from cockpit.headless.surroundings import own_name
@@ -139,7 +142,7 @@ async def _fill_in(
     brought: Brought | None = None,
     read: ReadJobs | None = None,
 ) -> None:
-    """`read`: how the job file is read; None: as one of a new job."""
+    """Open the form and wait until it closes; `read` reads its values, None: as those of a new job."""
     from cockpit.tui.screens.form import FormScreen
 
     me = Submitter(UserName(app.state.context().user), os.getuid(), os.getgid(), (), str(Path.home()))
@@ -150,7 +153,10 @@ async def _fill_in(
 
 
 def _in_editor(app: Cockpit, values: Mapping[str, object]) -> Brought | None:
-    """What the person made of them, be it another system's; None when they were left as they were."""
+    """Let the user edit the values as YAML; return the result, or None where nothing was changed.
+
+    Errors are written into the text, and the editor opens again.
+    """
     from cockpit.formats.foreign.bringing import JOB_FILE, Brought, brought
     from cockpit.formats.job.file import job_values
     from cockpit.formats.job.specfile import values_as_yaml

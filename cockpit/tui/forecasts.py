@@ -1,7 +1,7 @@
-"""The predicted starts on the screen: one frame, which the list, the panel below it and a job's page all read.
+"""Fetches the predicted starts that the list, the panel below it and a job's page show.
 
-Both questions, about all queued jobs in sight and about the job under the cursor, are asked one after the other and
-shown together. Asked for at different moments, the list and the panel showed different starts of one job.
+The starts of all visible queued jobs, and the outlook of the job under the cursor, are fetched one after the other and
+shown together: fetched at different moments, the list and the panel showed different starts of one job.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from cockpit.tui.app_state import PredictedStarts
 
 FRESH_SECONDS, APART_SECONDS = 10.0, 2.0
-"""A frame is asked for again after so long, in the screen's time or in the cluster's, which in a demo is faster; and
-where other jobs came in sight, or in the cluster's time, so long after the last question."""
+"""Age in seconds at which starts are fetched again, by the screen's clock or the cluster's, which in a demo is faster;
+and the least time between two fetches, when other jobs become visible or the cluster's time has passed."""
 
 
 class Forecasts:
-    """Asks once at a time, so that an answer comes however long it takes; a new job under the cursor does not wait."""
+    """Fetches once at a time, so that slow answers arrive too; a new job under the cursor does not wait."""
 
     def __init__(
         self,
@@ -53,17 +53,17 @@ class Forecasts:
         """The job under the cursor when it was last asked, and its version."""
         self._sight: frozenset[JobId] = frozenset()
         self._asked_at: tuple[float, Millis] | None = None
-        """In the event loop's time and in the cluster's."""
+        """The moment of the last fetch, by the event loop's clock and by the cluster's."""
         self._asking = False
         self._asking_about: JobId | None = None
-        """The job whose outlook is under way; None: only the list is."""
+        """The job whose outlook is being fetched; None: only the list's starts are."""
         self._listing = False
-        """The list is under way. A cursor that moves all the time would keep it from ever being answered."""
+        """Whether the list's starts are being fetched. A cursor that keeps moving must not interrupt them for ever."""
         self._missed = False
-        """The cursor moved meanwhile."""
+        """Whether the cursor moved to another job meanwhile."""
 
     def look(self, sight: Sequence[JobId], row: JobRow | None) -> None:
-        """Ask, where these queued jobs in sight or this row under the cursor are new, or what is known is old."""
+        """Fetch if these visible queued jobs or the row under the cursor are new, or the known starts are old."""
         queued = row if row is not None and row.queued else None
         cursor = (queued.id, queued.version) if queued is not None else None
         if cursor is None:

@@ -1,4 +1,4 @@
-"""The log of a job's page: which one is read and how far, its lines, and when this cockpit saw them come."""
+"""The state of the log on a job's page: which log, how far it is read, its lines, and when each line arrived."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from cockpit.present.columns import Context
 
 KEPT_LINES = 20_000
-"""Of a log that is followed."""
+"""The number of last lines of a log that are held in memory."""
 TAIL_BYTES = -(1 << 20)
 NO_TIME = " " * 8
 FAILED: Final = frozenset({JobState.ERROR, JobState.EXPIRED})
@@ -31,49 +31,49 @@ _ERROR: Final = re.compile(r"\b\w*(?:Error|Exception)\b|\b(?:ERROR|FATAL|error:|
 
 
 class JobLog:
-    """Of one job: its replica, its stream, its attempt, its last lines."""
+    """The log of one replica, stream and attempt of a job."""
 
     def __init__(self, job: JobId) -> None:
         self.job = job
         self.rank = 0
         self.stream = LogStream.STDOUT
         self.attempt: int | None = None
-        """None: the last one."""
+        """The number of the attempt; None: the last one."""
         self.at_error = False
-        """It was opened where the job failed, and the user has chosen nothing else since."""
+        """Whether it was opened where the job failed, and the user has chosen nothing else since."""
         self.shows_times = False
         self.begin()
 
     def begin(self) -> None:
-        """Read it anew, from near its end."""
+        """Start over: forget all lines and read from near the end."""
         self._feed = LogLines()
         self._lines: list[Line] = [()]
         self._came: list[Millis | None] = [None]
-        """When each line was seen to change; None: it stood there already."""
+        """The moment at which each line last changed; None: it was there before the first read."""
         self._end = TAIL_BYTES
         self._ended = False
         self._bytes_before = 0
-        """Of the log, before the first line that was read."""
+        """The number of bytes of the log before the first line that was read."""
         self._lines_before = 0
-        """That were read and are not kept."""
+        """The number of lines that were read and dropped."""
 
     def open_for(self, row: JobRow) -> None:
-        """Of a job that failed, open the log of the replica that failed first."""
+        """Choose the replica: the one that failed first, if one did."""
         self.rank = row.failed[0] if row.failed is not None else 0
         self.at_error = row.state in FAILED or row.failed is not None
 
     def errors_request(self) -> LogRequest:
-        """For the last byte of stderr, to learn whether there is any."""
+        """Return a request for the last byte of stderr, to learn whether there is any."""
         return LogRequest(job=self.job, rank=self.rank, stream=LogStream.STDERR, offset=-1, limit=1)
 
     def request(self, *, wait: bool) -> LogRequest:
-        """For what has not been read yet."""
+        """Return a request for what has not been read yet; with `wait` the answer comes once there is more."""
         return LogRequest(
             job=self.job, rank=self.rank, attempt=self.attempt, stream=self.stream, offset=self._end, wait=wait
         )
 
     def take(self, chunk: LogChunk, now: Millis) -> None:
-        """Its first line takes the place of the line that was last, when there is more of that."""
+        """Add an answer. Its first line replaces the last line, which it continues."""
         is_first = self._end == TAIL_BYTES
         if is_first:
             self._bytes_before = chunk.offset
@@ -86,7 +86,7 @@ class JobLog:
         self._end, self._ended = chunk.offset + len(chunk.data), chunk.ended
 
     def lines(self, context: Context) -> Sequence[Line]:
-        """With the second in which each line came, where that is wished and known."""
+        """Return the lines to show; with the time at which each arrived, where the user wants that and it is known."""
         if not any(self._lines):
             return [line(Span(f" nothing on {self.stream}{'' if self._ended else ' yet'}", MUTED))]
         before = self._before()
@@ -99,8 +99,10 @@ class JobLog:
         return [*before, *timed]
 
     def error_place(self) -> int | None:
-        """Which of the shown lines tells of the failure: where the last traceback begins, else the last that names an
-        error; None where none does."""
+        """Return the index of the shown line with the failure: the begin of the last traceback, else the last error.
+
+        None: no line names an error.
+        """
         texts = [plain(each) for each in self._lines]
         for sign in (_TRACEBACK, _ERROR):
             found = next((at for at in reversed(range(len(texts))) if sign.search(texts[at])), None)
@@ -109,7 +111,7 @@ class JobLog:
         return None
 
     def _before(self) -> list[Line]:
-        """What part of the log is not shown."""
+        """Return the line that says which part of the log is not shown; none where all of it is."""
         parts = [f"the first {units.size(self._bytes_before)}"] if self._bytes_before else []
         parts += [units.counted(self._lines_before, "earlier line")] if self._lines_before else []
         if not parts:

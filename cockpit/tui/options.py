@@ -7,21 +7,21 @@ from typing import NamedTuple
 SWITCHES = {"--read-only": "read_only", "--ascii": "ascii"}
 VALUED = {"-c": "cluster", "--cluster": "cluster", "--theme": "theme"}
 QUIET = frozenset({"-h", "--help", "-V", "--version", "--headless"})
-"""With these a command prints and ends."""
+"""Options with which a command prints and ends."""
 DEMO = "demo"
 
 
 class Options(NamedTuple):
-    """What the words say."""
+    """The parsed command line."""
 
     flags: dict[str, str | bool | None]
     """Settings by name."""
     demo: list[str] | None
-    """The demo's own words, its name among them; None: no demo was asked for."""
+    """The words of the demo, with `demo` itself; None: no demo is to be opened."""
 
 
 def face_options(words: list[str]) -> Options | None:
-    """None where the words ask for a command that prints, or are none that the cockpit understands."""
+    """Parse the words; None where they name a command that prints, or one that the cockpit does not know."""
     if QUIET & set(words):
         return None
     flags: dict[str, str | bool | None] = {}

@@ -1,4 +1,4 @@
-"""The screen as it is painted right now, as text and as a picture."""
+"""Writes the present screen as text and as an SVG picture."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from textual.app import App
 
 LETTER, LINE, FONT, BASE = 8.43, 18, 14, 13.5
-"""A cell's width and height, the font's size, and where its letters stand; monospaced letters are 0.602 as wide."""
+"""Width and height of a cell, size of the font, height of the baseline, in pixels; letters are 0.602 em wide."""
 DIM = 0.5
 SVG = """\
 <svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height}" xml:space="preserve">
@@ -27,27 +27,27 @@ SVG = """\
 {rows}
 </svg>
 """
-"""It names fonts but loads none: it looks the same without a network."""
+"""The template. It names fonts but loads none, so that it looks the same without a network."""
 
 
 class Run(NamedTuple):
-    """Text of one look, and the columns it fills."""
+    """A piece of text in one style, with the columns that it fills."""
 
     text: str
     x: int
     columns: int
     look: str
-    """Its style sheet entry."""
+    """The CSS declarations of its style."""
     ground: str
 
 
 def screen_text(app: App[Any]) -> str:
-    """What a person could read, a line for each row, without blanks at the ends of lines."""
+    """Return the screen as text, a line for each row, without blanks at the ends of lines."""
     return "\n".join(strip.text.rstrip() for strip in _painted(app))
 
 
 def screen_svg(app: App[Any]) -> str:
-    """The same in its colours."""
+    """Return the screen as SVG, in its colours."""
     rows = [list(_runs(strip)) for strip in _painted(app)]
     grounds = Counter[str]()
     for run in (run for row in rows for run in row):
@@ -65,7 +65,10 @@ def screen_svg(app: App[Any]) -> str:
 
 
 def _painted(app: App[Any]) -> list[Strip]:
-    """Every row. Done as in Textual's `export_screenshot`, whose SVG is four times as large and loads fonts."""
+    """Return every row as drawn.
+
+    This does as Textual's `export_screenshot`, whose SVG is four times as large and loads fonts.
+    """
     compositor, below = app.screen._compositor, app._background_screens  # noqa: SLF001 - pinned below Textual's next major
     compositor.render_update(full=True, screen_stack=below)
     return [Strip.join(row).simplify() for row in compositor.render_full_update(simplify=True).strips]
@@ -98,7 +101,7 @@ def _weight(style: Style) -> str:
 
 
 def _drawn(row: Sequence[Run], y: int, ground: str, looks: dict[str, str]) -> Iterator[str]:
-    """The row's grounds, then its letters; what shows nothing is left out."""
+    """Yield the row's backgrounds, then its letters; blanks on the picture's own background are left out."""
     for x, columns, colour in _grounds(row):
         if colour != ground:
             yield (
@@ -111,7 +114,7 @@ def _drawn(row: Sequence[Run], y: int, ground: str, looks: dict[str, str]) -> It
 
 
 def _grounds(row: Sequence[Run]) -> list[tuple[int, int, str]]:
-    """Neighbours of the same ground together: column, columns, colour."""
+    """Return the backgrounds as (column, columns, colour), neighbours of one colour merged."""
     merged: list[tuple[int, int, str]] = []
     for run in row:
         if merged and merged[-1][2] == run.ground:
@@ -123,7 +126,7 @@ def _grounds(row: Sequence[Run]) -> list[tuple[int, int, str]]:
 
 
 def _letters(run: Run, look: str) -> str:
-    """Its length is told, so that columns stand below each other in every font."""
+    """Return the text as SVG with its length, so that columns are aligned in every font."""
     text = run.text.strip()
     x = run.x + len(run.text) - len(run.text.lstrip())
     width = f' textLength="{cell_len(text) * LETTER:.1f}"' if len(text) > 1 else ""

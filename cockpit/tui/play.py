@@ -1,4 +1,4 @@
-"""Runs play scripts: the real application without a terminal, driven by keys and looked at like by a person."""
+"""Runs play scripts: drives the real application with keys, without a terminal, and checks what it shows."""
 
 from __future__ import annotations
 
@@ -39,18 +39,19 @@ if TYPE_CHECKING:
 
 FIRST_SIZE = Size(120, 40)
 LOOK_SECONDS = 0.1
-"""Between one look at the screen and the next; of a demo's time, which costs nobody any."""
+"""Seconds of screen time between two looks at the screen; a demo passes them at once."""
 GLANCE_SECONDS = 0.02
-"""The same in real time: an editor or a shell may be at work."""
+"""Seconds of real time between two looks, as an editor or a shell may be at work."""
 QUIET_TURNS = 3
-"""What widgets tell each other goes round a few times, by way of the screen."""
+"""How often messages are let through: widgets send each other messages by way of the screen."""
 MOST_TURNS = 10_000
-"""Of the event loop: whatever is never at rest is not waited for."""
+"""Most iterations of the event loop that are waited for: some tasks never come to rest."""
 
 
 class Player:
-    """Presses keys and looks at the screen. On a demo time passes only while it waits, so that a script sees the same
-    history every time.
+    """Presses keys and looks at the screen.
+
+    A demo's time passes only while it waits, so that a script sees the same history every time.
     """
 
     def __init__(self, app: CockpitApp, pilot: Pilot[int], session: Session) -> None:
@@ -59,13 +60,13 @@ class Player:
         self._session = session
 
     async def press(self, *keys: str) -> None:
-        """Keys as people write them. Raises `CockpitError` for one that no keyboard has."""
+        """Press keys, written as users write them. Raises `CockpitError` for an unknown one."""
         for key in [Key(_known_key(written), _character(written)) for written in keys]:
             self.app.post_message(key)
             await self._settle()
 
     async def type(self, text: str) -> None:
-        """Letter by letter, as fast as a person who pastes."""
+        """Type the text letter by letter, as fast as a paste."""
         for letter in text:
             self.app.post_message(Key(_known_key(letter), letter))
         await self._settle()
@@ -74,7 +75,7 @@ class Player:
         await self._pilot.resize_terminal(columns, rows)
 
     async def screen(self) -> str:
-        """What is visible once everything that has happened is shown."""
+        """Return the text of the screen once everything that has happened is shown."""
         await self._settle()
         if self._session.pace is not None:
             while not (
@@ -104,7 +105,7 @@ class Player:
         return True
 
     async def wait(self, seconds: float) -> None:
-        """Let so much of the screen's time pass, and everything that happens in it be shown."""
+        """Let this much screen time pass, and everything that happens in it be shown."""
         for _ in self._looks(seconds):
             await self.screen()
             await self._session.elapse(LOOK_SECONDS)
@@ -115,7 +116,7 @@ class Player:
         return repeat(True, max(1, ceil(seconds / LOOK_SECONDS)))
 
     async def _settle(self) -> None:
-        """Until every key has had its effect, and every message that came of it. No time is waited for."""
+        """Wait until every key and the messages that follow from it have had their effect; no time passes."""
         for _ in range(QUIET_TURNS):
             await _rest()
             while not (self.app.key_queue.is_idle or self.over):
@@ -124,12 +125,12 @@ class Player:
 
     @property
     def over(self) -> bool:
-        """The cockpit was left."""
+        """Whether the user has quit the cockpit."""
         return self.app.return_code is not None
 
 
 async def _rest() -> None:
-    """Until nothing is left to do but to wait for time or somebody else."""
+    """Wait until the event loop has nothing to do but to wait for time or input."""
     loop = asyncio.get_running_loop()
     for _ in range(MOST_TURNS):
         await asyncio.sleep(0)
@@ -138,7 +139,7 @@ async def _rest() -> None:
 
 
 def play(open_session: Callable[[], Awaitable[Session]], script: Script, folder: Path) -> None:
-    """Every step; screenshots go into `folder`. Raises `Unmet` at the first one that does not hold."""
+    """Run every step; write screenshots into `folder`. Raises `Unmet` at the first step that does not hold."""
     asyncio.run(_play(open_session, script, folder))
 
 
@@ -166,7 +167,7 @@ async def _take(act: Act, origin: str, player: Player, session: Session, folder:
 
 
 async def _done(act: Act, player: Player, session: Session, folder: Path) -> bool:
-    """Whether it held."""
+    """Do one step; return whether it held."""
     match act:
         case Size(columns, rows):
             await player.resize(columns, rows)
@@ -215,7 +216,7 @@ async def _photograph(player: Player, path: Path) -> None:
 
 
 def _character(written: str) -> str | None:
-    """What the key types, where it does."""
+    """Return the character that the key types; None where it types none."""
     return written if len(written) == 1 else " " if written.lower() == "space" else None
 
 

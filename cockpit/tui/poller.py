@@ -129,7 +129,7 @@ class Poller:
         undrawn = self._arrivals.rest()
         if undrawn.changed:
             self._show_jobs(undrawn)
-        if self._app.screen is self._main:
+        if self._app.screen_stack and self._app.screen is self._main:  # a tick may come while the application closes
             self._main.table.tick()
             self._main.draw()
 

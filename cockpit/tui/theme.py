@@ -1,4 +1,4 @@
-"""Colour roles from `themes/*.toml`, for the two places that need colours: Textual's stylesheets and drawn spans."""
+"""Reads themes from `themes/*.toml` and gives their colours to Textual's stylesheets and to drawn spans."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TABLES = (SURFACE, "text", "state", "role", "priority", "hue")
 HEAD = frozenset({"name", "title", "dark", "base"})
 
 Colours = dict[str, dict[str, str]]
-"""Of each role, by table."""
+"""The colour of each role, by table and role."""
 
 
 class RoleTheme:
@@ -50,18 +50,19 @@ class RoleTheme:
 
     @property
     def ansi(self) -> bool:
-        """Made of the terminal's own colours."""
+        """Whether it uses the terminal's own colours."""
         return self.surface["background"].startswith("ansi_")
 
     def style(self, role: str) -> Style:
-        """How a span of this role is drawn; an unknown role is plain text."""
+        """Return the style of a span of this role; an unknown role is plain text."""
         if role.startswith(ROLE):
             return _style_of_log(role)
         return self._styles.get(role) or self._styles["text"]
 
     def on(self, surface: str, role: str) -> Style:
-        """A span of this role on a surface. Where the terminal's own colours are all there is, the cursor's row is
-        reversed: no other ground can be read on every terminal.
+        """Return the style of a span of this role on a surface.
+
+        With the terminal's own colours the cursor's row is reversed: no other background is readable on every terminal.
         """
         if role.startswith(ROLE):
             return _style_of_log(role) + self.background(surface)
@@ -76,11 +77,11 @@ class RoleTheme:
         return drawn
 
     def background(self, name: str) -> Style:
-        """A surface (`background`, `panel`, `cursor`, `marked`) as the ground of drawn text."""
+        """Return the style with the colour of a surface (`background`, `panel`, `cursor`, `marked`) behind text."""
         return Style(bgcolor=_rich(self.surface[name]))
 
     def variables(self) -> dict[str, str]:
-        """What the stylesheets name beyond Textual's own colours."""
+        """Return the variables of the stylesheets beyond Textual's own colours."""
         ground, rule, muted = self.surface["background"], self.surface["line"], self.colours["muted"]
         bars = dict.fromkeys(
             ("scrollbar-background", "scrollbar-background-hover", "scrollbar-background-active"), ground
@@ -99,7 +100,7 @@ class RoleTheme:
         }
 
     def for_textual(self) -> TextualTheme:
-        """The same theme for stylesheets: `$primary` is the accent, `$surface` the panel."""
+        """Return the theme for stylesheets: `$primary` is the accent, `$surface` the panel."""
         return TextualTheme(
             name=self.name,
             primary=self.colours["accent"],
@@ -119,15 +120,15 @@ class RoleTheme:
 
 @lru_cache(maxsize=1024)
 def _style_of_log(role: str) -> Style:
-    """A log may ask for any number of colours: few are remembered."""
+    """Return the style of a span of a log. A log may use any number of colours, so the cache is limited."""
     return Style.parse(role.removeprefix(ROLE))
 
 
 def load_themes(user_folder: Path | None = None) -> dict[str, RoleTheme]:
-    """Every theme by name: those that ship, then the user's own, which may replace them.
+    """Return all themes by name: those that ship, then the user's own, which may replace them.
 
-    A user's theme takes what it does not say from its `base`, by default `dark`. Raises `SpecErrors` with all that is
-    wrong in all files.
+    A user's theme takes missing colours from its `base`, by default `dark`. Raises `SpecErrors` with all errors of all
+    files.
     """
     errors: list[str] = []
     themes: dict[str, RoleTheme] = {}
@@ -158,7 +159,7 @@ def _add(themes: dict[str, RoleTheme], source: str, text: str, errors: list[str]
 
 
 def _errors(values: Mapping[str, object], base: RoleTheme | None, themes: Mapping[str, RoleTheme]) -> list[str]:
-    """All that keeps a file from being a theme; without a base it says itself what roles there are."""
+    """Return all errors of a theme file; a theme without a base defines the roles itself."""
     wrong = [] if isinstance(values.get("name"), str) else ["name: is missing; give the theme a name"]
     if "base" in values and base is None:
         wrong.append(f"base: there is no theme {safe(str(values['base']))}; there are {', '.join(themes)}")

@@ -131,7 +131,7 @@ async def test_help_lists_every_key_of_the_view(view: str, way: tuple[str, ...])
     async with the_lab(size=(120, 90)) as lab:
         screen = await lab.cockpit.press(*way, "?").sees("Keys")
         lines = screen.splitlines()
-        for action in lab.cockpit.app.actions:
+        for action in lab.cockpit.app.dispatcher.actions:
             for key in action.keys if view in action.views else ():
                 assert any(key_name(key) in line and action.label in line for line in lines), (action.id, screen)
         await lab.cockpit.press("Esc").misses("Keys of")

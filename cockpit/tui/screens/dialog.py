@@ -1,4 +1,4 @@
-"""Dialogs that close themselves and no other screen, and what is not done to a screen that has been left.
+"""Dialogs that close themselves and no other screen.
 
 Textual's `dismiss` closes the top screen, whichever that is, each time that it is called. A second click that was
 queued behind the first then closed the screen below, and ended the application where that was the last one.
@@ -37,8 +37,9 @@ class Palette(CommandPalette):
 
 
 def is_open(screen: Screen[Any]) -> bool:
-    """Whether the screen is still one of the cockpit's, so that its widgets can be drawn: what it has waited for may
-    come when it has been left, and its widgets go before it does.
+    """Return whether the screen is still open, so that its widgets can be drawn.
+
+    An answer for which it has waited may arrive after the user has left it, when its widgets are gone already.
     """
     return screen.app.is_running and screen in screen.app.screen_stack
 

@@ -1,4 +1,4 @@
-"""A job as a form: what is wrong says so while one types; beside it, when it would start and what would run."""
+"""The form of a job: it shows errors while the user types, when the job would start and what would run."""
 
 from __future__ import annotations
 
@@ -58,10 +58,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 ASK_AFTER_SECONDS = 0.3
-"""Since the last key."""
+"""Seconds after the last key until the cluster is asked when the job would start."""
 WIDE = 100
 MOST_SAID = 2
-"""Lines about the field that is written into."""
+"""Height in lines of the text about the focused field."""
 LOST = "What was typed is lost."
 KEYS = line(
     *(
@@ -81,7 +81,7 @@ KEYS = line(
 
 
 class FormScreen(Dialog[None]):
-    """Ends when the job is accepted, or the person leaves."""
+    """The dialog; it closes when the job is accepted, or the user leaves it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+s", "submit", show=False, priority=True),
@@ -111,9 +111,12 @@ class FormScreen(Dialog[None]):
         brought: Brought | None,
         read: ReadJobs,
     ) -> None:
-        """`accept` gives the job to the cluster and says what was done; `edit` has the values edited elsewhere, None:
-        they were left as they were. `brought`: where they are from, if from something that was there before.
-        `read` reads the values as a job file."""
+        """Make the form.
+
+        `accept` gives the job to the cluster and returns what was done, in words. `edit` lets the user edit the values
+        in an editor; None: nothing was changed. `brought` is the file that the values are from. `read` reads the values
+        as a job file.
+        """
         super().__init__()
         self._heading, self._accept, self._edit, self._submitter = heading, accept, edit, submitter
         self._brought, self._read = brought, read
@@ -127,7 +130,7 @@ class FormScreen(Dialog[None]):
         self._catalogue: Sequence[EntryRow] = ()
         self._shows = Preview.RUNS
         self._field = ""
-        """The one that is written into."""
+        """The path of the focused field."""
         self._timer: Timer | None = None
 
     def compose(self) -> ComposeResult:
@@ -174,7 +177,7 @@ class FormScreen(Dialog[None]):
             self._tell_of_field()
 
     def _tell_of_field(self) -> None:
-        """As many lines for each field as the longest words need, so that nothing moves from field to field."""
+        """Show the text about the focused field, as high for each field, so that nothing moves from field to field."""
         said = {path: hung(line(Span(f" {safe(about(path))}", MUTED)), self.size.width) for path in self._form.texts}
         lines = self.query_one("#about", Lines)
         lines.styles.height = min(MOST_SAID, max(map(len, said.values())))
@@ -307,7 +310,7 @@ class FormScreen(Dialog[None]):
         self.run_worker(self._take_entry(), group="add")
 
     async def _take_entry(self) -> None:
-        """What has a name in the catalogue, into its field."""
+        """Let the user choose a catalogue entry, and put it into its field."""
         rows = {row.entry.key: row for row in self._catalogue if row.entry.kind in FIELD_OF}
         choices = [Choice(key, f"{row.entry.kind} {row.entry.name}", means_text(row)) for key, row in rows.items()]
         if not choices:
@@ -330,7 +333,7 @@ class FormScreen(Dialog[None]):
         self.run_worker(self._take_file(), group="add")
 
     async def _take_file(self) -> None:
-        """One of the folder's, or of any other with the command `:new PATH`."""
+        """Let the user choose a job file of the present folder; `:new PATH` reads one of any folder."""
         choices = [Choice(name, name, what) for name, what in jobs_in(Path.cwd())]
         if not choices:
             self.app.notify(f"No file in {Path.cwd()} holds a job; paste one here, or leave and type :new PATH.")
@@ -346,7 +349,7 @@ class FormScreen(Dialog[None]):
         return here(context.now, context.zone)
 
     async def _take(self, what: str, read: Callable[[], Brought | None]) -> None:
-        """In the place of what stands here."""
+        """Replace the form's values by what `read` returns; ask first where the user has changed some."""
         try:
             found = read()
         except SpecErrors as wrong:
@@ -363,7 +366,7 @@ class FormScreen(Dialog[None]):
         await self._lay_out_anew()
 
     async def _lay_out_anew(self, focused: str = "") -> None:
-        """`focused`: the path of a field; else the first."""
+        """Mount the fields again; `focused` is the path of the field that gets the focus, by default the first."""
         fields = self.query_one("#fields", VerticalScroll)
         await fields.remove_children()
         await fields.mount(*self._rows())
@@ -401,7 +404,7 @@ class FormScreen(Dialog[None]):
         self.query_one("#aside", LineView).show(list(self._aside(max(20, self.query_one("#aside").size.width - 1))))
 
     def _meant(self, spec: JobSpec) -> JobSpec:
-        """As far as the catalogue tells here: the engine looks names up when the job is submitted."""
+        """Return the spec with the names of the catalogue resolved; the engine does this again on submission."""
         return with_named_specs(spec, (row.entry for row in self._catalogue))
 
     def _verdict(self) -> Line:

@@ -1,4 +1,4 @@
-"""The Priority view's part of the main screen: its note, legend, panel, and what stands where no row does."""
+"""The Priority view's part of the main screen: its note, legend and panel, and the text shown without rows."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 SHOWN = {Figures.CONTRIBUTION: "", Figures.RAW: "   raw factors", Figures.WEIGHT: "   weights"}
 PANEL_FROM = 100
-"""Columns from which the panel offers keys too."""
+"""Width in columns from which the panel also shows keys."""
 
 
 class PriorityPart:
-    """Draws what `app.state.priority_rows` knows, beside the table that shows its rows."""
+    """The texts around the table of the Priority view, and its sorting."""
 
     def __init__(self, app: Cockpit, table: Table) -> None:
         self._app = app
@@ -32,7 +32,7 @@ class PriorityPart:
         self._table = table
 
     def note(self) -> Iterator[Span]:
-        """What makes this list other than the whole queue in its own order."""
+        """Yield the note: tried weights, kind of figures, and an order that is not the queue's."""
         rows = self._rows
         if rows.shown_tried:
             yield Span(f"   what if: {trial_words(rows.queue)}", ACCENT)
@@ -43,7 +43,7 @@ class PriorityPart:
             yield Span(f"   by {title}{' ▼' if rows.descending else ' ▲'}", ACCENT)
 
     def legend(self, columns: int) -> Line:
-        """The factors as they look in the bars, and their weights."""
+        """Return the factors as they look in the bars, with their weights."""
         rows = self._rows
         if rows.weights is None or not rows.factors:
             return ()
@@ -51,7 +51,7 @@ class PriorityPart:
         return legend(rows.weights, before, rows.factors, rows.chosen, columns, letters=rows.letters())
 
     def answer(self, size: Size, keys: Mapping[str, str]) -> Iterator[Line]:
-        """About the job under the cursor."""
+        """Yield the panel's lines about the job under the cursor."""
         row = self._rows.row(self._table.cursor_id)
         if row is None:
             return
@@ -67,40 +67,40 @@ class PriorityPart:
         return tuple(span for pair in spans for span in pair)
 
     def nothing(self, keys: Mapping[str, str]) -> list[Line]:
-        """What stands in place of the rows; empty where there are any."""
+        """Return the lines in place of the rows; empty where there are rows."""
         rows = self._rows
         return nothing_to_rank(rows.priorities, rows.hidden, keys, tried=rows.shown_tried)
 
     def sort_by_neighbour(self, step: int) -> None:
-        """By the next of the columns that are shown."""
+        """Sort by the shown column `step` places to the right of the present one."""
         rows, ids = self._rows, self.sortable()
         place = ids.index(rows.sort_column) if rows.sort_column in ids else 0
         rows.sort_by(ids[(place + step) % len(ids)])
         self.reordered()
 
     def sortable(self) -> Sequence[str]:
-        """Ids of the shown columns that it can be sorted by."""
+        """Return the ids of the shown columns by which the rows can be sorted."""
         return self._rows.sortable(self._table.size.width - MARGIN)
 
     def sort_by(self, column: str) -> None:
-        """By this column; where it leads already, the other way round."""
+        """Sort by this column; if the rows are sorted by it already, reverse the order."""
         rows = self._rows
         rows.sort_by(column, descending=not rows.descending if column == rows.sort_column else None)
         self.reordered()
 
     def reverse_sort(self) -> None:
-        """The other way round."""
+        """Reverse the order."""
         self.sort_by(self._rows.sort_column)
 
     def reordered(self) -> None:
-        """Rows or columns may be others: of another answer, order, or kind of figures."""
+        """Redraw the table after a change of its rows, columns or order."""
         self._table.order_changed()
         self._table.redraw()
         self._table.refresh()
         self._table.screen.query_one(Titles).refresh()
 
     def draw_legend(self, panel: Lines, columns: int, *, shown: bool) -> None:
-        """Above the titles, where this view is shown."""
+        """Draw the legend above the column titles, or hide it where another view is shown."""
         panel.display = shown
         if shown:
             panel.show([self.legend(columns)])

@@ -1,4 +1,4 @@
-"""Node specs to choose from: by model of card, beside which stands what queued jobs ask for of it."""
+"""The dialog with node specs, filtered by card model, next to what queued jobs request of each model."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ KEYS = line(
 
 
 class SpecsScreen(Dialog["list[SpecChoice]"]):
-    """Those that were chosen, in the order of the list; none: it was left."""
+    """The dialog; its result is the chosen specs in the order of the list, empty where the user left it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q", "leave", show=False),
@@ -81,7 +81,7 @@ class SpecsScreen(Dialog["list[SpecChoice]"]):
 
 
 class _Offers:
-    """`TableRows` over them."""
+    """The offered specs as `TableRows` of the dialog's table."""
 
     def __init__(self, offers: Sequence[SpecChoice]) -> None:
         self.take(offers)
