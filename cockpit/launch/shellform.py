@@ -10,7 +10,7 @@ from cockpit.launch.arithmetic import names
 from cockpit.launch.lexer import Literal, Part, Sum, Unlike, Variable, Word, lex, script_follows
 
 _ESCAPES: Final = str.maketrans({char: f"\\{char}" for char in '\\"$`'})
-"""What is special in double quotes."""
+"""The characters that are special in double quotes."""
 _SET_BY_THE_SCRIPT: Final = ("COCKPIT_", "SLURM_")
 
 
@@ -40,8 +40,13 @@ def plain_arguments(command: str) -> tuple[str, ...]:
     return tuple("".join(part.text for part in word.parts if isinstance(part, Literal)) for word in words)
 
 
+def in_double_quotes(text: str) -> str:
+    """Return literal text as it is written between double quotes."""
+    return text.translate(_ESCAPES)
+
+
 def _needs_a_form(word: Word, known: Collection[str], *, is_script: bool) -> bool:
-    """Whether a shell would read the word's source as something else."""
+    """Return whether a shell would read the word's source as something else."""
     if is_script and {"$", "`"} & {*word.source}:
         return True
     used = [name for part in word.parts if not isinstance(part, Literal) for name in _names(part)]
@@ -59,9 +64,9 @@ def _shell_word(word: Word) -> str:
 
 
 def _shell_part(part: Part) -> str:
-    """For the inside of double quotes."""
+    """Return a part in the form for the inside of double quotes."""
     if isinstance(part, Literal):
-        return part.text.translate(_ESCAPES)
+        return in_double_quotes(part.text)
     if isinstance(part, Variable):
         return f"${{{part.name}-\\{part.source}}}"
     used = list(dict.fromkeys(names(part.text)))
