@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from cockpit.backends.base import Connection, JobsDelta, Phase
+from cockpit.backends.base import Asking, Connection, JobsDelta, LiveBackend, Phase
 from cockpit.backends.shell import OpenShell
-from cockpit.backends.verbs import Verbs
-from cockpit.formats.snapshotfile import Snapshot
-from cockpit.model.ids import JobId, Millis
-from cockpit.model.jobrow import JobRows
-from cockpit.protocol import messages
-from cockpit.protocol.pages import JobsArgs, rows_of, rows_of_all, whole_list
-from cockpit.runtime import accounting, reading
+from cockpit.model.ids import JobId
+from cockpit.protocol.frames import raw
+from cockpit.protocol.operations import SHELL
+from cockpit.protocol.pages import rows_of
 from cockpit.runtime.authorization import allow
 from cockpit.runtime.feed import TICK_SECONDS
-from cockpit.runtime.operations import OPERATIONS, SHELL
-from cockpit.runtime.priorities import priorities
+from cockpit.runtime.operations import OPERATIONS
 from cockpit.runtime.request_context import RequestContext
 from cockpit.runtime.shells import open_shell
-from cockpit.runtime.snapshots import snapshot_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
@@ -32,48 +26,20 @@ if TYPE_CHECKING:
 
     from cockpit.backends.base import ShellSession
     from cockpit.engine.access import Actor
-    from cockpit.model.accounting import EndedJob
     from cockpit.model.asking import ShellRequest
-    from cockpit.model.events import EventRecord
-    from cockpit.model.priority import WeightChanges
-    from cockpit.model.view import (
-        Overview,
-        Priorities,
-    )
+    from cockpit.model.view import Overview
     from cockpit.runtime.engine import Engine
     from cockpit.runtime.host import Host
 
 T = TypeVar("T")
 
 
-class InProcessBackend(Verbs):
-    """Implements `LiveBackend` on `engine` with the rights of `actor`; used in the engine's own event loop."""
+class InProcessBackend(Asking, LiveBackend):
+    """Runs the operations on `engine` with the rights of `actor`; used in the engine's own event loop."""
 
     def __init__(self, engine: Engine, actor: Actor) -> None:
         self._engine = engine
         self._asked = RequestContext(actor)
-
-    async def jobs(self, *, ended: bool = False) -> JobRows:
-        pages = reading.jobs(self._engine, self._asked, JobsArgs(ended))
-        return rows_of_all([page async for page in pages])
-
-    async def snapshot(self) -> Snapshot:
-        await allow(self._engine, self._asked, "snapshot", messages.NoArgs())
-        return snapshot_of(self._engine)
-
-    async def priorities(self, weights: WeightChanges | None = None) -> Priorities:
-        pages = priorities(self._engine, self._asked, messages.PrioritiesArgs(weights))
-        return whole_list([page async for page in pages])
-
-    async def events(self, *, job: JobId | None = None, after: int = -1, limit: int = 1000) -> list[EventRecord]:
-        args = messages.EventsArgs(job, after, limit)
-        await allow(self._engine, self._asked, "events", args)
-        return list(await reading.events_seen(self._engine, self._asked, args))
-
-    async def accounting(
-        self, *, since: Millis | None = None, until: Millis | None = None, user: str | None = None
-    ) -> list[EndedJob]:
-        return await accounting.ended_jobs(self._engine, self._asked, messages.AccountingArgs(since, until, user))
 
     async def watch_jobs(self, *, anything: bool = False) -> AsyncIterator[JobsDelta]:
         """Yield the job list and its changes; a subscription that falls too far behind starts again. Never ends."""
@@ -120,23 +86,24 @@ class InProcessBackend(Verbs):
         return OpenShell(opened.answer, opened.fds)
 
     async def read(self, op: str, args: msgspec.Struct, _answer: type[T]) -> T:
-        answer: T = await self._outcome(op, args)
+        answer: T = await (await self._begun(op, args))
         return answer
 
     async def await_answer(self, op: str, args: msgspec.Struct, answer: type[T]) -> T:
         return await self.read(op, args, answer)
 
+    async def read_pieces(self, op: str, args: msgspec.Struct) -> Sequence[bytes | msgspec.Raw]:
+        return [raw(piece) async for piece in await self._begun(op, args)]
+
     async def act(self, op: str, args: msgspec.Struct, answer: type[T]) -> T:
         """Run a changing operation; its answer is encoded, since the engine stores it for repeated requests."""
-        return msgspec.msgpack.decode(await self._outcome(op, args), type=answer)
+        return msgspec.msgpack.decode(await (await self._begun(op, args)), type=answer)
 
-    async def _outcome(self, op: str, args: msgspec.Struct) -> Any:  # noqa: ANN401 - of the operation
-        """Check the actor's rights, as the socket does, and run the operation."""
+    async def _begun(self, op: str, args: msgspec.Struct) -> Any:  # noqa: ANN401 - a coroutine or an iterator
+        """Check the actor's rights, as the socket does, and begin the operation."""
         await allow(self._engine, self._asked, op, args)
         _, function = OPERATIONS[op]
-        outcome = function(self._engine, self._asked, args)
-        assert isinstance(outcome, Awaitable), f"{op} answers in pieces"
-        return await outcome
+        return function(self._engine, self._asked, args)
 
     async def close(self) -> None:
         """Do nothing: the engine is stopped by the code that started it."""

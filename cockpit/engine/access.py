@@ -1,7 +1,7 @@
 """Decides which user may carry out which operation.
 
-`RIGHTS` is the only table of rights, and `refuse` the only function that applies it: in the engine, before an operation
-begins, so that a forged request gets the same answer as one from a screen.
+`protocol.operations` declares the right that each operation needs, and `refuse` is the only function that applies it:
+in the engine, before an operation begins, so that a forged request gets the same answer as one from a screen.
 
 An engine started by a user serves only that user, as its administrator. On a machine-wide engine a job belongs to its
 submitter, other members of its project have the access that its `access` grants, and administrators may do everything.
@@ -9,19 +9,16 @@ submitter, other members of its project have the access that its `access` grants
 
 from __future__ import annotations
 
-from enum import StrEnum
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from cockpit.model.operations import Right
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.spec import Access
 from cockpit.model.text import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from cockpit.model.catalogue import Entry
     from cockpit.model.job import Job, Submitter
 
@@ -40,75 +37,6 @@ class Actor(msgspec.Struct, frozen=True):
     def name(self) -> str:
         """The user's name."""
         return self.who.name
-
-
-class Right(StrEnum):
-    """The right that an operation needs."""
-
-    ASK = "ask"
-    """None: the operation itself limits its result, or its changes, to what the user may see or change."""
-    LOOK = "look"
-    """The right to see the job that the operation is about."""
-    ACT = "act"
-    """The right to do with that job what its owner may do."""
-    ADMINISTER = "administer"
-    """The right to change what belongs to the whole cluster."""
-
-
-RIGHTS: Mapping[str, Right] = MappingProxyType(
-    {
-        "status": Right.ASK,
-        "overview": Right.ASK,
-        "jobs": Right.ASK,
-        "subscribe": Right.ASK,
-        "nodes": Right.ASK,
-        "holds": Right.ASK,
-        "priorities": Right.ASK,
-        "reservations": Right.ASK,
-        "rules": Right.ASK,
-        "accounts": Right.ASK,
-        "catalogue": Right.ASK,
-        "accounting": Right.ASK,
-        "spending": Right.ASK,
-        "queues": Right.ASK,
-        "request": Right.ASK,
-        "snapshot": Right.ADMINISTER,
-        "starts": Right.ASK,
-        "predict": Right.ASK,
-        "submit": Right.ASK,
-        "change_accounts": Right.ASK,
-        "change_catalogue": Right.ASK,
-        "job": Right.LOOK,
-        "events": Right.LOOK,
-        "explain": Right.LOOK,
-        "logs": Right.LOOK,
-        "wait": Right.LOOK,
-        "cancel": Right.ACT,
-        "hold": Right.ACT,
-        "release": Right.ACT,
-        "suspend": Right.ACT,
-        "resume": Right.ACT,
-        "requeue": Right.ACT,
-        "edit": Right.ACT,
-        "delete": Right.ACT,
-        "set_priority": Right.ACT,
-        "set_time_limit": Right.ACT,
-        "shell": Right.ACT,
-        "extend_hold": Right.ACT,
-        "end_hold": Right.ACT,
-        "set_weights": Right.ADMINISTER,
-        "make_reservation": Right.ADMINISTER,
-        "end_reservation": Right.ADMINISTER,
-        "drain_node": Right.ADMINISTER,
-        "staged": Right.ADMINISTER,
-        "unstage": Right.ADMINISTER,
-        "resume_node": Right.ADMINISTER,
-        "apply_quota": Right.ADMINISTER,
-        "remove_quota": Right.ADMINISTER,
-        "stop": Right.ADMINISTER,
-    }
-)
-"""The right that each operation needs, by the operation's name. `refuse` treats unknown ones as administrators'."""
 
 
 def access_to(actor: Actor, job: Job) -> Access:
@@ -135,12 +63,11 @@ def access_to_entry(actor: Actor, entry: Entry) -> Access:
     return entry.to_members if not entry.home or entry.home in actor.projects else Access.NONE
 
 
-def refuse(actor: Actor, operation: str, job: Job | None = None) -> Refusal | None:
+def refuse(actor: Actor, right: Right, operation: str, job: Job | None = None) -> Refusal | None:
     """Return why the actor may not carry out the operation, on `job` if it is about one; None: the actor may.
 
-    A job that the actor may not see is refused as if it did not exist.
+    `right`: what the operation needs. A job that the actor may not see is refused as if it did not exist.
     """
-    right = RIGHTS.get(operation, Right.ADMINISTER)
     if right is Right.ADMINISTER:
         return refuse_others(actor, operation.replace("_", " "))
     if job is None or right is Right.ASK:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cockpit.engine.views.spending import ended_seen, is_open, spending
+from cockpit.engine.views.spending import ended_seen, is_open
+from cockpit.engine.views.spending import spending as spending_shown
 from cockpit.model.ids import Millis
 from cockpit.protocol.pages import pieces
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
     import msgspec
 
-    from cockpit.model.accounting import EndedJob, Spending
+    from cockpit.model.accounting import Spending
     from cockpit.protocol import messages
     from cockpit.runtime.engine import Engine
     from cockpit.runtime.request_context import RequestContext
@@ -21,26 +22,21 @@ if TYPE_CHECKING:
 MOST_JOBS = 100_000
 
 
-async def list_ended(
+async def accounting(
     engine: Engine, context: RequestContext, args: messages.AccountingArgs
 ) -> AsyncIterator[list[msgspec.Raw]]:
     """Return the ended jobs that the user may see, newest first, in pieces."""
-    for piece in pieces(await ended_jobs(engine, context, args)):
-        yield piece
-
-
-async def ended_jobs(engine: Engine, context: RequestContext, args: messages.AccountingArgs) -> list[EndedJob]:
-    """Return the ended jobs that the user may see, newest first."""
     since, until = (None if at is None else Millis(at) for at in (args.since, args.until))
     alone = not context.actor.admin and not context.actor.projects
     user = args.user or (context.actor.name if alone else None)
     jobs = await engine.host.journal.ended_jobs(limit=MOST_JOBS, user=user, since=since, until=until)
-    return list(ended_seen(jobs, engine.host.machine.state, context.actor))
+    for piece in pieces(ended_seen(jobs, engine.host.machine.state, context.actor)):
+        yield piece
 
 
-async def spending_of(engine: Engine, context: RequestContext, args: messages.SpendingArgs) -> Spending:
+async def spending(engine: Engine, context: RequestContext, args: messages.SpendingArgs) -> Spending:
     """Return the allocated resources per time span: by account for all users, by name for those the user may see."""
     edges, state = [Millis(at) for at in sorted(args.edges)], engine.host.machine.state
     live = [job.id for job in state.jobs.values() if is_open(job)]
     past = await engine.host.journal.spent(edges, live)
-    return spending(state, past, edges, context.actor, engine.host.clock.now())
+    return spending_shown(state, past, edges, context.actor, engine.host.clock.now())

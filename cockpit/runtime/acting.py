@@ -19,7 +19,7 @@ from cockpit.engine.nodes import service
 from cockpit.engine.priority_changes import set_priority as decide_priority
 from cockpit.engine.submission.admission import named_elsewhere
 from cockpit.engine.submission.submit import edit as edit_job
-from cockpit.engine.submission.submit import submit
+from cockpit.engine.submission.submit import submit as decide_submission
 from cockpit.engine.timelimits import set_time_limit as decide_limit
 from cockpit.errors import RequestRefused
 from cockpit.launch.plain import needs_container
@@ -46,14 +46,14 @@ STOP_DELAY_SECONDS = 0.05
 """Delay between the answer to `stop` and the stop, so that the answer reaches the client."""
 
 
-async def submit_jobs(engine: Engine, context: RequestContext, args: messages.SubmitArgs) -> bytes:
+async def submit(engine: Engine, context: RequestContext, args: messages.SubmitArgs) -> bytes:
     """Queue all jobs of the request, and answer when they are on the disk."""
     actor, remembered = context.actor, await _remembered(engine, args.specs)
 
     def decision(machine: Machine, now: Millis) -> decide.Decision:
         if engine.plain and (refusal := _no_container_for(args.specs)):
             return refusal
-        return submit(machine, args.specs, actor, now=now, remembered=remembered)
+        return decide_submission(machine, args.specs, actor, now=now, remembered=remembered)
 
     return await _act(engine, context, decision, _submitted, durable=True)
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cockpit.engine.access import RIGHTS, Right, refuse
+from cockpit.engine.access import refuse
 from cockpit.engine.arrays import addressed
 from cockpit.errors import RequestRefused
+from cockpit.model.operations import Right
+from cockpit.protocol.operations import TABLE
 from cockpit.runtime.request_context import visible_job
 
 if TYPE_CHECKING:
@@ -22,12 +24,12 @@ _OF_JOBS = frozenset({Right.LOOK, Right.ACT})
 
 async def allow(engine: Engine, context: RequestContext, operation: str, args: object) -> None:
     """Check that the user may use the operation, for an array on every task. Raises `RequestRefused`."""
-    job = getattr(args, "job", None)
-    if job is None or RIGHTS.get(operation) not in _OF_JOBS:
-        refusals = [refuse(context.actor, operation)]
+    right, job = TABLE[operation].right, getattr(args, "job", None)
+    if job is None or right not in _OF_JOBS:
+        refusals = [refuse(context.actor, right, operation)]
     else:
         jobs = await _named_jobs(engine, context, job, getattr(args, "task", None))
-        refusals = [refuse(context.actor, operation, each) for each in jobs]
+        refusals = [refuse(context.actor, right, operation, each) for each in jobs]
     for refusal in filter(None, refusals):
         raise RequestRefused(refusal)
 

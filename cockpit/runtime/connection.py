@@ -34,9 +34,10 @@ from cockpit.protocol.frames import (
     frame,
     raw,
 )
+from cockpit.protocol.operations import SHELL
 from cockpit.runtime import faults
 from cockpit.runtime.authorization import allow
-from cockpit.runtime.operations import ONCE, OPERATIONS, SHELL, WAITING
+from cockpit.runtime.operations import ONCE, OPERATIONS, WAITING
 from cockpit.runtime.peers import peer_actor
 from cockpit.runtime.request_context import RequestContext, request_key
 from cockpit.runtime.requests import digest_of

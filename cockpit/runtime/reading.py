@@ -14,7 +14,8 @@ from cockpit.engine.views.catalogue import catalogue_shown
 from cockpit.engine.views.queues import queues_shown
 from cockpit.engine.views.ranking import breakdowns
 from cockpit.engine.views.redaction import shown_explanation, shown_job, shown_reason, shown_to
-from cockpit.engine.views.rows import hold_row, node_rows, overview
+from cockpit.engine.views.rows import hold_row, node_rows
+from cockpit.engine.views.rows import overview as overview_shown
 from cockpit.engine.views.rules import shown_cluster
 from cockpit.errors import RequestRefused
 from cockpit.launch.batch import batch_spec
@@ -39,9 +40,8 @@ from cockpit.sched.explain import explain
 from cockpit.sched.growth import why_not
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator, Sequence
+    from collections.abc import AsyncIterator, Iterator
 
-    from cockpit.model.events import EventRecord
     from cockpit.model.growth import NoGrowth
     from cockpit.model.jobrow import JobRow
     from cockpit.runtime.engine import Engine
@@ -73,7 +73,7 @@ async def status(engine: Engine, context: RequestContext, _args: messages.NoArgs
     )
 
 
-async def overview_of(engine: Engine, context: RequestContext, _args: messages.NoArgs) -> Overview:
+async def overview(engine: Engine, context: RequestContext, _args: messages.NoArgs) -> Overview:
     """Return the figures of the header.
 
     Clients request them every second, so for administrators, who see every job, they are computed once per change.
@@ -89,9 +89,9 @@ def _glance(engine: Engine, actor: Actor) -> Overview:
     machine = engine.host.machine
     if not actor.admin:
         seen = (job for job in machine.state.jobs.values() if may_see(actor, job))
-        return msgspec.structs.replace(overview(machine, engine.cluster, seen), admin=False)
+        return msgspec.structs.replace(overview_shown(machine, engine.cluster, seen), admin=False)
     if engine.glance is None or engine.glance[0] != machine.state.seq:
-        engine.glance = machine.state.seq, overview(machine, engine.cluster)
+        engine.glance = machine.state.seq, overview_shown(machine, engine.cluster)
     return engine.glance[1]
 
 
@@ -251,17 +251,12 @@ async def reservations(engine: Engine, _context: RequestContext, _args: messages
     return sorted(engine.host.machine.state.reservations.values(), key=lambda entry: (entry.start_at, entry.name))
 
 
-async def list_events(
+async def events(
     engine: Engine, context: RequestContext, args: messages.EventsArgs
 ) -> AsyncIterator[list[msgspec.Raw]]:
-    """Return the events of one job or of all jobs, in pieces that fit a frame."""
-    for piece in pieces(await events_seen(engine, context, args)):
+    """Return the events of one job, or of all jobs that the user may see, in pieces that fit a frame."""
+    for piece in pieces(await timeline(engine.host, context.actor, args)):
         yield piece
-
-
-async def events_seen(engine: Engine, context: RequestContext, args: messages.EventsArgs) -> Sequence[EventRecord]:
-    """Return the events of one job, or of all jobs that the user may see."""
-    return await timeline(engine.host, context.actor, args)
 
 
 async def wait(engine: Engine, context: RequestContext, args: messages.WaitArgs) -> Job | None:

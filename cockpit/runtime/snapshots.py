@@ -28,9 +28,3 @@ async def snapshot(engine: Engine, _context: RequestContext, _args: messages.NoA
     encoded = msgspec.msgpack.encode(snapshot_of(engine))
     for start in range(0, len(encoded), PIECE_BYTES):
         yield encoded[start : start + PIECE_BYTES]
-
-
-def joined(pieces: list[bytes]) -> Snapshot:
-    """Decode a snapshot from the pieces that `snapshot` has sent."""
-    encoded = b"".join(msgspec.msgpack.decode(piece, type=bytes) for piece in pieces)
-    return msgspec.msgpack.decode(encoded, type=Snapshot)

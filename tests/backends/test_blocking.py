@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import inspect
 
-import pytest
-
+from cockpit.backends.base import Backend
 from cockpit.backends.blocking import Blocking
-from cockpit.backends.demo.backend import DemoBackend
-from cockpit.backends.slurm.backend import SlurmBackend
-from cockpit.backends.snapshot.backend import SnapshotBackend
-
-OF_A_SCREEN = {"now", "connections", "overviews"}
-"""What only a face that stays open asks."""
+from cockpit.protocol.operations import Operations
 
 
-@pytest.mark.parametrize("backend", [DemoBackend, SlurmBackend, SnapshotBackend])
-def test_what_a_cluster_says_in_its_own_way_is_asked_of_it(backend: type) -> None:
-    own = {name for name, each in vars(backend).items() if inspect.iscoroutinefunction(each) and name[0] != "_"}
-    assert own
-    assert own - OF_A_SCREEN <= vars(Blocking).keys()
+def test_what_a_backend_answers_in_its_own_way_is_asked_of_it() -> None:
+    operations = {name for name, each in vars(Operations).items() if inspect.iscoroutinefunction(each)}
+    beside = {name for name in vars(Backend) if name[0] != "_"}
+    assert "perform" in beside
+    assert beside <= vars(Blocking).keys()
+    assert not operations - {"perform"} & vars(Blocking).keys(), "`perform` asks for these"

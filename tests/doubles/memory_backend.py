@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 
 from msgspec.structs import replace
 
-from cockpit.backends.base import JobsDelta, ShellSession, Shown
+from cockpit.backends.base import Backend, JobsDelta, ShellSession, Shown
 from cockpit.engine.state import ClusterState
 from cockpit.errors import RequestRefused
 from cockpit.formats.snapshotfile import Snapshot
@@ -39,8 +39,10 @@ from cockpit.model.view import (
 )
 
 
-class MemoryBackend:
+class MemoryBackend(Backend):
     """Answers from its lists, never suspends, and keeps every acting call in `asked`."""
+
+    takes_scripts = reads_this_disk = False
 
     def __init__(self) -> None:
         self.job_rows: list[JobRow] = []
@@ -67,8 +69,9 @@ class MemoryBackend:
         self.refusal: Refusal | None = None
         self.asked: list[tuple[object, ...]] = []
         self.closed = False
-        self.takes_scripts = False
-        self.reads_this_disk = False
+
+    async def perform(self, operation: object, given: object) -> None:
+        raise NotImplementedError("every operation is answered by its own method")
 
     async def snapshot(self) -> Snapshot:
         jobs = {each.job.id: each.job for each in self.details.values()}
@@ -176,8 +179,8 @@ class MemoryBackend:
     async def staged(self) -> list[StagedCopy]:
         return self.copies
 
-    async def unstage(self, key: str) -> None:
-        self._act("unstage", key)
+    async def unstage(self, name: str) -> None:
+        self._act("unstage", name)
 
     async def explain(self, job: JobId, *, task: int | None = None) -> Outlook:
         self.asked.append(("explain", job, task))

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pytest
 
-from cockpit.engine.access import RIGHTS
 from cockpit.model.cluster import Cluster, Project
 from cockpit.model.refusal import RefusalKind
+from cockpit.protocol.operations import SHELL, TABLE
 from cockpit.protocol.pages import JobsPage, rows_of
 from cockpit.runtime import timeline
-from cockpit.runtime.operations import OPERATIONS, SHELL
+from cockpit.runtime.operations import OPERATIONS
 from tests.builders import a_node
 from tests.e2e.people import ANN, BOB, CAROL, LAB
 from tests.forged import READING, SPEC, arguments_for
@@ -120,7 +120,7 @@ def may(operation: str, access: str, role: str) -> bool:
 
 
 def test_every_operation_is_in_the_table() -> None:
-    assert {*OPERATIONS, SHELL} == RIGHTS.keys()
+    assert {*OPERATIONS, SHELL} == TABLE.keys()
 
 
 @pytest.mark.req("JT-60", "JT-02", "TR-09")

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cockpit.runtime.operations import OPERATIONS, SHELL
+from cockpit.protocol.operations import SHELL
+from cockpit.runtime.operations import OPERATIONS
 from tests.e2e.cockpit_user import eventually
 from tests.e2e.people import ANN, BOB, LAB
 from tests.e2e.system_engine import SystemEngine

@@ -46,8 +46,9 @@ from cockpit.protocol.frames import (
     frame,
     raw,
 )
+from cockpit.protocol.operations import SHELL
 from cockpit.protocol.pages import JobsChange, JobsPage, Update, page_of, rows_of
-from cockpit.runtime.operations import OPERATIONS, SHELL
+from cockpit.runtime.operations import OPERATIONS
 from cockpit.runtime.shells import SHELL_ARGS
 from tests.e2e.cockpit_user import CockpitUser
 from tests.protocol.recording import body_of, frames, recorded

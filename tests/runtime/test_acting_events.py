@@ -13,8 +13,9 @@ from cockpit.model.attempt import ExitStatus
 from cockpit.model.events import EventRecord
 from cockpit.model.ids import JobId, ReplicaId
 from cockpit.model.refusal import RefusalKind
+from cockpit.protocol.operations import SHELL
 from cockpit.runtime.clock import SystemClock
-from cockpit.runtime.operations import OPERATIONS, SHELL
+from cockpit.runtime.operations import OPERATIONS
 from tests.forged import READING, SPEC, UPKEEP, arguments_for
 from tests.runtime.served import RawClient, ServedEngine
 

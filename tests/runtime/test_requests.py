@@ -11,7 +11,8 @@ import pytest
 from cockpit.errors import StoreError
 from cockpit.model.requests import RequestOutcome
 from cockpit.protocol.messages import Submitted
-from cockpit.runtime.operations import ONCE, OPERATIONS, SHELL
+from cockpit.protocol.operations import SHELL
+from cockpit.runtime.operations import ONCE, OPERATIONS
 from tests.forged import READING, SPEC, arguments_for
 from tests.runtime.served import RawClient, ServedEngine
 from tests.runtime.test_acting_events import Stage, events

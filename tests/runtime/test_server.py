@@ -14,8 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cockpit.protocol.frames import MAX_FRAME
+from cockpit.protocol.operations import SHELL
 from cockpit.runtime.connection import Bounds
-from cockpit.runtime.operations import OPERATIONS, SHELL
+from cockpit.runtime.operations import OPERATIONS
 from tests.forged import SPEC, arguments_for
 from tests.runtime.served import RawClient, ServedEngine
 

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from cockpit.backends.base import Announced, Connection, JobsDelta, Phase, ShellSession
+from cockpit.backends.base import Announced, Asking, Connection, JobsDelta, LiveBackend, Phase, ShellSession
 from cockpit.backends.fleet.id_translation import in_fleet
 from cockpit.backends.fleet.member import Member, Opened
-from cockpit.backends.verbs import Verbs
 from cockpit.errors import CockpitError, RequestRefused
 from cockpit.model import forecast, jobdetail, view
 from cockpit.model.directives import SendSignal, UpdateJob
@@ -28,7 +27,6 @@ from cockpit.runtime.offline_engine import refuse
 from cockpit.runtime.tasks import Tasks
 
 if TYPE_CHECKING:
-    from cockpit.backends.base import LiveBackend
     from cockpit.formats.snapshotfile import Snapshot
     from cockpit.model.accounting import EndedJob
     from cockpit.model.asking import LogChunk, LogRequest, ShellRequest
@@ -49,8 +47,8 @@ ONE_CLUSTERS = "This is each cluster's own: open one of them for it (`-c NAME`, 
 """Refusal of operations that make sense only for one cluster."""
 
 
-class FleetBackend(Verbs):
-    """Implements `LiveBackend` over its members, in the given order."""
+class FleetBackend(Asking, LiveBackend):
+    """Merges its members, in the given order."""
 
     def __init__(
         self,
@@ -215,6 +213,10 @@ class FleetBackend(Verbs):
     async def read(self, op: str, args: msgspec.Struct, answer: type[T]) -> T:
         return await self._passed_on("read", op, args, answer)
 
+    async def read_pieces(self, op: str, args: msgspec.Struct) -> Sequence[bytes | msgspec.Raw]:
+        del op, args
+        refuse(ONE_CLUSTERS)
+
     async def await_answer(self, op: str, args: msgspec.Struct, answer: type[T]) -> T:
         return await self._passed_on("await_answer", op, args, answer)
 
@@ -225,7 +227,7 @@ class FleetBackend(Verbs):
         """Pass an operation to the cluster of its job or node, and translate its answer."""
         member, own = self._addressed(args)
         backend = await self._there(member)
-        assert isinstance(backend, Verbs)
+        assert isinstance(backend, Asking)
         result: T = await getattr(backend, how)(op, own, answer)
         return in_fleet(result, member.words)
 

@@ -10,33 +10,27 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
+from cockpit.backends.base import Asking
 from cockpit.backends.local.channel import ConnectionLost
-from cockpit.backends.verbs import Verbs
 from cockpit.late import Late
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Callable, Sequence
 
     from cockpit.backends.base import JobsDelta, ShellSession
     from cockpit.backends.local.channel import Channel
-    from cockpit.formats.snapshotfile import Snapshot
-    from cockpit.model import asking, view
-    from cockpit.model.accounting import EndedJob
-    from cockpit.model.events import EventRecord
-    from cockpit.model.ids import JobId, Millis
-    from cockpit.model.jobrow import JobRows
-    from cockpit.model.priority import WeightChanges
+    from cockpit.model import asking
     from cockpit.model.requests import RequestIds
     from cockpit.protocol import messages, pages
 else:
-    asking, view = Late("cockpit.model.asking"), Late("cockpit.model.view")
+    asking = Late("cockpit.model.asking")
     messages, pages = Late("cockpit.protocol.messages"), Late("cockpit.protocol.pages")
 
 T = TypeVar("T")
 
 
-class LocalBackend(Verbs):
-    """Implements `Backend` over a channel that `connect` opens.
+class LocalBackend(Asking):
+    """Asks over a channel that `connect` opens.
 
     A read whose connection breaks is repeated once over a new connection. A change is sent until it is answered, under
     one request id, so that it takes effect only once (see `insisting`).
@@ -59,32 +53,6 @@ class LocalBackend(Verbs):
     @property
     def reads_this_disk(self) -> bool:
         return True
-
-    async def jobs(self, *, ended: bool = False) -> JobRows:
-        return pages.rows_of_all(self.open().stream("jobs", pages.JobsArgs(ended, brief=True)))
-
-    async def priorities(self, weights: WeightChanges | None = None) -> view.Priorities:
-        lists = self.open().stream("priorities", messages.PrioritiesArgs(weights))
-        return pages.whole_list(msgspec.msgpack.decode(each, type=view.Priorities) for each in lists)
-
-    async def events(self, *, job: JobId | None = None, after: int = -1, limit: int = 1000) -> list[EventRecord]:
-        from cockpit.model.events import EventRecord
-
-        pieces = self.open().stream("events", messages.EventsArgs(job, after, limit))
-        return [record for piece in pieces for record in msgspec.msgpack.decode(piece, type=list[EventRecord])]
-
-    async def accounting(
-        self, *, since: Millis | None = None, until: Millis | None = None, user: str | None = None
-    ) -> list[EndedJob]:
-        from cockpit.model.accounting import EndedJob
-
-        pieces = self.open().stream("accounting", messages.AccountingArgs(since, until, user))
-        return [job for piece in pieces for job in msgspec.msgpack.decode(piece, type=list[EndedJob])]
-
-    async def snapshot(self) -> Snapshot:
-        from cockpit.runtime.snapshots import joined
-
-        return joined(list(self.open().stream("snapshot", messages.NoArgs())))
 
     async def watch_jobs(self, *, anything: bool = False) -> AsyncIterator[JobsDelta]:
         from cockpit.backends.local.watching import LiveRows
@@ -126,6 +94,9 @@ class LocalBackend(Verbs):
 
     async def read(self, op: str, args: msgspec.Struct, answer: type[T]) -> T:
         return self._ask(op, args, answer)
+
+    async def read_pieces(self, op: str, args: msgspec.Struct) -> Sequence[bytes | msgspec.Raw]:
+        return list(self.open().stream(op, args))
 
     async def await_answer(self, op: str, args: msgspec.Struct, answer: type[T]) -> T:
         return self._ask(op, args, answer, patient=True)

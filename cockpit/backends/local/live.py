@@ -13,35 +13,28 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from cockpit.backends.base import JobsDelta
+from cockpit.backends import base
+from cockpit.backends.base import Asking, JobsDelta
 from cockpit.backends.drive import drive
 from cockpit.backends.local.backend import LocalBackend, request_id
 from cockpit.backends.local.insisting import ANOTHER_ENGINE
 from cockpit.backends.local.reconnector import Patience, Reconnector
 from cockpit.backends.local.threads import beside
 from cockpit.backends.local.watching import LiveRows
-from cockpit.backends.verbs import Verbs
 from cockpit.errors import CockpitError, MayBeAccepted, RequestRefused, Unreachable
 from cockpit.model import asking
-from cockpit.model.accounting import EndedJob
-from cockpit.model.events import EventRecord
-from cockpit.model.ids import JobId, Millis
-from cockpit.model.jobrow import JobRows
 from cockpit.model.refusal import RefusalKind
-from cockpit.model.view import Overview, Priorities
-from cockpit.protocol import messages
-from cockpit.protocol.pages import JobsArgs, SubscribeArgs, Update, rows_of_all, whole_list
-from cockpit.runtime.snapshots import joined
+from cockpit.protocol.pages import SubscribeArgs, Update
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, AsyncIterator, Callable
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
     from random import Random
 
     from cockpit.backends.base import Connection, ShellSession
     from cockpit.backends.local.reconnector import Dialer
-    from cockpit.formats.snapshotfile import Snapshot
-    from cockpit.model.priority import WeightChanges
+    from cockpit.model.ids import Millis
     from cockpit.model.requests import RequestIds
+    from cockpit.model.view import Overview
 
 T = TypeVar("T")
 
@@ -51,13 +44,10 @@ FIRST_ROWS = 200
 _ADVICE = "See what became of it: `cockpit jobs --request {}`. Doing the same again here is safe: it is not done twice."
 
 _decode_update = msgspec.msgpack.Decoder(Update).decode
-_decode_ended = msgspec.msgpack.Decoder(list[EndedJob]).decode
-_decode_events = msgspec.msgpack.Decoder(list[EventRecord]).decode
-_decode_priorities = msgspec.msgpack.Decoder(Priorities).decode
 
 
-class LiveBackend(Verbs):
-    """Implements `base.LiveBackend` over the engine's socket.
+class LiveBackend(Asking, base.LiveBackend):
+    """Asks over the engine's socket.
 
     Connects with the first operation. Reading raises `Unreachable` after its time limit; `watch_jobs` never does.
     """
@@ -92,26 +82,6 @@ class LiveBackend(Verbs):
         async for overview in self._keeper.overview.follow():
             if overview is not None:
                 yield overview
-
-    async def jobs(self, *, ended: bool = False) -> JobRows:
-        return rows_of_all(await self._pieces("jobs", JobsArgs(ended, brief=True)))
-
-    async def events(self, *, job: JobId | None = None, after: int = -1, limit: int = 1000) -> list[EventRecord]:
-        pieces = await self._pieces("events", messages.EventsArgs(job, after, limit))
-        return [record for piece in pieces for record in _decode_events(piece)]
-
-    async def accounting(
-        self, *, since: Millis | None = None, until: Millis | None = None, user: str | None = None
-    ) -> list[EndedJob]:
-        pieces = await self._pieces("accounting", messages.AccountingArgs(since, until, user))
-        return [job for piece in pieces for job in _decode_ended(piece)]
-
-    async def priorities(self, weights: WeightChanges | None = None) -> Priorities:
-        pieces = await self._pieces("priorities", messages.PrioritiesArgs(weights))
-        return whole_list(map(_decode_priorities, pieces))
-
-    async def snapshot(self) -> Snapshot:
-        return joined(list(map(bytes, await self._pieces("snapshot", messages.NoArgs()))))
 
     async def watch_jobs(self, *, anything: bool = False) -> AsyncIterator[JobsDelta]:
         rows = LiveRows()
@@ -175,8 +145,7 @@ class LiveBackend(Verbs):
         async with self._keeper.own_wire() as wire:
             return msgspec.msgpack.decode(await wire.ask(op, args), type=answer)
 
-    async def _pieces(self, op: str, args: msgspec.Struct) -> list[msgspec.Raw]:
-        """Return the pieces of an answer that comes in several frames."""
+    async def read_pieces(self, op: str, args: msgspec.Struct) -> Sequence[bytes | msgspec.Raw]:
         async with self._in_time(self._keeper.patience.read), self._keeper.own_wire() as wire:
             return [piece async for piece in wire.stream(op, args)]
 

@@ -16,7 +16,17 @@ import msgspec
 from msgspec.structs import replace
 
 from cockpit import __version__
-from cockpit.backends.base import Announced, Connection, JobsDelta, Phase, ShellSession, Shown, TypedLogin
+from cockpit.backends.base import (
+    Announced,
+    Asking,
+    Connection,
+    JobsDelta,
+    LiveBackend,
+    Phase,
+    ShellSession,
+    Shown,
+    TypedLogin,
+)
 from cockpit.backends.slurm import entering, logs
 from cockpit.backends.slurm.acting import Acts, submissions
 from cockpit.backends.slurm.history import History
@@ -32,7 +42,6 @@ from cockpit.backends.slurm.reading import Reading
 from cockpit.backends.slurm.rows import Rows, explanation, overview_of, past_row, task_row
 from cockpit.backends.slurm.snapshot import snapshot as taken
 from cockpit.backends.slurm.why import SLURM, outlook
-from cockpit.backends.verbs import Verbs
 from cockpit.engine.views.rows import job_row
 from cockpit.errors import CockpitError, RequestRefused
 from cockpit.model import asking, forecast, jobdetail, view
@@ -64,8 +73,8 @@ _MIRRORED = frozenset({"rules", "nodes", "reservations"})
 """Operations that the embedded engine answers from its copy of the cluster."""
 
 
-class SlurmBackend(Verbs):
-    """Implements `LiveBackend` for Slurm. Runs no command before the first operation."""
+class SlurmBackend(Asking, LiveBackend):
+    """Asks Slurm by its commands. Runs no command before the first operation."""
 
     def __init__(
         self,
@@ -352,6 +361,10 @@ class SlurmBackend(Verbs):
         if op in self._reading.hidden:
             raise RequestRefused(Refusal(RefusalKind.DENIED, self._reading.hidden[op]))
         return await looked.read(op, args, answer)
+
+    async def read_pieces(self, op: str, args: msgspec.Struct) -> Sequence[bytes | msgspec.Raw]:
+        del args
+        refuse(f"A Slurm cluster has no {op.replace('_', ' ')}.")
 
     async def await_answer(self, op: str, args: msgspec.Struct, answer: type[T]) -> T:
         return await self.read(op, args, answer)

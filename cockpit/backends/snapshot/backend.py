@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from cockpit.backends.base import ShellSession
     from cockpit.model.asking import ShellRequest
-    from cockpit.model.jobrow import JobRows
     from cockpit.model.priority import WeightChanges
     from cockpit.model.spec import JobSpec
     from cockpit.model.view import Priorities, PriorityRow
@@ -61,7 +60,7 @@ def contradictions() -> Iterator[None]:
 
 
 class SnapshotBackend(InProcessBackend):
-    """Implements `LiveBackend` for a snapshot.
+    """Answers from a snapshot.
 
     Beside the embedded scheduler's reasons and predictions it shows those of the cluster's own scheduler, which the
     snapshot contains.
@@ -78,13 +77,13 @@ class SnapshotBackend(InProcessBackend):
     async def snapshot(self) -> Snapshot:
         return self._snapshot
 
-    async def jobs(self, *, ended: bool = False) -> JobRows:
-        with contradictions():
-            return await super().jobs(ended=ended)
-
     async def read(self, op: str, args: msgspec.Struct, answer: type[T]) -> T:
         with contradictions():
             return await super().read(op, args, answer)
+
+    async def read_pieces(self, op: str, args: msgspec.Struct) -> Sequence[bytes | msgspec.Raw]:
+        with contradictions():
+            return await super().read_pieces(op, args)
 
     async def explain(self, job: JobId, *, task: int | None = None) -> forecast.Outlook:
         outlook = await super().explain(job, task=task)
@@ -95,8 +94,7 @@ class SnapshotBackend(InProcessBackend):
         return [replace(each, told_by=self._snapshot.told_by) for each in await super().predict(specs)]
 
     async def priorities(self, weights: WeightChanges | None = None) -> Priorities:
-        with contradictions():
-            answer = await super().priorities(weights)
+        answer = await super().priorities(weights)
         return replace(answer, rows=tuple(map(self._with_recorded, answer.rows))) if self._snapshot.told else answer
 
     async def act(self, op: str, args: msgspec.Struct, answer: type[T]) -> T:
