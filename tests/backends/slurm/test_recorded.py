@@ -10,9 +10,8 @@ from cockpit.backends.slurm import ranking
 from cockpit.backends.slurm.backend import SlurmBackend
 from cockpit.backends.slurm.mapping.reasons import reason, with_figures
 from cockpit.backends.slurm.opening import open_recorded
+from cockpit.backends.slurm.reason_details import limit_of_code, unavailable_nodes
 from cockpit.backends.slurm.rows import Rows
-from cockpit.backends.slurm.told_limits import limit_told
-from cockpit.backends.slurm.told_nodes import told_unavailable
 from cockpit.backends.snapshot.backend import open_snapshot
 from cockpit.engine.views.rows import job_row
 from cockpit.errors import RequestRefused, SpecErrors
@@ -215,8 +214,8 @@ async def test_nodes_out_of_service_that_a_reason_means_are_named_with_why() -> 
     job, name = (await backend.job(JobId(42))).job, down.node.name
     said = [(name, "drained: bad disk [root@now]")]
     for code in (f"ReqNodeNotAvail, UnavailableNodes:{name}", "Nodes_required_for_job_are_DOWN,_DRAINED_or_reserved"):
-        assert list(told_unavailable(Told(code), job, everything)) == said
-    assert list(told_unavailable(Told("Priority"), job, everything)) == []
+        assert list(unavailable_nodes(Told(code), job, everything)) == said
+    assert list(unavailable_nodes(Told("Priority"), job, everything)) == []
 
 
 @pytest.mark.req("SL-13")
@@ -230,7 +229,7 @@ async def test_a_limits_code_is_found_among_the_limits_of_sacctmgr() -> None:
     seen = await backend._mirror.snapshot(everything._replace(accounts=accounts))
 
     def found(code: str) -> tuple[str, str, str, float] | None:
-        told = limit_told(seen, job, code)
+        told = limit_of_code(seen, job, code)
         return told and (told.holder, told.limit, told.resource, told.allowed)
 
     user = f"user frank of account {frank.account}"

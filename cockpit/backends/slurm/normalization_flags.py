@@ -34,7 +34,7 @@ ENOUGH = 200
 """The number of jobs whose figures are compared."""
 
 
-def flags_told(everything: Everything, printed: Printed) -> tuple[PriorityFlag, ...]:
+def normalization_flags(everything: Everything, printed: Printed) -> tuple[PriorityFlag, ...]:
     """Return the flags of the rules; NO_NORMAL_ALL is replaced by the flags that no figure contradicts."""
     flags = everything.rules.priority.flags
     others = tuple(each for each in flags if each is not PriorityFlag.NO_NORMAL_ALL)
@@ -42,9 +42,9 @@ def flags_told(everything: Everything, printed: Printed) -> tuple[PriorityFlag, 
         return flags
     raw, normal = _scale(everything, flags), _scale(everything, others)
     normalised: set[FactorName] = set()
-    for job, told in islice(_counted(everything, printed), ENOUGH):
-        figures = {(part.name, part.tres): part.contribution for part in told.parts}
-        pairs = zip(_parts(raw, job, told.partition), _parts(normal, job, told.partition), strict=True)
+    for job, breakdown in islice(_counted(everything, printed), ENOUGH):
+        figures = {(part.name, part.tres): part.contribution for part in breakdown.parts}
+        pairs = zip(_parts(raw, job, breakdown.partition), _parts(normal, job, breakdown.partition), strict=True)
         normalised |= {
             by_most.name
             for as_is, by_most in pairs
@@ -53,14 +53,14 @@ def flags_told(everything: Everything, printed: Printed) -> tuple[PriorityFlag, 
     return (*others, *(flag for name, flag in _FLAGS.items() if name not in normalised))
 
 
-def flagged(rules: Cluster, flags: tuple[PriorityFlag, ...]) -> Cluster:
-    """The rules with these flags."""
+def with_priority_flags(rules: Cluster, flags: tuple[PriorityFlag, ...]) -> Cluster:
+    """Return the rules with these flags of priorities."""
     return replace(rules, priority=replace(rules.priority, flags=flags))
 
 
 def _scale(everything: Everything, flags: tuple[PriorityFlag, ...]) -> PriorityContext:
     nodes = {each.node.name: each.node for each in everything.nodes}
-    return PriorityContext(flagged(everything.rules, flags), everything.accounts, nodes)
+    return PriorityContext(with_priority_flags(everything.rules, flags), everything.accounts, nodes)
 
 
 def _counted(everything: Everything, printed: Printed) -> Iterator[tuple[Job, Breakdown]]:
@@ -68,7 +68,7 @@ def _counted(everything: Everything, printed: Printed) -> Iterator[tuple[Job, Br
     for listed in everything.jobs:
         if listed.waits:
             job = next(listed.each())
-            yield from ((job, told) for told in printed_of(job.id, printed))
+            yield from ((job, breakdown) for breakdown in printed_of(job.id, printed))
 
 
 def _parts(scale: PriorityContext, job: Job, partition: str) -> Iterator[Part]:
