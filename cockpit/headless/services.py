@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NoReturn
@@ -74,13 +75,19 @@ class Call:
         return self._backend
 
     def _identify(self, backend: Backend) -> None:
-        """Give the command's changes the ids of `--request-id`. Raises `RequestRefused` if the cluster keeps none."""
-        request = getattr(self.args, "request_id", None)
-        if request is None:
+        """Give all changes of the command ids that belong together, so that the whole command may be repeated safely.
+
+        They begin with `--request-id`, or with an id made here. Raises `RequestRefused` if `--request-id` is given and
+        the cluster remembers none.
+        """
+        if not hasattr(self.args, "request_id"):
             return
         from cockpit.model.requests import NO_REQUEST_IDS, RequestIds
 
-        if not backend.identify(RequestIds(request)):
+        request = self.args.request_id
+        if request is None:
+            backend.identify(RequestIds(os.urandom(16).hex(), required=False))
+        elif not backend.identify(RequestIds(request)):
             self._refuse(NO_REQUEST_IDS)
 
     def _refuse(self, why: str) -> NoReturn:

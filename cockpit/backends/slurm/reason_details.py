@@ -36,8 +36,8 @@ _RESOURCES = _RESOURCE | {"billing": "billing", "job": JOBS, "jobs": JOBS}
 
 def limit_of_code(snapshot: Snapshot, job: Job, code: str) -> LimitReached | None:
     """Return the limit that the code means; None: the code means no limit, or sacctmgr has no such limit."""
-    meant = _CODE.fullmatch(code.replace("_", "").replace(" ", ""))
-    if meant is None:
+    match = _CODE.fullmatch(code.replace("_", "").replace(" ", ""))
+    if match is None:
         return None
     rules = Rulebook(snapshot.cluster, snapshot.accounts, snapshot.rules_version, snapshot.quota)
     spec = job.spec
@@ -45,7 +45,7 @@ def limit_of_code(snapshot: Snapshot, job: Job, code: str) -> LimitReached | Non
     limits = [
         each
         for partition in job.partitions or ("",)
-        for each in _meant(meant, snapshot, rules, rules.scope(job, partition), wants)
+        for each in _meant(match, snapshot, rules, rules.scope(job, partition), wants)
     ]
     return max(limits, key=lambda each: (each.used + each.asked) / each.allowed if each.allowed else 1e9, default=None)
 
@@ -85,9 +85,9 @@ def unavailable_nodes(reason: Reason, job: Job, everything: Everything) -> Itera
         return
     _, listed, names = reason.code.partition("UnavailableNodes:")
     of_partitions = {name for each in everything.rules.partitions if each.name in job.partitions for name in each.nodes}
-    meant: set[NodeName] = (
+    nodes: set[NodeName] = (
         set(hosts(names) if listed else ()) or set(map(NodeName, job.spec.node_names)) or of_partitions
     )
     for seen in everything.nodes:
-        if seen.node.name in meant and seen.node.state is not NodeState.UP:
+        if seen.node.name in nodes and seen.node.state is not NodeState.UP:
             yield seen.node.name, seen.node.why_out

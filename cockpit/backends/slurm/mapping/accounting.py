@@ -79,8 +79,8 @@ def _sacct(fields: Sequence[str], *which: str) -> tuple[str, ...]:
 
 def unknown_field(complaint: str) -> str | None:
     """Return the field that this version of sacct does not know, out of its message on stderr."""
-    _, found, rest = complaint.partition('Invalid field requested: "')
-    return rest.partition('"')[0] if found else None
+    _, marker, rest = complaint.partition('Invalid field requested: "')
+    return rest.partition('"')[0] if marker else None
 
 
 def ended(
@@ -226,7 +226,7 @@ def _more(used: Used, fields: dict[str, str]) -> Used:
 def _cpu_ms(printed: str) -> int | None:
     """Return the CPU time of `1-02:03:04` or `03:04.567`; None where it was not counted."""
     whole, _, part = printed.partition(".")
-    found = values.seconds(whole)
-    if not found and not part.strip("0"):
+    whole_seconds = values.seconds(whole)
+    if not whole_seconds and not part.strip("0"):
         return None
-    return 1000 * (found or 0) + int((part + "000")[:3] or 0)
+    return 1000 * (whole_seconds or 0) + int((part + "000")[:3] or 0)

@@ -25,8 +25,8 @@ def _cpu(of: object) -> str:
 
 def _peak(step: Record) -> str:
     """The most memory of any task, in MiB."""
-    found = at(step, "tres", "requested", "max")
-    sizes = [count(each.get("count")) for each in found if word(each.get("type")) == "mem"] if found else []
+    maxima = at(step, "tres", "requested", "max")
+    sizes = [count(each.get("count")) for each in maxima if word(each.get("type")) == "mem"] if maxima else []
     return f"{max(sizes) // 1024}K" if sizes else ""
 
 
@@ -71,8 +71,8 @@ _OF_STEP: Final[dict[str, Callable[[Any], str]]] = {
 
 
 def _exit(value: object) -> str:
-    found = exit_code(value)
-    return found if ":" in found else f"{found or 0}:0"
+    code = exit_code(value)
+    return code if ":" in code else f"{code or 0}:0"
 
 
 def ended(jobs: Iterable[Record], fields: Sequence[str], separator: str, user: str = "") -> str:
