@@ -395,11 +395,13 @@ class Reading:
         rules = everything.rules
         if PriorityFlag.NO_NORMAL_ALL not in rules.priority.flags:
             return everything
-        from cockpit.backends.slurm.normalised import flagged, flags_told
+        from cockpit.backends.slurm.normalization_flags import normalization_flags, with_priority_flags
 
         printed = await self.priorities()
-        flags = self._once("flags", (rules, printed), lambda: flags_told(everything, printed))
-        return everything._replace(rules=self._once("flagged", (rules, flags), lambda: flagged(rules, flags)))
+        flags = self._once("flags", (rules, printed), lambda: normalization_flags(everything, printed))
+        return everything._replace(
+            rules=self._once("flagged", (rules, flags), lambda: with_priority_flags(rules, flags))
+        )
 
     async def _list(self, job: str = "") -> Printed:
         """Run squeue without the fields that this version of it does not know. `job`: only for that job, and now."""

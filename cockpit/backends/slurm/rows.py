@@ -7,7 +7,7 @@ from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 
 from msgspec.structs import replace
 
-from cockpit.backends.slurm.mapping import jobparts, states, values
+from cockpit.backends.slurm.mapping import jobparts, outputs, states, values
 from cockpit.backends.slurm.mapping.accounting import Past
 from cockpit.backends.slurm.mapping.jobs import Listed
 from cockpit.backends.slurm.mapping.reasons import never_starts, reason
@@ -90,7 +90,8 @@ def row(each: Listed, why: Reason | None, expected: Millis | None, may: Access) 
     """
     # Debug holds are parsed only by way of the whole job; they are rare.
     if each.fields.get("Comment", "").startswith(("cockpit:held", "cockpit:released")):
-        return replace(job_row(each.job, why, each.priority, expected), may=may)
+        whole = job_row(each.job, why, each.priority, expected)
+        return replace(whole, may=may, output=outputs.listed_path(each))
     fields, waits = each.fields, each.waits
     request, nodes = jobparts.node_spec(fields, each.shards), jobparts.node_count(fields)
     submitted = each.at("SubmitTime") or Millis(0)
@@ -123,7 +124,7 @@ def row(each: Listed, why: Reason | None, expected: Millis | None, may: Access) 
         reason=why if waits or each.kind is JobState.SUSPENDED else None,
         command=jobparts.command(fields),
         project=account,
-        output=jobparts.output(fields),
+        output=outputs.listed_path(each),
         oom=how is not None and how.oom,
         lost=how.lost if how is not None else "",
         partitions=partitions[:1] if placed else partitions,

@@ -22,9 +22,8 @@ from cockpit.backends.slurm.mapping.jobparts import spreads_freely
 from cockpit.backends.slurm.mapping.jobs import Found
 from cockpit.backends.slurm.mapping.reasons import never_starts, with_figures
 from cockpit.backends.slurm.past import look_up
+from cockpit.backends.slurm.reason_details import limit_of_code, unavailable_nodes
 from cockpit.backends.slurm.rows import explanation, holdings, task_row
-from cockpit.backends.slurm.told_limits import limit_told
-from cockpit.backends.slurm.told_nodes import told_unavailable
 from cockpit.engine.prediction import MOST_HOLDERS, condition_of
 from cockpit.errors import CockpitError, RequestRefused
 from cockpit.model.forecast import Condition, Forecast, Outlook
@@ -70,7 +69,7 @@ async def outlook(reading: Reading, mirror: PlanningMirror, known: Found, rows: 
         job=row.id,
         position=told.position,
         explanation=replace(told, reason=reason),
-        unavailable=core.unavailable or tuple(told_unavailable(reason, known.job, everything)),
+        unavailable=core.unavailable or tuple(unavailable_nodes(reason, known.job, everything)),
         holders=held[:MOST_HOLDERS],
         holders_in_all=in_all,
         condition=await _condition(reading, reason) or core.condition,
@@ -100,7 +99,7 @@ async def _limited(
         return Told(reason.code, about), licences.holders(everything.jobs, wanted)
     seen = await mirror.snapshot(everything)
     if isinstance(reason, Told):
-        reason = limit_told(seen, known.job, reason.code) or reason
+        reason = limit_of_code(seen, known.job, reason.code) or reason
     return reason, holders(seen, known.job, reason)
 
 

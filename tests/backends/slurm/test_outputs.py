@@ -10,8 +10,10 @@ from msgspec.structs import replace
 from cockpit.backends.slurm.mapping import accounting, outputs, running
 from cockpit.backends.slurm.mapping.jobs import Found, Listed
 from cockpit.backends.slurm.mapping.rest import ended as rest_ended
+from cockpit.backends.slurm.rows import row
 from cockpit.formats.foreign.sbatch_options import line_options
 from cockpit.model.jobdetail import StepRow
+from cockpit.model.spec import Access
 from tests.backends.slurm.test_values import a_record
 
 RUNS = {"State": "RUNNING", "NodeList": "n1.site.org", "StartTime": "2026-11-21T08:00:01", "UserName": "ann"}
@@ -88,6 +90,21 @@ def test_a_name_that_squeue_made_up_is_not_the_files(told: dict[str, str], recor
     assert (path_of(record, named) if named else "") == path
 
 
+@pytest.mark.parametrize(
+    ("record", "path"),
+    [
+        ({"JobID": "44", "ArrayJobID": "43", "ArrayTaskID": "12", "STDOUT": "/w/slurm-44.out"}, "/w/slurm-43_12.out"),
+        ({"JobID": "43", "ArrayJobID": "43", "ArrayTaskID": "4-9", "STDOUT": "/w/slurm-43.out"}, "/w/slurm-43_%a.out"),
+        ({"JobID": "41", "Name": "x", "STDOUT": "/w/%x-%j-%N.out"}, "/w/x-41-%N.out"),
+        ({"JobID": "41", "STDOUT": "/w/slurm-41.out"}, "/w/slurm-41.out"),
+    ],
+)
+@pytest.mark.req("SL-10")
+def test_a_list_names_the_files_of_its_jobs(record: dict[str, str], path: str) -> None:
+    listed = Listed(a_record(State="RUNNING", WorkDir="/w", **record), UTC)
+    assert row(listed, None, None, Access.RO).output == path
+
+
 @pytest.mark.req("SL-10")
 def test_errors_have_a_file_of_their_own_where_one_was_asked_for() -> None:
     known = Found(PLAIN.job, PLAIN)
@@ -131,6 +148,21 @@ def test_the_script_of_a_heterogeneous_job_is_run_by_its_first_component() -> No
 @pytest.mark.req("SL-10")
 def test_what_a_submission_asked_for(line: str, output: str | None) -> None:
     assert line_options(line).get("output") == output
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "sbatch -J na me -o out.%j job.sh",
+        "sbatch --job-name=na me --comment of mine -o out.%j job.sh -o its.own",
+        "sbatch --job-name na me -o out.%j --wrap echo na me",
+    ],
+)
+@pytest.mark.req("SL-10")
+def test_a_name_of_several_words_hides_no_option_behind_it(line: str) -> None:
+    """Slurm stores the line without its quotes."""
+    told = outputs.of_record({"SubmitLine": line, "JobName": "na me", "Comment": "of mine"})
+    assert told == {"stdout": "out.%j"}
 
 
 @pytest.mark.req("SL-10")

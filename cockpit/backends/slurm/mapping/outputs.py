@@ -7,8 +7,8 @@ import posixpath
 import re
 from collections.abc import Mapping
 
-from cockpit.backends.slurm.mapping import values
-from cockpit.backends.slurm.mapping.jobs import Found
+from cockpit.backends.slurm.mapping import jobparts, values
+from cockpit.backends.slurm.mapping.jobs import Found, Listed
 from cockpit.formats.foreign.sbatch_options import line_options, script_options
 from cockpit.model.jobdetail import StepRow
 
@@ -27,14 +27,28 @@ _NUMBERS = frozenset("AaJjnstb")
 """Patterns for numbers, which can be padded with zeros."""
 MODULO_SINCE = (23, 2)
 """The first version that knows %b."""
+_NAME, _COMMENT = r"-J[= ]?|--job-n[a-z]*[= ]", r"--comm[a-z]*[= ]"
+"""Options of sbatch whose values accounting has, too, and which may have several words."""
 _PATTERN = re.compile(r"%(\d*)(.)")
 
 
 def of_record(fields: Mapping[str, str]) -> dict[str, str]:
     """Return the files in sacct's record, else those in the line that submitted the job."""
     files = {OUT: fields.get("StdOut", ""), ERR: fields.get("StdErr", ""), FOLDER: fields.get("WorkDir", "")}
-    requested = _asked(line_options(fields.get("SubmitLine", "")))
+    requested = _asked(line_options(_submit_line(fields)))
     return requested | {name: value for name, value in files.items() if values.text(value)}
+
+
+def _submit_line(fields: Mapping[str, str]) -> str:
+    """Return the line that submitted the job, with a name or a comment of several words as one word.
+
+    Slurm stores the line without its quotes, so the second word would count as the script, behind which no options are.
+    """
+    line = fields.get("SubmitLine", "")
+    for option, value in ((_NAME, fields.get("JobName", "")), (_COMMENT, fields.get("Comment", ""))):
+        if len(value.split()) > 1:
+            line = re.sub(rf"(?<=\s)({option}){re.escape(value)}(?=\s|$)", r"\1_", line, count=1)
+    return line
 
 
 def of_script(script: str) -> dict[str, str]:
@@ -73,6 +87,16 @@ def _made_up(folder: str, known: Found) -> set[str]:
         return set()
     number, array = (known.listed.fields.get(name, "") for name in ("JobID", "ArrayJobID"))
     return {f"{folder}/slurm-{number}.out", f"{folder}/slurm-{array}_{NO_TASK}.out"}
+
+
+def listed_path(listed: Listed) -> str:
+    """Return the path of squeue's record, for a list: nothing more is asked, so patterns that need it stay."""
+    path = values.text(listed.fields.get("STDOUT", ""))
+    if listed.array is None and "%" not in path:
+        return jobparts.output(listed.fields)
+    known = Found(listed.job, listed)
+    path = named({OUT: path, ERR: path, FOLDER: listed.fields.get("WorkDir", "")}, known)
+    return resolved(path, batch_words(known, (), ""))
 
 
 def resolved(path: str, words: Mapping[str, str]) -> str:

@@ -1,6 +1,7 @@
-"""A limit that Slurm names by a code alone (`QOSMaxGRESPerUser`, `AssocGrpCpuLimit`), with its holder, bound and use.
+"""Finds what Slurm's reason codes leave out: the limit that is reached, and the nodes that are not available.
 
-It is found among the limits by sacctmgr that bind the job; of several that the code may mean it is the fullest.
+Slurm names a limit by a code alone (`QOSMaxGRESPerUser`, `AssocGrpCpuLimit`). Its holder, bound and use are found among
+the limits of sacctmgr that bind the job; where the code may mean several, the fullest counts.
 """
 
 from __future__ import annotations
@@ -9,7 +10,11 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from cockpit.model.reasons import LimitReached
+from cockpit.backends.slurm.mapping.cluster import Everything
+from cockpit.backends.slurm.mapping.hostlist import hosts
+from cockpit.model.ids import NodeName
+from cockpit.model.node import NodeState
+from cockpit.model.reasons import LimitReached, Reason, Told
 from cockpit.sched.rules.amounts import ONE, asked
 from cockpit.sched.rules.holders import amounts_held
 from cockpit.sched.rules.limits import JOBS, LimitScope
@@ -19,6 +24,8 @@ if TYPE_CHECKING:
     from cockpit.model.job import Job
     from cockpit.sched.snapshot import Snapshot
 
+UNAVAILABLE = ("ReqNodeNotAvail", "Nodes required for job", "NodeDown")
+"""Beginnings of the codes of jobs whose nodes are not available."""
 _CODE = re.compile(
     r"(?P<whose>Assoc|QOS|)(?P<scope>Grp|Max|Min)(?P<what>Jobs?|Cpu|CPU|Memory|Mem|Node|GRES|License|Billing)"
     r"(?:Per(?P<per>Job|User|Node|Account))?(?:Limit|NotSatisfied)?"
@@ -27,7 +34,7 @@ _RESOURCE = {"cpu": "cpu", "mem": "mem", "memory": "mem", "node": "node", "gres"
 _RESOURCES = _RESOURCE | {"billing": "billing", "job": JOBS, "jobs": JOBS}
 
 
-def limit_told(snapshot: Snapshot, job: Job, code: str) -> LimitReached | None:
+def limit_of_code(snapshot: Snapshot, job: Job, code: str) -> LimitReached | None:
     """Return the limit that the code means; None: the code means no limit, or sacctmgr has no such limit."""
     match = _CODE.fullmatch(code.replace("_", "").replace(" ", ""))
     if match is None:
@@ -44,14 +51,14 @@ def limit_told(snapshot: Snapshot, job: Job, code: str) -> LimitReached | None:
 
 
 def _meant(
-    code: re.Match[str], snapshot: Snapshot, rules: Rulebook, party: LimitScope, wants: dict[str, int]
+    code: re.Match[str], snapshot: Snapshot, rules: Rulebook, scope: LimitScope, wants: dict[str, int]
 ) -> Iterator[LimitReached]:
-    for limit in party.standing:
+    for limit in scope.standing:
         if _is(code, limit.holder, limit.limit, limit.resource):
             yield LimitReached(
                 limit.holder, limit.limit, limit.resource, limit.allowed / ONE, 0, wants.get(limit.resource, 0) / ONE
             )
-    for bound in party.running:
+    for bound in scope.running:
         if _is(code, bound.holder, bound.limit, bound.resource):
             used = sum(held for _, held in amounts_held(snapshot, rules, {bound.counter}))
             resource = "" if bound.resource == JOBS else bound.resource
@@ -70,3 +77,17 @@ def _is(code: re.Match[str], holder: str, limit: str, resource: str) -> bool:
         and (each.endswith(one) if one else True)
         and resource.startswith(_RESOURCES[code["what"].lower()])
     )
+
+
+def unavailable_nodes(reason: Reason, job: Job, everything: Everything) -> Iterator[tuple[NodeName, str]]:
+    """Return the nodes that the code lists, else those that the job requests by name, else those of its partitions."""
+    if not isinstance(reason, Told) or not reason.code.replace("_", " ").startswith(UNAVAILABLE):
+        return
+    _, listed, names = reason.code.partition("UnavailableNodes:")
+    of_partitions = {name for each in everything.rules.partitions if each.name in job.partitions for name in each.nodes}
+    nodes: set[NodeName] = (
+        set(hosts(names) if listed else ()) or set(map(NodeName, job.spec.node_names)) or of_partitions
+    )
+    for seen in everything.nodes:
+        if seen.node.name in nodes and seen.node.state is not NodeState.UP:
+            yield seen.node.name, seen.node.why_out

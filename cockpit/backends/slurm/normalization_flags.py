@@ -34,7 +34,7 @@ ENOUGH = 200
 """The number of jobs whose figures are compared."""
 
 
-def flags_told(everything: Everything, printed: Printed) -> tuple[PriorityFlag, ...]:
+def normalization_flags(everything: Everything, printed: Printed) -> tuple[PriorityFlag, ...]:
     """Return the flags of the rules; NO_NORMAL_ALL is replaced by the flags that no figure contradicts."""
     flags = everything.rules.priority.flags
     others = tuple(each for each in flags if each is not PriorityFlag.NO_NORMAL_ALL)
@@ -53,14 +53,14 @@ def flags_told(everything: Everything, printed: Printed) -> tuple[PriorityFlag, 
     return (*others, *(flag for name, flag in _FLAGS.items() if name not in normalised))
 
 
-def flagged(rules: Cluster, flags: tuple[PriorityFlag, ...]) -> Cluster:
-    """The rules with these flags."""
+def with_priority_flags(rules: Cluster, flags: tuple[PriorityFlag, ...]) -> Cluster:
+    """Return the rules with these flags of priorities."""
     return replace(rules, priority=replace(rules.priority, flags=flags))
 
 
 def _scale(everything: Everything, flags: tuple[PriorityFlag, ...]) -> PriorityContext:
     nodes = {each.node.name: each.node for each in everything.nodes}
-    return PriorityContext(flagged(everything.rules, flags), everything.accounts, nodes)
+    return PriorityContext(with_priority_flags(everything.rules, flags), everything.accounts, nodes)
 
 
 def _counted(everything: Everything, printed: Printed) -> Iterator[tuple[Job, Breakdown]]:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 from msgspec.structs import replace
 
-from cockpit.backends.slurm.normalised import flagged, flags_told
+from cockpit.backends.slurm.normalization_flags import normalization_flags, with_priority_flags
 from cockpit.model.cluster import PriorityFlag
 from cockpit.model.priority import Breakdown, FactorName
 
@@ -19,7 +19,7 @@ ALL = PriorityFlag.NO_NORMAL_ALL
 async def with_flags(recorded: SlurmBackend, *flags: PriorityFlag) -> Everything:
     """The recorded cluster, which normalises everything, as if it said that."""
     everything = await recorded._reading.everything(closely=False)
-    return everything._replace(rules=flagged(everything.rules, flags))
+    return everything._replace(rules=with_priority_flags(everything.rules, flags))
 
 
 def raw_where(told: Breakdown, name: FactorName, factor: float) -> Breakdown:
@@ -30,10 +30,10 @@ def raw_where(told: Breakdown, name: FactorName, factor: float) -> Breakdown:
 @pytest.mark.req("SL-30", "SC-24")
 async def test_what_is_printed_normalised_is_so_whatever_the_flag_says(recorded: SlurmBackend) -> None:
     printed = await recorded._reading.priorities()
-    told = flags_told(await with_flags(recorded, PriorityFlag.MAX_TRES, ALL), printed)
+    told = normalization_flags(await with_flags(recorded, PriorityFlag.MAX_TRES, ALL), printed)
     assert told == (PriorityFlag.MAX_TRES,)
     without = await with_flags(recorded, PriorityFlag.MAX_TRES)
-    assert flags_told(without, {}) == (PriorityFlag.MAX_TRES,)
+    assert normalization_flags(without, {}) == (PriorityFlag.MAX_TRES,)
 
 
 @pytest.mark.req("SL-30", "SC-24")
@@ -44,12 +44,12 @@ async def test_what_is_printed_raw_is_so_and_alone(recorded: SlurmBackend) -> No
         job: tuple(raw_where(each, FactorName.PARTITION, factors[each.partition]) for each in told)
         for job, told in (await recorded._reading.priorities()).items()
     }
-    assert flags_told(everything, raw) == (PriorityFlag.NO_NORMAL_PART,)
+    assert normalization_flags(everything, raw) == (PriorityFlag.NO_NORMAL_PART,)
 
 
 @pytest.mark.req("SL-30")
 async def test_where_nothing_is_printed_all_stays_raw(recorded: SlurmBackend) -> None:
-    flags = flags_told(await with_flags(recorded, ALL), {})
+    flags = normalization_flags(await with_flags(recorded, ALL), {})
     assert set(flags) == {
         PriorityFlag.NO_NORMAL_ASSOC,
         PriorityFlag.NO_NORMAL_PART,
