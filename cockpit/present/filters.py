@@ -16,7 +16,7 @@ from typing import Any, Final, TypeVar
 
 from cockpit.errors import CockpitError
 from cockpit.model.jobrow import JobRows
-from cockpit.present.columns import Column, Context, Table, ValueKind
+from cockpit.present.columns import Column, Context, TableView, ValueKind
 from cockpit.present.nearest import nearest
 from cockpit.present.operands import Operand, read_operand
 from cockpit.present.row_filters import Mask, all_of, any_of, containing, fact_is, negated
@@ -64,7 +64,7 @@ class Filter:
         return rows
 
 
-def compile_filter(text: str, table: Table, memory: SearchMemory | None = None, saved: Saved = none_saved) -> Filter:
+def compile_filter(text: str, table: TableView, memory: SearchMemory | None = None, saved: Saved = none_saved) -> Filter:
     """The filter that the text asks for. `memory` makes bare words quick for who searches again and again; `saved` is
     asked only where the text names a saved filter.
 
@@ -73,7 +73,7 @@ def compile_filter(text: str, table: Table, memory: SearchMemory | None = None, 
     return Filter(list(_terms(text, table, memory, saved, ())))
 
 
-def whole_word_hint(text: str, table: Table, rows: Any, context: Context) -> str:  # noqa: ANN401 - rows of any kind
+def whole_word_hint(text: str, table: TableView, rows: Any, context: Context) -> str:  # noqa: ANN401 - rows of any kind
     """Return which term of a filter that leaves nothing would match parts of words; empty: none would."""
     for term in _split(text):
         column = table.find(term["key"] or "")
@@ -95,7 +95,7 @@ def whole_word_hint(text: str, table: Table, rows: Any, context: Context) -> str
 
 
 def _terms(
-    text: str, table: Table, memory: SearchMemory | None, saved: Saved, inside: tuple[str, ...]
+    text: str, table: TableView, memory: SearchMemory | None, saved: Saved, inside: tuple[str, ...]
 ) -> Iterator[Mask]:
     """`inside`: the saved filters that this text belongs to."""
     for found in _split(text):
@@ -107,7 +107,7 @@ def _terms(
             yield _term(found, table, memory)
 
 
-def _saved_text(name: str, table: Table, saved: Saved, inside: tuple[str, ...]) -> str:
+def _saved_text(name: str, table: TableView, saved: Saved, inside: tuple[str, ...]) -> str:
     known = saved(table.name)
     if name in inside:
         raise FilterError(f"filter: @{safe(name)} contains itself")
@@ -138,13 +138,13 @@ def _split(text: str) -> list[re.Match[str]]:
     return found
 
 
-def _term(found: re.Match[str], table: Table, memory: SearchMemory | None) -> Mask:
+def _term(found: re.Match[str], table: TableView, memory: SearchMemory | None) -> Mask:
     value = re.sub(r'"((?:[^"\\]|\\.)*)"', lambda quoted: re.sub(r"\\(.)", r"\1", quoted[1]), found["value"])
     mask = anywhere(table, value, memory) if found["key"] is None else _keyed(found["key"], found["op"], value, table)
     return negated(mask) if (found["not"] is not None) != (found["op"] == "!=") else mask
 
 
-def _keyed(key: str, op: str, value: str, table: Table) -> Mask:
+def _keyed(key: str, op: str, value: str, table: TableView) -> Mask:
     column = table.find(key)
     if column is None:
         hint = nearest(key, table.names())
@@ -173,7 +173,7 @@ def _check_value(column: Column, value: str) -> None:
         )
 
 
-def _equal(column: Column, table: Table, value: str) -> Mask:
+def _equal(column: Column, table: TableView, value: str) -> Mask:
     if value.casefold() == NONE_WORD:
         return fact_is(column, lambda fact, _: fact in {None, "", ()})
     if column.id == "state" and value.casefold() == HELD and (kept := table.find("held_until")) is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from cockpit.present.columns import Column, Table, ValueKind
+from cockpit.present.columns import Column, TableView, ValueKind
 
 _FRACTION: Final[dict[str, Any]] = {
     "type": "object",
@@ -26,7 +26,7 @@ _TYPES: Final[dict[ValueKind, dict[str, Any]]] = {
 }
 
 
-def table_schema(table: Table, version: int) -> dict[str, Any]:
+def table_schema(table: TableView, version: int) -> dict[str, Any]:
     """The schema of `{"version": …, "rows": […]}`. Columns may come any time, none goes without a new version."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -38,7 +38,7 @@ def table_schema(table: Table, version: int) -> dict[str, Any]:
     }
 
 
-def row_schema(table: Table) -> dict[str, Any]:
+def row_schema(table: TableView) -> dict[str, Any]:
     """The schema of one row, every column of which is always there."""
     return {
         "type": "object",

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from cockpit.model.accounting import EndedJob
 from cockpit.present.accounting import Held, card_hours, hours
-from cockpit.present.columns import Column, Context, Table, ValueKind
+from cockpit.present.columns import Column, Context, TableView, ValueKind
 from cockpit.present.sparkline import sparkline
 from cockpit.present.tables.job import of_the_row
 from cockpit.present.tables.jobs import JOBS
@@ -78,7 +78,7 @@ _CPU_TIME = Column(
     nullable=True,
     aliases=("cpu_time",),
 )
-ACCOUNTING: Final = Table(
+ACCOUNTING: Final = TableView(
     name="accounting",
     help="Jobs that have ended, with what they held and used",
     empty="No job ended in that time. --since 30d looks further back.",
@@ -136,7 +136,7 @@ ACCOUNTING: Final = Table(
         *_of_jobs("submitted_at", "started_at", "wait_seconds", "end_cause", "array", "task", "command", wide=True),
     ),
 )
-SUMS: Final = Table(
+SUMS: Final = TableView(
     name="accounting-sums",
     help="Sums over jobs that have ended",
     empty=ACCOUNTING.empty,
@@ -152,7 +152,7 @@ SUMS: Final = Table(
         _hours_column("card_hours", _row_card_hours),
     ),
 )
-HOURS: Final = Table(
+HOURS: Final = TableView(
     name="accounting-hours",
     help="Card-hours and CPU-hours over days",
     empty="Nobody held anything in that time. --days 90 looks further back.",

@@ -8,7 +8,7 @@ from typing import Final
 from cockpit.formats.slurm.sacctmgr import limit_words, qos_words, shares_text
 from cockpit.model.accounts import Qos
 from cockpit.model.view import AccountRow
-from cockpit.present.columns import NOTHING, Column, Context, Table, ValueKind
+from cockpit.present.columns import NOTHING, Column, Context, TableView, ValueKind
 from cockpit.present.safe import safe
 
 INDENT: Final = "  "
@@ -62,7 +62,7 @@ def qos_settings(row: Qos, _: Context) -> tuple[str, ...]:
     return qos_words(row)
 
 
-ACCOUNTS: Final = Table(
+ACCOUNTS: Final = TableView(
     name="accounts",
     identity=("account", "user", "partition"),
     help="Accounts and their users as a tree, with shares, limits and what they use",
@@ -166,7 +166,7 @@ ACCOUNTS: Final = Table(
     ),
 )
 
-QOS: Final = Table(
+QOS: Final = TableView(
     name="accounts-qos",
     identity=("name",),
     help="QOS with their priorities and limits",

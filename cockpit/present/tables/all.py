@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from cockpit.present.columns import Table
+from cockpit.present.columns import TableView
 from cockpit.present.tables.accounting import ACCOUNTING, HOURS, SUMS
 from cockpit.present.tables.accounts import ACCOUNTS, QOS
 from cockpit.present.tables.card_models import CARD_MODELS
@@ -36,4 +36,4 @@ _ALL: Final = (
     *(ACCOUNTING, SUMS, HOURS, LAUNCH, LAUNCH_SCRIPT, STAGED, TRIALS, CLUSTERS),
 )
 
-TABLES: Final[dict[str, Table]] = {table.name: table for table in _ALL}
+TABLES: Final[dict[str, TableView]] = {table.name: table for table in _ALL}

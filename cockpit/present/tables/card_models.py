@@ -10,7 +10,7 @@ import msgspec
 from cockpit.model.node import NodeState
 from cockpit.model.spec import WHOLE_CARD
 from cockpit.model.view import NodeRow, Overview
-from cockpit.present.columns import Column, Table, ValueKind
+from cockpit.present.columns import Column, TableView, ValueKind
 
 
 class ModelRow(msgspec.Struct, frozen=True):
@@ -38,7 +38,7 @@ def _model_row(model: str, up: list[NodeRow], waited: int) -> ModelRow:
     return ModelRow(model, len({row.node.name for row, _ in cards}), len(cards), free, waited)
 
 
-CARD_MODELS: Final = Table(
+CARD_MODELS: Final = TableView(
     name="card-models",
     identity=("model",),
     help="The models of the cluster's cards, and how many of each queued jobs ask for",

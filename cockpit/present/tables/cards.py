@@ -6,7 +6,7 @@ from typing import Final
 
 from cockpit.model.spec import WHOLE_CARD
 from cockpit.present.card_rows import CardRow, CardState
-from cockpit.present.columns import Column, Context, Table, ValueKind
+from cockpit.present.columns import Column, Context, TableView, ValueKind
 from cockpit.present.references import job_cell
 
 UNMEASURED, HARDWARE_SLICED = "n/a", "n/a (MIG)"
@@ -29,7 +29,7 @@ def in_use_words(row: CardRow, _: Context) -> str:
     return HARDWARE_SLICED if row.card.slice_uuids else UNMEASURED
 
 
-CARDS: Final = Table(
+CARDS: Final = TableView(
     name="cards",
     identity=("node", "card", "slice"),
     help="The cluster's cards, their slices, and who holds them",

@@ -7,7 +7,7 @@ from typing import Final
 from cockpit.formats.catalogue.fields import entry_values
 from cockpit.model.catalogue import EntryKind, EntryRow
 from cockpit.model.spec import Access
-from cockpit.present.columns import NOTHING, Column, Context, Table, ValueKind
+from cockpit.present.columns import NOTHING, Column, Context, TableView, ValueKind
 from cockpit.present.safe import safe
 
 COMMON: Final = frozenset({"name", "project", "owner", "access", "about", "source"})
@@ -50,7 +50,7 @@ def stands_in(row: EntryRow, _: Context) -> str | None:
 
 _LEVELS: Final = {"enum": [str(each) for each in Access]}
 
-CATALOGUE: Final = Table(
+CATALOGUE: Final = TableView(
     name="catalogue",
     identity=("kind", "project", "name"),
     help="What names in job files stand for, as far as you may see it",

@@ -8,7 +8,7 @@ from typing import Final
 from cockpit.model.job import JobState
 from cockpit.model.view import ClusterRow, ClusterState
 from cockpit.present import units
-from cockpit.present.columns import Column, Context, Fraction, Table, ValueKind
+from cockpit.present.columns import Column, Context, Fraction, TableView, ValueKind
 
 WORDS: Final = {
     ClusterState.CONNECTING: "connecting",
@@ -47,7 +47,7 @@ def _jobs(state: JobState) -> Callable[[ClusterRow, Context], int | None]:
     return lambda row, _: count(row, state) if row.overview is not None else None
 
 
-CLUSTERS: Final = Table(
+CLUSTERS: Final = TableView(
     name="clusters",
     identity=("name",),
     help="The clusters that you use: those of config.toml, and those of this machine",

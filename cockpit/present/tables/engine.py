@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from cockpit.model.view import EngineStatus
-from cockpit.present.columns import Column, Context, Table, ValueKind
+from cockpit.present.columns import Column, Context, TableView, ValueKind
 
 
 def status(row: EngineStatus, _: Context) -> str:
@@ -16,7 +16,7 @@ def scope(row: EngineStatus, _: Context) -> str:
     return "machine" if row.system else "user"
 
 
-ENGINE: Final = Table(
+ENGINE: Final = TableView(
     name="engine",
     identity=("pid",),
     help="The embedded engine",

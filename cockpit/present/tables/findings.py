@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from cockpit.present.columns import Column, Table, ValueKind
+from cockpit.present.columns import Column, TableView, ValueKind
 
-FINDINGS: Final = Table(
+FINDINGS: Final = TableView(
     name="doctor",
     help="What this machine has and lacks",
     empty="Nothing was looked at.",

@@ -7,7 +7,7 @@ from typing import Final
 from cockpit.model.attempt import EndCause
 from cockpit.model.job import JobState
 from cockpit.model.spec import Access, JobKind
-from cockpit.present.columns import Column, Table, ValueKind
+from cockpit.present.columns import Column, TableView, ValueKind
 from cockpit.present.copying import percent
 from cockpit.present.folding import id_text, task_count
 from cockpit.present.job_values import (
@@ -32,7 +32,7 @@ from cockpit.present.job_values import (
 )
 from cockpit.present.workers import workers_now
 
-JOBS: Final = Table(
+JOBS: Final = TableView(
     name="jobs",
     identity=("id",),
     help="Every live and held job",

@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from cockpit.launch.plan import LaunchPlan
-from cockpit.present.columns import Column, Context, Table, ValueKind
+from cockpit.present.columns import Column, Context, TableView, ValueKind
 from cockpit.present.safe import safe
 
 
@@ -37,7 +37,7 @@ def _files_text(row: Any, _: Context) -> str:  # noqa: ANN401 - a Launch
 
 _OF_TEXTS: Final = {"type": "object", "additionalProperties": {"type": "string"}}
 
-LAUNCH: Final = Table(
+LAUNCH: Final = TableView(
     name="launch",
     help="What each replica of a job would be started with",
     empty="The file holds no job.",

@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from cockpit.present.columns import Column, Table, ValueKind
+from cockpit.present.columns import Column, TableView, ValueKind
 
 
 class LaunchScript(msgspec.Struct, frozen=True):
@@ -17,7 +17,7 @@ class LaunchScript(msgspec.Struct, frozen=True):
     script: str
 
 
-LAUNCH_SCRIPT: Final = Table(
+LAUNCH_SCRIPT: Final = TableView(
     name="launch-script",
     help="What would submit each job to a Slurm cluster",
     empty="The file holds no job.",

@@ -8,7 +8,7 @@ from cockpit.model.labels import pair_text
 from cockpit.model.node import NodeState
 from cockpit.model.view import NodeRow, SliceUse
 from cockpit.present import units
-from cockpit.present.columns import Column, Context, Fraction, Table, ValueKind
+from cockpit.present.columns import Column, Context, Fraction, TableView, ValueKind
 from cockpit.present.room import copies_that_fit, fits
 
 STATUS_WORDS: Final = ("up", "idle", "tight", "drained", "down")
@@ -98,7 +98,7 @@ def _slice_order(use: SliceUse) -> tuple[int, int]:
     return use.card, -1 if use.slot is None else use.slot
 
 
-NODES: Final = Table(
+NODES: Final = TableView(
     name="nodes",
     identity=("name",),
     help="The cluster's nodes and what is used of them",

@@ -8,14 +8,14 @@ from typing import Final
 from cockpit.model.job import JobState
 from cockpit.model.view import Overview
 from cockpit.present import units
-from cockpit.present.columns import Column, Context, Fraction, Table, ValueKind
+from cockpit.present.columns import Column, Context, Fraction, TableView, ValueKind
 
 
 def _in_state(state: JobState) -> Callable[[Overview, Context], int]:
     return lambda row, _: row.jobs_by_state.get(state, 0)
 
 
-OVERVIEW: Final = Table(
+OVERVIEW: Final = TableView(
     name="overview",
     identity=("cluster",),
     help="The cluster at a glance",

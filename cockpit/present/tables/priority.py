@@ -11,7 +11,7 @@ from cockpit.model.cluster import PriorityKind
 from cockpit.model.ids import index_ranges
 from cockpit.model.priority import Breakdown, FactorName, Part
 from cockpit.model.view import Priorities, PriorityRow
-from cockpit.present.columns import NOTHING, Column, Context, Table, ValueKind
+from cockpit.present.columns import NOTHING, Column, Context, TableView, ValueKind
 from cockpit.present.reasons import reason_sentence
 from cockpit.present.references import job_shown
 from cockpit.present.safe import safe
@@ -150,7 +150,7 @@ _FACTOR_SCHEMA: Final = {
     "required": ["raw", "weight", "contribution"],
 }
 
-PRIORITY: Final = Table(
+PRIORITY: Final = TableView(
     name="priority",
     identity=("id", "partition"),
     help="Queued jobs in the order in which the cluster considers them, a row for each of their partitions",
@@ -239,7 +239,7 @@ SEARCHED: Final = replace(
 filtered by their column."""
 
 
-def table_of(priorities: Priorities, *, tried: bool) -> Table:
+def table_of(priorities: Priorities, *, tried: bool) -> TableView:
     """Shows the factors that have a weight, and the place before where other weights were tried out."""
     shown = {
         "position_before": tried,

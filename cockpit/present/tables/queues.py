@@ -9,7 +9,7 @@ import msgspec
 
 from cockpit.model.view import QueueKind, QueueRow
 from cockpit.present import units
-from cockpit.present.columns import NOTHING, Column, Context, Table, ValueKind
+from cockpit.present.columns import NOTHING, Column, Context, TableView, ValueKind
 from cockpit.present.safe import safe
 from cockpit.sched.rules.tres import LICENCES
 
@@ -171,7 +171,7 @@ _PROJECTS: Final = Column(
     aliases=("project", "namespaces", "namespace"),
 )
 
-QUEUES: Final = Table(
+QUEUES: Final = TableView(
     name="queues",
     identity=("kind", "path"),
     help="Queues: one for each node of the quota tree, and the partitions",
@@ -194,7 +194,7 @@ QUEUES: Final = Table(
 )
 
 NEVER_A_TREE: Final = "No quota tree: this cluster has a scheduler of its own, which knows none."
-QUOTA: Final = Table(
+QUOTA: Final = TableView(
     name="quota",
     identity=("path",),
     help="The quota tree: what each node holds, is guaranteed, may hold at most, and borrows",

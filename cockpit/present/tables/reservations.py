@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Final
 
 from cockpit.model.cluster import Reservation
-from cockpit.present.columns import Column, Context, Table, ValueKind
+from cockpit.present.columns import Column, Context, TableView, ValueKind
 
 
 def state(row: Reservation, context: Context) -> str:
     return "active" if row.start_at <= context.now < row.end_at else "inactive"
 
 
-RESERVATIONS: Final = Table(
+RESERVATIONS: Final = TableView(
     name="reservations",
     identity=("name",),
     help="Nodes that are reserved for users, accounts or maintenance",
