@@ -287,7 +287,6 @@ GAP: Final = 2
 """Blank columns between two cells."""
 
 
-
 def laid_out(columns: Sequence[Column], total: int) -> list[tuple[Column, int]]:
     """Return the columns that a table of this width shows, with their widths.
 

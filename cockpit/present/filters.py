@@ -64,7 +64,9 @@ class Filter:
         return rows
 
 
-def compile_filter(text: str, table: TableView, memory: SearchMemory | None = None, saved: Saved = none_saved) -> Filter:
+def compile_filter(
+    text: str, table: TableView, memory: SearchMemory | None = None, saved: Saved = none_saved
+) -> Filter:
     """The filter that the text asks for. `memory` makes bare words quick for who searches again and again; `saved` is
     asked only where the text names a saved filter.
 

@@ -17,13 +17,13 @@ from textual.binding import BindingType
 from cockpit.present.frame import Key
 from cockpit.present.tables.accounting import HOURS as spending_table  # noqa: N811 - likewise
 from cockpit.present.tables.accounts import ACCOUNTS as account_table  # noqa: N811 - ACCOUNTS is the view's name here
-from cockpit.present.tables.accounts import QOS as qos_table  # noqa: N811 - likewise
 from cockpit.present.tables.cards import CARDS as card_table  # noqa: N811 - likewise
 from cockpit.present.tables.catalogue import CATALOGUE as catalogue_table  # noqa: N811 - likewise
 from cockpit.present.tables.clusters import CLUSTERS as cluster_table  # noqa: N811 - likewise
 from cockpit.present.tables.jobs import JOBS as job_table  # noqa: N811 - likewise
 from cockpit.present.tables.nodes import NODES as node_table  # noqa: N811 - likewise
 from cockpit.present.tables.priority import PRIORITY as priority_table  # noqa: N811 - likewise
+from cockpit.present.tables.qos import QOS as qos_table  # noqa: N811 - likewise
 from cockpit.present.tables.queues import QUEUES as queue_table  # noqa: N811 - likewise
 from cockpit.tui import commands, offers
 from cockpit.tui.action import ACCOUNTS, CARDS, CATALOGUE, CLUSTERS, JOBS, NODES, PRIORITY, QOS, QUEUES, SPENDING

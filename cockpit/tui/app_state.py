@@ -8,13 +8,17 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from cockpit.present.cells.jobs import Laid
-from cockpit.present.cells.nodes import card_demand
+from msgspec.structs import replace
+
 from cockpit.present.columns import Context
 from cockpit.present.frame import TopBar
 from cockpit.present.job.answer import Around
 from cockpit.present.moments import clock_of_second
 from cockpit.present.overview import capacity
+from cockpit.present.tables.catalogue import CATALOGUE
+from cockpit.present.tables.clusters import CLUSTERS
+from cockpit.present.tables.nodes import NODES, card_demand
+from cockpit.present.tables.qos import QOS
 from cockpit.tui import offers
 from cockpit.tui.app_options import AppOptions
 from cockpit.tui.ascii import AsciiFilter
@@ -22,14 +26,9 @@ from cockpit.tui.cockpit_base import CockpitBase
 from cockpit.tui.forecasts import Forecasts
 from cockpit.tui.keymap import with_keys
 from cockpit.tui.paused_view import PausedView
-from cockpit.tui.rows.accounts import AccountRows, QosRows
 from cockpit.tui.rows.cards import CardRows
-from cockpit.tui.rows.catalogue import CatalogueRows
-from cockpit.tui.rows.clusters import ClusterRows
-from cockpit.tui.rows.jobs import JobRows
-from cockpit.tui.rows.nodes import NodeRows
+from cockpit.tui.rows.lists import AccountRows, ClusterRows, JobRows, ListRows, QueueRows
 from cockpit.tui.rows.priority import PriorityRows
-from cockpit.tui.rows.queues import QueueRows
 from cockpit.tui.rows.spending import SpendingRows
 from cockpit.tui.screens.main import MainScreen
 from cockpit.tui.widgets.table import MARGIN
@@ -38,12 +37,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from cockpit.backends.base import Backend, TypedLogin
+    from cockpit.model.catalogue import CatalogueShown
     from cockpit.model.ids import JobId, Millis, NodeName
     from cockpit.model.jobdetail import JobDetail
     from cockpit.model.jobrow import JobRow
     from cockpit.model.node import Node
     from cockpit.model.spec import JobSpec, NodeSpec
     from cockpit.model.view import AccountsShown, Overview
+    from cockpit.present.columns import Column
     from cockpit.tui.cockpit_base import MainView, Pace
     from cockpit.tui.theme import RoleTheme
 
@@ -71,14 +72,15 @@ class AppState(CockpitBase):
         self.actions = with_keys(outside.keys)
         self._forecasts = Forecasts(self, self._forecasts_changed)
         self.job_rows = JobRows(self.context, outside.filters.of)
-        self.node_rows = NodeRows(self.context, self.chosen_spec, outside.filters.of)
+        self.node_rows = ListRows(NODES, self.node_context, outside.filters.of)
         self.account_rows = AccountRows(self.context, outside.filters.of)
-        self.qos_rows = QosRows(self.context, outside.filters.of)
+        self.qos_rows = ListRows(QOS, self.context, outside.filters.of)
         self.queue_rows = QueueRows(self.context, outside.filters.of)
-        self.cluster_rows = ClusterRows(self.context, outside.filters.of)
-        self.catalogue_rows = CatalogueRows(self.context, outside.filters.of)
+        self.cluster_rows = ClusterRows(CLUSTERS, self.context, outside.filters.of)
+        self.catalogue_rows = ListRows(CATALOGUE, self.context, outside.filters.of)
         self.spending_rows = SpendingRows(self.context, self._letters, outside.filters.of)
         self.accounts: AccountsShown | None = None
+        self.catalogue: CatalogueShown | None = None
         self.card_rows = CardRows(self.context, outside.filters.of)
         self.priority_rows = PriorityRows(self.context, self._letters, outside.filters.of)
         self.overview: Overview | None = None
@@ -145,9 +147,9 @@ class AppState(CockpitBase):
             return ""
         return f"This machine: {capacity([row.node for row in self.node_rows.rows()], self.overview)}."
 
-    def shown_columns(self, width: int) -> Sequence[Laid]:
+    def shown_columns(self, width: int) -> Sequence[tuple[Column, int]]:
         """Return the columns of the Jobs view for a screen of this width."""
-        return self.job_rows.laid(width - MARGIN)
+        return self.job_rows.layout(width - MARGIN)
 
     def around(self, columns: int, lines: int = 0) -> Around:
         """Return what the answer panel's text depends on, for a panel of this width and height in characters."""
@@ -174,6 +176,10 @@ class AppState(CockpitBase):
     def demand(self) -> Mapping[str, float]:
         """The number of cards that queued jobs request, by model."""
         return card_demand(self.overview)
+
+    def node_context(self) -> Context:
+        """Return the context of the Nodes view, which also depends on the chosen node spec."""
+        return replace(self.context(), chosen=self.chosen_spec())
 
     def chosen_spec(self) -> NodeSpec | None:
         """Return the node spec of the queued job under the cursor, against which the Nodes view shows idle or tight."""

@@ -21,26 +21,20 @@ if TYPE_CHECKING:
     from cockpit.backends.base import Backend, TypedLogin
     from cockpit.config.filters import SavedFilters
     from cockpit.model.accounts import Qos
-    from cockpit.model.catalogue import EntryRow
-    from cockpit.model.ids import JobId, Millis
+    from cockpit.model.catalogue import CatalogueShown, EntryKey, EntryRow
+    from cockpit.model.ids import JobId, Millis, NodeName
     from cockpit.model.jobdetail import JobDetail
     from cockpit.model.jobrow import JobRow
     from cockpit.model.priority import WeightChanges
     from cockpit.model.spec import JobSpec
     from cockpit.model.view import AccountRow, AccountsShown, ClusterRow, NodeRow, Overview
-    from cockpit.present.cells.jobs import Laid
-    from cockpit.present.columns import Context
+    from cockpit.present.columns import Column, Context
     from cockpit.present.frame import Key, TopBar
     from cockpit.present.job.answer import Around
     from cockpit.runtime.tensorboard import Board
-    from cockpit.tui.rows.accounts import AccountRows, QosRows
     from cockpit.tui.rows.cards import CardRows
-    from cockpit.tui.rows.catalogue import CatalogueRows
-    from cockpit.tui.rows.clusters import ClusterRows
-    from cockpit.tui.rows.jobs import JobRows
-    from cockpit.tui.rows.nodes import NodeRows
+    from cockpit.tui.rows.lists import AccountRows, ClusterRows, JobRows, ListRows, QueueRows
     from cockpit.tui.rows.priority import PriorityRows
-    from cockpit.tui.rows.queues import QueueRows
     from cockpit.tui.rows.spending import SpendingRows
     from cockpit.tui.theme import RoleTheme
 
@@ -126,12 +120,14 @@ class CockpitBase(KeysInTurn):
     boards: list[Board]
     """TensorBoards that this application started; they end with it."""
     job_rows: JobRows
-    node_rows: NodeRows
+    node_rows: ListRows[NodeName, NodeRow]
     account_rows: AccountRows
-    qos_rows: QosRows
+    qos_rows: ListRows[str, Qos]
     queue_rows: QueueRows
     cluster_rows: ClusterRows
-    catalogue_rows: CatalogueRows
+    catalogue_rows: ListRows[EntryKey, EntryRow]
+    catalogue: CatalogueShown | None
+    """The last answer of the catalogue; None: not fetched yet."""
     spending_rows: SpendingRows
     accounts: AccountsShown | None
     """The accounts as last fetched; None: not fetched yet."""
@@ -273,7 +269,7 @@ class CockpitBase(KeysInTurn):
         """The number of cards that queued jobs request, by model."""
 
     @abstractmethod
-    def shown_columns(self, width: int) -> Sequence[Laid]:
+    def shown_columns(self, width: int) -> Sequence[tuple[Column, int]]:
         """Return the columns of the Jobs view for a screen of this width."""
 
     @property

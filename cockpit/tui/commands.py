@@ -16,13 +16,14 @@ from cockpit.present.references import parse_reference
 from cockpit.present.safe import safe
 from cockpit.present.saved import SAVED
 from cockpit.present.tables.accounting import HOURS
-from cockpit.present.tables.accounts import ACCOUNTS, QOS
+from cockpit.present.tables.accounts import ACCOUNTS
 from cockpit.present.tables.cards import CARDS
 from cockpit.present.tables.catalogue import CATALOGUE
 from cockpit.present.tables.clusters import CLUSTERS
 from cockpit.present.tables.jobs import JOBS
 from cockpit.present.tables.nodes import NODES
 from cockpit.present.tables.priority import PRIORITY
+from cockpit.present.tables.qos import QOS
 from cockpit.present.tables.queues import QUEUES
 from cockpit.tui.actions.all import ACTIONS, called, command_name
 from cockpit.tui.controllers import accounts, catalogue, directives, nodes
@@ -61,7 +62,7 @@ def completions(app: CockpitBase) -> Sequence[str]:
 
 def continuations(app: CockpitBase, text: str) -> Sequence[str]:
     """What a begun command may become: of those about accounts and the catalogue word by word."""
-    names = catalogue_words.completions(text, app.catalogue_rows.shown)
+    names = catalogue_words.completions(text, app.catalogue)
     return [*account_words.completions(text, app.accounts), *names]
 
 

@@ -22,6 +22,7 @@ from cockpit.model.ids import job_words
 from cockpit.present.command_text import shell_text
 from cockpit.present.events.patrol import slow_sentence
 from cockpit.present.safe import safe
+from cockpit.present.tables.qos import by_priority
 from cockpit.tui import offers
 from cockpit.tui.action import CARDS, CATALOGUE, CLUSTERS, JOBS, ON_ACCOUNTS, PRIORITY, QUEUES
 from cockpit.tui.app_state import AppState
@@ -238,7 +239,8 @@ class Poller(AppState):
         if self.main_screen.view == QUEUES:
             _show_changes(self.main_screen.queues, *self.queue_rows.take((await self.backend.queues()).rows))
         if self.main_screen.view == CATALOGUE:
-            _show_changes(self.main_screen.catalogue, *self.catalogue_rows.take(await self.backend.catalogue()))
+            self.catalogue = await self.backend.catalogue()
+            _show_changes(self.main_screen.catalogue, *self.catalogue_rows.take(self.catalogue.rows))
         if self.main_screen.view == CLUSTERS or self.cluster == EVERY_CLUSTER:
             _show_changes(self.main_screen.clusters, *self.cluster_rows.take(await self.outside.every.clusters()))
         if self.main_screen.view in ON_ACCOUNTS:
@@ -283,7 +285,7 @@ class Poller(AppState):
         self.accounts = shown
         screen = self.main_screen
         _show_changes(screen.accounts, *self.account_rows.tree.take(shown.rows))
-        _show_changes(screen.qos, *self.qos_rows.take(shown.qos))
+        _show_changes(screen.qos, *self.qos_rows.take(by_priority(shown.qos)))
 
     def _take_nodes(self, nodes: Sequence[NodeRow]) -> None:
         screen = self.main_screen

@@ -15,7 +15,7 @@ from cockpit.model.priority import FactorName
 from cockpit.model.view import AccountRow, ClusterRow, NodeRow, PriorityRow, QueueRow
 from cockpit.present import first_sight
 from cockpit.present.accounting import By, Held
-from cockpit.present.answers import accounts, cards, clusters, nodes, priority, queues
+from cockpit.present.answers import cards, priority
 from cockpit.present.card_map import by_job, by_user
 from cockpit.present.card_map import cells as card_cells
 from cockpit.present.card_map import laid_out as card_layout
@@ -24,6 +24,7 @@ from cockpit.present.cells import priority as priority_cells
 from cockpit.present.cells import spending as spending_cells
 from cockpit.present.spans import Line
 from cockpit.present.spending_chart import chart, sign_of
+from cockpit.present.tables import accounts, clusters, nodes, qos, queues
 from tests.doubles.made_up import ABSENT, made_up
 from tests.doubles.samples import HOUR, NOW
 from tests.present.recorded import assert_as_recorded, with_roles
@@ -44,7 +45,7 @@ PANELS: dict[str, tuple[Any, Callable[[Any], Iterator[Line]]]] = {
     "clusters": (ClusterRow, lambda row: clusters.cluster_answer(row, CONTEXT, KEYS, 110)),
     "queues": (QueueRow, lambda row: queues.queue_answer(row, [row], CONTEXT, KEYS, 110)),
     "accounts": (AccountRow, lambda row: accounts.account_answer(row, made(AccountRow)[:2], KEYS, 110)),
-    "qos": (Qos, lambda qos: accounts.qos_answer(qos, made(AccountRow), KEYS, 110)),
+    "qos": (Qos, lambda row: qos.qos_answer(row, made(AccountRow), KEYS, 110)),
     "priority": (PriorityRow, lambda row: priority.priority_answer(row, made(PriorityRow), 110, 20, tried=False)),
     "priority-tried": (PriorityRow, lambda row: priority.priority_answer(row, made(PriorityRow), 110, 20, tried=True)),
 }

@@ -6,7 +6,7 @@ from typing import Final
 
 from cockpit.present.columns import TableView
 from cockpit.present.tables.accounting import ACCOUNTING, HOURS, SUMS
-from cockpit.present.tables.accounts import ACCOUNTS, QOS
+from cockpit.present.tables.accounts import ACCOUNTS
 from cockpit.present.tables.card_models import CARD_MODELS
 from cockpit.present.tables.cards import CARDS
 from cockpit.present.tables.catalogue import CATALOGUE
@@ -23,6 +23,7 @@ from cockpit.present.tables.nodes import NODES
 from cockpit.present.tables.outlook import EXPLAIN, PREDICT
 from cockpit.present.tables.overview import OVERVIEW
 from cockpit.present.tables.priority import PRIORITY
+from cockpit.present.tables.qos import QOS
 from cockpit.present.tables.queues import QUEUES, QUOTA
 from cockpit.present.tables.reservations import RESERVATIONS
 from cockpit.present.tables.staged import STAGED
