@@ -140,7 +140,7 @@ def slurm_configured_by() -> str:
 
 
 def advice_when_unreachable(cluster: str | None) -> str:
-    """Return what to do where the cluster that nobody named does not answer; empty where it was named."""
+    """Return advice where the cluster that was chosen by default does not answer; empty where the user named it."""
     if cluster or os.environ.get("COCKPIT_CLUSTER") or _default_cluster():
         return ""
     why = slurm_configured_by()

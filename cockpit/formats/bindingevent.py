@@ -1,4 +1,4 @@
-"""The event by which a fleet's scheduler says where a job went, written and read as it stands on the job:
+"""Reads and writes the event in which a fleet's scheduler reports a job's clusters, in the form that stands on the job:
 
     Normal  ScheduleBindingSucceed  …  Binding has been scheduled successfully. Result: {cn-1:0,[{master 1} {worker 2}]}
 
@@ -25,7 +25,7 @@ _RESULT = re.compile(re.escape(SENTENCE) + r"\{(?P<clusters>.*)\}\s*$")
 
 
 class BoundRoles(msgspec.Struct, frozen=True):
-    """What one cluster got."""
+    """The replicas that one cluster got, by role."""
 
     cluster: str
     roles: tuple[tuple[str, int], ...]
@@ -48,8 +48,8 @@ def binding_message(bindings: Iterable[BoundRoles]) -> str:
 
 
 def read_binding(text: str) -> tuple[BoundRoles, ...] | None:
-    """What a message, or a whole line with type, reason and age before it, says; None where it is no such event. A
-    cluster that is told of without roles has none."""
+    """Return the binding that a message reports, or a whole line with type, reason and age before the message; None
+    where it is another event. A cluster without roles has no replicas."""
     found = _RESULT.search(text)
     if found is None:
         return None

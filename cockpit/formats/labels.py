@@ -47,7 +47,7 @@ class Labels:
 
 
 class OwnLabels(Labels):
-    """Those of a node, which no rule looks at again."""
+    """Labels of a node, which no later rule checks."""
 
     def read(self, value: object, at: str, reading: Reading) -> Mapping[str, str]:
         labels = super().read(value, at, reading)
@@ -77,7 +77,7 @@ class TaintText:
 
 
 class TolerationText:
-    """The same, or `*` for whatever there is."""
+    """A toleration, or `*` for every taint."""
 
     stand_in = Toleration("taint")
 

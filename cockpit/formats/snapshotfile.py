@@ -35,12 +35,12 @@ _SECRET = re.compile(r"token|secret|passw|credential|api_?key|access_?key|privat
 
 
 class Told(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What the cluster's own scheduler said of a waiting job."""
+    """What the cluster's own scheduler printed about a waiting job."""
 
     reason: Reason | None = None
     starts_at: Millis | None = None
     priorities: tuple[Breakdown, ...] = ()
-    """In each of its partitions."""
+    """The priorities in each of its partitions."""
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,12 +48,12 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
 
     version: int = VERSION
     cluster: str
-    """Its name."""
+    """The cluster's name."""
     at: Millis
     told_by: str = ""
-    """Whose scheduler it has: `Slurm`; empty: cockpit's own."""
+    """The name of the cluster's own scheduler: `Slurm`; empty: cockpit's own."""
     told: dict[JobId, Told] = {}
-    """By waiting job, where the scheduler is another's."""
+    """By waiting job, where the scheduler is not cockpit's."""
     state: ClusterState
 
 
@@ -62,7 +62,7 @@ class _Version(msgspec.Struct):
 
 
 def without_secrets(state: ClusterState) -> ClusterState:
-    """The same cluster; values of jobs' environments whose names say that they are secret are gone."""
+    """Return the state without the values of environment variables whose names mark them as secret."""
     jobs = {job.id: replace(job, spec=_without_secrets(job.spec)) for job in state.jobs.values()}
     return dataclasses.replace(state, jobs=jobs)
 
@@ -80,7 +80,7 @@ def write_snapshot(snapshot: Snapshot) -> str:
 
 
 def _escaped(found: re.Match[str]) -> str:
-    """As JSON has it: what lies beyond 16 bits in two halves."""
+    """Return a character as JSON escapes it: beyond 16 bits as two halves."""
     halves = found[0].encode("utf-16-be")
     return "".join(f"\\u{halves[at]:02x}{halves[at + 1]:02x}" for at in range(0, len(halves), 2))
 
@@ -105,7 +105,7 @@ MOST_ERRORS = 20
 
 
 def snapshot_errors(state: ClusterState) -> list[str]:
-    """One sentence for each contradiction, led by its place; of many only the first ones."""
+    """Return one sentence per contradiction, behind its place; of many only the first ones."""
     found = [error for _, error in zip(range(MOST_ERRORS + 1), _errors(state), strict=False)]
     return [*found[:MOST_ERRORS], "state: further contradictions are not listed"] if len(found) > MOST_ERRORS else found
 
@@ -133,7 +133,7 @@ def _accounts(accounts: Accounts) -> Iterator[str]:
 
 
 def _misnamed(at: str, names: Mapping[object, object]) -> Iterator[str]:
-    """Entries that stand under another name than their own."""
+    """Return entries whose key differs from their name."""
     for key, own in names.items():
         if key != own:
             yield f"state.{at}: what stands under {_key(key)} calls itself {_key(own)}"

@@ -16,7 +16,7 @@ LIMIT_EXPECTED: Final = "a time such as 6h, or +2h and -30m beside the present o
 
 
 def read_limit(text: str) -> WantedLimit | None:
-    """None: it is none of these (`LIMIT_EXPECTED`)."""
+    """Return the time limit; None: the text is not what `LIMIT_EXPECTED` describes."""
     sign = text[:1] if text[:1] in {"+", "-"} else ""
     seconds = parse_duration(text.removeprefix(sign))
     if isinstance(seconds, str):
@@ -25,7 +25,7 @@ def read_limit(text: str) -> WantedLimit | None:
 
 
 def limit_text(wanted: WantedLimit) -> str:
-    """As `read_limit` reads it back."""
+    """Return the text that `read_limit` reads back."""
     sign = ("-" if wanted.seconds < 0 else "+") if wanted.beside else ""
     return sign + duration_text(abs(wanted.seconds))
 
@@ -35,7 +35,7 @@ PRIORITY_EXPECTED: Final = f"{', '.join(PriorityWord)}, a number, or +N and -N"
 
 
 def read_priority(text: str) -> WantedPriority | None:
-    """None: it is none of these (`PRIORITY_EXPECTED`)."""
+    """Return the priority; None: the text is not what `PRIORITY_EXPECTED` describes."""
     if text in set(PriorityWord):
         return PriorityWord(text)
     digits = text.removeprefix("+") if text.startswith("+") else text.removeprefix("-")
@@ -45,7 +45,7 @@ def read_priority(text: str) -> WantedPriority | None:
 
 
 def priority_text(wanted: WantedPriority) -> str:
-    """As `read_priority` reads it back."""
+    """Return the text that `read_priority` reads back."""
     return f"{wanted.factor:+}" if isinstance(wanted, SiteFactor) else str(wanted)
 
 
@@ -57,13 +57,13 @@ NAMES: Final = {
     "qos": "qos",
     "assoc": "assoc",
 }
-"""What a person writes, and the field it is."""
+"""The fields of the weights, by the name that users write."""
 RESOURCE: Final = "tres/"
 MOST: Final = (1 << 32) - 1
 
 
 def read_weights(text: str) -> WeightChanges:
-    """What is left out stays as it is. Raises `SpecErrors`, one line per error."""
+    """Read weights; those that are left out stay as they are. Raises `SpecErrors`, one line per error."""
     named: dict[str, int] = {}
     resources: dict[str, float] = {}
     errors: list[str] = []
@@ -87,7 +87,7 @@ def read_weights(text: str) -> WeightChanges:
 
 
 def weights_text(weights: Weights) -> str:
-    """As `read_weights` reads it back: the usual factors always, others where they count."""
+    """Return the text that `read_weights` reads back: the usual factors always, others where they count."""
     usual = {name: getattr(weights, field) for name, field in NAMES.items()}
     shown = {name: weight for name, weight in usual.items() if weight or name != "assoc"}
     resources = {f"{RESOURCE}{name}": weight for name, weight in weights.tres.items()}

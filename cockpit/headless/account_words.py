@@ -21,11 +21,11 @@ _USER_OPTIONS = ("--account", "--partition", *_ACCOUNT_OPTIONS[1:], "--default")
 
 
 class Asked(NamedTuple):
-    """What a line of words asks for."""
+    """The request that a line of words makes."""
 
     change: change.AccountChange
     done: str
-    """What to say when it is done."""
+    """The sentence to show when it is done."""
 
     @property
     def removes(self) -> bool:

@@ -42,7 +42,7 @@ class Verb(msgspec.Struct, frozen=True):
     run: Callable[[Call], Awaitable[int]]
     examples: tuple[str, ...]
     mixed: bool = False
-    """Whether optional positional arguments may also stand after options."""
+    """Whether optional positional arguments may also follow options."""
 
 
 class UsageError(CockpitError):

@@ -11,7 +11,7 @@ _SYSTEM_ZONE = Path("/etc/localtime")
 
 
 def local_zone() -> tzinfo:
-    """By `TZ`, else the machine's; where neither can be read, the offset that counts just now."""
+    """Return the local time zone: that of `TZ`, else the machine's, else the present offset from UTC."""
     try:
         if name := os.environ.get("TZ", "").lstrip(":"):
             return ZoneInfo(name)

@@ -26,12 +26,12 @@ Deed = Callable[["Backend"], Awaitable[None]]
 
 
 class Asked(NamedTuple):
-    """What a line of words asks for."""
+    """The requests that a line of words makes."""
 
     deeds: tuple[Deed, ...]
-    """In order; a refusal leaves the rest."""
+    """The requests in order; a refusal skips the rest."""
     done: str
-    """What to say when they are done."""
+    """The sentence to show when they are done."""
 
 
 def asked_of_nodes(noun: str, text: str, now: Millis) -> Asked:

@@ -1,4 +1,4 @@
-"""One act on several things: every one is tried, whatever becomes of the others."""
+"""Applies one operation to several things, and continues after a refusal."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ async def try_each(
     done: str,
     text: Callable[[Thing], str],
 ) -> int:
-    """Each success is a line of output, `done` and the thing's `text`; each refusal is told, and the first decides the
-    exit code."""
+    """Apply the operation to each thing. Each success is a line of output: `done` and the thing's `text`. Refusals are
+    printed, and the first one decides the exit code."""
     code: int = ExitCode.OK
     for thing in things:
         try:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def custom_job_spec(spec: JobSpec) -> dict[str, Any]:
-    """Of a job with worker pools as they are; of any other its first node as the primary, the others as workers."""
+    """Return the CustomJobSpec. Worker pools are kept; any other job becomes a primary (its first node) and workers."""
     return {"workerPoolSpecs": [_pool(spec, pool) for pool in pools_of(spec)]}
 
 

@@ -58,7 +58,7 @@ _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 class LaunchPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """How one replica starts; all paths are those of the container."""
+    """The start of one replica; all paths are those in the container."""
 
     command: str
     """The command that the job's mode makes, before its variables are expanded."""
@@ -289,7 +289,7 @@ def _step(task: ArrayTask) -> int:
 
 
 REDUCER: Final = "n1-highcpu-16"
-"""Of the machines that suit, the one with much bandwidth for what it is."""
+"""The machine type for reducers: much bandwidth for its price."""
 IMAGES: Final = tuple(f"{place}-docker.pkg.dev{REDUCTION_SERVER}latest" for place in ("us", "europe", "asia"))
 FUSION_VARIABLE: Final = "HOROVOD_FUSION_THRESHOLD"
 FUSION_BYTES: Final = 128 * 1024 * 1024
@@ -298,7 +298,7 @@ _LEAST_CPUS, _LEAST_GBPS = 16, 32
 
 
 def reducers(workers: int, gbps: int, reducer_gbps: int) -> int:
-    """So many carry what the workers send."""
+    """Return the number of reducers that can carry what the workers send."""
     return -(-workers * gbps // reducer_gbps)
 
 
@@ -309,7 +309,7 @@ def bandwidth(pool: WorkerPool) -> int:
 
 
 def advice(spec: JobSpec) -> Iterator[str]:
-    """Sentences for a person; none where pools do not train on cards, or nobody knows their bandwidth."""
+    """Return advice as sentences; none where pools do not train on cards, or their bandwidth is unknown."""
     training = [pool for pool in spec.worker_pools[:SERVERS] if pool.replicas]
     if not training or not all(pool.spec.card_milli and bandwidth(pool) for pool in training):
         return

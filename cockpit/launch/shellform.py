@@ -10,7 +10,7 @@ from cockpit.launch.arithmetic import names
 from cockpit.launch.lexer import Literal, Part, Sum, Unlike, Variable, Word, lex, script_follows
 
 _ESCAPES: Final = str.maketrans({char: f"\\{char}" for char in '\\"$`'})
-"""What is special in double quotes."""
+"""The characters that are special in double quotes."""
 _SET_BY_THE_SCRIPT: Final = ("COCKPIT_", "SLURM_")
 
 
@@ -41,7 +41,7 @@ def plain_arguments(command: str) -> tuple[str, ...]:
 
 
 def _needs_a_form(word: Word, known: Collection[str], *, is_script: bool) -> bool:
-    """Whether a shell would read the word's source as something else."""
+    """Return whether a shell would read the word's source as something else."""
     if is_script and {"$", "`"} & {*word.source}:
         return True
     used = [name for part in word.parts if not isinstance(part, Literal) for name in _names(part)]
@@ -59,7 +59,7 @@ def _shell_word(word: Word) -> str:
 
 
 def _shell_part(part: Part) -> str:
-    """For the inside of double quotes."""
+    """Return a part in the form for the inside of double quotes."""
     if isinstance(part, Literal):
         return part.text.translate(_ESCAPES)
     if isinstance(part, Variable):

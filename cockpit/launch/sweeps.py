@@ -20,14 +20,14 @@ _MASK = (1 << 64) - 1
 
 
 def trial_count(sweep: Sweep) -> int:
-    """As many as there are combinations, or as are wanted."""
+    """Return the number of trials: that of the combinations, or a smaller one that the sweep asks for."""
     combinations = prod(len(values) for values in sweep.parameters.values())
     return min(combinations, sweep.max_trials) if sweep.max_trials else combinations
 
 
 def trial_values(sweep: Sweep, index: int) -> dict[str, str]:
-    """Of the trial with this index, from 0, by parameter. A grid counts up its last parameter first; of a random
-    choice no combination comes twice, and the seed decides it alone."""
+    """Return the values of the trial with this index, from 0, by parameter. A grid counts up its last parameter first;
+    a random choice has no combination twice, and depends on the seed alone."""
     number = index if sweep.search is Search.GRID else next(islice(_chosen(sweep), index, None))
     values: dict[str, str] = {}
     for name, choices in reversed(sweep.parameters.items()):
@@ -37,12 +37,12 @@ def trial_values(sweep: Sweep, index: int) -> dict[str, str]:
 
 
 def trial_number(index: int) -> str:
-    """What it is called: a text, from 1."""
+    """Return the trial's number as a text, from 1."""
     return str(index + 1)
 
 
 def swept(spec: JobSpec, index: int) -> JobSpec:
-    """The job of one trial: each value stands behind its command as `--name=value`."""
+    """Return the job of one trial: each value is appended to its command as `--name=value`."""
     assert spec.sweep is not None
     values = trial_values(spec.sweep, index)
     words = (shlex.quote(f"--{name}={value}") for name, value in values.items())

@@ -72,7 +72,7 @@ def _is_launcher(found: _PythonCommand) -> bool:
 
 
 def _python_command(words: list[str]) -> _PythonCommand | None:
-    """None: it is none, or one without a program."""
+    """Return the program and its arguments of a Python command; None: it is none, or has no program."""
     if not words or words[0] not in _INTERPRETERS:
         return None
     at = 1
@@ -98,8 +98,8 @@ def _of(call: list[str], kind: str, rest: list[str]) -> _PythonCommand | None:
 
 
 def _deciding_letter(word: str) -> tuple[str, str, str]:
-    """Of letters behind one dash the first that takes the rest of the word or ends the options, those before it, and
-    the rest of the word; of any other word nothing."""
+    """Return the first letter behind one dash that takes the rest of the word or ends the options, the letters before
+    it, and the rest of the word; nothing for any other word."""
     for at, letter in enumerate(word):
         if word.startswith("--"):
             break

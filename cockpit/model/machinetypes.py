@@ -60,7 +60,7 @@ _V100: Final = "NVIDIA_TESLA_V100"
 
 
 def machine_type(name: str) -> MachineType | None:
-    """None: it is not known here."""
+    """Return the machine type of this name; None: it is not in the table."""
     if known := _WITH_CARDS.get(name):
         return known
     if found := _CUSTOM.fullmatch(name):

@@ -39,13 +39,13 @@ class KeptAnswer(NamedTuple):
 
 
 class RequestOutcome(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What is known of a request id of the asker's."""
+    """The outcome of one of the user's own requests."""
 
     known: bool
     op: str = ""
     at: Millis | None = None
     jobs: tuple[int, ...] = ()
-    """Of a submission: every job of it, the tasks of its arrays included."""
+    """The jobs of a submission, including the tasks of its arrays."""
     refusal: Refusal | None = None
     """The answer, where it was refused."""
 

@@ -11,13 +11,13 @@ _NAMED_ESCAPES = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
 
 
 def is_visible(text: str) -> bool:
-    """Whether every character draws something: no control, format, surrogate, private or unassigned character, no
-    line separator, and no space but U+0020."""
+    """Return whether every character draws something: no control, format, surrogate, private or unassigned character,
+    no line separator, and no space but U+0020."""
     return text.isprintable() and (text.isascii() or not INVISIBLE.search(text))
 
 
 def escaped(char: str) -> str:
-    r"""One character as an escape: `\x1b`, `\u202e`, `\n`."""
+    r"""Return one character as an escape: `\x1b`, `\u202e`, `\n`."""
     if char in _NAMED_ESCAPES:
         return _NAMED_ESCAPES[char]
     code = ord(char)

@@ -320,7 +320,8 @@ class JobFeed:
         return JobsChange(seq, page_of(new), tuple(changed), tuple(removed))
 
     def _row_for(self, actor: Actor, job_id: JobId) -> JobRow | None:
-        """None where there is none, or none for the actor any more: what was shared need not stay so."""
+        """Return the job's row; None where there is none, or where the actor may not see it any more, since sharing can
+        end."""
         row = self._rows.get(job_id)
         if row is None or actor.admin:
             return row
@@ -348,7 +349,7 @@ def _is_live(row: JobRow) -> bool:
 
 
 class Subscription:
-    """What one view was told, and what has changed since."""
+    """The state of one view: what it was sent, and what has changed since."""
 
     def __init__(
         self,

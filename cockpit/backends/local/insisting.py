@@ -44,7 +44,7 @@ class Lines(Protocol):
 
 
 class Insistent:
-    """One change that is sent until it is answered."""
+    """A change that is sent repeatedly until it is answered."""
 
     def __init__(self, lines: Lines, request: str, patience: Callable[[], float]) -> None:
         """`patience`: returns the time limit of all attempts in seconds; called only if no answer comes at once."""

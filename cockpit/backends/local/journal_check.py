@@ -1,4 +1,4 @@
-"""What `cockpit doctor --journal` finds in an engine's store, in sentences."""
+"""Verifies an engine's store for `cockpit doctor --journal`, and reports in sentences."""
 
 from __future__ import annotations
 

@@ -201,7 +201,7 @@ class LiveBackend(Verbs):
 
 
 class _Sending:
-    """One change that is sent until the engine answers."""
+    """A change that is sent repeatedly until the engine answers."""
 
     def __init__(self, keeper: Reconnector, op: str, args: msgspec.Struct, request: str) -> None:
         self._keeper = keeper

@@ -71,7 +71,7 @@ def _store_failed(status: int) -> bool:
 
 
 def _answering(places: EnginePaths, *, system: bool) -> Channel | None:
-    """None also where the engine ends while it greets: its last words say why."""
+    """Return the engine's greeting; None also if the engine ends while it greets: its log then says why."""
     try:
         return connect(places, system=system)
     except ProtocolMismatch:
@@ -105,7 +105,7 @@ def _spawn(log: Path, *, system: bool) -> int:
 
 
 def _environment() -> dict[str, str]:
-    """Without what would tie the engine to this terminal or session."""
+    """Return the environment without variables that would tie the engine to this terminal or session."""
     return {name: value for name, value in os.environ.items() if not name.startswith(("TMUX", "SSH_", "TERM"))}
 
 

@@ -28,7 +28,7 @@ _RESOURCES = _RESOURCE | {"billing": "billing", "job": JOBS, "jobs": JOBS}
 
 
 def limit_told(snapshot: Snapshot, job: Job, code: str) -> LimitReached | None:
-    """None: the code is no such limit, or sacctmgr knows of none."""
+    """Return the limit that the code means; None: the code means no limit, or sacctmgr has no such limit."""
     meant = _CODE.fullmatch(code.replace("_", "").replace(" ", ""))
     if meant is None:
         return None
@@ -60,7 +60,7 @@ def _meant(
 
 
 def _is(code: re.Match[str], holder: str, limit: str, resource: str) -> bool:
-    """Whether the code may mean this limit. Codes that say neither QOS nor association are of a QOS."""
+    """Return whether the code may mean this limit. Codes that name neither QOS nor association mean a QOS."""
     of_qos = holder.startswith("qos ")
     one = f"Per{code['per']}" if code["per"] else ""
     each = limit.removeprefix(code["scope"])

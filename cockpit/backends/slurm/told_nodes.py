@@ -1,4 +1,5 @@
-"""Which nodes Slurm means by `ReqNodeNotAvail` or `Nodes required for job are DOWN …`, and why they are down."""
+"""Finds the nodes that Slurm means by `ReqNodeNotAvail` or `Nodes required for job are DOWN …`, and why they
+are down."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ CODES = ("ReqNodeNotAvail", "Nodes required for job", "NodeDown")
 
 
 def told_unavailable(reason: Reason, job: Job, everything: Everything) -> Iterator[tuple[NodeName, str]]:
-    """Those that the code lists, else those that the job asks for by name, else those of its partitions."""
+    """Return the nodes that the code lists, else those that the job requests by name, else those of its partitions."""
     if not isinstance(reason, Told) or not reason.code.replace("_", " ").startswith(CODES):
         return
     _, listed, names = reason.code.partition("UnavailableNodes:")

@@ -1,4 +1,4 @@
-"""Who may change which accounts. Coordinators administer what is below their account, as in Slurm."""
+"""Checks who may change which accounts. Coordinators administer everything below their account, as in Slurm."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def coordinates(accounts: Accounts, user: str, account: str) -> bool:
-    """Whether the user coordinates this account, or one above it."""
+    """Return whether the user coordinates this account, or one above it."""
     found = accounts.associations.get(assoc_key(account.lower()))
     return found is not None and any(user in each.coordinators for each in (found, *accounts.above(found)))
 

@@ -1,4 +1,4 @@
-"""What names of the catalogue mean in a job: they are looked up when the job is accepted, as its owner may use them.
+"""Resolves the catalogue names in a job when it is accepted, with the rights of its owner.
 
 A name is looked for in the job's project, then among the owner's, then among the cluster's, then in the owner's other
 projects. An edited job keeps what it has found: only names that are new are looked up.
@@ -73,7 +73,8 @@ def names_nothing(spec: JobSpec) -> bool:
 
 
 class Names:
-    """For jobs of one owner. `actor`: who asks, and whose rights to the catalogue count."""
+    """Resolves names for the jobs of one owner. `actor`: the user who submits, and whose rights to the
+    catalogue count."""
 
     def __init__(self, state: ClusterState, actor: Actor, owner: str, before: JobSpec | None = None) -> None:
         self._state = state
@@ -119,7 +120,7 @@ class Names:
         return replace(given, found=Found(entry.project, self._folder(at, given, entry)))
 
     def _known(self, given: Ref) -> Ref | None:
-        """As the edited job has it."""
+        """Return a reference as the edited job had it resolved."""
         for _, each in self._before.references() if self._before is not None else ():
             if type(each) is type(given) and replace(each, found=None) == replace(given, found=None):
                 return each
@@ -183,7 +184,7 @@ class Names:
         return replace(entry.spec, name=given.name) if isinstance(entry, SpecEntry) else given
 
     def _pool_nodes(self, spec: JobSpec) -> tuple[str, ...]:
-        """Of a pool of which the catalogue says nothing, the nodes say themselves that they are in it."""
+        """Return the nodes of a pool. Without an entry in the catalogue, the nodes themselves name their pool."""
         if spec.pool is None:
             return ()
         entry = self._state.catalogue.get(entry_key(EntryKind.POOL, "", spec.pool))
@@ -198,7 +199,7 @@ class Names:
         return entry.nodes
 
     def _image(self, spec: JobSpec) -> tuple[str, Mpi | None]:
-        """What it is, and its MPI. A name that the catalogue does not have is the driver's."""
+        """Return the image and its MPI. A name that the catalogue does not have is left to podman or docker."""
         if image_of(spec.image).kind is not ImageKind.NAMED:
             return "", None
         if self._before is not None and (self._before.image, self._before.specs) == (spec.image, spec.specs):
@@ -212,7 +213,7 @@ class Names:
         return entry.image, entry.mpi
 
     def _check_access(self, spec: JobSpec) -> None:
-        """What a job opens to its project, it opens of all that it mounts."""
+        """Check that the job opens to its project only what the project may see of everything that it mounts."""
         for at, given in spec.references():
             if given.found is None:
                 continue
@@ -227,12 +228,12 @@ class Names:
 
 
 def entry_source(entry: AnyEntry) -> object:
-    """Of an entry that has one."""
+    """Return the folder of an entry that has one."""
     return getattr(entry, "source", None) if isinstance(entry, DatasetEntry | ModelEntry | AlgorithmEntry) else None
 
 
 def _open_to(entry: AnyEntry | None, project: str) -> Access:
-    """What an entry gives the members of a project."""
+    """Return the rights that an entry gives to the members of a project."""
     return entry.access if entry is not None and entry.home in {"", project} else Access.NONE
 
 
@@ -251,7 +252,7 @@ def image_errors(image: ImageEntry, spec: JobSpec, nodes: Iterable[Node]) -> Ite
 
 
 def _unsuited(spec: NodeSpec, types: frozenset[str], cards: Collection[Card]) -> str | None:
-    """What of the spec is none of the types."""
+    """Return the parts of the spec that none of the types satisfies."""
     if not spec.card_milli:
         return None if NO_CARDS in types else f"has no cards ({NO_CARDS})"
     wanted = {each.casefold() for each in spec.card_models}

@@ -1,4 +1,4 @@
-"""What the fleet hears of its members: the events of its own that follow from what happened there."""
+"""Turns reports of members into the fleet's own events."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def nodes_seen(members: Mapping[str, Machine]) -> tuple[Node, ...]:
-    """Every node of every member, as the fleet calls it."""
+    """Return all nodes of all members under their names in the fleet."""
     return tuple(
         replace(node, name=node_in(name, node.name))
         for name, machine in members.items()
@@ -37,7 +37,7 @@ def nodes_seen(members: Mapping[str, Machine]) -> tuple[Node, ...]:
 
 
 def others_held(fleet: Machine, name: str, member: Machine) -> list[events.EventBody]:
-    """What the member's own jobs hold; nothing where the fleet knows it."""
+    """Return what the member's own jobs hold; nothing for jobs that the fleet knows."""
     held = tuple(
         tuple(replace(each, node=node_in(name, each.node)) for each in placement)
         for job, placement in member.occupied.items()

@@ -1,5 +1,5 @@
-"""While a job runs that goes on from its checkpoints: faults of its nodes (EL-11), and iterations that its log shows to
-be slow (EL-13)."""
+"""Watches jobs with `resume` while they run: faults of their nodes (EL-11), and slow iterations in their logs
+(EL-13)."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def faulty(machine: Machine, node: NodeName, because: str, now: Millis) -> list[
 
 
 def slow(machine: Machine, replica: ReplicaId, found: Slow, now: Millis) -> list[EventBody]:
-    """Nothing where it lets this pass, or has been told of before. A job that is to move does where it has a resume and
-    other nodes left."""
+    """Return the events of slow iterations; none if the job ignores them or they are known already. The job is moved if
+    it asks for it, has a resume left, and other nodes exist."""
     job = machine.state.jobs.get(replica.job)
     if job is None or not _is_watched(job) or job.attempt is None or job.attempt.number != replica.attempt:
         return []

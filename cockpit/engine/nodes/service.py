@@ -28,7 +28,7 @@ DISK = "the disk for staged copies: "
 
 
 def drain(machine: Machine, name: str, reason: str, by: str) -> list[EventBody] | Refusal:
-    """Start nothing more there. What runs goes on."""
+    """Start no more jobs on the node. Running jobs continue."""
     found = _node(machine, name)
     if isinstance(found, Refusal):
         return found

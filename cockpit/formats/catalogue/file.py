@@ -18,13 +18,13 @@ _ABOUT = "The catalogue: what names in job files stand for. `cockpit schema cata
 
 
 def read_catalogue(text: str, source: str = "catalogue.toml", folder: str = "/", home: str = "") -> list[AnyEntry]:
-    """Every entry. Relative paths begin at `folder`. Raises `SpecErrors` with all errors, each led by source and
+    """Return all entries. Relative paths begin at `folder`. Raises `SpecErrors` with all errors, each behind source and
     place: `datasets[0].path: …`."""
     return read_entries(parse_toml(text, source), f"{source}: ", Reading(folder, home))
 
 
 def read_entries(document: Mapping[str, object], source: str, reading: Reading) -> list[AnyEntry]:
-    """What a table says in catalogue.toml's words. `source` leads every error."""
+    """Return the entries of a table in the form of catalogue.toml. `source` leads every error."""
     found = list(_entries(document, reading))
     errors = [*reading.errors, *_repeated(found)]
     for at, entry in found if not reading.errors else ():

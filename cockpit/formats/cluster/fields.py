@@ -59,11 +59,11 @@ STAGING = Table(
 
 
 class ClusterFile(msgspec.Struct, frozen=True, kw_only=True):
-    """All of cluster.toml."""
+    """The content of cluster.toml."""
 
     mutable: bool = True
     fixed: str = ""
-    """Of what `cluster init` fixed; see `clusterseal`."""
+    """The fields that `cluster init` fixed; see `is_sealed`."""
     overcommit: bool = False
     urgent_jobs: int | None = None
     sharing: bool = True
@@ -92,7 +92,7 @@ class ClusterFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 EVERY_OTHER_NODE = "*"
-"""In a node pool: each node that is in no other one."""
+"""In a node pool: all nodes that are in no other pool."""
 MOST_SCRIPTS = 64
 
 

@@ -26,7 +26,7 @@ from cockpit.model.text import visible
 
 
 class ClusterSetup(msgspec.Struct, frozen=True):
-    """What the engine begins with."""
+    """The cluster that the engine starts with."""
 
     nodes: tuple[Node, ...]
     cluster: Cluster
@@ -35,7 +35,7 @@ class ClusterSetup(msgspec.Struct, frozen=True):
     sealed: bool = False
     """The rules are just as `cluster init` wrote them."""
     catalogue: tuple[AnyEntry, ...] = ()
-    """Of the lab's catalogue.toml beside it."""
+    """The entries of the lab's catalogue.toml beside it."""
 
 
 def read_cluster(machine: Node, text: str | None, source: str = "cluster.toml") -> ClusterSetup:
@@ -55,7 +55,8 @@ def read_cluster(machine: Node, text: str | None, source: str = "cluster.toml") 
 
 
 def read_cluster_file(machine: Node, text: str, source: str = "cluster.toml") -> ClusterFile:
-    """The file as it stands. Raises `SpecErrors` with all errors, also where it does not suit the machine."""
+    """Return the file's content. Raises `SpecErrors` with all errors, including those where it does not fit the
+    machine."""
     reading = Reading("/", "")
     file = FILE.read(parse_toml(text, source), "", reading)
     errors = reading.errors or list(_conflicts(machine, file))
@@ -65,7 +66,8 @@ def read_cluster_file(machine: Node, text: str, source: str = "cluster.toml") ->
 
 
 def read_rules(document: Mapping[str, Any], nodes: Sequence[Node], source: str) -> tuple[Cluster, Accounts]:
-    """What a table says in cluster.toml's words about nodes that are known already. Raises `SpecErrors`."""
+    """Return the rules of a table in the form of cluster.toml, for nodes that are known already. Raises
+    `SpecErrors`."""
     reading = Reading("/", "")
     file = FILE.read(dict(document), "", reading)
     errors = reading.errors or [*pool_errors(file, nodes), *_rule_conflicts(file)]
@@ -165,7 +167,7 @@ def _numbered(cards: list[Card]) -> tuple[Card, ...]:
 
 
 def _conflicts(machine: Node, file: ClusterFile) -> Iterator[str]:
-    """What is wrong between fields that are each fine, and with this machine."""
+    """Return conflicts between fields, and with this machine."""
     if file.nodes and file.machine != FILE.stand_in.machine:
         yield "machine: says nothing beside nodes, which are parts of this machine; write its cards into them"
     yield from _repeated_names(file.nodes)
@@ -190,7 +192,7 @@ def _rule_conflicts(file: ClusterFile) -> Iterator[str]:
 
 
 def unmapped_storage(name: str) -> str:
-    """Of a storage for which the file has no folder."""
+    """Return the error for a storage that the file maps to no folder."""
     return f"[home] in cluster.toml has no folder for {visible(name, 200)}; add it there"
 
 
@@ -214,7 +216,7 @@ def _wrong_machine_cards(machine: Node, nodes: Sequence[DeclaredNode]) -> Iterat
 
 
 def _excess(machine: Node, nodes: Sequence[DeclaredNode]) -> list[str]:
-    """In what the nodes' sums exceed the machine."""
+    """Return the resources of which the nodes together have more than the machine."""
     cpus, memory = sum(node.cpus for node in nodes), sum(node.memory_mib for node in nodes)
     excess = []
     if cpus > machine.cpus:
@@ -234,7 +236,7 @@ def initial_accounts(file: ClusterFile) -> Accounts:
 
 
 def account_errors(file: ClusterFile) -> Iterator[str]:
-    """What is wrong with them beside each other."""
+    """Return conflicts between the accounts, users and QOS."""
     rows = list(_associations(file))
     places: dict[str, str] = {each.name: f"qos[{at}]" for at, each in enumerate(file.qos)}
     places |= {each.key: at for at, each in rows}
@@ -282,5 +284,5 @@ def sealed(file: ClusterFile) -> ClusterFile:
 
 
 def is_sealed(file: ClusterFile) -> bool:
-    """Whether they are just as `cluster init` wrote them."""
+    """Return whether the fixed fields are still as `cluster init` wrote them."""
     return file.fixed == seal_of(file)

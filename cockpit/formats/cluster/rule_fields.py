@@ -32,11 +32,11 @@ WEIGHT = Bounds(0, 2**32 - 2)
 JOB_FACTOR = Bounds(0, 65_533)
 SECONDS = Bounds(0, 36_600 * DAY_SECONDS, " s")
 SLICE = Bounds(5, 65_533, " s")
-"""What slurm.conf allows of SchedulerTimeSlice."""
+"""The values that slurm.conf permits for SchedulerTimeSlice."""
 PREEMPT_TYPES = ("preempt/none", "preempt/partition_prio", "preempt/qos")
 PREEMPT_MODES = ("OFF", "CANCEL", "GANG", "REQUEUE", "SUSPEND", "WITHIN")
 ONE_PREEMPT_MODE = ("OFF", "CANCEL", "GANG", "REQUEUE", "SUSPEND")
-"""Of one partition or QOS."""
+"""The preemption mode of one partition or QOS."""
 
 
 class Accounting(msgspec.Struct, frozen=True):

@@ -29,7 +29,7 @@ _MODES: Final = {
     **dict.fromkeys(("deepspeedjob", "dp"), "deepspeed"),
 }
 _KINDS: Final = {"horovod": "mpijob", "pytorch": "pytorchjob", "tensorflow": "tfjob", "deepspeed": "deepspeedjob"}
-"""Of modes, where a job is not elastic."""
+"""The job kinds of arena by mode, for jobs that are not elastic."""
 _SHORT: Final = {"e": "env", "d": "data", "a": "annotation", "l": "label", "p": "priority", "n": "namespace"}
 _FLAGS: Final = frozenset(
     {"spot-instance", "tensorboard", "chief", "evaluator", "gang", "rdma", "pprof", "trace", "helm-binary", "queue"}
@@ -53,7 +53,7 @@ _ELASTIC: Final = {
 _PROCESSES: Final = "nproc-per-node"
 _COUNTS: Final = frozenset({"min_workers", "max_workers", "max_wait_time", "backoff_limit"})
 _VARIABLES: Final = ("workers", "gpus", "minWorkers", "maxWorkers")
-"""What arena fills into the command; here they are variables of the job."""
+"""The placeholders that arena fills into a command; here they are variables of the job."""
 _REASONS: Final[Mapping[str, str]] = {
     "gang": "all replicas of a job start together or not at all anyway",
     "image-pull-policy": "nothing is ever pulled; left out",
@@ -66,7 +66,7 @@ _REASONS: Final[Mapping[str, str]] = {
     "tensorboard": "`cockpit tensorboard` starts one for a job; left out",
 }
 _BACKOFF_LIMIT: Final = "6"
-"""What arena takes without a word."""
+"""The number of retries that arena assumes without an option."""
 _UPPER: Final = re.compile(r"(?<=[a-z])[A-Z]|^[A-Z]")
 
 
@@ -111,7 +111,7 @@ def read_arena(text: str, elastic_fields: frozenset[str]) -> Draft:
 
 
 def _named(line: Line) -> Line:
-    """With arena's long names of options, also where they are written as they once were: `psCpu`."""
+    """Return the line with arena's long names of options, also for old spellings such as `psCpu`."""
 
     def long(name: str) -> str:
         if name in _FLAGS:
@@ -172,7 +172,7 @@ def _take(kind: str, options: Mapping[str, str], draft: Draft, elastic_fields: f
 
 
 def _taken(name: str, value: str, options: Mapping[str, str], draft: Draft) -> bool:
-    """Whether the job says it, or a note why it is as it is."""
+    """Return whether the option was carried over; else a note in `draft` says why not."""
     if name in {"name", "image", "running-timeout"}:
         draft.values["time_limit" if name == "running-timeout" else name] = value
     elif name in {"gpus", "cpu", "memory", "workers"}:
@@ -196,7 +196,7 @@ _TAKERS: Final[Mapping[str, Callable[[str, str, Draft], None]]] = {
 
 
 def _are_retries(name: str, value: str, options: Mapping[str, str], draft: Draft) -> bool:
-    """Of jobs that are not elastic."""
+    """Carry over retries of jobs that are not elastic."""
     retries = 0
     if name == "retry" and is_whole(value):
         retries = int(value)
@@ -294,7 +294,7 @@ def _flag_text(value: object) -> object:
 
 
 _ROLES: Final = ("chief", "worker", "ps", "evaluator")
-"""By the position of the pool."""
+"""The roles, by the position of the pool."""
 _OF_ROLE: Final = ("image", "cpu", "cpu-limit", "memory", "memory-limit", "gpus", "selector")
 ROLE_OPTIONS: Final = frozenset(
     {f"{role}-{each}" for role in _ROLES for each in _OF_ROLE} | {"ps", "chief", "evaluator"}

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _SECONDS: Final = re.compile(r"(?P<seconds>[0-9]+)(?:\.[0-9]+)?s")
 _RESTARTS: Final = 3
-"""How often a job begins again that is to be restarted with its workers: the API gives no number."""
+"""The number of restarts for a job that is restarted with its workers, since the API gives no number."""
 SPOT: Final = "spot"
 """The taint of spot nodes."""
 _SPOT: Final = frozenset({"SPOT", "LOW_COST"})
@@ -31,7 +31,7 @@ _SNAKE: Final = re.compile(r"_([a-z])")
 
 
 def is_custom_job(value: object) -> bool:
-    """Of a parsed document: a CustomJob, or the specification of one."""
+    """Return whether a parsed document is a CustomJob, or the specification of one."""
     if not isinstance(value, dict):
         return False
     spec = value.get("jobSpec", value.get("job_spec", value))
@@ -60,7 +60,7 @@ def listed(pools: object) -> list[Any]:
 
 
 def camel(value: object) -> Any:  # noqa: ANN401 - of any shape
-    """With the API's names, also where they are written with underscores."""
+    """Return the object with the API's names of fields, which may be written with underscores too."""
     if isinstance(value, dict):
         named = {str(name): item for name, item in value.items()}
         plain = {"env", "labels"}
@@ -120,7 +120,7 @@ def _read_pools(pools: Sequence[Any], draft: Draft) -> None:
 
 
 def _environment(environments: Sequence[Mapping[str, str]], draft: Draft) -> None:
-    """All replicas of a job have the same variables."""
+    """Return the variables, which are the same for all replicas of a job here."""
     for each in environments:
         for name, value in each.items():
             if draft.values.get("env", {}).get(name, value) != value:
@@ -205,7 +205,7 @@ def _arguments(
 
 
 def _variables(given: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """Each with what is before it filled in."""
+    """Return the variables, with references to earlier ones replaced."""
     values: dict[str, str] = {}
     for each in given:
         values[str(each.get("name", ""))] = expanded(str(each.get("value", "")), values)

@@ -104,7 +104,7 @@ _MODES: Final = (
     ("tensorflow", "tensorflow"),
     ("torch", "pytorch"),
 )
-"""Of a runtime by a part of its name."""
+"""The mode of a runtime, by a part of the runtime's name."""
 _RUNTIMES: Final = {
     Mode.DEEPSPEED: "deepspeed-distributed",
     Mode.HOROVOD: "mpi-distributed",
@@ -175,7 +175,7 @@ def write_train_job(spec: JobSpec) -> dict[str, Any]:
 _TF_AT: Final = "spec.tfReplicaSpecs"
 _CHIEFS: Final = ("Chief", "Master")
 _POOLS: Final = ("Chief", "Worker", "PS", "Evaluator")
-"""By the position of the pool."""
+"""The roles, by the position of the pool."""
 _TF_GIVEN: Final = frozenset({"TF_CONFIG"})
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def metadata_of(spec: JobSpec) -> dict[str, Any]:
-    """Of the whole job."""
+    """Return the metadata of the whole job."""
     found: dict[str, Any] = {"name": spec.name}
     if spec.project:
         found["namespace"] = spec.project
@@ -28,7 +28,7 @@ def metadata_of(spec: JobSpec) -> dict[str, Any]:
 
 
 def run_policy(spec: JobSpec) -> dict[str, Any]:
-    """Of the training operator."""
+    """Return the run policy of the training operator."""
     policy: dict[str, Any] = {"activeDeadlineSeconds": spec.time_limit_seconds}
     if spec.elastic is not None:
         policy["backoffLimit"] = spec.elastic.backoff_limit
@@ -50,7 +50,8 @@ def template_of(
     image: str = "",
     command: str | None = None,
 ) -> dict[str, Any]:
-    """`name`: the container's; `given`: variables that its operator sets. The others stand for what is the job's."""
+    """Return the pod template. `name`: the container's; `given`: variables that the operator sets. The other arguments
+    replace fields of the spec."""
     container = container_of(spec, given, each=each, image=image, command=command)
     pod: dict[str, Any] = {"containers": [{"name": name, **container}], **_place(spec)}
     volumes, mounts = written_volumes(spec)
@@ -72,7 +73,7 @@ def container_of(
     image: str = "",
     command: str | None = None,
 ) -> dict[str, Any]:
-    """Without its name."""
+    """Return the container, without its name."""
     found: dict[str, Any] = {}
     if (root := image or spec.image) != HOST:
         found["image"] = root

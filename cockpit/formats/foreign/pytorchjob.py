@@ -64,7 +64,7 @@ def take_torchrun(draft: Draft, count: object = None, at: str = "") -> None:
 
 
 def _cards(draft: Draft) -> int:
-    """Of a node; at least one, since a node without cards has one process."""
+    """Return the cards of a node, at least one, since a node without cards runs one process."""
     cards = (draft.values.get("specs") or [{}])[0].get("cards", 0)
     return max(1, cards) if isinstance(cards, int) else 1
 

@@ -156,7 +156,7 @@ def _nice(value: str, draft: Draft) -> None:
 
 
 def _variables(value: str, submission: Submission, draft: Draft) -> None:
-    """What `--export` says of the submitting shell's variables."""
+    """Read which of the submitting shell's variables `--export` passes on."""
     shell = submission.variables
     words = [each for each in value.split(",") if each]
     if shell is not None and ("ALL" in words or all("=" in each for each in words)):
@@ -176,7 +176,8 @@ def _variables(value: str, submission: Submission, draft: Draft) -> None:
 
 
 def _is_taken_over(name: str, value: str) -> bool:
-    """Not what belongs to the login session, to another job, or to cockpit itself."""
+    """Return whether a variable is passed on: it belongs neither to the login session nor to another job nor to
+    cockpit."""
     ours = name in _OF_SESSION or name.startswith(_PREFIXES_OF_SESSION)
     return not ours and _VARIABLE.fullmatch(name) is not None and is_visible(value.replace("\n", ""))
 
@@ -229,7 +230,7 @@ def _early_signal(value: str, draft: Draft) -> None:
 
 
 def _signal_name(given: str) -> str:
-    """Empty: there is none of that name or number."""
+    """Return the signal's name; empty: there is no signal of that name or number."""
     try:
         found = signal.Signals(int(given)).name if is_whole(given) else given.upper()
     except ValueError:
@@ -285,7 +286,7 @@ _TAKERS: Final[Mapping[str, Callable[[str, Draft], None]]] = {
     "signal": _early_signal,
 }
 _OF_SCRIPT: Final = frozenset({"output", "error", "input", "open-mode", "chdir", "export"})
-"""What is read elsewhere: of the script's files, folders and variables."""
+"""Options about the script's files, folders and variables, which are read elsewhere."""
 _MOMENTS: Final = {"begin": "begin_at", "deadline": "deadline"}
 _SIZES: Final = frozenset(
     {"nodes", "ntasks", "ntasks-per-node", "cpus-per-task", "mem", "mem-per-cpu", "mem-per-gpu"}
@@ -299,7 +300,7 @@ _EXPORT: Final = re.compile(
 )
 """A line as `shlex.quote` leaves it, where nothing is expanded."""
 _OPTION_VALUE: Final = re.compile(r"[\w@%+=:./-]*", re.ASCII)
-"""What `--export` carries: it splits at commas and takes quotes away."""
+"""Characters that a value in `--export` may have: it splits at commas and removes quotes."""
 _NO_OPTIONS: Final = "true # no options of sbatch follow"
 """Slurm stops looking for options at the first command."""
 _TASKS: Final = {
@@ -307,7 +308,7 @@ _TASKS: Final = {
     "ntasks": "SLURM_NTASKS",
     "ntasks-per-node": "SLURM_NTASKS_PER_NODE",
 }
-"""What Slurm counts, and what a script is told of it."""
+"""Options that count tasks, and their variables in the script."""
 _TOLD: Final = {
     "gpus": "SLURM_GPUS",
     "gpus-per-node": "SLURM_GPUS_PER_NODE",
@@ -315,7 +316,7 @@ _TOLD: Final = {
     "cpus-per-gpu": "SLURM_CPUS_PER_GPU",
     "distribution": "SLURM_DISTRIBUTION",
 }
-"""What the script and its steps are told as it was asked for."""
+"""Options that the script and its steps see as they were requested."""
 _MEMORY_SHARES: Final = {"mem-per-cpu": "SLURM_MEM_PER_CPU", "mem-per-gpu": "SLURM_MEM_PER_GPU"}
 
 
@@ -325,7 +326,7 @@ def _whole(options: Mapping[str, str], name: str) -> int | None:
 
 
 def _size(options: Mapping[str, str], draft: Draft) -> None:
-    """How many nodes, and what each of them must offer: Slurm counts tasks, cockpit nodes."""
+    """Read the number of nodes and the resources of each: Slurm counts tasks, cockpit nodes."""
     wanted = options.get("nodes", "")
     least, dash, _ = wanted.partition("-")
     if dash:
@@ -362,12 +363,12 @@ def _cards(options: Mapping[str, str], nodes: int, tasks: int) -> tuple[int, str
 
 
 def _gres(options: Mapping[str, str]) -> list[str]:
-    """Each generic resource, without the sockets that Slurm may write behind it."""
+    """Return each generic resource, without the socket binding that Slurm permits behind it."""
     return [each for each in re.sub(r"\([^)]*\)", "", options.get("gres", "")).split(",") if each]
 
 
 def _of_one_model(said: str, counts: list[tuple[str, int]]) -> tuple[int, str]:
-    """How many cards, and their model, empty where any will do."""
+    """Return the number of cards and their model; the model is empty where any will do."""
     models = {model for model, _ in counts}
     if len(models) > 1:
         names = " and ".join(sorted(model or "any model" for model in models))
@@ -431,7 +432,8 @@ def _command(lines: list[str], draft: Draft) -> str:
 
 
 def without_script(spec: JobSpec) -> JobSpec:
-    """A job that does the same by a command of its own, for whoever knows no batch scripts."""
+    """Return a job with the same effect that has a command in place of its script, for systems without batch
+    scripts."""
     assert spec.script is not None
     mode = Mode.SLURM if spec.nodes > 1 else None
     return replace(spec, script=None, mode=mode, home=HomeAccess.RO)
@@ -446,7 +448,7 @@ def _without_directives(lines: list[str]) -> list[str]:
 
 
 def _taken_env(body: str, draft: Draft) -> str:
-    """What is left of a body once the variables that `write_sbatch` sets in it are taken from it."""
+    """Remove the variables that `write_sbatch` sets in a body, and return what is left."""
     if not body.startswith(_ENV_HEAD):
         return body
     rest = body.removeprefix(_ENV_HEAD)
@@ -525,7 +527,8 @@ def write_sbatch(values: Mapping[str, Any]) -> str:
 
 
 def _memory_options(spec: Mapping[str, Any], env: dict[str, Any]) -> dict[str, object]:
-    """As the script asked for it. `env`: its variable is taken out, which Slurm's srun refuses beside --mem."""
+    """Return the memory options as the script requested them. `env`: their variable is removed from it, since Slurm's
+    srun refuses it beside --mem."""
     shares = {name: env.pop(variable) for name, variable in _MEMORY_SHARES.items() if variable in env}
     return {name: f"{mib}M" for name, mib in shares.items()} or {"mem": spec.get("memory")}
 
@@ -538,7 +541,7 @@ def _directive(name: str, value: str) -> str:
 
 
 def _begins_with_options(body: str) -> bool:
-    """Whether Slurm would take lines of the command for options of the job."""
+    """Return whether Slurm would take the first lines of the command for options of the job."""
     lines = body.split("\n")
     head = takewhile(lambda line: not line.strip() or line.startswith("#"), lines)
     return any(line.startswith(DIRECTIVE) for line in head)
@@ -553,7 +556,7 @@ def _script_options(script: Mapping[str, Any]) -> dict[str, object]:
 
 
 def _tasks_per_node(cpus: int, each: str | None) -> int | None:
-    """Where a node has the CPUs of several tasks."""
+    """Return the tasks per node where a node has the CPUs of several tasks."""
     share = int(each) if each is not None and is_whole(each) else 0
     return cpus // share if share and cpus > share and cpus % share == 0 else None
 

@@ -54,7 +54,7 @@ _LABEL = Text(minLength=1, maxLength=LABEL_LENGTH)
 
 
 class _NodeSpecs(Table[NodeSpec]):
-    """The name of one stands for all that the catalogue says of it."""
+    """Reads node specs; the name of one stands for the fields of a catalogue entry."""
 
     def read(self, value: object, at: str, reading: Reading) -> NodeSpec:
         found = super().read(value, at, reading)

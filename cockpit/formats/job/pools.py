@@ -77,7 +77,7 @@ Parameters = Mapping[str, tuple[str, ...]]
 
 
 class _Parameters:
-    """Lists of values by name. Numbers and truth values may stand without quotes, as people write them."""
+    """Reads lists of values by name. Numbers and truth values may be written without quotes."""
 
     stand_in: Parameters = MappingProxyType({"x": ("1",)})
 

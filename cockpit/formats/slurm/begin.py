@@ -26,7 +26,8 @@ _CENTURY: Final = 2000
 
 
 def begin_moment(text: str, now: datetime) -> datetime:
-    """The moment that is meant at `now`, in whose zone local times are told. Raises ValueError with a clause."""
+    """Return the begin time that the text means at `now`, whose time zone local times are in. Raises ValueError with a
+    clause."""
     plain = text.strip()
     if found := _UNIX.fullmatch(plain):
         return datetime.fromtimestamp(int(found["seconds"]), now.tzinfo)
@@ -94,7 +95,7 @@ def _date_of(text: str, now: datetime) -> date:
 
 
 def _dated(month: int, day: int, year: int, now: datetime) -> date:
-    """Without a year the next such day."""
+    """Return the date; without a year the next such day."""
     if year:
         return date(year, month, day)
     found = date(now.year, month, day)

@@ -29,16 +29,16 @@ _PLACEHOLDER = re.compile(r"[:\[,]\s*([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)\s*[,}\]]")
 
 
 class SlurmSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """What was read."""
+    """The result of reading a slurmSpec."""
 
     cluster: Cluster
-    """Its rules; `home` is empty, since only the site knows the folder, and pools are ids of the site's."""
+    """The rules; `home` is empty, since only the site knows the folder, and pools are the site's ids."""
     storage: str = ""
     """The storage that is to be /home."""
     warnings: tuple[str, ...] = ()
-    """What counts for nothing here, each led by its path."""
+    """Fields without a meaning here, each behind its path."""
     at: str = ""
-    """Where the slurmSpec stands in its document: leads the paths of errors."""
+    """The path of the slurmSpec in its document, which begins the paths of errors."""
 
 
 def read_slurm_spec(source: str, text: str) -> SlurmSpec:
@@ -79,7 +79,7 @@ def _document(source: str, text: str) -> object:
 
 
 def _inner(document: object, reading: Reading) -> tuple[object, str]:
-    """The slurmSpec and its path. What stands beside it is named: nothing of it counts here."""
+    """Return the slurmSpec and its path. Fields beside it are named in warnings."""
     at = ""
     for name in OUTER:
         if not isinstance(document, dict):

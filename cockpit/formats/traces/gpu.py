@@ -26,9 +26,9 @@ NODE_COLUMNS = ("sn", "cpu_milli", "memory_mib", "gpu", "model")
 
 _MOST_ERRORS = 20
 _MOST_CARDS = 1024
-"""On one node."""
+"""The largest number of cards on one node."""
 _MOST = 2**53
-"""No cluster has more of anything; a larger figure is a mistake."""
+"""The largest plausible figure; no cluster has more of anything."""
 
 Row = dict[str, str]
 Read = TypeVar("Read")
@@ -66,7 +66,7 @@ def _read(source: str, data: bytes, columns: Sequence[str], made: Callable[[Row]
 
 
 def _rows(source: str, data: bytes, columns: Sequence[str]) -> Iterator[tuple[int, Row]]:
-    """(line, what stands there by column)."""
+    """Yield (line, values by column)."""
     lines = unpacked(source, data).decode("utf-8-sig", "replace").splitlines()
     reader = csv.DictReader(lines, restval="", strict=True)
     try:
@@ -95,7 +95,7 @@ def _pod(row: Row) -> JobSpec:
 
 @cache
 def _node_spec(cpus: int, memory_mib: int, card_milli: int, models: tuple[str, ...]) -> tuple[NodeSpec, ...]:
-    """One object for all that ask for the same, which makes them quick to compare."""
+    """Return one shared object for equal requests, which makes comparisons fast."""
     return (NodeSpec(cpus=cpus, memory_mib=memory_mib, card_milli=card_milli, card_models=models),)
 
 
@@ -138,5 +138,5 @@ def arriving(pods: Sequence[JobSpec], target_milli: int, seed: int) -> list[JobS
 
 
 def card_milli(pod: JobSpec) -> int:
-    """What a pod asks for of cards."""
+    """Return the cards that a pod requests, in thousandths."""
     return pod.specs[0].card_milli * pod.nodes

@@ -72,7 +72,7 @@ def delete_arguments(parser: ArgumentParser) -> None:
 
 
 async def run_delete(call: Call) -> int:
-    """Their logs and what is kept of them go; accounting remembers them."""
+    """Delete jobs with their logs and held containers; accounting keeps their records."""
     if call.streams.answers and not call.args.yes and not call.streams.confirmed(_question(call.args.jobs, "Delete")):
         return ExitCode.DECLINED
     return await each(call, lambda ref: call.backend.delete(ref.job, task=ref.task), "deleted")
@@ -95,7 +95,7 @@ async def run_resume(call: Call) -> int:
 
 
 async def run_requeue(call: Call) -> int:
-    """What it did so far is lost to it, unless its command saved it."""
+    """Requeue jobs, which lose their progress unless their commands saved it."""
     if call.streams.answers and not call.args.yes and not call.streams.confirmed(_question(call.args.jobs, "Requeue")):
         return ExitCode.DECLINED
     return await each(call, lambda ref: call.backend.requeue(ref.job, task=ref.task), "requeued")
@@ -137,7 +137,7 @@ def _limit(text: str) -> WantedLimit:
 
 
 async def run_set_time_limit(call: Call) -> int:
-    """Of running jobs from their start on; their containers do not notice."""
+    """Change time limits; those of running jobs count from their start, and their containers are not affected."""
     wanted = call.args.limit
     done = f"time limit {limit_text(wanted)} for"
     return await each(call, lambda ref: call.backend.set_time_limit(ref.job, wanted, task=ref.task), done)
@@ -157,7 +157,7 @@ async def run_update(call: Call) -> int:
 
 
 async def run_top(call: Call) -> int:
-    """Before all other jobs of their owner."""
+    """Move jobs before all other jobs of their owner."""
     await call.backend.direct(MoveToTop(tuple(map(job_text, call.args.jobs))))
     call.streams.line(f"moved {', '.join(map(job_text, call.args.jobs))} to the top")
     return ExitCode.OK

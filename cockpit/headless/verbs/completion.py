@@ -72,7 +72,7 @@ SCRIPTS: Final = {BASH: _BASH, ZSH: _ZSH, FISH: _FISH}
 _PLAIN: Final = re.compile(r"<?[\w@%+=:,./#-]+>?", re.ASCII)
 """Words that no shell reads as anything but themselves. Others are not offered: names come from outside."""
 _LONGEST = 60
-"""Characters that are told of a word."""
+"""The largest number of characters in the description of a word."""
 
 
 def words_on(line: str) -> tuple[list[str], str]:
@@ -101,7 +101,7 @@ def lines_for(shell: str, offers: Iterable[Completion], last: str) -> list[str]:
 
 
 def _behind_breaks(word: str, last: str) -> str:
-    """bash takes `:` and `=` for the end of a word: only what stands behind is put in its place."""
+    """Return the part of a word behind `:` and `=`, where bash begins a new word."""
     broken = re.match(r".*[:=]", last)
     return word.removeprefix(broken.group()) if broken else word
 

@@ -1,4 +1,4 @@
-"""`cockpit convert`: a job in another form; what that form cannot say is told."""
+"""`cockpit convert`: write a job in another form, and print what that form cannot express."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def clone_arguments(parser: ArgumentParser) -> None:
 
 
 async def run_edit(call: Call) -> int:
-    """Without a file the whole spec in `$EDITOR`. The job keeps its id and its place."""
+    """Edit a job, without a file as a whole in `$EDITOR`. The job keeps its id and its position."""
     job = await call.job_id(call.args.job)
     spec = (await call.backend.job(job)).job.spec
     from cockpit.formats.job.changing import read_changes
@@ -88,7 +88,8 @@ def _changed(call: Call, spec: JobSpec, read: ReadJobs) -> JobSpec:
 
 
 async def _edited(call: Call, spec: JobSpec, act: Callable[[JobSpec], Awaitable[None]], read: ReadJobs) -> int:
-    """In the editor, again and again while a person sits there, until it is accepted or left as it was."""
+    """Open the editor again while there are errors and a user at the terminal, until the spec is accepted or
+    unchanged."""
     from cockpit.formats.job.specfile import spec_as_yaml
 
     if not chosen_editor() and not call.streams.answers:

@@ -75,7 +75,7 @@ def _as_typed(request: LogRequest) -> str:
 
 
 async def tail_offset(call: Call, request: LogRequest, lines: int) -> int:
-    """Where the last so many lines begin; a newline at the very end ends a line rather than beginning one."""
+    """Return the position where the last lines begin. A newline at the very end ends a line and begins none."""
     chunk = await call.backend.logs(msgspec.structs.replace(request, offset=-BLOCK, limit=BLOCK))
     block = chunk.data
     if lines == 0:

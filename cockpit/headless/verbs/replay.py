@@ -42,7 +42,7 @@ POLICIES = {
     "conservative": Policy(backfill=Backfill(kind=BackfillKind.CONSERVATIVE), ties=ONE_CYCLE_A_MOMENT),
     MULTIFACTOR: Policy(),
 }
-"""By the words of `--policy`."""
+"""The policies by the words of `--policy`."""
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -115,7 +115,8 @@ def _processors_of(source: str, data: bytes) -> int:
 
 
 def replayed(past: History, processors: int, policy: str, watch: Callable[[int], None]) -> list[Run]:
-    """How each job of the log ran under the policy. `watch` is told how many have ended, again and again."""
+    """Return how each job of the log ran under the policy. `watch` is called now and then with the number of ended
+    jobs."""
     from cockpit.engine.replay.figures import Run
     from cockpit.engine.replay.jobs import Replay
     from cockpit.formats.traces.swf_history import machine, multifactor
@@ -136,7 +137,7 @@ def replayed(past: History, processors: int, policy: str, watch: Callable[[int],
 
 
 def drawn(past: History, runs: Sequence[Run], count: int, seed: int) -> list[JobId]:
-    """So many of the jobs that waited, drawn by the seed; all where there are fewer. `SpecErrors`: none waited."""
+    """Return a random sample of the jobs that waited; all where there are fewer. Raises `SpecErrors` if none waited."""
     waited = [arrival.submitted.job for arrival, run in zip(past.arrivals, runs, strict=True) if run.waited]
     if not waited:
         raise SpecErrors(["No job waits: there is nothing to predict; take fewer processors."])
@@ -146,7 +147,7 @@ def drawn(past: History, runs: Sequence[Run], count: int, seed: int) -> list[Job
 def predicted(
     past: History, processors: int, policy: str, chosen: Sequence[JobId], watch: Callable[[int], None]
 ) -> Accuracy:
-    """How well the starts of the chosen jobs are foretold."""
+    """Return how accurate the predicted starts of the chosen jobs are."""
     from cockpit.engine.replay.foretold import accuracy, foretell
     from cockpit.formats.traces.swf_history import machine, multifactor
 
@@ -209,25 +210,25 @@ class Difference(msgspec.Struct, frozen=True):
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """What a replay says of itself."""
+    """The report about a replay."""
 
     policy: str
     processors: int
     jobs: int
     skipped: int
     identical_waits: int | None
-    """None: nobody asked."""
+    """The jobs with the recorded waiting time; None: not requested."""
     first_difference: Difference | None
     mean_bounded_slowdown: float
     mean_wait: float
     utilisation: float
     jobs_per_second: float
-    """Of the replay alone, without reading the log."""
+    """The speed of the replay alone, without reading the log."""
     peak_rss_mib: int
 
 
 def tell_replay(call: Call, past: History, processors: int, runs: Sequence[Run], seconds: float) -> None:
-    """What came of it, in `seconds`."""
+    """Print the result of a replay that took `seconds`."""
     report = _report(past, processors, runs, seconds, call.args)
     tell_report(call, report, _page(report))
 
@@ -257,7 +258,7 @@ def _report(past: History, processors: int, runs: Sequence[Run], seconds: float,
 
 
 def tell_accuracy(call: Call, found: Accuracy) -> None:
-    """How well starts were foretold."""
+    """Print how accurate the predicted starts are."""
     lines = (
         ("jobs", f"{found.jobs} that waited"),
         ("likely start", f"off by {found.median_error:.0f} s in the median, {found.mean_error:.0f} s in the mean"),

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 SOURCE = "the session"
 USUAL_NAME = "session"
 ADDRESS_LOOKS, LOOK_SECONDS = 150, 0.2
-"""How often, and how far apart: a notebook takes a while to load."""
+"""The number and interval of attempts: a notebook takes a while to load."""
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -93,7 +93,7 @@ async def run_train(call: Call) -> int:
 
 
 async def _asked_for(call: Call) -> JobSpec:
-    """What the file says, over the job that it is to be like; the options over both."""
+    """Return the spec: the options override the file, the file overrides the job of `--from`."""
     from cockpit.formats.job.file import job_values
 
     source, text, folder = read_text(call.args.file, call) if call.args.file else (SOURCE, "{}", str(Path.cwd()))
@@ -118,7 +118,7 @@ async def _like(call: Call) -> dict[str, object]:
 
 
 def _with_options(values: dict[str, object], options: dict[str, object]) -> dict[str, object]:
-    """As a job file's values."""
+    """Return the values of a job file with the options."""
     from cockpit.formats.job.texts import texts_of, values_of
 
     texts = {path: str(options[path]) for path in ("name", "time_limit") if options[path] is not None}
@@ -129,7 +129,7 @@ def _with_options(values: dict[str, object], options: dict[str, object]) -> dict
 
 
 async def _until_it_runs(call: Call, job: JobId) -> JobRow:
-    """What it waits for is told meanwhile, and whenever that changes."""
+    """Wait until the session runs; print each new reason meanwhile."""
     from cockpit.present.job_values import why
 
     told = None
@@ -160,7 +160,7 @@ async def _inside(call: Call, job: JobId, spec: JobSpec) -> int:
 
 
 async def _end(call: Call, job: JobId) -> None:
-    """It may have ended by itself meanwhile."""
+    """End the session, which may have ended by itself meanwhile."""
     try:
         await call.backend.cancel(job)
     except RequestRefused as no:
@@ -170,7 +170,7 @@ async def _end(call: Call, job: JobId) -> None:
 
 
 async def _notebook(call: Call, job: JobId, spec: JobSpec) -> int:
-    """Its address once it has printed one."""
+    """Return the address of a notebook once it has printed one."""
     from cockpit.present.job.sessions import address_words, lasting_words
 
     address = ""

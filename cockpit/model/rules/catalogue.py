@@ -1,4 +1,4 @@
-"""What an entry of the catalogue may say. Every error is one sentence led by its field."""
+"""Rules for entries of the catalogue. Each error is a sentence that begins with its field."""
 
 from __future__ import annotations
 

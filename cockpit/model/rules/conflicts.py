@@ -1,4 +1,4 @@
-"""What is wrong between a spec's fields that are each fine."""
+"""Rules between the fields of a spec that are each valid by themselves."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from cockpit.model.text import visible
 
 
 def conflict_errors(spec: JobSpec) -> list[str]:
-    """All of it, each error led by the path of the field that has to change."""
+    """Return all conflicts, each behind the path of the field that has to change."""
     found = (
         *_conflicts(spec),
         *_mode_conflicts(spec),

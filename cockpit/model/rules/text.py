@@ -1,4 +1,4 @@
-"""What texts may be that the kernel takes: paths, arguments; and how many of something."""
+"""Rules for texts that the kernel receives (paths, arguments), for names of cluster rules, and for counts."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ def utf8_size(text: str) -> int:
 
 
 NAME_PATTERN = r"^\w[\w.@+-]{0,62}$"
-"""No blank, comma, slash, colon, equals sign or bracket: each of them means something in a list of names."""
+"""Names without blanks, commas, slashes, colons, equals signs and brackets, each of which has a meaning in lists of
+names."""
 _NAME = re.compile(NAME_PATTERN)
 TRES_PATTERN = r"^(cpu|mem|node|billing|gres/gpu(:[^,=:\s][^,=:\t\n]{0,62})?)$"
 LARGEST_AMOUNT = 1e15

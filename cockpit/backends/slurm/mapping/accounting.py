@@ -51,7 +51,7 @@ FIELDS = (
 
 
 FIELDS_OF_ONE = (*FIELDS, "NTasks", "SubmitLine", "StdOut", "StdErr")
-"""Of a single job that somebody looks at. 22.05 does not know the last two."""
+"""The fields that are requested for a single job. Slurm 22.05 does not know the last two."""
 
 
 class Past(NamedTuple):
@@ -194,7 +194,7 @@ def _more(used: Used, fields: dict[str, str]) -> Used:
 
 
 def _cpu_ms(printed: str) -> int | None:
-    """`1-02:03:04`, `03:04.567`; nothing where nobody counted."""
+    """Return the CPU time of `1-02:03:04` or `03:04.567`; None where it was not counted."""
     whole, _, part = printed.partition(".")
     found = values.seconds(whole)
     if not found and not part.strip("0"):

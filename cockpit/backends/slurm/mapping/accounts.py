@@ -40,7 +40,7 @@ def accounts(associations: str, qos: str, shares: str, cluster: str) -> Accounts
 
 
 def of_shares(printed: str) -> Accounts:
-    """What sshare alone says, where there is no sacctmgr to ask."""
+    """Return the accounts from sshare alone, where sacctmgr is not available."""
     found = (
         Association(
             account=row.key.split("/")[0],
@@ -62,7 +62,7 @@ def usage(rows: Iterable[Shared]) -> dict[AssocKey, Usage]:
 
 
 def shared(printed: str) -> Iterator[Shared]:
-    """In the order of the tree, parents before what is below them."""
+    """Return sshare's records in the order of the tree, parents first."""
     above: list[str] = []
     for row in with_header(printed):
         name = row["Account"].strip()

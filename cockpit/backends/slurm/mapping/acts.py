@@ -33,7 +33,7 @@ class Command(NamedTuple):
 
 
 EXCLUSIVE_IS_FIXED = (26, 5)
-"""From this version on OverSubscribe is about CPUs alone, and scontrol has no word for whole nodes."""
+"""The Slurm version from which OverSubscribe only concerns CPUs, so that scontrol cannot set whole nodes any more."""
 
 
 class CannotBe(Exception):
@@ -152,7 +152,7 @@ def resume_node(args: messages.NameArgs) -> Command:
 
 
 def make_reservation(wanted: Reservation) -> Command:
-    """A maintenance is root's; Slurm will have somebody named."""
+    """Return the command for a reservation. A maintenance is given to root, since Slurm requires a user."""
     who = [f"Users={','.join(wanted.users)}"] if wanted.users else []
     who += [f"Accounts={','.join(wanted.accounts)}"] if wanted.accounts else []
     flags = ["Flags=MAINT,IGNORE_JOBS"] if wanted.maintenance else []

@@ -18,17 +18,17 @@ _KINDS = {
 
 
 class Conditions(NamedTuple):
-    """What a job waits for."""
+    """The dependencies of a job."""
 
     open: tuple[Dependency, ...] = ()
-    """Not come true yet."""
+    """Dependencies that are not met yet."""
     failed: tuple[Dependency, ...] = ()
-    """They never will."""
+    """Dependencies that can never be met."""
 
 
 @lru_cache(maxsize=4096)
 def conditions(printed: str) -> Conditions:
-    """Those that squeue still lists; it leaves out what has come true."""
+    """Return the dependencies that squeue still lists; it leaves out those that are met."""
     waiting: list[Dependency] = []
     failed: list[Dependency] = []
     for part in re.split(r"[,?](?=[a-z])", printed):

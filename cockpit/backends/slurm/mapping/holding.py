@@ -51,7 +51,7 @@ def held(job: Job, comment: str) -> Job:
 
 
 def folder_copied(comment: str) -> str:
-    """Where the copy is that a failed job's wrapper made; empty: there is none."""
+    """Return the folder to which a failed job's wrapper copied its files; empty: there is none."""
     found = _COPIED.match(comment)
     return found[1] if found else ""
 
@@ -62,8 +62,9 @@ def kept_until(job: Job) -> Millis:
 
 
 def extension(job: Job, seconds: int, *, admin: bool) -> list[Command]:
-    """The wrapper is told another end by the comment that it left, and to look at it. An administrator's word also
-    raises the time limit where that would end it before. Raises `CannotBe` where its owner has no such time left."""
+    """Return the commands that extend a hold: they change the end in the comment that the wrapper reads, and signal the
+    wrapper. For an administrator they also raise the time limit if it ends earlier. Raises `CannotBe` if an owner's
+    time limit leaves no such time."""
     until = kept_until(job) // 1000 + seconds
     beyond = until - _last_moment(job)
     if beyond > 0 and not admin:
@@ -75,7 +76,7 @@ def extension(job: Job, seconds: int, *, admin: bool) -> list[Command]:
 
 
 def _last_moment(job: Job) -> int:
-    """Until when the time limit leaves the wrapper time to end with the command's exit code."""
+    """Return the latest end at which the wrapper still has time to end with the command's exit code."""
     placed = job.attempt.placed_at if job.attempt is not None else 0
     return placed // 1000 + job.spec.time_limit_seconds - SLACK_SECONDS
 
@@ -90,7 +91,7 @@ def _no_time_left(job: Job, seconds: int) -> str:
 
 
 def holds(jobs: Iterable[Job]) -> Iterator[HoldRow]:
-    """Those that are kept, the first to end first."""
+    """Return the held jobs, the first to end first."""
     kept = [job for job in jobs if job.kept]
     for job in sorted(kept, key=lambda job: job.held_until or 0):
         attempt, until = job.attempt, job.held_until

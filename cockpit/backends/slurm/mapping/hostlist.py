@@ -9,14 +9,14 @@ from functools import lru_cache
 from cockpit.model.ids import NodeName
 
 MOST = 1 << 16
-"""As many names as Slurm itself makes of one list."""
+"""The largest number of names that Slurm itself expands from one list."""
 _PIECE = re.compile(r"([^,\[]*(?:\[[^\]]*\][^,\[]*)*)(?:,|$)")
 _RANGE = re.compile(r"\[([^\]]*)\]")
 
 
 @lru_cache(maxsize=4096)
 def hosts(value: str) -> tuple[NodeName, ...]:
-    """Every name, in order; at most `MOST`."""
+    """Return all names in order, at most `MOST`."""
     found: list[NodeName] = []
     for piece in filter(None, _PIECE.findall(value)):
         for name in _expanded(piece):

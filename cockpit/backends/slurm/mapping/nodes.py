@@ -25,7 +25,7 @@ class Seen(NamedTuple):
 
     node: Node
     gres: Cards
-    """Its cards by Slurm's names."""
+    """The node's cards by Slurm's names."""
     in_use: tuple[CardSlice, ...] = ()
     """Card slices in use by any job."""
     host: str = ""

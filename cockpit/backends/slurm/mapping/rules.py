@@ -30,7 +30,7 @@ MINUTE, DAY = 60, 86_400
 
 
 def cluster(config: str, partitions: str) -> Cluster:
-    """What decides over starts. What the embedded core has no rule for is left out."""
+    """Return the scheduling rules of the cluster, without those that the embedded core lacks."""
     found = settings(config)
     return Cluster(
         partitions=tuple(read_partitions(partitions)),
@@ -111,7 +111,7 @@ def _preemption(found: dict[str, str]) -> Preemption:
 
 
 def read_partitions(printed: str) -> Iterator[Partition]:
-    """One a line."""
+    """Read the partitions, one per line."""
     for block in blocks(printed, "PartitionName"):
         record = words(block)
         if values.text(record.get("PartitionName", "")):
@@ -145,6 +145,6 @@ def _partition(record: dict[str, str]) -> Partition:
 
 
 def _members(kind: type, printed: str) -> Iterable:  # type: ignore[type-arg] # of that kind
-    """Those words of the list that the kind has; Slurm does not mind the case."""
+    """Return the members of the kind that the list names; Slurm ignores case."""
     known = {str(each).lower(): each for each in kind}  # type: ignore[attr-defined] # an enum
     return [known[word] for word in (each.strip().lower() for each in printed.split(",")) if word in known]

@@ -24,7 +24,7 @@ _CONFIG_KEYS: Final = ("ClusterName", "SLURM_VERSION", "X11Parameters")
 _LEVELS: Final = frozenset({"", "None", "Operator", "Administrator"})
 _SPRIO_FIELDS = 13
 _NO_SUCH_JOB = "Unable to find jobs matching user/id(s) specified\n"
-"""What sprio prints, with exit code 0, when none of the jobs that it was asked for is pending any more."""
+"""The output of sprio, with exit code 0, when none of the requested jobs is pending any more."""
 
 
 def flaw(argv: Sequence[str], printed: str, separator: str) -> str:

@@ -35,7 +35,7 @@ _MOST_MEMBERS = 5_000_000
 _MOST_DEPTH = 200
 _EVERY_ROOT_HAS = ("bin", "usr")
 _SAVED = "manifest.json"
-"""At the top of what `docker save` writes."""
+"""The file at the top of an archive that `docker save` wrote."""
 _PERMISSIONS = 0o777
 _UNSAID_MODE = 0o755
 

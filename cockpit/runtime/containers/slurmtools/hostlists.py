@@ -14,7 +14,7 @@ class WrongList(ValueError):
 
 
 def expanded(text: str) -> list[str]:
-    """Every name of a list, in its order."""
+    """Return all names of a list, in its order."""
     if text.count("[") != text.count("]"):
         raise WrongList(text_of(text))
     parts = [found for found in _PART.findall(text.strip()) if found.strip()]

@@ -50,7 +50,7 @@ _VALUE_BEHIND_EQUALS = frozenset(
 
 
 class Unusable(Exception):
-    """What srun was asked for cannot be had; the text says why."""
+    """The request cannot be fulfilled; the text says why."""
 
 
 class Task(NamedTuple):
@@ -104,8 +104,8 @@ def _next(words: list[str], option: str) -> str:
 
 
 def laid_out(options: dict[str, str], env: dict[str, str]) -> list[Task]:
-    """The tasks of a step, by rank; as Slurm does, as many on each host as on the one before, or one less. The number
-    of tasks that the script asked for goes before what the step asks for on each node."""
+    """Return the tasks of a step by rank, distributed as Slurm does: each host gets as many as the one before, or one
+    less. The script's number of tasks takes precedence over the step's tasks per node."""
     if set(options.get("het-group", "0").split(",")) != {"0"}:
         raise Unusable("--het-group: this job has one component, number 0")
     hosts = _hosts(options, env)
@@ -160,7 +160,7 @@ def grouped(counts: list[int]) -> str:
 
 
 def ungrouped(text: str) -> list[int]:
-    """What `grouped` wrote."""
+    """Return the names in a list that `grouped` wrote."""
     counts: list[int] = []
     for each in text.split(","):
         count, _, times = each.partition("(x")

@@ -14,7 +14,7 @@ from pathlib import Path
 from cockpit.runtime.containers.slurmtools.hostlists import WrongList, compressed, expanded
 
 RECORD = Path(__file__).parents[5] / "job"
-"""In a container: the folder of the script, five folders above this module's copy."""
+"""The job's record in the container, in the folder of the script: five folders above this module's copy."""
 _MOMENT = re.compile(r"@(?P<since>since )?(?P<seconds>[0-9]+)@")
 _NAMED = re.compile(r"(?P<head>.*?)(?P<number>[0-9]*)", re.DOTALL)
 USAGE = "show hostnames [LIST], show hostlist NAMES, show hostlistsorted NAMES and show job [ID] work in a container"

@@ -19,7 +19,7 @@ def config(meta: object, cluster: str) -> str:
 
 
 def nodes(records: Iterable[Record]) -> str:
-    """One a line. What people write stands last: what looks like a key in it is none."""
+    """Return one line per node. Text of users comes last, so that what looks like a key in it is none."""
     return "".join(_line(_node(each)) for each in records)
 
 
@@ -56,7 +56,7 @@ def _node_state(node: Record) -> str:
 
 
 def partitions(records: Iterable[Record]) -> str:
-    """One a line."""
+    """Return one line per partition."""
     return "".join(_line(_partition(each)) for each in records)
 
 
@@ -96,7 +96,7 @@ def _bound(value: object) -> str:
 
 
 def reservations(records: Iterable[Record]) -> str:
-    """One a line."""
+    """Return one line per reservation."""
     return "".join(_line(_reservation(each)) for each in records)
 
 
@@ -111,7 +111,7 @@ def _reservation(found: Record) -> Iterator[tuple[str, str]]:
 
 
 def licences(records: Iterable[Record]) -> str:
-    """One a line."""
+    """Return one line per licence."""
     return "".join(_line((name, word(each.get(name))) for name in ("LicenseName", "Total", "Used")) for each in records)
 
 

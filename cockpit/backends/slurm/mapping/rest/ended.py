@@ -73,7 +73,7 @@ def _exit(value: object) -> str:
 
 
 def ended(jobs: Iterable[Record], fields: Sequence[str], separator: str, user: str = "") -> str:
-    """As `sacct --parsable --delimiter=separator` prints; `user`: theirs alone."""
+    """Return the jobs in the form of `sacct --parsable --delimiter=separator`; `user`: only that user's."""
     return "".join(
         "".join(f"{value}{separator}" for value in line) + "\n"
         for job in jobs

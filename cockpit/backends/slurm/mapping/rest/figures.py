@@ -13,7 +13,7 @@ ENDLESS = "UNLIMITED"
 
 
 def at(record: object, *path: str) -> Any:  # noqa: ANN401 - JSON
-    """What lies there; None where there is no such place."""
+    """Return the value at this place of a record; None where there is no such place."""
     for name in path:
         if not isinstance(record, Mapping):
             return None
@@ -52,7 +52,7 @@ def word(value: object) -> str:
 
 
 def raw(value: object) -> str:
-    """Text as it is: where fields are told apart otherwise than by lines."""
+    """Return the text unchanged, for fields that are not separated by lines."""
     return value if isinstance(value, str) else ""
 
 
