@@ -267,7 +267,7 @@ class Poller(AppState):
             self._spending_at = now + SPENDING_SECONDS
             if len(edges) == rows.days + 1:  # else the user chose another number of days meanwhile: drop this answer
                 table, is_first = self.main_screen.spending, rows.spending is None
-                changed, moved = rows.take(spending)
+                changed, moved = rows.count(spending)
                 if is_first:  # the first answer for these days: no row of it counts as changed
                     table.order_changed()
                     table.redraw()

@@ -7,8 +7,7 @@ from typing import Final
 from cockpit.present.columns import TableView
 from cockpit.present.tables.accounting import ACCOUNTING, HOURS, SUMS
 from cockpit.present.tables.accounts import ACCOUNTS
-from cockpit.present.tables.card_models import CARD_MODELS
-from cockpit.present.tables.cards import CARDS
+from cockpit.present.tables.cards import CARD_MODELS, CARDS
 from cockpit.present.tables.catalogue import CATALOGUE
 from cockpit.present.tables.clusters import CLUSTERS
 from cockpit.present.tables.engine import ENGINE
