@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from cockpit.config.clusternames import EVERY_CLUSTER
 from cockpit.errors import CockpitError, RequestRefused
 from cockpit.model.ids import JobId, job_words
-from cockpit.present.refusals import refusal_text
+from cockpit.present.requests import refusal_text
 from cockpit.tui import commands
 from cockpit.tui.action import (
     CARDS,

@@ -14,10 +14,10 @@ from cockpit.present.columns import Context
 from cockpit.present.frame import TopBar
 from cockpit.present.job.answer import Around
 from cockpit.present.moments import clock_of_second
-from cockpit.present.overview import capacity
 from cockpit.present.tables.catalogue import CATALOGUE
 from cockpit.present.tables.clusters import CLUSTERS
 from cockpit.present.tables.nodes import NODES, card_demand
+from cockpit.present.tables.overview import capacity
 from cockpit.present.tables.qos import QOS
 from cockpit.tui import offers
 from cockpit.tui.app_options import AppOptions

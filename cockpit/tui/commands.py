@@ -9,12 +9,11 @@ from cockpit.formats.typed_values import LIMIT_EXPECTED, read_limit, read_priori
 from cockpit.headless import account_words, catalogue_words
 from cockpit.model.spec import PriorityWord
 from cockpit.model.text import is_whole
-from cockpit.present.filters import compile_filter
+from cockpit.present.filters import SAVED, compile_filter
 from cockpit.present.folding import group_of, id_text
 from cockpit.present.nearest import nearest
 from cockpit.present.references import parse_reference
 from cockpit.present.safe import safe
-from cockpit.present.saved import SAVED
 from cockpit.present.tables.accounting import HOURS
 from cockpit.present.tables.accounts import ACCOUNTS
 from cockpit.present.tables.cards import CARDS

@@ -16,7 +16,7 @@ from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.services import Call
 from cockpit.headless.verbs.submit import read_text, source_of
 from cockpit.model.spec import JobSpec
-from cockpit.present.refusals import refusal_text
+from cockpit.present.requests import refusal_text
 from cockpit.present.safe import safe
 
 if TYPE_CHECKING:

@@ -11,11 +11,10 @@ from msgspec.structs import replace
 
 from cockpit.model.accounting import EndedJob
 from cockpit.present.accounting import By, Held, card_hours, hours
-from cockpit.present.bars import bar
+from cockpit.present.bars import bar, sparkline
 from cockpit.present.columns import NOTHING, Cell, Column, Context, TableView, ValueKind
 from cockpit.present.safe import safe
 from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line, spread
-from cockpit.present.sparkline import sparkline
 from cockpit.present.spending_chart import MONTHS, Sign, amounts, in_cards
 from cockpit.present.tables.job import of_the_row
 from cockpit.present.tables.jobs import JOBS

@@ -16,8 +16,7 @@ from cockpit.present.tables.findings import FINDINGS
 from cockpit.present.tables.holds import HOLDS
 from cockpit.present.tables.job import JOB
 from cockpit.present.tables.jobs import JOBS
-from cockpit.present.tables.launch import LAUNCH
-from cockpit.present.tables.launch_script import LAUNCH_SCRIPT
+from cockpit.present.tables.launch import LAUNCH, LAUNCH_SCRIPT
 from cockpit.present.tables.nodes import NODES
 from cockpit.present.tables.outlook import EXPLAIN, PREDICT
 from cockpit.present.tables.overview import OVERVIEW
