@@ -19,15 +19,15 @@ def json_documents(text: str) -> Documents:
 
 def json_line_documents(text: str) -> Documents:
     """Read one job per line; empty lines are skipped."""
-    found, errors = [], []
+    documents, errors = [], []
     for number, line in enumerate(text.split("\n"), start=1):
         if not line or line.isspace():
             continue
         try:
-            found.append(Document(f":{number}", json_value(line)))
+            documents.append(Document(f":{number}", json_value(line)))
         except UnreadableError as error:
             errors.append(f":{number}: {error}")
-    return Documents(found, errors)
+    return Documents(documents, errors)
 
 
 def is_json(text: str) -> bool:

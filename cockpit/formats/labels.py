@@ -63,10 +63,10 @@ class TaintText:
     stand_in = Taint("taint")
 
     def read(self, value: object, at: str, reading: Reading) -> Taint:
-        found = _words(value, at, reading)
-        if found is None:
+        words = _words(value, at, reading)
+        if words is None:
             return self.stand_in
-        key, item = found
+        key, item = words
         return Taint(key, item or "")
 
     def write(self, value: Taint) -> str:
@@ -84,8 +84,8 @@ class TolerationText:
     def read(self, value: object, at: str, reading: Reading) -> Toleration:
         if value == ANY:
             return Toleration()
-        found = _words(value, at, reading)
-        return self.stand_in if found is None else Toleration(*found)
+        words = _words(value, at, reading)
+        return self.stand_in if words is None else Toleration(*words)
 
     def write(self, value: Toleration) -> str:
         return value.text

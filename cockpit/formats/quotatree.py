@@ -36,9 +36,9 @@ def read_quota_tree(source: str, text: str) -> QuotaTree:
     path: `quota.yaml: spec.root.children[0].max.cpu: …`."""
     documents = parsed(source, text)
     errors = list(documents.errors)
-    found = [(document.where, item) for document in documents.found for item in (_items(document.value))]
+    items = [(document.where, item) for document in documents.found for item in (_items(document.value))]
     trees = []
-    for where, value in found:
+    for where, value in items:
         reading = _Reading()
         try:
             trees.append(_tree(value, reading))
@@ -129,8 +129,8 @@ class _Children:
     stand_in: tuple[QuotaNode, ...] = ()
 
     def read(self, value: object, at: str, reading: Reading) -> tuple[QuotaNode, ...]:
-        found: tuple[QuotaNode, ...] = ListOf(_NODE, MOST_NODES).read(_given(value), at, reading)
-        return found
+        children: tuple[QuotaNode, ...] = ListOf(_NODE, MOST_NODES).read(_given(value), at, reading)
+        return children
 
     def write(self, value: tuple[QuotaNode, ...]) -> object:
         return value

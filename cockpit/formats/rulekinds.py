@@ -186,12 +186,12 @@ class MapOf:
         if not isinstance(value, dict):
             reading.wrong(at, f"is {described(value)}; write a table of names")
             return self.stand_in
-        found: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         for key, item in value.items():
             place = f"{at}.{visible(key)}"
             self._key.read(key, place, reading)
-            found[key] = self._value.read(item, place, reading)
-        return found
+            values[key] = self._value.read(item, place, reading)
+        return values
 
     def write(self, value: Mapping[str, Any]) -> dict[str, object]:
         return {key: self._value.write(item) for key, item in value.items()}

@@ -79,9 +79,9 @@ def write_snapshot(snapshot: Snapshot) -> str:
     return _NOT_ASCII.sub(_escaped, text) + "\n"
 
 
-def _escaped(found: re.Match[str]) -> str:
+def _escaped(match: re.Match[str]) -> str:
     """Return a character as JSON escapes it: beyond 16 bits as two halves."""
-    halves = found[0].encode("utf-16-be")
+    halves = match[0].encode("utf-16-be")
     return "".join(f"\\u{halves[at]:02x}{halves[at + 1]:02x}" for at in range(0, len(halves), 2))
 
 
@@ -106,8 +106,10 @@ MOST_ERRORS = 20
 
 def snapshot_errors(state: ClusterState) -> list[str]:
     """Return one sentence per contradiction, behind its place; of many only the first ones."""
-    found = [error for _, error in zip(range(MOST_ERRORS + 1), _errors(state), strict=False)]
-    return [*found[:MOST_ERRORS], "state: further contradictions are not listed"] if len(found) > MOST_ERRORS else found
+    errors = [error for _, error in zip(range(MOST_ERRORS + 1), _errors(state), strict=False)]
+    return (
+        [*errors[:MOST_ERRORS], "state: further contradictions are not listed"] if len(errors) > MOST_ERRORS else errors
+    )
 
 
 def _errors(state: ClusterState) -> Iterator[str]:

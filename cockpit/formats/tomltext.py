@@ -17,15 +17,15 @@ def parse_toml(text: str, source: str) -> dict[str, object]:
     import tomllib
 
     try:
-        found = tomllib.loads(text)
+        table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise SpecErrors([f"{source}: is no TOML: {error}"]) from None
     except RecursionError:
         raise SpecErrors([f"{source}: is no TOML: it nests too deep"]) from None
     except ValueError:
         raise SpecErrors([f"{source}: holds a number with thousands of digits, or a date that is none"]) from None
-    _refuse_huge(found, "", source)
-    return found
+    _refuse_huge(table, "", source)
+    return table
 
 
 def _refuse_huge(value: object, at: str, source: str) -> None:

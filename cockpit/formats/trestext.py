@@ -58,7 +58,7 @@ def _of_text(name: str, text: str, meaning: Meaning) -> float | None:
 
 def parse_tres(text: str, meaning: Meaning = Meaning.AMOUNT) -> Tres | str:
     """The amounts; a str is the error. Each resource may be there once."""
-    found: Tres = {}
+    tres: Tres = {}
     for part in filter(None, (each.strip() for each in text.split(","))):
         name, equals, value = part.partition("=")
         name = tres_name(name)
@@ -66,13 +66,13 @@ def parse_tres(text: str, meaning: Meaning = Meaning.AMOUNT) -> Tres | str:
             return f'"{visible(part)}" is no amount; write {text_of_example(meaning)}'
         if error := tres_name_error(name):
             return error
-        if name in found:
+        if name in tres:
             return f"{name} is there twice; keep one"
         number = tres_number(name, value, meaning)
         if isinstance(number, str):
             return f"{name}: {number}"
-        found[name] = number
-    return found
+        tres[name] = number
+    return tres
 
 
 def text_of_example(meaning: Meaning) -> str:

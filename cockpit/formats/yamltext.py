@@ -65,12 +65,12 @@ class _Builder:
 
     def documents(self) -> list[Document]:
         """Return the documents without empty ones. A text with one job needs no line numbers in its errors."""
-        found: list[Document] = []
+        documents: list[Document] = []
         while not isinstance(event := self._next(), events.StreamEndEvent):
             if isinstance(event, events.DocumentStartEvent):
                 self._anchors.clear()
-                found += self._document(self._next())
-        return [Document("", found[0].value)] if len(found) == 1 else found
+                documents += self._document(self._next())
+        return [Document("", documents[0].value)] if len(documents) == 1 else documents
 
     def _document(self, event: events.Event) -> list[Document]:
         """Return each job with the line that it begins on."""

@@ -47,8 +47,10 @@ def completions(line: str, shown: AccountsShown | None) -> list[str]:
     words = head.split()
     if words[:1] != [NOUN]:
         return []
-    found = (word for word in _next(words[1:], shown or AccountsShown((), ())) if word.lower().startswith(last.lower()))
-    return [f"{head} {word}" for word in sorted(found, key=len)]
+    words_here = (
+        word for word in _next(words[1:], shown or AccountsShown((), ())) if word.lower().startswith(last.lower())
+    )
+    return [f"{head} {word}" for word in sorted(words_here, key=len)]
 
 
 def _next(words: Sequence[str], shown: AccountsShown) -> Iterable[str]:

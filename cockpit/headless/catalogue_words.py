@@ -94,8 +94,8 @@ def completions(line: str, shown: CatalogueShown | None) -> list[str]:
     words = head.split()
     if words[:1] != [NOUN]:
         return []
-    found = (word for word in _next(words[1:], shown) if word.startswith(last))
-    return [f"{head} {word}" for word in sorted(found, key=len)]
+    candidates = (word for word in _next(words[1:], shown) if word.startswith(last))
+    return [f"{head} {word}" for word in sorted(candidates, key=len)]
 
 
 def _next(words: Sequence[str], shown: CatalogueShown | None) -> Iterable[str]:

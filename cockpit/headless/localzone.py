@@ -18,6 +18,6 @@ def local_zone() -> tzinfo:
         with _SYSTEM_ZONE.open("rb") as file:
             return ZoneInfo.from_file(file)
     except (OSError, ValueError):
-        found = datetime.now().astimezone().tzinfo  # noqa: TID251 - made aware here
-        assert found is not None
-        return found
+        zone = datetime.now().astimezone().tzinfo  # noqa: TID251 - made aware here
+        assert zone is not None
+        return zone

@@ -31,13 +31,13 @@ class Offers:
 
     async def fitting(self, last: str) -> list[Completion]:
         """Return the values that begin with `last`."""
-        found = [*self._place.verbs, *await self._words_of_the_noun(last)]
+        completions = [*self._place.verbs, *await self._words_of_the_noun(last)]
         for argument in self._place.arguments:
-            found += await self._values(argument, last)
-        if last.startswith("-") or not found:
-            found += self._place.options
-        shell = [each for each in BY_SHELL if each in found]
-        words = {each.word: each for each in reversed(found) if each.word.startswith(last) and each not in shell}
+            completions += await self._values(argument, last)
+        if last.startswith("-") or not completions:
+            completions += self._place.options
+        shell = [each for each in BY_SHELL if each in completions]
+        words = {each.word: each for each in reversed(completions) if each.word.startswith(last) and each not in shell}
         return [*reversed(words.values()), *shell]
 
     async def close(self) -> None:

@@ -169,10 +169,10 @@ def _wait(words: Sequence[str]) -> Wait:
 
 
 def _seconds(text: str) -> int:
-    found = parse_duration(text)
-    if isinstance(found, str):
-        raise ValueError(found)  # noqa: TRY004 - the word is wrong, not its type
-    return found
+    seconds = parse_duration(text)
+    if isinstance(seconds, str):
+        raise ValueError(seconds)  # noqa: TRY004 - the word is wrong, not its type
+    return seconds
 
 
 def _expect(words: Sequence[str]) -> Expect:

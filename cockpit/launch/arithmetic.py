@@ -87,14 +87,14 @@ class _Reader:
         return -value if negative else value
 
     def _operand(self) -> int:
-        found = self._next()
-        if found.startswith("("):
+        token = self._next()
+        if token.startswith("("):
             return self._group()
-        if found[:1].isdigit():
-            return _number(found)
-        if found[:1].isidentifier():
-            return self._variable(found)
-        raise ExpressionError(f'has "{found}" where a number was expected' if found else "ends too early")
+        if token[:1].isdigit():
+            return _number(token)
+        if token[:1].isidentifier():
+            return self._variable(token)
+        raise ExpressionError(f'has "{token}" where a number was expected' if token else "ends too early")
 
     def _group(self) -> int:
         self._nesting += 1

@@ -146,13 +146,13 @@ def expanded(pattern: str, *, name: str, user: str, host: str, job: int, task: A
     }
     words = {"N": host.partition(".")[0], "s": "batch", "u": user, "x": name}
 
-    def filled(found: re.Match[str]) -> str:
-        letter = found["letter"]
+    def filled(match: re.Match[str]) -> str:
+        letter = match["letter"]
         if letter is None:
             return "%"
         if letter in words:
             return words[letter].replace("/", "_")
-        width = min(int(found["width"] or 0), _MOST_WIDTH)
+        width = min(int(match["width"] or 0), _MOST_WIDTH)
         return f"{figures[letter]:0{width}d}"
 
     return _PATTERN.sub(filled, pattern)
@@ -173,14 +173,14 @@ def slurm_environment(spec: JobSpec, run: Run) -> dict[str, str]:
     submitter, placement, replica, hosts, facts = run
     own = [part.rank for part in placement].index(replica.rank)
     each = tasks_on_nodes(spec.env, len(hosts))
-    asked = {name: spec.env[name] for name in (_NTASKS, _PER_NODE, _PER_TASK) if name in spec.env}
-    if _PER_NODE in asked:
-        asked[_NTASKS] = str(sum(each))
-    if _NTASKS in asked:
-        asked["SLURM_NPROCS"] = asked[_NTASKS]
+    requested = {name: spec.env[name] for name in (_NTASKS, _PER_NODE, _PER_TASK) if name in spec.env}
+    if _PER_NODE in requested:
+        requested[_NTASKS] = str(sum(each))
+    if _NTASKS in requested:
+        requested["SLURM_NPROCS"] = requested[_NTASKS]
     job, names = str(replica.job), ",".join(hosts)
     env = {
-        **asked,
+        **requested,
         "SLURMD_NODENAME": hosts[own],
         "SLURM_CLUSTER_NAME": facts.cluster,
         "SLURM_CPUS_ON_NODE": str(placement[own].cpus),

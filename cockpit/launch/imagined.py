@@ -17,8 +17,8 @@ def imagined_placement(spec: JobSpec, names: tuple[str, ...] = ()) -> Placement:
     asked_by_rank = _asked_by_rank(spec)
     nodes = names or tuple(f"node-{rank + 1}" for rank in range(len(asked_by_rank)))
     return tuple(
-        Allocation(rank, NodeName(nodes[rank % len(nodes)]), asked.cpus, asked.memory_mib, _slices(asked))
-        for rank, asked in enumerate(asked_by_rank)
+        Allocation(rank, NodeName(nodes[rank % len(nodes)]), requests.cpus, requests.memory_mib, _slices(requests))
+        for rank, requests in enumerate(asked_by_rank)
     )
 
 
@@ -48,7 +48,7 @@ def _asked_by_rank(spec: JobSpec) -> list[NodeSpec]:
     return [*[LAUNCHER] * spec.first_worker, *[spec.specs[0]] * spec.nodes, *spec.helpers]
 
 
-def _slices(asked: NodeSpec) -> tuple[CardSlice, ...]:
-    if asked.shares_a_card:
-        return (CardSlice(0, 0, asked.card_milli),)
-    return tuple(CardSlice(card, None) for card in range(asked.card_milli // WHOLE_CARD))
+def _slices(requested: NodeSpec) -> tuple[CardSlice, ...]:
+    if requested.shares_a_card:
+        return (CardSlice(0, 0, requested.card_milli),)
+    return tuple(CardSlice(card, None) for card in range(requested.card_milli // WHOLE_CARD))

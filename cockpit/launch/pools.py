@@ -61,12 +61,12 @@ def pool_values(
     name."""
     common = {"environment": "cloud", "job": custom_job_spec(spec)}
     task: dict[str, Any] = {"type": word, "index": index, **({"trial": trial} if trial else {})}
-    found = {"CLUSTER_SPEC": {"cluster": cluster, **common, "task": task}}
+    values = {"CLUSTER_SPEC": {"cluster": cluster, **common, "task": task}}
     if not alone:
         task = {**task, "type": _tensorflow_word(word), "cloud": job}
         called = {_tensorflow_word(each): hosts for each, hosts in cluster.items()}
-        found["TF_CONFIG"] = {"cluster": called, **common, "task": task}
-    return found
+        values["TF_CONFIG"] = {"cluster": called, **common, "task": task}
+    return values
 
 
 def pool_hints(spec: JobSpec) -> list[str]:

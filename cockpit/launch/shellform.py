@@ -40,6 +40,11 @@ def plain_arguments(command: str) -> tuple[str, ...]:
     return tuple("".join(part.text for part in word.parts if isinstance(part, Literal)) for word in words)
 
 
+def in_double_quotes(text: str) -> str:
+    """Return literal text as it is written between double quotes."""
+    return text.translate(_ESCAPES)
+
+
 def _needs_a_form(word: Word, known: Collection[str], *, is_script: bool) -> bool:
     """Return whether a shell would read the word's source as something else."""
     if is_script and {"$", "`"} & {*word.source}:
@@ -61,7 +66,7 @@ def _shell_word(word: Word) -> str:
 def _shell_part(part: Part) -> str:
     """Return a part in the form for the inside of double quotes."""
     if isinstance(part, Literal):
-        return part.text.translate(_ESCAPES)
+        return in_double_quotes(part.text)
     if isinstance(part, Variable):
         return f"${{{part.name}-\\{part.source}}}"
     used = list(dict.fromkeys(names(part.text)))

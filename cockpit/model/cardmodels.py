@@ -17,10 +17,10 @@ def gres_type(model: str) -> str:
     return _NO_TYPE.sub("_", model.lower())
 
 
-def is_one_of(model: str, asked: tuple[str, ...]) -> bool:
+def is_one_of(model: str, requested: tuple[str, ...]) -> bool:
     """Return whether a card of this model satisfies the requested model in any spelling. An empty request accepts every
     card."""
-    return not asked or model in asked or gres_type(model) in map(gres_type, asked)
+    return not requested or model in requested or gres_type(model) in map(gres_type, requested)
 
 
 _PROFILE = re.compile(r"(?:^|[_.-])([1-7])g\.\d+gb", re.IGNORECASE)

@@ -86,11 +86,11 @@ def job_words(job: int) -> str:
 
 def index_ranges(indices: Iterable[int]) -> str:
     """`0-2,5`, of indices in order."""
-    found = []
+    ranges = []
     for _, run in groupby(enumerate(indices), key=lambda pair: pair[1] - pair[0]):
         (_, first), *rest = run
-        found.append(f"{first}-{rest[-1][1]}" if rest else f"{first}")
-    return ",".join(found)
+        ranges.append(f"{first}-{rest[-1][1]}" if rest else f"{first}")
+    return ",".join(ranges)
 
 
 class ReplicaId(msgspec.Struct, frozen=True, order=True, gc=False):

@@ -56,7 +56,9 @@ class RequestIds:
     Repeating the same command gives the same ids to the same acts.
     """
 
-    def __init__(self, request: str) -> None:
+    def __init__(self, request: str, *, required: bool = True) -> None:
+        """`required`: refuse an act rather than send it to a cluster that remembers no ids."""
+        self.required = required
         self._request = request
         self._given = 0
 

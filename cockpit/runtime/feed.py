@@ -220,19 +220,19 @@ class JobFeed:
 
     def _change_of(self, subscription: Subscription) -> JobsChange | None:
         """Return the change that an administrator's subscription misses, computed once per batch number."""
-        told, subscription.told = subscription.told, self._log.last
-        if told not in self._changes:
-            self._changes[told] = self._change_since(told)
+        version, subscription.told = subscription.told, self._log.last
+        if version not in self._changes:
+            self._changes[version] = self._change_since(version)
         self._forget_told()
-        change = self._changes[told]
+        change = self._changes[version]
         if change is None and self._unheard(subscription):
             change = JobsChange(self._host.machine.state.seq, page_of([]))
         if change is not None and subscription.seen is not None:
             subscription.seen = self._host.machine.state.seq
         return change
 
-    def _change_since(self, told: int) -> JobsChange | None:
-        seq, before = self._host.machine.state.seq, self._log.since(told)
+    def _change_since(self, version: int) -> JobsChange | None:
+        seq, before = self._host.machine.state.seq, self._log.since(version)
         if before is None or len(before) > RESYNC_ROWS:
             return start_over(seq)
         new, changed, removed = [], [], []
@@ -247,8 +247,8 @@ class JobFeed:
         return JobsChange(seq, page_of(new), tuple(changed), tuple(removed)) if new or changed or removed else None
 
     def _forget_told(self) -> None:
-        told = [each.told for each in self._subscribers if each.sent is None]
-        self._log.forget(min(told, default=self._log.last))
+        versions = [each.told for each in self._subscribers if each.sent is None]
+        self._log.forget(min(versions, default=self._log.last))
 
     def _with_new_reason(self, plan: Plan | None) -> list[JobId]:
         """Return the jobs whose rows have another reason than the plan, or a priority of an earlier computation.

@@ -382,7 +382,7 @@ class Host:
         policy = replace(self.settings.policy, backfill=machine.state.cluster.backfill)
         if self.plan is not None:  # defects that came up while rows were made from the old plan
             self.note_faults(self.plan.scheduling_pass.faults)
-        self.plan = await run_pass(machine.snapshot(now), self.plan, policy)
+        self.plan = await run_pass(machine.snapshot(now).frozen(), self.plan, policy)
         self.waited.look(self.plan, machine.queue, machine.state.jobs, now)
         self.note_faults(self.plan.scheduling_pass.faults)
         self._again_at = self.plan.next_at if self.plan.next_at is not None and self.plan.next_at > now else None

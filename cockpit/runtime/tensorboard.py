@@ -35,10 +35,10 @@ _ADDRESS = re.compile(rf"http://{re.escape(HOST)}:\d+/[^\s]*".encode())
 def program() -> str:
     """The one on the PATH, else the one beside this Python. Raises `CockpitError` where there is none."""
     beside = Path(sys.executable).with_name(PROGRAM)
-    found = shutil.which(PROGRAM) or (str(beside) if os.access(beside, os.X_OK) else "")
-    if not found:
+    path = shutil.which(PROGRAM) or (str(beside) if os.access(beside, os.X_OK) else "")
+    if not path:
         raise CockpitError(MISSING)
-    return found
+    return path
 
 
 class Board:
@@ -66,10 +66,10 @@ class Board:
             raise CockpitError(
                 f"None of the output folders can be read from here, such as {next(iter(runs.values()))}."
             )
-        found = program()
+        path = program()
         with self._lock() as free:
             self._link(runs)
-            self._process = self._spawn(found, free) if free else None
+            self._process = self._spawn(path, free) if free else None
         return self._listening()
 
     def stop(self) -> bool:
@@ -109,13 +109,13 @@ class Board:
             link.unlink(missing_ok=True)
             link.symlink_to(folder)
 
-    def _spawn(self, found: str, lock: int) -> subprocess.Popen[bytes]:
+    def _spawn(self, path: str, lock: int) -> subprocess.Popen[bytes]:
         """Start the program, which inherits the lock and so keeps it as long as it runs."""
         os.ftruncate(lock, 0)  # before anybody can take an earlier one for it
         with self._log.open("wb") as log:
             try:
                 process = subprocess.Popen(
-                    [found, "--logdir", self._runs, "--host", HOST, "--port", "0"],
+                    [path, "--logdir", self._runs, "--host", HOST, "--port", "0"],
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,
@@ -123,7 +123,7 @@ class Board:
                     pass_fds=(lock,),
                 )
             except OSError as error:  # a program that is there, while what its first line names is not
-                raise CockpitError(f"{found} cannot be started ({error.strerror}). {REINSTALL}") from None
+                raise CockpitError(f"{path} cannot be started ({error.strerror}). {REINSTALL}") from None
         os.write(lock, str(process.pid).encode())
         return process
 
@@ -131,17 +131,17 @@ class Board:
         process = self._process
         until = time.monotonic() + START_SECONDS
         while time.monotonic() < until:
-            if found := self._printed():
-                return found
+            if address := self._printed():
+                return address
             if process is not None and process.poll() is not None:
-                said = " ".join(self._log.read_text(errors="replace").splitlines()[-LAST_LINES:])
-                raise CockpitError(f"TensorBoard ended at once with exit code {process.returncode}: {said}")
+                last_lines = " ".join(self._log.read_text(errors="replace").splitlines()[-LAST_LINES:])
+                raise CockpitError(f"TensorBoard ended at once with exit code {process.returncode}: {last_lines}")
             time.sleep(LOOK_SECONDS)
         raise CockpitError(f"TensorBoard did not say within {START_SECONDS:g} s where it listens; see {self._log}.")
 
     def _printed(self) -> str:
-        found = _ADDRESS.search(self._log.read_bytes()) if self._log.exists() else None
-        return found[0].decode(errors="replace") if found else ""
+        match = _ADDRESS.search(self._log.read_bytes()) if self._log.exists() else None
+        return match[0].decode(errors="replace") if match else ""
 
     def _holder(self) -> int:
         """Return the process that has the lock; its id is written shortly after it gets the lock."""

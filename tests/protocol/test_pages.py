@@ -13,10 +13,16 @@ from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import Job, JobState
 from cockpit.model.jobrow import FIELDS, JobRow
 from cockpit.model.reasons import Held, NotEnoughFree, Resource
+from cockpit.protocol.frames import MAX_FRAME, Answer, Request
+from cockpit.protocol.messages import StopArgs
 from cockpit.protocol.pages import (
+    JobsArgs,
     JobsPage,
+    SubscribeArgs,
     Update,
     changed_columns,
+    encoded_pages,
+    fits,
     page_of,
     rows_of,
     start_over,
@@ -77,3 +83,36 @@ def test_columns_that_an_older_engine_does_not_know_have_their_defaults() -> Non
 def test_who_cannot_be_told_the_changes_is_told_to_subscribe_again() -> None:
     told = msgspec.msgpack.decode(msgspec.msgpack.encode(start_over(7)), type=Update)
     assert (told.version, told.resync, list(rows_of(told.new))) == (7, True, [])
+
+
+@pytest.mark.req("PF-10")
+@pytest.mark.parametrize("brief", [False, True])
+def test_rows_that_one_frame_cannot_hold_are_divided_and_others_are_one_page(brief: bool) -> None:
+    few = [a_row(1), a_row(2)]
+    assert len(list(encoded_pages(few, brief=brief))) == 1
+    assert list(encoded_pages([], {"queued": 3}, brief=brief)) != []
+    long = [a_row(job, name=str(job) * (MAX_FRAME // 5)) for job in range(1, 9)]
+    pages = list(encoded_pages(long, {"queued": 8}, brief=brief))
+    assert len(pages) > 1
+    assert all(fits(page) and memoryview(page).nbytes < MAX_FRAME for page in pages)
+    read = [msgspec.msgpack.decode(page, type=JobsPage) for page in pages]
+    assert [row.id for page in read for row in rows_of(page)] == list(range(1, 9))
+    assert [page.counts for page in read] == [{"queued": 8}] + [{}] * (len(pages) - 1)
+
+
+@pytest.mark.req("PF-10")
+def test_a_client_that_does_not_ask_for_brief_pages_gets_whole_ones() -> None:
+    nothing = msgspec.msgpack.encode({})
+    assert not msgspec.msgpack.decode(nothing, type=SubscribeArgs).brief
+    assert not msgspec.msgpack.decode(nothing, type=JobsArgs).brief
+    assert not msgspec.msgpack.decode(nothing, type=JobsArgs).ended
+
+
+@pytest.mark.parametrize("arguments", [JobsArgs(), SubscribeArgs(), StopArgs()])
+def test_arguments_that_nobody_set_are_not_sent(arguments: msgspec.Struct) -> None:
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(arguments)) == {}
+
+
+def test_a_request_and_an_answer_without_more_are_their_numbers_and_the_operation() -> None:
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(Request(7, "jobs"))) == {"id": 7, "op": "jobs"}
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(Answer(7))) == {"id": 7}

@@ -65,7 +65,12 @@ async def test_a_job_that_left_nothing_says_so() -> None:
 
 
 @pytest.mark.req("SL-21")
-async def test_the_form_shows_the_script_that_will_be_run() -> None:
+@pytest.mark.parametrize("folder", ["plain", "with a space"])
+async def test_the_form_shows_the_script_that_will_be_run(
+    folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / folder).mkdir()
+    monkeypatch.chdir(tmp_path / folder)
     async with cluster() as cockpit:
         await (
             cockpit.sees("timesout")

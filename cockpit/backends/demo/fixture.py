@@ -206,15 +206,15 @@ def read_fixture(name: str) -> Fixture:
     except OSError as error:
         raise SpecErrors([f"{name}: cannot be read: {error.strerror}"]) from error
     try:
-        found = msgspec.convert(parse_toml(text, name), Fixture)
+        fixture = msgspec.convert(parse_toml(text, name), Fixture)
     except msgspec.ValidationError as error:
         raise SpecErrors([f"{name}: {error}"]) from error
-    if errors := list(_dangling(found)):
+    if errors := list(_dangling(fixture)):
         raise SpecErrors([f"{name}: {error}" for error in errors])
-    rules_of(found)
-    quota_of(found)
-    catalogue_of(found)
-    return found
+    rules_of(fixture)
+    quota_of(fixture)
+    catalogue_of(fixture)
+    return fixture
 
 
 def rules_of(fixture: Fixture) -> tuple[Cluster, Accounts]:

@@ -62,8 +62,8 @@ def start(places: EnginePaths, *, system: bool = False) -> Channel:
             raise Unreachable(f"The engine was started but does not answer after {START_SECONDS:.0f} s; see {log}.")
         if not os.WIFSIGNALED(status):
             break
-    said = _last_words(log, began)
-    raise StoreError(said) if status is not None and _store_failed(status) else Unreachable(said)
+    last_words = _last_words(log, began)
+    raise StoreError(last_words) if status is not None and _store_failed(status) else Unreachable(last_words)
 
 
 def _store_failed(status: int) -> bool:
@@ -112,5 +112,5 @@ def _environment() -> dict[str, str]:
 def _last_words(log: Path, began: int) -> str:
     with log.open("rb") as file:
         file.seek(began)
-        said = file.read().decode("utf-8", "backslashreplace").strip()
-    return said.removeprefix("cockpit engine: ")[-LAST_WORDS:] or f"The engine ended at once; see {log}."
+        text = file.read().decode("utf-8", "backslashreplace").strip()
+    return text.removeprefix("cockpit engine: ")[-LAST_WORDS:] or f"The engine ended at once; see {log}."

@@ -25,7 +25,11 @@ _decode_answer = msgspec.msgpack.Decoder(Answer).decode
 class Wire:
     """Asks while `run` runs. `heard` is called whenever something comes in."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, heard: Callable[[], None]) -> None:
+    def __init__(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, heard: Callable[[], None], state_folder: str
+    ) -> None:
+        self.state_folder = state_folder
+        """The engine's, which tells whether another connection leads to the same engine."""
         self._reader = reader
         self._writer = writer
         self._heard = heard
@@ -37,7 +41,7 @@ class Wire:
     async def over(cls, channel: Channel, heard: Callable[[], None]) -> Wire:
         """Takes over the connection of a channel that has been greeted."""
         reader, writer = await asyncio.open_unix_connection(sock=channel.detach(), limit=READ_AHEAD)
-        return cls(reader, writer, heard)
+        return cls(reader, writer, heard, channel.hello.state_folder)
 
     async def run(self) -> Unreachable:
         """Distribute answers until the connection ends; why it did."""

@@ -60,8 +60,8 @@ async def output_path(reading: Reading, known: Found, stream: LogStream = LogStr
     """Return the path of the job's output as far as it is known; empty: the terminal of its srun. Sources in this
     order: Slurm's record, accounting, the options of sbatch, the default."""
     known = await _leader(reading, known)
-    told = await reading.output_files(slurm_id(known.job.id)) or await _remembered(reading, known)
-    path = outputs.named(told, known, errors=stream is LogStream.STDERR)
+    files = await reading.output_files(slurm_id(known.job.id)) or await _remembered(reading, known)
+    path = outputs.named(files, known, errors=stream is LogStream.STDERR)
     return outputs.resolved(path, await _words(reading, known, path)) if path else ""
 
 
@@ -106,10 +106,10 @@ async def _words(reading: Reading, known: Found, path: str) -> dict[str, str]:
 
 async def _remembered(reading: Reading, known: Found) -> dict[str, str]:
     """Return the record from accounting of a job that Slurm has forgotten."""
-    told = outputs.of_record(known.fields)
-    if outputs.OUT not in told and (script := await reading.script(slurm_id(known.job.id))):
-        told = outputs.of_script(script) | told
-    return told
+    files = outputs.of_record(known.fields)
+    if outputs.OUT not in files and (script := await reading.script(slurm_id(known.job.id))):
+        files = outputs.of_script(script) | files
+    return files
 
 
 async def _size(commands: Commands, path: str) -> int | None:

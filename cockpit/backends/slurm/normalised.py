@@ -42,9 +42,9 @@ def flags_told(everything: Everything, printed: Printed) -> tuple[PriorityFlag, 
         return flags
     raw, normal = _scale(everything, flags), _scale(everything, others)
     normalised: set[FactorName] = set()
-    for job, told in islice(_counted(everything, printed), ENOUGH):
-        figures = {(part.name, part.tres): part.contribution for part in told.parts}
-        pairs = zip(_parts(raw, job, told.partition), _parts(normal, job, told.partition), strict=True)
+    for job, breakdown in islice(_counted(everything, printed), ENOUGH):
+        figures = {(part.name, part.tres): part.contribution for part in breakdown.parts}
+        pairs = zip(_parts(raw, job, breakdown.partition), _parts(normal, job, breakdown.partition), strict=True)
         normalised |= {
             by_most.name
             for as_is, by_most in pairs
@@ -68,7 +68,7 @@ def _counted(everything: Everything, printed: Printed) -> Iterator[tuple[Job, Br
     for listed in everything.jobs:
         if listed.waits:
             job = next(listed.each())
-            yield from ((job, told) for told in printed_of(job.id, printed))
+            yield from ((job, breakdown) for breakdown in printed_of(job.id, printed))
 
 
 def _parts(scale: PriorityContext, job: Job, partition: str) -> Iterator[Part]:

@@ -29,18 +29,18 @@ _RESOURCES = _RESOURCE | {"billing": "billing", "job": JOBS, "jobs": JOBS}
 
 def limit_told(snapshot: Snapshot, job: Job, code: str) -> LimitReached | None:
     """Return the limit that the code means; None: the code means no limit, or sacctmgr has no such limit."""
-    meant = _CODE.fullmatch(code.replace("_", "").replace(" ", ""))
-    if meant is None:
+    match = _CODE.fullmatch(code.replace("_", "").replace(" ", ""))
+    if match is None:
         return None
     rules = Rulebook(snapshot.cluster, snapshot.accounts, snapshot.rules_version, snapshot.quota)
     spec = job.spec
     wants = asked(spec.specs[0], spec.nodes) | {JOBS: ONE}
-    found = [
+    limits = [
         each
         for partition in job.partitions or ("",)
-        for each in _meant(meant, snapshot, rules, rules.scope(job, partition), wants)
+        for each in _meant(match, snapshot, rules, rules.scope(job, partition), wants)
     ]
-    return max(found, key=lambda each: (each.used + each.asked) / each.allowed if each.allowed else 1e9, default=None)
+    return max(limits, key=lambda each: (each.used + each.asked) / each.allowed if each.allowed else 1e9, default=None)
 
 
 def _meant(

@@ -21,9 +21,9 @@ def told_unavailable(reason: Reason, job: Job, everything: Everything) -> Iterat
         return
     _, listed, names = reason.code.partition("UnavailableNodes:")
     of_partitions = {name for each in everything.rules.partitions if each.name in job.partitions for name in each.nodes}
-    meant: set[NodeName] = (
+    nodes: set[NodeName] = (
         set(hosts(names) if listed else ()) or set(map(NodeName, job.spec.node_names)) or of_partitions
     )
     for seen in everything.nodes:
-        if seen.node.name in meant and seen.node.state is not NodeState.UP:
+        if seen.node.name in nodes and seen.node.state is not NodeState.UP:
             yield seen.node.name, seen.node.why_out

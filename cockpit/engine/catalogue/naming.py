@@ -89,7 +89,7 @@ class Names:
     def meant(self, spec: JobSpec, project: str) -> Meant:
         """`project`: the job's."""
         self._errors, self._project = [], project
-        found = replace(
+        resolved = replace(
             spec,
             algorithm=self._one("algorithm", spec.algorithm) if spec.algorithm is not None else None,
             tasks=tuple(self._task(f"tasks[{at}].algorithm", each) for at, each in enumerate(spec.tasks)),
@@ -99,11 +99,11 @@ class Names:
             specs=tuple(self._node_spec(f"specs[{at}].name", each) for at, each in enumerate(spec.specs)),
             pool_nodes=self._pool_nodes(spec),
         )
-        image, mpi = self._image(found)
-        found = replace(found, image_found=image, image_mpi=mpi)
+        image, mpi = self._image(resolved)
+        resolved = replace(resolved, image_found=image, image_mpi=mpi)
         if spec.access is not Access.NONE:
-            self._check_access(found)
-        return Meant(found, self._errors)
+            self._check_access(resolved)
+        return Meant(resolved, self._errors)
 
     def _task(self, at: str, task: Task) -> Task:
         return replace(task, algorithm=self._one(at, task.algorithm)) if task.algorithm is not None else task

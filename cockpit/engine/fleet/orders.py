@@ -150,10 +150,10 @@ def _resumed(job_id: JobId, _ending: Ending | None, member: Machine, _now: Milli
 def _remove(effect: RemoveContainer, members: Mapping[str, Machine]) -> list[Order]:
     """Whatever is left of the attempt, running or kept."""
     key = effect.replica.job, effect.replica.attempt
-    found = [(name, job) for name, machine in members.items() for job in machine.state.jobs.values()]
+    targets = [(name, job) for name, machine in members.items() for job in machine.state.jobs.values()]
     return [
         MemberDecision(name, partial(_gone, job.id))
-        for name, job in found
+        for name, job in targets
         if job.part is not None and (job.part.job, job.part.attempt) == key
     ]
 

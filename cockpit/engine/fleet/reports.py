@@ -65,8 +65,8 @@ def placed(fleet: Machine, member: str, job: Job) -> list[EventBody]:
     """The member's scheduler found room for the job."""
     if job.part is None or job.attempt is None:
         return []
-    found = seen_from_fleet(member, job.part, job.attempt.placement)
-    return member_placed(fleet, job.part.job, job.part.attempt, member, found)
+    seen = seen_from_fleet(member, job.part, job.attempt.placement)
+    return member_placed(fleet, job.part.job, job.part.attempt, member, seen)
 
 
 def started(fleet: Machine, part: FleetPart, rank: int, limits: str) -> list[EventBody]:

@@ -59,8 +59,8 @@ def _running_on(machine: Machine, node: NodeName) -> list[Job]:
 
 
 def _holding(machine: Machine) -> Iterator[Job]:
-    found = (machine.state.jobs.get(job) for job in machine.occupied)
-    return (job for job in found if job is not None and not job.ended)
+    jobs = (machine.state.jobs.get(job) for job in machine.occupied)
+    return (job for job in jobs if job is not None and not job.ended)
 
 
 def _is_on(job: Job, node: NodeName) -> bool:

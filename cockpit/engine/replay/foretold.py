@@ -92,24 +92,24 @@ def foretell(
     return asking.said()
 
 
-def accuracy(said: Sequence[Said]) -> Accuracy:
+def accuracy(predictions: Sequence[Said]) -> Accuracy:
     """Return the accuracy over the jobs that waited. Raises `ValueError` if there are none."""
-    if not said:
+    if not predictions:
         raise ValueError("no job waited: there is nothing to be right or wrong about")
-    kept = [each.waited <= each.bound for each in said if each.bound is not None]
-    errors = [abs(each.likely - each.waited) for each in said]
+    kept = [each.waited <= each.bound for each in predictions if each.bound is not None]
+    errors = [abs(each.likely - each.waited) for each in predictions]
     return Accuracy(
-        jobs=len(said),
+        jobs=len(predictions),
         median_error=median(errors),
         mean_error=fmean(errors),
         within_a_minute=fmean(error <= MINUTE for error in errors),
         within_ten_minutes=fmean(error <= TEN_MINUTES for error in errors),
-        coverage=fmean(each.waited <= each.range[1] for each in said),
-        tightness=median(each.range[1] / each.waited for each in said),
-        coverage_by_limits=fmean(each.waited <= each.by_limits for each in said),
-        tightness_by_limits=median(each.by_limits / each.waited for each in said),
-        range_coverage=fmean(each.range[0] <= each.waited <= each.range[1] for each in said),
-        range_width=median((each.range[1] - each.range[0]) / each.waited for each in said),
+        coverage=fmean(each.waited <= each.range[1] for each in predictions),
+        tightness=median(each.range[1] / each.waited for each in predictions),
+        coverage_by_limits=fmean(each.waited <= each.by_limits for each in predictions),
+        tightness_by_limits=median(each.by_limits / each.waited for each in predictions),
+        range_coverage=fmean(each.range[0] <= each.waited <= each.range[1] for each in predictions),
+        range_width=median((each.range[1] - each.range[0]) / each.waited for each in predictions),
         bounds=len(kept),
         bound_coverage=fmean(kept) if kept else None,
     )

@@ -53,14 +53,14 @@ class PodReplay:
 
     def arrivals(self, pods: Iterable[JobSpec]) -> Iterator[Arrived]:
         """Place the pods one by one, and yield the sums after each."""
-        asked = allocated = placed = 0
+        requested = allocated = placed = 0
         for number, pod in enumerate(pods, self.machine.state.last_job_id + 1):
             milli = pod.specs[0].card_milli * pod.nodes
-            asked += milli
+            requested += milli
             if self._starts(JobId(number), pod):
                 allocated += milli
                 placed += 1
-            yield Arrived(asked, allocated, placed)
+            yield Arrived(requested, allocated, placed)
 
     def _starts(self, job: JobId, pod: JobSpec) -> bool:
         self._tell(events.JobSubmitted(job, pod, _SOMEBODY, _SOMEBODY.name))

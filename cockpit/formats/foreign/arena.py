@@ -333,22 +333,22 @@ def _of(role: str, options: Mapping[str, str], draft: Draft) -> dict[str, Any]:
     """`image`, `spec` and `selector`; a limit comes before a request, which is noted."""
     spec: dict[str, Any] = {}
     for name in ("cpu", "memory"):
-        asked, limit = (options.get(f"{role}-{each}") for each in (name, f"{name}-limit"))
-        if asked and limit and asked != limit:
-            draft.lacks(f"--{role}-{name}={asked}", f"the limit, {limit}, is taken")
-        if value := limit or asked:
+        limits, limit = (options.get(f"{role}-{each}") for each in (name, f"{name}-limit"))
+        if limits and limit and limits != limit:
+            draft.lacks(f"--{role}-{name}={limits}", f"the limit, {limit}, is taken")
+        if value := limit or limits:
             mib = memory_mib(value)
             known = cpu_count(value) if name == "cpu" else f"{mib}M" if mib else None
             spec["cpus" if name == "cpu" else "memory"] = known or value
     if (cards := options.get(f"{role}-gpus", "0")) != "0":
         spec["cards"] = int(cards) if is_whole(cards) else cards
-    found: dict[str, Any] = {"spec": spec} if spec else {}
+    values: dict[str, Any] = {"spec": spec} if spec else {}
     if image := options.get(f"{role}-image"):
-        found["image"] = image
+        values["image"] = image
     if "=" in (selector := options.get(f"{role}-selector", "")):
         key, _, value = selector.partition("=")
-        found["selector"] = {key: value}
-    return found
+        values["selector"] = {key: value}
+    return values
 
 
 def _take_pools(options: Mapping[str, str], own: dict[str, dict[str, Any]], servers: int, draft: Draft) -> None:

@@ -47,9 +47,9 @@ def what_is(text: str) -> str:
 
 def brought(source: str, text: str, beside: Beside = alone, submission: Submission = UNKNOWN) -> Brought | None:
     """Return the converted job; None: the text is no job. Raises `SpecErrors` if it is a job with errors."""
-    found = taken_over(source, text, beside, submission)
-    if found is not None:
-        return Brought(NAMES[found.form], msgspec.json.decode(found.text), found.notes)
+    converted = taken_over(source, text, beside, submission)
+    if converted is not None:
+        return Brought(NAMES[converted.form], msgspec.json.decode(converted.text), converted.notes)
     values = _file_values(text)
     return Brought(JOB_FILE, values) if values else None
 

@@ -96,10 +96,10 @@ def _scheduling(scheduling: dict[str, Any], draft: Draft) -> None:
 def _seconds(value: object, name: str, draft: Draft) -> int | None:
     if value is None:
         return None
-    found = _SECONDS.fullmatch(str(value))
-    if found is None:
+    match = _SECONDS.fullmatch(str(value))
+    if match is None:
         draft.lacks(f"scheduling.{name}={value}", 'is no duration such as "3600s"; left out')
-    return int(found["seconds"]) if found is not None else None
+    return int(match["seconds"]) if match is not None else None
 
 
 def _read_pools(pools: Sequence[Any], draft: Draft) -> None:
@@ -142,23 +142,23 @@ def _pool(pool: Mapping[str, Any], index: int, draft: Draft, environments: list[
     if not pool:
         return {}
     left = dict(pool)
-    found: dict[str, Any] = {"replicas": int(left.pop("replicaCount", 1) or 1)}
-    _machine(left.pop("machineSpec", None) or {}, found, f"workerPoolSpecs[{index}].machineSpec", draft)
+    values: dict[str, Any] = {"replicas": int(left.pop("replicaCount", 1) or 1)}
+    _machine(left.pop("machineSpec", None) or {}, values, f"workerPoolSpecs[{index}].machineSpec", draft)
     disk = dict(left.pop("diskSpec", None) or {})
     if kind := disk.pop("bootDiskType", None):
-        found["disk_type"] = str(kind)
+        values["disk_type"] = str(kind)
     if size := disk.pop("bootDiskSizeGb", None):
-        found["disk_size"] = int(size)
+        values["disk_size"] = int(size)
     container = left.pop("containerSpec", None)
     package = left.pop("pythonPackageSpec", None)
     environments.append(_variables((package or container or {}).get("env") or []))
-    found["run"] = _arguments(container or {}, package, found, index, draft)
+    values["run"] = _arguments(container or {}, package, values, index, draft)
     for name in (*left, *(f"diskSpec.{each}" for each in disk)):
         draft.lacks(f"workerPoolSpecs[{index}].{name}")
-    return found
+    return values
 
 
-def _machine(machine: Mapping[str, Any], found: dict[str, Any], at: str, draft: Draft) -> None:
+def _machine(machine: Mapping[str, Any], values: dict[str, Any], at: str, draft: Draft) -> None:
     left = dict(machine)
     name = str(left.pop("machineType", "") or "")
     model, count = left.pop("acceleratorType", None), int(left.pop("acceleratorCount", 0) or 0)
@@ -176,19 +176,19 @@ def _machine(machine: Mapping[str, Any], found: dict[str, Any], at: str, draft: 
         if model and model != _NO_MODEL:
             spec["card_models"] = [str(model)]
     if spec:
-        found["spec"] = spec
+        values["spec"] = spec
     if name and not name.startswith("custom-"):
-        found["machine_type"] = name
+        values["machine_type"] = name
     for each in left:
         draft.lacks(f"{at}.{each}")
 
 
 def _arguments(
-    container: Mapping[str, Any], package: Mapping[str, Any] | None, found: dict[str, Any], index: int, draft: Draft
+    container: Mapping[str, Any], package: Mapping[str, Any] | None, values: dict[str, Any], index: int, draft: Draft
 ) -> list[str]:
     left = dict(package or container)
     if image := left.pop("executorImageUri" if package else "imageUri", None):
-        found["image"] = str(image)
+        values["image"] = str(image)
     left.pop("env", None)
     arguments = [str(word) for word in left.pop("args", None) or []]
     if package:

@@ -100,18 +100,18 @@ _EXACT = 2.0**53
 
 def memory_mib(quantity: object) -> int | None:
     """Return a Kubernetes quantity in MiB, rounded up; None: it is no quantity."""
-    found = _QUANTITY.fullmatch(str(quantity))
-    if found is None or found["unit"] not in _BYTES:
+    match = _QUANTITY.fullmatch(str(quantity))
+    if match is None or match["unit"] not in _BYTES:
         return None
-    return upwards(float(found["number"]) * _BYTES[found["unit"]] / _MIB)
+    return upwards(float(match["number"]) * _BYTES[match["unit"]] / _MIB)
 
 
 def cpu_count(quantity: object) -> int | None:
     """Return a Kubernetes quantity such as `500m` as CPUs, rounded up; None: it is no quantity."""
-    found = _QUANTITY.fullmatch(str(quantity))
-    if found is None or found["unit"] not in {"", "m", "k"}:
+    match = _QUANTITY.fullmatch(str(quantity))
+    if match is None or match["unit"] not in {"", "m", "k"}:
         return None
-    return max(1, upwards(round(float(found["number"]) * _DECIMAL[found["unit"]], 6)))
+    return max(1, upwards(round(float(match["number"]) * _DECIMAL[match["unit"]], 6)))
 
 
 def upwards(amount: float) -> int:

@@ -170,10 +170,10 @@ def written(spec: JobSpec, form: Form, read: Callable[[str, str], list[JobSpec]]
     text = _WRITERS[form](spec)
     if form in {Form.YAML, Form.JSON}:
         return Written(text, ())
-    found = taken_over(form, text)
-    assert found is not None
+    read_back = taken_over(form, text)
+    assert read_back is not None
     try:
-        (again,) = read(form, found.text)
+        (again,) = read(form, read_back.text)
     except SpecErrors as wrong:
         return Written(text, tuple(wrong.errors))
     if spec.script is None and again.script is not None:

@@ -102,8 +102,8 @@ def _configured(whole: dict[str, Any], name: str, draft: Draft) -> tuple[dict[st
 def _items(text: str) -> list[str]:
     """Return the items of gcloud's form of a list: between commas, or after `^:^` between colons. Source: `gcloud topic
     escaping`."""
-    if found := _DELIMITED.match(text):
-        return text[found.end() :].split(found["delimiter"])
+    if match := _DELIMITED.match(text):
+        return text[match.end() :].split(match["delimiter"])
     return text.split(",")
 
 

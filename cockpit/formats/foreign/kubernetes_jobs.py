@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 _INDEX: Final = "JOB_COMPLETION_INDEX"
 _TASK: Final = f"env {_INDEX}=${{SLURM_ARRAY_TASK_ID}} "
 """Gives a task its index by the name that it has in Kubernetes."""
+_DEFAULT_RETRIES: Final = 6
+"""Kubernetes' value for a missing `backoffLimit`, unless there is a limit for each index."""
 
 
 def read_job(value: Mapping[str, Any]) -> Draft:
@@ -38,7 +40,9 @@ def read_job(value: Mapping[str, Any]) -> Draft:
         del pod["restartPolicy"]
     read_template({**template, "spec": pod}, "spec", draft, {_INDEX})
     retries = spec.pop("backoffLimit", None)
-    if retries is not None and int(retries):
+    if retries is None:
+        retries = 0 if spec.get("backoffLimitPerIndex") is not None else _DEFAULT_RETRIES
+    if int(retries):
         draft.values["restart"] = {"max_restarts": int(retries)}
     elif restarts:
         draft.lacks("spec.template.spec.restartPolicy=OnFailure", "`restart` says how often the job begins again")
@@ -93,8 +97,8 @@ def write_job(spec: JobSpec) -> dict[str, Any]:
 
 def _completions(array: Array, *, indexed: bool) -> dict[str, Any]:
     count = len(array.indices)
-    found = {"completions": count, "parallelism": array.at_once or count}
-    return {**found, "completionMode": "Indexed"} if indexed else found
+    fields = {"completions": count, "parallelism": array.at_once or count}
+    return {**fields, "completionMode": "Indexed"} if indexed else fields
 
 
 _MODES: Final = (

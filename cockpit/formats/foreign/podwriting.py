@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 def metadata_of(spec: JobSpec) -> dict[str, Any]:
     """Return the metadata of the whole job."""
-    found: dict[str, Any] = {"name": spec.name}
+    metadata: dict[str, Any] = {"name": spec.name}
     if spec.project:
-        found["namespace"] = spec.project
-    return found | ({"labels": dict(spec.labels)} if spec.labels else {})
+        metadata["namespace"] = spec.project
+    return metadata | ({"labels": dict(spec.labels)} if spec.labels else {})
 
 
 def run_policy(spec: JobSpec) -> dict[str, Any]:
@@ -74,19 +74,19 @@ def container_of(
     command: str | None = None,
 ) -> dict[str, Any]:
     """Return the container, without its name."""
-    found: dict[str, Any] = {}
+    container: dict[str, Any] = {}
     if (root := image or spec.image) != HOST:
-        found["image"] = root
+        container["image"] = root
     program, *rest = arguments_of(spec.command if command is None else command, {*spec.env, *given})
     if program != ENTRYPOINT:
-        found["command"] = [program, *rest]
+        container["command"] = [program, *rest]
     elif rest:
-        found["args"] = rest
+        container["args"] = rest
     if spec.env:
-        found["env"] = [{"name": name, "value": escaped(value)} for name, value in spec.env.items()]
+        container["env"] = [{"name": name, "value": escaped(value)} for name, value in spec.env.items()]
     if limits := limits_of(each or spec.specs[0]):
-        found["resources"] = {"limits": limits}
-    return found
+        container["resources"] = {"limits": limits}
+    return container
 
 
 def _best_effort(spec: JobSpec) -> dict[str, Any]:

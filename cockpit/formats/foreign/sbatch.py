@@ -120,13 +120,13 @@ def _dependencies(value: str, draft: Draft) -> None:
     if "?" in value:
         draft.lacks("--dependency", "any of several conditions has no counterpart here; left out")
         return
-    found: list[str] = []
+    conditions: list[str] = []
     for condition in value.split(","):
         kind, *jobs = condition.split(":")
-        found += [f"{kind}:{job.partition('+')[0]}" for job in jobs] or [kind]
+        conditions += [f"{kind}:{job.partition('+')[0]}" for job in jobs] or [kind]
         if any("+" in job for job in jobs):
             draft.lacks("--dependency", "a delay behind another job has no counterpart here; taken without it")
-    draft.values["dependencies"] = found
+    draft.values["dependencies"] = conditions
 
 
 def _time(value: str, draft: Draft) -> None:
@@ -190,10 +190,10 @@ def _moment(name: str, value: str, submission: Submission) -> str:
             return value
         raise ValueError(f"--{name}={value} is a local time, and no clock is at hand here; write it with its zone")
     try:
-        found = begin_moment(value, submission.now)
+        begin = begin_moment(value, submission.now)
     except ValueError as error:
         raise ValueError(f"--{name}: {error}") from None
-    return found.isoformat(timespec="seconds")
+    return begin.isoformat(timespec="seconds")
 
 
 def _constraint(value: str, draft: Draft) -> None:
@@ -219,12 +219,12 @@ def _container_image(value: str, draft: Draft) -> None:
 
 def _early_signal(value: str, draft: Draft) -> None:
     """`[{R|B}:]SIGNAL[@SECONDS]`."""
-    found = _SIGNAL.fullmatch(value)
-    name = _signal_name(found["name"]) if found is not None else ""
-    if found is None or not name:
+    match = _SIGNAL.fullmatch(value)
+    name = _signal_name(match["name"]) if match is not None else ""
+    if match is None or not name:
         raise ValueError(f"--signal={value} is no signal; write --signal=B:USR1@60")
-    early: dict[str, object] = {"name": name, "seconds": int(found["seconds"] or 60)}
-    if "B" in (found["to"] or "").upper():
+    early: dict[str, object] = {"name": name, "seconds": int(match["seconds"] or 60)}
+    if "B" in (match["to"] or "").upper():
         early["shell"] = True
     draft.values["script"]["early_signal"] = early
 
@@ -256,14 +256,14 @@ def _split_list(value: str) -> list[list[str]]:
 
 
 def _expanded(part: str) -> list[str]:
-    found = _LIST.fullmatch(part)
-    if found is None or _RANGES.fullmatch(found["ranges"]) is None:
+    match = _LIST.fullmatch(part)
+    if match is None or _RANGES.fullmatch(match["ranges"]) is None:
         return [part]
     names: list[str] = []
-    for each in found["ranges"].split(","):
+    for each in match["ranges"].split(","):
         low, _, high = each.partition("-")
         numbers = range(int(low), int(high or low) + 1)
-        names += [f"{found['head']}{number:0{len(low)}d}{found['tail']}" for number in numbers]
+        names += [f"{match['head']}{number:0{len(low)}d}{match['tail']}" for number in numbers]
     return names
 
 
@@ -367,13 +367,13 @@ def _gres(options: Mapping[str, str]) -> list[str]:
     return [each for each in re.sub(r"\([^)]*\)", "", options.get("gres", "")).split(",") if each]
 
 
-def _of_one_model(said: str, counts: list[tuple[str, int]]) -> tuple[int, str]:
+def _of_one_model(text: str, counts: list[tuple[str, int]]) -> tuple[int, str]:
     """Return the number of cards and their model; the model is empty where any will do."""
     models = {model for model, _ in counts}
     if len(models) > 1:
         names = " and ".join(sorted(model or "any model" for model in models))
         raise ValueError(
-            f"{said} asks for cards of several models ({names}) on one node, and a node of a job has cards of one "
+            f"{text} asks for cards of several models ({names}) on one node, and a node of a job has cards of one "
             "model; write one of them, or submit a job for each"
         )
     return sum(count for _, count in counts), next(iter(models), "")
@@ -381,21 +381,21 @@ def _of_one_model(said: str, counts: list[tuple[str, int]]) -> tuple[int, str]:
 
 def _split_counts(value: str) -> list[tuple[str, int]]:
     """`a100:2,v100` as models and counts."""
-    found = []
+    counts = []
     for each in value.split(","):
         model, _, count = each.rpartition(":")
         if count and not is_whole(count):
             model, count = each, "1"
-        found.append((model, int(count or 1)))
-    return found
+        counts.append((model, int(count or 1)))
+    return counts
 
 
 def _memory(options: Mapping[str, str], cpus: int, cards: int, draft: Draft) -> str | None:
     for name, times in (("mem", 1), ("mem-per-cpu", cpus), ("mem-per-gpu", max(1, cards))):
-        found = _MEMORY.fullmatch(options.get(name, ""))
-        if found is None:
+        match = _MEMORY.fullmatch(options.get(name, ""))
+        if match is None:
             continue
-        mib = upwards(float(found["number"]) * _MIB_OF[found["unit"].upper()])
+        mib = upwards(float(match["number"]) * _MIB_OF[match["unit"].upper()])
         if mib:
             if name in _MEMORY_SHARES:
                 draft.env(_MEMORY_SHARES[name], str(mib))
@@ -407,16 +407,16 @@ def _memory(options: Mapping[str, str], cpus: int, cards: int, draft: Draft) -> 
 
 def _script(source: str, text: str, options: Mapping[str, str]) -> dict[str, object]:
     """The fields of the job's script."""
-    found: dict[str, object] = {"text": text, "work_dir": options.get("chdir", "."), "submit_dir": "."}
+    fields: dict[str, object] = {"text": text, "work_dir": options.get("chdir", "."), "submit_dir": "."}
     for name in ("output", "error", "input"):
         if options.get(name):
-            found[name] = options[name]
+            fields[name] = options[name]
     if _PLAIN_NAME.fullmatch(source):
-        found["file"] = source
+        fields["file"] = source
     mode = options.get("open-mode", "")
     if mode:
-        found["open_mode"] = "append" if mode[:1] in {"a", "A"} else "truncate"
-    return found
+        fields["open_mode"] = "append" if mode[:1] in {"a", "A"} else "truncate"
+    return fields
 
 
 def _command(lines: list[str], draft: Draft) -> str:
@@ -452,9 +452,9 @@ def _taken_env(body: str, draft: Draft) -> str:
     if not body.startswith(_ENV_HEAD):
         return body
     rest = body.removeprefix(_ENV_HEAD)
-    while found := _EXPORT.match(rest):
-        draft.env(found["name"], "".join(shlex.split(found["value"])))
-        rest = rest[found.end() :]
+    while match := _EXPORT.match(rest):
+        draft.env(match["name"], "".join(shlex.split(match["value"])))
+        rest = rest[match.end() :]
     return rest.strip("\n")
 
 
@@ -490,7 +490,7 @@ def write_sbatch(values: Mapping[str, Any]) -> str:
     gres = f"gpu:{models[0]}:{spec['cards']}" if models else f"gpu:{spec['cards']}" if spec.get("cards") else None
     shell = "ALL" if values.get("script") else "NONE"
     memory = _memory_options(spec, env)
-    told = {name: value for name, value in env.items() if _OPTION_VALUE.fullmatch(str(value))}
+    exported = {name: value for name, value in env.items() if _OPTION_VALUE.fullmatch(str(value))}
     options: dict[str, object] = {
         "job-name": values["name"],
         "chdir": values["output"],
@@ -505,7 +505,7 @@ def write_sbatch(values: Mapping[str, Any]) -> str:
         "partition": ",".join(values.get("partitions", [])) or None,
         "nodelist": ",".join(values.get("node_names", [])) or None,
         "dependency": ",".join(values.get("dependencies", [])) or None,
-        "export": ",".join([shell, *(f"{name}={value}" for name, value in told.items())]) if env else None,
+        "export": ",".join([shell, *(f"{name}={value}" for name, value in exported.items())]) if env else None,
         **{name: values.get(name) for name in ("account", "array", "qos", "reservation", "deadline", "nice")},
         "begin": values.get("begin_at"),
         **_script_options(values.get("script") or {}),
@@ -517,7 +517,7 @@ def write_sbatch(values: Mapping[str, Any]) -> str:
     if script := values.get("script"):
         first, *rest = script_lines(script["text"])
         return "\n".join([first, *lines, *_without_directives(rest), ""])
-    exports = [f"export {name}={shlex.quote(str(value))}\n" for name, value in env.items() if name not in told]
+    exports = [f"export {name}={shlex.quote(str(value))}\n" for name, value in env.items() if name not in exported]
     body = _body(str(values["command"]))
     if exports:
         body = f"{_ENV_HEAD}{''.join(exports)}\n{body}"

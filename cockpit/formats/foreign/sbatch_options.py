@@ -178,6 +178,6 @@ def _take_option(words: list[str], options: dict[str, str], flags: Collection[st
 
 def _whole_name(given: str) -> str:
     """Return the whole name of an option that is abbreviated, if only one option begins so."""
-    meant = [given] if given in _NAMES else [name for name in _NAMES if name.startswith(given)]
-    name = meant[0] if len(meant) == 1 else given
+    candidates = [given] if given in _NAMES else [name for name in _NAMES if name.startswith(given)]
+    name = candidates[0] if len(candidates) == 1 else given
     return _ALSO_CALLED.get(name, name)

@@ -57,10 +57,10 @@ class _NodeSpecs(Table[NodeSpec]):
     """Reads node specs; the name of one stands for the fields of a catalogue entry."""
 
     def read(self, value: object, at: str, reading: Reading) -> NodeSpec:
-        found = super().read(value, at, reading)
-        if found.name and found != NodeSpec(name=found.name):
+        spec = super().read(value, at, reading)
+        if spec.name and spec != NodeSpec(name=spec.name):
             reading.wrong(f"{at}.name", "stands alone: the catalogue says what it is; remove it, or the other fields")
-        return found
+        return spec
 
     def write(self, value: NodeSpec) -> dict[str, object]:
         return super().write(NodeSpec(name=value.name) if value.name else value)

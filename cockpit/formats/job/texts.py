@@ -47,8 +47,8 @@ class Member(NamedTuple):
 
 def member_of(path: str) -> Member | None:
     """Return group and field of a path; None: it belongs to no group."""
-    found = _MEMBER.fullmatch(path)
-    return None if found is None else Member(found["group"], int(found["number"]), found["field"])
+    match = _MEMBER.fullmatch(path)
+    return None if match is None else Member(match["group"], int(match["number"]), match["field"])
 
 
 def field_of(path: str) -> Field:
@@ -92,13 +92,13 @@ def _is_plain_entry(group: str, value: object) -> bool:
 
 def _entries(group: str, written: Mapping[str, object]) -> list[dict[str, object]]:
     """Return the entries by number; an entry without any text is empty."""
-    found: list[dict[str, object]] = []
+    entries: list[dict[str, object]] = []
     for path, value in written.items():
         member = member_of(path)
         if member is not None and member.group == group:
-            found += [{} for _ in range(len(found), member.number + 1)]
-            found[member.number][member.field] = value
-    return found
+            entries += [{} for _ in range(len(entries), member.number + 1)]
+            entries[member.number][member.field] = value
+    return entries
 
 
 def _text(value: object) -> str:
@@ -145,11 +145,11 @@ def _value(field: Field, text: str) -> object:
 def _unquoted(text: str) -> str:
     """A text in JSON's quotes is what they hold; any other, such as a command that begins with one, itself."""
     try:
-        found = json.loads(text) if text[:1] == '"' else text
-        json.dumps(found, ensure_ascii=False).encode()  # a lone surrogate is no text that a file could hold
+        value = json.loads(text) if text[:1] == '"' else text
+        json.dumps(value, ensure_ascii=False).encode()  # a lone surrogate is no text that a file could hold
     except ValueError:
         return text
-    return found if isinstance(found, str) else text
+    return value if isinstance(value, str) else text
 
 
 def _yaml_value(text: str) -> object:
@@ -157,8 +157,8 @@ def _yaml_value(text: str) -> object:
     from cockpit.formats.yamltext import yaml_documents
 
     documents = yaml_documents(f"value: {text}")
-    found = documents.found[0].value if len(documents.found) == 1 and not documents.errors else None
-    return _without_doubt(found["value"]) if isinstance(found, dict) and found.keys() == {"value"} else text
+    parsed = documents.found[0].value if len(documents.found) == 1 and not documents.errors else None
+    return _without_doubt(parsed["value"]) if isinstance(parsed, dict) and parsed.keys() == {"value"} else text
 
 
 def _without_doubt(value: object) -> object:

@@ -115,7 +115,7 @@ def shares_text(association: Association) -> str:
 
 
 def _read(words: Sequence[str], own: Mapping[str, tuple[str, ...]]) -> tuple[dict[str, Any], dict[str, Any]]:
-    found: tuple[dict[str, Any], dict[str, Any]] = {}, {}
+    settings: tuple[dict[str, Any], dict[str, Any]] = {}, {}
     errors = []
     for word in words:
         name, equals, text = word.partition("=")
@@ -130,12 +130,12 @@ def _read(words: Sequence[str], own: Mapping[str, tuple[str, ...]]) -> tuple[dic
         except ValueError as error:
             errors.append(f"{visible(name)}: {error}")
             continue
-        if attribute in found[place]:
+        if attribute in settings[place]:
             errors.append(f"{visible(name)}: is there twice; keep one")
-        found[place][attribute] = value
+        settings[place][attribute] = value
     if errors:
         raise SpecErrors(errors)
-    return found
+    return settings
 
 
 def _place(name: str, own: Mapping[str, tuple[str, ...]]) -> tuple[int, str]:

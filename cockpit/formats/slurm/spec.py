@@ -48,9 +48,9 @@ def read_slurm_spec(source: str, text: str) -> SlurmSpec:
     value, at = _inner(document, reading)
     spec = SPEC.read(value, at, reading)
     prefix = f"{at}." if at else ""
-    told = {error.partition(": ")[0] for error in reading.errors}
+    places = {error.partition(": ")[0] for error in reading.errors}
     between = [f"{prefix}{error}" for error in _conflicts(spec)]
-    errors = [*reading.errors, *(error for error in between if error.partition(": ")[0] not in told)]
+    errors = [*reading.errors, *(error for error in between if error.partition(": ")[0] not in places)]
     if errors:
         raise SpecErrors([f"{visible(source, 200)}: {error}" for error in errors])
     return SlurmSpec(
@@ -85,12 +85,12 @@ def _inner(document: object, reading: Reading) -> tuple[object, str]:
         if not isinstance(document, dict):
             reading.wrong(at, f"is {described(document)}; write a table with slurmSpec in it")
             return {"partitions": []}, at
-        found = next((each for each in _OUTER_NAMES[name] if each in document), None)
-        if found is None:
+        name_used = next((each for each in _OUTER_NAMES[name] if each in document), None)
+        if name_used is None:
             continue
-        beside = [each for each in document if each != found]
+        beside = [each for each in document if each != name_used]
         reading.warnings += [f"{at}{visible(each)}: is not the slurmSpec, and counts for nothing" for each in beside]
-        document, at = document[found], f"{at}{found}."
+        document, at = document[name_used], f"{at}{name_used}."
     return document, at.removesuffix(".")
 
 

@@ -50,19 +50,19 @@ def read_nodes(source: str, data: bytes) -> list[Node]:
 
 
 def _read(source: str, data: bytes, columns: Sequence[str], made: Callable[[Row], Read], what: str) -> list[Read]:
-    found: list[Read] = []
+    rows: list[Read] = []
     errors: list[str] = []
     for line, row in _rows(source, data, columns):
         try:
-            found.append(made(row))
+            rows.append(made(row))
         except ValueError as error:
             errors.append(f"{source}:{line}: {error}")
     if errors:
         more = len(errors) - _MOST_ERRORS
         raise SpecErrors([*errors[:_MOST_ERRORS], f"{source}: … and {more} more"] if more > 0 else errors)
-    if not found:
+    if not rows:
         raise SpecErrors([f"{source}: no {what} in it; it needs a line for each after the line of column names."])
-    return found
+    return rows
 
 
 def _rows(source: str, data: bytes, columns: Sequence[str]) -> Iterator[tuple[int, Row]]:
@@ -126,13 +126,13 @@ def arriving(pods: Sequence[JobSpec], target_milli: int, seed: int) -> list[JobS
     chance = Random(seed)  # noqa: S311 - a sample, no secret
     arrivals = list(pods)
     chance.shuffle(arrivals)
-    asked = sum(map(card_milli, arrivals))
-    while asked > target_milli:
-        asked -= card_milli(arrivals.pop(chance.randrange(len(arrivals))))
+    requested = sum(map(card_milli, arrivals))
+    while requested > target_milli:
+        requested -= card_milli(arrivals.pop(chance.randrange(len(arrivals))))
     if len(arrivals) < len(pods):
         return arrivals
-    while asked + card_milli(drawn := chance.choice(pods)) <= target_milli:
-        asked += card_milli(drawn)
+    while requested + card_milli(drawn := chance.choice(pods)) <= target_milli:
+        requested += card_milli(drawn)
         arrivals.append(drawn)
     return arrivals
 

@@ -83,9 +83,9 @@ def read_swf(source: str, data: bytes) -> list[SwfJob]:
 def processors_said(source: str, data: bytes) -> int | None:
     """Return the machine's number of processors from the header; a header with nodes alone counts one each. None: it
     has neither."""
-    said = dict(_SAID.findall(unpacked(source, data).decode("utf-8", "replace")))
-    found = said.get("MaxProcs", said.get("MaxNodes"))
-    return whole(found) if found else None
+    header = dict(_SAID.findall(unpacked(source, data).decode("utf-8", "replace")))
+    count = header.get("MaxProcs", header.get("MaxNodes"))
+    return whole(count) if count else None
 
 
 def swf_lines(jobs: Iterable[SwfJob], runs: Iterable[tuple[int, int]], header: Sequence[str] = ()) -> Iterator[str]:

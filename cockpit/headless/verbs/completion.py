@@ -135,12 +135,14 @@ async def _complete(call: Call) -> None:
     joined = bool(equals) and option.startswith("--")
     offers = Offers(place_behind([*words[1:], option] if joined else words[1:]), call.services)
     try:
-        found = await offers.fitting(value if joined else last)
+        completions = await offers.fitting(value if joined else last)
     finally:
         await offers.close()
     if joined:
-        found = [each if each in BY_SHELL else Completion(f"{option}={each.word}", each.about) for each in found]
-    for line in lines_for(call.args.shell, found, last):
+        completions = [
+            each if each in BY_SHELL else Completion(f"{option}={each.word}", each.about) for each in completions
+        ]
+    for line in lines_for(call.args.shell, completions, last):
         call.streams.line(line)
 
 

@@ -35,10 +35,10 @@ async def run(call: Call) -> int:
     def read(source: str, text: str) -> list[JobSpec]:
         return call.services.read_jobs(f"{source}.json", text, "/")
 
-    found = written(specs[0], Form(call.args.to), read)
-    if found.lost:
-        call.streams.say(f"{call.args.to} cannot say all of: {', '.join(map(safe, found.lost))}")
-    call.streams.write(found.text.encode())
+    result = written(specs[0], Form(call.args.to), read)
+    if result.lost:
+        call.streams.say(f"{call.args.to} cannot say all of: {', '.join(map(safe, result.lost))}")
+    call.streams.write(result.text.encode())
     return ExitCode.OK
 
 

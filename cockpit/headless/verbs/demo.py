@@ -17,12 +17,12 @@ FASTEST = 100_000
 def speed(text: str) -> float:
     """Return how many times faster than real time the demo runs."""
     try:
-        found = float(text.removesuffix("x").removesuffix("×"))
+        factor = float(text.removesuffix("x").removesuffix("×"))
     except ValueError:
-        found = 0.0
-    if not 0 < found <= FASTEST:
+        factor = 0.0
+    if not 0 < factor <= FASTEST:
         raise ArgumentTypeError(f"{safe(text)} is not a number of times between 0 and {FASTEST}, such as 60")
-    return found
+    return factor
 
 
 def arguments(parser: ArgumentParser) -> None:

@@ -11,10 +11,12 @@ import msgspec
 
 from cockpit.errors import CockpitError, RequestRefused, SpecErrors
 from cockpit.headless.arguments import UsageError, Verb, reference
-from cockpit.headless.editor import chosen_editor, cloned, in_editor, with_errors, without_errors
+from cockpit.headless.editor import chosen_editor, in_editor, with_errors, without_errors
 from cockpit.headless.exitcodes import ExitCode
+from cockpit.headless.naming import free_names
 from cockpit.headless.services import Call
 from cockpit.headless.verbs.submit import read_text, source_of
+from cockpit.model.names import next_name
 from cockpit.model.spec import JobSpec
 from cockpit.present.requests import refusal_text
 from cockpit.present.safe import safe
@@ -57,7 +59,8 @@ async def run_edit(call: Call) -> int:
 
 async def run_clone(call: Call) -> int:
     spec = (await call.backend.job(call.args.job.job, task=call.args.job.task)).named_by(call.args.job)
-    copy = cloned(spec, {row.name for row in await call.backend.jobs()})
+    (name,) = await free_names(call, [spec.name], next_name)
+    copy = msgspec.structs.replace(spec, name=name, hold=False)
     if call.args.file is not None:
         copy = _changed(call, copy, call.services.read_jobs)
     if call.args.name is not None:

@@ -12,6 +12,7 @@ from cockpit.headless.services import Call
 from cockpit.headless.streams import Streams
 from cockpit.model.asking import LogRequest, LogStream
 from cockpit.model.ids import JobId
+from cockpit.model.job import JobState
 from cockpit.present.safe import LogText
 from cockpit.present.states import exit_words
 
@@ -45,7 +46,7 @@ async def run(call: Call) -> int:
         raise UsageError("only jobs of a Slurm cluster have steps; --replica chooses one of several")
     offset = 0 if args.tail is None else await tail_offset(call, request, args.tail)
     await copy_from(call, request, offset)
-    if request.stream is LogStream.STDOUT and call.streams.stderr.isatty():
+    if request.stream is LogStream.STDOUT and (call.streams.stderr.isatty() or await _has_failed(call, job)):
         await point_to_errors(call, request)
     return ExitCode.OK
 
@@ -60,6 +61,11 @@ async def _rank(call: Call, job: JobId) -> int:
     rank, code = failed
     call.streams.say(f"Replica {rank} failed first ({exit_words(code)}): this is its output. Others: --replica N")
     return rank
+
+
+async def _has_failed(call: Call, job: JobId) -> bool:
+    """Whether the job's end was an error: then the reason is often in the error stream, for scripts and pagers too."""
+    return (await call.backend.job(job)).row.state is JobState.ERROR
 
 
 async def point_to_errors(call: Call, request: LogRequest) -> None:
@@ -82,10 +88,10 @@ async def tail_offset(call: Call, request: LogRequest, lines: int) -> int:
         return chunk.offset + len(block)
     wanted = lines + block.endswith(b"\n")
     while block:
-        found = block.count(b"\n")
-        if found >= wanted:
-            return chunk.offset + _after_newline(block, found - wanted)
-        wanted -= found
+        breaks = block.count(b"\n")
+        if breaks >= wanted:
+            return chunk.offset + _after_newline(block, breaks - wanted)
+        wanted -= breaks
         end = chunk.offset - chunk.left_out
         size = min(BLOCK, end)
         if size == 0:

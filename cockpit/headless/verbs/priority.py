@@ -82,8 +82,8 @@ def chosen(rows: Sequence[PriorityRow], wanted: Sequence[JobRef]) -> tuple[list[
     """The rows of these jobs, arrays and tasks, all without any; and the ids that are of none."""
     if not wanted:
         return list(rows), []
-    found = [row for row in rows if any(_is(row, ref) for ref in wanted)]
-    return found, [ref.job for ref in wanted if not any(_is(row, ref) for row in found)]
+    chosen_rows = [row for row in rows if any(_is(row, ref) for ref in wanted)]
+    return chosen_rows, [ref.job for ref in wanted if not any(_is(row, ref) for row in chosen_rows)]
 
 
 def _is(row: PriorityRow, ref: JobRef) -> bool:

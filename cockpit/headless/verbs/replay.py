@@ -97,8 +97,8 @@ def _replay_log(call: Call) -> None:
     if args.predict:
         chosen = drawn(past, runs, args.predict, args.seed)
         with Progress(call.streams, len(past.jobs), "jobs, now to predict") as progress:
-            found = predicted(past, processors, args.policy, chosen, progress.at)
-        tell_accuracy(call, found)
+            accuracy = predicted(past, processors, args.policy, chosen, progress.at)
+        tell_accuracy(call, accuracy)
         return
     if args.write:
         _write(args.write, past, runs, processors, args.policy)
@@ -108,10 +108,10 @@ def _replay_log(call: Call) -> None:
 def _processors_of(source: str, data: bytes) -> int:
     from cockpit.formats.traces.swf import processors_said
 
-    found = processors_said(source, data)
-    if found is None:
+    processors = processors_said(source, data)
+    if processors is None:
         raise UsageError(f"{source}: its header has no MaxProcs; say with --procs N how many processors there were")
-    return found
+    return processors
 
 
 def replayed(past: History, processors: int, policy: str, watch: Callable[[int], None]) -> list[Run]:
@@ -183,10 +183,10 @@ def _write(file: str, past: History, runs: Sequence[Run], processors: int, polic
 
 
 def _processors(text: str) -> int:
-    if not (found := count(text)):
+    if not (processors := count(text)):
         msg = "a machine has at least one processor"
         raise ArgumentTypeError(msg)
-    return found
+    return processors
 
 
 REPLAY = Verb(
@@ -241,7 +241,7 @@ def _report(past: History, processors: int, runs: Sequence[Run], seconds: float,
         for job, run in zip(past.jobs, runs, strict=True)
         if args.check and job.waited != run.waited
     ]
-    found = figures(runs, processors)
+    figures_of_run = figures(runs, processors)
     return Report(
         policy=args.policy,
         processors=processors,
@@ -249,35 +249,44 @@ def _report(past: History, processors: int, runs: Sequence[Run], seconds: float,
         skipped=past.skipped.total(),
         identical_waits=len(runs) - len(differences) if args.check else None,
         first_difference=differences[0] if differences else None,
-        mean_bounded_slowdown=found.mean_bounded_slowdown,
-        mean_wait=found.mean_wait,
-        utilisation=found.utilisation,
+        mean_bounded_slowdown=figures_of_run.mean_bounded_slowdown,
+        mean_wait=figures_of_run.mean_wait,
+        utilisation=figures_of_run.utilisation,
         jobs_per_second=len(runs) / seconds,
         peak_rss_mib=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
     )
 
 
-def tell_accuracy(call: Call, found: Accuracy) -> None:
+def tell_accuracy(call: Call, accuracy: Accuracy) -> None:
     """Print how accurate the predicted starts are."""
     lines = (
-        ("jobs", f"{found.jobs} that waited"),
-        ("likely start", f"off by {found.median_error:.0f} s in the median, {found.mean_error:.0f} s in the mean"),
-        ("within a minute", f"{found.within_a_minute:.1%}, within ten {found.within_ten_minutes:.1%}"),
+        ("jobs", f"{accuracy.jobs} that waited"),
+        (
+            "likely start",
+            f"off by {accuracy.median_error:.0f} s in the median, {accuracy.mean_error:.0f} s in the mean",
+        ),
+        ("within a minute", f"{accuracy.within_a_minute:.1%}, within ten {accuracy.within_ten_minutes:.1%}"),
         (
             "likely range",
-            f"holds for {found.range_coverage:.1%}, as wide as {found.range_width:.2f} waits in the median",
+            f"holds for {accuracy.range_coverage:.1%}, as wide as {accuracy.range_width:.2f} waits in the median",
         ),
-        ("end of the range", f"holds for {found.coverage:.1%} ({found.coverage_by_limits:.1%} by time limits alone)"),
-        ("end ÷ wait", f"{found.tightness:.2f} in the median ({found.tightness_by_limits:.2f} by time limits alone)"),
-        ("no later than", _promised(found)),
+        (
+            "end of the range",
+            f"holds for {accuracy.coverage:.1%} ({accuracy.coverage_by_limits:.1%} by time limits alone)",
+        ),
+        (
+            "end ÷ wait",
+            f"{accuracy.tightness:.2f} in the median ({accuracy.tightness_by_limits:.2f} by time limits alone)",
+        ),
+        ("no later than", _promised(accuracy)),
     )
-    tell_report(call, found, _named(lines))
+    tell_report(call, accuracy, _named(lines))
 
 
-def _promised(found: Accuracy) -> str:
-    if found.bound_coverage is None:
+def _promised(accuracy: Accuracy) -> str:
+    if accuracy.bound_coverage is None:
         return "promised to none of them"
-    return f"promised to {counted(found.bounds, 'job')}, holds for {found.bound_coverage:.1%}"
+    return f"promised to {counted(accuracy.bounds, 'job')}, holds for {accuracy.bound_coverage:.1%}"
 
 
 def _page(report: Report) -> list[str]:

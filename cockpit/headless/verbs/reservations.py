@@ -84,9 +84,9 @@ def moment(text: str) -> Millis | str:
     if text == NOW:
         return text
     if text.startswith(f"{NOW}+"):
-        found = parse_duration(text.removeprefix(f"{NOW}+"))
-        if isinstance(found, int):
-            return f"{NOW}+{found}"
+        seconds = parse_duration(text.removeprefix(f"{NOW}+"))
+        if isinstance(seconds, int):
+            return f"{NOW}+{seconds}"
     elif (at := parse_moment(text)) is not None:
         return at
     raise ArgumentTypeError(f"{safe(text)} is no moment; write 2026-10-05T09:00, now or now+2h")

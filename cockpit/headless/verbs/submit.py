@@ -16,12 +16,12 @@ from cockpit.errors import RequestRefused, SpecErrors
 from cockpit.headless.absent import absent
 from cockpit.headless.arguments import UsageError, Verb, conditions
 from cockpit.headless.exitcodes import ExitCode
+from cockpit.headless.naming import free_names
 from cockpit.headless.services import Call
 from cockpit.headless.surroundings import own_name
 from cockpit.launch.batchscript import output_of
 from cockpit.launch.checks import warnings
 from cockpit.model.directives import SubmitScript
-from cockpit.model.names import free_name
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.spec import JobSpec
 from cockpit.present.safe import safe
@@ -112,13 +112,11 @@ async def _named_freely(call: Call, specs: Sequence[JobSpec]) -> list[JobSpec]:
     """Batch scripts whose names are taken under others."""
     if all(spec.script is None for spec in specs):
         return list(specs)
-    taken = {row.name for row in await call.backend.jobs()}
-    found = []
-    for spec in specs:
-        name = free_name(spec.name, taken) if spec.script is not None else spec.name
-        found.append(msgspec.structs.replace(spec, name=name))
-        taken.add(name)
-    return found
+    names = await free_names(call, [spec.name for spec in specs])
+    return [
+        msgspec.structs.replace(spec, name=name) if spec.script is not None else spec
+        for spec, name in zip(specs, names, strict=True)
+    ]
 
 
 def _complete(call: Call, scripts: Sequence[SubmitScript], specs: Sequence[JobSpec]) -> list[SubmitScript]:
@@ -195,13 +193,15 @@ def _as_job_file(source: str, text: str, folder: str, call: Call, *, exports: bo
         return source, text, folder
     from cockpit.formats.foreign.exchange import Form, taken_over
 
-    found = taken_over(source, text, lambda name: Path(folder, name).read_text(), _submission(call, exports=exports))
-    if found is None:
+    converted = taken_over(
+        source, text, lambda name: Path(folder, name).read_text(), _submission(call, exports=exports)
+    )
+    if converted is None:
         return source, text, folder
-    for note in found.notes:
+    for note in converted.notes:
         call.streams.say(f"{source}: {note}")
-    begins = str(Path.cwd()) if found.form is Form.SBATCH else folder  # as under sbatch, wherever the script lies
-    return f"{source} as a job", found.text, begins
+    begins = str(Path.cwd()) if converted.form is Form.SBATCH else folder  # as under sbatch, wherever the script lies
+    return f"{source} as a job", converted.text, begins
 
 
 def _submission(call: Call, *, exports: bool) -> Submission:
@@ -232,8 +232,8 @@ def placed(refusal: Refusal, places: Sequence[str]) -> Refusal:
         return refusal
 
     def led(line: str) -> str:
-        found = FIELD_OF_REQUEST.match(line)
-        return line if found is None else f"{places[int(found['job'] or 0)]}: {line[found.start('field') :]}"
+        match = FIELD_OF_REQUEST.match(line)
+        return line if match is None else f"{places[int(match['job'] or 0)]}: {line[match.start('field') :]}"
 
     lines = [led(line) for line in refusal.message.splitlines()]
     return Refusal(refusal.kind, "\n".join(lines), tuple((led(path), reason) for path, reason in refusal.reasons))

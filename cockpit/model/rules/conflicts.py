@@ -16,7 +16,7 @@ from cockpit.model.text import visible
 
 def conflict_errors(spec: JobSpec) -> list[str]:
     """Return all conflicts, each behind the path of the field that has to change."""
-    found = (
+    errors = (
         *_conflicts(spec),
         *_mode_conflicts(spec),
         *pool_conflicts(spec),
@@ -27,7 +27,7 @@ def conflict_errors(spec: JobSpec) -> list[str]:
         *kind_conflicts(spec),
         *script_conflicts(spec),
     )
-    return [f"{path}: {error}" for path, error in found]
+    return [f"{path}: {error}" for path, error in errors]
 
 
 def _conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:

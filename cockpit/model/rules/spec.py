@@ -78,8 +78,8 @@ def _checks(spec: JobSpec) -> _Checks:
     yield "specs", count_error(len(spec.specs), MOST_SPECS, least=1)
     for index, alternative in enumerate(spec.specs[:MOST_SPECS]):
         bare = spec.is_best_effort and alternative.cpus == alternative.memory_mib == 0
-        asked = replace(alternative, cpus=CPUS.low, memory_mib=MEMORY_MIB.low) if bare else alternative
-        yield from node_spec_checks(f"specs[{index}]", asked)
+        requested = replace(alternative, cpus=CPUS.low, memory_mib=MEMORY_MIB.low) if bare else alternative
+        yield from node_spec_checks(f"specs[{index}]", requested)
     yield from _label_checks("node_names", spec.node_names, MOST_PINS)
     for path, label in (("pool", spec.pool), ("driver_version", spec.driver_version)):
         if label is not None:

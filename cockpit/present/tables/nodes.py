@@ -82,12 +82,6 @@ def usage_entry(use: SliceUse) -> str:
     return f"{use.card + 1}{slot}:{use.name}"
 
 
-def note(row: NodeRow, context: Context) -> str:
-    """Return the badges and the reason why the node is out of service."""
-    out = () if row.node.state is NodeState.UP else (row.node.state_reason,)
-    return ", ".join(filter(None, (*badges(row, context), *out))) or "–"
-
-
 def badges(row: NodeRow, _: Context) -> tuple[str, ...]:
     """Return the words for what a node is reserved for, and for how it differs from its hardware."""
     node = row.node
@@ -265,7 +259,6 @@ NODES: Final = TableView(
             ValueKind.WORDS,
             "kept for …, for logins, no containers, virtual, declared cards …",
             derive=badges,
-            words=note,
         ),
         Column(
             "reserved",

@@ -177,12 +177,12 @@ def _without_device(cards: tuple[Card, ...]) -> tuple[Finding, ...]:
 
 def _minors(driver: Path) -> dict[str, int]:
     """Number of /dev/nvidiaN by PCI address: it need not be nvidia-smi's index."""
-    found = {}
+    minors = {}
     for folder in driver.glob("gpus/*"):
         minor = parse_information(read_text(folder / "information")).get("Device Minor", "")
         if minor.isascii() and minor.isdigit():
-            found[folder.name.lower()] = int(minor)
-    return found
+            minors[folder.name.lower()] = int(minor)
+    return minors
 
 
 def _capability_devices(root: Path, minor: int) -> list[str]:

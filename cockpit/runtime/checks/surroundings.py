@@ -63,19 +63,19 @@ def state_folder(around: Surroundings) -> list[Finding]:
     if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
         advice = "No engine can run. Set state_folder in config.toml to a folder of yours, or fix its permissions."
         return [missing("state folder", f"{existing} is not a folder that you can write to", advice)]
-    found = str(folder) if existing == folder else f"{folder} (will be made)"
-    return [ok("state folder", found), _space(existing)]
+    text = str(folder) if existing == folder else f"{folder} (will be made)"
+    return [ok("state folder", text), _space(existing)]
 
 
 def _space(folder: Path) -> Finding:
     stats = os.statvfs(folder)
     gib = stats.f_bavail * stats.f_frsize / BYTES_PER_GIB
-    found = f"{gib:.1f} GiB free for the journal and containers"
+    text = f"{gib:.1f} GiB free for the journal and containers"
     if gib < EMPTY_GIB or (stats.f_files and not stats.f_favail):
-        return missing("disk", found, f"No job can be accepted. Free some space or files on the disk of {folder}.")
+        return missing("disk", text, f"No job can be accepted. Free some space or files on the disk of {folder}.")
     if gib < SCARCE_GIB:
-        return note("disk", found, "Held containers occupy disk space: `cockpit holds end` frees it.")
-    return ok("disk", found)
+        return note("disk", text, "Held containers occupy disk space: `cockpit holds end` frees it.")
+    return ok("disk", text)
 
 
 def socket_folder(around: Surroundings) -> list[Finding]:
@@ -118,8 +118,8 @@ def _cards(node: Node) -> list[Finding]:
     counts: dict[str, int] = {}
     for card in node.cards:
         counts[card.model] = counts.get(card.model, 0) + 1
-    found = ", ".join(f"{count} × {model}" for model, count in counts.items())
-    return [ok("cards", f"{found}, driver {node.driver_version or 'unknown'}")]
+    text = ", ".join(f"{count} × {model}" for model, count in counts.items())
+    return [ok("cards", f"{text}, driver {node.driver_version or 'unknown'}")]
 
 
 def time_of_day(_around: Surroundings) -> list[Finding]:
@@ -158,9 +158,9 @@ def _hierarchies(mounted: Path) -> Finding:
     usable = [name for name in CONTROLLERS if _writable(mounted / name)]
     if len(usable) == len(CONTROLLERS):
         return ok("limits", "cgroup v1: CPUs, memory and processes are enforced")
-    found = "cgroup v1" if any((mounted / name).is_dir() for name in CONTROLLERS) else "no cgroups"
+    text = "cgroup v1" if any((mounted / name).is_dir() for name in CONTROLLERS) else "no cgroups"
     lacking = ", ".join(name for name in CONTROLLERS if name not in usable)
-    return note("limits", f"{found}, {lacking} may not be written: limits are soft (rlimits)", ADVICE)
+    return note("limits", f"{text}, {lacking} may not be written: limits are soft (rlimits)", ADVICE)
 
 
 def _writable(path: Path) -> bool:

@@ -187,16 +187,16 @@ class Members:
                 case Open():
                     await member.gate.open(order.job)
 
-    def _tell(self, told: Told) -> None:
+    def _tell(self, news: Told) -> None:
         self._unheard += 1
-        self._news.put_nowait(told)
+        self._news.put_nowait(news)
 
     async def _hear(self) -> None:
         """Apply the members' reports in their order: resources are released before another job gets them."""
         assert self._fleet is not None
         while True:
-            told = await self._news.get()
-            await self._fleet.act(told, Act(actor="engine", origin="runtime"))
+            news = await self._news.get()
+            await self._fleet.act(news, Act(actor="engine", origin="runtime"))
             self._unheard -= 1
 
     async def _watch(self, member: MemberHost) -> None:

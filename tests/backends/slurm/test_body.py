@@ -138,6 +138,17 @@ def test_the_places_of_containers_are_the_paths_that_they_stand_for() -> None:
     assert "--not /workspace/algorithms" in submission(spec).script
 
 
+@pytest.mark.req("SL-20")
+@pytest.mark.parametrize("folder", ["/home/ann/my code", "/home/ann/it's", '/home/ann/a "b" $HOME `id` \\'])
+def test_a_path_that_needs_quotes_replaces_the_place_of_a_container(tmp_path: Path, folder: str) -> None:
+    spec = telling(algorithm=Algorithm(path=folder))
+    paths = "/workspace/algorithm/train.py --to=/workspace/outputs '/workspace/algorithm/a'$HOME"
+    outputs = tmp_path / "my out"
+    outputs.mkdir()
+    found = seen(outputs, replace(spec, command=f"{spec.command} {paths}"), 1, HOME="/home/x y")
+    assert found[0][1] == [f"{folder}/train.py", f"--to={outputs}", f"{folder}/a/home/x y"]
+
+
 def test_what_calls_srun_itself_runs_on_the_first_node(tmp_path: Path) -> None:
     found = seen(tmp_path, telling(mode=Mode.SLURM, nodes=2), 2)
     assert (list(found), found[0][0]["COCKPIT_REPLICAS"], "COCKPIT_FILES" in found[0][0]) == ([0], "2", False)

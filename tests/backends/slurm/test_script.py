@@ -34,6 +34,7 @@ IMAGED = WorkerPool(replicas=1, image="oci:/x")
         ({"models": (Model(name="m", path="/m"),)}, "models"),
         ({"image": "dir:/root"}, "image"),
         ({"command": "python3 /workspace/dataset/c/read.py"}, "command"),
+        ({"command": "bash -c 'cd /workspace/algorithm'", "algorithm": Algorithm(path="/my code")}, "command"),
         ({"algorithm": Algorithm(name="bert")}, "algorithm.name"),
     ],
 )

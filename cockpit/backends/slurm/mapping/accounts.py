@@ -41,7 +41,7 @@ def accounts(associations: str, qos: str, shares: str, cluster: str) -> Accounts
 
 def of_shares(printed: str) -> Accounts:
     """Return the accounts from sshare alone, where sacctmgr is not available."""
-    found = (
+    associations = (
         Association(
             account=row.key.split("/")[0],
             user=_user(row.key),
@@ -50,7 +50,7 @@ def of_shares(printed: str) -> Accounts:
         )
         for row in shared(printed)
     )
-    return Accounts(associations={each.key: each for each in found})
+    return Accounts(associations={each.key: each for each in associations})
 
 
 def _user(key: AssocKey) -> str:
@@ -142,5 +142,5 @@ def _qos(row: Row) -> Qos:
     )
 
 
-def _or(found: float | None, otherwise: float) -> float:
-    return otherwise if found is None else found
+def _or(figure: float | None, otherwise: float) -> float:
+    return otherwise if figure is None else figure

@@ -88,9 +88,9 @@ def edit(job: Job, spec: JobSpec, version: tuple[int, ...]) -> list[Command]:
     """Everything that differs, in one update; how many tasks of an array run at once is the whole array's. Raises
     `CannotBe` for what Slurm of this version changes in no waiting job."""
     changes = list(_changes(job.spec, spec))
-    found = [_update(job.id, None, *changes)] if changes else []
+    commands = [_update(job.id, None, *changes)] if changes else []
     if job.array is not None and spec.array is not None and spec.array.at_once != job.array.at_once:
-        found.append(_update(job.array.array, None, f"ArrayTaskThrottle={spec.array.at_once}"))
+        commands.append(_update(job.array.array, None, f"ArrayTaskThrottle={spec.array.at_once}"))
     fixed = [name for name in ("command", "output", "env", "algorithm", "array") if _differs(job.spec, spec, name)]
     if version >= EXCLUSIVE_IS_FIXED and spec.exclusive != job.spec.exclusive:
         fixed.append("exclusive")
@@ -98,9 +98,9 @@ def edit(job: Job, spec: JobSpec, version: tuple[int, ...]) -> list[Command]:
         raise CannotBe(
             f"Slurm changes no {' and no '.join(fixed)} of a job that waits: cancel it and submit a copy (clone)."
         )
-    if not found:
+    if not commands:
         raise CannotBe("Nothing of it would be other than it is.")
-    return found
+    return commands
 
 
 def _differs(before: JobSpec, after: JobSpec, name: str) -> bool:

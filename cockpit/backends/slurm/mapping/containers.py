@@ -97,8 +97,8 @@ def leaving(spec: JobSpec, runtime: Runtime) -> Iterator[str]:
 
 def left(comment: str) -> Left | None:
     """The container that the comment of a job tells of."""
-    found = _LEFT.fullmatch(comment)
-    return Left(found[1], Runtime(found[2]), found[3], found[4]) if found else None
+    match = _LEFT.fullmatch(comment)
+    return Left(match[1], Runtime(match[2]), match[3], match[4]) if match else None
 
 
 _OVERLAY = "$COCKPIT_OUTPUTS/.cockpit-overlay-$SLURM_JOB_ID-$SLURMD_NODENAME"

@@ -38,7 +38,7 @@ def conditions(printed: str) -> Conditions:
             continue
         if kind is DependencyKind.SINGLETON:
             waiting.append(Dependency(kind))
-        for found in _TARGET.finditer(targets):
-            task = int(found[2]) if found[2] and found[2] != "*" else None
-            (failed if found[3] == "failed" else waiting).append(Dependency(kind, JobId(int(found[1])), task))
+        for match in _TARGET.finditer(targets):
+            task = int(match[2]) if match[2] and match[2] != "*" else None
+            (failed if match[3] == "failed" else waiting).append(Dependency(kind, JobId(int(match[1])), task))
     return Conditions(tuple(waiting), tuple(failed))

@@ -87,5 +87,5 @@ def _fractions(where: str, shards_per_card: int) -> Iterator[CardSlice]:
 
 
 def _vendor(model: str) -> CardVendor:
-    found = (vendor for lead, vendor in _VENDORS.items() if model.lower().startswith(lead))
-    return next(found, CardVendor.NVIDIA)
+    vendors = (vendor for lead, vendor in _VENDORS.items() if model.lower().startswith(lead))
+    return next(vendors, CardVendor.NVIDIA)

@@ -37,23 +37,23 @@ def held(job: Job, comment: str) -> Job:
     code = _CODE.match(comment)
     if code is not None and job.state in ENDED:  # Slurm tells only how the hold ended: with the signal of a cancel
         return replace(job, exit=ExitStatus(code=int(code[1])))
-    found = _HELD.fullmatch(comment)
-    if found is None or job.state is not JobState.RUNNING or job.attempt is None:
+    match = _HELD.fullmatch(comment)
+    if match is None or job.state is not JobState.RUNNING or job.attempt is None:
         return job
     return replace(
         job,
         state=JobState.ERROR,
-        exit=ExitStatus(code=int(found[1])),
+        exit=ExitStatus(code=int(match[1])),
         end_cause=EndCause.EXIT,
         ended_at=job.attempt.placed_at,
-        held_until=Millis(1000 * int(found[2])),
+        held_until=Millis(1000 * int(match[2])),
     )
 
 
 def folder_copied(comment: str) -> str:
     """Return the folder to which a failed job's wrapper copied its files; empty: there is none."""
-    found = _COPIED.match(comment)
-    return found[1] if found else ""
+    match = _COPIED.match(comment)
+    return match[1] if match else ""
 
 
 def kept_until(job: Job) -> Millis:
@@ -71,8 +71,8 @@ def extension(job: Job, seconds: int, *, admin: bool) -> list[Command]:
         raise CannotBe(_no_time_left(job, seconds - beyond))
     name, code = slurm_id(job.id), job.exit.code if job.exit is not None else 1
     longer = [Command(("scontrol", "update", f"JobId={name}", f"TimeLimit=+{-(-beyond // 60)}"))] if beyond > 0 else []
-    said = Command(("scontrol", "update", f"JobId={name}", f"Comment=cockpit:held rc={code} until={until}"))
-    return [*longer, said, Command(("scancel", "--batch", "--signal=USR2", name))]
+    comment = Command(("scontrol", "update", f"JobId={name}", f"Comment=cockpit:held rc={code} until={until}"))
+    return [*longer, comment, Command(("scancel", "--batch", "--signal=USR2", name))]
 
 
 def _last_moment(job: Job) -> int:

@@ -113,13 +113,13 @@ def node_spec(fields: Fields, shards: int) -> NodeSpec:
 
 
 @lru_cache(maxsize=4096)
-def _node_spec(amounts: str, said: str, all_cpus: str, nodes: int, shards: int) -> NodeSpec:
-    """Return one shared spec for equal requests, since thousands of jobs often request the same. `said`: the request,
-    where the amounts do not name its kind."""
+def _node_spec(amounts: str, request: str, all_cpus: str, nodes: int, shards: int) -> NodeSpec:
+    """Return one shared spec for equal requests, since thousands of jobs often request the same.
+    `request`: the text of the request, where the amounts do not name its kind."""
     tres = values.tres(amounts)
     cpus = tres.get("cpu") or values.number(all_cpus) or 1
     models = tuple(name.partition(":")[2] for name in tres if name.startswith("gres/gpu:"))
-    models = models or tuple(dict.fromkeys(each.lower() for each in _TYPED.findall(said)))
+    models = models or tuple(dict.fromkeys(each.lower() for each in _TYPED.findall(request)))
     return NodeSpec(
         cpus=-int(-cpus // nodes),
         memory_mib=-int(-tres.get("mem", 0) // nodes),

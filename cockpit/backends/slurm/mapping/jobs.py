@@ -125,8 +125,8 @@ class Found(NamedTuple):
     @property
     def number(self) -> int:
         """Slurm's own number of the job, which each task of an array has, too."""
-        told = self.listed.fields["JobID"] if self.listed is not None else self.fields.get("JobIDRaw", "")
-        return values.number(told) or self.job.id
+        printed = self.listed.fields["JobID"] if self.listed is not None else self.fields.get("JobIDRaw", "")
+        return values.number(printed) or self.job.id
 
     @property
     def leader(self) -> JobId | None:

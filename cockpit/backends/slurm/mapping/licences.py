@@ -36,12 +36,12 @@ def licences(printed: str) -> Iterator[Licence]:
 
 def asked(fields: dict[str, str]) -> dict[str, int]:
     """`matlab:3,fluent@site:1|…`: how many of each the job has, or wants."""
-    found = {}
+    counts = {}
     for part in values.text(fields.get("Licenses", "")).replace("|", ",").replace(";", ",").split(","):
         name, _, count = part.partition(":")
         if name:
-            found[name] = values.number(count) or 1
-    return found
+            counts[name] = values.number(count) or 1
+    return counts
 
 
 def queue_rows(known: Iterable[Licence], jobs: Iterable[Listed]) -> Iterator[QueueRow]:

@@ -32,9 +32,9 @@ _PATTERN = re.compile(r"%(\d*)(.)")
 
 def of_record(fields: Mapping[str, str]) -> dict[str, str]:
     """Return the files in sacct's record, else those in the line that submitted the job."""
-    told = {OUT: fields.get("StdOut", ""), ERR: fields.get("StdErr", ""), FOLDER: fields.get("WorkDir", "")}
-    asked = _asked(line_options(fields.get("SubmitLine", "")))
-    return asked | {name: value for name, value in told.items() if values.text(value)}
+    files = {OUT: fields.get("StdOut", ""), ERR: fields.get("StdErr", ""), FOLDER: fields.get("WorkDir", "")}
+    requested = _asked(line_options(fields.get("SubmitLine", "")))
+    return requested | {name: value for name, value in files.items() if values.text(value)}
 
 
 def of_script(script: str) -> dict[str, str]:
@@ -52,14 +52,14 @@ def of_step(submit_line: str) -> str:
     return line_options(submit_line, SRUN_FLAGS).get("output", "")
 
 
-def named(told: Mapping[str, str], known: Found, *, errors: bool = False) -> str:
+def named(files: Mapping[str, str], known: Found, *, errors: bool = False) -> str:
     """The path that the job writes to, with sbatch's patterns; empty where it writes to the terminal of its srun.
 
-    `told`: by stream, and its folder. For a job that gave no name squeue makes one up of the job's number: of an array
+    `files`: by stream, and its folder. For a job that gave no name squeue makes one up of the job's number: of an array
     it is not the file's, and an interactive job, which has no error file then, has no file at all.
     """
-    out, err = (values.text(told.get(name, "")) for name in (OUT, ERR))
-    folder = told.get(FOLDER, "") or known.job.spec.output
+    out, err = (values.text(files.get(name, "")) for name in (OUT, ERR))
+    folder = files.get(FOLDER, "") or known.job.spec.output
     made_up = _made_up(folder, known)
     if out in made_up and not err:
         return ""
@@ -81,10 +81,10 @@ def resolved(path: str, words: Mapping[str, str]) -> str:
     if "\\" in path:
         return path.replace("\\", "")
 
-    def word(found: re.Match[str]) -> str:
-        width, letter = found[1], found[2]
+    def word(match: re.Match[str]) -> str:
+        width, letter = match[1], match[2]
         if letter not in words:
-            return found[0]
+            return match[0]
         filled = width and letter in _NUMBERS and words[letter].isdigit()
         return words[letter].zfill(min(int(width), MOST_DIGITS)) if filled else words[letter]
 

@@ -99,8 +99,8 @@ def _by_code(listed: Listed, reservations: Mapping[str, Reservation]) -> Reason 
             return _of_dependency(listed)
         case "JobArrayTaskLimit" if listed.array is not None:
             return ArrayFull(listed.array.array, listed.array.at_once)
-        case "Reservation" if (found := reservations.get(listed.fields.get("Reservation", ""))) is not None:
-            return InReservation(found.name, Millis(found.start_at))
+        case "Reservation" if (reservation := reservations.get(listed.fields.get("Reservation", ""))) is not None:
+            return InReservation(reservation.name, Millis(reservation.start_at))
     return None
 
 

@@ -89,10 +89,10 @@ def _level(_argv: Sequence[str], printed: str, _separator: str) -> str:
 
 
 def _config(_argv: Sequence[str], printed: str, _separator: str) -> str:
-    found = settings(printed)
-    if _CONFIG_KEYS[0] not in found and _CONFIG_KEYS[1] not in found:
+    keys = settings(printed)
+    if _CONFIG_KEYS[0] not in keys and _CONFIG_KEYS[1] not in keys:
         return FOREIGN
-    return "" if all(key in found for key in _CONFIG_KEYS) and printed.endswith("\n") else BROKEN_OFF
+    return "" if all(key in keys for key in _CONFIG_KEYS) and printed.endswith("\n") else BROKEN_OFF
 
 
 def _lines(key: str) -> Callable[[Sequence[str], str, str], str]:

@@ -68,9 +68,9 @@ class Meter:
 
 def percent_used(folder: str, more: int = 0) -> float:
     """Return the use of the folder's disk as df(1) counts it: without the space that is reserved for root."""
-    found = os.statvfs(folder)
-    used = (found.f_blocks - found.f_bfree) * found.f_frsize
-    everything = used + found.f_bavail * found.f_frsize
+    stat = os.statvfs(folder)
+    used = (stat.f_blocks - stat.f_bfree) * stat.f_frsize
+    everything = used + stat.f_bavail * stat.f_frsize
     return 100 * (used + more) / everything if everything else 100.0
 
 

@@ -31,12 +31,12 @@ def measure(order: Order, _meter: Meter) -> Measure:
     """Return the image's id, its size, its settings for containers, and whether podman makes them. Raises
     FetchError."""
     _hide_mounts(order)
-    program, found = _found(order["source"])
-    key = str(found["Id"]).rpartition(":")[2]
-    config = found.get("Config") or {}
+    program, image = _found(order["source"])
+    key = str(image["Id"]).rpartition(":")[2]
+    config = image.get("Config") or {}
     return {
         "key": key,
-        "size": int(found["Size"]),
+        "size": int(image["Size"]),
         "env": _variables(config.get("Env")),
         "entrypoint": list(config.get("Entrypoint") or ()),
         "cmd": list(config.get("Cmd") or ()),
@@ -105,9 +105,9 @@ def _found(name: str) -> tuple[str, dict[str, Any]]:
             "dir:PATH or tar:PATH"
         )
     for program in there:
-        asked = _run(program, "image", "inspect", name)
-        if asked.returncode == 0:
-            return program, json.loads(asked.stdout)[0]
+        inspection = _run(program, "image", "inspect", name)
+        if inspection.returncode == 0:
+            return program, json.loads(inspection.stdout)[0]
     raise FetchError(f"{there[0]} has no image {name} on this node; `{there[0]} pull {name}` there gets it")
 
 

@@ -38,8 +38,8 @@ _LONGEST = 1000
 
 def installed() -> str:
     """The program's path; empty: none is here."""
-    found = (f"{folder}/{name}" for name in PROGRAMS for folder in _FOLDERS)
-    return next((path for path in found if os.access(path, os.X_OK)), "")
+    programs = (f"{folder}/{name}" for name in PROGRAMS for folder in _FOLDERS)
+    return next((path for path in programs if os.access(path, os.X_OK)), "")
 
 
 def arguments(program: str, pid: int, interface: str) -> list[str]:
@@ -95,9 +95,9 @@ def _stay(there: _socket.socket, interface: str, lock: str, in_use: Callable[[],
         linux.name_process("cockpit-outpost")
         _close_all_but(there.fileno())
         signal.pthread_sigmask(signal.SIG_SETMASK, [])
-        asked = there.recv(_NUMBER.size)
-        if asked:
-            _serve(there, arguments(installed(), _NUMBER.unpack(asked)[0], interface), lock, in_use)
+        request = there.recv(_NUMBER.size)
+        if request:
+            _serve(there, arguments(installed(), _NUMBER.unpack(request)[0], interface), lock, in_use)
     finally:
         os._exit(0)
 

@@ -64,10 +64,10 @@ def _cpus(tasks: list[Task], options: dict[str, str], env: dict[str, str]) -> di
     hosts = expanded(env.get("SLURM_JOB_NODELIST", ""))
     there = {host: counts[at] for at, host in enumerate(hosts[: len(counts)])}
     needed = {host: each * sum(task.host == host for task in tasks) for host in {task.host for task in tasks}}
-    found = {host: (count, there.get(host, usual)) for host, count in needed.items()}
-    if "overcommit" not in options and any(count > own for count, own in found.values()):
+    cpus = {host: (count, there.get(host, usual)) for host, count in needed.items()}
+    if "overcommit" not in options and any(count > own for count, own in cpus.values()):
         raise Unusable("Unable to create step: More processors requested than permitted")
-    return found
+    return cpus
 
 
 def _cards(tasks: list[Task], options: dict[str, str], here: str) -> int:

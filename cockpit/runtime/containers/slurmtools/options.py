@@ -111,13 +111,13 @@ def laid_out(options: dict[str, str], env: dict[str, str]) -> list[Task]:
     hosts = _hosts(options, env)
     counted = options.keys() & {"ntasks", "ntasks-per-node", "nodes"}
     per_node = number(options, "ntasks-per-node", 0)
-    asked = number(env, "SLURM_NTASKS", 0)
+    requested = number(env, "SLURM_NTASKS", 0)
     if not per_node and not counted:
         per_node = number(env, "SLURM_NTASKS_PER_NODE", 0)
     nodes = min(len(hosts), number(options, "nodes", len(hosts)))
     if number(options, "nodes", 1) > len(hosts):
         raise Unusable(f"Unable to create step: {options['nodes']} nodes requested, {len(hosts)} allocated")
-    usual = asked if asked and not options.keys() & {"nodelist", "exclude"} else 0
+    usual = requested if requested and not options.keys() & {"nodelist", "exclude"} else 0
     tasks = number(options, "ntasks", usual or (per_node * nodes if "ntasks-per-node" in options else nodes))
     nodes = max(1, min(nodes, tasks))
     if per_node and "nodes" not in options:
@@ -184,12 +184,12 @@ def programs(text: str) -> list[tuple[set[int], list[str]]]:
     """The lines of a `--multi-prog` file: the ranks, and what they run. `*` means all that are left: an empty set."""
     import shlex
 
-    found: list[tuple[set[int], list[str]]] = []
+    programs_by_rank: list[tuple[set[int], list[str]]] = []
     for line in text.replace("\\\n", " ").splitlines():
         if line.strip() and not line.lstrip().startswith("#"):
             ranks, *command = shlex.split(line)
-            found.append((_ranks(ranks), command))
-    return found
+            programs_by_rank.append((_ranks(ranks), command))
+    return programs_by_rank
 
 
 def _ranks(text: str) -> set[int]:

@@ -51,7 +51,7 @@ class Step:
         shares = self._shares()
         hosts = list(dict.fromkeys(each.host for each in self.tasks))
         job = self.env.get("SLURM_JOB_ID", "")
-        found = {
+        values = {
             "SLURMD_NODENAME": task.host,
             "SLURM_GTIDS": ",".join(str(each.rank) for each in self.tasks if each.node == task.node),
             "SLURM_JOBID": job,
@@ -70,10 +70,10 @@ class Step:
             "SLURM_TASKS_PER_NODE": shares,
         }
         if "job-name" in self.options:
-            found["SLURM_JOB_NAME"] = self.options["job-name"]
+            values["SLURM_JOB_NAME"] = self.options["job-name"]
         if "cpus-per-task" in self.options:
-            found["SLURM_CPUS_PER_TASK"] = self.options["cpus-per-task"]
-        return {**found, **own_cards(self.options, self.env, task)}
+            values["SLURM_CPUS_PER_TASK"] = self.options["cpus-per-task"]
+        return {**values, **own_cards(self.options, self.env, task)}
 
     def _shares(self) -> str:
         counts = [sum(each.node == node for each in self.tasks) for node in range(self.tasks[-1].node + 1)]

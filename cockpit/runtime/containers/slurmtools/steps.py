@@ -31,7 +31,7 @@ class Steps:
     def begin(self, take: Callable[[dict[str, Any]], dict[str, Any] | None], waits: Callable[[], None]) -> int:
         """The number of a new step, once `take` gives what it holds of what others hold (by their process). `waits` is
         called once where it has to wait."""
-        told = False
+        said_so = False
         while True:
             with self._opened() as (state, save):
                 held = take(state["held"])
@@ -40,9 +40,9 @@ class Steps:
                     state["next"] += 1
                     save(state)
                     return int(state["next"]) - 1
-            if not told:
+            if not said_so:
                 waits()
-                told = True
+                said_so = True
             time.sleep(_PAUSE)
 
     def end(self) -> None:

@@ -131,11 +131,11 @@ class Outputs:
             "x": env.get("SLURM_JOB_NAME", ""),
         }
 
-        def filled(found: re.Match[str]) -> str:
-            if found["letter"] is None:
+        def filled(match: re.Match[str]) -> str:
+            if match["letter"] is None:
                 return "%"
-            value = values[found["letter"]]
-            return value.zfill(min(int(found["width"] or 0), 10)) if value.isdigit() else value
+            value = values[match["letter"]]
+            return value.zfill(min(int(match["width"] or 0), 10)) if value.isdigit() else value
 
         return _PATTERN.sub(filled, pattern)
 

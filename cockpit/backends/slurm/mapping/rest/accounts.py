@@ -14,8 +14,8 @@ ENDLESS_SHARES = 2**31 - 1
 
 
 def _number(value: object) -> str:
-    found = figure(value)
-    return "" if found == "UNLIMITED" else found
+    number = figure(value)
+    return "" if number == "UNLIMITED" else number
 
 
 def _members(value: object) -> str:
@@ -23,8 +23,8 @@ def _members(value: object) -> str:
 
 
 def _shares(value: object) -> str:
-    found = figure(value)
-    return "parent" if found == str(ENDLESS_SHARES) else found
+    shares = figure(value)
+    return "parent" if shares == str(ENDLESS_SHARES) else shares
 
 
 _TRES: Final[dict[str, tuple[Callable[[Any], str], tuple[str, ...]]]] = {
@@ -135,8 +135,8 @@ def shares(records: Sequence[Record]) -> str:
 
 
 def _share(value: object) -> str:
-    found = figure(value)
-    return "inf" if found == "UNLIMITED" else found
+    share = figure(value)
+    return "inf" if share == "UNLIMITED" else share
 
 
 def tree_of(records: Sequence[Record]) -> str:

@@ -63,14 +63,14 @@ def moment(value: object) -> str:
 
 def minutes(value: object) -> str:
     """`HH:MM:00`, `UNLIMITED`, or empty."""
-    found = figure(value)
-    return _clock(60 * count(value)) if found not in {"", ENDLESS} else found
+    number = figure(value)
+    return _clock(60 * count(value)) if number not in {"", ENDLESS} else number
 
 
 def seconds(value: object) -> str:
     """`HH:MM:SS`, or empty."""
-    found = figure(value)
-    return _clock(count(value)) if found not in {"", ENDLESS} else ""
+    number = figure(value)
+    return _clock(count(value)) if number not in {"", ENDLESS} else ""
 
 
 def tres(value: object) -> str:

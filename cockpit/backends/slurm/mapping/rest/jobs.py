@@ -155,5 +155,5 @@ def _nodes(resources: object) -> Iterator[tuple[str, int, int]]:
 
 
 def _cores(sockets: object) -> int:
-    found = sockets.values() if isinstance(sockets, Mapping) else ()
-    return sum(len(at(each, "cores") or ()) for each in found)
+    socket_list = sockets.values() if isinstance(sockets, Mapping) else ()
+    return sum(len(at(each, "cores") or ()) for each in socket_list)
