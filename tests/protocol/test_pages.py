@@ -9,13 +9,25 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from cockpit.engine.views.rows import job_row
+from cockpit.model.asking import WantedLimit
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import Job, JobState
 from cockpit.model.jobrow import FIELDS, JobRow
 from cockpit.model.reasons import Held, NotEnoughFree, Resource
 from cockpit.protocol.frames import MAX_FRAME, Answer, Request
-from cockpit.protocol.messages import StopArgs
+from cockpit.protocol.messages import (
+    AccountingArgs,
+    CancelArgs,
+    EventsArgs,
+    JobArgs,
+    PrioritiesArgs,
+    SetPriorityArgs,
+    SetTimeLimitArgs,
+    StopArgs,
+    WaitArgs,
+)
 from cockpit.protocol.pages import (
+    PIECE_BYTES,
     JobsArgs,
     JobsPage,
     SubscribeArgs,
@@ -24,6 +36,7 @@ from cockpit.protocol.pages import (
     encoded_pages,
     fits,
     page_of,
+    pieces,
     rows_of,
     start_over,
     with_changes,
@@ -108,11 +121,39 @@ def test_a_client_that_does_not_ask_for_brief_pages_gets_whole_ones() -> None:
     assert not msgspec.msgpack.decode(nothing, type=JobsArgs).ended
 
 
-@pytest.mark.parametrize("arguments", [JobsArgs(), SubscribeArgs(), StopArgs()])
-def test_arguments_that_nobody_set_are_not_sent(arguments: msgspec.Struct) -> None:
-    assert msgspec.msgpack.decode(msgspec.msgpack.encode(arguments)) == {}
+@pytest.mark.parametrize(
+    ("arguments", "sent"),
+    [
+        *(
+            (each, {})
+            for each in (JobsArgs(), SubscribeArgs(), StopArgs(), AccountingArgs(), EventsArgs(), PrioritiesArgs())
+        ),
+        *((each, {"job": 4}) for each in (JobArgs(4), CancelArgs(4), WaitArgs(4))),
+        (SetPriorityArgs(4, 70), {"job": 4, "priority": 70}),
+        (SetTimeLimitArgs(4, WantedLimit(60)), {"job": 4, "limit": {"seconds": 60, "beside": False}}),
+    ],
+)
+def test_arguments_that_nobody_set_are_not_sent(arguments: msgspec.Struct, sent: dict[str, object]) -> None:
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(arguments)) == sent
 
 
 def test_a_request_and_an_answer_without_more_are_their_numbers_and_the_operation() -> None:
     assert msgspec.msgpack.decode(msgspec.msgpack.encode(Request(7, "jobs"))) == {"id": 7, "op": "jobs"}
     assert msgspec.msgpack.decode(msgspec.msgpack.encode(Answer(7))) == {"id": 7}
+
+
+@pytest.mark.req("PF-10")
+def test_records_are_sent_in_as_few_pieces_as_their_size_allows() -> None:
+    assert list(pieces([])) == [[]]
+    few = [a_row(1), a_row(2), a_row(3)]
+    assert [len(piece) for piece in pieces(few)] == [3]
+    third = [a_row(job, name="x" * (PIECE_BYTES // 3)) for job in range(7)]
+    sent = list(pieces(third))
+    assert [len(piece) for piece in sent] == [2, 2, 2, 1]
+    assert [msgspec.msgpack.decode(each, type=JobRow).id for piece in sent for each in piece] == list(range(7))
+    assert [len(piece) for piece in pieces([a_row(1, name="x" * (2 * PIECE_BYTES)), a_row(2)])] == [1, 1]
+
+
+@pytest.mark.req("PF-10")
+def test_a_client_that_does_not_ask_for_empty_changes_gets_none() -> None:
+    assert not msgspec.msgpack.decode(msgspec.msgpack.encode({}), type=SubscribeArgs).anything
