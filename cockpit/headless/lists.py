@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.output import add_output_options, write_rows
 from cockpit.headless.services import Call
-from cockpit.present.columns import Table
+from cockpit.present.columns import TableView
 
 Row = TypeVar("Row")
 _OTHERWISE: Final = {
@@ -24,7 +24,7 @@ def command_of(table: str) -> str:
     return _OTHERWISE.get(table) or table.removesuffix("-details").replace("-", " ")
 
 
-def table_of(verb: str) -> Table | None:
+def table_of(verb: str) -> TableView | None:
     """Return the table that a verb prints; None where it prints no list."""
     from cockpit.present.tables.all import TABLES
 
@@ -49,7 +49,7 @@ def _add_watch(parser: ArgumentParser) -> None:
 
 
 async def list_rows(
-    call: Call, table: Table, fetch: Callable[[], Awaitable[Sequence[Row]]], **context: object
+    call: Call, table: TableView, fetch: Callable[[], Awaitable[Sequence[Row]]], **context: object
 ) -> ExitCode:
     """The rows that `fetch` gives now, or with `--watch` now and whenever something has happened. `context`: what
     their words depend on besides the moment."""

@@ -49,7 +49,7 @@ def _run_reporting_errors(argv: Sequence[str], services: Services, streams: Stre
         streams.say(f"cockpit: {wrong}")
         return ExitCode.USAGE
     except RequestRefused as no:
-        from cockpit.present.refusals import refusal_text
+        from cockpit.present.requests import refusal_text
 
         streams.say(refusal_text(no.refusal, streams.now(), streams.zone))
         return exit_code_of(no)

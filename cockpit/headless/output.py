@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from cockpit.headless.arguments import UsageError
 from cockpit.headless.streams import Streams
 from cockpit.model.jobrow import JobRows
-from cockpit.present.columns import Column, Context, Table
+from cockpit.present.columns import Column, Context, TableView
 from cockpit.present.nearest import nearest
 from cockpit.present.safe import safe
 
@@ -56,7 +56,7 @@ def is_page(args: Namespace) -> bool:
 
 
 def write_rows(
-    table: Table,
+    table: TableView,
     rows: Sequence[Any],
     args: Namespace,
     context: Context,
@@ -79,14 +79,14 @@ def write_rows(
         streams.hint(" ".join(filter(None, (f"The filter leaves none of {len(rows)}.", hint))))
 
 
-def chosen_columns(table: Table, args: Namespace) -> tuple[Column, ...]:
+def chosen_columns(table: TableView, args: Namespace) -> tuple[Column, ...]:
     """Return the columns of `--columns`, else those of the form."""
     if args.columns:
         return tuple(named_column(table, name.strip()) for name in args.columns.split(","))
     return table.default if args.output == Form.TABLE else table.columns
 
 
-def named_column(table: Table, name: str) -> Column:
+def named_column(table: TableView, name: str) -> Column:
     """Return the column of this name. Raises `UsageError`, which suggests the nearest name."""
     column = table.find(name)
     if column is not None:
@@ -101,7 +101,7 @@ def named_column(table: Table, name: str) -> Column:
 
 
 def chosen_rows(
-    table: Table, rows: Sequence[Any], args: Namespace, context: Context, fold: Fold | None = None
+    table: TableView, rows: Sequence[Any], args: Namespace, context: Context, fold: Fold | None = None
 ) -> Sequence[Any]:
     """Return the rows filtered, folded and sorted, as the options say."""
     if getattr(args, "filter", None):
@@ -120,7 +120,7 @@ def chosen_rows(
     return rows
 
 
-def row_filter(table: Table, args: Namespace) -> Filter:
+def row_filter(table: TableView, args: Namespace) -> Filter:
     """Compile the filter of `--filter`. Raises `FilterError`."""
     from cockpit.present.filters import compile_filter
 

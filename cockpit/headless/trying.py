@@ -8,7 +8,7 @@ from typing import TypeVar
 from cockpit.errors import CockpitError, RequestRefused
 from cockpit.headless.exitcodes import ExitCode, exit_code_of
 from cockpit.headless.services import Call
-from cockpit.present.refusals import refusal_text
+from cockpit.present.requests import refusal_text
 
 Thing = TypeVar("Thing")
 

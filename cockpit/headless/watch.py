@@ -12,7 +12,7 @@ from cockpit.headless.services import Call
 from cockpit.model.ids import JobId, member_of
 from cockpit.model.jobrow import JobRow
 from cockpit.model.view import ClusterState
-from cockpit.present.columns import Column, Context, Table
+from cockpit.present.columns import Column, Context, TableView
 from cockpit.present.folding import own_ids
 from cockpit.present.safe import safe
 from cockpit.present.tables.events import EVENTS
@@ -22,7 +22,7 @@ Row = TypeVar("Row")
 
 
 async def watch_rows(
-    call: Call, table: Table, fetch: Callable[[], Awaitable[Sequence[Row]]], **context: object
+    call: Call, table: TableView, fetch: Callable[[], Awaitable[Sequence[Row]]], **context: object
 ) -> None:
     """`{"version": 1, "change": "row", "row": {…}}` and `{"version": 1, "change": "gone", …}` with the columns that
     tell the row from others, until interrupted. Asks again whenever something has happened."""
@@ -35,7 +35,7 @@ async def watch_rows(
 class Watched(Generic[Row]):
     """The rows as they were last printed."""
 
-    def __init__(self, call: Call, table: Table, **context: object) -> None:
+    def __init__(self, call: Call, table: TableView, **context: object) -> None:
         self._call, self._table, self._context = call, table, context
         self._identity = [column for column in table.columns if column.id in table.identity]
         self._columns = _columns(call, table)
@@ -105,7 +105,7 @@ def _name(row: JobRow, *, several: bool) -> dict[str, object]:
     return {"id": member_of(row.id)[1], "clusters": row.clusters} if several else {"id": row.id}
 
 
-def _columns(call: Call, table: Table) -> tuple[Column, ...]:
+def _columns(call: Call, table: TableView) -> tuple[Column, ...]:
     return chosen_columns(table, call.args) if call.args.columns else table.columns
 
 

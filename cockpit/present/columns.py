@@ -21,6 +21,7 @@ from cockpit.present import units
 from cockpit.present.map_unique import map_unique
 from cockpit.present.moments import clock, iso
 from cockpit.present.safe import safe
+from cockpit.present.spans import TEXT, Line, Span, line
 
 if TYPE_CHECKING:
     from cockpit.model.spec import NodeSpec
@@ -88,6 +89,39 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     """The errors for which a job's forecast is not known, by job."""
 
 
+class Cell(msgspec.Struct, frozen=True):
+    """How the TUI draws a column.
+
+    `draw` and `fill` receive the row and the *scene*: what the cells of a view depend on besides the row, which is the
+    `Context` unless the view's module names another type.
+    """
+
+    width: int
+    """Least width in terminal columns."""
+    draw: Callable[[Any, Any], Line] | None = None
+    """A function that makes the cell; None: the cell is the column's text, and the scene must be a `Context`."""
+    fill: Callable[[Any, Any, int], Line] | None = None
+    """A function for `draw`'s purpose that also receives the width which the column got, as bars need it."""
+    title: str = ""
+    """Title in the TUI; empty: the column's."""
+    right: bool | None = None
+    """Whether the cells are aligned at the right; None: as the column's kind says."""
+    role: str = ""
+    """Colour role of a cell without `draw` and `fill`."""
+    grows: int = 0
+    """Share of the space that is left over."""
+    most: int = 0
+    """Largest width; 0: unlimited."""
+    need: int = 0
+    """Least total width of the table that shows the column."""
+    after: str = ""
+    """Id of the column that it follows in the TUI, where its order differs from that of the columns."""
+    ticks: bool = False
+    """Whether it shows a passing time, so that a change of it is not highlighted."""
+    optional: bool = False
+    """Whether it is shown only once a row has had a value, as some backends never fill it."""
+
+
 class Column(msgspec.Struct, frozen=True):
     """A column of a table. Either `field` names the row's attribute with the fact, or `derive` computes the fact."""
 
@@ -116,6 +150,33 @@ class Column(msgspec.Struct, frozen=True):
     nullable: bool = False
     aliases: tuple[str, ...] = ()
     """Other names that filters and `--columns` accept."""
+    cell: Cell | None = None
+    """How the TUI draws it; None: it does not."""
+
+    @property
+    def screen(self) -> Cell:
+        """The cell of a column that the TUI draws."""
+        assert self.cell is not None
+        return self.cell
+
+    @property
+    def heading(self) -> str:
+        """The column's title in the TUI."""
+        return self.screen.title or self.title
+
+    @property
+    def leans_right(self) -> bool:
+        """Whether the TUI aligns the cells at the right."""
+        return self.right if self.screen.right is None else self.screen.right
+
+    def drawn(self, row: object, scene: Any, width: int) -> Line:  # noqa: ANN401 - each view has its own
+        """Return the row's cell in the TUI. It may be narrower or wider than `width`: the table pads and cuts it."""
+        cell = self.screen
+        if cell.fill is not None:
+            return cell.fill(row, scene, width)
+        if cell.draw is not None:
+            return cell.draw(row, scene)
+        return line(Span(self.texts((row,), scene)[0], cell.role or TEXT))
 
     @property
     def right(self) -> bool:
@@ -177,7 +238,7 @@ _TEXT_OF: Final[dict[ValueKind, Callable[[Any, Context], str]]] = {
 }
 
 
-class Table(msgspec.Struct, frozen=True, kw_only=True):
+class TableView(msgspec.Struct, frozen=True, kw_only=True):
     """The description of a table: its name, its columns, and the text for an empty one."""
 
     name: str
@@ -185,6 +246,10 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
     columns: tuple[Column, ...]
     keys: tuple[Column, ...] = ()
     """Columns that only filters use and that are never shown."""
+    screen_only: tuple[Column, ...] = ()
+    """Columns that only the TUI shows."""
+    key: Callable[[Any], Any] | None = None
+    """A function that returns the id by which the TUI refers to a row; None: no list of the TUI shows the table."""
     empty: str
     """The sentence that is shown when there is no row, with what to do next."""
     identity: tuple[str, ...] = ()
@@ -205,3 +270,88 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
     def names(self) -> list[str]:
         """Return every name that `find` accepts."""
         return [name for column in self.columns + self.keys for name in (column.id, *column.aliases)]
+
+    @property
+    def screen(self) -> list[Column]:
+        """Return the columns that the TUI draws, in their order there."""
+        drawn = [column for column in (*self.columns, *self.screen_only) if column.cell is not None]
+        shown = [column for column in drawn if not column.screen.after]
+        for column in drawn:
+            if column.screen.after:
+                names = [each.id for each in shown]
+                shown.insert(names.index(column.screen.after) + 1, column)
+        return shown
+
+
+GAP: Final = 2
+"""Blank columns between two cells."""
+
+
+def laid_out(columns: Sequence[Column], total: int) -> list[tuple[Column, int]]:
+    """Return the columns that a table of this width shows, with their widths.
+
+    The last column gets what is left over or lacking after the others have grown. A table that has no size yet shows
+    nothing, but its titles are asked for all the same.
+    """
+    chosen = [column for column in columns if total >= column.screen.need]
+    if not chosen:
+        return []
+    left = total - sum(column.screen.width for column in chosen) - GAP * (len(chosen) - 1)
+    shares = sum(column.screen.grows for column in chosen)
+    widths = [_grown(column.screen, max(left, 0), shares) for column in chosen]
+    widths[-1] = max(1, widths[-1] + total - sum(widths) - GAP * (len(chosen) - 1))
+    return list(zip(chosen, widths, strict=True))
+
+
+def _grown(cell: Cell, left: int, shares: int) -> int:
+    growth = left * cell.grows // shares if shares else 0
+    return cell.width + (min(growth, cell.most - cell.width) if cell.most else growth)
+
+
+_FRACTION: Final[dict[str, Any]] = {
+    "type": "object",
+    "properties": {"used": {"type": "number"}, "total": {"type": "number"}},
+    "required": ["used", "total"],
+}
+
+_TYPES: Final[dict[ValueKind, dict[str, Any]]] = {
+    ValueKind.TEXT: {"type": "string"},
+    ValueKind.INTEGER: {"type": "integer"},
+    ValueKind.NUMBER: {"type": "number"},
+    ValueKind.SECONDS: {"type": "integer"},
+    ValueKind.MIB: {"type": "integer"},
+    ValueKind.MOMENT: {"type": "string", "format": "date-time"},
+    ValueKind.WORDS: {"type": "array", "items": {"type": "string"}},
+    ValueKind.FRACTION: _FRACTION,
+    ValueKind.MEMORY_FRACTION: _FRACTION,
+    ValueKind.RECORD: {"type": "object"},
+}
+
+
+def table_schema(table: TableView, version: int) -> dict[str, Any]:
+    """The schema of `{"version": …, "rows": […]}`. Columns may come any time, none goes without a new version."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": table.name,
+        "description": table.help,
+        "type": "object",
+        "properties": {"version": {"const": version}, "rows": {"type": "array", "items": row_schema(table)}},
+        "required": ["version", "rows"],
+    }
+
+
+def row_schema(table: TableView) -> dict[str, Any]:
+    """The schema of one row, every column of which is always there."""
+    return {
+        "type": "object",
+        "properties": {column.id: column_schema(column) for column in table.columns},
+        "required": [column.id for column in table.columns],
+    }
+
+
+def column_schema(column: Column) -> dict[str, Any]:
+    """The schema of one column's JSON."""
+    schema = dict(column.schema or _TYPES[column.kind])
+    if column.nullable and isinstance(schema.get("type"), str):
+        schema["type"] = [schema["type"], "null"]
+    return {**schema, "description": column.help}

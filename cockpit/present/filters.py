@@ -9,21 +9,76 @@ before a term negates it, quotes keep spaces together. A bare word is searched i
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import compress
 from operator import ge, gt, le, lt
 from typing import Any, Final, TypeVar
 
+import msgspec
+
 from cockpit.errors import CockpitError
 from cockpit.model.jobrow import JobRows
-from cockpit.present.columns import Column, Context, Table, ValueKind
+from cockpit.model.quantity import parse_duration, parse_memory
+from cockpit.present.columns import FRACTIONS, Column, Context, TableView, ValueKind
+from cockpit.present.moments import parse_moment
 from cockpit.present.nearest import nearest
-from cockpit.present.operands import Operand, read_operand
 from cockpit.present.row_filters import Mask, all_of, any_of, containing, fact_is, negated
 from cockpit.present.safe import safe
-from cockpit.present.saved import SAVED, Saved, none_saved
 from cockpit.present.searching import SearchMemory, anywhere
 from cockpit.present.states import STATE_ALIASES
+
+SAVED: Final = "@"
+"""Before the name of a saved filter."""
+
+Saved = Callable[[str], Mapping[str, str]]
+"""The saved filters of a table of this name, by their names."""
+
+
+def none_saved(_: str) -> Mapping[str, str]:
+    """Where nothing is kept."""
+    return {}
+
+
+class Operand(msgspec.Struct, frozen=True):
+    """The wanted number, in the unit of the column's facts."""
+
+    wanted: float
+    of_totals: bool = False
+    """The column's facts are fractions."""
+
+    def numbers(self, facts: list[Any]) -> list[float | None]:
+        """What is compared of each fact: of a fraction the total. None: nothing to compare."""
+        return [None if fact is None else fact.total for fact in facts] if self.of_totals else facts
+
+
+def read_operand(kind: ValueKind, text: str) -> Operand | str:
+    """The operand, or what this kind of column wants instead."""
+    if kind not in _READERS:
+        return "a word after : or ~"
+    read, wants = _READERS[kind]
+    number = read(text)
+    return Operand(number, kind in FRACTIONS) if isinstance(number, int | float) else wants
+
+
+def _number(text: str) -> float | None:
+    """Not all that Python takes: 1_2 is no twelve, and nothing is larger than nan."""
+    return float(text) if _FIGURE.fullmatch(text) else None
+
+
+_FIGURE: Final = re.compile(r"[+-]?(?:\d{1,30}(?:\.\d{0,30})?|\.\d{1,30})(?:[eE][+-]?\d{1,2})?", re.ASCII)
+_NUMBER: Final = (_number, "a number")
+_MEMORY: Final = (parse_memory, "memory such as 512M or 4G")
+
+_READERS: Final[dict[ValueKind, tuple[Callable[[str], float | str | None], str]]] = {
+    ValueKind.INTEGER: _NUMBER,
+    ValueKind.NUMBER: _NUMBER,
+    ValueKind.FRACTION: _NUMBER,
+    ValueKind.MIB: _MEMORY,
+    ValueKind.MEMORY_FRACTION: _MEMORY,
+    ValueKind.SECONDS: (parse_duration, "a duration such as 90s, 10m, 2h or 1d"),
+    ValueKind.MOMENT: (parse_moment, "a moment such as 2026-10-05 or 2026-10-05T09:30"),
+}
+
 
 Row = TypeVar("Row")
 
@@ -64,7 +119,9 @@ class Filter:
         return rows
 
 
-def compile_filter(text: str, table: Table, memory: SearchMemory | None = None, saved: Saved = none_saved) -> Filter:
+def compile_filter(
+    text: str, table: TableView, memory: SearchMemory | None = None, saved: Saved = none_saved
+) -> Filter:
     """The filter that the text asks for. `memory` makes bare words quick for who searches again and again; `saved` is
     asked only where the text names a saved filter.
 
@@ -73,7 +130,7 @@ def compile_filter(text: str, table: Table, memory: SearchMemory | None = None, 
     return Filter(list(_terms(text, table, memory, saved, ())))
 
 
-def whole_word_hint(text: str, table: Table, rows: Any, context: Context) -> str:  # noqa: ANN401 - rows of any kind
+def whole_word_hint(text: str, table: TableView, rows: Any, context: Context) -> str:  # noqa: ANN401 - rows of any kind
     """Return which term of a filter that leaves nothing would match parts of words; empty: none would."""
     for term in _split(text):
         column = table.find(term["key"] or "")
@@ -95,7 +152,7 @@ def whole_word_hint(text: str, table: Table, rows: Any, context: Context) -> str
 
 
 def _terms(
-    text: str, table: Table, memory: SearchMemory | None, saved: Saved, inside: tuple[str, ...]
+    text: str, table: TableView, memory: SearchMemory | None, saved: Saved, inside: tuple[str, ...]
 ) -> Iterator[Mask]:
     """`inside`: the saved filters that this text belongs to."""
     for found in _split(text):
@@ -107,7 +164,7 @@ def _terms(
             yield _term(found, table, memory)
 
 
-def _saved_text(name: str, table: Table, saved: Saved, inside: tuple[str, ...]) -> str:
+def _saved_text(name: str, table: TableView, saved: Saved, inside: tuple[str, ...]) -> str:
     known = saved(table.name)
     if name in inside:
         raise FilterError(f"filter: @{safe(name)} contains itself")
@@ -138,13 +195,13 @@ def _split(text: str) -> list[re.Match[str]]:
     return found
 
 
-def _term(found: re.Match[str], table: Table, memory: SearchMemory | None) -> Mask:
+def _term(found: re.Match[str], table: TableView, memory: SearchMemory | None) -> Mask:
     value = re.sub(r'"((?:[^"\\]|\\.)*)"', lambda quoted: re.sub(r"\\(.)", r"\1", quoted[1]), found["value"])
     mask = anywhere(table, value, memory) if found["key"] is None else _keyed(found["key"], found["op"], value, table)
     return negated(mask) if (found["not"] is not None) != (found["op"] == "!=") else mask
 
 
-def _keyed(key: str, op: str, value: str, table: Table) -> Mask:
+def _keyed(key: str, op: str, value: str, table: TableView) -> Mask:
     column = table.find(key)
     if column is None:
         hint = nearest(key, table.names())
@@ -173,7 +230,7 @@ def _check_value(column: Column, value: str) -> None:
         )
 
 
-def _equal(column: Column, table: Table, value: str) -> Mask:
+def _equal(column: Column, table: TableView, value: str) -> Mask:
     if value.casefold() == NONE_WORD:
         return fact_is(column, lambda fact, _: fact in {None, "", ()})
     if column.id == "state" and value.casefold() == HELD and (kept := table.find("held_until")) is not None:

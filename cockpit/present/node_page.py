@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final
 
 from cockpit.model.spec import WHOLE_CARD
 from cockpit.present import units
-from cockpit.present.answers.nodes import node_facts, node_sentence
 from cockpit.present.bars import bar
 from cockpit.present.folding import id_text
 from cockpit.present.job_values import elapsed_seconds
@@ -15,6 +14,7 @@ from cockpit.present.safe import safe
 from cockpit.present.small_table import small_table
 from cockpit.present.spans import MUTED, STRONG, Line, Span, line
 from cockpit.present.states import GLYPHS
+from cockpit.present.tables.nodes import node_facts, node_sentence
 
 if TYPE_CHECKING:
     from cockpit.model.ids import JobId

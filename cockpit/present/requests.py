@@ -5,11 +5,18 @@ from __future__ import annotations
 from datetime import tzinfo
 
 from cockpit.model.ids import Millis
+from cockpit.model.refusal import Refusal
 from cockpit.model.requests import RequestOutcome
 from cockpit.present.moments import clock
-from cockpit.present.refusals import refusal_text
+from cockpit.present.reasons import reason_sentence
 from cockpit.present.safe import safe
 from cockpit.present.units import counted
+
+
+def refusal_text(refusal: Refusal, now: Millis, zone: tzinfo | None = None) -> str:
+    """Lines of plain sentences; each reason behind the path of the field it is about."""
+    said = [refusal.message] if refusal.message else []
+    return "\n".join([*said, *(f"{path}: {reason_sentence(reason, now, zone)}" for path, reason in refusal.reasons)])
 
 
 def outcome_text(request: str, outcome: RequestOutcome, shown: int, now: Millis, zone: tzinfo | None = None) -> str:

@@ -8,7 +8,7 @@ from itertools import compress
 from operator import attrgetter
 from typing import Any, Final
 
-from cockpit.present.columns import NOTHING, Column, Context, Table, ValueKind, fact_text
+from cockpit.present.columns import NOTHING, Column, Context, TableView, ValueKind, fact_text
 from cockpit.present.moments import day
 from cockpit.present.row_filters import Mask, any_of, can_hold, containing, searched
 from cockpit.present.safe import safe
@@ -26,7 +26,7 @@ class SearchMemory:
     those that change.
     """
 
-    def __init__(self, table: Table) -> None:
+    def __init__(self, table: TableView) -> None:
         self.ticking = [column for column in table.columns if column.ticks is not None]
         self._plain = [column for column in table.columns if _is_plain(column)]
         self._get: Callable[[Any], tuple[str, ...]] = attrgetter(*(column.field for column in self._plain))
@@ -61,7 +61,7 @@ class SearchMemory:
         return map(str.casefold, map(_BETWEEN.join, cells))
 
 
-def anywhere(table: Table, word: str, memory: SearchMemory | None = None) -> Mask:
+def anywhere(table: TableView, word: str, memory: SearchMemory | None = None) -> Mask:
     """Rows with the word in any of the table's columns."""
     if memory is None or _BETWEEN in word or NOTHING in word:
         return any_of([containing(column, word) for column in table.columns])

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cockpit.model.spec import WHOLE_CARD
 from cockpit.present.accounting import HOUR_MS, Held
-from cockpit.present.bars import apportioned
+from cockpit.present.bars import LEVELS, apportioned
 from cockpit.present.spans import MUTED, Line, Span, line
-from cockpit.present.sparkline import LEVELS
 from cockpit.present.units import grouped
 
 if TYPE_CHECKING:

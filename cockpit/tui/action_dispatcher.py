@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from cockpit.config.clusternames import EVERY_CLUSTER
 from cockpit.errors import CockpitError, RequestRefused
-from cockpit.present.refusals import refusal_text
+from cockpit.present.requests import refusal_text
 from cockpit.tui import commands, offers
 from cockpit.tui.action import Situation
 

@@ -11,20 +11,18 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from cockpit.errors import CockpitError
-from cockpit.present.cells.nodes import card_demand
 from cockpit.present.columns import Context
 from cockpit.present.frame import TopBar
 from cockpit.present.job.answer import Around
 from cockpit.present.moments import clock_of_second
-from cockpit.present.overview import capacity
-from cockpit.tui.rows.accounts import AccountRows, QosRows
+from cockpit.present.tables.catalogue import CATALOGUE
+from cockpit.present.tables.clusters import CLUSTERS
+from cockpit.present.tables.nodes import NODES, card_demand
+from cockpit.present.tables.overview import capacity
+from cockpit.present.tables.qos import QOS
 from cockpit.tui.rows.cards import CardRows
-from cockpit.tui.rows.catalogue import CatalogueRows
-from cockpit.tui.rows.clusters import ClusterRows
-from cockpit.tui.rows.jobs import JobRows
-from cockpit.tui.rows.nodes import NodeRows
+from cockpit.tui.rows.lists import AccountRows, ClusterRows, JobRows, ListRows, QueueRows
 from cockpit.tui.rows.priority import PriorityRows
-from cockpit.tui.rows.queues import QueueRows
 from cockpit.tui.rows.spending import SpendingRows
 from cockpit.tui.widgets.table import MARGIN
 
@@ -32,14 +30,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from cockpit.backends.base import JobsDelta
+    from cockpit.model.accounts import Qos
+    from cockpit.model.catalogue import CatalogueShown, EntryKey, EntryRow
     from cockpit.model.forecast import Forecast, Outlook
     from cockpit.model.ids import JobId, Millis, NodeName
     from cockpit.model.jobdetail import JobDetail
     from cockpit.model.jobrow import JobRow
     from cockpit.model.node import Node
     from cockpit.model.spec import NodeSpec
-    from cockpit.model.view import AccountsShown, Overview
-    from cockpit.present.cells.jobs import Laid
+    from cockpit.model.view import AccountsShown, NodeRow, Overview
+    from cockpit.present.columns import Column
     from cockpit.tui.app_options import AppOptions
     from cockpit.tui.theme import RoleTheme
 
@@ -115,12 +115,14 @@ class AppState:
         self._chosen = chosen
         saved = options.filters.of
         self.job_rows = JobRows(self.context, saved)
-        self.node_rows = NodeRows(self.context, self.chosen_spec, saved)
+        self.node_rows: ListRows[NodeName, NodeRow] = ListRows(NODES, self.node_context, saved)
         self.account_rows = AccountRows(self.context, saved)
-        self.qos_rows = QosRows(self.context, saved)
+        self.qos_rows: ListRows[str, Qos] = ListRows(QOS, self.context, saved)
         self.queue_rows = QueueRows(self.context, saved)
-        self.cluster_rows = ClusterRows(self.context, saved)
-        self.catalogue_rows = CatalogueRows(self.context, saved)
+        self.cluster_rows = ClusterRows(CLUSTERS, self.context, saved)
+        self.catalogue_rows: ListRows[EntryKey, EntryRow] = ListRows(CATALOGUE, self.context, saved)
+        self.catalogue: CatalogueShown | None = None
+        """The catalogue as last fetched; None: not fetched yet."""
         self.spending_rows = SpendingRows(self.context, self.letters, saved)
         self.card_rows = CardRows(self.context, saved)
         self.priority_rows = PriorityRows(self.context, self.letters, saved)
@@ -205,9 +207,9 @@ class AppState:
             return ""
         return f"This machine: {capacity([row.node for row in self.node_rows.rows()], self.overview)}."
 
-    def shown_columns(self, width: int) -> Sequence[Laid]:
+    def shown_columns(self, width: int) -> Sequence[tuple[Column, int]]:
         """Return the columns of the Jobs view for a screen of this width."""
-        return self.job_rows.laid(width - MARGIN)
+        return self.job_rows.layout(width - MARGIN)
 
     def around(self, columns: int, lines: int = 0) -> Around:
         """Return what the answer panel's text depends on, for a panel of this width and height in characters."""
@@ -234,6 +236,10 @@ class AppState:
     def demand(self) -> Mapping[str, float]:
         """The number of cards that queued jobs request, by model."""
         return card_demand(self.overview)
+
+    def node_context(self) -> Context:
+        """Return the context of the Nodes view, which also depends on the chosen node spec."""
+        return replace(self.context(), chosen=self.chosen_spec())
 
     def chosen_spec(self) -> NodeSpec | None:
         """Return the node spec of the queued job under the cursor, against which the Nodes view shows idle or tight."""

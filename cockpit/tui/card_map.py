@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from textual import events
 
-    from cockpit.present.card_rows import CardRow
+    from cockpit.present.tables.cards import CardRow
     from cockpit.tui.rows.cards import CardRows
     from cockpit.tui.theme import RoleTheme
 

@@ -22,6 +22,7 @@ from cockpit.model.ids import job_words
 from cockpit.present.events.patrol import slow_sentence
 from cockpit.present.job.list import Changes
 from cockpit.present.safe import safe
+from cockpit.present.tables.qos import by_priority
 from cockpit.tui.action import CARDS, CATALOGUE, CLUSTERS, JOBS, ON_ACCOUNTS, PRIORITY, QUEUES
 from cockpit.tui.app_state import PausedView
 from cockpit.tui.driver import has_hung_up
@@ -256,7 +257,8 @@ class Poller:
         if self._main.view == QUEUES:
             _show_changes(self._main.queues, *self._state.queue_rows.take((await self._app.backend.queues()).rows))
         if self._main.view == CATALOGUE:
-            _show_changes(self._main.catalogue, *self._state.catalogue_rows.take(await self._app.backend.catalogue()))
+            self._state.catalogue = await self._app.backend.catalogue()
+            _show_changes(self._main.catalogue, *self._state.catalogue_rows.take(self._state.catalogue.rows))
         if self._main.view == CLUSTERS or self._state.options.cluster == EVERY_CLUSTER:
             _show_changes(
                 self._main.clusters, *self._state.cluster_rows.take(await self._state.options.every.clusters())
@@ -299,7 +301,7 @@ class Poller:
             self._spending_at = now + SPENDING_SECONDS
             if len(edges) == rows.days + 1:  # else the user chose another number of days meanwhile: drop this answer
                 table, is_first = self._main.spending, rows.spending is None
-                changed, moved = rows.take(spending)
+                changed, moved = rows.count(spending)
                 if is_first:  # the first answer for these days: no row of it counts as changed
                     table.order_changed()
                     table.redraw()
@@ -317,7 +319,7 @@ class Poller:
         self._state.accounts = shown
         screen = self._main
         _show_changes(screen.accounts, *self._state.account_rows.tree.take(shown.rows))
-        _show_changes(screen.qos, *self._state.qos_rows.take(shown.qos))
+        _show_changes(screen.qos, *self._state.qos_rows.take(by_priority(shown.qos)))
 
     def _take_nodes(self, nodes: Sequence[NodeRow]) -> None:
         screen = self._main

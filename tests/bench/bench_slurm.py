@@ -24,7 +24,7 @@ from cockpit.model.ids import Millis
 from cockpit.present.columns import Context
 from cockpit.runtime.clock import VirtualClock
 from cockpit.tui.opening import GC_THRESHOLDS
-from cockpit.tui.rows.jobs import JobRows
+from cockpit.tui.rows.lists import JobRows
 
 if TYPE_CHECKING:
     from tests.bench.figures import Figures

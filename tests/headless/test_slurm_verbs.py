@@ -10,7 +10,7 @@ import pytest
 from cockpit.formats.job.file import Defaults, read_jobs
 from cockpit.model.directives import MoveToTop, Reach, SendSignal, SubmitScript, UpdateJob
 from cockpit.model.refusal import Refusal, RefusalKind
-from cockpit.present.tables.launch_script import LAUNCH_SCRIPT
+from cockpit.present.tables.launch import LAUNCH_SCRIPT
 from tests.headless.conftest import Desk
 from tests.headless.test_schema import conforms, schema_of
 

@@ -7,8 +7,8 @@ from datetime import UTC
 import pytest
 from msgspec.structs import replace
 
-from cockpit.present.account_tree import AccountTree
 from cockpit.present.columns import Context
+from cockpit.present.tables.accounts import AccountTree
 from tests.doubles.account_tree import account_tree
 from tests.doubles.samples import NOW
 

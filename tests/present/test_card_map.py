@@ -11,8 +11,8 @@ from cockpit.model.spec import NodeSpec
 from cockpit.model.view import SliceUse
 from cockpit.present.ascii import ascii_text
 from cockpit.present.card_map import PICKED, by_job, by_user, cells, laid_out, part_at
-from cockpit.present.card_rows import card_rows
 from cockpit.present.spans import Line, line_width, plain
+from cockpit.present.tables.cards import card_rows
 from tests.doubles.samples import node_row
 
 ANY = (NodeSpec(card_milli=1),)

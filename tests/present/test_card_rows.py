@@ -7,9 +7,8 @@ from cockpit.model.ids import JobId, task_id
 from cockpit.model.node import Card, NodeState
 from cockpit.model.spec import NodeSpec
 from cockpit.model.view import CardLoad, SliceUse
-from cockpit.present.card_rows import CardState, card_rows
 from cockpit.present.columns import Context
-from cockpit.present.tables.cards import CARDS
+from cockpit.present.tables.cards import CARDS, CardState, card_rows
 from tests.doubles.samples import NOW, node_row
 
 FREE = Card(index=0, model="A100", uuid="GPU-0")

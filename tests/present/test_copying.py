@@ -9,11 +9,11 @@ import pytest
 from cockpit.engine.views.rows import slowest
 from cockpit.model.job import JobState
 from cockpit.model.staging import Progress
-from cockpit.present.cells.jobs import state_cell
 from cockpit.present.columns import Context
 from cockpit.present.copying import copying_sentence, percent
 from cockpit.present.job_values import copied_json, why
 from cockpit.present.spans import plain
+from cockpit.present.tables.jobs import state_cell
 from tests.doubles import samples
 
 GIB = 1 << 30

@@ -12,7 +12,7 @@ import pytest
 
 import cockpit.config
 import cockpit.present
-from cockpit.present.columns import NOTHING, Table, ValueKind
+from cockpit.present.columns import NOTHING, TableView, ValueKind
 from cockpit.present.filters import compile_filter
 from cockpit.present.sorting import comparables, sorted_places, sorted_rows
 from cockpit.present.tables.all import TABLES
@@ -25,7 +25,7 @@ FIGURES = {ValueKind.INTEGER: "", ValueKind.NUMBER: "", ValueKind.SECONDS: "s", 
 every_table = pytest.mark.parametrize("table", TABLES.values(), ids=lambda table: table.name)
 
 
-def passing(text: str, table: Table, rows: list[Any]) -> list[int]:
+def passing(text: str, table: TableView, rows: list[Any]) -> list[int]:
     """The places of the rows that pass."""
     kept = set(map(id, compile_filter(text, table).passing(rows, CONTEXT)))
     return [place for place, row in enumerate(rows) if id(row) in kept]
@@ -37,7 +37,7 @@ def places(wanted: list[bool]) -> list[int]:
 
 @pytest.mark.req("UI-22")
 @every_table
-def test_a_column_of_figures_is_compared_with_one(table: Table) -> None:
+def test_a_column_of_figures_is_compared_with_one(table: TableView) -> None:
     rows = rows_of(table.name)
     for column in (each for each in table.columns if each.kind in FIGURES):
         facts = column.facts(rows, CONTEXT)
@@ -55,7 +55,7 @@ def test_a_column_of_figures_is_compared_with_one(table: Table) -> None:
 
 @pytest.mark.req("UI-22")
 @every_table
-def test_what_stands_in_a_cell_is_found_there(table: Table) -> None:
+def test_what_stands_in_a_cell_is_found_there(table: TableView) -> None:
     rows = rows_of(table.name)
     for column in table.columns:
         cells = column.texts(rows, CONTEXT)
@@ -70,7 +70,7 @@ def test_what_stands_in_a_cell_is_found_there(table: Table) -> None:
 @pytest.mark.req("UI-23")
 @pytest.mark.parametrize("descending", [False, True])
 @every_table
-def test_rows_are_sorted_by_any_column_and_those_without_a_fact_come_last(table: Table, descending: bool) -> None:
+def test_rows_are_sorted_by_any_column_and_those_without_a_fact_come_last(table: TableView, descending: bool) -> None:
     rows = rows_of(table.name)
     for column in table.columns:
         found = sorted_places(rows, [(column, descending)], CONTEXT)

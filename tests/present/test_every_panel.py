@@ -13,17 +13,20 @@ from cockpit.model.cluster import Weights
 from cockpit.model.ids import Millis
 from cockpit.model.priority import FactorName
 from cockpit.model.view import AccountRow, ClusterRow, NodeRow, PriorityRow, QueueRow
+from cockpit.present import card_map as cards
 from cockpit.present import first_sight
+from cockpit.present import priority_panel as priority
 from cockpit.present.accounting import By, Held
-from cockpit.present.answers import accounts, cards, clusters, nodes, priority, queues
 from cockpit.present.card_map import by_job, by_user
 from cockpit.present.card_map import cells as card_cells
 from cockpit.present.card_map import laid_out as card_layout
-from cockpit.present.card_rows import CardRow, card_rows
-from cockpit.present.cells import priority as priority_cells
-from cockpit.present.cells import spending as spending_cells
+from cockpit.present.columns import laid_out
 from cockpit.present.spans import Line
 from cockpit.present.spending_chart import chart, sign_of
+from cockpit.present.tables import accounting as spending_cells
+from cockpit.present.tables import accounts, clusters, nodes, qos, queues
+from cockpit.present.tables import priority as priority_cells
+from cockpit.present.tables.cards import CardRow, card_rows
 from tests.doubles.made_up import ABSENT, made_up
 from tests.doubles.samples import HOUR, NOW
 from tests.present.recorded import assert_as_recorded, with_roles
@@ -44,7 +47,7 @@ PANELS: dict[str, tuple[Any, Callable[[Any], Iterator[Line]]]] = {
     "clusters": (ClusterRow, lambda row: clusters.cluster_answer(row, CONTEXT, KEYS, 110)),
     "queues": (QueueRow, lambda row: queues.queue_answer(row, [row], CONTEXT, KEYS, 110)),
     "accounts": (AccountRow, lambda row: accounts.account_answer(row, made(AccountRow)[:2], KEYS, 110)),
-    "qos": (Qos, lambda qos: accounts.qos_answer(qos, made(AccountRow), KEYS, 110)),
+    "qos": (Qos, lambda row: qos.qos_answer(row, made(AccountRow), KEYS, 110)),
     "priority": (PriorityRow, lambda row: priority.priority_answer(row, made(PriorityRow), 110, 20, tried=False)),
     "priority-tried": (PriorityRow, lambda row: priority.priority_answer(row, made(PriorityRow), 110, 20, tried=True)),
 }
@@ -101,13 +104,13 @@ def test_the_sums_of_cards_are_as_they_were() -> None:
 @pytest.mark.parametrize("total", WIDTHS)
 def test_the_columns_of_priorities_are_as_they_were(total: int, tried: bool) -> None:
     shape = priority_cells.Shape(FACTORS[:4], FACTORS[5], 6, 4, 7, 6, tried, queues=True)
-    laid = priority_cells.laid_out(total, shape)
+    laid = priority_cells.laid_out_priorities(total, shape)
     assert sum(width for _, width in laid) + 2 * (len(laid) - 1) == total
-    lines = ["|".join(f"{column.title[:width]:{width}}" for column, width in laid)]
+    lines = ["|".join(f"{column.heading[:width]:{width}}" for column, width in laid)]
     for figures in priority_cells.Figures:
         scale = priority_cells.CellContext(20_000.0, total < 100, figures)
         lines += [
-            "|".join(with_roles(column.cell(row, scale, width)) for column, width in laid) for row in made(PriorityRow)
+            "|".join(with_roles(column.drawn(row, scale, width)) for column, width in laid) for row in made(PriorityRow)
         ]
     assert_as_recorded(f"view-priority-{total}{'-tried' if tried else ''}", dict.fromkeys(lines))
 
@@ -136,12 +139,12 @@ def spent() -> list[Held]:
 
 @pytest.mark.parametrize("total", WIDTHS[1:])
 def test_what_was_spent_is_as_it_was(total: int) -> None:
-    laid = spending_cells.laid_out(total)
+    laid = laid_out(spending_cells.HOURS.screen, total)
     assert sum(width for _, width in laid) + 2 * (len(laid) - 1) == total
-    lines = ["|".join(f"{column.title[:width]:{width}}" for column, width in laid)]
+    lines = ["|".join(f"{column.heading[:width]:{width}}" for column, width in laid)]
     for place, row in enumerate(spent()):
-        shown = spending_cells.Shown(row, sign_of(place), cards=total != 120, letters=total == 100)
-        lines.append("|".join(with_roles(column.cell(shown, width)) for column, width in laid))
+        shown = spending_cells.Shown(sign_of(place), cards=total != 120, letters=total == 100)
+        lines.append("|".join(with_roles(column.drawn(row, shown, width)) for column, width in laid))
     lines.append(spending_cells.spending_title(By.USER, DAYS, spent()))
     begins = [datetime.fromtimestamp(NOW / 1000 - 86_400 * day, UTC) for day in reversed(range(DAYS))]
     for row in spent():

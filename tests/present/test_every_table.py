@@ -34,14 +34,11 @@ from cockpit.model.view import (
     QueueRow,
 )
 from cockpit.present.accounting import Held, JobSum
-from cockpit.present.card_rows import CardRow
-from cockpit.present.columns import Column, Context
+from cockpit.present.columns import Column, Context, table_schema
 from cockpit.present.measured import Measured
-from cockpit.present.schema import table_schema
 from cockpit.present.tables.all import TABLES
-from cockpit.present.tables.card_models import ModelRow
-from cockpit.present.tables.launch import Launch
-from cockpit.present.tables.launch_script import LaunchScript
+from cockpit.present.tables.cards import CardRow, ModelRow
+from cockpit.present.tables.launch import Launch, LaunchScript
 from cockpit.present.tables.trials import Trial
 from cockpit.runtime.findings import Finding
 from tests.doubles.made_up import ABSENT, made_up

@@ -21,15 +21,21 @@ from cockpit.model.reasons import Reason
 from cockpit.model.spec import NodeSpec
 from cockpit.model.view import AccountRow, ClusterRow, NodeRow, Overview, QueueRow
 from cockpit.present import frame, node_page
-from cockpit.present.account_tree import AccountTree
-from cockpit.present.cells import accounts, catalogue, clusters, jobs, nodes, queues
+from cockpit.present.columns import TableView, laid_out
 from cockpit.present.folding import fold
 from cockpit.present.job.answer import Around, answer
 from cockpit.present.job.page import job_page
 from cockpit.present.job.tabs import TABS, head_line, tab_lines
 from cockpit.present.outlook import outlook_lines
 from cockpit.present.reasons import reason_clauses
-from cockpit.present.spans import Line, fitted
+from cockpit.present.spans import fitted
+from cockpit.present.tables.accounts import ACCOUNTS, AccountTree
+from cockpit.present.tables.catalogue import CATALOGUE
+from cockpit.present.tables.clusters import CLUSTERS
+from cockpit.present.tables.jobs import laid_out_jobs
+from cockpit.present.tables.nodes import NODES
+from cockpit.present.tables.qos import QOS
+from cockpit.present.tables.queues import QUEUES
 from tests.doubles.made_up import ABSENT, made_up
 from tests.present.recorded import assert_as_recorded, with_roles
 from tests.present.test_every_table import CONTEXT
@@ -38,20 +44,27 @@ WIDTHS = (60, 80, 100, 120, 160, 200)
 ROWS = 12
 TREE = AccountTree(lambda: CONTEXT)
 
-Cell = Callable[[Any, Any, int], Line]
-"""The cell of a column, of a row, of so many terminal columns."""
+NOT_CHOSEN = replace(CONTEXT, chosen=None)
 
-VIEWS: dict[str, tuple[Any, Callable[[int], Sequence[tuple[Any, int]]], Cell]] = {
-    "jobs": (JobRow, jobs.laid_out, lambda column, row, _: column.cell(row, CONTEXT)),
-    "nodes": (NodeRow, nodes.laid_out, lambda column, row, _: column.cell(row, None)),
-    "nodes-chosen": (NodeRow, nodes.laid_out, lambda column, row, _: column.cell(row, CONTEXT.chosen)),
-    "queues": (QueueRow, queues.laid_out, lambda column, row, width: column.cell(row, row.max, width)),
-    "clusters": (ClusterRow, clusters.laid_out, lambda column, row, width: column.cell(row, CONTEXT, width)),
-    "accounts": (AccountRow, accounts.laid_out, lambda column, row, _: column.cell(row, TREE)),
-    "qos": (Qos, accounts.qos_laid_out, lambda column, row, _: column.cell(row)),
-    "catalogue": (EntryRow, catalogue.laid_out, lambda column, row, _: column.cell(row)),
+Layout = Callable[[int], Sequence[tuple[Any, int]]]
+"""The columns of a view with their widths, by the width of its table."""
+
+
+def layout_of(table: TableView) -> Layout:
+    return lambda total: laid_out(table.screen, total)
+
+
+VIEWS: dict[str, tuple[Any, Layout, Callable[[Any], Any]]] = {
+    "jobs": (JobRow, laid_out_jobs, lambda _: CONTEXT),
+    "nodes": (NodeRow, layout_of(NODES), lambda _: NOT_CHOSEN),
+    "nodes-chosen": (NodeRow, layout_of(NODES), lambda _: CONTEXT),
+    "queues": (QueueRow, layout_of(QUEUES), lambda row: row.max),
+    "clusters": (ClusterRow, layout_of(CLUSTERS), lambda _: CONTEXT),
+    "accounts": (AccountRow, layout_of(ACCOUNTS), lambda _: TREE),
+    "qos": (Qos, layout_of(QOS), lambda _: CONTEXT),
+    "catalogue": (EntryRow, layout_of(CATALOGUE), lambda _: CONTEXT),
 }
-"""By view: of what it has rows, its columns in a width, and how a cell is made."""
+"""By view: the kind of its rows, its layout, and what the cells of a row depend on besides it."""
 
 
 def made(kind: Any, rows: int = ROWS) -> list[Any]:
@@ -77,14 +90,14 @@ def test_the_columns_of_a_view_fill_every_width_from_80_on(view: str, total: int
 @pytest.mark.req("UI-01")
 @pytest.mark.parametrize("view", VIEWS)
 def test_every_view_looks_as_it_did(view: str) -> None:
-    kind, laid_out, cell = VIEWS[view]
+    kind, layout, scene = VIEWS[view]
     lines = []
     for total in WIDTHS:
-        laid = laid_out(total)
-        lines.append("|".join(f"{column.title[:width]:{width}}" for column, width in laid))
+        laid = layout(total)
+        lines.append("|".join(f"{column.heading[:width]:{width}}" for column, width in laid))
     for row in made(kind):
-        cells = [(column, width, cell(column, row, width)) for column, width in laid_out(WIDTHS[-1])]
-        fit = [fitted(each, width, right=getattr(column, "right", False)) for column, width, each in cells]
+        cells = [(column, width, column.drawn(row, scene(row), width)) for column, width in layout(WIDTHS[-1])]
+        fit = [fitted(each, width, right=column.leans_right) for column, width, each in cells]
         lines.append("|".join(with_roles(each).strip() for each in fit))
     assert_as_recorded(f"view-{view}", lines)
 
@@ -166,7 +179,7 @@ def test_folded_rows_look_as_they_did() -> None:
                 for index, row in enumerate(tasks[first : first + 4])
             ]
             (row,) = fold(batch, all_that_live=True)
-            cells = (fitted(column.cell(row, CONTEXT), width) for column, width in jobs.laid_out(WIDTHS[-1]))
+            cells = (fitted(column.drawn(row, CONTEXT, width), width) for column, width in laid_out_jobs(WIDTHS[-1]))
             lines.append("|".join(with_roles(each).strip() for each in cells))
     assert_as_recorded("view-jobs-folded", lines)
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from cockpit.errors import CockpitError
 from cockpit.model.ids import JobId, member_id
 from cockpit.model.job import ArrayTask
-from cockpit.present.columns import Context, Table
+from cockpit.present.columns import Context, TableView
 from cockpit.present.filters import FilterError, compile_filter, quoted
 from cockpit.present.folding import own_ids
 from cockpit.present.sorting import sorted_rows
@@ -183,7 +183,7 @@ def test_any_text_can_be_a_quoted_value(name: str) -> None:
         ("status:idel", NODES, "status is never idel; did you mean idle?"),
     ],
 )
-def test_a_value_that_a_column_never_has_is_refused_with_what_it_may_be(text: str, table: Table, hint: str) -> None:
+def test_a_value_that_a_column_never_has_is_refused_with_what_it_may_be(text: str, table: TableView, hint: str) -> None:
     with pytest.raises(FilterError, match=re.escape(hint)):
         compile_filter(text, table)
 

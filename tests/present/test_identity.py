@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from cockpit.present.columns import Table
+from cockpit.present.columns import TableView
 from cockpit.present.tables.all import TABLES
 
 
 @pytest.mark.parametrize("table", [each for each in TABLES.values() if each.identity], ids=lambda each: each.name)
-def test_a_row_is_told_from_others_by_columns_of_its_own(table: Table):
+def test_a_row_is_told_from_others_by_columns_of_its_own(table: TableView):
     assert set(table.identity) <= {column.id for column in table.columns}

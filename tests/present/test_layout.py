@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from cockpit.present.cells import jobs, nodes
-from cockpit.present.layout import fitting
+from cockpit.present.columns import laid_out
+from cockpit.present.tables.jobs import JOBS
+from cockpit.present.tables.nodes import NODES
 
 
 @pytest.mark.req("UI-24")
 @pytest.mark.parametrize("total", [-10, -1, 0, 1, 5])
 def test_a_table_without_any_room_has_columns_or_none_but_no_defect(total: int) -> None:
-    assert nodes.laid_out(total) is not None
-    assert jobs.laid_out(total, 4, frozenset()) is not None
-    assert fitting([], total) == []
-    assert fitting(nodes.COLUMNS, -1) == []
+    assert laid_out(NODES.screen, total) is not None
+    assert laid_out(JOBS.screen, total) is not None
+    assert laid_out([], total) == []
+    assert laid_out(NODES.screen, -1) == []

@@ -11,10 +11,10 @@ from cockpit.model.cluster import PriorityKind, Weights
 from cockpit.model.ids import JobId
 from cockpit.model.priority import Breakdown, FactorName, Part
 from cockpit.model.view import Priorities, PriorityRow
-from cockpit.present.answers.priority import legend, nothing_to_rank, priority_answer, trial_words
-from cockpit.present.cells.priority import CellContext, Figures, Shape, laid_out
+from cockpit.present.priority_panel import legend, nothing_to_rank, priority_answer, trial_words
 from cockpit.present.priority_parts import SIGNS, amounts, counting_factors, longest, of_jobs, stacked
 from cockpit.present.spans import Line, line_width, plain
+from cockpit.present.tables.priority import CellContext, Figures, Shape, laid_out_priorities
 from cockpit.present.trial import stepped, with_step
 
 AGE, FAIR, TRES = FactorName.AGE, FactorName.FAIRSHARE, FactorName.TRES
@@ -79,7 +79,7 @@ def test_only_factors_that_weigh_count_and_the_sites_where_it_adds() -> None:
 @pytest.mark.parametrize("tried", [False, True])
 def test_the_layout_fills_its_width_and_shows_the_factor_that_leads(total: int, tried: bool) -> None:
     shape = Shape(tuple(SIGNS), FactorName.QOS, 5, 3, 7, 6, tried, queues=True)
-    columns = laid_out(total, shape)
+    columns = laid_out_priorities(total, shape)
     assert sum(width for _, width in columns) + 2 * (len(columns) - 1) == total
     ids = [column.id for column, _ in columns]
     assert "qos_factor" in ids
@@ -89,7 +89,7 @@ def test_the_layout_fills_its_width_and_shows_the_factor_that_leads(total: int, 
 
 def test_rows_without_a_bar_say_why() -> None:
     shape = Shape((AGE,), None, 5, 3, 7, 6, tried=False, queues=False)
-    cell = next(column.cell for column, _ in laid_out(119, shape) if column.id == "bar")
+    cell = next(column.drawn for column, _ in laid_out_priorities(119, shape) if column.id == "bar")
     direct = Breakdown(JobId(1), "gpu", 9000, (), direct=True)
     assert plain(cell(row(1, 1, direct), SCALE, 20)) == "set by an administrator"
     assert plain(cell(row(1, None, breakdown(5)), SCALE, 20)) == "held, and not considered"

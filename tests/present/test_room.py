@@ -6,7 +6,7 @@ import pytest
 
 from cockpit.model.node import Card
 from cockpit.model.spec import NodeSpec
-from cockpit.present.room import copies_that_fit, fits
+from cockpit.present.tables.nodes import copies_that_fit, fits
 from tests.doubles.samples import node_row
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cockpit.present.sparkline import sparkline
+from cockpit.present.bars import sparkline
 
 
 @pytest.mark.req("JT-48")

@@ -11,9 +11,9 @@ import pytest
 from cockpit.model.accounting import Spending, Spent
 from cockpit.model.ids import Millis
 from cockpit.present.accounting import By, Held, days_until, held_by
-from cockpit.present.cells.spending import spending_answer, spending_title
 from cockpit.present.spans import line_width, plain
 from cockpit.present.spending_chart import chart
+from cockpit.present.tables.accounting import spending_answer, spending_title
 from tests.doubles.samples import HOUR
 
 DAY = 24 * HOUR

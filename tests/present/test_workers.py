@@ -15,7 +15,6 @@ from cockpit.model.node import Allocation
 from cockpit.model.reasons import BehindHead
 from cockpit.model.resilience import Elastic
 from cockpit.model.spec import Mode
-from cockpit.present.cells.jobs import COLUMNS
 from cockpit.present.columns import Context
 from cockpit.present.job.page import replicas
 from cockpit.present.job_values import why
@@ -60,21 +59,21 @@ def test_a_list_says_until_when_it_is_suspended_for_want_of_workers() -> None:
 def test_a_job_that_is_suspended_below_its_minimum_shows_nothing_that_it_does_not_have() -> None:
     suspended = replace(row(2), placed_on=(), state=JobState.SUSPENDED, waits_until=Millis(NOW + 600_000), cpus=8)
     suspended = replace(suspended, card_milli=4000, memory_mib=2048)
-    cells = {each.id: plain(each.cell(suspended, CONTEXT)) for each in COLUMNS}
+    cells = {each.id: plain(each.drawn(suspended, CONTEXT, 0)) for each in JOBS.screen}
     assert (cells["nodes"], cells["cards"]) == ("0/8", "–")
     columns = {each.id: each for each in JOBS.columns}
     shown = {name: columns[name].derive(suspended, CONTEXT) for name in ("nodes", "cpus", "memory_mib", "cards")}
     assert shown == {"nodes": 0, "cpus": 0, "memory_mib": 0, "cards": 0}
     assert workers_now(suspended) == "0 (1–8)"
     queued = replace(suspended, state=JobState.QUEUED, waits_until=None)
-    assert {each.id: plain(each.cell(queued, CONTEXT)) for each in COLUMNS}["cards"] == "4"
+    assert {each.id: plain(each.drawn(queued, CONTEXT, 0)) for each in JOBS.screen}["cards"] == "4"
 
 
 @pytest.mark.req("EL-01")
 def test_a_list_shows_how_many_there_are_and_may_be() -> None:
-    (nodes,) = [each for each in COLUMNS if each.id == "nodes"]
-    assert plain(nodes.cell(row(2), CONTEXT)) == "2/8"
-    assert plain(nodes.cell(job_row(7, nodes=2), CONTEXT)) == "2"
+    (nodes,) = [each for each in JOBS.screen if each.id == "nodes"]
+    assert plain(nodes.drawn(row(2), CONTEXT, 0)) == "2/8"
+    assert plain(nodes.drawn(job_row(7, nodes=2), CONTEXT, 0)) == "2"
     (workers,) = [each for each in JOBS.columns if each.id == "workers"]
     assert (workers_now(row(2)), workers_now(job_row(7))) == ("2 (1–8)", "–")
     assert workers.record_json is not None

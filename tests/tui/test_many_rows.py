@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from cockpit.backends.base import JobsDelta
 from cockpit.model.ids import JobId, Millis
 from cockpit.tui.opening import Session
-from cockpit.tui.rows.jobs import JobRows
+from cockpit.tui.rows.lists import JobRows
 from cockpit.tui.widgets.table import CURSOR_SIGN, MOST_DRAWN
 from tests.doubles.feeder import Wish
 from tests.doubles.fence import FencedTerminal

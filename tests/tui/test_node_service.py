@@ -63,7 +63,7 @@ def kept(**fields: object) -> Reservation:
 def test_a_reservation_in_a_line() -> None:
     from datetime import UTC
 
-    from cockpit.present.reservation_words import reservation_line
+    from cockpit.present.tables.reservations import reservation_line
 
     now = Millis(1000)
     assert reservation_line(kept(users=("ann",)), now, UTC) == "now, until 01:00 · n1 · for ann"

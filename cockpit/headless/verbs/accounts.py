@@ -14,7 +14,8 @@ from cockpit.headless.services import Call
 from cockpit.model import accountchange as change
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.present.safe import safe
-from cockpit.present.tables.accounts import ACCOUNTS, QOS
+from cockpit.present.tables.accounts import ACCOUNTS
+from cockpit.present.tables.qos import QOS
 
 if TYPE_CHECKING:
     from cockpit.model.accounts import Qos

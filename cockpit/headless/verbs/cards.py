@@ -9,11 +9,10 @@ from cockpit.headless.lists import add_list_options, list_rows
 from cockpit.headless.services import Call
 from cockpit.headless.verbs.jobs import asker
 from cockpit.model.node import NodeState
-from cockpit.present.card_rows import CardRow, card_rows
 from cockpit.present.stranded import requests_in_sight
-from cockpit.present.tables.card_models import CARD_MODELS as MODELS
-from cockpit.present.tables.card_models import ModelRow, model_rows
+from cockpit.present.tables.cards import CARD_MODELS as MODELS
 from cockpit.present.tables.cards import CARDS as TABLE
+from cockpit.present.tables.cards import CardRow, ModelRow, card_rows, model_rows
 
 
 def arguments(parser: ArgumentParser) -> None:

@@ -54,7 +54,7 @@ def show_arguments(parser: ArgumentParser) -> None:
 async def run_show(call: Call) -> int:
     row = meant(await _rows(call), call.args.kind, call.args.name)
     if is_page(call.args):
-        from cockpit.present.catalogue_page import entry_page
+        from cockpit.present.tables.catalogue import entry_page
 
         for line in entry_page(row):
             call.streams.line(line)

@@ -38,7 +38,7 @@ async def run_show(call: Call) -> int:
         return ExitCode.OK
     from cockpit.formats.cluster.rules import file_of_rules
     from cockpit.formats.cluster.text import rules_text
-    from cockpit.present.events.fleet import member_lines
+    from cockpit.present.events.sentences import member_lines
 
     nodes = [row.node for row in await call.backend.nodes()]
     written = rules_text(file_of_rules(rules, nodes))

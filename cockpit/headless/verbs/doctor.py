@@ -8,8 +8,7 @@ from cockpit.headless.arguments import Verb
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.output import add_output_options, chosen_rows, is_page, write_rows
 from cockpit.headless.services import Call
-from cockpit.present.findings_page import findings_lines
-from cockpit.present.tables.findings import FINDINGS
+from cockpit.present.tables.findings import FINDINGS, findings_lines
 
 MISSING = "missing"
 """The level of a finding that keeps something from working."""

@@ -18,7 +18,7 @@ from cockpit.headless.services import Call
 from cockpit.headless.verbs.submit import read_text, source_of
 from cockpit.model.names import next_name
 from cockpit.model.spec import JobSpec
-from cockpit.present.refusals import refusal_text
+from cockpit.present.requests import refusal_text
 from cockpit.present.safe import safe
 
 if TYPE_CHECKING:

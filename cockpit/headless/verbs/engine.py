@@ -12,9 +12,8 @@ from cockpit.headless.output import is_page, write_rows
 from cockpit.headless.services import Call
 from cockpit.model.view import EngineStatus, HoldRow
 from cockpit.present.moments import clock
-from cockpit.present.record_page import record_lines
 from cockpit.present.safe import safe
-from cockpit.present.tables.engine import ENGINE
+from cockpit.present.tables.engine import ENGINE, record_lines
 from cockpit.present.units import counted
 
 

@@ -13,7 +13,7 @@ from cockpit.headless.services import Call
 
 if TYPE_CHECKING:
     from cockpit.model.forecast import Outlook
-    from cockpit.present.columns import Table
+    from cockpit.present.columns import TableView
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -29,7 +29,7 @@ async def run(call: Call) -> int:
     return ExitCode.OK
 
 
-def tell(call: Call, table: Table, outlooks: Sequence[Outlook]) -> None:
+def tell(call: Call, table: TableView, outlooks: Sequence[Outlook]) -> None:
     """Print forecasts as a page or as data."""
     if call.args.output != Form.TABLE or call.args.columns:
         write_rows(table, outlooks, call.args, call.context(), call.streams)

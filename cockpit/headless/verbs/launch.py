@@ -42,7 +42,7 @@ async def run(call: Call) -> int:
     if not is_page(call.args):
         write_rows(TABLE, launches, call.args, call.context(), call.streams)
         return ExitCode.OK
-    from cockpit.present.launch_page import launch_lines
+    from cockpit.present.tables.launch import launch_lines
 
     for line in launch_lines(chosen_rows(TABLE, launches, call.args, call.context())):
         call.streams.line(line)
@@ -52,7 +52,7 @@ async def run(call: Call) -> int:
 async def _scripts(call: Call, specs: Sequence[JobSpec], places: Sequence[str]) -> int:
     """A cluster of others is handed a script, which finds out the rest once it runs."""
     from cockpit.present.command_text import command_lines
-    from cockpit.present.tables.launch_script import LAUNCH_SCRIPT, LaunchScript
+    from cockpit.present.tables.launch import LAUNCH_SCRIPT, LaunchScript
 
     rows = []
     for spec, place in zip(specs, places, strict=True):

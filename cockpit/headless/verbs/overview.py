@@ -10,8 +10,8 @@ from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.lists import add_page_options, list_rows
 from cockpit.headless.output import is_page
 from cockpit.headless.services import Call
-from cockpit.present.overview import overview_lines
 from cockpit.present.tables.overview import OVERVIEW as TABLE
+from cockpit.present.tables.overview import overview_lines
 
 if TYPE_CHECKING:
     from cockpit.model.view import Overview

@@ -12,7 +12,7 @@ from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.lists import command_of
 from cockpit.headless.records import JSON_VERSION
 from cockpit.headless.services import Call
-from cockpit.present.schema import table_schema
+from cockpit.present.columns import table_schema
 from cockpit.present.tables.all import TABLES
 
 JOB, CLUSTER, CATALOGUE = "job", "cluster", "catalogue-file"

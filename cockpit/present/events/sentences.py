@@ -2,24 +2,88 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import tzinfo
 from typing import assert_never
 
+from cockpit.formats.bindingevent import REASON, binding_message, bindings_of
 from cockpit.model import events
 from cockpit.model.attempt import EndCause
+from cockpit.model.fleet import Member
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.node import Placement
 from cockpit.model.spec import WHOLE_CARD
 from cockpit.present import units
 from cockpit.present.events.evictions import GivingWayEvent, gives_way, giving_way_sentence
-from cockpit.present.events.fleet import BindingEvent, binding_sentence, bound_sentence
 from cockpit.present.events.patrol import PatrolEvent, patrol_sentence
 from cockpit.present.events.rules import RuleEvent, WaitingEvent, rule_sentence, waiting_sentence
-from cockpit.present.events.workers import WorkersEvent, workers_sentence
 from cockpit.present.moments import clock
 from cockpit.present.phrases import listed
 from cockpit.present.safe import safe
 from cockpit.present.states import exit_sentence
+
+BindingEvent = events.MemberPlaced | events.BindingGivenUp
+
+
+def bound_sentence(members: Sequence[str]) -> str:
+    """The known event, word for word."""
+    return f"{REASON}: {safe(binding_message(bindings_of(members)))}"
+
+
+def binding_sentence(body: BindingEvent) -> str:
+    """What a cluster of the fleet said to what was bound to it."""
+    match body:
+        case events.MemberPlaced():
+            nodes = listed(each.node for each in body.placement)
+            return f"{safe(body.member)} found room for {units.counted(len(body.placement), 'replica')}: {nodes}"
+        case events.BindingGivenUp():
+            return f"{listed(body.members)} had no room for it in time; {_afterwards(body)}"
+        case _:
+            assert_never(body)
+
+
+def _afterwards(body: events.BindingGivenUp) -> str:
+    return "revoked, it waits in its queue to be let out again" if body.revoked else "given up, it is scheduled again"
+
+
+def member_lines(members: Sequence[Member]) -> list[str]:
+    """How each cluster of a fleet is bound to, as comments of its rules."""
+    return [f"# {safe(each.name)} is bound to by {each.mode}{_because(each)}" for each in members]
+
+
+def _because(member: Member) -> str:
+    return f": {safe(member.why_totals)}" if member.why_totals else ""
+
+
+WorkersEvent = events.WorkersAdded | events.WorkersRecalled | events.WorkersLeft | events.WorkerReplaced
+
+
+def workers_sentence(body: WorkersEvent, at: Millis, zone: tzinfo | None) -> str:
+    """What became of some of a running job's workers."""
+    match body:
+        case events.WorkersAdded():
+            nodes = listed(part.node for part in body.placement)
+            return f"grows by {units.counted(len(body.placement), 'worker')}: {nodes}"
+        case events.WorkersRecalled():
+            patience = " at once" if body.kill_at <= at else f", and killed at {clock(body.kill_at, at, zone)}"
+            asked = "is" if len(body.ranks) == 1 else "are"
+            return f"{gives_way(body.for_job, body.grounds)}: {_named(body.ranks)} {asked} recalled{patience}"
+        case events.WorkersLeft():
+            return f"goes on without {_named(body.ranks)}" + (_off(body) if body.because else "")
+        case events.WorkerReplaced():
+            return f"replica {body.rank} ended, and replica {body.by} takes its place, retry {body.retry}"
+        case _:
+            assert_never(body)
+
+
+def _off(body: events.WorkersLeft) -> str:
+    each = "its node is" if len(body.ranks) == 1 else "their nodes are"
+    return f": {safe(body.because)}; {each} on its block list"
+
+
+def _named(ranks: tuple[int, ...]) -> str:
+    return f"{'replica' if len(ranks) == 1 else 'replicas'} {listed(map(str, ranks))}"
+
 
 _OF_NO_JOB = RuleEvent | events.NodesChanged | events.EngineStarted | events.EngineStopAsked | events.EngineStopped
 

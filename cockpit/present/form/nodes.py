@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Final
 
 from cockpit.model.node import NodeState
 from cockpit.present import units
-from cockpit.present.room import could_hold, fits
 from cockpit.present.safe import safe
 from cockpit.present.spans import MUTED, STRONG, Line, Span, hung, line
+from cockpit.present.tables.nodes import could_hold, fits
 from cockpit.present.units import counted
 from cockpit.present.width import pad, widest
 from cockpit.sched.nodes.eligibility import may_hold

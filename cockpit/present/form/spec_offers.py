@@ -13,9 +13,9 @@ from cockpit.model.node import Node, NodeState
 from cockpit.model.spec import WHOLE_CARD, NodeSpec
 from cockpit.model.view import NodeRow
 from cockpit.present import units
-from cockpit.present.room import could_hold, fits
 from cockpit.present.safe import safe
 from cockpit.present.spans import MUTED, STRONG, Line, Span, line
+from cockpit.present.tables.nodes import could_hold, fits
 
 GIB: Final = 1024
 PARTS_OF_CPUS: Final = (8, 4, 2, 1)

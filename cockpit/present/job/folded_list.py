@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from cockpit.present.folding import FoldedRow, expanded, folded, folds, group_of
 from cockpit.present.job.list import Changes, JobList
+from cockpit.present.tables.jobs import OPTIONAL
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -15,8 +16,9 @@ if TYPE_CHECKING:
     from cockpit.model.ids import JobId
     from cockpit.model.jobrow import JobRow
 
-OPTIONAL = frozenset({"array", "clusters", "component", "partitions", "priority"})
-"""What jobs have on some clusters only."""
+ARRAYS: Final = frozenset({"array", "component"})
+_NOTED: Final = OPTIONAL | ARRAYS
+"""Attributes that jobs have on some clusters only."""
 _NOTHING: Final[frozenset[object]] = frozenset({(), None})
 
 
@@ -28,7 +30,7 @@ class FoldedList:
     def __init__(self, jobs: JobList) -> None:
         self.jobs = jobs
         self.used: frozenset[str] = frozenset()
-        """Which of `OPTIONAL` some job has had."""
+        """The attributes of `_NOTED` that some job has had."""
         self._array_of: dict[JobId, JobId] = {}
         self._unfolded: set[JobId] = set()
         self._bundles: dict[JobId, JobRow] = {}
@@ -171,8 +173,8 @@ class FoldedList:
         return shown, [*(job for job in gone if job not in there), *(job for job in tasks if job not in there)]
 
     def _note(self, rows: Sequence[JobRow]) -> None:
-        self.used |= {name for name in OPTIONAL - self.used if set(map(attrgetter(name), rows)) - _NOTHING}
-        if {"array", "component"} & self.used:
+        self.used |= {name for name in _NOTED - self.used if set(map(attrgetter(name), rows)) - _NOTHING}
+        if ARRAYS & self.used:
             self._array_of |= {row.id: whole for row in rows if (whole := group_of(row)) is not None}
 
     def _shown(self, changes: Changes) -> Changes:

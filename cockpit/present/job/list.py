@@ -6,15 +6,15 @@ A hundred thousand rows, of which a thousand change each second: what changes is
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from itertools import chain
-from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from operator import attrgetter, itemgetter
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
 from cockpit.model.ids import is_apart, seniority
-from cockpit.present.filters import compile_filter
-from cockpit.present.ordered import Ordered
-from cockpit.present.saved import Saved, none_saved
+from cockpit.present.filters import Saved, compile_filter, none_saved
 from cockpit.present.searching import SearchMemory
 from cockpit.present.sorting import arranged, comparables, key_parts
 from cockpit.present.tables.jobs import JOBS
@@ -25,6 +25,55 @@ if TYPE_CHECKING:
     from cockpit.model.ids import JobId
     from cockpit.model.jobrow import JobRow
     from cockpit.present.columns import Column, Context
+
+Key = Any
+"""What compares with every other key."""
+Id = TypeVar("Id")
+
+
+class Ordered(Generic[Id]):
+    """`ids` is what to read, `move` what changes it. They are given in the order of their keys."""
+
+    def __init__(self, keys: list[Key], ids: list[Id]) -> None:
+        self.ids = ids
+        self._keys = keys
+
+    def place(self, key: Key) -> int | None:
+        """Where the id with that key stands."""
+        place = bisect_left(self._keys, key)
+        return place if place < len(self._keys) and self._keys[place] == key else None
+
+    def move(self, gone: Iterable[Key], come: Iterable[tuple[Key, Id]]) -> None:
+        """Take out the ids with these keys (each must be there), then put in these."""
+        cuts = [(bisect_left(self._keys, key), True) for key in gone]
+        new = sorted(come, key=itemgetter(0))
+        if not cuts and (not self._keys or not new or self._keys[-1] < new[0][0]):
+            self.ids += [each for _, each in new]
+            self._keys += [key for key, _ in new]
+            return
+        edits = sorted([*cuts, *((bisect_left(self._keys, key), False) for key, _ in new)])
+        self.ids = _edited(self.ids, edits, [each for _, each in new])
+        self._keys = _edited(self._keys, edits, [key for key, _ in new])
+
+
+T = TypeVar("T")
+
+
+def _edited(old: list[T], edits: Sequence[tuple[int, bool]], new: Sequence[T]) -> list[T]:
+    """`edits`: ascending places, each with whether the element there goes; else the next new one comes before it."""
+    edited: list[T] = []
+    coming = iter(new)
+    done = 0
+    for place, goes in edits:
+        edited += old[done:place]
+        done = place
+        if goes:
+            done += 1
+        else:
+            edited.append(next(coming))
+    edited += old[done:]
+    return edited
+
 
 _id: Final = attrgetter("id")
 _state: Final = attrgetter("state")

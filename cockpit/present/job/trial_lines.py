@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from cockpit.present.cells.jobs import coarse
 from cockpit.present.job.batch_tasks import progress_words
 from cockpit.present.job_values import elapsed_seconds, state_text
 from cockpit.present.small_table import small_table
 from cockpit.present.spans import STRONG, Line, Span, line
 from cockpit.present.states import GLYPHS
+from cockpit.present.tables.jobs import coarse
 from cockpit.present.tables.trials import trials_of, values_text
 
 if TYPE_CHECKING:

@@ -1,20 +1,31 @@
-"""The columns of accounting: jobs that have ended, sums of them, and what was held over time."""
+"""Accounting: the columns of ended jobs, sums of them and card-hours for every output, and the panel about a name."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
+from operator import attrgetter
+from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
 from cockpit.model.accounting import EndedJob
-from cockpit.present.accounting import Held, card_hours, hours
-from cockpit.present.columns import Column, Context, Table, ValueKind
-from cockpit.present.sparkline import sparkline
+from cockpit.present.accounting import By, Held, card_hours, hours
+from cockpit.present.bars import bar, sparkline
+from cockpit.present.columns import NOTHING, Cell, Column, Context, TableView, ValueKind
+from cockpit.present.safe import safe
+from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line, spread
+from cockpit.present.spending_chart import MONTHS, Sign, amounts, in_cards
 from cockpit.present.tables.job import of_the_row
 from cockpit.present.tables.jobs import JOBS
+from cockpit.present.units import counted, tenths
 
 SPARK_COLUMNS: Final = 30
+
+
+BAR_COLUMNS = 12
+MARK = "■ "
+INDENT = "  "
 
 
 def _of_jobs(*names: str, wide: bool = False) -> tuple[Column, ...]:
@@ -78,7 +89,7 @@ _CPU_TIME = Column(
     nullable=True,
     aliases=("cpu_time",),
 )
-ACCOUNTING: Final = Table(
+ACCOUNTING: Final = TableView(
     name="accounting",
     help="Jobs that have ended, with what they held and used",
     empty="No job ended in that time. --since 30d looks further back.",
@@ -136,7 +147,7 @@ ACCOUNTING: Final = Table(
         *_of_jobs("submitted_at", "started_at", "wait_seconds", "end_cause", "array", "task", "command", wide=True),
     ),
 )
-SUMS: Final = Table(
+SUMS: Final = TableView(
     name="accounting-sums",
     help="Sums over jobs that have ended",
     empty=ACCOUNTING.empty,
@@ -152,21 +163,67 @@ SUMS: Final = Table(
         _hours_column("card_hours", _row_card_hours),
     ),
 )
-HOURS: Final = Table(
+
+
+class Shown(NamedTuple):
+    """What the cells of a row depend on besides it."""
+
+    sign: Sign
+    cards: bool
+    """Card-hours are drawn, else CPU-hours."""
+    letters: bool
+    """Colours are not seen."""
+
+
+def _name_cell(row: Held, shown: Shown) -> Line:
+    mark = f"{shown.sign.letter} " if shown.letters else MARK
+    return line(Span(mark, shown.sign.role), Span(safe(row.name), STRONG))
+
+
+def _card_hours_cell(row: Held, _: Shown) -> Line:
+    amount = card_hours(sum(row.card_milli_ms))
+    return line(tenths(amount) if amount else Span(NOTHING, MUTED))
+
+
+def _share_cell(row: Held, shown: Shown) -> Line:
+    share = row.share
+    return (Span(f"{share:>5.1f}% "), *bar(share / 100, BAR_COLUMNS, shown.sign.role))
+
+
+def _cpu_hours_cell(row: Held, _: Shown) -> Line:
+    return line(Span(tenths(hours(sum(row.cpu_ms))), MUTED))
+
+
+def _course_cell(row: Held, shown: Shown, columns: int) -> Line:
+    figures = amounts(row, cards=shown.cards)
+    room = min(columns, len(figures) * max(1, columns // max(len(figures), 1)))
+    return line(Span(sparkline([(1.0, each) for each in figures], room, max(figures, default=0.0)), shown.sign.role))
+
+
+HOURS: Final = TableView(
     name="accounting-hours",
+    key=attrgetter("name"),
     help="Card-hours and CPU-hours over days",
     empty="Nobody held anything in that time. --days 90 looks further back.",
     columns=(
-        Column("name", "NAME", ValueKind.TEXT, "The account, user, project or QOS", field="name"),
-        _hours_column("card_hours", _held_card_hours),
+        Column(
+            "name",
+            "NAME",
+            ValueKind.TEXT,
+            "The account, user, project or QOS",
+            field="name",
+            cell=Cell(14, _name_cell, grows=1, most=26),
+        ),
+        replace(_hours_column("card_hours", _held_card_hours), cell=Cell(10, _card_hours_cell)),
         Column(
             "share",
             "SHARE %",
             ValueKind.NUMBER,
             "Of all card-hours, in percent; without cards of all CPU-hours",
             derive=lambda row, _: row.share,
+            cell=Cell(7 + BAR_COLUMNS, _share_cell, title="SHARE", right=False),
         ),
-        _hours_column("cpu_hours", _held_cpu_hours),
+        replace(_hours_column("cpu_hours", _held_cpu_hours), cell=Cell(10, _cpu_hours_cell)),
         Column(
             "by_day",
             "BY DAY",
@@ -175,6 +232,7 @@ HOURS: Final = Table(
             derive=lambda row, _: [card_hours(each) for each in row.card_milli_ms],
             words=lambda row, _: _chart(row),
             schema={"type": "array", "items": {"type": "number"}},
+            cell=Cell(10, fill=_course_cell, grows=2),
         ),
     ),
 )
@@ -183,3 +241,38 @@ HOURS: Final = Table(
 def _chart(row: Held) -> str:
     parts = [(1.0, float(each)) for each in row.card_milli_ms]
     return sparkline(parts, min(len(parts), SPARK_COLUMNS), max(row.card_milli_ms, default=0))
+
+
+def spending_title(by: By, days: int, rows: Sequence[Held]) -> str:
+    """`12 345.6 card-hours in the last 30 days, by user`."""
+    cards = in_cards(rows)
+    total = sum(sum(amounts(row, cards=cards)) for row in rows)
+    return f"{tenths(total)} {'card' if cards else 'CPU'}-hours in the last {counted(days, 'day')}, by {by}"
+
+
+def spending_answer(
+    row: Held, begins: Sequence[datetime], by: By, keys: Mapping[str, str], columns: int, *, cards: bool
+) -> Iterator[Line]:
+    """Harmless lines about one name. `begins`: of each stretch; `cards`: card-hours are drawn, else CPU-hours."""
+    unit, figures = "card-hours" if cards else "CPU-hours", amounts(row, cards=cards)
+    total = sum(figures)
+    held = f"  held {tenths(total)} {unit}, {row.share:.1f}% of all."
+    left = line(Span(safe(row.name), ACCENT), Span(held, STRONG))
+    offers = [(keys.get(name, f":{name}"), word) for name, word in (("by", "by"), ("days", "days"))]
+    yield spread(left, tuple(span for key, word in offers for span in _offer(key, word)), columns)
+    most = max(range(len(figures)), key=lambda place: figures[place])
+    day = f"{begins[most].day} {MONTHS[begins[most].month - 1]}"
+    mean = tenths(total / len(figures))
+    yield _labelled(
+        "a day", f"{mean} on average; most on {day}, {tenths(figures[most])}; today so far {tenths(figures[-1])}"
+    )
+    yield _labelled("CPUs", f"{tenths(hours(sum(row.cpu_ms)))} CPU-hours held")
+    yield _labelled("same", f"cockpit accounting hours --days {len(figures)} --by {by}")
+
+
+def _offer(key: str, word: str) -> Line:
+    return line(Span(f"  {key}", ACCENT), Span(f" {word}", MUTED))
+
+
+def _labelled(label: str, words: str) -> Line:
+    return line(Span(f"{INDENT}{label:<10}", MUTED), words)

@@ -1,42 +1,29 @@
-"""The columns of the tree of accounts, and of the QOS; limits by sacctmgr's names."""
+"""Accounts and their users: the columns of the tree for every output, how it folds, and the panel about a row."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import isinf
 from typing import Final
 
-from cockpit.formats.slurm.sacctmgr import limit_words, qos_words, shares_text
-from cockpit.model.accounts import Qos
+from cockpit.formats.slurm.sacctmgr import limit_words, shares_text
+from cockpit.model.accounting import Spending
+from cockpit.model.accounts import AssocKey, Qos
 from cockpit.model.view import AccountRow
-from cockpit.present.columns import NOTHING, Column, Context, Table, ValueKind
+from cockpit.present.accounting import card_hours
+from cockpit.present.bars import bar
+from cockpit.present.columns import NOTHING, Cell, Column, Context, TableView, ValueKind
+from cockpit.present.filters import Saved, compile_filter, none_saved
 from cockpit.present.safe import safe
+from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line, spread
+from cockpit.present.tables.qos import labelled, qos_answer
+from cockpit.present.units import counted, grouped
 
 INDENT: Final = "  "
 
 
-def shares(row: AccountRow, _: Context) -> str:
-    return shares_text(row.association)
-
-
-def limits(row: AccountRow, _: Context) -> tuple[str, ...]:
-    return limit_words(row.association.limits)
-
-
-def used(row: AccountRow, _: Context) -> int:
-    """sshare's RawUsage is whole too."""
-    return round(row.used)
-
-
-def norm_shares(row: AccountRow, _: Context) -> float:
-    return round(row.norm_shares, 6)
-
-
-def norm_usage(row: AccountRow, _: Context) -> float:
-    return round(row.norm_usage, 6)
-
-
-def effective_usage(row: AccountRow, _: Context) -> float:
-    return round(row.effective_usage, 6)
+BAR_COLUMNS = 8
+OPEN, FOLDED = "▾ ", "▸ "
 
 
 def level_fs(row: AccountRow, _: Context) -> float | None:
@@ -49,26 +36,76 @@ def level_words(row: AccountRow, _: Context) -> str:
     return NOTHING if row.level_fs is None else f"{row.level_fs:.4g}"
 
 
-def fair_share(row: AccountRow, _: Context) -> float | None:
-    return None if row.fair_share is None else round(row.fair_share, 6)
-
-
 def tree_name(row: AccountRow, _: Context) -> str:
     """The account, set in as deep as it stands; a user's one deeper than the account, as in sshare."""
     return f"{INDENT * row.depth}{safe(row.association.account)}"
 
 
-def qos_settings(row: Qos, _: Context) -> tuple[str, ...]:
-    return qos_words(row)
+def _name_cell(row: AccountRow, tree: AccountTree) -> Line:
+    each = row.association
+    blanks = INDENT * row.depth
+    if each.user:
+        where = (Span(f" in {safe(each.partition)}", MUTED),) if each.partition else ()
+        return (Span(f"{blanks}{INDENT}"), Span(safe(each.user)), *where)
+    sign = "" if not tree.is_parent(each.key) else FOLDED if tree.is_folded(each.key) else OPEN
+    return line(blanks, Span(sign or INDENT, MUTED), Span(safe(each.account), STRONG))
 
 
-ACCOUNTS: Final = Table(
+def _shares_cell(row: AccountRow, _: AccountTree) -> Line:
+    return line(Span(NOTHING, MUTED) if not row.depth else shares_text(row.association))
+
+
+def _usage_cell(row: AccountRow, _: AccountTree) -> Line:
+    """Of all usage."""
+    role = "tight" if is_over(row) else "running"
+    return (Span(f"{percent(row.norm_usage):>5} "), *bar(row.norm_usage, BAR_COLUMNS, role))
+
+
+def percent(part: float) -> str:
+    """`41%`; what is little but not nothing: `<1%`."""
+    return "<1%" if 0 < part < 0.005 else f"{part:.0%}"
+
+
+def is_over(row: AccountRow) -> bool:
+    """It used more than its share."""
+    return row.effective_usage > row.norm_shares and row.depth > 0
+
+
+def _card_hours_cell(row: AccountRow, tree: AccountTree) -> Line:
+    held = tree.held(row.association.key)
+    return line(grouped(card_hours(held)) if held else Span(NOTHING, MUTED))
+
+
+def _level_cell(row: AccountRow, _: AccountTree) -> Line:
+    if row.level_fs is None:
+        return line(Span(NOTHING, MUTED))
+    return line(Span(f"{row.level_fs:.3g}", "tight" if row.level_fs < 1 else "text"))
+
+
+def _fair_share_cell(row: AccountRow, _: AccountTree) -> Line:
+    return line(Span(NOTHING, MUTED) if row.fair_share is None else f"{row.fair_share:.3f}")
+
+
+def _qos_cell(row: AccountRow, _: AccountTree) -> Line:
+    return line(Span(safe(", ".join(row.association.qos)) or "as above", MUTED))
+
+
+ACCOUNTS: Final = TableView(
     name="accounts",
     identity=("account", "user", "partition"),
+    key=lambda row: row.association.key,
     help="Accounts and their users as a tree, with shares, limits and what they use",
     empty="No accounts. One is added by: cockpit accounts add vision --shares 60",
     columns=(
-        Column("account", "ACCOUNT", ValueKind.TEXT, "The account", field="association.account", words=tree_name),
+        Column(
+            "account",
+            "ACCOUNT",
+            ValueKind.TEXT,
+            "The account",
+            field="association.account",
+            words=tree_name,
+            cell=Cell(20, _name_cell, title="ACCOUNT · USER", grows=1, most=30),
+        ),
         Column("user", "USER", ValueKind.TEXT, "The user; empty: the account itself", field="association.user"),
         Column(
             "partition",
@@ -79,27 +116,72 @@ ACCOUNTS: Final = Table(
             spare=True,
         ),
         Column(
-            "shares", "SHARES", ValueKind.TEXT, "Fairshare beside its siblings'; parent: the account's", derive=shares
+            "shares",
+            "SHARES",
+            ValueKind.TEXT,
+            "Fairshare beside its siblings'; parent: the account's",
+            derive=lambda row, _: shares_text(row.association),
+            cell=Cell(6, _shares_cell, right=True),
         ),
-        Column("used", "USED", ValueKind.INTEGER, "Decayed billing-seconds, sshare's RawUsage", derive=used),
+        Column(
+            "used",
+            "USED",
+            ValueKind.INTEGER,
+            "Decayed billing-seconds, sshare's RawUsage",
+            derive=lambda row, _: round(row.used),
+        ),
         Column(
             "fair_share",
             "FAIR SHARE",
             ValueKind.NUMBER,
             "The factor of its users' jobs; none where priorities are not counted",
-            derive=fair_share,
+            derive=lambda row, _: None if row.fair_share is None else round(row.fair_share, 6),
             nullable=True,
+            cell=Cell(5, _fair_share_cell, title="FAIR"),
         ),
-        Column("running", "RUNNING", ValueKind.INTEGER, "Jobs that run", field="running"),
-        Column("queued", "QUEUED", ValueKind.INTEGER, "Jobs that wait", field="queued"),
+        Column(
+            "running",
+            "RUNNING",
+            ValueKind.INTEGER,
+            "Jobs that run",
+            field="running",
+            cell=Cell(
+                4,
+                lambda row, _: line(Span(str(row.running), "running" if row.running else MUTED)),
+                title="RUN",
+                need=90,
+            ),
+        ),
+        Column(
+            "queued",
+            "QUEUED",
+            ValueKind.INTEGER,
+            "Jobs that wait",
+            field="queued",
+            cell=Cell(
+                4, lambda row, _: line(Span(str(row.queued), "queued" if row.queued else MUTED)), title="WAIT", need=90
+            ),
+        ),
         Column(
             "qos",
             "QOS",
             ValueKind.WORDS,
             "QOS that may be used; none: those of the account above",
             field="association.qos",
+            cell=Cell(14, _qos_cell, grows=1, most=30, need=120),
         ),
-        Column("limits", "LIMITS", ValueKind.WORDS, "Bounds by sacctmgr's names", derive=limits),
+        Column(
+            "limits",
+            "LIMITS",
+            ValueKind.WORDS,
+            "Bounds by sacctmgr's names",
+            derive=lambda row, _: limit_words(row.association.limits),
+            cell=Cell(
+                12,
+                lambda row, _: line(safe(" ".join(limit_words(row.association.limits)))),
+                grows=5,
+            ),
+        ),
         Column(
             "default_qos",
             "DEFAULT QOS",
@@ -107,6 +189,13 @@ ACCOUNTS: Final = Table(
             "Of a job that names none",
             field="association.default_qos",
             wide=True,
+            cell=Cell(
+                8,
+                lambda row, _: line(Span(safe(row.association.default_qos) or NOTHING, MUTED)),
+                title="DEFAULT",
+                need=150,
+                after="qos",
+            ),
         ),
         Column(
             "default",
@@ -123,16 +212,27 @@ ACCOUNTS: Final = Table(
             "NORM SHARES",
             ValueKind.NUMBER,
             "Its part of its siblings' shares; without Fair Tree: of all",
-            derive=norm_shares,
+            derive=lambda row, _: round(row.norm_shares, 6),
             wide=True,
+            cell=Cell(
+                5, lambda row, _: line(Span(percent(row.norm_shares), MUTED)), title="NORM", need=100, after="shares"
+            ),
         ),
-        Column("norm_usage", "NORM USAGE", ValueKind.NUMBER, "Its part of all usage", derive=norm_usage, wide=True),
+        Column(
+            "norm_usage",
+            "NORM USAGE",
+            ValueKind.NUMBER,
+            "Its part of all usage",
+            derive=lambda row, _: round(row.norm_usage, 6),
+            wide=True,
+            cell=Cell(6 + BAR_COLUMNS, _usage_cell, title="USAGE", right=False, after="norm_shares"),
+        ),
         Column(
             "effective_usage",
             "EFFECTIVE",
             ValueKind.NUMBER,
             "What fair share goes by; with Fair Tree its part of the account's usage",
-            derive=effective_usage,
+            derive=lambda row, _: round(row.effective_usage, 6),
             wide=True,
         ),
         Column(
@@ -144,6 +244,7 @@ ACCOUNTS: Final = Table(
             words=level_words,
             nullable=True,
             wide=True,
+            cell=Cell(7, _level_cell, title="LEVELFS", after="norm_usage"),
         ),
         Column("parent", "PARENT", ValueKind.TEXT, "The account above", field="association.parent", wide=True),
         Column(
@@ -164,16 +265,232 @@ ACCOUNTS: Final = Table(
             wide=True,
         ),
     ),
-)
-
-QOS: Final = Table(
-    name="accounts-qos",
-    identity=("name",),
-    help="QOS with their priorities and limits",
-    empty="No QOS.",
-    columns=(
-        Column("name", "NAME", ValueKind.TEXT, "The QOS", field="name"),
-        Column("priority", "PRIORITY", ValueKind.INTEGER, "For the factor qos", field="priority"),
-        Column("settings", "SETTINGS", ValueKind.WORDS, "By sacctmgr's names", derive=qos_settings),
+    screen_only=(
+        Column(
+            "card_hours",
+            "CARD-HOURS",
+            ValueKind.NUMBER,
+            "Card-hours of its jobs in the last days",
+            cell=Cell(10, _card_hours_cell, need=130, after="norm_usage"),
+        ),
     ),
 )
+
+
+class AccountTree:
+    """Rows by the keys of their associations, parents before what is below them. While a filter holds, what is above
+    a matching row is shown too, and nothing is folded.
+    """
+
+    def __init__(self, context: Callable[[], Context], saved: Saved = none_saved) -> None:
+        self._context = context
+        self._saved = saved
+        self._rows: dict[AssocKey, AccountRow] = {}
+        self._above: dict[AssocKey, tuple[AssocKey, ...]] = {}
+        """Of each row: the accounts above it, root first."""
+        self._parents: frozenset[AssocKey] = frozenset()
+        self._folded: set[AssocKey] = set()
+        self._filter_text = ""
+        self._filter = compile_filter("", ACCOUNTS)
+        self._held: dict[AssocKey, int] = {}
+        self.days = 0
+        """Over which `held` counts; 0: nobody has counted yet."""
+        self._order: list[AssocKey] = []
+        self._places: dict[AssocKey, int] = {}
+
+    def take(self, rows: Sequence[AccountRow]) -> tuple[list[AssocKey], bool]:
+        """The rows that differ from the last ones, and whether rows came, went or moved."""
+        fresh = {row.association.key: row for row in rows}
+        changed = [key for key, row in fresh.items() if self._rows.get(key) != row]
+        self._rows, self._above = fresh, dict(_chains(rows))
+        self._parents = frozenset(chain[-1] for chain in self._above.values() if chain)
+        self._folded &= self._parents
+        before = self._order
+        self._arrange()
+        return changed, self._order != before
+
+    def spend(self, spending: Spending) -> None:
+        """What was held lately, for `held`."""
+        self.days = len(spending.stretches)
+        self._held = {}
+        own = {(row.association.account, row.association.user): key for key, row in reversed(self._rows.items())}
+        for each in (each for stretch in spending.stretches for each in stretch):
+            account, user = own.get((each.account, "")), own.get((each.account, each.user)) if each.user else None
+            above = self._above.get(account, ()) if account is not None else ()
+            for key in (*above, account, user):
+                if key is not None:
+                    self._held[key] = self._held.get(key, 0) + each.card_milli_ms
+
+    def held(self, key: AssocKey) -> int:
+        """Thousandths of a card × milliseconds, with what is below it."""
+        return self._held.get(key, 0)
+
+    def filter_by(self, text: str) -> None:
+        """Show what matches. Raises `FilterError`, and then nothing has changed."""
+        self._filter = compile_filter(text, ACCOUNTS, saved=self._saved)
+        self._filter_text = text
+        self._arrange()
+
+    def fold(self, key: AssocKey) -> bool:
+        """Hide what is below an account, or show it again; False: there is nothing below it."""
+        if key not in self._parents:
+            return False
+        self._folded ^= {key}
+        self._arrange()
+        return True
+
+    def fold_all(self) -> None:
+        """Only what is right below root, or everything again."""
+        below_root = {key for key in self._parents if self._above[key]}
+        self._folded = set() if self._folded else below_root
+        self._arrange()
+
+    @property
+    def order(self) -> Sequence[AssocKey]:
+        return self._order
+
+    def place(self, key: AssocKey) -> int | None:
+        """Where in `order` the row stands; None when it is gone, folded away or filtered out."""
+        return self._places.get(key)
+
+    def row(self, key: AssocKey) -> AccountRow | None:
+        return self._rows.get(key)
+
+    def rows(self) -> Sequence[AccountRow]:
+        """All of them, shown or not."""
+        return list(self._rows.values())
+
+    def above(self, key: AssocKey) -> Sequence[AssocKey]:
+        """The accounts above a row, root first."""
+        return self._above.get(key, ())
+
+    def is_parent(self, key: AssocKey) -> bool:
+        return key in self._parents
+
+    def is_folded(self, key: AssocKey) -> bool:
+        return key in self._folded and not self._filter_text
+
+    @property
+    def only_root(self) -> bool:
+        """Nobody has added anything yet."""
+        return all(row.association.account == "root" for row in self._rows.values())
+
+    def _arrange(self) -> None:
+        self._order = list(self._shown())
+        self._places = {key: place for place, key in enumerate(self._order)}
+
+    def _shown(self) -> Iterator[AssocKey]:
+        if self._filter_text:
+            found = [row.association.key for row in self._filter.passing(self._rows.values(), self._context())]
+            wanted = {*found, *(above for key in found for above in self._above[key])}
+            return (key for key in self._rows if key in wanted)
+        return (key for key in self._rows if self._folded.isdisjoint(self._above[key]))
+
+
+def _chains(rows: Sequence[AccountRow]) -> Iterator[tuple[AssocKey, tuple[AssocKey, ...]]]:
+    """By the depths of rows that stand in the tree's order."""
+    chain: list[AssocKey] = []
+    for row in rows:
+        del chain[row.depth :]
+        yield row.association.key, tuple(chain)
+        chain.append(row.association.key)
+
+
+def place_answer(
+    place: AccountRow | Qos | None, tree: AccountTree, keys: Mapping[str, str], columns: int
+) -> Iterator[Line]:
+    """Harmless lines about what is under the cursor. `keys`: of actions by id."""
+    if isinstance(place, Qos):
+        yield from qos_answer(place, tree.rows(), keys, columns)
+    elif place is not None:
+        above = [row for key in tree.above(place.association.key) if (row := tree.row(key)) is not None]
+        yield from account_answer(place, above, keys, columns, _held_words(place, tree))
+
+
+def account_answer(
+    row: AccountRow, above: Sequence[AccountRow], keys: Mapping[str, str], columns: int, held: str = ""
+) -> Iterator[Line]:
+    """Harmless lines. `above`: the accounts above it, root first; `keys`: of actions by id; `held`: lately."""
+    each = row.association
+    left = line(Span(safe(each.user or each.account), ACCENT), Span(f"  {_shares_words(row, above)}", STRONG))
+    does = "its jobs" if each.user else "fold"
+    yield spread(left, line(Span(keys.get("unfold", "Enter"), ACCENT), Span(f" {does}", MUTED)), columns)
+    yield labelled("usage", _usage_words(row, above))
+    if held:
+        yield labelled("held", held)
+    yield labelled("limits", " ".join(limit_words(each.limits)) or "none of its own")
+    yield labelled("qos", _qos_words(row, above))
+    yield labelled("jobs", f"{row.running} running, {row.queued} waiting")
+    yield from _more(row)
+
+
+def _held_words(row: AccountRow, tree: AccountTree) -> str:
+    """In the last days, used or not; empty where nobody has counted."""
+    hours = grouped(card_hours(tree.held(row.association.key)))
+    return f"{hours} card-hours in the last {counted(tree.days, 'day')}" if tree.days else ""
+
+
+def _shares_words(row: AccountRow, above: Sequence[AccountRow]) -> str:
+    each = row.association
+    if not above:
+        return "is above all accounts."
+    parent = safe(above[-1].association.account)
+    if each.shares is None:
+        return f"shares as account {parent} itself does."
+    return f"has {counted(each.shares, 'share')}, {percent(row.norm_shares)} of those below {parent}."
+
+
+def _usage_words(row: AccountRow, above: Sequence[AccountRow]) -> str:
+    used = f"{grouped(row.used)} billing-seconds, {percent(row.norm_usage)} of all"
+    if not above or row.level_fs is None:
+        factor = "" if row.fair_share is None else f"; fair share {row.fair_share:.4f}"
+        return f"{used}{factor}"
+    if isinf(row.level_fs):
+        verdict = "nothing used yet, so it comes first on its level"
+    elif row.level_fs < 1:
+        verdict = f"LevelFS {row.level_fs:.3g}: more than its share, so its jobs come later"
+    else:
+        verdict = f"LevelFS {row.level_fs:.3g}: less than its share, so its jobs come earlier"
+    return f"{used}; {verdict}"
+
+
+def _qos_words(row: AccountRow, above: Sequence[AccountRow]) -> str:
+    """Where it has none of its own, those of the nearest account above that has."""
+    own = row.association.qos
+    giver = next((each.association for each in reversed(above) if each.association.qos), None)
+    if own:
+        words = ", ".join(own)
+    elif giver is not None:
+        words = f"{', '.join(giver.qos)} (as {giver.account})"
+    else:
+        words = "normal"
+    default = row.association.default_qos
+    return f"{words}; {default} by default" if default else words
+
+
+def _more(row: AccountRow) -> Iterator[Line]:
+    each = row.association
+    if each.coordinators:
+        yield labelled("run by", ", ".join(each.coordinators))
+    words = [f"priority {each.priority}"] if each.priority is not None else []
+    words += ["the user's default account"] if each.default else []
+    words += [f"only in partition {each.partition}"] if each.partition else []
+    if words:
+        yield labelled("also", ", ".join(words))
+
+
+def first_account_lines(keys: Mapping[str, str], *, locked: str) -> Iterator[Line]:
+    """Where root is alone. `locked`: why this person may not change that; empty when they may."""
+    command = keys.get("command", ":")
+    yield line()
+    yield line(Span("   There are no accounts yet: use is not counted, and no limits apply.", STRONG))
+    yield line()
+    if locked:
+        yield line(Span(f"   {locked}", MUTED))
+        return
+    for words, about in (
+        ("accounts add vision --shares 60", "an account, with its shares beside others'"),
+        ("accounts add-user alice --account vision", "add a user to it"),
+        ("accounts modify vision MaxJobs=4 GrpTRES=gres/gpu=16", "and what it may use at once"),
+    ):
+        yield line(Span(f"   {command}{words:<54}", ACCENT), Span(about, MUTED))

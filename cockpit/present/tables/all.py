@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from cockpit.present.columns import Table
+from cockpit.present.columns import TableView
 from cockpit.present.tables.accounting import ACCOUNTING, HOURS, SUMS
-from cockpit.present.tables.accounts import ACCOUNTS, QOS
-from cockpit.present.tables.card_models import CARD_MODELS
-from cockpit.present.tables.cards import CARDS
+from cockpit.present.tables.accounts import ACCOUNTS
+from cockpit.present.tables.cards import CARD_MODELS, CARDS
 from cockpit.present.tables.catalogue import CATALOGUE
 from cockpit.present.tables.clusters import CLUSTERS
 from cockpit.present.tables.engine import ENGINE
@@ -17,12 +16,12 @@ from cockpit.present.tables.findings import FINDINGS
 from cockpit.present.tables.holds import HOLDS
 from cockpit.present.tables.job import JOB
 from cockpit.present.tables.jobs import JOBS
-from cockpit.present.tables.launch import LAUNCH
-from cockpit.present.tables.launch_script import LAUNCH_SCRIPT
+from cockpit.present.tables.launch import LAUNCH, LAUNCH_SCRIPT
 from cockpit.present.tables.nodes import NODES
 from cockpit.present.tables.outlook import EXPLAIN, PREDICT
 from cockpit.present.tables.overview import OVERVIEW
 from cockpit.present.tables.priority import PRIORITY
+from cockpit.present.tables.qos import QOS
 from cockpit.present.tables.queues import QUEUES, QUOTA
 from cockpit.present.tables.reservations import RESERVATIONS
 from cockpit.present.tables.staged import STAGED
@@ -36,4 +35,4 @@ _ALL: Final = (
     *(ACCOUNTING, SUMS, HOURS, LAUNCH, LAUNCH_SCRIPT, STAGED, TRIALS, CLUSTERS),
 )
 
-TABLES: Final[dict[str, Table]] = {table.name: table for table in _ALL}
+TABLES: Final[dict[str, TableView]] = {table.name: table for table in _ALL}

@@ -1,15 +1,109 @@
-"""The columns of the card list: one row for each whole card, each slice, and what is free of a card."""
+"""Cards, their slices and their models: the rows, and their columns for every output."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from enum import StrEnum
 from typing import Final
 
+import msgspec
+
+from cockpit.model.ids import JobId
+from cockpit.model.node import Card, Node, NodeState
 from cockpit.model.spec import WHOLE_CARD
-from cockpit.present.card_rows import CardRow, CardState
-from cockpit.present.columns import Column, Context, Table, ValueKind
+from cockpit.model.view import NodeRow, Overview, SliceUse
+from cockpit.present.columns import Column, Context, TableView, ValueKind
 from cockpit.present.references import job_cell
+from cockpit.present.stranded import Requests, free_milli, usable_cards
+from cockpit.sched.nodes.cards import slot_milli
 
 UNMEASURED, HARDWARE_SLICED = "n/a", "n/a (MIG)"
+
+
+class CardState(StrEnum):
+    """What becomes of a card or a part of one. Being given to somebody is not the same as being busy."""
+
+    ALLOCATED = "allocated"
+    KEPT = "kept"
+    """By the container of a failed job."""
+    FREE = "free"
+    STRANDED = "stranded"
+    """Free, yet of no use to anybody in sight."""
+    OUT = "out of service"
+    """Free, on a node that takes no jobs."""
+
+
+class CardRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A whole card, one slice of a card, or what is free of one."""
+
+    node: Node
+    card: Card
+    slot: int | None = None
+    """From 0; None: the whole card, or what is free of one that is shared freely."""
+    milli: int
+    state: CardState
+    job: JobId | None = None
+    """None: nobody's. 0: a job that the asker may not see."""
+    name: str = ""
+    user: str = ""
+    load: int | None = None
+    """Percent, of the whole card; None: nobody knows."""
+
+    @property
+    def key(self) -> tuple[int, int]:
+        """Where on its node it is; of a card that is shared freely, what is left comes after its slices."""
+        if self.slot is not None:
+            return self.card.index, self.slot
+        return self.card.index, -1 if self.whole else WHOLE_CARD
+
+    @property
+    def whole(self) -> bool:
+        return self.slot is None and self.milli == WHOLE_CARD
+
+
+def card_rows(row: NodeRow, requests: Requests) -> list[CardRow]:
+    """Of one node, card by card: its slices in the order of their slots, then what is free."""
+    usable = usable_cards(row, requests) if requests else {card.index for card in row.node.cards}
+    loads = {load.card: load.percent for load in row.loads}
+    return [
+        part
+        for card in row.node.cards
+        for part in _parts(
+            row, card, _free_state(row, card, usable), None if card.slice_uuids else loads.get(card.index)
+        )
+    ]
+
+
+def _free_state(row: NodeRow, card: Card, usable: set[int]) -> CardState:
+    if row.node.state is not NodeState.UP:
+        return CardState.OUT
+    return CardState.FREE if card.index in usable else CardState.STRANDED
+
+
+def _parts(row: NodeRow, card: Card, free: CardState, load: int | None) -> list[CardRow]:
+    uses = [use for use in row.slices if use.card == card.index]
+    left = free_milli(row, card)
+    slots: list[int | None] = [None] if left else []
+    if left and card.slices and (uses or card.slice_uuids):
+        taken = {use.slot for use in uses}
+        slots, left = [slot for slot in range(card.slices) if slot not in taken], slot_milli(card)
+    parts = [_used(row.node, card, use, load) for use in uses]
+    parts += [CardRow(node=row.node, card=card, slot=slot, milli=left, state=free, load=load) for slot in slots]
+    return sorted(parts, key=lambda part: part.key)
+
+
+def _used(node: Node, card: Card, use: SliceUse, load: int | None) -> CardRow:
+    return CardRow(
+        node=node,
+        card=card,
+        slot=use.slot,
+        milli=use.milli,
+        state=CardState.KEPT if use.held else CardState.ALLOCATED,
+        job=use.job,
+        name=use.name,
+        user=use.user,
+        load=load,
+    )
 
 
 def part_name(row: CardRow) -> str:
@@ -29,7 +123,7 @@ def in_use_words(row: CardRow, _: Context) -> str:
     return HARDWARE_SLICED if row.card.slice_uuids else UNMEASURED
 
 
-CARDS: Final = Table(
+CARDS: Final = TableView(
     name="cards",
     identity=("node", "card", "slice"),
     help="The cluster's cards, their slices, and who holds them",
@@ -149,3 +243,57 @@ def uuid(row: CardRow) -> str | None:
     if row.slot is not None and row.slot < len(row.card.slice_uuids):
         return row.card.slice_uuids[row.slot]
     return row.card.uuid or None
+
+
+class ModelRow(msgspec.Struct, frozen=True):
+    """Cards of one model, those out of service not counted."""
+
+    model: str
+    nodes: int
+    cards: int
+    free: int
+    """Whole ones."""
+    waited_milli: int
+    """Thousandths of cards that queued jobs ask for."""
+
+
+def model_rows(nodes: Iterable[NodeRow], overview: Overview) -> list[ModelRow]:
+    """By name, first what is asked for of any model; also models that are only asked for."""
+    up = [row for row in nodes if row.node.state is NodeState.UP and not row.login]
+    names = {card.model for row in up for card in row.node.cards}
+    return [_model_row(name, up, overview.demand.get(name, 0)) for name in sorted(names | overview.demand.keys())]
+
+
+def _model_row(model: str, up: list[NodeRow], waited: int) -> ModelRow:
+    cards = [(row, card.index) for row in up for card in row.node.cards if card.model == model]
+    free = sum(all(use.card != index for use in row.slices) for row, index in cards)
+    return ModelRow(model, len({row.node.name for row, _ in cards}), len(cards), free, waited)
+
+
+CARD_MODELS: Final = TableView(
+    name="card-models",
+    identity=("model",),
+    help="The models of the cluster's cards, and how many of each queued jobs ask for",
+    empty="No cards in service, and no job requests any",
+    columns=(
+        Column(
+            "model",
+            "MODEL",
+            ValueKind.TEXT,
+            "As jobs ask for it; (any): where it does not matter to them",
+            derive=lambda row, _: row.model or "(any)",
+            aliases=("card_model",),
+        ),
+        Column("nodes", "NODES", ValueKind.INTEGER, "Nodes that have such", field="nodes"),
+        Column("cards", "CARDS", ValueKind.INTEGER, "How many there are in service", field="cards"),
+        Column("free", "FREE", ValueKind.INTEGER, "Of which nothing is taken", field="free"),
+        Column(
+            "queued",
+            "QUEUED",
+            ValueKind.NUMBER,
+            "So many the queued jobs ask for",
+            derive=lambda row, _: row.waited_milli / WHOLE_CARD,
+            aliases=("demand",),
+        ),
+    ),
+)

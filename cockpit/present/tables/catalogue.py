@@ -1,27 +1,36 @@
-"""The columns of the catalogue."""
+"""Entries of the catalogue: the columns of their list, the panel about one, and its page."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from cockpit.formats.catalogue.fields import entry_values
 from cockpit.model.catalogue import EntryKind, EntryRow
 from cockpit.model.spec import Access
-from cockpit.present.columns import NOTHING, Column, Context, Table, ValueKind
+from cockpit.present.columns import NOTHING, Cell, Column, Context, TableView, ValueKind
 from cockpit.present.safe import safe
+from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line, spread
+from cockpit.present.width import pad, widest
 
 COMMON: Final = frozenset({"name", "project", "owner", "access", "about", "source"})
 """What has a column of its own."""
 
 
-def means(row: EntryRow, _: Context) -> str:
-    """What it says beside that, in words."""
-    return means_text(row)
+INDENT = "  "
+_ROLES = {Access.RW: "running", Access.RO: "text", Access.NONE: MUTED}
+
+
+_WIDTH = 12
+_OPEN = {"rw": "may change it", "ro": "may use it", "none": "do not see it"}
+
+
+_LEVELS: Final = {"enum": [str(each) for each in Access]}
 
 
 def means_text(row: EntryRow) -> str:
     """What it says beside that, in words."""
-    return safe(" ".join(f"{name}={_text(value)}" for name, value in own_values(row).items())) or NOTHING
+    return safe(" ".join(f"{name}={_value_text(value)}" for name, value in own_values(row).items())) or NOTHING
 
 
 def own_values(row: EntryRow) -> dict[str, object]:
@@ -29,7 +38,7 @@ def own_values(row: EntryRow) -> dict[str, object]:
     return {name: value for name, value in entry_values(row.entry).items() if name not in COMMON}
 
 
-def _text(value: object) -> str:
+def _value_text(value: object) -> str:
     if isinstance(value, dict):
         return ",".join(f"{key}:{item}" for key, item in value.items())
     return ",".join(map(str, value)) if isinstance(value, list) else str(value)
@@ -48,11 +57,14 @@ def stands_in(row: EntryRow, _: Context) -> str | None:
     return ("cluster.toml" if row.of_rules else "catalogue.toml") if row.entry.filed else None
 
 
-_LEVELS: Final = {"enum": [str(each) for each in Access]}
+def _project_cell(row: EntryRow, _: Context) -> Line:
+    return line(safe(row.entry.project) if row.entry.project else Span("all users", MUTED))
 
-CATALOGUE: Final = Table(
+
+CATALOGUE: Final = TableView(
     name="catalogue",
     identity=("kind", "project", "name"),
+    key=lambda row: row.entry.key,
     help="What names in job files stand for, as far as you may see it",
     empty="Nothing has a name here yet. `cockpit catalogue add --help` shows how datasets, models … get one.",
     columns=(
@@ -63,13 +75,44 @@ CATALOGUE: Final = Table(
             "What it is",
             derive=lambda row, _: str(row.entry.kind),
             schema={"enum": [str(each) for each in EntryKind]},
+            cell=Cell(9, role=MUTED),
         ),
-        Column("name", "NAME", ValueKind.TEXT, "What job files say", field="entry.name"),
-        Column("source", "SOURCE", ValueKind.TEXT, "Where among its kind", derive=source, nullable=True, rare=True),
         Column(
-            "project", "PROJECT", ValueKind.TEXT, "Whose it is; none: the whole cluster's", derive=home, nullable=True
+            "name",
+            "NAME",
+            ValueKind.TEXT,
+            "What job files say",
+            field="entry.name",
+            cell=Cell(14, role=STRONG, grows=1, most=30),
         ),
-        Column("owner", "OWNER", ValueKind.TEXT, "Who may open and close it", field="entry.owner", aliases=("user",)),
+        Column(
+            "source",
+            "SOURCE",
+            ValueKind.TEXT,
+            "Where among its kind",
+            derive=source,
+            nullable=True,
+            rare=True,
+            cell=Cell(10, role=MUTED, need=100),
+        ),
+        Column(
+            "project",
+            "PROJECT",
+            ValueKind.TEXT,
+            "Whose it is; none: the whole cluster's",
+            derive=home,
+            nullable=True,
+            cell=Cell(11, _project_cell, grows=1, most=20),
+        ),
+        Column(
+            "owner",
+            "OWNER",
+            ValueKind.TEXT,
+            "Who may open and close it",
+            field="entry.owner",
+            aliases=("user",),
+            cell=Cell(8, lambda row, _: line(safe(row.entry.owner) or Span(NOTHING, MUTED)), grows=1, most=16),
+        ),
         Column(
             "access",
             "ACCESS",
@@ -77,6 +120,7 @@ CATALOGUE: Final = Table(
             "What the other members of the project may do with it",
             derive=lambda row, _: str(row.entry.access),
             schema=_LEVELS,
+            cell=Cell(6, lambda row, _: line(Span(str(row.entry.access), _ROLES[row.entry.access]))),
         ),
         Column(
             "may",
@@ -85,6 +129,7 @@ CATALOGUE: Final = Table(
             "What you may do with it",
             derive=lambda row, _: str(row.may),
             schema=_LEVELS,
+            cell=Cell(4, lambda row, _: line(Span(str(row.may), _ROLES[row.may])), title="YOU"),
         ),
         Column(
             "means",
@@ -92,10 +137,89 @@ CATALOGUE: Final = Table(
             ValueKind.RECORD,
             "What it says beside that, by field",
             derive=lambda row, _: own_values(row),
-            words=means,
+            words=lambda row, _: means_text(row),
             schema={"type": "object"},
+            cell=Cell(16, grows=6),
         ),
         Column("about", "ABOUT", ValueKind.TEXT, "What it is, in a sentence", field="entry.about", wide=True),
         Column("file", "FILE", ValueKind.TEXT, "Where alone it is changed", derive=stands_in, nullable=True, wide=True),
     ),
 )
+
+
+def entry_answer(row: EntryRow, keys: Mapping[str, str], columns: int) -> Iterator[Line]:
+    """Harmless lines."""
+    entry = row.entry
+    about = f" · {safe(entry.about)}" if entry.about else ""
+    change = keys.get("set_entry", ":set-entry")
+    offer = line(Span(change, ACCENT), Span(" changes it", MUTED)) if row.may is Access.RW and not entry.filed else ()
+    yield spread(line(Span(f"{INDENT}{entry.kind} {safe(entry.name)}", STRONG), about), offer, columns)
+    yield line(Span(f"{INDENT}{ownership(row)}", MUTED))
+    facts = list(own_facts(row))
+    names = widest([name for name, _ in facts])
+    for name, text in facts:
+        yield line(Span(f"{INDENT}{pad(name, names)}  ", MUTED), text)
+
+
+def no_entries_lines(keys: Mapping[str, str], *, filtered: bool) -> Iterator[Line]:
+    """Of an empty view."""
+    yield line()
+    if filtered:
+        yield line(Span("   Nothing matches.", STRONG), Span(f"   {keys.get('back', 'Esc')} shows all.", MUTED))
+        return
+    yield line(Span("   Nothing has a name here yet.", STRONG))
+    yield line()
+    yield line("   Datasets, models, images, specs … get names here that job files may say instead of paths.")
+    yield line(
+        Span(f"   {keys.get('add_entry', ':add-entry')}", ACCENT),
+        "  add one, such as  ",
+        Span("catalogue add dataset corpus path=/data/corpus access=ro", ACCENT),
+    )
+
+
+def entry_page(row: EntryRow) -> Iterator[str]:
+    """Harmless lines: whose it is, who may do what, what it stands for."""
+    entry = row.entry
+    yield f"{entry.kind} {safe(entry.name)}" + (f": {safe(entry.about)}" if entry.about else "")
+    for name, text in entry_facts(row):
+        yield f"  {name:<{_WIDTH}} {text}"
+
+
+def entry_facts(row: EntryRow) -> Iterator[tuple[str, str]]:
+    """Names and harmless texts."""
+    entry = row.entry
+    yield "project", safe(entry.project) or "the whole cluster's"
+    yield "owner", safe(entry.owner) or NOTHING
+    yield "access", f"{entry.access} (other members {_OPEN[entry.access]})"
+    yield "you may", str(row.may)
+    yield from own_facts(row)
+    if entry.filed:
+        yield "stands in", _file(row)
+
+
+def ownership(row: EntryRow) -> str:
+    """In one line: the project, the owner, and who may do what."""
+    entry = row.entry
+    whose = [safe(entry.project) or "the whole cluster's", *([f"{safe(entry.owner)}'s"] if entry.owner else [])]
+    others = f"others {_OPEN[entry.access]}"
+    file = [f"stands in {_file(row)}"] if entry.filed else []
+    return " · ".join([*whose, others, f"you {_OPEN[row.may]}", *file])
+
+
+def own_facts(row: EntryRow) -> Iterator[tuple[str, str]]:
+    """What only an entry of its kind says."""
+    if source := getattr(row.entry, "source", ""):
+        yield "source", str(source)
+    for name, value in own_values(row).items():
+        yield from _value(name, value)
+
+
+def _file(row: EntryRow) -> str:
+    return "cluster.toml" if row.of_rules else "catalogue.toml"
+
+
+def _value(name: str, value: object) -> Iterator[tuple[str, str]]:
+    if isinstance(value, dict):
+        yield from ((f"{name}.{safe(str(key))}", safe(str(item))) for key, item in value.items())
+    else:
+        yield name, safe(", ".join(map(str, value)) if isinstance(value, list) else str(value))

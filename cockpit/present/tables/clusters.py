@@ -1,14 +1,18 @@
-"""The columns of the list of clusters."""
+"""Clusters: the columns of their list for every output, and the panel about the one under the cursor."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from operator import attrgetter
 from typing import Final
 
 from cockpit.model.job import JobState
-from cockpit.model.view import ClusterRow, ClusterState
+from cockpit.model.view import ClusterRow, ClusterState, Overview
 from cockpit.present import units
-from cockpit.present.columns import Column, Context, Fraction, Table, ValueKind
+from cockpit.present.bars import bar
+from cockpit.present.columns import NOTHING, Cell, Column, Context, Fraction, TableView, ValueKind
+from cockpit.present.safe import safe
+from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line, spread
 
 WORDS: Final = {
     ClusterState.CONNECTING: "connecting",
@@ -16,6 +20,21 @@ WORDS: Final = {
     ClusterState.STILL: "snapshot",
     ClusterState.SILENT: "no answer",
 }
+
+
+SHAPES: Final = {
+    ClusterState.LIVE: ("●", "running"),
+    ClusterState.CONNECTING: ("◌", "queued"),
+    ClusterState.STILL: ("■", MUTED),
+    ClusterState.SILENT: ("✗", "error"),
+}
+OLD_SECONDS = 60
+"""Data of a live cluster that is older than this stands out."""
+LEAST_BAR = 6
+GAP = 1
+
+
+INDENT = "  "
 
 
 def age_seconds(row: ClusterRow, context: Context) -> int | None:
@@ -47,13 +66,71 @@ def _jobs(state: JobState) -> Callable[[ClusterRow, Context], int | None]:
     return lambda row, _: count(row, state) if row.overview is not None else None
 
 
-CLUSTERS: Final = Table(
+def state_cell(row: ClusterRow, _: Context) -> Line:
+    shape, role = SHAPES[row.state]
+    return line(Span(f"{shape} {WORDS[row.state]}", role))
+
+
+def age_words(row: ClusterRow, context: Context) -> str:
+    """`2 s`, `17 h`; a dash where nothing is known."""
+    seconds = age_seconds(row, context)
+    return NOTHING if seconds is None else units.age(seconds)
+
+
+def _age_cell(row: ClusterRow, context: Context) -> Line:
+    seconds = age_seconds(row, context)
+    old = row.state is not ClusterState.STILL and (seconds or 0) >= OLD_SECONDS
+    return line(Span(age_words(row, context), "warning" if old else MUTED))
+
+
+def _jobs_cell(state: JobState, role: str) -> Callable[[ClusterRow, Context], Line]:
+    def cell(row: ClusterRow, _: Context) -> Line:
+        if row.overview is None:
+            return line(Span(NOTHING, MUTED))
+        number = count(row, state)
+        return line(Span(str(number), role if number else MUTED))
+
+    return cell
+
+
+def _held_cell(
+    digits: int, found: Callable[[ClusterRow], tuple[float, float]]
+) -> Callable[[ClusterRow, Context, int], Line]:
+    """`115/132` and a bar."""
+
+    def cell(row: ClusterRow, _: Context, columns: int) -> Line:
+        used, total = found(row)
+        if not total:
+            return line(Span(NOTHING.rjust(digits), MUTED))
+        text = f"{used:g}/{total:g}".rjust(digits)
+        room = columns - len(text) - GAP
+        role = "running" if row.state is not ClusterState.SILENT else MUTED
+        return (Span(text), Span(" " * GAP), *bar(used / total, room, role)) if room >= LEAST_BAR else line(Span(text))
+
+    return cell
+
+
+def _way_cell(row: ClusterRow, _: Context) -> Line:
+    """Or why nothing is heard that way."""
+    return line(Span(safe(row.reason), "error") if row.reason else Span(safe(row.way), MUTED))
+
+
+CLUSTERS: Final = TableView(
     name="clusters",
     identity=("name",),
+    key=attrgetter("name"),
     help="The clusters that you use: those of config.toml, and those of this machine",
     empty="No clusters. Name some in config.toml: [clusters]",
     columns=(
-        Column("name", "NAME", ValueKind.TEXT, "As config.toml calls it; for -c", field="name", aliases=("cluster",)),
+        Column(
+            "name",
+            "NAME",
+            ValueKind.TEXT,
+            "As config.toml calls it; for -c",
+            field="name",
+            aliases=("cluster",),
+            cell=Cell(12, title="CLUSTER", role=STRONG, grows=1, most=24),
+        ),
         Column(
             "state",
             "STATE",
@@ -62,6 +139,7 @@ CLUSTERS: Final = Table(
             field="state",
             words=lambda row, _: WORDS[row.state],
             schema={"enum": [str(state) for state in ClusterState]},
+            cell=Cell(14, state_cell),
         ),
         Column(
             "age_seconds",
@@ -71,13 +149,44 @@ CLUSTERS: Final = Table(
             derive=age_seconds,
             nullable=True,
             aliases=("age",),
+            cell=Cell(6, _age_cell),
         ),
-        Column("running", "RUN", ValueKind.INTEGER, "Jobs that run", derive=_jobs(JobState.RUNNING), nullable=True),
-        Column("queued", "WAIT", ValueKind.INTEGER, "Jobs that wait", derive=_jobs(JobState.QUEUED), nullable=True),
         Column(
-            "cards", "CARDS", ValueKind.FRACTION, "Cards that are held, of how many", derive=_of(cards), nullable=True
+            "running",
+            "RUN",
+            ValueKind.INTEGER,
+            "Jobs that run",
+            derive=_jobs(JobState.RUNNING),
+            nullable=True,
+            cell=Cell(5, _jobs_cell(JobState.RUNNING, "running")),
         ),
-        Column("cpus", "CPUS", ValueKind.FRACTION, "CPUs that are held, of how many", derive=_of(cpus), nullable=True),
+        Column(
+            "queued",
+            "WAIT",
+            ValueKind.INTEGER,
+            "Jobs that wait",
+            derive=_jobs(JobState.QUEUED),
+            nullable=True,
+            cell=Cell(6, _jobs_cell(JobState.QUEUED, "queued")),
+        ),
+        Column(
+            "cards",
+            "CARDS",
+            ValueKind.FRACTION,
+            "Cards that are held, of how many",
+            derive=_of(cards),
+            nullable=True,
+            cell=Cell(18, fill=_held_cell(9, cards), right=False, grows=1, most=26),
+        ),
+        Column(
+            "cpus",
+            "CPUS",
+            ValueKind.FRACTION,
+            "CPUs that are held, of how many",
+            derive=_of(cpus),
+            nullable=True,
+            cell=Cell(18, fill=_held_cell(11, cpus), right=False, grows=1, most=28, need=100),
+        ),
         Column(
             "nodes",
             "NODES",
@@ -85,8 +194,17 @@ CLUSTERS: Final = Table(
             "How many it has",
             derive=lambda row, _: row.overview.nodes if row.overview is not None else None,
             nullable=True,
+            cell=Cell(5, role=MUTED, need=110),
         ),
-        Column("way", "WAY", ValueKind.TEXT, "How it is reached", field="way", spare=True),
+        Column(
+            "way",
+            "WAY",
+            ValueKind.TEXT,
+            "How it is reached",
+            field="way",
+            spare=True,
+            cell=Cell(16, _way_cell, grows=2, need=110),
+        ),
         Column(
             "reason",
             "WHY",
@@ -97,3 +215,51 @@ CLUSTERS: Final = Table(
         ),
     ),
 )
+
+
+def cluster_answer(row: ClusterRow, context: Context, keys: Mapping[str, str], columns: int) -> Iterator[Line]:
+    """Harmless lines. `keys`: of actions by id."""
+    left = line(Span(f"{safe(row.name)}  ", ACCENT), Span(_standing(row, context), _role(row)))
+    hints = [
+        (keys.get("open_cluster", "Enter"), " its jobs   " if row.fleet else " opens it   "),
+        (keys.get("every_job", ":every-job"), " all jobs"),
+    ]
+    right = tuple(span for key, words in hints for span in (Span(key, ACCENT), Span(words, MUTED)))
+    yield spread(left, right, columns)
+    if row.overview is not None:
+        yield line(Span(f"{INDENT}jobs   ", MUTED), _jobs_words(row.overview))
+        yield line(Span(f"{INDENT}holds  ", MUTED), _holds_words(row, row.overview))
+    elif row.state is ClusterState.SILENT:
+        yield line(Span(f"{INDENT}It is asked again by itself; the others do not wait for it.", MUTED))
+    yield line(Span(f"{INDENT}way    ", MUTED), safe(row.way))
+
+
+def _role(row: ClusterRow) -> str:
+    return SHAPES[row.state][1] if row.state is ClusterState.SILENT else STRONG
+
+
+def _standing(row: ClusterRow, context: Context) -> str:
+    """A sentence."""
+    age = age_words(row, context)
+    if row.state is ClusterState.SILENT:
+        known = f"; what is shown is {age} old" if row.heard_at is not None else ""
+        return f"does not answer{known}: {safe(row.reason)}"
+    words = {
+        ClusterState.CONNECTING: "is being contacted for the first time …",
+        ClusterState.STILL: f"is a snapshot from {age} ago; you can look at it but not change it.",
+        ClusterState.LIVE: f"answers; heard {age} ago.",
+    }
+    return words[row.state]
+
+
+def _jobs_words(seen: Overview) -> str:
+    counts = [f"{number} {state}" for state, number in sorted(seen.jobs_by_state.items(), key=lambda each: -each[1])]
+    return ", ".join([*counts, *([f"{seen.held} held"] if seen.held else [])]) or "none"
+
+
+def _holds_words(row: ClusterRow, seen: Overview) -> str:
+    (held, of), (busy, cores) = cards(row), cpus(row)
+    parts = [f"{held:g} of {of:g} cards"] if of else []
+    memory = f"{units.memory(seen.used_memory_mib)} of {units.memory(seen.memory_mib)}"
+    parts += [f"{busy} of {cores} CPUs", memory]
+    return f"{', '.join(parts)}, on {units.counted(seen.nodes, 'node')}"

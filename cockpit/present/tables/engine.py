@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from cockpit.model.view import EngineStatus
-from cockpit.present.columns import Column, Context, Table, ValueKind
+from cockpit.present.columns import NOTHING, Column, Context, TableView, ValueKind
+from cockpit.present.width import pad
 
 
 def status(row: EngineStatus, _: Context) -> str:
@@ -16,7 +18,7 @@ def scope(row: EngineStatus, _: Context) -> str:
     return "machine" if row.system else "user"
 
 
-ENGINE: Final = Table(
+ENGINE: Final = TableView(
     name="engine",
     identity=("pid",),
     help="The embedded engine",
@@ -42,3 +44,10 @@ ENGINE: Final = Table(
         Column("trouble", "TROUBLE", ValueKind.WORDS, "What is wrong just now", field="trouble"),
     ),
 )
+
+
+def record_lines(columns: Sequence[Column], row: object, context: Context) -> list[str]:
+    """`label  text` for each column that has something to say."""
+    room = max(len(column.title) for column in columns) + 2
+    texts = [(column.title.lower(), column.texts((row,), context)[0]) for column in columns]
+    return [f"{pad(label, room)}{text}" for label, text in texts if text not in {"", NOTHING}]

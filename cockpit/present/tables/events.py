@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from cockpit.model.events import EventRecord
-from cockpit.present.columns import Column, Context, Table, ValueKind
+from cockpit.present.columns import Column, Context, TableView, ValueKind
 from cockpit.present.events.sentences import event_job, event_kind, event_sentence
 from cockpit.present.references import job_cell
 
@@ -22,7 +22,7 @@ def sentence(row: EventRecord, context: Context) -> str:
     return event_sentence(row, context.zone)
 
 
-EVENTS: Final = Table(
+EVENTS: Final = TableView(
     name="events",
     help="What happened, oldest first",
     empty="No events yet.",

@@ -7,7 +7,7 @@ from typing import Final
 from cockpit.model.job import JobState
 from cockpit.model.view import HoldRow
 from cockpit.present import units
-from cockpit.present.columns import Column, Context, Table, ValueKind
+from cockpit.present.columns import Column, Context, TableView, ValueKind
 from cockpit.present.references import job_cell
 from cockpit.present.states import seconds_left
 
@@ -33,7 +33,7 @@ def cpu_hours(row: HoldRow, context: Context) -> float:
     return round(row.keeps_cpus * left_seconds(row, context) / 3600, 1)
 
 
-HOLDS: Final = Table(
+HOLDS: Final = TableView(
     name="holds",
     identity=("id",),
     help="Containers of failed jobs that are held for debugging",

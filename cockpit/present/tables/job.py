@@ -10,7 +10,7 @@ from msgspec.structs import asdict
 from cockpit.model.forecast import Forecast
 from cockpit.model.ids import Millis
 from cockpit.model.jobdetail import JobDetail
-from cockpit.present.columns import Column, Context, Table, ValueKind
+from cockpit.present.columns import Column, Context, TableView, ValueKind
 from cockpit.present.events.sentences import event_kind, event_sentence
 from cockpit.present.moments import iso
 from cockpit.present.reasons import reason_sentence
@@ -146,7 +146,7 @@ def numbered(count: Callable[[JobDetail], int], one: str) -> Callable[[Any, Cont
     return lambda detail, _: counted(count(detail), one)
 
 
-JOB: Final = Table(
+JOB: Final = TableView(
     name="job-details",
     help="One job",
     empty="",

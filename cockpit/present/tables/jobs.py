@@ -1,15 +1,24 @@
-"""The columns of the job list."""
+"""Jobs: the columns of their list for every output."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import lru_cache
+from operator import attrgetter
 from typing import Final
 
+from msgspec.structs import replace
+
 from cockpit.model.attempt import EndCause
-from cockpit.model.job import JobState
+from cockpit.model.job import ENDED, JobState
+from cockpit.model.jobrow import JobRow
+from cockpit.model.reasons import Held
 from cockpit.model.spec import Access, JobKind
-from cockpit.present.columns import Column, Table, ValueKind
+from cockpit.present import units
+from cockpit.present.bars import bar
+from cockpit.present.columns import GAP, NOTHING, Cell, Column, Context, TableView, ValueKind, laid_out
 from cockpit.present.copying import percent
-from cockpit.present.folding import id_text, task_count
+from cockpit.present.folding import FoldedRow, id_text, progress, speaker_of, task_count
 from cockpit.present.job_values import (
     REASON_SCHEMA,
     STAGED_SCHEMA,
@@ -30,11 +39,115 @@ from cockpit.present.job_values import (
     wait_seconds,
     why,
 )
+from cockpit.present.moments import brief_clock
+from cockpit.present.reasons import reason_clauses
+from cockpit.present.safe import safe
+from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line
+from cockpit.present.states import GLYPHS, retry_words, seconds_left
 from cockpit.present.workers import workers_now
 
-JOBS: Final = Table(
+TIME_COLUMNS = 5
+BAR_COLUMNS = 8
+LEAST_ID_COLUMNS = 4
+ARRAY_COLUMNS = 9
+"""Behind the number: `_[0-99%4]`."""
+
+
+def _name_cell(row: JobRow, _: Context) -> Line:
+    name = Span(safe(row.name), MUTED if row.state in ENDED and row.held_until is None else STRONG)
+    if isinstance(row, FoldedRow):
+        return line(name, Span(f" [{task_count(row)}]", ACCENT))
+    return line(name)
+
+
+def state_cell(row: JobRow, _: Context) -> Line:
+    """Shape and word, in the state's colour; of a folded array how many are in which."""
+    if isinstance(row, FoldedRow):
+        states = (Span(f"{GLYPHS[state]} {count} ", str(state)) for state, count in row.states)
+        return (*states, *((Span(f"{row.gone} ended", MUTED),) if row.gone else ()))
+    word = "ending" if row.ending is not None and row.ended_at is None else str(row.state)
+    part = f" {percent(row.staged)}" if row.staged is not None and row.ending is None else ""
+    shown = Span(f"{GLYPHS[row.state]} {word}{part}", str(row.state))
+    return line(shown, Span("·held", "held")) if row.held_until is not None else line(shown)
+
+
+def _queue_cell(row: JobRow, _: Context) -> Line:
+    return line(safe(",".join(row.partitions))) if row.partitions else line(Span(NOTHING, MUTED))
+
+
+def _priority_cell(row: JobRow, _: Context) -> Line:
+    return line(Span(NOTHING if row.priority is None else units.grouped(row.priority), MUTED))
+
+
+def _nodes_cell(row: JobRow, _: Context) -> Line:
+    """`3/8`: an elastic job has 3 and may have 8."""
+    most = f"/{row.workers[2]}" if row.workers is not None else ""
+    return line(Span(f"{0 if row.waits_until is not None else row.nodes}{most}", MUTED))
+
+
+def _cards_cell(row: JobRow, context: Context) -> Line:
+    held = cards(row, context)
+    return line(str(held)) if held else line(Span(NOTHING, MUTED))
+
+
+def _time_cell(row: JobRow, context: Context) -> Line:
+    """Elapsed, its part of the limit as a bar, the limit; of several tasks how many have ended, in place of elapsed."""
+    limit = Span(f" / {coarse(row.time_limit_seconds):>5}", MUTED)
+    if (tasks := progress(row)) is not None:
+        ended, count = tasks
+        said = f"{ended}/{count}"
+        room = TIME_COLUMNS + 1 + BAR_COLUMNS - max(TIME_COLUMNS, len(said)) - 1
+        return (Span(f"{said:>{TIME_COLUMNS}} "), *bar(ended / count, room, str(row.state)), limit)
+    elapsed = elapsed_seconds(row, context)
+    if elapsed is None:
+        return line(Span(" " * (TIME_COLUMNS + 1 + BAR_COLUMNS)), limit)
+    if row.ended_at is not None:
+        return line(Span(f"{coarse(elapsed):>{TIME_COLUMNS}} {'':{BAR_COLUMNS}}", MUTED), limit)
+    return (
+        Span(f"{coarse(elapsed):>{TIME_COLUMNS}} "),
+        *bar(elapsed / row.time_limit_seconds, BAR_COLUMNS, str(row.state)),
+        limit,
+    )
+
+
+def coarse(seconds: int) -> str:
+    """`42s`, `12m`, `3:12`, `5d 3h`: nothing that changes every second for longer than a minute."""
+    if seconds < 60:
+        return f"{seconds}s"
+    if seconds < 3600:
+        return f"{seconds // 60}m"
+    hours, minutes = divmod(seconds // 60, 60)
+    return f"{hours}:{minutes:02}" if hours < 48 else f"{hours // 24}d{hours % 24:>2}h"
+
+
+def _start_cell(row: JobRow, context: Context) -> Line:
+    """When it did; of a queued job when it likely will, marked so."""
+    if row.started_at is not None:
+        return line(Span(brief_clock(row.started_at, context.now, context.zone), MUTED))
+    forecast = context.forecasts.get(speaker_of(row)) if row.queued else None
+    if forecast is not None and forecast.likely_at is not None:
+        return line(Span(f"~{brief_clock(forecast.likely_at, context.now, context.zone)}"))
+    return line(Span(NOTHING, MUTED))
+
+
+def _why_cell(row: JobRow, context: Context) -> Line:
+    """What stands in the way first; what else is to know of it is quieter, and is cut first."""
+    if row.reason is not None:
+        first, *more = reason_clauses(row.reason, context.now, context.zone)
+        more += [] if row.retries is None else [retry_words(row.retries)]
+        shown = Span(first, "held" if isinstance(row.reason, Held) else "text")
+        return line(shown, Span(f"; {'; '.join(more)}", MUTED)) if more else line(shown)
+    sentence = Span(why(row, context) or "", MUTED if row.ended_at is not None and row.held_until is None else "text")
+    if row.held_until is None:
+        return line(sentence)
+    left = units.countdown(seconds_left(row.held_until, context.now))
+    return line(sentence, Span(f" · held {left} more", "held"))
+
+
+JOBS: Final = TableView(
     name="jobs",
     identity=("id",),
+    key=attrgetter("id"),
     help="Every live and held job",
     empty="No jobs. Submit one: cockpit submit job.yaml",
     columns=(
@@ -45,9 +158,26 @@ JOBS: Final = Table(
             "Never used again; a task of an array is written as 123_4, a component of a job as 123+1",
             field="id",
             words=lambda row, _: id_text(row),
+            cell=Cell(LEAST_ID_COLUMNS, role=MUTED, need=84),
         ),
-        Column("name", "NAME", ValueKind.TEXT, "As its file says", field="name"),
-        Column("user", "USER", ValueKind.TEXT, "Who submitted it", field="user", aliases=("creator",), spare=True),
+        Column(
+            "name",
+            "NAME",
+            ValueKind.TEXT,
+            "As its file says",
+            field="name",
+            cell=Cell(16, _name_cell, grows=2, most=30),
+        ),
+        Column(
+            "user",
+            "USER",
+            ValueKind.TEXT,
+            "Who submitted it",
+            field="user",
+            aliases=("creator",),
+            spare=True,
+            cell=Cell(8, grows=1, most=12, need=94),
+        ),
         Column(
             "state",
             "STATE",
@@ -58,6 +188,7 @@ JOBS: Final = Table(
             words_from=("state", "held_until", "ending"),
             ticks=is_kept,
             schema={"enum": [str(state) for state in JobState]},
+            cell=Cell(14, state_cell),
         ),
         Column(
             "partitions",
@@ -67,6 +198,7 @@ JOBS: Final = Table(
             field="partitions",
             aliases=("partition", "queue"),
             spare=True,
+            cell=Cell(6, _queue_cell, grows=1, most=12, need=108, optional=True),
         ),
         Column(
             "clusters",
@@ -76,6 +208,14 @@ JOBS: Final = Table(
             field="clusters",
             aliases=("cluster",),
             rare=True,
+            cell=Cell(
+                7,
+                lambda row, _: line(Span(", ".join(map(safe, dict.fromkeys(row.clusters))) or NOTHING, MUTED)),
+                grows=1,
+                most=14,
+                after="name",
+                optional=True,
+            ),
         ),
         Column(
             "priority",
@@ -86,6 +226,7 @@ JOBS: Final = Table(
             nullable=True,
             aliases=("prio",),
             spare=True,
+            cell=Cell(6, _priority_cell, need=126, optional=True),
         ),
         Column(
             "nodes",
@@ -94,6 +235,7 @@ JOBS: Final = Table(
             "Nodes it asks for, or has",
             derive=amount("nodes"),
             spare=True,
+            cell=Cell(5, _nodes_cell, need=126),
         ),
         Column(
             "workers",
@@ -108,7 +250,14 @@ JOBS: Final = Table(
             rare=True,
             nullable=True,
         ),
-        Column("cards", "CARDS", ValueKind.NUMBER, "Cards over all its nodes; 0.5 is half of one", derive=cards),
+        Column(
+            "cards",
+            "CARDS",
+            ValueKind.NUMBER,
+            "Cards over all its nodes; 0.5 is half of one",
+            derive=cards,
+            cell=Cell(5, _cards_cell),
+        ),
         Column(
             "elapsed_seconds",
             "TIME",
@@ -118,6 +267,7 @@ JOBS: Final = Table(
             ticks=is_running,
             nullable=True,
             aliases=("elapsed", "time"),
+            cell=Cell(22, _time_cell, title=" TIME          / LIMIT", right=False, need=116, ticks=True),
         ),
         Column(
             "time_limit_seconds",
@@ -137,8 +287,17 @@ JOBS: Final = Table(
             nullable=True,
             aliases=("start", "started"),
             spare=True,
+            cell=Cell(6, _start_cell, right=True),
         ),
-        Column("why", "WHY", ValueKind.TEXT, "Why it waits, or how it ended, in a sentence", derive=why, nullable=True),
+        Column(
+            "why",
+            "WHY",
+            ValueKind.TEXT,
+            "Why it waits, or how it ended, in a sentence",
+            derive=why,
+            nullable=True,
+            cell=Cell(28, _why_cell, grows=6),
+        ),
         Column(
             "held_until",
             "HELD UNTIL",
@@ -175,6 +334,15 @@ JOBS: Final = Table(
             field="placed_on",
             wide=True,
             aliases=("node",),
+            cell=Cell(
+                12,
+                lambda row, _: line(Span(", ".join(map(safe, dict.fromkeys(row.placed_on))) or NOTHING, MUTED)),
+                title="ON",
+                grows=1,
+                most=20,
+                need=160,
+                after="started_at",
+            ),
         ),
         Column(
             "submitted_at",
@@ -367,3 +535,26 @@ JOBS: Final = Table(
     ),
     keys=(Column("spec", "SPEC", ValueKind.TEXT, "What it asks of each node", derive=node_spec),),
 )
+
+
+OPTIONAL: Final = frozenset(column.id for column in JOBS.screen if column.screen.optional)
+"""Columns for which jobs have values on some clusters only."""
+LESSER: Final = frozenset({"nodes", "placed_on"})
+"""Columns that a narrow table leaves out in favour of the optional ones."""
+
+
+@lru_cache(maxsize=64)
+def laid_out_jobs(
+    total: int, id_columns: int = LEAST_ID_COLUMNS, without: frozenset[str] = frozenset()
+) -> Sequence[tuple[Column, int]]:
+    """Return the columns that fit this width, except those `without`, with their widths."""
+    wanted = [each for each in JOBS.screen if each.id not in without]
+    optional = {each.id: each.screen.width + GAP for each in wanted if each.id in OPTIONAL}
+    always = optional.get("clusters", 0)  # it is shown in every width, so that all others need as much more
+
+    def fitted(column: Column) -> Column:
+        cell = column.screen
+        need = cell.need and cell.need + (sum(optional.values()) if column.id in LESSER else always)
+        return replace(column, cell=replace(cell, need=need, width=id_columns if column.id == "id" else cell.width))
+
+    return laid_out(list(map(fitted, wanted)), total)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
 
 from cockpit.launch.plan import LaunchPlan
-from cockpit.present.columns import Column, Context, Table, ValueKind
+from cockpit.present.columns import Column, Context, TableView, ValueKind
+from cockpit.present.command_text import shell_text
 from cockpit.present.safe import safe
 
 
@@ -37,7 +39,7 @@ def _files_text(row: Any, _: Context) -> str:  # noqa: ANN401 - a Launch
 
 _OF_TEXTS: Final = {"type": "object", "additionalProperties": {"type": "string"}}
 
-LAUNCH: Final = Table(
+LAUNCH: Final = TableView(
     name="launch",
     help="What each replica of a job would be started with",
     empty="The file holds no job.",
@@ -79,3 +81,61 @@ LAUNCH: Final = Table(
         ),
     ),
 )
+
+
+class LaunchScript(msgspec.Struct, frozen=True):
+    """What would submit one job."""
+
+    name: str
+    argv: tuple[str, ...]
+    script: str
+
+
+LAUNCH_SCRIPT: Final = TableView(
+    name="launch-script",
+    help="What would submit each job to a Slurm cluster",
+    empty="The file holds no job.",
+    columns=(
+        Column("name", "NAME", ValueKind.TEXT, "The job's name", field="name"),
+        Column("argv", "ARGV", ValueKind.WORDS, "The command and its options", field="argv"),
+        Column("script", "SCRIPT", ValueKind.TEXT, "What it reads: the script that is run", field="script", wide=True),
+    ),
+)
+
+
+def launch_lines(launches: Sequence[Launch]) -> Iterator[str]:
+    """Harmless lines; what all replicas of a job have in common is said once."""
+    for name in dict.fromkeys(each.name for each in launches):
+        ours = [each for each in launches if each.name == name]
+        common = dict(set.intersection(*(set(each.plan.env.items()) for each in ours))) if len(ours) > 1 else {}
+        if common:
+            yield f"{safe(name)}: environment of every rank"
+            yield from _texts_launch_page(common)
+            yield ""
+        for each in ours:
+            yield from _replica(each, common)
+            yield ""
+
+
+def _replica(launch: Launch, common: dict[str, str]) -> Iterator[str]:
+    plan = launch.plan
+    yield f"{safe(launch.name)}: rank {launch.rank}, host {safe(plan.hostname)}"
+    yield from _texts_launch_page({name: value for name, value in plan.env.items() if name not in common})
+    for path, text in plan.files.items():
+        yield f"  {safe(path)}"
+        yield from (f"    {safe(each)}" for each in text.splitlines())
+    yield from _said("given", launch.given)
+    yield from _said("command", plan.command)
+    yield f"  runs     {shell_text(plan.argv)}"
+    yield from (f"  hint     {safe(hint)}" for hint in plan.hints)
+
+
+def _said(name: str, command: str) -> Iterator[str]:
+    """With the line breaks that it was written with."""
+    first, *others = command.strip("\n").split("\n")
+    yield f"  {name:<8} {safe(first)}"
+    yield from (f"           {safe(each)}" for each in others)
+
+
+def _texts_launch_page(env: dict[str, str]) -> Iterator[str]:
+    return (f"  {safe(name)}={safe(env[name])}" for name in sorted(env))

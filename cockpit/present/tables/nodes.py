@@ -1,33 +1,79 @@
-"""The columns of the node list: fractions, status against a chosen spec, one usage entry for each occupied slice."""
+"""Nodes: the columns of their list for every output, and the panel about the node under the cursor."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from itertools import groupby
 from typing import Final
 
+from msgspec.structs import replace
+
+from cockpit.model.cardmodels import is_one_of
+from cockpit.model.ids import JobId, job_words
+from cockpit.model.jobrow import JobRow
 from cockpit.model.labels import pair_text
-from cockpit.model.node import NodeState
-from cockpit.model.view import NodeRow, SliceUse
+from cockpit.model.node import Card, NodeState
+from cockpit.model.spec import WHOLE_CARD, NodeSpec
+from cockpit.model.view import NodeRow, Overview, SliceUse
 from cockpit.present import units
-from cockpit.present.columns import Column, Context, Fraction, Table, ValueKind
-from cockpit.present.room import copies_that_fit, fits
+from cockpit.present.bars import bar
+from cockpit.present.columns import NOTHING, Cell, Column, Context, Fraction, TableView, ValueKind
+from cockpit.present.safe import safe
+from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line, spread
+from cockpit.sched.nodes.cards import can_be_whole, share_taken, shareable
+
+
+def fits(row: NodeRow, spec: NodeSpec) -> bool:
+    """The spec asks for no more of any resource than the node has free."""
+    return copies_that_fit(row, spec) >= 1
+
+
+def could_hold(row: NodeRow, spec: NodeSpec) -> bool:
+    """If nobody were there."""
+    return fits(replace(row, used_cpus=0, used_memory_mib=0, slices=()), spec)
+
+
+def copies_that_fit(row: NodeRow, spec: NodeSpec) -> int:
+    """How many of the spec find room at once; CPUs, memory and cards that are free together."""
+    bounds = [_bound(row.node.cpus - row.used_cpus, spec.cpus)]
+    bounds.append(_bound(row.node.memory_mib - row.used_memory_mib, spec.memory_mib))
+    cards = [(card, _used_milli(row, card)) for card in row.node.cards if is_one_of(card.model, spec.card_models)]
+    if spec.shares_a_card:
+        shares = [max(0, shareable(card) - used) // share_taken(card, spec.card_milli) for card, used in cards]
+        bounds.append(sum(shares))
+    else:
+        idle = sum(not used and can_be_whole(card) for card, used in cards)
+        bounds.append(_bound(idle, spec.whole_cards))
+    return min(bound for bound in bounds if bound is not None)
+
+
+def _bound(free: int, wanted: int) -> int | None:
+    return None if wanted <= 0 else max(free, 0) // wanted
+
+
+def _used_milli(row: NodeRow, card: Card) -> int:
+    return sum(use.milli for use in row.slices if use.card == card.index)
+
 
 STATUS_WORDS: Final = ("up", "idle", "tight", "drained", "down")
+BAR_COLUMNS = 6
+GIB = 1024
+FULL = 1.0
+ANY = "any model"
+INDENT = "  "
+NO_BREAK = "\u00a0"
+LACKS = "containers: jobs are plain processes; see `cockpit doctor`"
 
 
 def status(row: NodeRow, context: Context) -> str:
-    """`drained` and `down` from the cluster; else `idle` or `tight` against the chosen spec, `up` without one."""
+    """Return `drained` or `down`; else `idle` or `tight` for the chosen spec, `up` without one."""
     if row.node.state is not NodeState.UP or context.chosen is None:
         return str(row.node.state)
     return "idle" if fits(row, context.chosen) else "tight"
 
 
-def specs_fit(row: NodeRow, context: Context) -> int | None:
-    """How many of the chosen spec find room at once; None when none is chosen."""
-    return None if context.chosen is None else copies_that_fit(row, context.chosen)
-
-
 def usage(row: NodeRow, _: Context) -> tuple[str, ...]:
-    """`1(1):app` is virtual card 1 of card 1, `1:app` the whole card 1; both count from 1."""
+    """Return the occupied slices: `1(1):app` is virtual card 1 of card 1, `1:app` the whole card 1."""
     return tuple(map(usage_entry, sorted(row.slices, key=_slice_order)))
 
 
@@ -37,7 +83,7 @@ def usage_entry(use: SliceUse) -> str:
 
 
 def badges(row: NodeRow, _: Context) -> tuple[str, ...]:
-    """What it is kept for, and what is not as the hardware is: parts of this machine, declared cards, larger sums."""
+    """Return the words for what a node is reserved for, and for how it differs from its hardware."""
     node = row.node
     marks = {
         **{f"kept for {name}": True for name in row.reserved},
@@ -52,53 +98,92 @@ def badges(row: NodeRow, _: Context) -> tuple[str, ...]:
     return tuple(word for word, true in marks.items() if true)
 
 
-def card_models(row: NodeRow, _: Context) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(card.model for card in row.node.cards))
-
-
-def labels(row: NodeRow, _: Context) -> tuple[str, ...]:
-    return tuple(pair_text(*pair) for pair in sorted(row.node.labels.items()))
-
-
-def taints(row: NodeRow, _: Context) -> tuple[str, ...]:
-    return tuple(each.text for each in row.node.taints)
-
-
-def memory(row: NodeRow, _: Context) -> Fraction:
-    return Fraction(row.used_memory_mib, row.node.memory_mib)
-
-
-def cpus(row: NodeRow, _: Context) -> Fraction:
-    return Fraction(row.used_cpus, row.node.cpus)
-
-
-def cards(row: NodeRow, _: Context) -> Fraction:
-    return Fraction(units.cards(row.used_card_milli), len(row.node.cards))
-
-
-def memory_free(row: NodeRow, _: Context) -> int:
-    return max(row.node.memory_mib - row.used_memory_mib, 0)
-
-
-def cpus_free(row: NodeRow, _: Context) -> int:
-    return max(row.node.cpus - row.used_cpus, 0)
-
-
-def cards_free(row: NodeRow, _: Context) -> int:
-    return max(len(row.node.cards) - row.used_cards, 0)
-
-
 def _slice_order(use: SliceUse) -> tuple[int, int]:
     return use.card, -1 if use.slot is None else use.slot
 
 
-NODES: Final = Table(
+def _status_cell(row: NodeRow, context: Context) -> Line:
+    """Return `idle` or `tight` for the chosen spec; without one, how much of the node is in use."""
+    if row.node.state is not NodeState.UP:
+        return line(Span(f"{'■' if row.node.state is NodeState.DRAINED else '✗'} {row.node.state}", "drained"))
+    if row.login:
+        return line(Span("– logins", MUTED))
+    if row.reserved:
+        return line(Span("◆ resv", "held"))
+    if context.chosen is not None:
+        return line(Span("○ idle", "idle") if fits(row, context.chosen) else Span("◉ tight", "tight"))
+    if not row.jobs and not row.slices and not row.used_cpus:
+        return line(Span("○ free", "idle"))
+    return line(Span("◉ full", MUTED) if _full(row) else Span("◐ in use", "running"))
+
+
+def _full(row: NodeRow) -> bool:
+    """Return whether no further job can start on the node."""
+    used_cards = row.used_card_milli / (len(row.node.cards) * 1000) if row.node.cards else 0.0
+    return max(used_cards, row.used_cpus / max(row.node.cpus, 1)) >= FULL
+
+
+def _fraction(used: float, total: float, text: str, digits: int) -> Line:
+    if not total:
+        return line(Span(NOTHING.rjust(digits), MUTED))
+    part = used / total
+    return (Span(f"{text:>{digits}} "), *bar(part, BAR_COLUMNS, "running"))
+
+
+def _cpus_cell(row: NodeRow, _: Context) -> Line:
+    return _fraction(row.used_cpus, row.node.cpus, f"{row.used_cpus}/{row.node.cpus}", 7)
+
+
+def _memory_cell(row: NodeRow, _: Context) -> Line:
+    used, total = (units.decimal(mib, GIB, digits=1) for mib in (row.used_memory_mib, row.node.memory_mib))
+    return _fraction(row.used_memory_mib, row.node.memory_mib, f"{used}/{total}", 10)
+
+
+def _cards_cell(row: NodeRow, _: Context) -> Line:
+    total = len(row.node.cards)
+    return _fraction(row.used_card_milli, total * 1000, f"{units.cards(row.used_card_milli)}/{total}", 6)
+
+
+def _usage_cell(row: NodeRow, _: Context) -> Line:
+    if row.node.state is not NodeState.UP and not row.slices:
+        return line(Span(safe(row.node.state_reason), "drained"))
+    return line(safe("  ".join(_entries(row))))
+
+
+def _entries(row: NodeRow) -> Iterator[str]:
+    """Yield `1(1):app` for a slice, `2:app` for a whole card, `3–6:app` for adjacent whole cards of one job."""
+    for _, group in groupby(enumerate(row.slices), key=_run):
+        uses = [use for _, use in group]
+        first, last = uses[0], uses[-1]
+        yield f"{first.card + 1}–{last.card + 1}:{first.name}" if len(uses) > 1 else usage_entry(first)
+
+
+def _run(numbered: tuple[int, SliceUse]) -> tuple[object, ...]:
+    """Return a key that is equal for whole cards of one job whose numbers follow each other."""
+    number, use = numbered
+    return (use.job, use.name, use.card - number) if use.slot is None and use.milli == WHOLE_CARD else (number,)
+
+
+def _system_cell(row: NodeRow, _: Context) -> Line:
+    return line(Span(safe(f"{row.node.os} {row.node.kernel}".strip()) or NOTHING, MUTED))
+
+
+NODES: Final = TableView(
     name="nodes",
     identity=("name",),
+    key=lambda row: row.node.name,
     help="The cluster's nodes and what is used of them",
     empty="No nodes in service. All of them: cockpit nodes",
     columns=(
-        Column("name", "NAME", ValueKind.TEXT, "The node's name", field="node.name", aliases=("node",)),
+        Column(
+            "name",
+            "NAME",
+            ValueKind.TEXT,
+            "The node's name",
+            field="node.name",
+            aliases=("node",),
+            cell=Cell(8, lambda row, _: line(Span(safe(row.node.name), STRONG)), title="NODE", grows=1, most=20),
+        ),
         Column(
             "status",
             "STATUS",
@@ -107,12 +192,42 @@ NODES: Final = Table(
             derive=status,
             schema={"enum": list(STATUS_WORDS)},
             aliases=("state",),
+            cell=Cell(9, _status_cell),
         ),
         Column("os", "OS", ValueKind.TEXT, "Operating system", field="node.os", spare=True),
-        Column("kernel", "KERNEL", ValueKind.TEXT, "Kernel release", field="node.kernel", spare=True),
-        Column("memory", "MEMORY", ValueKind.MEMORY_FRACTION, "Used of total, in MiB", derive=memory),
-        Column("cpus", "CPUS", ValueKind.FRACTION, "Used of total", derive=cpus),
-        Column("cards", "CARDS", ValueKind.FRACTION, "Used of total; 0.5 is half of one", derive=cards),
+        Column(
+            "kernel",
+            "KERNEL",
+            ValueKind.TEXT,
+            "Kernel release",
+            field="node.kernel",
+            spare=True,
+            cell=Cell(30, _system_cell, title="SYSTEM", grows=1, most=50, need=170, after="usage"),
+        ),
+        Column(
+            "memory",
+            "MEMORY",
+            ValueKind.MEMORY_FRACTION,
+            "Used of total, in MiB",
+            derive=lambda row, _: Fraction(row.used_memory_mib, row.node.memory_mib),
+            cell=Cell(10 + 1 + BAR_COLUMNS, _memory_cell, title="MEMORY GiB", right=False, need=100, after="cpus"),
+        ),
+        Column(
+            "cpus",
+            "CPUS",
+            ValueKind.FRACTION,
+            "Used of total",
+            derive=lambda row, _: Fraction(row.used_cpus, row.node.cpus),
+            cell=Cell(7 + 1 + BAR_COLUMNS, _cpus_cell, title="   CPUS", right=False),
+        ),
+        Column(
+            "cards",
+            "CARDS",
+            ValueKind.FRACTION,
+            "Used of total; 0.5 is half of one",
+            derive=lambda row, _: Fraction(units.cards(row.used_card_milli), len(row.node.cards)),
+            cell=Cell(6 + 1 + BAR_COLUMNS, _cards_cell, title=" CARDS", right=False),
+        ),
         Column(
             "driver_version",
             "DRIVER",
@@ -127,10 +242,17 @@ NODES: Final = Table(
             "FIT",
             ValueKind.INTEGER,
             "How many of the chosen spec find room at once",
-            derive=specs_fit,
+            derive=lambda row, context: None if context.chosen is None else copies_that_fit(row, context.chosen),
             nullable=True,
         ),
-        Column("usage", "USAGE", ValueKind.WORDS, "card(slice):job for each occupied slice, from 1", derive=usage),
+        Column(
+            "usage",
+            "USAGE",
+            ValueKind.WORDS,
+            "card(slice):job for each occupied slice, from 1",
+            derive=usage,
+            cell=Cell(18, _usage_cell, grows=6),
+        ),
         Column(
             "badges",
             "NOTE",
@@ -148,24 +270,46 @@ NODES: Final = Table(
             aliases=("reservation",),
         ),
         Column("pool", "POOL", ValueKind.TEXT, "Its pool", field="node.pool", wide=True),
-        Column("labels", "LABELS", ValueKind.WORDS, "What jobs may select it by", derive=labels, wide=True),
-        Column("taints", "TAINTS", ValueKind.WORDS, "What jobs there must tolerate", derive=taints, wide=True),
+        Column(
+            "labels",
+            "LABELS",
+            ValueKind.WORDS,
+            "What jobs may select it by",
+            derive=lambda row, _: tuple(pair_text(*pair) for pair in sorted(row.node.labels.items())),
+            wide=True,
+        ),
+        Column(
+            "taints",
+            "TAINTS",
+            ValueKind.WORDS,
+            "What jobs there must tolerate",
+            derive=lambda row, _: tuple(each.text for each in row.node.taints),
+            wide=True,
+        ),
         Column(
             "card_models",
             "CARD MODELS",
             ValueKind.WORDS,
             "Models of its cards",
-            derive=card_models,
+            derive=lambda row, _: tuple(dict.fromkeys(card.model for card in row.node.cards)),
             wide=True,
             aliases=("card_model",),
+            cell=Cell(8, title="MODEL", role=MUTED, grows=1, most=20, need=90, after="cards"),
         ),
-        Column("cpus_free", "CPUS FREE", ValueKind.INTEGER, "CPUs not taken", derive=cpus_free, wide=True),
+        Column(
+            "cpus_free",
+            "CPUS FREE",
+            ValueKind.INTEGER,
+            "CPUs not taken",
+            derive=lambda row, _: max(row.node.cpus - row.used_cpus, 0),
+            wide=True,
+        ),
         Column(
             "memory_free_mib",
             "MEMORY FREE",
             ValueKind.MIB,
             "Memory not taken",
-            derive=memory_free,
+            derive=lambda row, _: max(row.node.memory_mib - row.used_memory_mib, 0),
             wide=True,
             aliases=("memory_free",),
         ),
@@ -174,7 +318,7 @@ NODES: Final = Table(
             "CARDS FREE",
             ValueKind.INTEGER,
             "Cards free for a job that wants whole ones",
-            derive=cards_free,
+            derive=lambda row, _: max(len(row.node.cards) - row.used_cards, 0),
             wide=True,
         ),
         Column(
@@ -198,3 +342,67 @@ NODES: Final = Table(
         ),
     ),
 )
+
+
+def node_answer(row: NodeRow, others: Callable[[JobId], JobRow | None], columns: int) -> Iterator[Line]:
+    """Yield the panel about a node, without control characters. `others` finds the jobs that the user may see."""
+    yield spread(node_sentence(row), line(Span("Enter", ACCENT), Span(" its cards and jobs", MUTED)), columns)
+    if row.jobs:
+        yield line(Span(f"{INDENT}jobs    ", MUTED), ", ".join(_job(job, others) for job in row.jobs))
+    if row.slices:
+        yield line(Span(f"{INDENT}cards   ", MUTED), "  ".join(safe(usage_entry(use)) for use in row.slices))
+    yield from node_facts(row)
+
+
+def node_facts(row: NodeRow) -> Iterator[Line]:
+    """Yield what the node is reserved for, what its jobs lack, its system, pool, labels and taints."""
+    node = row.node
+    if row.plain:
+        yield line(Span(f"{INDENT}lacks   ", MUTED), Span(LACKS, "warning"))
+    if row.reserved:
+        yield line(Span(f"{INDENT}reserved", MUTED), f" for reservation {safe(', '.join(row.reserved))}")
+    system = " · ".join(
+        filter(None, (node.os, node.kernel, f"driver {node.driver_version}" * bool(node.driver_version)))
+    )
+    yield line(Span(f"{INDENT}system  ", MUTED), Span(safe(system)))
+    if node.pool:
+        apart = Span("  only for jobs that name it", MUTED) if node.dedicated else Span("")
+        yield line(Span(f"{INDENT}pool    ", MUTED), safe(node.pool), apart)
+    if node.labels:
+        pairs = (pair_text(*pair) for pair in sorted(node.labels.items()))
+        yield line(Span(f"{INDENT}labels  ", MUTED), safe("  ".join(pairs)))
+    if node.taints:
+        taints = safe("  ".join(each.text for each in node.taints))
+        yield line(Span(f"{INDENT}taints  ", MUTED), taints, Span("  only for jobs that tolerate them", MUTED))
+
+
+def node_sentence(row: NodeRow) -> Line:
+    """Return `n07  has 64 CPUs, 512G of memory and 3 whole cards free.`"""
+    return line(Span(safe(row.node.name), ACCENT), Span(f"  {_free_sentence(row)}", STRONG))
+
+
+def _free_sentence(row: NodeRow) -> str:
+    node = row.node
+    if node.state is not NodeState.UP:
+        reason = f": {safe(node.state_reason)}" if node.state_reason else ""
+        return f"is {node.state}{reason}."
+    free = [f"{units.counted(max(node.cpus - row.used_cpus, 0), 'CPU')}"]
+    free.append(f"{units.memory(max(node.memory_mib - row.used_memory_mib, 0))} of memory")
+    if node.cards:
+        whole = len(node.cards) - row.used_cards
+        free.append(units.counted(whole, "whole card") if whole else "no whole card")
+    return f"has {', '.join(free[:-1])} and {free[-1]} free."
+
+
+def _job(job: JobId, others: Callable[[JobId], JobRow | None]) -> str:
+    """Return `134 train (wei)`, which no line break splits."""
+    row = others(job)
+    words = f"{job_words(job)} {safe(row.name)} ({safe(row.user)})" if row is not None else job_words(job)
+    return words.replace(" ", NO_BREAK)
+
+
+def card_demand(overview: Overview | None) -> dict[str, float]:
+    """Return how many cards of each model the queued jobs request; those of any model come last."""
+    wanted = overview.demand if overview is not None else {}
+    in_order = sorted(wanted.items(), key=lambda each: (not each[0], each[0]))
+    return {model or ANY: milli / WHOLE_CARD for model, milli in in_order}

@@ -9,7 +9,7 @@ from msgspec import to_builtins
 from cockpit.model.forecast import Awaited, Forecast, Outlook
 from cockpit.model.ids import JobId, Millis, job_words
 from cockpit.model.reasons import Reason
-from cockpit.present.columns import NOTHING, Column, Context, Table, ValueKind
+from cockpit.present.columns import NOTHING, Column, Context, TableView, ValueKind
 from cockpit.present.job_values import REASON_SCHEMA, reason_json
 from cockpit.present.moments import iso
 from cockpit.present.outlook import prediction, until, what_if
@@ -257,10 +257,10 @@ _COLUMNS: Final = (
     ),
 )
 
-EXPLAIN: Final = Table(
+EXPLAIN: Final = TableView(
     name="explain", help="Why a queued job waits, and when it starts", columns=_COLUMNS, empty="No job was named."
 )
-PREDICT: Final = Table(
+PREDICT: Final = TableView(
     name="predict",
     help="When jobs would start if they were submitted now",
     columns=_COLUMNS,

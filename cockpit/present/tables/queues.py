@@ -1,16 +1,23 @@
-"""The columns of the queues, and of the quota tree."""
+"""Queues and the quota tree: their columns for every output, their bars, and the panel about a queue.
+
+A bar has three signs, which differ without colours too: `━` held within what is guaranteed, `═` borrowed, `╌`
+guaranteed and not in use. It is full at the queue's max, or where it has none at that of the nearest node above.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 
 from cockpit.model.view import QueueKind, QueueRow
 from cockpit.present import units
-from cockpit.present.columns import NOTHING, Column, Context, Table, ValueKind
+from cockpit.present.bars import TRACK, TRACK_ROLE
+from cockpit.present.columns import NOTHING, Cell, Column, Context, TableView, ValueKind
+from cockpit.present.filters import quoted
 from cockpit.present.safe import safe
+from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line, spread
 from cockpit.sched.rules.tres import LICENCES
 
 CPUS: Final = "cpu"
@@ -20,6 +27,18 @@ RESOURCES: Final = {CARDS: "cards", CPUS: "CPUs", MEMORY: "memory", LICENCES: "l
 INDENT: Final = "  "
 ALL_NODES: Final = "(all nodes)"
 """The queue of a cluster that has no partitions."""
+
+
+OWN, BORROWED, KEPT = "━", "═", "╌"
+OWN_ROLE, BORROWED_ROLE, KEPT_ROLE, FULL_ROLE = "running", "tight", "idle", "error"
+LEAST_BAR, MOST_BAR = 6, 40
+GAP = 1
+
+Bounds = Mapping[str, int]
+"""By resource: where a queue's bar is full, in thousandths."""
+
+
+NO_TREE = "There is no quota tree. For administrators: cockpit quota apply FILE"
 
 
 class Held(msgspec.Struct, frozen=True):
@@ -68,7 +87,7 @@ def amount_text(resource: str, amount: float | None) -> str:
     return f"{amount:.10g}"
 
 
-def borrowed_words(row: QueueRow, _: Context) -> tuple[str, ...]:
+def borrowed_words(row: QueueRow) -> tuple[str, ...]:
     """`4 cards`, `16 CPUs`, `64G memory`."""
     found = ((resource, borrowed(row, resource)) for resource in RESOURCES)
     return tuple(amount_words(resource, amount) for resource, amount in found if amount)
@@ -111,7 +130,79 @@ def _held_text(resource: str) -> Callable[[QueueRow, Context], str]:
     return text
 
 
-def _resource(resource: str, column: str, about: str) -> Column:
+def bounds_of(rows: list[QueueRow]) -> dict[str, Bounds]:
+    """By path and kind: each queue's max, else that of the nearest above; rows are parents first."""
+    found: dict[str, Bounds] = {}
+    for row in rows:
+        above = found.get(row_id(row, row.path.rpartition("/")[0]), {})
+        found[row_id(row)] = {**above, **row.max}
+    return found
+
+
+def row_id(row: QueueRow, path: str | None = None) -> str:
+    """Distinct, also where a partition is called as a node of the tree is."""
+    return f"{row.kind}:{row.path if path is None else path}"
+
+
+def bar(row: QueueRow, resource: str, full: int, columns: int) -> Line:
+    """Every part that is more than nothing takes a column at least, as long as there are enough."""
+    used, kept = row.used.get(resource, 0), row.min.get(resource, 0)
+    borrows = resource in row.bounded and row.level > 0
+    own = min(used, kept) if borrows else used
+    parts = (
+        (OWN, OWN_ROLE, own),
+        (BORROWED, BORROWED_ROLE, used - own),
+        (KEPT, KEPT_ROLE, kept - own if borrows else 0),
+    )
+    top, amount, drawn, spans = max(full, used, kept, 1), 0, 0, list[Span]()
+    for sign, role, part in parts:
+        amount += part
+        end = min(columns, max(drawn + (part > 0), round(columns * amount / top)))
+        spans.append(Span(sign * (end - drawn), role))
+        drawn = end
+    return (*spans, Span(TRACK * (columns - drawn), TRACK_ROLE))
+
+
+def _resource_cell(resource: str, digits: int) -> Callable[[QueueRow, Bounds, int], Line]:
+    def cell(row: QueueRow, bounds: Bounds, columns: int) -> Line:
+        full = bounds.get(resource)
+        if not full and not row.used.get(resource):
+            return line(Span(NOTHING.rjust(digits), MUTED))
+        held = share(row, resource)
+        used, rest = amount_text(resource, held.used), (amount_text(resource, each) for each in (held.min, held.max))
+        tail = "".join(f"/{each}" for each in rest)
+        taken = max(digits, len(used) + len(tail))
+        wide = max(0, min(MOST_BAR, columns - taken - GAP))
+        text = (Span(used.rjust(max(0, digits - len(tail)))), Span(tail, MUTED))
+        if not full and not held.min:
+            return text  # nothing bounds it: there is no whole to take a part of
+        return (*text, Span(" " * GAP), *bar(row, resource, full or 0, wide))
+
+    return cell
+
+
+def _name_cell(row: QueueRow, _: Bounds) -> Line:
+    name = Span(f"{INDENT * row.level}{queue_title(row)}", STRONG)
+    if row.kind is QueueKind.LICENCE:
+        held = share(row, LICENCES)
+        return name, Span(f" {held.used}/{held.max}  licence", MUTED)
+    return (name,) if row.kind is QueueKind.QUOTA else (name, Span("  partition", MUTED))
+
+
+def _running_cell(row: QueueRow, _: Bounds) -> Line:
+    """Beside the bound on jobs, where there is one worth telling."""
+    if row.max_jobs is None or row.max_jobs >= 10**6:
+        return line(Span(str(row.running), "running" if row.running else MUTED))
+    role = FULL_ROLE if row.running >= row.max_jobs else "running" if row.running else MUTED
+    return line(Span(str(row.running), role), Span(f"/{row.max_jobs}", MUTED))
+
+
+def _borrowed_cell(row: QueueRow, _: Bounds) -> Line:
+    words = ", ".join(borrowed_words(row))
+    return line(Span(words, BORROWED_ROLE) if words else Span(NOTHING, MUTED))
+
+
+def _resource(resource: str, column: str, about: str, cell: Cell | None = None) -> Column:
     return Column(
         column,
         f"{column.upper()} USED/MIN/MAX",
@@ -120,13 +211,21 @@ def _resource(resource: str, column: str, about: str) -> Column:
         derive=_held(resource),
         words=_held_text(resource),
         schema=_SHARE,
+        cell=cell,
+    )
+
+
+def _shares_cell(column: str, resource: str, digits: int, **more: Any) -> Cell:  # noqa: ANN401 - further fields of `Cell`
+    least, title = digits + GAP, f"{column.upper()} used/min/max"
+    return Cell(
+        least + LEAST_BAR, fill=_resource_cell(resource, digits), title=title, grows=2, most=least + MOST_BAR, **more
     )
 
 
 _SHARES: Final = (
-    _resource(CPUS, "cpus", "CPUs"),
-    _resource(MEMORY, "memory", "Memory in MiB"),
-    _resource(CARDS, "cards", "Cards, 0.5 is half of one"),
+    _resource(CPUS, "cpus", "CPUs", _shares_cell("cpus", CPUS, 14)),
+    _resource(MEMORY, "memory", "Memory in MiB", _shares_cell("memory", MEMORY, 14, need=110)),
+    _resource(CARDS, "cards", "Cards, 0.5 is half of one", _shares_cell("cards", CARDS, 13, after="running")),
 )
 _FIGURES: Final = tuple(
     Column(
@@ -149,7 +248,9 @@ def _licences(row: QueueRow, _: Context) -> Held | None:
     return share(row, LICENCES) if row.kind is QueueKind.LICENCE else None
 
 
-_RUNNING: Final = Column("running", "RUNNING", ValueKind.INTEGER, "Jobs that run", field="running")
+_RUNNING: Final = Column(
+    "running", "RUNNING", ValueKind.INTEGER, "Jobs that run", field="running", cell=Cell(6, _running_cell, title="RUN")
+)
 _MAX_JOBS: Final = Column(
     "max_jobs", "MAX JOBS", ValueKind.INTEGER, "So many run at once; none: no bound", field="max_jobs", nullable=True
 )
@@ -169,18 +270,35 @@ _PROJECTS: Final = Column(
     "Of a leaf: whose jobs wait here",
     field="projects",
     aliases=("project", "namespaces", "namespace"),
+    cell=Cell(12, lambda row, _: line(Span(safe(", ".join(row.projects)), MUTED)), grows=1, need=170),
 )
 
-QUEUES: Final = Table(
+QUEUES: Final = TableView(
     name="queues",
     identity=("kind", "path"),
     help="Queues: one for each node of the quota tree, and the partitions",
     empty="No queues.",
     columns=(
-        Column("name", "NAME", ValueKind.TEXT, "The queue", derive=_name, aliases=("queue",)),
+        Column(
+            "name",
+            "NAME",
+            ValueKind.TEXT,
+            "The queue",
+            derive=_name,
+            aliases=("queue",),
+            cell=Cell(16, _name_cell, title="QUEUE", grows=1, most=36),
+        ),
         _KIND,
         Column("age", "AGE", ValueKind.SECONDS, "How long it has been there", derive=_age, nullable=True),
-        Column("depth", "DEPTH", ValueKind.INTEGER, "Jobs that wait in it", field="waiting", aliases=("waiting",)),
+        Column(
+            "depth",
+            "DEPTH",
+            ValueKind.INTEGER,
+            "Jobs that wait in it",
+            field="waiting",
+            aliases=("waiting",),
+            cell=Cell(5, lambda row, _: line(Span(str(row.waiting), "queued" if row.waiting else MUTED)), title="WAIT"),
+        ),
         _RUNNING,
         _MAX_JOBS,
         *_SHARES,
@@ -191,10 +309,20 @@ QUEUES: Final = Table(
         _PATH,
         msgspec.structs.replace(_PROJECTS, wide=True),
     ),
+    screen_only=(
+        Column(
+            "borrowed",
+            "BORROWED",
+            ValueKind.WORDS,
+            "Held beyond what is guaranteed",
+            cell=Cell(22, _borrowed_cell, grows=1, most=34, need=150, after="memory"),
+        ),
+    ),
+    key=row_id,
 )
 
 NEVER_A_TREE: Final = "No quota tree: this cluster has a scheduler of its own, which knows none."
-QUOTA: Final = Table(
+QUOTA: Final = TableView(
     name="quota",
     identity=("path",),
     help="The quota tree: what each node holds, is guaranteed, may hold at most, and borrows",
@@ -209,7 +337,13 @@ QUOTA: Final = Table(
             words=_tree_name,
         ),
         *_SHARES,
-        Column("borrowed", "BORROWED", ValueKind.WORDS, "Held beyond what is guaranteed", derive=borrowed_words),
+        Column(
+            "borrowed",
+            "BORROWED",
+            ValueKind.WORDS,
+            "Held beyond what is guaranteed",
+            derive=lambda row, _: borrowed_words(row),
+        ),
         Column("waiting", "WAITING", ValueKind.INTEGER, "Jobs that wait", field="waiting", aliases=("pending",)),
         _RUNNING,
         _MAX_JOBS,
@@ -219,3 +353,95 @@ QUOTA: Final = Table(
         Column("name", "NAME", ValueKind.TEXT, "Its queue", field="name", wide=True),
     ),
 )
+
+
+def queue_answer(
+    row: QueueRow,
+    rows: Sequence[QueueRow],
+    context: Context,
+    keys: Mapping[str, str],
+    columns: int,
+    *,
+    brief: bool = False,
+    takes_tree: bool = True,
+) -> Iterator[Line]:
+    """Harmless lines. `rows`: all queues; `keys`: of actions by id. `brief`: three lines, of signs the last.
+    `takes_tree`: there could be a quota tree."""
+    where = "queue" if row.kind is QueueKind.QUOTA else str(row.kind)
+    title = safe(row.path) if row.kind is QueueKind.QUOTA else queue_title(row)
+    left = line(Span(f"{where} {title}", ACCENT), Span(f"  {_verdict(row)}", STRONG))
+    yield spread(left, line(Span(keys.get("queue_jobs", "Enter"), ACCENT), Span(" its jobs", MUTED)), columns)
+    if not brief:
+        yield line(Span(f"{INDENT}jobs      ", MUTED), _jobs_words(row))
+    yield line(Span(f"{INDENT}holds     ", MUTED), ", ".join(_holds_words(row)) or "nothing")
+    if brief and any(each.kind is QueueKind.QUOTA for each in rows):
+        yield line(Span(f"{INDENT}signs  ", MUTED), *legend_line())
+    if row.kind is not QueueKind.QUOTA:
+        if takes_tree and not any(each.kind is QueueKind.QUOTA for each in rows):
+            yield line(Span(f"{INDENT}{NO_TREE}", MUTED))
+        return
+    if lent := ", ".join(_lent(row)):
+        yield line(Span(f"{INDENT}lends     ", MUTED), f"{lent}, and gets it back as soon as its jobs ask for it")
+    if row.projects:
+        yield line(Span(f"{INDENT}projects  ", MUTED), safe(", ".join(row.projects)))
+    if row.since is not None:
+        age = units.spoken(max(0, (context.now - row.since) // 1000))
+        yield line(Span(f"{INDENT}name      ", MUTED), safe(row.name), Span(f", there for {age}", MUTED))
+
+
+def jobs_filter(row: QueueRow, below: Sequence[QueueRow]) -> str | None:
+    """What shows the jobs of a queue and of those below it in the list of jobs; None: none can belong to it."""
+    if row.kind is QueueKind.PARTITION:
+        return f"partition:{quoted(row.path)}" if row.path else ""
+    if row.kind is QueueKind.LICENCE:
+        return None
+    projects = [project for each in below for project in each.projects]
+    return f"project:{','.join(map(quoted, projects))}" if projects else None
+
+
+def legend_line() -> Line:
+    """What the bars say."""
+    return line(
+        Span(f"   {OWN} ", "running"),
+        Span("its own   ", MUTED),
+        Span(f"{BORROWED} ", "tight"),
+        Span("borrowed   ", MUTED),
+        Span(f"{KEPT} ", "idle"),
+        Span("its own, not in use", MUTED),
+    )
+
+
+def _verdict(row: QueueRow) -> str:
+    if row.kind is not QueueKind.QUOTA:
+        place = "here" if row.kind is QueueKind.PARTITION else "for it"
+        return f"{units.counted(row.waiting, 'job')} wait{'s' if row.waiting == 1 else ''} {place}."
+    borrowed = borrowed_words(row)
+    if borrowed:
+        return f"borrows {', '.join(borrowed)}; lenders may take it back."
+    if row.waiting and row.max_jobs is not None and row.running >= row.max_jobs:
+        return f"lets {units.counted(row.max_jobs, 'job')} run at a time."
+    if not row.level:
+        return "is what all queues share."
+    return "holds no more than its own." if any(row.used.values()) else "holds nothing."
+
+
+def _jobs_words(row: QueueRow) -> str:
+    most = f", at most {units.grouped(row.max_jobs)} at once" if row.max_jobs is not None else ""
+    return f"{row.running} running, {row.waiting} waiting{most}"
+
+
+def _holds_words(row: QueueRow) -> Iterator[str]:
+    for resource, name in RESOURCES.items():
+        held = share(row, resource)
+        if held.used or held.min or held.max:
+            bound = f" of {amount_text(resource, held.max)}" if held.max is not None else ""
+            own = f" ({amount_text(resource, held.min)} its own)" if held.min and row.level else ""
+            yield f"{amount_text(resource, held.used)}{bound} {name}{own}"
+
+
+def _lent(row: QueueRow) -> Iterator[str]:
+    """What is kept for it and idle; the root has nobody to lend to."""
+    for resource in RESOURCES if row.level else ():
+        held = share(row, resource)
+        if held.min > held.used:
+            yield amount_words(resource, held.min - held.used)

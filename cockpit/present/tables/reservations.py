@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from datetime import tzinfo
 from typing import Final
 
 from cockpit.model.cluster import Reservation
-from cockpit.present.columns import Column, Context, Table, ValueKind
+from cockpit.model.ids import Millis
+from cockpit.present import units
+from cockpit.present.columns import Column, Context, TableView, ValueKind
+from cockpit.present.moments import clock
+from cockpit.present.phrases import listed
+from cockpit.present.safe import safe
 
 
 def state(row: Reservation, context: Context) -> str:
     return "active" if row.start_at <= context.now < row.end_at else "inactive"
 
 
-RESERVATIONS: Final = Table(
+RESERVATIONS: Final = TableView(
     name="reservations",
     identity=("name",),
     help="Nodes that are reserved for users, accounts or maintenance",
@@ -51,3 +57,40 @@ RESERVATIONS: Final = Table(
         ),
     ),
 )
+
+
+NAMED_NODES = 4
+
+
+def reservation_line(kept: Reservation, now: Millis, zone: tzinfo | None) -> str:
+    """`now, until 15:00 · n01 and n02 · for ann and account nlp`."""
+    return " · ".join((_when(kept, now, zone), _nodes(kept), _whom(kept)))
+
+
+def end_question(kept: Reservation) -> tuple[str, str]:
+    """What is asked before it is ended, and what follows."""
+    serves = "serves" if len(kept.nodes) == 1 else "serve"
+    return (
+        f"End the reservation {safe(kept.name)}?",
+        f"{_nodes(kept)} {serves} all jobs again; jobs that name the reservation wait.",
+    )
+
+
+def _when(kept: Reservation, now: Millis, zone: tzinfo | None) -> str:
+    if kept.start_at <= now:
+        return f"now, until {clock(Millis(kept.end_at), now, zone)}"
+    return f"{clock(Millis(kept.start_at), now, zone)} to {clock(Millis(kept.end_at), now, zone)}"
+
+
+def _nodes(kept: Reservation) -> str:
+    return listed(kept.nodes) if len(kept.nodes) <= NAMED_NODES else units.counted(len(kept.nodes), "node")
+
+
+def _whom(kept: Reservation) -> str:
+    if kept.maintenance:
+        return "maintenance, no jobs"
+    return "for " + " of ".join(filter(None, (listed(kept.users), _accounts(kept))))
+
+
+def _accounts(kept: Reservation) -> str:
+    return f"account{'s' if len(kept.accounts) > 1 else ''} {listed(kept.accounts)}" if kept.accounts else ""

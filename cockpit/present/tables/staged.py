@@ -6,7 +6,7 @@ from typing import Final
 
 from cockpit.model.staging import StagedCopy
 from cockpit.present import units
-from cockpit.present.columns import Column, Context, Table, ValueKind
+from cockpit.present.columns import Column, Context, TableView, ValueKind
 from cockpit.present.copying import percent
 from cockpit.present.moments import brief_clock
 from cockpit.present.safe import safe
@@ -42,7 +42,7 @@ def _last(row: StagedCopy, context: Context) -> str:
     return brief_clock(row.used_at, context.now, context.zone)
 
 
-STAGED: Final = Table(
+STAGED: Final = TableView(
     name="staged",
     identity=("key",),
     help="Copies of datasets and images on this machine",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from cockpit.present.columns import Column, Context, Table, ValueKind
+from cockpit.present.columns import Column, Context, TableView, ValueKind
 from cockpit.present.tables.forecast import spread_column, spread_columns
 from cockpit.present.tables.jobs import JOBS
 
@@ -36,7 +36,7 @@ def failure(row: JobRow, context: Context) -> str:
     return context.failures.get(row.id, row.failure)
 
 
-STARTS: Final = Table(
+STARTS: Final = TableView(
     name="starts",
     identity=("id",),
     help="Queued jobs, and when they likely start",

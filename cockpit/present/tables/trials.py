@@ -9,7 +9,7 @@ import msgspec
 from cockpit.launch.sweeps import has_trial, trial_number, trial_values
 from cockpit.model.jobrow import JobRow
 from cockpit.model.spec import Sweep
-from cockpit.present.columns import Column, Context, Fraction, Table, ValueKind
+from cockpit.present.columns import Column, Context, Fraction, TableView, ValueKind
 from cockpit.present.safe import safe
 
 
@@ -53,7 +53,7 @@ def _progress(row: Any, context: Context) -> Fraction | None:  # noqa: ANN401 - 
     return None if elapsed is None else Fraction(round(elapsed), row.row.time_limit_seconds)
 
 
-TRIALS: Final = Table(
+TRIALS: Final = TableView(
     name="trials",
     help="The trials of a sweep: their parameters, and how far they are",
     empty="The sweep has no trial that is still known.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from cockpit.present.columns import Column, Context, Fraction, Table, ValueKind
+from cockpit.present.columns import Column, Context, Fraction, TableView, ValueKind
 from cockpit.present.measured import Measured
 from cockpit.present.references import job_cell
 from cockpit.present.units import counted
@@ -35,7 +35,7 @@ def course(row: Measured, _: Context) -> list[dict[str, Any]]:
     ]
 
 
-USAGE: Final = Table(
+USAGE: Final = TableView(
     name="usage",
     identity=("job", "rank"),
     help="What a job's replicas really use",

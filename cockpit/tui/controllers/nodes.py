@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from cockpit.headless.node_words import NODES, RESERVATIONS, Asked, asked_of_nodes
 from cockpit.model.node import NodeState
-from cockpit.present.reservation_words import end_question, reservation_line
 from cockpit.present.safe import safe
+from cockpit.present.tables.reservations import end_question, reservation_line
 from cockpit.present.tables.staged import copy_line, removal_question
 from cockpit.tui.screens.confirm import Confirm
 from cockpit.tui.screens.pick import Choice, Pick

@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cockpit.present.card_map import FIGURES, Layout, by_job, by_user, cells, laid_out
-from cockpit.present.card_rows import card_rows
-from cockpit.present.filters import compile_filter
-from cockpit.present.saved import none_saved
+from cockpit.present.filters import compile_filter, none_saved
 from cockpit.present.stranded import requests_in_sight
-from cockpit.present.tables.cards import CARDS
+from cockpit.present.tables.cards import CARDS, card_rows
 from cockpit.present.width import width as columns_of
 from cockpit.tui.widgets.table import TableColumn
 
@@ -19,11 +17,11 @@ if TYPE_CHECKING:
     from cockpit.model.ids import NodeName
     from cockpit.model.jobrow import JobRow
     from cockpit.model.view import NodeRow
-    from cockpit.present.card_rows import CardRow
     from cockpit.present.columns import Context
-    from cockpit.present.saved import Saved
+    from cockpit.present.filters import Saved
     from cockpit.present.spans import Line
     from cockpit.present.stranded import Requests
+    from cockpit.present.tables.cards import CardRow
 
 Key = tuple[int, int]
 """The card's and the slice's number on a node."""

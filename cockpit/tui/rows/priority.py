@@ -8,14 +8,21 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from cockpit.model.cluster import PriorityKind
-from cockpit.present.cells.priority import PLACE, CellContext, Figures, PriorityColumn, Shape, id_text, laid_out
-from cockpit.present.filters import compile_filter
+from cockpit.present.filters import compile_filter, none_saved
 from cockpit.present.priority_parts import SIGNS, counting_factors, longest, of_jobs, weight_of
-from cockpit.present.saved import none_saved
 from cockpit.present.sorting import sorted_rows
-from cockpit.present.tables.priority import PRIORITY, SEARCHED
+from cockpit.present.tables.priority import (
+    PLACE,
+    PRIORITY,
+    SEARCHED,
+    CellContext,
+    Figures,
+    Shape,
+    id_text,
+    laid_out_priorities,
+)
 from cockpit.present.units import grouped
-from cockpit.tui.widgets.table import TableColumn
+from cockpit.tui.rows.lists import cells, titles
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
@@ -23,9 +30,10 @@ if TYPE_CHECKING:
     from cockpit.model.cluster import Weights
     from cockpit.model.priority import FactorName, WeightChanges
     from cockpit.model.view import Priorities, PriorityRow
-    from cockpit.present.columns import Context
-    from cockpit.present.saved import Saved
+    from cockpit.present.columns import Column, Context
+    from cockpit.present.filters import Saved
     from cockpit.present.spans import Line
+    from cockpit.tui.widgets.table import TableColumn
 
 LEAST_PLACE, LEAST_ID, LEAST_TOTAL, LEAST_FIGURE = 3, 4, 6, 6
 EDGE = 1
@@ -153,24 +161,23 @@ class PriorityRows:
         return self._places.get(row_id)
 
     def columns(self, width: int) -> Sequence[TableColumn]:
+        laid = self._laid(width)
+        columns = zip(titles(laid), laid, strict=True)
         return [
-            TableColumn(
-                column.title, size, column.right, ticks=column.id != PLACE, leads=self._leads(column), id=column.id
-            )
-            for column, size in self._laid(width)
+            each._replace(ticks=column.id != PLACE, leads=self._leads(column), id=column.id)
+            for each, (column, _) in columns
         ]
 
     def cells(self, row_id: RowId, width: int) -> Sequence[Line]:
-        row, scale = self._rows[row_id], CellContext(self._whole, self.letters(), self.figures)
-        return [column.cell(row, scale, size) for column, size in self._laid(width)]
+        return cells(self._laid(width), self._rows[row_id], CellContext(self._whole, self.letters(), self.figures))
 
-    def _leads(self, column: PriorityColumn) -> bool:
+    def _leads(self, column: Column) -> bool:
         """Whether the column is marked: of the chosen factor while weights are tried, else the one sorted by."""
         if self.shown_tried and self.chosen is not None:
             return column.id == SIGNS[self.chosen].column
         return column.id == self.sort_column
 
-    def _laid(self, width: int) -> Sequence[tuple[PriorityColumn, int]]:
+    def _laid(self, width: int) -> Sequence[tuple[Column, int]]:
         sorted_by = next((name for name in SIGNS if SIGNS[name].column == self.sort_column), None)
         first = self.chosen if self.shown_tried else sorted_by
         id_columns, place_columns, total_columns = self._widths
@@ -185,7 +192,7 @@ class PriorityRows:
             tried=self.shown_tried,
             queues=self._queues,
         )
-        return laid_out(width - EDGE, shape)
+        return laid_out_priorities(width - EDGE, shape)
 
     def _heaviest(self) -> tuple[FactorName, ...]:
         weights = self.priorities.weights if self.priorities is not None else None

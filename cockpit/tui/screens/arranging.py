@@ -86,7 +86,7 @@ class Arranging(Lists):
             self.draw()
             return
         jobs = self.app.state.job_rows.list
-        ids = [laid.column.id for laid in self.app.state.shown_columns(self.size.width)]
+        ids = [column.id for column, _ in self.app.state.shown_columns(self.size.width)]
         place = ids.index(jobs.sort_column) if jobs.sort_column in ids else (-1 if step > 0 else 0)
         jobs.sort_by(ids[(place + step) % len(ids)], descending=False)
         self._reordered()
@@ -95,7 +95,7 @@ class Arranging(Lists):
         """Return the ids of the shown columns by which this view can be sorted; none: its order is fixed."""
         if self.view == PRIORITY:
             return self._ranks.sortable()
-        return [laid.column.id for laid in self.app.state.shown_columns(self.size.width)] if self.view == JOBS else []
+        return [column.id for column, _ in self.app.state.shown_columns(self.size.width)] if self.view == JOBS else []
 
     def sort_by(self, column: str) -> None:
         """Sort by this column; if the list is sorted by it already, reverse the order."""

@@ -25,7 +25,7 @@ from cockpit.present.form.names import FIELD_OF, take_entry, with_named_specs
 from cockpit.present.form.nodes import room_lines
 from cockpit.present.form.preview import Preview, preview_lines, script_lines
 from cockpit.present.form.spec_offers import models, offers
-from cockpit.present.refusals import refusal_text
+from cockpit.present.requests import refusal_text
 from cockpit.present.safe import safe
 from cockpit.present.spans import ACCENT, MUTED, Line, Span, hung, line
 from cockpit.present.tables.catalogue import means_text

@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cockpit.config.clusternames import EVERY_CLUSTER
-from cockpit.present.answers.accounts import first_account_lines, place_answer
-from cockpit.present.answers.cards import card_answer, legend, totals
-from cockpit.present.answers.clusters import cluster_answer
-from cockpit.present.answers.nodes import node_answer
-from cockpit.present.answers.queues import legend_line, queue_answer
-from cockpit.present.cells.catalogue import entry_answer, no_entries_lines
-from cockpit.present.cells.spending import spending_answer
+from cockpit.present.card_map import card_answer, legend, totals
 from cockpit.present.first_sight import empty_lines, no_cards_lines
 from cockpit.present.job.answer import answer
 from cockpit.present.safe import safe
 from cockpit.present.spans import ACCENT, MUTED, Line, Span, hung_within, line
+from cockpit.present.tables.accounting import spending_answer
+from cockpit.present.tables.accounts import first_account_lines, place_answer
+from cockpit.present.tables.catalogue import entry_answer, no_entries_lines
+from cockpit.present.tables.clusters import cluster_answer
+from cockpit.present.tables.nodes import node_answer
+from cockpit.present.tables.queues import legend_line, queue_answer
 from cockpit.present.units import grouped, spoken
 from cockpit.tui.action import ACCOUNTS, CARDS, CATALOGUE, CLUSTERS, JOBS, NODES, PRIORITY, QOS, QUEUES, SPENDING
 from cockpit.tui.screens.entry_line import EntryLine

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from cockpit.present.answers.priority import legend, nothing_to_rank, priority_answer, trial_words
-from cockpit.present.cells.priority import PLACE, Figures
+from cockpit.present.priority_panel import legend, nothing_to_rank, priority_answer, trial_words
 from cockpit.present.spans import ACCENT, MUTED, Line, Span, line
-from cockpit.present.tables.priority import PRIORITY
+from cockpit.present.tables.priority import PLACE, PRIORITY, Figures
 from cockpit.tui.widgets.lines import Lines
 from cockpit.tui.widgets.table import MARGIN, Table, Titles
 

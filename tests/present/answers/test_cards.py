@@ -9,10 +9,10 @@ from cockpit.model.ids import JobId
 from cockpit.model.node import Card, NodeState
 from cockpit.model.spec import NodeSpec
 from cockpit.model.view import SliceUse
-from cockpit.present.answers.cards import card_answer, legend, totals
-from cockpit.present.card_rows import card_rows
+from cockpit.present.card_map import card_answer, legend, totals
 from cockpit.present.columns import Context
 from cockpit.present.spans import plain
+from cockpit.present.tables.cards import card_rows
 from tests.doubles.samples import NOW, job_row, node_row
 
 CONTEXT = Context(now=NOW, zone=UTC)

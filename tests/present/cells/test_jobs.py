@@ -10,26 +10,26 @@ from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import ArrayTask, JobState
 from cockpit.model.jobrow import JobRow
 from cockpit.model.reasons import Held
-from cockpit.present.cells.jobs import COLUMNS, SOMETIMES, coarse, laid_out
-from cockpit.present.columns import Context
+from cockpit.present.columns import GAP, Context
 from cockpit.present.folding import folded
-from cockpit.present.layout import GAP
 from cockpit.present.spans import Line, fitted, line_width
 from cockpit.present.states import GLYPHS
+from cockpit.present.tables.jobs import JOBS, OPTIONAL, coarse, laid_out_jobs
 from tests.doubles.samples import HOUR, MINUTE, NOW, failed_row, five_jobs, job_row, queued_row
 
 CONTEXT = Context(now=NOW, zone=UTC)
 
 ONE_CLUSTER = frozenset({"clusters"})
-"""Where all jobs are of one, its name is no column."""
+"""The column that is not shown where all jobs are of one cluster."""
+SOMETIMES = OPTIONAL - ONE_CLUSTER
 
 
 def ids(total: int) -> list[str]:
-    return [laid.column.id for laid in laid_out(total, without=ONE_CLUSTER)]
+    return [column.id for column, _ in laid_out_jobs(total, without=ONE_CLUSTER)]
 
 
 def cell(name: str, row: JobRow, context: Context = CONTEXT) -> Line:
-    return next(column for column in COLUMNS if column.id == name).cell(row, context)
+    return next(column for column in JOBS.screen if column.id == name).drawn(row, context, 0)
 
 
 def text(name: str, row: JobRow, context: Context = CONTEXT) -> str:
@@ -43,21 +43,21 @@ def test_eighty_columns_show_what_matters_most() -> None:
 
 @pytest.mark.req("UI-01", "UI-24")
 def test_wider_screens_show_more_in_the_order_of_its_worth() -> None:
-    everything = [column.id for column in COLUMNS if column.id != "clusters"]
+    everything = [column.id for column in JOBS.screen if column.id != "clusters"]
     assert ids(118) == [each for each in everything if each not in {"priority", "nodes", "placed_on"}]
     assert ids(198) == everything
 
 
 @pytest.mark.parametrize("total", [*range(20, 240, 7), 78, 118, 198])
 def test_the_columns_fill_the_width(total: int) -> None:
-    laid = laid_out(total, without=ONE_CLUSTER)
-    used = sum(each.width for each in laid) + GAP * (len(laid) - 1)
-    assert used == total or laid[-1].width == 1
+    laid = laid_out_jobs(total, without=ONE_CLUSTER)
+    used = sum(width for _, width in laid) + GAP * (len(laid) - 1)
+    assert used == total or laid[-1][1] == 1
 
 
 @pytest.mark.parametrize("total", [78, 118, 198])
 def test_sentences_grow_more_than_names(total: int) -> None:
-    widths = {laid.column.id: laid.width for laid in laid_out(total, without=SOMETIMES | ONE_CLUSTER)}
+    widths = {column.id: width for column, width in laid_out_jobs(total, without=SOMETIMES | ONE_CLUSTER)}
     assert widths["why"] >= 28
     assert widths["name"] <= 30
     assert widths.get("user", 8) <= 12
@@ -66,25 +66,25 @@ def test_sentences_grow_more_than_names(total: int) -> None:
 @pytest.mark.req("UI-01")
 @pytest.mark.parametrize(("total", "shown"), [(78, set()), (118, {"partitions"}), (130, SOMETIMES), (198, SOMETIMES)])
 def test_queue_and_priority_leave_the_sentence_its_room(total: int, shown: set[str]) -> None:
-    widths = {laid.column.id: laid.width for laid in laid_out(total, without=ONE_CLUSTER)}
+    widths = {column.id: width for column, width in laid_out_jobs(total, without=ONE_CLUSTER)}
     assert widths.keys() & SOMETIMES == shown
     assert widths["why"] >= 21
 
 
 def test_ids_are_as_wide_as_the_largest() -> None:
-    assert {laid_out(118, 7)[0].width, laid_out(118)[0].width} == {7, 4}
+    assert {laid_out_jobs(118, 7)[0][1], laid_out_jobs(118)[0][1]} == {7, 4}
 
 
 @pytest.mark.req("UI-24")
 @pytest.mark.parametrize("total", [78, 118, 198])
 def test_every_row_lines_up_whatever_its_name(total: int) -> None:
     for row in [*five_jobs(), job_row(1, name="👩‍💻 训练 ﷽"), job_row(2, user="ユーザー")]:
-        for column, width in laid_out(total, without=ONE_CLUSTER):
-            assert line_width(fitted(column.cell(row, CONTEXT), width, right=column.right)) == width
+        for column, width in laid_out_jobs(total, without=ONE_CLUSTER):
+            assert line_width(fitted(column.drawn(row, CONTEXT, width), width, right=column.leans_right)) == width
 
 
 def test_every_state_fits_its_column_with_word_and_shape() -> None:
-    width = next(column.width for column in COLUMNS if column.id == "state")
+    width = next(column.screen.width for column in JOBS.screen if column.id == "state")
     for state in JobState:
         kept = Millis(NOW + HOUR) if state in {JobState.ERROR, JobState.EXPIRED} else None
         shown = text("state", job_row(1, state=state, held_until=kept))
@@ -98,7 +98,7 @@ def test_a_job_that_is_being_ended_says_so_instead() -> None:
 
 @pytest.mark.req("UI-01")
 def test_time_limit_and_bar_stand_below_their_titles() -> None:
-    title = next(column.title for column in COLUMNS if column.id == "elapsed_seconds")
+    title = next(column.heading for column in JOBS.screen if column.id == "elapsed_seconds")
     running = text("elapsed_seconds", job_row(1))
     assert running == " 2:00 ━━······ /  8:00"
     waiting = text("elapsed_seconds", queued_row(1))
@@ -166,8 +166,8 @@ def test_a_folded_array_counts_its_tasks_and_their_states() -> None:
 
 @pytest.mark.req("UI-10")
 def test_of_several_clusters_the_name_is_told_and_the_sentence_keeps_its_room() -> None:
-    assert [laid.column.id for laid in laid_out(78)] == ["name", "clusters", "state", "cards", "started_at", "why"]
-    widths = {laid.column.id: laid.width for laid in laid_out(118)}
+    assert [column.id for column, _ in laid_out_jobs(78)] == ["name", "clusters", "state", "cards", "started_at", "why"]
+    widths = {column.id: width for column, width in laid_out_jobs(118)}
     assert "elapsed_seconds" not in widths
     assert widths["why"] >= 21
-    assert "elapsed_seconds" in {laid.column.id for laid in laid_out(140)}
+    assert "elapsed_seconds" in {column.id for column, _ in laid_out_jobs(140)}

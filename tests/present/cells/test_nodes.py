@@ -7,19 +7,19 @@ from cockpit.model.ids import JobId
 from cockpit.model.node import NodeState
 from cockpit.model.spec import NodeSpec
 from cockpit.model.view import NodeRow, SliceUse
-from cockpit.present.answers.nodes import node_answer
-from cockpit.present.cells.nodes import COLUMNS, Chosen, laid_out
-from cockpit.present.layout import GAP
+from cockpit.present.columns import GAP, Context, laid_out
 from cockpit.present.spans import Line, fitted, line_width
-from tests.doubles.samples import five_jobs, node_row
+from cockpit.present.tables.nodes import NODES, node_answer
+from tests.doubles.samples import NOW, five_jobs, node_row
 
 
 def text(line: Line) -> str:
     return "".join(span.text for span in line)
 
 
-def cell(name: str, row: NodeRow, chosen: Chosen = None) -> str:
-    return text(next(column for column in COLUMNS if column.id == name).cell(row, chosen))
+def cell(name: str, row: NodeRow, chosen: NodeSpec | None = None) -> str:
+    column = next(column for column in NODES.screen if column.id == name)
+    return text(column.drawn(row, Context(now=NOW, chosen=chosen), 0))
 
 
 @pytest.mark.req("UI-04", "JT-43")
@@ -28,7 +28,7 @@ def test_every_fraction_has_its_bar_and_the_unit_stands_in_the_title() -> None:
     assert cell("memory", node_row()) == "    24/512 ╸·····"
     assert cell("cards", node_row()) == " 1.5/8 ━·····"
     assert cell("cards", node_row(cards=())).strip() == "–"
-    assert next(column.title for column in COLUMNS if column.id == "memory") == "MEMORY GiB"
+    assert next(column.heading for column in NODES.screen if column.id == "memory") == "MEMORY GiB"
 
 
 def test_uneven_memory_keeps_one_decimal() -> None:
@@ -57,17 +57,17 @@ def test_slices_are_told_one_by_one_and_whole_cards_of_a_job_together() -> None:
 
 @pytest.mark.parametrize("total", [78, 118, 198])
 def test_columns_fill_the_width_and_cells_line_up(total: int) -> None:
-    laid = laid_out(total)
+    laid = laid_out(NODES.screen, total)
     assert sum(width for _, width in laid) + GAP * (len(laid) - 1) == total
     for column, width in laid:
         for row in (node_row(), node_row("节点", cards=())):
-            assert line_width(fitted(column.cell(row, None), width)) == width
+            assert line_width(fitted(column.drawn(row, Context(now=NOW), width), width)) == width
 
 
 def test_figures_are_not_cut() -> None:
-    for column, width in laid_out(118):
+    for column, width in laid_out(NODES.screen, 118):
         if column.id in {"cpus", "memory", "cards", "status"}:
-            assert line_width(column.cell(node_row(), None)) <= width
+            assert line_width(column.drawn(node_row(), Context(now=NOW), width)) <= width
 
 
 @pytest.mark.req("UI-04")

@@ -6,8 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from cockpit.model.view import QueueKind, QueueRow
-from cockpit.present.cells.queues import COLUMNS, bar, bounds_of, row_id
 from cockpit.present.spans import plain
+from cockpit.present.tables.queues import QUEUES, bar, bounds_of, row_id
 
 
 def queue(
@@ -61,7 +61,7 @@ def test_a_bar_is_full_at_the_nearest_bound_above() -> None:
 
 @pytest.mark.req("UI-06")
 def test_what_nothing_bounds_has_no_bar() -> None:
-    cell = next(column.cell for column in COLUMNS if column.id == "cards")
+    cell = next(column.drawn for column in QUEUES.screen if column.id == "cards")
     assert plain(cell(queue(3), {}, 30)).split() == ["3/0/–"]
     assert "━" in plain(cell(queue(3, 4), {}, 30))
 

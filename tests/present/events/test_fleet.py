@@ -11,8 +11,7 @@ from cockpit.model.fleet import Member
 from cockpit.model.ids import JobId, NodeName
 from cockpit.model.node import Allocation
 from cockpit.model.reasons import ClusterShort, NoRoomThere, Reason, Resource
-from cockpit.present.events.fleet import member_lines
-from cockpit.present.events.sentences import event_job, event_sentence
+from cockpit.present.events.sentences import event_job, event_sentence, member_lines
 from cockpit.present.reasons import reason_sentence
 from tests.doubles.samples import NOW
 from tests.present.corpus import HOSTILE, is_harmless

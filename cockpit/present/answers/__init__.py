@@ -1,1 +1,0 @@
-"""The panel about what is under the cursor, view by view; a job's is `job.answer`."""

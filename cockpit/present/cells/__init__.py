@@ -1,1 +1,0 @@
-"""The columns of each view as cells with roles."""
