@@ -208,7 +208,7 @@ class Cluster(msgspec.Struct, frozen=True, kw_only=True):
 
     partitions: tuple[Partition, ...] = ()
     enforce: tuple[Enforce, ...] = ()
-    """The parts as configured; `sched.rules.enforcement.enforced` adds those that they imply."""
+    """The parts as configured; `sched.rules.rulebook.enforced` adds those that they imply."""
     priority: Priority = Priority()
     backfill: Backfill = Backfill()
     preemption: Preemption = Preemption()
