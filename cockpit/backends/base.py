@@ -9,10 +9,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol, TypeVar
 
 import msgspec
 
+from cockpit.model.capabilities import Capabilities
 from cockpit.model.operations import Style
 from cockpit.protocol.operations import Operations
 
@@ -114,6 +115,11 @@ class Backend(Operations, ABC):
     @abstractmethod
     async def perform(self, operation: Operation, given: Mapping[str, Any]) -> Any: ...  # noqa: ANN401 - of the operation
 
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the cluster can do, and the reason for each operation that it lacks."""
+        return Capabilities()
+
     def announce(self, look: Announced) -> bool:
         """Call `look` with every command before it runs on the cluster.
 
@@ -154,13 +160,8 @@ class Backend(Operations, ABC):
 
         Refused when `takes_scripts` is False.
         """
-        from cockpit.errors import RequestRefused
-        from cockpit.model.refusal import Refusal, RefusalKind
-
         del wanted
-        raise RequestRefused(
-            Refusal(RefusalKind.UNAVAILABLE, "Only a Slurm cluster does this: this one is cockpit's own.")
-        )
+        refuse_absent("Only a Slurm cluster does this: this one is cockpit's own.")
 
     async def clusters(self) -> list[ClusterRow]:
         """Return the member clusters of a fleet or a merged view; empty for a single cluster."""
@@ -205,6 +206,8 @@ class Asking(Backend):
         """Run an operation that changes nothing and may take any time."""
 
     async def perform(self, operation: Operation, given: Mapping[str, Any]) -> Any:  # noqa: ANN401 - of the operation
+        if reason := self.capabilities.why_not(operation.name):
+            refuse_absent(reason)
         args = operation.arguments(given)
         if operation.style is Style.LISTS:
             return operation.joined(await self.read_pieces(operation.name, args))
@@ -213,6 +216,14 @@ class Asking(Backend):
         else:
             ask = self.await_answer if operation.takes_time(args) else self.read
         return operation.result(await ask(operation.name, args, operation.answer_type()))
+
+
+def refuse_absent(reason: str) -> NoReturn:
+    """Raise the refusal of an operation that the cluster lacks. The import is late: few commands need it."""
+    from cockpit.errors import RequestRefused
+    from cockpit.model.refusal import Refusal, RefusalKind
+
+    raise RequestRefused(Refusal(RefusalKind.UNAVAILABLE, reason))
 
 
 class LiveBackend(Backend):

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from cockpit.backends.base import Announced, JobsDelta, ShellSession, Shown
     from cockpit.model.asking import ShellRequest
+    from cockpit.model.capabilities import Capabilities
     from cockpit.model.directives import Directive
     from cockpit.model.ids import JobId
     from cockpit.model.operations import Operation
@@ -34,6 +35,10 @@ class Blocking(Backend, Generic[Wrapped]):
 
     async def perform(self, operation: Operation, given: Mapping[str, Any]) -> Any:  # noqa: ANN401 - of the operation
         return self._run(getattr(self.backend, operation.name)(**given))
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return self.backend.capabilities
 
     def announce(self, look: Announced) -> bool:
         return self.backend.announce(look)

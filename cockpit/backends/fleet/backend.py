@@ -19,6 +19,7 @@ from cockpit.backends.fleet.id_translation import in_fleet
 from cockpit.backends.fleet.member import Member, Opened
 from cockpit.errors import CockpitError, RequestRefused
 from cockpit.model import forecast, jobdetail, view
+from cockpit.model.capabilities import Capabilities
 from cockpit.model.directives import SendSignal, UpdateJob
 from cockpit.model.ids import JobId, Millis, member_of
 from cockpit.model.refusal import Refusal, RefusalKind
@@ -27,14 +28,12 @@ from cockpit.runtime.offline_engine import refuse
 from cockpit.runtime.tasks import Tasks
 
 if TYPE_CHECKING:
-    from cockpit.formats.snapshotfile import Snapshot
     from cockpit.model.accounting import EndedJob
     from cockpit.model.asking import LogChunk, LogRequest, ShellRequest
     from cockpit.model.directives import Directive
     from cockpit.model.events import EventRecord
     from cockpit.model.job import Job
     from cockpit.model.jobrow import JobRow
-    from cockpit.model.priority import WeightChanges
     from cockpit.model.requests import RequestIds
 
 T = TypeVar("T")
@@ -45,6 +44,19 @@ PATIENCE_SECONDS = 10.0
 """Longest time that a one-shot command waits for the slowest member."""
 ONE_CLUSTERS = "This is each cluster's own: open one of them for it (`-c NAME`, or Enter in the view of clusters)."
 """Refusal of operations that make sense only for one cluster."""
+
+
+CAPABILITIES = Capabilities(
+    dict.fromkeys(
+        (
+            *("status", "rules", "accounts", "change_accounts", "spending", "catalogue", "change_catalogue", "queues"),
+            *("apply_quota", "remove_quota", "priorities", "set_weights", "reservations", "make_reservation", "staged"),
+            *("submit", "predict", "request", "snapshot"),
+        ),
+        ONE_CLUSTERS,
+    )
+)
+"""Operations on one job, node, reservation or copy go to its cluster, which refuses what it lacks itself."""
 
 
 class FleetBackend(Asking, LiveBackend):
@@ -63,6 +75,10 @@ class FleetBackend(Asking, LiveBackend):
         self._listeners: set[asyncio.Queue[JobsDelta]] = set()
         self._look: Announced | None = None
         self._ids: RequestIds | None = None
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return CAPABILITIES
 
     def begin(self) -> None:
         """Watch all members from now on, in the running event loop."""
@@ -154,13 +170,6 @@ class FleetBackend(Asking, LiveBackend):
 
         ended = [each for jobs in await self._each(of) for each in jobs]
         return sorted(ended, key=lambda each: -(each.row.ended_at or 0))
-
-    async def priorities(self, weights: WeightChanges | None = None) -> view.Priorities:
-        del weights
-        refuse(ONE_CLUSTERS)
-
-    async def snapshot(self) -> Snapshot:
-        refuse(ONE_CLUSTERS)
 
     def identify(self, ids: RequestIds) -> bool:
         """Pass the ids to the member that an operation goes to; if the ids are required, a member that

@@ -78,13 +78,6 @@ _BY_OP: dict[str, Callable[[Any], Command]] = {
     "end_hold": lambda args: acts.end_hold(args.job),
     "change_accounts": lambda args: Command(account_acts.command(args.change)),
 }
-_NOT_THERE = {
-    "delete": "Slurm's accounting keeps what has ended; nothing of it can be taken away from here.",
-    "set_weights": "This cluster's weights stand in its slurm.conf: its administrator changes them there and runs "
-    "`scontrol reconfigure`.",
-    "apply_quota": "Slurm has no quota tree: limits are set with `cockpit accounts modify`.",
-    "remove_quota": "Slurm has no quota tree.",
-}
 
 
 class Acts:
@@ -108,8 +101,6 @@ class Acts:
 
     async def commands(self, op: str, args: msgspec.Struct) -> list[Command]:
         """Return the commands of a change. Raises `RequestRefused` if Slurm has no such change, or would refuse it."""
-        if op in _NOT_THERE:
-            raise refused(RefusalKind.UNAVAILABLE, _NOT_THERE[op])
         if isinstance(args, messages.SubmitArgs):
             commands = submissions(args.specs, await self.runtime(args.specs))
             return [*await self._folders(args.specs), *commands]

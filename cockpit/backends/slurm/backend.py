@@ -46,6 +46,7 @@ from cockpit.engine.views.rows import job_row
 from cockpit.errors import CockpitError, RequestRefused
 from cockpit.model import asking, forecast, jobdetail, view
 from cockpit.model.accounting import EndedJob, Spending
+from cockpit.model.capabilities import Capabilities
 from cockpit.model.events import EventRecord
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import ENDED, Job, JobState
@@ -71,6 +72,22 @@ LOOK_SECONDS = 1.0
 """Seconds between two looks of a watcher; each asks only for the lists whose poll interval has passed."""
 _MIRRORED = frozenset({"rules", "nodes", "reservations"})
 """Operations that the embedded engine answers from its copy of the cluster."""
+
+
+CAPABILITIES = Capabilities(
+    {
+        "delete": "Slurm's accounting keeps what has ended; nothing of it can be taken away from here.",
+        "set_weights": "This cluster's weights stand in its slurm.conf: its administrator changes them there and runs "
+        "`scontrol reconfigure`.",
+        "apply_quota": "Slurm has no quota tree: limits are set with `cockpit accounts modify`.",
+        "remove_quota": "Slurm has no quota tree.",
+        "catalogue": "A Slurm cluster has no catalogue.",
+        "change_catalogue": "A Slurm cluster has no catalogue.",
+        "staged": "A Slurm cluster has no staged copies.",
+        "unstage": "A Slurm cluster has no staged copies.",
+        "request": "Slurm remembers no request ids; `cockpit jobs` shows what was submitted.",
+    }
+)
 
 
 class SlurmBackend(Asking, LiveBackend):
@@ -127,6 +144,10 @@ class SlurmBackend(Asking, LiveBackend):
                 await self._introduce()
 
         return asyncio.wait({self._beside.start(first(), "the cluster's name")}, timeout=seconds)
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return CAPABILITIES
 
     async def status(self) -> view.EngineStatus:
         config = await self._reading.config()

@@ -11,7 +11,10 @@ from cockpit.backends.inprocess import InProcessBackend
 from cockpit.errors import CockpitError, SpecErrors
 from cockpit.formats.snapshotfile import Snapshot, Told
 from cockpit.model import forecast
+from cockpit.model.capabilities import Capabilities
 from cockpit.model.ids import JobId, Millis
+from cockpit.model.operations import Style
+from cockpit.protocol.operations import SHELL, TABLE
 from cockpit.runtime.clock import VirtualClock
 from cockpit.runtime.offline_engine import look, offline_engine, read_only_actor, refuse
 
@@ -31,6 +34,7 @@ T = TypeVar("T")
 
 FIXED = "This is a snapshot: it shows a cluster as it was, and nothing can be changed in it."
 _NOTHING = Told()
+CAPABILITIES = Capabilities({name: FIXED for name, row in TABLE.items() if row.style is Style.CHANGES or name == SHELL})
 
 
 async def open_snapshot(snapshot: Snapshot, user: str) -> SnapshotBackend:
@@ -70,6 +74,10 @@ class SnapshotBackend(InProcessBackend):
         super().__init__(engine, read_only_actor(user))
         self._snapshot = snapshot
 
+    @property
+    def capabilities(self) -> Capabilities:
+        return CAPABILITIES
+
     def now(self) -> Millis:
         """Return the moment of the snapshot."""
         return self._snapshot.at
@@ -96,10 +104,6 @@ class SnapshotBackend(InProcessBackend):
     async def priorities(self, weights: WeightChanges | None = None) -> Priorities:
         answer = await super().priorities(weights)
         return replace(answer, rows=tuple(map(self._with_recorded, answer.rows))) if self._snapshot.told else answer
-
-    async def act(self, op: str, args: msgspec.Struct, answer: type[T]) -> T:
-        del op, args, answer
-        refuse(FIXED)
 
     async def open_shell(self, request: ShellRequest) -> ShellSession:
         del request

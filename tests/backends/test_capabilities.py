@@ -1,0 +1,67 @@
+"""Every operation of the table is there, or is refused with the reason that the backend gives."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cockpit.backends.base import LiveBackend
+from cockpit.backends.demo.backend import open_demo
+from cockpit.backends.fleet.backend import FleetBackend
+from cockpit.backends.fleet.member import Opened
+from cockpit.backends.slurm.opening import open_recorded
+from cockpit.backends.snapshot.backend import open_snapshot
+from cockpit.errors import RequestRefused
+from cockpit.model.operations import Style
+from cockpit.model.refusal import RefusalKind
+from cockpit.protocol.operations import TABLE
+
+KINDS = ("demo", "snapshot", "fleet", "recorded Slurm")
+
+
+@pytest.fixture(params=KINDS)
+async def backend(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[LiveBackend]:
+    if request.param == "recorded Slurm":
+        slurm, _ = await open_recorded("22.05")
+        yield slurm
+        await slurm.close()
+        return
+    demo = await open_demo(folder=tmp_path / "demo", going=False)
+
+    async def opened() -> Opened:
+        return Opened(demo.backend, demo.now, demo.close)
+
+    if request.param == "demo":
+        yield demo.backend
+    elif request.param == "snapshot":
+        yield await open_snapshot(await demo.backend.snapshot(), demo.person)
+    else:
+        yield FleetBackend("all", [("lab", "demo", opened)], demo.now)
+    await demo.close()
+
+
+def call(backend: LiveBackend, name: str) -> Any:
+    """Ask with arguments that no operation looks at before it is known to be there."""
+    parameters = TABLE[name].parameters
+    return backend.perform(TABLE[name], dict.fromkeys(parameters))
+
+
+async def test_an_absent_operation_is_refused_with_its_reason(backend: LiveBackend) -> None:
+    absent = backend.capabilities.absent
+    assert absent.keys() <= TABLE.keys()
+    for name, reason in absent.items():
+        print(f"{type(backend).__name__}: no {name}: {reason}")  # noqa: T201 - the suite shows what is absent
+        if TABLE[name].style is not Style.STANDS_ALONE:
+            with pytest.raises(RequestRefused) as no:
+                await call(backend, name)
+            assert (no.value.refusal.kind, no.value.refusal.message) == (RefusalKind.UNAVAILABLE, reason)
+
+
+async def test_a_list_that_is_not_absent_is_answered(backend: LiveBackend) -> None:
+    rows = [row for row in TABLE.values() if row.method is not None and not row.parameters]
+    for row in rows:
+        if row.style is not Style.CHANGES and not backend.capabilities.why_not(row.name):
+            assert await getattr(backend, row.name)() is not None, row.name
