@@ -97,6 +97,8 @@ def test_a_name_that_squeue_made_up_is_not_the_files(told: dict[str, str], recor
         ({"JobID": "43", "ArrayJobID": "43", "ArrayTaskID": "4-9", "STDOUT": "/w/slurm-43.out"}, "/w/slurm-43_%a.out"),
         ({"JobID": "41", "Name": "x", "STDOUT": "/w/%x-%j-%N.out"}, "/w/x-41-%N.out"),
         ({"JobID": "41", "STDOUT": "/w/slurm-41.out"}, "/w/slurm-41.out"),
+        ({"JobID": "8", "HetJobID": "7", "HetJobOffset": "1", "STDOUT": "/w/slurm-8.out"}, "/w/slurm-7.out"),
+        ({"JobID": "8", "HetJobID": "7", "HetJobOffset": "1", "STDOUT": "/w/h-%j.out"}, "/w/h-7.out"),
     ],
 )
 @pytest.mark.req("SL-10")

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from cockpit.backends.slurm.mapping import jobparts, values
 from cockpit.backends.slurm.mapping.jobs import Found, Listed
 from cockpit.formats.foreign.sbatch_options import line_options, script_options
+from cockpit.model.job import ArrayTask
 from cockpit.model.jobdetail import StepRow
 
 OUT, ERR, FOLDER = "stdout", "stderr", "folder"
@@ -83,20 +84,30 @@ def named(files: Mapping[str, str], known: Found, *, errors: bool = False) -> st
 
 
 def _made_up(folder: str, known: Found) -> set[str]:
-    if known.listed is None:
-        return set()
-    number, array = (known.listed.fields.get(name, "") for name in ("JobID", "ArrayJobID"))
+    return _made_up_in(folder, known.listed.fields) if known.listed is not None else set()
+
+
+def _made_up_in(folder: str, fields: Mapping[str, str]) -> set[str]:
+    number, array = (fields.get(name, "") for name in ("JobID", "ArrayJobID"))
     return {f"{folder}/slurm-{number}.out", f"{folder}/slurm-{array}_{NO_TASK}.out"}
 
 
 def listed_path(listed: Listed) -> str:
     """Return the path of squeue's record, for a list: nothing more is asked, so patterns that need it stay."""
-    path = values.text(listed.fields.get("STDOUT", ""))
-    if listed.array is None and "%" not in path:
-        return jobparts.output(listed.fields)
-    known = Found(listed.job, listed)
-    path = named({OUT: path, ERR: path, FOLDER: listed.fields.get("WorkDir", "")}, known)
-    return resolved(path, batch_words(known, (), ""))
+    fields, array = listed.fields, listed.array
+    path, folder = values.text(fields.get("STDOUT", "")), fields.get("WorkDir", "")
+    component = listed.component
+    if array is None and component is None and "%" not in path:
+        return jobparts.output(fields)
+    if not path or path in _made_up_in(folder, fields):
+        path = "slurm-%A_%a.out" if array is not None else "slurm-%j.out"
+    # Without `listed.job`: making the whole job would take twice the time of a long list.
+    # The first component of a heterogeneous job runs its script and alone has a file.
+    number = component[0] if component is not None else values.number(fields["JobID"]) or listed.id
+    words = _words(number, array, fields["UserName"], fields["Name"])
+    if not listed.tasks:
+        words |= {"J": str(number), "j": str(number), "a": str(array.index) if array is not None else NO_TASK}
+    return resolved(path if path.startswith("/") else posixpath.join(folder, path), words)
 
 
 def resolved(path: str, words: Mapping[str, str]) -> str:
@@ -121,15 +132,7 @@ def batch_words(known: Found, version: tuple[int, ...], host: str) -> dict[str, 
     empty: there is none."""
     job = known.job
     array, waiting = job.array, known.listed.tasks if known.listed is not None else ()
-    words = {
-        "%": "%",
-        "A": str(array.array if array is not None else known.number),
-        "n": "0",
-        "s": "batch",
-        "t": "0",
-        "u": job.submitter.name,
-        "x": job.spec.name,
-    }
+    words = _words(known.number, array, job.submitter.name, job.spec.name)
     if host:
         words["N"] = host.partition(".")[0]
     if not waiting:
@@ -139,6 +142,12 @@ def batch_words(known: Found, version: tuple[int, ...], host: str) -> dict[str, 
         if version >= MODULO_SINCE:
             words["b"] = str(array.index % 10) if array is not None else NO_TASK
     return words
+
+
+def _words(number: int, array: ArrayTask | None, user: str, name: str) -> dict[str, str]:
+    """Return the values of the patterns that are known of every job, even of queued tasks."""
+    main = array.array if array is not None else number
+    return {"%": "%", "A": str(main), "n": "0", "s": "batch", "t": "0", "u": user, "x": name}
 
 
 def step_words(batch: Mapping[str, str], step: StepRow, rank: int | None) -> dict[str, str]:
