@@ -196,13 +196,13 @@ SETTINGS = Table(
             name="alert_mail",
             attribute="alert_mail",
             kind=Checked(Text(), _command_line_error),
-            about="The program that takes the mail about a slow job; an empty text: nobody is written to.",
+            about="The program that takes the mail about a slow job; an empty text: no mail is sent.",
         ),
         Field(
             name="alert_command",
             attribute="alert_command",
             kind=Checked(Text(), _command_line_error),
-            about="A program that is told of each slow job by a line of JSON on its standard input.",
+            about="A program that gets a line of JSON for each slow job on its standard input.",
         ),
         Field(
             name="fraction_fit",

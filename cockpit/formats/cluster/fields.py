@@ -147,7 +147,7 @@ FILE = Table(
             name="max_resumes",
             attribute="max_resumes",
             kind=whole(RESTARTS),
-            about="So often a job with `resume` may go on after a failure; without it: as often as it says.",
+            about="How often a job with `resume` may resume after a failure; without it: as often as the job says.",
         ),
         Field(
             name="max_grace_period",
@@ -204,7 +204,7 @@ FILE = Table(
         ),
         Field(name="accounting", attribute="accounting", kind=ACCOUNTING, about="What of the accounts is enforced."),
         Field(name="priority", attribute="priority", kind=PRIORITY, about="Who comes first."),
-        Field(name="backfill", attribute="backfill", kind=BACKFILL, about="Who may pass whom."),
+        Field(name="backfill", attribute="backfill", kind=BACKFILL, about="Which jobs may start before others."),
         Field(name="preemption", attribute="preemption", kind=PREEMPTION, about="Who may take another's place."),
         Field(
             name="partitions",

@@ -115,7 +115,7 @@ BACKFILL = Table(
             name="type",
             attribute="kind",
             kind=Choice(BackfillKind),
-            about="Who may pass whom: off (nobody), easy (the first job is never delayed), conservative (none is).",
+            about="Which jobs may overtake: off (none), easy (never delaying the first), conservative (delaying none).",
         ),
         Field(
             name="window",
@@ -133,7 +133,7 @@ BACKFILL = Table(
             name="depth",
             attribute="depth",
             kind=whole(COUNT),
-            about="How many waiting jobs one cycle looks at; 0: all.",
+            about="How many queued jobs one pass considers; 0: all.",
         ),
     ],
 )
@@ -147,13 +147,13 @@ PREEMPTION = Table(
             name="exempt_time",
             attribute="exempt_seconds",
             kind=duration(SECONDS),
-            about="So long a job runs before it can be preempted.",
+            about="How long a job runs before it can be preempted.",
         ),
         Field(
             name="time_slice",
             attribute="slice_seconds",
             kind=duration(SLICE),
-            about="SchedulerTimeSlice: how long jobs that share CPUs by turns go on at a time.",
+            about="SchedulerTimeSlice: how long each of several jobs that share CPUs runs before the next one.",
         ),
     ],
 )
