@@ -157,3 +157,15 @@ def test_records_are_sent_in_as_few_pieces_as_their_size_allows() -> None:
 @pytest.mark.req("PF-10")
 def test_a_client_that_does_not_ask_for_empty_changes_gets_none() -> None:
     assert not msgspec.msgpack.decode(msgspec.msgpack.encode({}), type=SubscribeArgs).anything
+
+
+@pytest.mark.req("PF-10")
+def test_a_stop_without_more_words_ends_neither_jobs_nor_holds() -> None:
+    asked = msgspec.msgpack.decode(msgspec.msgpack.encode({}), type=StopArgs)
+    assert (asked.jobs, asked.holds) == (False, False)
+
+
+@pytest.mark.req("PF-10")
+def test_a_value_as_long_as_a_frame_does_not_fit_since_the_answer_around_it_needs_room() -> None:
+    assert fits(msgspec.Raw(bytes(MAX_FRAME - 1024)))
+    assert not fits(msgspec.Raw(bytes(MAX_FRAME)))

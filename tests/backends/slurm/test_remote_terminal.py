@@ -64,9 +64,16 @@ async def connect(tmp_path: Path) -> AsyncIterator[Connect]:
 
 async def read_until(fd: int, wanted: str) -> str:
     read = b""
-    async with asyncio.timeout(LONGEST):
-        while wanted.encode() not in read:
-            read += await asyncio.to_thread(os.read, fd, 1 << 16)
+    loop, ready = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_reader(fd, ready.set)
+    try:
+        async with asyncio.timeout(LONGEST):
+            while wanted.encode() not in read:
+                await ready.wait()
+                ready.clear()
+                read += os.read(fd, 1 << 16)
+    finally:
+        loop.remove_reader(fd)
     return read.decode()
 
 
@@ -81,7 +88,7 @@ def a_request(**fields: object) -> ShellRequest:
     return ShellRequest(job=JobId(1), **fields)  # type: ignore[arg-type] - its own fields
 
 
-@pytest.mark.req("SL-09")
+@pytest.mark.req("SL-22")
 async def test_the_remote_program_learns_the_size_of_the_terminal_and_each_change_of_it(connect: Connect) -> None:
     control, terminal = remote_shell(connect, "sh", a_request(terminal=True, rows=30, columns=90, term="xterm"))
     assert "size (90, 30) xterm" in await read_until(terminal, "xterm")
@@ -94,7 +101,7 @@ async def test_the_remote_program_learns_the_size_of_the_terminal_and_each_chang
     os.close(terminal)
 
 
-@pytest.mark.req("SL-09")
+@pytest.mark.req("SL-22")
 async def test_without_a_terminal_output_and_errors_are_apart_and_the_end_of_the_input_arrives(
     connect: Connect,
 ) -> None:
@@ -109,7 +116,7 @@ async def test_without_a_terminal_output_and_errors_are_apart_and_the_end_of_the
     os.close(stderr)
 
 
-@pytest.mark.req("SL-09")
+@pytest.mark.req("SL-22")
 async def test_a_host_that_cannot_be_reached_is_told_in_the_terminal_with_sshs_exit_code() -> None:
     async def unreachable() -> asyncssh.SSHClientConnection:
         raise Unreachable("lab cannot be reached over SSH.")
