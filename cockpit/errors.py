@@ -68,14 +68,15 @@ class MayBeAccepted(CockpitError):
     """An act was sent to the cluster and its answer never came."""
 
     def __init__(self, why: str, request: str = "", advice: str = "") -> None:
-        """`advice`: what to do where the cluster remembers no request ids."""
+        """`request`: its id; the part before a `#` is the id of the whole command, see `model/requests.py`. `advice`:
+        what to do where that is something else than to look the request up and to repeat the command."""
         self.request = request
         super().__init__(
             f"{why}\nThe request may have been accepted. "
             + (
                 advice
                 or f"See what became of it: `cockpit jobs --request {request}`. "
-                f"Repeating the command is safe with `--request-id {request}`."
+                f"Repeating the command is safe with `--request-id {request.partition('#')[0]}`."
             )
         )
 

@@ -1,9 +1,11 @@
 """Measures how many small mistakes the tests of each layer miss.
 
 1. Every possible mutation of a layer's files is listed, and a seeded sample of them is taken.
-2. The tests of the layer run once without a mutation. They must pass, and bound the time of the next steps.
-3. Each mutation is written into a temporary copy of the project. The test files named like the mutated file run first,
+2. The tests of the layer run once without a mutation. They must pass, bound the time of the next steps, and show which
+   tests call the functions to be mutated (tools/reached.py).
+3. Each mutation is written into a temporary copy of the project. The tests that call the mutated function run first,
    then the layer's own tests, then the related ones, until one run fails or takes too long: the mutation is killed.
+   The second and third step find what is seen only in another process, or through a value made once for many tests.
 4. Those that survive are printed as diffs, with the share per layer, and written to mutants.json.
 
 The mutations are made here because neither well-kept tool fits a seeded sample of one layer. mutmut 3.8 measures a
@@ -51,7 +53,7 @@ LAYERS: Final[dict[str, tuple[str, ...]]] = {
     "runtime/containers": ("tests/runtime/containers", "tests/e2e"),
     "backends/slurm/mapping": ("tests/backends/slurm", "tests/real/slurm"),
     "backends/slurm": ("tests/backends/slurm", "tests/real/slurm"),
-    "backends/fleet": ("tests/backends/fleet", "tests/runtime"),
+    "backends/fleet": ("tests/backends/fleet", "tests/clusters", "tests/tui/test_clusters.py"),
     "backends/demo": ("tests/backends/demo", "tests/backends/test_contract.py"),
     "tui": ("tests/tui",),
 }
@@ -69,6 +71,11 @@ COMPARISONS: Final[dict[type[ast.cmpop], type[ast.cmpop]]] = {
     ast.In: ast.NotIn,
     ast.NotIn: ast.In,
 }
+STORAGE_KEYWORDS: Final = frozenset(
+    {"frozen", "kw_only", "slots", "order", "eq", "gc", "cache_hash", "dict", "weakref"}
+)
+"""Keywords of a class, or of a call that makes one, by which only the storage and comparison of its objects change."""
+
 ARITHMETIC: Final[dict[type[ast.operator], type[ast.operator]]] = {ast.Add: ast.Sub, ast.Sub: ast.Add}
 
 
@@ -82,6 +89,8 @@ class Mutation:
     start: int
     end: int
     replacement: str
+    function: int | None
+    """The line on which the innermost function around it begins; None outside of functions."""
 
     def applied(self, source: bytes) -> bytes:
         return source[: self.start] + self.replacement.encode() + source[self.end :]
@@ -97,26 +106,36 @@ def mutations(source: str, file: str) -> list[Mutation]:
     for line in source.encode().splitlines(keepends=True):
         offsets.append(offsets[-1] + len(line))
     found = []
-    for node in _mutable(ast.parse(source)):
+    for node, function in _mutable(ast.parse(source)):
         for operator, target, mutated in _mutated(node):
             start = offsets[target.lineno - 1] + target.col_offset
             end = offsets[(target.end_lineno or target.lineno) - 1] + (target.end_col_offset or 0)
             text = ast.unparse(mutated)
             replacement = f"({text})" if isinstance(mutated, ast.expr) else text
-            found.append(Mutation(file, target.lineno, operator, start, end, replacement))
+            found.append(Mutation(file, target.lineno, operator, start, end, replacement, function))
     return sorted(found, key=lambda each: (each.start, each.end, each.operator, each.replacement))
 
 
-def _mutable(node: ast.AST) -> Iterator[ast.AST]:
-    """Nodes that run: annotations, decorators, docstrings, imports and formatted strings are passed over."""
+def _mutable(node: ast.AST, function: int | None = None) -> Iterator[tuple[ast.AST, int | None]]:
+    """Nodes that run, each with the line of its function: annotations, decorators, docstrings, imports, formatted
+    strings, storage keywords and zip's `strict`, which only asserts, are passed over."""
     if isinstance(node, ast.Import | ast.ImportFrom | ast.JoinedStr) or _is_docstring(node) or _is_type_checking(node):
         return
-    yield node
+    if isinstance(node, ast.keyword) and node.arg in STORAGE_KEYWORDS:
+        return
+    yield node, function
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        function = min(each.lineno for each in (node, *node.decorator_list))
+    passed_over = {"keywords"} if _is_zip(node) else {"annotation", "returns", "decorator_list"}
     for name, value in ast.iter_fields(node):
-        if name not in {"annotation", "returns", "decorator_list"}:
+        if name not in passed_over:
             for child in value if isinstance(value, list) else [value]:
                 if isinstance(child, ast.AST):
-                    yield from _mutable(child)
+                    yield from _mutable(child, function)
+
+
+def _is_zip(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "zip"
 
 
 def _is_docstring(node: ast.AST) -> bool:
@@ -188,22 +207,56 @@ class Laboratory:
         if (checkout / ".venv").exists():
             (root / ".venv").symlink_to(checkout / ".venv")
         self._times = count(1)
+        self._callers: dict[tuple[str, int | None], dict[str, float]] = {}
 
-    def passes(self, tests: list[str], seconds: float) -> bool:
+    def passes(self, tests: list[str], seconds: float, **reached: Path) -> bool:
         """Whether the tests pass within the time. INT lets them remove what they have made."""
         limited = ["timeout", "--signal=INT", "--kill-after=20", str(round(seconds))]
-        words = [*limited, sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *tests]
-        environment = {**os.environ, "PYTHONPATH": str(self.root), "PYTHONDONTWRITEBYTECODE": ""}
+        options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "tools.reached"]
+        words = [*limited, sys.executable, "-m", "pytest", *options, *tests]
+        paths = os.pathsep.join([str(self.root), str(CHECKOUT)])
+        environment = {**os.environ, "PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": ""}
+        environment |= {name: str(path) for name, path in reached.items()}
         ran = subprocess.run(words, cwd=self.root, env=environment, stdout=subprocess.DEVNULL, check=False)
         return ran.returncode == 0
+
+    def learn(self, tests: list[str], chosen: list[Mutation], seconds: float) -> bool:
+        """Whether the tests pass without a mutation; also learns which of them call the functions to be mutated."""
+        asked, answered = self.root / ".reached_of.json", self.root / ".reached.json"
+        functions = {(str(self.root / each.file), each.function) for each in chosen if each.function}
+        asked.write_text(json.dumps(sorted(functions)))
+        passed = self.passes(tests, seconds, REACHED_OF=asked, REACHED=answered)
+        if passed:
+            for file, line, called_by in json.loads(answered.read_text()):
+                self._callers.setdefault((file, line), {}).update(called_by)
+        return passed
+
+    def callers(self, mutation: Mutation) -> dict[str, float]:
+        """The tests that call the mutated function, with their seconds."""
+        return self._callers.get((str(self.root / mutation.file), mutation.function), {})
 
     def survives(self, mutation: Mutation, stages: list[list[str]], seconds: float) -> bool:
         source = (self.root / mutation.file).read_bytes()
         self._write(mutation.file, mutation.applied(source))
         try:
-            return all(self.passes(tests, seconds) for tests in stages)
+            return self._passes_callers(mutation, seconds) and all(self.passes(tests, seconds) for tests in stages)
         finally:
             self._write(mutation.file, source)
+
+    def _passes_callers(self, mutation: Mutation, seconds: float) -> bool:
+        """Whether the tests that call the mutated function pass: first a file named like its file, then quick files."""
+        called_by = self.callers(mutation)
+        if not called_by:
+            return True
+        seconds_of: dict[str, float] = {}
+        for test, took in called_by.items():
+            file = test.partition("::")[0]
+            seconds_of[file] = seconds_of.get(file, 0) + took
+        named = f"test_{Path(mutation.file).stem}.py"
+        files = sorted(seconds_of, key=lambda file: (Path(file).name != named, seconds_of[file], file))
+        only = self.root / ".reached_only.json"
+        only.write_text(json.dumps(sorted(called_by)))
+        return self.passes(files, seconds, REACHED_ONLY=only)
 
     def _write(self, file: str, source: bytes) -> None:
         """Each version gets another time, or Python would take bytecode of the same second for this version's."""
@@ -212,12 +265,10 @@ class Laboratory:
         os.utime(path, (at, at))
 
 
-def stages(root: Path, layer: str, mutation: Mutation | None, *, related: bool) -> list[list[str]]:
-    """The tests in the order of their runs: named like the mutated file, of the layer, related."""
+def stages(layer: str, *, related: bool) -> list[list[str]]:
+    """The tests of a layer in the order of their runs: its own, then the related ones."""
     own, *others = LAYERS[layer]
-    name = f"test_{Path(mutation.file).stem}.py" if mutation else ""
-    named = sorted(str(file.relative_to(root)) for file in (root / own).rglob(name)) if name else []
-    return [each for each in (named, [own], others if related else []) if each]
+    return [each for each in ([own], others if related else []) if each]
 
 
 def measure(layer: str, wanted: argparse.Namespace) -> dict[str, object]:
@@ -226,14 +277,14 @@ def measure(layer: str, wanted: argparse.Namespace) -> dict[str, object]:
         laboratory = Laboratory(Path(folder))
         chosen = sample(laboratory.root, layer, wanted.count, wanted.seed)
         began = time.monotonic()
-        for tests in stages(laboratory.root, layer, None, related=wanted.related):
-            if not laboratory.passes(tests, wanted.limit):
+        in_order = stages(layer, related=wanted.related)
+        for tests in in_order:
+            if not laboratory.learn(tests, chosen, wanted.limit):
                 sys.exit(f"mutants: {' '.join(tests)} fails without a mutation; mend this first")
         seconds = min(wanted.limit, 2 * (time.monotonic() - began) + 20)
         survivors = []
         for mutation in chosen:
-            tests_in_order = stages(laboratory.root, layer, mutation, related=wanted.related)
-            if laboratory.survives(mutation, tests_in_order, seconds):
+            if laboratory.survives(mutation, in_order, seconds):
                 survivors.append(mutation)
                 print(mutation.diff((laboratory.root / mutation.file).read_bytes()), end="\n\n", flush=True)
     share = 100 * len(survivors) / max(1, len(chosen))

@@ -8,16 +8,18 @@ the user's own.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from cockpit.config.clusternames import DEMO, EVERY_CLUSTER, OWN, SLURM, SYSTEM
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from cockpit.config.members import Member
     from cockpit.config.places import EnginePaths
     from cockpit.config.settings import Settings
+
 
 RECORDED = "recorded:"
 """Prefix of a recorded Slurm cluster; its Slurm version follows."""
@@ -132,14 +134,59 @@ def slurm_if_configured() -> str:
 
 def slurm_configured_by() -> str:
     """Return what says that this machine belongs to a Slurm cluster; empty where nothing does."""
-    from cockpit.clusters.slurm_here import configured_by
+    from cockpit.clusters.choosing import configured_by
 
     return configured_by(os.environ, own_places().state)
 
 
 def advice_when_unreachable(cluster: str | None) -> str:
-    """Return what to do where the cluster that nobody named does not answer; empty where it was named."""
+    """Return advice where the cluster that was chosen by default does not answer; empty where the user named it."""
     if cluster or os.environ.get("COCKPIT_CLUSTER") or _default_cluster():
         return ""
     why = slurm_configured_by()
     return f"This machine's cluster is Slurm ({why}). `-c {OWN}` opens your own engine on this machine." if why else ""
+
+
+VARIABLE = "SLURM_CONF"
+FILES = (
+    "/etc/slurm/slurm.conf",
+    "/etc/slurm-llnl/slurm.conf",
+    "/run/slurm/conf/slurm.conf",
+    "/usr/local/etc/slurm.conf",
+)
+"""Paths at which packages, builds from source and Slurm's configless mode have the configuration."""
+
+
+def configured_by(env: Mapping[str, str], state: str) -> str:
+    """Return the variable or file that shows that this machine has a Slurm cluster; empty when there is none.
+
+    `state`: the user's state folder. A machine that once had a configuration is remembered there, so that a network
+    share that is not mounted at the moment changes nothing. The variable SLURM_CONF is not remembered.
+    """
+    if env.get(VARIABLE):
+        return f"{VARIABLE}={env[VARIABLE]}"
+    mark = f"{state}/slurm-on-{os.uname().nodename}"
+    file = next(filter(os.path.lexists, _files(env)), "")  # lexists: a link into a share that is away counts, too
+    if file:
+        _remember(mark, file)
+        return file
+    return f"{mark} (a Slurm configuration was here before)" if os.path.exists(mark) else ""
+
+
+def _files(env: Mapping[str, str]) -> Iterator[str]:
+    """Yield the usual paths, then those of installations in folders of their own, such as `/opt/slurm/bin` on PATH."""
+    yield from FILES
+    for folder in env.get("PATH", "").split(os.pathsep):
+        if folder.endswith("/bin") and os.path.exists(f"{folder}/scontrol"):
+            yield f"{folder.removesuffix('bin')}etc/slurm.conf"
+
+
+def _remember(mark: str, file: str) -> None:
+    """Write the configuration's path into the mark file, once."""
+    if os.path.exists(mark):  # before the import: importing pathlib takes longer than this look
+        return
+    from pathlib import Path
+
+    with suppress(OSError):  # a home that cannot be written to stores no mark
+        Path(mark).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        Path(mark).write_text(f"{file}\n", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Where this user's TensorBoards have their folders."""
+"""The folders of this user's TensorBoards."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 OWN: Final = "local"
-"""This user's engine."""
+"""The user's own engine."""
 SYSTEM: Final = "system"
 """The machine-wide one."""
 DEMO: Final = "demo"
@@ -13,4 +13,4 @@ DEMO: Final = "demo"
 SLURM: Final = "slurm"
 """The Slurm cluster that this machine's commands speak to."""
 EVERY_CLUSTER: Final = "all"
-"""All clusters that a person uses, as one."""
+"""All clusters of the user in one view."""

@@ -10,7 +10,7 @@ from cockpit.config.settings import SETTINGS, Settings, variable
 from cockpit.errors import SpecErrors, unread
 from cockpit.formats.kinds import Reading
 from cockpit.formats.tomltext import parse_toml
-from cockpit.model.numerals import is_whole
+from cockpit.model.text import is_whole
 
 TRUTHS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
 

@@ -4,18 +4,46 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
+from types import MappingProxyType
 
 import msgspec
 
-from cockpit.config.keys import Keys
 from cockpit.config.members import ASKED_SECONDS, PATIENCE_SECONDS, Member, Members
 from cockpit.formats.checked import Checked, duration, memory, whole
-from cockpit.formats.kinds import Choice, Flag, Path, Text
+from cockpit.formats.kinds import Choice, Flag, Path, Reading, Schema, Text, described
 from cockpit.formats.tables import Field, Table
 from cockpit.model.rules.bounds import GRACE_SECONDS, TIME_LIMIT_SECONDS, WINDOW_SECONDS, Bounds
 from cockpit.model.rules.spec import label_error
 from cockpit.model.spec import DAY_SECONDS, DEFAULT_GRACE_SECONDS
+from cockpit.model.text import visible
 from cockpit.sched.policy import FractionFit
+
+
+class Keys:
+    """`cancel = "D"`, `help = ["?", "F1"]`; an empty list takes an action its key."""
+
+    stand_in: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+
+    def read(self, value: object, at: str, reading: Reading) -> Mapping[str, tuple[str, ...]]:
+        if not isinstance(value, dict):
+            reading.wrong(at, f'is {described(value)}; write a table [keys] with lines such as cancel = "D"')
+            return self.stand_in
+        return {name: self._keys(item, f"{at}.{visible(name)}", reading) for name, item in value.items()}
+
+    def write(self, value: Mapping[str, tuple[str, ...]]) -> dict[str, list[str]]:
+        return {name: list(keys) for name, keys in value.items()}
+
+    def schema(self) -> Schema:
+        key = {"type": "string", "minLength": 1}
+        return {"type": "object", "additionalProperties": {"anyOf": [key, {"type": "array", "items": key}]}}
+
+    def _keys(self, value: object, at: str, reading: Reading) -> tuple[str, ...]:
+        given = value if isinstance(value, list) else [value]
+        if all(isinstance(key, str) and key for key in given):
+            return tuple(given)
+        reading.wrong(at, f'is {described(value)}; write a key such as "x" or "Ctrl-x", or a list of them')
+        return ()
+
 
 HOUR_SECONDS = 3600
 HISTORY_SECONDS = Bounds(0, 36_600 * DAY_SECONDS, " s")
@@ -168,13 +196,13 @@ SETTINGS = Table(
             name="alert_mail",
             attribute="alert_mail",
             kind=Checked(Text(), _command_line_error),
-            about="The program that takes the mail about a slow job; an empty text: nobody is written to.",
+            about="The program that takes the mail about a slow job; an empty text: no mail is sent.",
         ),
         Field(
             name="alert_command",
             attribute="alert_command",
             kind=Checked(Text(), _command_line_error),
-            about="A program that is told of each slow job by a line of JSON on its standard input.",
+            about="A program that gets a line of JSON for each slow job on its standard input.",
         ),
         Field(
             name="fraction_fit",

@@ -1,4 +1,5 @@
-"""What becomes of a job that is bound to clusters of a fleet: each finds room for its part, or the whole comes back."""
+"""Follows a job that is bound to clusters of a fleet: all clusters place their parts, or the whole job is
+queued again."""
 
 from __future__ import annotations
 
@@ -24,9 +25,9 @@ def member_placed(machine: Machine, job_id: JobId, attempt: int, member: str, pl
 
 
 def given_up(job: Job) -> events.BindingGivenUp:
-    """The end of a placement that some cluster has had no room for all the time (`purgeMode: Immediately`): the job is
-    scheduled again, in other clusters if that can be. With `suspension.scheduling` it is revoked instead: it goes back
-    to its queue, behind those that wait there."""
+    """Return the events that end a placement which a cluster could not start for all of its toleration (`purgeMode:
+    Immediately`). The job is scheduled again, in other clusters if possible. With `suspension.scheduling` it is revoked
+    instead: it returns to its queue behind the jobs that wait there."""
     attempt = job.attempt
     assert attempt is not None
     others = [name for name in job.partitions if name not in {*attempt.awaits, attempt.partition}]

@@ -1,4 +1,4 @@
-"""Whether the cluster's rules may become what its file says."""
+"""Checks whether the cluster's rules may be replaced by those of its file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from cockpit.model.priority import WeightChanges
 
 _WORDS = {"enforce": "accounting", "login_pool": "login_node_pool", "home": "home_directory_storage"}
-"""What cluster.toml calls an attribute, where that differs."""
+"""The names in cluster.toml of attributes that are called otherwise there."""
 
 
 def configured(state: ClusterState, cluster: Cluster, *, sealed: bool) -> Decision:
@@ -69,13 +69,13 @@ def accounts_begun(state: ClusterState, accounts: Accounts) -> list[EventBody]:
 
 
 def _fixed_changes(before: Cluster, after: Cluster) -> list[str]:
-    """What differs of that which a slurmSpec says, in the file's words."""
+    """Return the differences in what a slurmSpec fixes, in the file's words."""
     before, after = _fixed(before), _fixed(after)
     names = (field.name for field in fields(Cluster))
     return [_WORDS.get(name, name) for name in names if getattr(before, name) != getattr(after, name)]
 
 
 def _fixed(cluster: Cluster) -> Cluster:
-    """Without what is the site's own."""
+    """Return the cluster without the settings that each site makes for itself."""
     own = {"urgent_jobs": None, "projects": (), "sharing": True, "max_resumes": None, "max_grace_seconds": None}
     return replace(cluster, backfill=Backfill(), mutable=True, **own)

@@ -26,7 +26,8 @@ NAMESAKES = JobId(0)
 
 
 class DependencyOutcome(NamedTuple):
-    """Whether a job, or an array as a whole, has ended, and whether it failed."""
+    """The state of a job, or of an array as a whole, as dependencies see it: whether it has ended, and whether it
+    failed."""
 
     over: bool
     """Whether the job, or every task of the array, has ended."""
@@ -134,7 +135,7 @@ class DependencyOutcomes:
         return DependencyOutcome(all(state in ENDED for _, state in states), next(failed, None))
 
     def _meant(self, machine: Machine, dependency: Dependency) -> Sequence[Job]:
-        """Return the jobs that the dependency names: that of the live state, else those that accounting remembers."""
+        """Return the jobs that the dependency names: live ones, else those in accounting."""
         if dependency.task is None:
             live = machine.state.jobs.get(dependency.job)
         else:

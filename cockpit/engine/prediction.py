@@ -5,7 +5,7 @@
 3. `outlook`: the scheduler predicts the start of the job and of its changed versions (`StartPredictor`).
 4. `shown_outlook`: what the user may not see of other users' jobs is left out.
 
-Step 3 may take seconds and runs in a thread of its own. It therefore reads the predictor's snapshot, never the machine.
+Step 3 may take seconds, so it reads the frozen snapshot of its predictor, never the machine.
 """
 
 from __future__ import annotations
@@ -151,24 +151,24 @@ def _outlook(predictor: StartPredictor, job: Job, changed: Iterable[Changed], mo
     )
 
 
-def shown_outlook(actor: Actor, found: Outlook, jobs: Mapping[JobId, Job]) -> Outlook:
+def shown_outlook(actor: Actor, outlook: Outlook, jobs: Mapping[JobId, Job]) -> Outlook:
     """Return the outlook without the jobs that the actor may not see, and with the resources of the others."""
     shown = shown_to(actor, jobs)
-    own = found.job not in jobs or is_owner(actor, jobs[found.job])
-    explanation = found.explanation and shown_explanation(shown, found.explanation, own=own)
-    forecast = _shown_forecast(shown, found.forecast)
-    held = tuple(job for job in found.holders if shown(job) != HIDDEN_JOB)[:MOST_HOLDERS]
+    own = outlook.job not in jobs or is_owner(actor, jobs[outlook.job])
+    explanation = outlook.explanation and shown_explanation(shown, outlook.explanation, own=own)
+    forecast = _shown_forecast(shown, outlook.forecast)
+    held = tuple(job for job in outlook.holders if shown(job) != HIDDEN_JOB)[:MOST_HOLDERS]
     causes = [getattr(one, "job", None) for move in forecast.moves for one in move.causes]
     named = [*(explanation.ahead if explanation is not None else ()), *(each.job for each in forecast.after), *held]
     named += [job for job in causes if job]
-    seen = found.condition is not None and (own or shown(found.condition.job) != HIDDEN_JOB)
+    seen = outlook.condition is not None and (own or shown(outlook.condition.job) != HIDDEN_JOB)
     return replace(
-        found,
+        outlook,
         holders=held,
-        condition=found.condition if seen else None,
+        condition=outlook.condition if seen else None,
         explanation=explanation,
         forecast=forecast,
-        what_ifs=tuple(replace(each, forecast=replace(each.forecast, after=())) for each in found.what_ifs),
+        what_ifs=tuple(replace(each, forecast=replace(each.forecast, after=())) for each in outlook.what_ifs),
         named=tuple(_holding(jobs[job]) for job in dict.fromkeys(named) if job in jobs),
     )
 

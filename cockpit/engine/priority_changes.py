@@ -1,4 +1,4 @@
-"""How urgent queued jobs are: the word that their owner gives them, and what an administrator sets or adds."""
+"""Changes the priority of queued jobs: the word that their owner gives them, and what an administrator sets or adds."""
 
 from __future__ import annotations
 

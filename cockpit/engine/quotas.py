@@ -31,7 +31,7 @@ def apply_quota(state: ClusterState, tree: QuotaTree) -> list[EventBody] | Refus
 
 
 def remove_quota(state: ClusterState) -> list[EventBody] | Refusal:
-    """No quotas from now on."""
+    """Remove all quotas."""
     if state.quota is None:
         return Refusal(RefusalKind.NOT_FOUND, "There is no quota tree; `cockpit quota apply FILE` applies one.")
     return [events.QuotaRemoved(state.quota.name)]

@@ -24,7 +24,7 @@ MOST = 1_000
 
 
 def make_reservation(machine: Machine, wanted: Reservation, now: Millis) -> list[EventBody] | Refusal:
-    """Keep nodes for somebody, or for maintenance. Jobs that run there go on."""
+    """Reserve nodes for users or for maintenance. Jobs that run there continue."""
     if wanted.name in machine.state.reservations:
         return Refusal(
             RefusalKind.CONFLICT,

@@ -1,4 +1,4 @@
-"""What follows when one of the cluster's scripts fails on a node (JT-24)."""
+"""Handles a cluster script (prolog or epilog) that failed on a node (JT-24)."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 
 def prolog_failed(machine: Machine, replica: ReplicaId, because: str, now: Millis) -> list[EventBody]:
-    """The node is drained and the job queued again, whichever of its replicas run already; one that is being ended
-    ends, and an elastic one that came to run without this worker goes on so."""
+    """Drain the node and queue the job again, whichever of its replicas run already. A job that is being ended ends,
+    and an elastic job continues without the worker that was to start there."""
     job = machine.state.jobs.get(replica.job)
     if job is None or job.attempt is None or job.attempt.number != replica.attempt or job.state not in OCCUPYING:
         return []

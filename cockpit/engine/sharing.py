@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from cockpit.model.spec import JobSpec
 
 _REACH = ("home", "output", "algorithm", "tasks", "datasets", "models", "volumes", "image", "script")
-"""What a job opens with its owner's credentials."""
+"""Fields that name what the job reads or writes with its owner's credentials."""
 _MOST_NAMED = 10
 
 
 def named_projects(state: ClusterState) -> tuple[Project, ...]:
-    """Those of cluster.toml, and those of the catalogue."""
+    """Return the projects of cluster.toml and of the catalogue."""
     return (*state.cluster.projects, *catalogued_projects(state))
 
 
@@ -46,7 +46,7 @@ def may_name(projects: Iterable[Project], actor: Actor, owner: str, project: str
 
 
 def membership_errors(projects: Iterable[Project], actor: Actor, owner: Submitter, project: str) -> Iterator[str]:
-    """Of a job's project."""
+    """Return what is wrong with a job's project."""
     if may_name(projects, actor, owner.name, project):
         return
     if actor.who.uid != owner.uid:  # the job is there already, and its project stays
@@ -56,7 +56,8 @@ def membership_errors(projects: Iterable[Project], actor: Actor, owner: Submitte
 
 
 def access_errors(cluster: Cluster, actor: Actor, spec: JobSpec, edited: Job | None) -> Iterator[str]:
-    """Of a job as it is to be. A member who edits another's job opens nothing to themselves."""
+    """Return what is wrong with the access that the new job opens. A member who edits another user's job may open
+    nothing to themselves."""
     if spec.access is not Access.NONE and not cluster.sharing:
         yield "access: sharing is switched off on this cluster; write none, or leave it out"
     if edited is None or actor.admin or is_owner(actor, edited):

@@ -1,4 +1,4 @@
-"""How long jobs may run, changed while they wait or run."""
+"""Changes the time limits of queued and running jobs."""
 
 from __future__ import annotations
 
@@ -89,7 +89,8 @@ def _by_rules(state: ClusterState, job: Job, longer: Job, partition: str) -> Rea
 
 
 def _by_reservations(state: ClusterState, job: Job, longer: Job) -> InReservation | NodesReserved | None:
-    """It would keep nodes that are promised to others, or outlast the reservation that it runs in."""
+    """Return why a longer limit conflicts with reservations: nodes reserved for others, or the end of the job's own
+    reservation."""
     began = began_at(job)
     if began is None or job.attempt is None:
         return None

@@ -1,4 +1,4 @@
-"""The event by which a fleet's scheduler says where a job went, written and read as it stands on the job:
+"""Reads and writes the event in which a fleet's scheduler reports a job's clusters, in the form that stands on the job:
 
     Normal  ScheduleBindingSucceed  …  Binding has been scheduled successfully. Result: {cn-1:0,[{master 1} {worker 2}]}
 
@@ -25,7 +25,7 @@ _RESULT = re.compile(re.escape(SENTENCE) + r"\{(?P<clusters>.*)\}\s*$")
 
 
 class BoundRoles(msgspec.Struct, frozen=True):
-    """What one cluster got."""
+    """The replicas that one cluster got, by role."""
 
     cluster: str
     roles: tuple[tuple[str, int], ...]
@@ -34,12 +34,12 @@ class BoundRoles(msgspec.Struct, frozen=True):
 
 def bindings_of(members: Sequence[str]) -> tuple[BoundRoles, ...]:
     """`members`: by rank, where the replica is bound to. Rank 0 is the master, as in a PyTorchJob."""
-    found = []
+    bindings = []
     for cluster in dict.fromkeys(members):
         master = 1 if members[0] == cluster else 0
         workers = members.count(cluster) - master
-        found.append(BoundRoles(cluster, tuple(each for each in ((MASTER, master), (WORKER, workers)) if each[1])))
-    return tuple(found)
+        bindings.append(BoundRoles(cluster, tuple(each for each in ((MASTER, master), (WORKER, workers)) if each[1])))
+    return tuple(bindings)
 
 
 def binding_message(bindings: Iterable[BoundRoles]) -> str:
@@ -48,13 +48,13 @@ def binding_message(bindings: Iterable[BoundRoles]) -> str:
 
 
 def read_binding(text: str) -> tuple[BoundRoles, ...] | None:
-    """What a message, or a whole line with type, reason and age before it, says; None where it is no such event. A
-    cluster that is told of without roles has none."""
-    found = _RESULT.search(text)
-    if found is None:
+    """Return the binding that a message reports, or a whole line with type, reason and age before the message; None
+    where it is another event. A cluster without roles has no replicas."""
+    match = _RESULT.search(text)
+    if match is None:
         return None
-    rest = _CLUSTER.sub("", found["clusters"])
-    clusters = tuple(_read(each) for each in _CLUSTER.finditer(found["clusters"]))
+    rest = _CLUSTER.sub("", match["clusters"])
+    clusters = tuple(_read(each) for each in _CLUSTER.finditer(match["clusters"]))
     return clusters if not rest.strip(" ,") else None
 
 
@@ -63,6 +63,6 @@ def _written(bound: BoundRoles) -> str:
     return f"{bound.cluster}:0,[{roles}]"
 
 
-def _read(found: re.Match[str]) -> BoundRoles:
-    roles = _ROLE.finditer(found["roles"] or "")
-    return BoundRoles(found["name"], tuple((each["role"], int(each["count"])) for each in roles))
+def _read(match: re.Match[str]) -> BoundRoles:
+    roles = _ROLE.finditer(match["roles"] or "")
+    return BoundRoles(match["name"], tuple((each["role"], int(each["count"])) for each in roles))

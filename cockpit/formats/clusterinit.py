@@ -1,4 +1,4 @@
-"""What `cockpit cluster init` makes: the first cluster.toml of a site, by itself or from a slurmSpec."""
+"""Writes the first cluster.toml of a site for `cockpit cluster init`, alone or from a slurmSpec."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from msgspec.structs import replace
 
 from cockpit.errors import SpecErrors
 from cockpit.formats.cluster.fields import EVERY_OTHER_NODE, FILE, ClusterFile
-from cockpit.formats.cluster.file import own_nodes, read_cluster_file, unmapped_storage
+from cockpit.formats.cluster.file import own_nodes, read_cluster_file, sealed, unmapped_storage
 from cockpit.formats.cluster.pools import known_pools, unknown_pool
 from cockpit.formats.cluster.rule_fields import Accounting
-from cockpit.formats.cluster.seal import sealed
 from cockpit.formats.cluster.text import cluster_text, completed_text
 from cockpit.formats.slurm.spec import SlurmSpec
 from cockpit.formats.tomltext import parse_toml
@@ -33,7 +32,7 @@ RULES = (
     "preemption",
     "partitions",
 )
-"""What init writes. The rest of the file (nodes, pools, storages, accounts) is the site's own."""
+"""The tables that init writes. All others (nodes, pools, storages, accounts) are the site's own."""
 
 
 class Initial(msgspec.Struct, frozen=True):
@@ -44,7 +43,7 @@ class Initial(msgspec.Struct, frozen=True):
 
 
 def has_rules(text: str, source: str) -> bool:
-    """Whether a cluster.toml already says what init would write. Raises `SpecErrors` where it is no TOML."""
+    """Return whether a cluster.toml already has what init would write. Raises `SpecErrors` if it is not TOML."""
     return bool(set(RULES) & parse_toml(text, source).keys())
 
 
@@ -73,7 +72,7 @@ def initial_cluster(
 
 
 def _usual(site: ClusterFile) -> ClusterFile:
-    """One partition over all nodes, and the factors that most sites weigh."""
+    """Return the usual rules: one partition with all nodes, and weights for the factors that most sites use."""
     return replace(
         site,
         mutable=True,
@@ -105,7 +104,8 @@ def _of_spec(site: ClusterFile, spec: SlurmSpec) -> ClusterFile:
 
 
 def _with_site(site: ClusterFile, spec: SlurmSpec, machine: Node) -> ClusterFile:
-    """Where the site says nothing of pools or storages: this machine is the first pool, its /home the storage."""
+    """Return the spec with this machine as the first pool and its /home as the storage, where the site's file
+    has none."""
     if not _known(site, machine):
         pools = dict.fromkeys(_named_pools(spec), ())
         site = replace(site, node_pools={**pools, next(iter(pools)): (EVERY_OTHER_NODE,)})
@@ -115,7 +115,7 @@ def _with_site(site: ClusterFile, spec: SlurmSpec, machine: Node) -> ClusterFile
 
 
 def _unknown_to(site: ClusterFile, spec: SlurmSpec, machine: Node) -> Iterator[str]:
-    """What the site's file does not know, where it says anything of the kind."""
+    """Return the names in the spec that the site's file lacks, for the kinds that it has entries of."""
     prefix = f"{spec.at}." if spec.at else ""
     known = _known(site, machine)
     for at, partition in enumerate(spec.cluster.partitions if known else ()):

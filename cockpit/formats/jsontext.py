@@ -10,7 +10,7 @@ from cockpit.model.text import visible
 
 
 def json_documents(text: str) -> Documents:
-    """One job, or a list of them."""
+    """Read one job, or a list of jobs."""
     try:
         return Documents(listed(json_value(text)), [])
     except UnreadableError as error:
@@ -18,20 +18,20 @@ def json_documents(text: str) -> Documents:
 
 
 def json_line_documents(text: str) -> Documents:
-    """One job a line; empty lines are skipped."""
-    found, errors = [], []
+    """Read one job per line; empty lines are skipped."""
+    documents, errors = [], []
     for number, line in enumerate(text.split("\n"), start=1):
         if not line or line.isspace():
             continue
         try:
-            found.append(Document(f":{number}", json_value(line)))
+            documents.append(Document(f":{number}", json_value(line)))
         except UnreadableError as error:
             errors.append(f":{number}: {error}")
-    return Documents(found, errors)
+    return Documents(documents, errors)
 
 
 def is_json(text: str) -> bool:
-    """Whether the text is JSON, whatever it holds."""
+    """Return whether the text is valid JSON."""
     try:
         json_value(text)
     except UnreadableError:

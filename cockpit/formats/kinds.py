@@ -42,7 +42,7 @@ class Reading:
 
 
 class FieldType(Protocol[Value]):
-    """One kind of value."""
+    """A kind of value: how it is read, written and described in the schema."""
 
     @property
     def stand_in(self) -> Value:
@@ -266,7 +266,7 @@ class ListOf:
 
 
 class Single:
-    """One value in the file for a tuple in the model."""
+    """A single value in the file that is a tuple in the model."""
 
     def __init__(self, item: FieldType[Any]) -> None:
         self.stand_in: tuple[Any, ...] = ()

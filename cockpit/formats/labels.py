@@ -47,7 +47,7 @@ class Labels:
 
 
 class OwnLabels(Labels):
-    """Those of a node, which no rule looks at again."""
+    """Labels of a node, which no later rule checks."""
 
     def read(self, value: object, at: str, reading: Reading) -> Mapping[str, str]:
         labels = super().read(value, at, reading)
@@ -63,10 +63,10 @@ class TaintText:
     stand_in = Taint("taint")
 
     def read(self, value: object, at: str, reading: Reading) -> Taint:
-        found = _words(value, at, reading)
-        if found is None:
+        words = _words(value, at, reading)
+        if words is None:
             return self.stand_in
-        key, item = found
+        key, item = words
         return Taint(key, item or "")
 
     def write(self, value: Taint) -> str:
@@ -77,15 +77,15 @@ class TaintText:
 
 
 class TolerationText:
-    """The same, or `*` for whatever there is."""
+    """A toleration, or `*` for every taint."""
 
     stand_in = Toleration("taint")
 
     def read(self, value: object, at: str, reading: Reading) -> Toleration:
         if value == ANY:
             return Toleration()
-        found = _words(value, at, reading)
-        return self.stand_in if found is None else Toleration(*found)
+        words = _words(value, at, reading)
+        return self.stand_in if words is None else Toleration(*words)
 
     def write(self, value: Toleration) -> str:
         return value.text

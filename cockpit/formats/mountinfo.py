@@ -1,4 +1,4 @@
-"""On which file system a path lies, as the kernel's mount table says. SQLite's locks and overlays need a local one.
+"""Finds the file system of a path in the kernel's mount table. SQLite's locks and overlays need a local one.
 
 Format: /proc/self/mountinfo, proc(5).
 """
@@ -23,7 +23,7 @@ _NETWORK_FUSE = frozenset({
 
 
 def network_filesystem(path: Path, table: str | None = None) -> str | None:
-    """Its type (`nfs4`, `fuse.sshfs` …) where the absolute `path` lies on a network file system; None where it is
+    """Return the type (`nfs4`, `fuse.sshfs` …) of the network file system of the absolute `path`; None where it is
     local. `table`: the mount table, by default this process's.
 
     The path is looked at as it is written before its links are followed, since following one could hang.

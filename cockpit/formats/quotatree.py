@@ -23,7 +23,7 @@ API_VERSION, KIND, NAMESPACE = "scheduling.sigs.k8s.io/v1beta1", "ElasticQuotaTr
 
 _MIB = 1 << 20
 _THOUSANDTHS = {"mem": Fraction(1000, _MIB)}
-"""Of what a quantity counts, where it is not the resource's own unit."""
+"""Resources whose quantities count thousandths of the unit."""
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY = {f"{letter}i": 1 << (10 * power) for power, letter in enumerate("KMGTPE", 1)}
 _QUANTITY = re.compile(
@@ -36,9 +36,9 @@ def read_quota_tree(source: str, text: str) -> QuotaTree:
     path: `quota.yaml: spec.root.children[0].max.cpu: …`."""
     documents = parsed(source, text)
     errors = list(documents.errors)
-    found = [(document.where, item) for document in documents.found for item in (_items(document.value))]
+    items = [(document.where, item) for document in documents.found for item in (_items(document.value))]
     trees = []
-    for where, value in found:
+    for where, value in items:
         reading = _Reading()
         try:
             trees.append(_tree(value, reading))
@@ -55,8 +55,8 @@ def read_quota_tree(source: str, text: str) -> QuotaTree:
 
 
 def quantity(value: object) -> Fraction | None:
-    """What a Kubernetes quantity counts: `500m`, `64Gi`, `1e3`, 10000000000; None where it is none, or beyond 64 bits.
-    Source: Kubernetes' apimachinery, `resource.Quantity`."""
+    """Return the number that a Kubernetes quantity means: `500m`, `64Gi`, `1e3`, 10000000000; None where it is none, or
+    beyond 64 bits. Source: Kubernetes' apimachinery, `resource.Quantity`."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     match = _QUANTITY.fullmatch(str(value))
@@ -73,7 +73,7 @@ def quantity(value: object) -> Fraction | None:
 
 
 class _Reading(Reading):
-    """Of one manifest."""
+    """The reading of one manifest."""
 
     def __init__(self) -> None:
         super().__init__("/", "")
@@ -129,8 +129,8 @@ class _Children:
     stand_in: tuple[QuotaNode, ...] = ()
 
     def read(self, value: object, at: str, reading: Reading) -> tuple[QuotaNode, ...]:
-        found: tuple[QuotaNode, ...] = ListOf(_NODE, MOST_NODES).read(_given(value), at, reading)
-        return found
+        children: tuple[QuotaNode, ...] = ListOf(_NODE, MOST_NODES).read(_given(value), at, reading)
+        return children
 
     def write(self, value: tuple[QuotaNode, ...]) -> object:
         return value
@@ -200,7 +200,7 @@ def _table(value: object, at: str, reading: Reading) -> dict[str, Any]:
 
 
 def _given(value: object) -> object:
-    """Without fields that are empty: in a manifest they are as good as absent."""
+    """Return a mapping without empty fields, which mean the same as absent ones in a manifest."""
     if isinstance(value, list):
         return [_given(item) for item in value]
     return {name: item for name, item in value.items() if item is not None} if isinstance(value, dict) else value

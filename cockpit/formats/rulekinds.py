@@ -12,7 +12,7 @@ from cockpit.formats.kinds import FieldType, ListOf, Reading, Schema, Text, desc
 from cockpit.formats.trestext import Meaning, parse_tres, plain_number, tres_name, tres_number
 from cockpit.model.cluster import Tres
 from cockpit.model.rules.bounds import Bounds
-from cockpit.model.rules.names import NAME_PATTERN, rule_name_error, tres_name_error, user_name_error
+from cockpit.model.rules.text import NAME_PATTERN, rule_name_error, tres_name_error, user_name_error
 from cockpit.model.text import visible
 
 MOST_NAMES = 4096
@@ -36,17 +36,17 @@ class Lowered:
 
 
 def name() -> Checked[str]:
-    """Of a partition, a pool, a node: as it stands."""
+    """The name of a partition, pool or node, with its case."""
     return Checked(Text(pattern=NAME_PATTERN), rule_name_error)
 
 
 def lowered() -> Checked[str]:
-    """Of an account or a QOS."""
+    """The name of an account or QOS, in lower case."""
     return Checked(Lowered(), rule_name_error)
 
 
 def user() -> Checked[str]:
-    """Of a user, as the machine knows them."""
+    """The name of a user, as the machine knows it."""
     return Checked(Text(minLength=1), user_name_error)
 
 
@@ -68,7 +68,7 @@ class AtLeastOne(ListOf):
 
 
 class Word:
-    """One of these words; Slurm does not mind their case."""
+    """One of several words in any case, as in Slurm."""
 
     def __init__(self, words: Sequence[str]) -> None:
         self._words = {word.lower(): word for word in words}
@@ -186,12 +186,12 @@ class MapOf:
         if not isinstance(value, dict):
             reading.wrong(at, f"is {described(value)}; write a table of names")
             return self.stand_in
-        found: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         for key, item in value.items():
             place = f"{at}.{visible(key)}"
             self._key.read(key, place, reading)
-            found[key] = self._value.read(item, place, reading)
-        return found
+            values[key] = self._value.read(item, place, reading)
+        return values
 
     def write(self, value: Mapping[str, Any]) -> dict[str, object]:
         return {key: self._value.write(item) for key, item in value.items()}
@@ -205,7 +205,7 @@ _STORAGE = re.compile(STORAGE_PATTERN)
 
 
 def storage_error(text: str) -> str | None:
-    """Of the full name of a storage instance."""
+    """Return what is wrong with the full name of a storage instance."""
     if len(text) <= 1024 and _STORAGE.match(text) and text.isprintable():
         return None
     return f'"{visible(text)}" is no storage; write projects/PROJECT/locations/ZONE/instances/NAME'

@@ -4,17 +4,29 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec.structs import replace
 
 from cockpit.engine.state import ClusterState
 from cockpit.errors import SpecErrors
-from cockpit.formats.snapshotchecks import snapshot_errors
+from cockpit.model.accounts import ROOT, assoc_key
+from cockpit.model.accounttree import account_troubles
 from cockpit.model.ids import JobId, Millis
+from cockpit.model.job import OCCUPYING
 from cockpit.model.priority import Breakdown
 from cockpit.model.reasons import Reason
 from cockpit.model.spec import JobSpec
+from cockpit.model.text import visible
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from cockpit.model.accounts import Accounts
+    from cockpit.model.job import Job
+    from cockpit.model.node import Allocation
+
 
 VERSION = 1
 MASK = "***"
@@ -23,12 +35,12 @@ _SECRET = re.compile(r"token|secret|passw|credential|api_?key|access_?key|privat
 
 
 class Told(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What the cluster's own scheduler said of a waiting job."""
+    """What the cluster's own scheduler printed about a waiting job."""
 
     reason: Reason | None = None
     starts_at: Millis | None = None
     priorities: tuple[Breakdown, ...] = ()
-    """In each of its partitions."""
+    """The priorities in each of its partitions."""
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,12 +48,12 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
 
     version: int = VERSION
     cluster: str
-    """Its name."""
+    """The cluster's name."""
     at: Millis
     told_by: str = ""
-    """Whose scheduler it has: `Slurm`; empty: cockpit's own."""
+    """The name of the cluster's own scheduler: `Slurm`; empty: cockpit's own."""
     told: dict[JobId, Told] = {}
-    """By waiting job, where the scheduler is another's."""
+    """By waiting job, where the scheduler is not cockpit's."""
     state: ClusterState
 
 
@@ -50,7 +62,7 @@ class _Version(msgspec.Struct):
 
 
 def without_secrets(state: ClusterState) -> ClusterState:
-    """The same cluster; values of jobs' environments whose names say that they are secret are gone."""
+    """Return the state without the values of environment variables whose names mark them as secret."""
     jobs = {job.id: replace(job, spec=_without_secrets(job.spec)) for job in state.jobs.values()}
     return dataclasses.replace(state, jobs=jobs)
 
@@ -67,9 +79,9 @@ def write_snapshot(snapshot: Snapshot) -> str:
     return _NOT_ASCII.sub(_escaped, text) + "\n"
 
 
-def _escaped(found: re.Match[str]) -> str:
-    """As JSON has it: what lies beyond 16 bits in two halves."""
-    halves = found[0].encode("utf-16-be")
+def _escaped(match: re.Match[str]) -> str:
+    """Return a character as JSON escapes it: beyond 16 bits as two halves."""
+    halves = match[0].encode("utf-16-be")
     return "".join(f"\\u{halves[at]:02x}{halves[at + 1]:02x}" for at in range(0, len(halves), 2))
 
 
@@ -87,3 +99,73 @@ def read_snapshot(text: str, source: str) -> Snapshot:
     if errors := snapshot_errors(snapshot.state):
         raise SpecErrors([f"{source}: {error}" for error in errors])
     return snapshot
+
+
+MOST_ERRORS = 20
+
+
+def snapshot_errors(state: ClusterState) -> list[str]:
+    """Return one sentence per contradiction, behind its place; of many only the first ones."""
+    errors = [error for _, error in zip(range(MOST_ERRORS + 1), _errors(state), strict=False)]
+    return (
+        [*errors[:MOST_ERRORS], "state: further contradictions are not listed"] if len(errors) > MOST_ERRORS else errors
+    )
+
+
+def _errors(state: ClusterState) -> Iterator[str]:
+    yield from _misnamed("nodes", {name: node.name for name, node in state.nodes.items()})
+    yield from _misnamed("jobs", {job: found.id for job, found in state.jobs.items()})
+    yield from _misnamed("reservations", {name: found.name for name, found in state.reservations.items()})
+    yield from _accounts(state.accounts)
+    for key in state.usage:
+        if key not in state.accounts.associations:
+            yield f"state.usage: {_key(key)} matches no association; remove it or add the association"
+    for job in state.jobs.values():
+        yield from _job(job, state)
+
+
+def _accounts(accounts: Accounts) -> Iterator[str]:
+    at = "state.accounts"
+    yield from _misnamed("accounts.associations", {key: each.key for key, each in accounts.associations.items()})
+    yield from _misnamed("accounts.qos", {name: each.name for name, each in accounts.qos.items()})
+    if assoc_key(ROOT) not in accounts.associations:
+        yield f"{at}.associations: has no account root, which is above all others"
+    for trouble in account_troubles(accounts):
+        yield f"{at}: {_key(trouble.key)}: {trouble.field}: {trouble.sentence}"
+
+
+def _misnamed(at: str, names: Mapping[object, object]) -> Iterator[str]:
+    """Return entries whose key differs from their name."""
+    for key, own in names.items():
+        if key != own:
+            yield f"state.{at}: what stands under {_key(key)} calls itself {_key(own)}"
+
+
+def _job(job: Job, state: ClusterState) -> Iterator[str]:
+    at = f"state.jobs[{job.id}]"
+    if job.state in OCCUPYING and job.attempt is None:
+        yield f"{at}: is {job.state} without an attempt"
+    attempts = () if job.attempt is None else (*job.earlier, job.attempt)
+    if job.attempt is not None and (job.state in OCCUPYING or job.kept):
+        for part in job.attempt.placement:
+            yield from _allocation(f"{at}.attempt", part, state)
+    for attempt in attempts:
+        there = len(job.spec.specs)
+        if not 0 <= attempt.spec_index < there:
+            yield f"{at}: attempt {attempt.number} is of alternative {attempt.spec_index}, and there are {there}"
+    if not job.spec.specs:
+        yield f"{at}.spec.specs: is empty"
+
+
+def _allocation(at: str, part: Allocation, state: ClusterState) -> Iterator[str]:
+    node = state.nodes.get(part.node)
+    if node is None:
+        yield f"{at}: runs on node {visible(part.node)}, which is not among the nodes"
+        return
+    for each in part.slices:
+        if not 0 <= each.card < len(node.cards):
+            yield f"{at}: has card {each.card} of node {visible(part.node)}, which has {len(node.cards)}"
+
+
+def _key(key: object) -> str:
+    return visible(str(key))

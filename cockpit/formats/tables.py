@@ -23,7 +23,7 @@ class Field(msgspec.Struct, frozen=True, kw_only=True):
     attribute: str
     kind: FieldType[Any]
     about: str
-    """One sentence for the schema."""
+    """A sentence for the schema."""
     required: bool = False
     spared: Callable[[dict[str, Any]], bool] | None = None
     """Decides whether a required field may be missing, by the attributes that are given."""

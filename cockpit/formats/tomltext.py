@@ -17,15 +17,15 @@ def parse_toml(text: str, source: str) -> dict[str, object]:
     import tomllib
 
     try:
-        found = tomllib.loads(text)
+        table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise SpecErrors([f"{source}: is no TOML: {error}"]) from None
     except RecursionError:
         raise SpecErrors([f"{source}: is no TOML: it nests too deep"]) from None
     except ValueError:
         raise SpecErrors([f"{source}: holds a number with thousands of digits, or a date that is none"]) from None
-    _refuse_huge(found, "", source)
-    return found
+    _refuse_huge(table, "", source)
+    return table
 
 
 def _refuse_huge(value: object, at: str, source: str) -> None:
@@ -41,7 +41,7 @@ def _refuse_huge(value: object, at: str, source: str) -> None:
 
 
 def toml_text(value: object) -> str:
-    """A value as TOML writes it on one line; texts of several lines stand as they are."""
+    """Return a value as TOML on one line; a text of several lines keeps them."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
@@ -82,7 +82,7 @@ def _is_tables(value: object) -> bool:
 
 
 def _text(text: str) -> str:
-    """What cannot be seen stands as an escape."""
+    """Return a text with invisible characters as escapes."""
     lines = text.split("\n")
     if (
         len(lines) > 1

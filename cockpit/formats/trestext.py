@@ -8,7 +8,7 @@ from enum import Enum
 
 from cockpit.model.cluster import Tres
 from cockpit.model.quantity import parse_memory
-from cockpit.model.rules.names import LARGEST_AMOUNT, tres_name_error
+from cockpit.model.rules.text import LARGEST_AMOUNT, tres_name_error
 from cockpit.model.text import visible
 
 _NUMBER = re.compile(r"-?[0-9]{1,15}(\.[0-9]{1,15})?(e-?[0-9]{1,2})?")
@@ -17,14 +17,14 @@ _MIB = {"k": 1 / 1024, "m": 1, "g": 1024, "t": 1024**2, "p": 1024**3}
 
 
 class Meaning(Enum):
-    """What a number beside a resource is."""
+    """The meaning of a number beside a resource."""
 
     AMOUNT = "amount"
-    """So much of it: memory may have a unit, as in GrpTRES."""
+    """An amount; memory may have a unit, as in GrpTRES."""
     WEIGHT = "weight"
     """A number, as in PriorityWeightTRES."""
     PRICE = "price"
-    """So much for one of it; `mem=0.25G` is a quarter for each GiB, as in TRESBillingWeights."""
+    """The price of one unit; `mem=0.25G` is a quarter for each GiB, as in TRESBillingWeights."""
 
 
 def tres_name(text: str) -> str:
@@ -33,7 +33,7 @@ def tres_name(text: str) -> str:
 
 
 def tres_number(name: str, value: object, meaning: Meaning) -> float | str:
-    """The number of one resource; a str is the error. -1 stands where a limit is taken away."""
+    """Return the number of one resource; a str is the error. -1 removes a limit."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return "is no number"
     number = float(value) if isinstance(value, int | float) else _of_text(name, value.strip(), meaning)
@@ -58,7 +58,7 @@ def _of_text(name: str, text: str, meaning: Meaning) -> float | None:
 
 def parse_tres(text: str, meaning: Meaning = Meaning.AMOUNT) -> Tres | str:
     """The amounts; a str is the error. Each resource may be there once."""
-    found: Tres = {}
+    tres: Tres = {}
     for part in filter(None, (each.strip() for each in text.split(","))):
         name, equals, value = part.partition("=")
         name = tres_name(name)
@@ -66,17 +66,17 @@ def parse_tres(text: str, meaning: Meaning = Meaning.AMOUNT) -> Tres | str:
             return f'"{visible(part)}" is no amount; write {text_of_example(meaning)}'
         if error := tres_name_error(name):
             return error
-        if name in found:
+        if name in tres:
             return f"{name} is there twice; keep one"
         number = tres_number(name, value, meaning)
         if isinstance(number, str):
             return f"{name}: {number}"
-        found[name] = number
-    return found
+        tres[name] = number
+    return tres
 
 
 def text_of_example(meaning: Meaning) -> str:
-    """How one writes such amounts."""
+    """Return an example of how such amounts are written."""
     return "cpu=16,mem=64G,gres/gpu=4" if meaning is Meaning.AMOUNT else "cpu=100,mem=150"
 
 
@@ -91,7 +91,7 @@ def tres_text(tres: Tres) -> str:
 
 
 def amounts_text(tres: Tres) -> str:
-    """The same of amounts, memory with its unit: `mem=64G`."""
+    """Return amounts as text, memory with its unit: `mem=64G`."""
     return ",".join(f"{name}={_amount(name, number)}" for name, number in tres.items())
 
 

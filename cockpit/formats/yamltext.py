@@ -17,7 +17,7 @@ from cockpit.formats.documents import Document, Documents, Doubtful, UnreadableE
 from cockpit.model.text import visible
 
 MOST_VALUES = 2_000_000
-"""In one text, counting what aliases repeat."""
+"""The largest number of values in one text, including those that aliases repeat."""
 _MOST_NESTING = 32
 
 _Node = events.ScalarEvent | events.CollectionStartEvent
@@ -36,7 +36,7 @@ _NUMBERLIKE = re.compile(r"[-+.]?\d|[-+]?\.(?:inf|nan)", re.IGNORECASE | re.ASCI
 
 
 def yaml_documents(text: str) -> Documents:
-    """One or several documents, each a job or a list of jobs."""
+    """Return one or several documents, each a job or a list of jobs."""
     builder = _Builder(yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
     try:
         return Documents(builder.documents(), builder.errors)
@@ -64,16 +64,16 @@ class _Builder:
         return f":{self._line}"
 
     def documents(self) -> list[Document]:
-        """Empty documents are left out. A text with one job needs no line in its errors."""
-        found: list[Document] = []
+        """Return the documents without empty ones. A text with one job needs no line numbers in its errors."""
+        documents: list[Document] = []
         while not isinstance(event := self._next(), events.StreamEndEvent):
             if isinstance(event, events.DocumentStartEvent):
                 self._anchors.clear()
-                found += self._document(self._next())
-        return [Document("", found[0].value)] if len(found) == 1 else found
+                documents += self._document(self._next())
+        return [Document("", documents[0].value)] if len(documents) == 1 else documents
 
     def _document(self, event: events.Event) -> list[Document]:
-        """Each job with the line that it begins on."""
+        """Return each job with the line that it begins on."""
         if not isinstance(event, events.SequenceStartEvent):
             place, value = self.place, self._value(event, 0)
             return [] if value is None else [Document(place, value)]
@@ -159,7 +159,7 @@ class _Builder:
 
 
 def _meaning(word: str) -> object:
-    """What an unquoted word means."""
+    """Return the meaning of an unquoted word."""
     if word in _WORDS:
         return _WORDS[word]
     if not _NUMBERLIKE.match(word):
@@ -172,11 +172,11 @@ def _meaning(word: str) -> object:
 
 
 def plain_is_text(word: str) -> bool:
-    """Whether the word, unquoted, is text to every reader."""
+    """Return whether every YAML reader takes the unquoted word for text."""
     return type(_meaning(word)) is str
 
 
 def _is_doubtful(word: str) -> bool:
-    """Whether YAML 1.1 or 1.2 takes it for something else than text."""
+    """Return whether YAML 1.1 or 1.2 takes the word for something else than text."""
     resolvers = yaml.SafeLoader.yaml_implicit_resolvers.get(word[0], [])
     return any(pattern.match(word) for _tag, pattern in resolvers) or _ONLY_IN_1_2.fullmatch(word) is not None

@@ -1,4 +1,4 @@
-"""What a job names of this machine's disk and is not there. A job may wait for hours before it would tell."""
+"""Finds folders and files on this machine that a job names and that do not exist, before the job waits for hours."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def absent(spec: JobSpec) -> tuple[str, ...]:
 
 
 def _is_there(path: str) -> bool:
-    """What its submitter may not look at is as good as not there."""
+    """Return whether the path exists. A path that the submitter may not read counts as missing."""
     try:
         return Path(path).exists()
     except OSError:

@@ -21,11 +21,11 @@ _USER_OPTIONS = ("--account", "--partition", *_ACCOUNT_OPTIONS[1:], "--default")
 
 
 class Asked(NamedTuple):
-    """What a line of words asks for."""
+    """The request that a line of words makes."""
 
     change: change.AccountChange
     done: str
-    """What to say when it is done."""
+    """The sentence to show when it is done."""
 
     @property
     def removes(self) -> bool:
@@ -47,8 +47,10 @@ def completions(line: str, shown: AccountsShown | None) -> list[str]:
     words = head.split()
     if words[:1] != [NOUN]:
         return []
-    found = (word for word in _next(words[1:], shown or AccountsShown((), ())) if word.lower().startswith(last.lower()))
-    return [f"{head} {word}" for word in sorted(found, key=len)]
+    words_here = (
+        word for word in _next(words[1:], shown or AccountsShown((), ())) if word.lower().startswith(last.lower())
+    )
+    return [f"{head} {word}" for word in sorted(words_here, key=len)]
 
 
 def _next(words: Sequence[str], shown: AccountsShown) -> Iterable[str]:

@@ -42,7 +42,7 @@ class Verb(msgspec.Struct, frozen=True):
     run: Callable[[Call], Awaitable[int]]
     examples: tuple[str, ...]
     mixed: bool = False
-    """Whether optional positional arguments may also stand after options."""
+    """Whether optional positional arguments may also follow options."""
 
 
 class UsageError(CockpitError):
@@ -225,7 +225,7 @@ def known_request(text: str) -> str:
 
 def count(text: str) -> int:
     """Parse a number of things."""
-    from cockpit.model.numerals import MOST_DIGITS, whole
+    from cockpit.model.text import MOST_DIGITS, whole
 
     number = whole(text)
     if number is None:

@@ -19,15 +19,15 @@ KINDS = tuple(str(each) for each in EntryKind)
 
 
 class Place(NamedTuple):
-    """Where relative paths begin, and what `~` stands for."""
+    """The folder where relative paths begin, and the meaning of `~`."""
 
     folder: str
     home: str
 
 
 def wanted_change(verb: str, args: Namespace, shown: CatalogueShown, place: Place) -> EntryChange:
-    """What `add`, `set` or `remove` with these arguments comes to. Raises `UsageError`, and `SpecErrors` with all that
-    is wrong with the settings."""
+    """Return the change that `add`, `set` or `remove` with these arguments requests. Raises `UsageError`, and
+    `SpecErrors` with all that is wrong with the settings."""
     if verb == ADD:
         return EntryChange(None, _added(args, shown, place))
     before = meant(shown.rows, args.kind, args.name).entry
@@ -71,7 +71,7 @@ def split_name(text: str) -> tuple[str | None, str]:
 
 
 def full_name(entry: AnyEntry) -> str:
-    """As `split_name` reads it."""
+    """Return the entry's name in the form that `split_name` reads."""
     return entry.name if entry.kind in CLUSTERWIDE else f"{entry.project}/{entry.name}"
 
 
@@ -94,8 +94,8 @@ def completions(line: str, shown: CatalogueShown | None) -> list[str]:
     words = head.split()
     if words[:1] != [NOUN]:
         return []
-    found = (word for word in _next(words[1:], shown) if word.startswith(last))
-    return [f"{head} {word}" for word in sorted(found, key=len)]
+    candidates = (word for word in _next(words[1:], shown) if word.startswith(last))
+    return [f"{head} {word}" for word in sorted(candidates, key=len)]
 
 
 def _next(words: Sequence[str], shown: CatalogueShown | None) -> Iterable[str]:
@@ -110,7 +110,7 @@ def _next(words: Sequence[str], shown: CatalogueShown | None) -> Iterable[str]:
 
 
 def settings_of(kind: str) -> list[str]:
-    """What may be said of an entry of the kind, as `SETTING=`."""
+    """Return the settings of this kind of entry, as `SETTING=`."""
     from cockpit.formats.catalogue.fields import TABLES
 
     return [f"{field.name}=" for field in TABLES[EntryKind(kind)].fields if field.name != "name" and not field.alias]

@@ -1,4 +1,4 @@
-"""What may follow the words of a command that is being typed, read off the parser that would read the command."""
+"""Completes a command line, using the parser that would read the command."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ class Completion(NamedTuple):
 
 
 class Place(NamedTuple):
-    """What the word that is being typed may be."""
+    """The possible meanings of the word that is being typed."""
 
     cluster: str | None
     verb: str = ""
-    """Empty: none so far."""
+    """The verb; empty: none so far."""
     words: tuple[str, ...] = ()
-    """That stand behind the verb already."""
+    """The words behind the verb."""
     verbs: tuple[Completion, ...] = ()
     arguments: tuple[Action, ...] = ()
-    """Of which a value may stand there."""
+    """The arguments that may have a value here."""
     options: tuple[Completion, ...] = ()
 
 
@@ -120,7 +120,8 @@ class _Reading:
         self.option = None
 
     def positionals_next(self) -> list[Action]:
-        """Behind the first of any number the next argument may stand, too."""
+        """Return the positional arguments that may come next. An argument of any number may be followed by the next
+        one."""
         return self._positionals[: 1 + self._one_of_many]
 
     def options_left(self) -> list[Action]:

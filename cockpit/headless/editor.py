@@ -27,7 +27,7 @@ def chosen_editor() -> str:
 
 
 def in_editor(text: str) -> str | None:
-    """What the person made of it; None when it was left as it was. Raises `CockpitError` where no editor runs."""
+    """Return the text as the user edited it; None if it was left unchanged. Raises `CockpitError` if no editor runs."""
     editor = shlex.split(chosen_editor() or USUAL)
     with tempfile.NamedTemporaryFile("w", suffix=SUFFIX, prefix="cockpit-", encoding="utf-8", delete=False) as file:
         file.write(text)
@@ -54,5 +54,5 @@ def without_errors(text: str) -> str:
 
 
 def cloned(spec: JobSpec, taken: Collection[str]) -> JobSpec:
-    """The same, free to start, under a name that no job has: `bert`, `bert-2`, `bert-3` …"""
+    """Return a copy of the spec under a name that no job has: `bert`, `bert-2`, `bert-3` …"""
     return msgspec.structs.replace(spec, name=next_name(spec.name, taken), hold=False)

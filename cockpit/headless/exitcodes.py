@@ -27,7 +27,7 @@ class ExitCode(IntEnum):
     INVALID = 65
     """A job file, a filter or a value is wrong."""
     NOT_FOUND = 66
-    """No such job, node or file."""
+    """There is no such job, node or file."""
     CONFLICT = 67
     """The job's or node's state does not allow it: already ended, not held."""
     UNREACHABLE = 69
@@ -37,13 +37,13 @@ class ExitCode(IntEnum):
     DECLINED = 71
     """The user answered No; nothing was done."""
     MISSING = 72
-    """This machine lacks something that was needed."""
+    """This machine lacks something that the command needs."""
     UNCERTAIN = 73
     """A change was sent and no answer came: it may have been accepted."""
     STORE = 74
     """The journal is damaged or cannot be written."""
     UNAVAILABLE = 75
-    """Not possible at present: the disk is full, the engine is stopping."""
+    """The request is impossible at present: the disk is full, the engine is stopping."""
     PROTOCOL = 76
     """The engine speaks another protocol version."""
     REFUSED = 77

@@ -18,7 +18,7 @@ NARROWEST: Final = 8
 def grid_lines(
     columns: Sequence[Column], rows: Sequence[Any], context: Context, *, header: bool, room: int | None
 ) -> list[str]:
-    """One line a row. `room` is the terminal's width; None: everything is written in full."""
+    """Return a header and one line per row. `room` is the terminal's width; None: nothing is cut."""
     cells = [column_cells(column, rows, context, header=header) for column in columns]
     widths = list(map(widest, cells))
     kept = range(len(columns)) if room is None else kept_columns(columns, widths, room)

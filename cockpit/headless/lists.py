@@ -1,4 +1,4 @@
-"""What every list can do: be written once, or followed."""
+"""Prints the list of a verb once, or follows it with `--watch`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def command_of(table: str) -> str:
 
 
 def table_of(verb: str) -> Table | None:
-    """What a verb lists; None where it lists nothing."""
+    """Return the table that a verb prints; None where it prints no list."""
     from cockpit.present.tables.all import TABLES
 
     written = {command_of(name): table for name, table in TABLES.items()}
@@ -39,7 +39,7 @@ def add_list_options(parser: ArgumentParser) -> None:
 
 
 def add_page_options(parser: ArgumentParser) -> None:
-    """The same for a single thing, which people read as a page."""
+    """Add the options of a verb that shows a single thing as a page."""
     _add_watch(parser)
     add_output_options(parser, select=False)
 

@@ -11,13 +11,13 @@ _SYSTEM_ZONE = Path("/etc/localtime")
 
 
 def local_zone() -> tzinfo:
-    """By `TZ`, else the machine's; where neither can be read, the offset that counts just now."""
+    """Return the local time zone: that of `TZ`, else the machine's, else the present offset from UTC."""
     try:
         if name := os.environ.get("TZ", "").lstrip(":"):
             return ZoneInfo(name)
         with _SYSTEM_ZONE.open("rb") as file:
             return ZoneInfo.from_file(file)
     except (OSError, ValueError):
-        found = datetime.now().astimezone().tzinfo  # noqa: TID251 - made aware here
-        assert found is not None
-        return found
+        zone = datetime.now().astimezone().tzinfo  # noqa: TID251 - made aware here
+        assert zone is not None
+        return zone

@@ -8,12 +8,14 @@ from msgspec.structs import replace
 
 from cockpit.errors import RequestRefused
 from cockpit.model.ids import JobId, JobRef, job_words
+from cockpit.model.names import free_name
 from cockpit.model.refusal import Refusal, RefusalKind
+from cockpit.model.requests import RequestIds
 from cockpit.present.folding import group_of
 from cockpit.present.safe import safe
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
     from cockpit.headless.services import Call
     from cockpit.model.jobrow import JobRow
@@ -37,6 +39,35 @@ async def resolve_jobs(call: Call) -> None:
         call.args.job = _by_id(one, rows)
     if isinstance(several, list):
         call.args.jobs = [task for each in several for task in _tasks(_by_id(each, rows))]
+
+
+async def free_names(
+    call: Call, wanted: Sequence[str], choose: Callable[[str, Collection[str]], str] = free_name
+) -> list[str]:
+    """Return names for new jobs that no live job has.
+
+    A repeat under `--request-id` gets the names that the command chose before, and so is the same request.
+    """
+    if len(before := await _names_before(call)) == len(wanted):
+        return before
+    taken = {row.name for row in await call.backend.jobs()}
+    names = []
+    for name in wanted:
+        names.append(choose(name, taken))
+        taken.add(names[-1])
+    return names
+
+
+async def _names_before(call: Call) -> list[str]:
+    """Return the names of the jobs that were submitted under the command's `--request-id`; an array's once."""
+    request: str | None = getattr(call.args, "request_id", None)
+    if request is None:
+        return []
+    ids, jobs = RequestIds(request), set[int]()
+    while (outcome := await call.backend.request(ids.next())).known:
+        jobs.update(outcome.jobs)
+    rows = await call.backend.jobs(ended=True) if jobs else []
+    return list(dict.fromkeys(row.name for row in sorted(rows, key=lambda row: row.id) if row.id in jobs))
 
 
 def _by_id(ref: JobRef, rows: Sequence[JobRow]) -> JobRef:

@@ -26,19 +26,19 @@ Deed = Callable[["Backend"], Awaitable[None]]
 
 
 class Asked(NamedTuple):
-    """What a line of words asks for."""
+    """The requests that a line of words makes."""
 
     deeds: tuple[Deed, ...]
-    """In order; a refusal leaves the rest."""
+    """The requests in order; a refusal skips the rest."""
     done: str
-    """What to say when they are done."""
+    """The sentence to show when they are done."""
 
 
 def asked_of_nodes(noun: str, text: str, now: Millis) -> Asked:
     """`create course --nodes n01 …` after `reservations`, `drain n07 --reason …` after `nodes`. Raises `UsageError`; a
     wish for help is one too. A reason for which only the end of the line is left needs no quotes."""
-    if noun == NODES and (found := _REASON.fullmatch(text.strip())) is not None:
-        text = f"{found['before']} {quote(found['reason'])}{found['after']}"
+    if noun == NODES and (match := _REASON.fullmatch(text.strip())) is not None:
+        text = f"{match['before']} {quote(match['reason'])}{match['after']}"
     verbs = [name.split()[1] for name in VERBS if name.startswith(f"{noun} ")]
     verb, args = typed(noun, text, verbs)
     return _READ[noun, verb](args, now)

@@ -1,4 +1,4 @@
-"""What the value of an argument may be, by what the argument is called: jobs, nodes, columns, files …"""
+"""Lists the values that an argument may have, by the argument's name: jobs, nodes, columns, files …"""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ if TYPE_CHECKING:
 
 FILES, FOLDERS = Completion("<files>"), Completion("<folders>")
 BY_SHELL: Final = (FILES, FOLDERS)
-"""Which of them there are is the shell's to say."""
+"""Arguments whose values the shell completes itself."""
 _FOR_THE_SHELL: Final = {"FILE": FILES, "SCRIPT": FILES, "FOLDER": FOLDERS}
 _ENDED_TOO: Final = frozenset({"job", "logs", "clone", "delete", "requeue", "usage", "events", "trials", "tensorboard"})
 """Verbs that are also about jobs that have ended."""
 
 
 class Offers:
-    """What fits at a place of a command. No engine is started for it: where none answers there are no jobs."""
+    """The values that fit at a place of a command. No engine is started for them: without one there are no jobs."""
 
     def __init__(self, place: Place, services: Services) -> None:
         self._place, self._services = place, services
         self._backend: Backend | None = None
 
     async def fitting(self, last: str) -> list[Completion]:
-        """What the word that began as `last` may become."""
-        found = [*self._place.verbs, *await self._words_of_the_noun(last)]
+        """Return the values that begin with `last`."""
+        completions = [*self._place.verbs, *await self._words_of_the_noun(last)]
         for argument in self._place.arguments:
-            found += await self._values(argument, last)
-        if last.startswith("-") or not found:
-            found += self._place.options
-        shell = [each for each in BY_SHELL if each in found]
-        words = {each.word: each for each in reversed(found) if each.word.startswith(last) and each not in shell}
+            completions += await self._values(argument, last)
+        if last.startswith("-") or not completions:
+            completions += self._place.options
+        shell = [each for each in BY_SHELL if each in completions]
+        words = {each.word: each for each in reversed(completions) if each.word.startswith(last) and each not in shell}
         return [*reversed(words.values()), *shell]
 
     async def close(self) -> None:
@@ -91,7 +91,8 @@ def _last_words(lines: Iterable[str]) -> list[Completion]:
 
 
 def _further(offers: Iterable[Completion], last: str, sign: str) -> list[Completion]:
-    """Of words with commas between them the last one; those that stand there already are not offered."""
+    """Return the values for the last of several words with commas between them, without those that are there
+    already."""
     before, comma, begun = last.rpartition(",")
     minus = sign if sign and begun.startswith(sign) else ""
     there = {each.removeprefix("-") for each in before.split(",")}

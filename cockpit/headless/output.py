@@ -51,7 +51,7 @@ def add_output_options(parser: ArgumentParser, *, select: bool = True) -> None:
 
 
 def is_page(args: Namespace) -> bool:
-    """Whether a single thing is shown as a page rather than as a row of a table."""
+    """Return whether a single thing is shown as a page rather than as a row of a table."""
     return args.output == Form.TABLE and not args.columns and not getattr(args, "watch", False)
 
 

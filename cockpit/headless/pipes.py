@@ -13,7 +13,8 @@ BLOCK = 1 << 16
 
 
 def relay_pipes(session: ShellSession, stdin: int, stdout: int, stderr: int) -> int:
-    """Until the command has ended and what it wrote is passed on; its exit code. Closes the session's descriptors."""
+    """Copy between the session and the streams until the command has ended and all its output is written. Returns its
+    exit code, and closes the session's descriptors."""
     assert session.pipe_fds is not None
     to_command, from_stdout, from_stderr = session.pipe_fds
     pump = _Pump(stdin, to_command, {from_stdout: stdout, from_stderr: stderr}, session.control_fd)
@@ -65,7 +66,8 @@ class _Pump:
         return {descriptor for descriptor, _ in poll.poll()}
 
     def _pass_on(self, source: int) -> bool:
-        """One piece of output; False at its end, or when our reader went away: then the command is to notice too."""
+        """Copy one piece of output. Returns False at its end, or when our reader is gone, which the command then has to
+        notice too."""
         try:
             data = os.read(source, BLOCK)
             write_all(self._outputs[source], data)
@@ -102,7 +104,8 @@ class _Pump:
             self._stop_feeding()
 
     def _gone(self) -> bytes:
-        """Only an error is reported for a pipe that has nothing to write: nobody reads it."""
+        """Return whether the reader of a pipe is gone. Only an error condition reports it while there is nothing to
+        write."""
         raise BrokenPipeError
 
     def _stop_feeding(self) -> None:

@@ -7,15 +7,15 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from cockpit.errors import CockpitError, SpecErrors
-from cockpit.model.numerals import is_whole
 from cockpit.model.quantity import parse_duration
+from cockpit.model.text import is_whole
 from cockpit.present.safe import safe
 
 PATIENCE_SECONDS = 5
-"""How long `wait` waits where the script does not say."""
+"""How long `wait` waits where the script gives no time."""
 DEFAULT_FIXTURE, DEFAULT_SEED = "campus", 1
 LEAST, MOST = (40, 10), (500, 200)
-"""Of a screen: columns and rows."""
+"""The bounds of a screen's columns and rows."""
 
 
 class Unmet(CockpitError):
@@ -23,14 +23,14 @@ class Unmet(CockpitError):
 
 
 class Size(NamedTuple):
-    """So many columns and rows from now on."""
+    """Set the screen's size from here on."""
 
     columns: int
     rows: int
 
 
 class Cluster(NamedTuple):
-    """Where it plays. `fixture` and `seed` are a demo's."""
+    """Choose the cluster. `fixture` and `seed` are a demo's."""
 
     name: str
     fixture: str = DEFAULT_FIXTURE
@@ -56,7 +56,7 @@ class Type(NamedTuple):
 
 
 class Wait(NamedTuple):
-    """Until the text is visible; without one, just so long."""
+    """Wait until the text is visible; without a text, for the time."""
 
     text: str
     seconds: int
@@ -70,7 +70,7 @@ class Expect(NamedTuple):
 
 
 class Pause(NamedTuple):
-    """The demo's time stands still."""
+    """Stop the demo's clock."""
 
 
 class Speed(NamedTuple):
@@ -169,10 +169,10 @@ def _wait(words: Sequence[str]) -> Wait:
 
 
 def _seconds(text: str) -> int:
-    found = parse_duration(text)
-    if isinstance(found, str):
-        raise ValueError(found)  # noqa: TRY004 - the word is wrong, not its type
-    return found
+    seconds = parse_duration(text)
+    if isinstance(seconds, str):
+        raise ValueError(seconds)  # noqa: TRY004 - the word is wrong, not its type
+    return seconds
 
 
 def _expect(words: Sequence[str]) -> Expect:

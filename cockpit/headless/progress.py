@@ -1,4 +1,4 @@
-"""How far a long command is, for the person who watches: a bar on stderr that writes over itself."""
+"""Shows the progress of a long command as a bar on stderr that overwrites itself."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ WIDTH = 30
 
 
 class Progress:
-    """A bar where stderr is a terminal; elsewhere nothing at all. It goes when the work ends, also by Ctrl-C."""
+    """A progress bar where stderr is a terminal; elsewhere nothing. It is removed when the work ends, also by
+    Ctrl-C."""
 
     def __init__(self, streams: Streams, total: int, what: str) -> None:
         """`what`: of what there are `total`, such as `jobs`; harmless text."""
@@ -31,7 +32,7 @@ class Progress:
         self._write("")
 
     def at(self, done: int) -> None:
-        """So many are done. Cheap to call often: the bar moves with each hundredth."""
+        """Set the number of finished items. Cheap to call often: the bar moves with each hundredth."""
         if self._stderr is None or done < self._next:
             return
         filled = WIDTH * done // self._total
@@ -41,13 +42,13 @@ class Progress:
         self._next = done + max(1, self._total // 100)
 
     def _left(self, done: int) -> str:
-        """As the work has gone so far; nothing before that can be told."""
+        """Return the remaining time at the present rate; nothing before a rate is known."""
         passed = self._now() - self._began
         seconds = passed * (self._total - done) // max(done, 1) // 1000
         return f", {spoken(seconds)} left" if passed >= 1000 and seconds else ""
 
     def _write(self, text: str) -> None:
-        """Over what stands there, with blanks: no escape sequences."""
+        """Write over the previous text, with blanks instead of escape sequences."""
         if self._stderr is not None and (text or self._shown):
             self._stderr.write(f"\r{text.ljust(self._shown)}{'' if text else chr(13)}".encode())
             self._stderr.flush()

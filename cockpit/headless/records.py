@@ -32,26 +32,26 @@ def json_document(columns: Sequence[Column], rows: Sequence[Any], context: Conte
 
 
 def json_lines(columns: Sequence[Column], rows: Sequence[Any], context: Context) -> Iterator[bytes]:
-    """One object a line, its keys the columns' ids, in pieces."""
+    """Yield one JSON object per row with the columns' ids as keys, in pieces."""
     record = record_type(columns)
     for start in range(0, len(rows), PIECE_ROWS):
         yield encoded_lines(records(record, columns, rows[start : start + PIECE_ROWS], context))
 
 
 def record_type(columns: Sequence[Column]) -> type[msgspec.Struct]:
-    """What `records` makes: structs encode four times as fast as dicts."""
+    """Return the record type for the columns: structs encode four times as fast as dicts."""
     return msgspec.defstruct("Record", [column.id for column in columns])
 
 
 def records(
     record: type[msgspec.Struct], columns: Sequence[Column], rows: Sequence[Any], context: Context
 ) -> list[Any]:
-    """One record a row."""
+    """Yield one record per row."""
     return list(map(record, *(column.json(rows, context) for column in columns)))
 
 
 def encoded_lines(values: Sequence[Any]) -> bytes:
-    """One JSON value a line, every character that a terminal might obey as a \\u escape: the same value."""
+    """Return one JSON value per line. Characters that a terminal might obey are \\u escapes of the same value."""
     try:
         lines = msgspec.json.Encoder().encode_lines(values)
     except UnicodeEncodeError:
@@ -77,7 +77,7 @@ def csv_text(columns: Sequence[Column], rows: Sequence[Any], context: Context, *
 
 
 def csv_cell(value: object) -> str:
-    """One cell of CSV."""
+    """Return one cell of CSV."""
     if value is None:
         return ""
     if isinstance(value, int | float):
@@ -99,7 +99,7 @@ def _csv_text_of(value: object) -> str:
 
 
 def _plain(data: bytes) -> bool:
-    """Nothing in it needs an escape (JSON has escaped what is below the space)."""
+    """Return whether the data need no escape. JSON has already escaped the characters below the space."""
     return bool(data) and data.isascii() and b"\x7f" not in data
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, NoReturn
 
 import msgspec
 
@@ -20,6 +21,11 @@ if TYPE_CHECKING:
     from cockpit.model.ids import JobId, JobRef
     from cockpit.model.spec import JobSpec
     from cockpit.present.columns import Context
+
+NO_COMMANDS: Final = (
+    "This cluster is no Slurm cluster: it runs no commands that --show-commands could show; leave it out. "
+    "Nothing was done."
+)
 
 
 class Services(msgspec.Struct, frozen=True):
@@ -62,22 +68,33 @@ class Call:
         """The cluster. The first use connects to it, which may start the user's engine."""
         if self._backend is None:
             self._backend = self.services.connect(self.args.cluster)
-            self._backend.announce(self._tell)
+            runs_commands = self._backend.announce(self._tell)
+            if self.args.show_commands and not runs_commands and hasattr(self.args, "request_id"):
+                self._refuse(NO_COMMANDS)  # a verb that changes something, which would be done
             self._identify(self._backend)
         return self._backend
 
     def _identify(self, backend: Backend) -> None:
-        """Give the command's changes the ids of `--request-id`. Raises `RequestRefused` if the cluster keeps none."""
-        request = getattr(self.args, "request_id", None)
-        if request is None:
+        """Give all changes of the command ids that belong together, so that the whole command may be repeated safely.
+
+        They begin with `--request-id`, or with an id made here. Raises `RequestRefused` if `--request-id` is given and
+        the cluster remembers none.
+        """
+        if not hasattr(self.args, "request_id"):
             return
         from cockpit.model.requests import NO_REQUEST_IDS, RequestIds
 
-        if not backend.identify(RequestIds(request)):
-            from cockpit.errors import RequestRefused
-            from cockpit.model.refusal import Refusal, RefusalKind
+        request = self.args.request_id
+        if request is None:
+            backend.identify(RequestIds(os.urandom(16).hex(), required=False))
+        elif not backend.identify(RequestIds(request)):
+            self._refuse(NO_REQUEST_IDS)
 
-            raise RequestRefused(Refusal(RefusalKind.INVALID, NO_REQUEST_IDS))
+    def _refuse(self, why: str) -> NoReturn:
+        from cockpit.errors import RequestRefused
+        from cockpit.model.refusal import Refusal, RefusalKind
+
+        raise RequestRefused(Refusal(RefusalKind.INVALID, why))
 
     async def _tell(self, commands: Sequence[Shown]) -> bool:
         """Print the commands that will run, each after a `+`, and return whether to run them.

@@ -59,7 +59,7 @@ def _relay(keyboard: int, screen: int, master: int, control: int, woken: int) ->
 
 
 def _copy(source: int, target: int) -> bool:
-    """One piece; False at the end of the source, or when the target is gone."""
+    """Copy one piece. Returns False at the end of the source, or when the target is gone."""
     try:
         data = os.read(source, BLOCK)
         write_all(target, data)
@@ -71,7 +71,7 @@ def _copy(source: int, target: int) -> bool:
 
 
 def _read(keyboard: int) -> bytes:
-    """Empty: the keyboard is gone."""
+    """Return the next keys; empty: the keyboard is gone."""
     try:
         return os.read(keyboard, BLOCK)
     except OSError:
@@ -79,7 +79,7 @@ def _read(keyboard: int) -> bytes:
 
 
 def _written(master: int, data: bytes) -> int:
-    """How much the shell took; all when it is gone, for then nobody takes it any more."""
+    """Return how many bytes the shell took; all of them when it is gone and takes no more."""
     try:
         return os.write(master, data)
     except BlockingIOError:
@@ -89,7 +89,7 @@ def _written(master: int, data: bytes) -> int:
 
 
 def _drain(master: int, screen: int) -> None:
-    """What the shell had still written when it ended."""
+    """Copy what the shell had still written when it ended."""
     while select.select([master], [], [], 0)[0] and _copy(master, screen):
         pass
 
@@ -111,7 +111,7 @@ def signalled() -> Iterator[int]:
 
 @contextmanager
 def _raw(terminal: int) -> Iterator[None]:
-    """Every key goes to the container, Ctrl-C too."""
+    """Put the terminal into raw mode: every key goes to the container, Ctrl-C too."""
     before = termios.tcgetattr(terminal)
     try:
         tty.setraw(terminal, termios.TCSADRAIN)

@@ -1,4 +1,4 @@
-"""A line that somebody types in the cockpit behind a noun, read as the command of the same words."""
+"""Parses a line that a user types in the cockpit behind a noun, as the command of the same words."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cockpit.present.safe import safe
 
 
 def typed(noun: str, text: str, verbs: Sequence[str]) -> tuple[str, Namespace]:
-    """One of the noun's verbs, and its arguments. Raises `UsageError`, also for a wish for help."""
+    """Return one of the noun's verbs and its arguments. Raises `UsageError`, also for a request for help."""
     try:
         words = shlex.split(text)
     except ValueError:

@@ -33,7 +33,7 @@ async def watch_rows(
 
 
 class Watched(Generic[Row]):
-    """Rows as they were told last."""
+    """The rows as they were last printed."""
 
     def __init__(self, call: Call, table: Table, **context: object) -> None:
         self._call, self._table, self._context = call, table, context
@@ -43,7 +43,7 @@ class Watched(Generic[Row]):
         self._shown: dict[tuple[object, ...], Row] = {}
 
     def tell(self, fresh: Sequence[Row]) -> None:
-        """What differs from the last time."""
+        """Print what differs from the last time."""
         now = self._call.context(**self._context)
         chosen = chosen_rows(self._table, fresh, self._call.args, now)
         keys = zip(*(column.json(chosen, now) for column in self._identity), strict=True)
@@ -56,7 +56,7 @@ class Watched(Generic[Row]):
 
 
 async def watch_events(call: Call, job: JobId | None) -> None:
-    """As `watch_rows`, of events: the last ones, then each as it comes; none ever goes."""
+    """Print events: the last ones, then each new one; none is ever removed."""
     columns = _columns(call, EVENTS)
     record = record_type(columns)
     last = -1
@@ -92,7 +92,7 @@ async def watch_jobs(call: Call, context: Context, *, several: bool = False) -> 
 
 
 async def _told_of_the_silent(call: Call, known: set[str]) -> set[str]:
-    """Those that do not answer; what is new about that is said."""
+    """Print which clusters do not answer, when that changes."""
     rows = [row for row in await call.backend.clusters() if row.state is ClusterState.SILENT]
     for row in rows:
         if row.name not in known:
@@ -101,7 +101,7 @@ async def _told_of_the_silent(call: Call, known: set[str]) -> set[str]:
 
 
 def _name(row: JobRow, *, several: bool) -> dict[str, object]:
-    """What tells the row from all others."""
+    """Return the value that identifies the row."""
     return {"id": member_of(row.id)[1], "clusters": row.clusters} if several else {"id": row.id}
 
 
@@ -123,7 +123,7 @@ def _gone(
     rows: list[JobRow],
     removed: tuple[JobId, ...],
 ) -> list[dict[str, object]]:
-    """Those that were shown and are not to be shown any more; they leave `shown`."""
+    """Return the rows that were shown and are to be removed; they are taken out of `shown`."""
     passing = {row.id for row in rows}
     gone = (*(row.id for row in changed if row.id not in passing), *removed)
     return [shown.pop(job) for job in gone if job in shown]

@@ -17,7 +17,7 @@ _MOST_DIGITS = 64
 
 
 class ExpressionError(ValueError):
-    """It cannot be read or computed; the text is a clause for a person."""
+    """The expression cannot be read or computed; the text is a clause for users."""
 
 
 def check(text: str) -> None:
@@ -31,8 +31,8 @@ def names(text: str) -> list[str]:
 
 
 def evaluate(text: str, env: Mapping[str, str]) -> int:
-    """Its value; an unset or empty name counts as 0. Raises `ExpressionError` also for a name that holds no whole
-    number, a division by zero and a result beyond 64 bits."""
+    """Return the expression's value; an unset or empty name counts as 0. Raises `ExpressionError`, also for a name that
+    holds no whole number, a division by zero and a result beyond 64 bits."""
     return _Reader(text, variable=lambda name: _variable(name, env), quotient=_quotient).value()
 
 
@@ -87,14 +87,14 @@ class _Reader:
         return -value if negative else value
 
     def _operand(self) -> int:
-        found = self._next()
-        if found.startswith("("):
+        token = self._next()
+        if token.startswith("("):
             return self._group()
-        if found[:1].isdigit():
-            return _number(found)
-        if found[:1].isidentifier():
-            return self._variable(found)
-        raise ExpressionError(f'has "{found}" where a number was expected' if found else "ends too early")
+        if token[:1].isdigit():
+            return _number(token)
+        if token[:1].isidentifier():
+            return self._variable(token)
+        raise ExpressionError(f'has "{token}" where a number was expected' if token else "ends too early")
 
     def _group(self) -> int:
         self._nesting += 1
@@ -120,7 +120,7 @@ def _tokens(text: str) -> list[str]:
 
 
 def _number(digits: str) -> int:
-    """As in C: 0x is hexadecimal, a leading 0 is octal."""
+    """Return the number that the digits mean in C: 0x is hexadecimal, a leading 0 is octal."""
     if len(digits) > _MOST_DIGITS:
         raise ExpressionError("exceeds 64 bits")
     if digits[:2] in {"0x", "0X"}:

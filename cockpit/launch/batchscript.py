@@ -1,4 +1,4 @@
-"""A batch script in its container: where it stands, the files of its output, and what Slurm's variables say.
+"""Computes the surroundings of a batch script in its container: its path, its output files, and Slurm's variables.
 
 Source of names, patterns and defaults: sbatch(1) and what Slurm 22.05 sets for the same scripts.
 """
@@ -24,29 +24,29 @@ SPOOL: Final = "/run/cockpit-slurm"
 """Folder of the container, read-only for the job."""
 SCRIPT: Final = f"{SPOOL}/slurm_script"
 JOB_RECORD: Final = f"{SPOOL}/job"
-"""What `scontrol show job` prints; moments stand in it as `@seconds@`."""
+"""The output of `scontrol show job`, with times as `@seconds@`."""
 TOOLS: Final = f"{SPOOL}/bin"
 """Folder of `srun` and `scontrol`."""
 LIBRARY: Final = f"{SPOOL}/lib"
 """Folder of the modules that they are made of."""
 SCRIPT_NAME: Final = "slurm_script"
 _NO_TASK: Final = 4_294_967_294
-"""What Slurm writes for `%a` where there is no array."""
+"""Slurm's value of `%a` for a job without an array."""
 _PATTERN: Final = re.compile(r"%(?:%|(?P<width>\d{0,2})(?P<letter>[AajJNnstux]))")
 _MOST_WIDTH: Final = 10
 _MEMORY_SHARES: Final = frozenset({"SLURM_MEM_PER_CPU", "SLURM_MEM_PER_GPU"})
-"""What a script that asked for memory so is told, and not how much that makes on a node."""
+"""Variables for a script that requests memory per CPU or card; such a script gets no total per node."""
 _NTASKS, _PER_NODE, _PER_TASK = "SLURM_NTASKS", "SLURM_NTASKS_PER_NODE", "SLURM_CPUS_PER_TASK"
 
 
 class JobFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What Slurm's variables say of a job beside its spec and its placement."""
+    """The facts for Slurm's variables beyond the job's spec and placement."""
 
     account: str = ""
     qos: str = ""
     partition: str = ""
     cluster: str = ""
-    """Also the name of the machine that it was submitted from."""
+    """The cluster's name, which is also the name of the submitting machine."""
     started_at: int = 0
     """Seconds since 1970; 0: unknown."""
     submitted_at: int = 0
@@ -62,7 +62,7 @@ class Run(NamedTuple):
     placement: Placement
     replica: ReplicaId
     hosts: Sequence[str]
-    """Of all replicas, as they stand in `placement`."""
+    """The host names of all replicas, in the order of `placement`."""
     facts: JobFacts
 
 
@@ -76,7 +76,7 @@ class ScriptFiles(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def job_facts(job: Job, cluster: str) -> JobFacts:
-    """Of a placed job. `cluster`: as in `JobFacts`."""
+    """Return the facts of a placed job. `cluster`: as in `JobFacts`."""
     attempt = job.attempt
     assert attempt is not None
     return JobFacts(
@@ -96,7 +96,7 @@ def script_argv(script: BatchScript) -> tuple[str, ...]:
 def script_files(
     spec: JobSpec, submitter: Submitter, host: str, replica: ReplicaId, task: ArrayTask | None
 ) -> ScriptFiles:
-    """Of a spec with a script. `host`: where the script runs."""
+    """Return the files of a spec with a script. `host`: where the script runs."""
     script = spec.script
     assert script is not None
     usual = "slurm-%A_%a.out" if task is not None else "slurm-%j.out"
@@ -115,7 +115,7 @@ def script_files(
 
 
 def output_of(spec: JobSpec, job: int, user: str) -> str:
-    """Where the output of a job with a script goes, before it has a host or a task: `%N` and `%a` stay."""
+    """Return where the output goes before the job has a host or a task; `%N` and `%a` are left as they are."""
     script = spec.script
     assert script is not None
     pattern = script.output or ("slurm-%A_%a.out" if spec.array is not None else "slurm-%j.out")
@@ -146,20 +146,20 @@ def expanded(pattern: str, *, name: str, user: str, host: str, job: int, task: A
     }
     words = {"N": host.partition(".")[0], "s": "batch", "u": user, "x": name}
 
-    def filled(found: re.Match[str]) -> str:
-        letter = found["letter"]
+    def filled(match: re.Match[str]) -> str:
+        letter = match["letter"]
         if letter is None:
             return "%"
         if letter in words:
             return words[letter].replace("/", "_")
-        width = min(int(found["width"] or 0), _MOST_WIDTH)
+        width = min(int(match["width"] or 0), _MOST_WIDTH)
         return f"{figures[letter]:0{width}d}"
 
     return _PATTERN.sub(filled, pattern)
 
 
 def tasks_on_nodes(env: Mapping[str, str], nodes: int) -> list[int]:
-    """How many tasks each node has, by what the script asked for; one where it asked for none."""
+    """Return the number of tasks on each node, by the script's options; one per node without them."""
     total, each = _count(env, _NTASKS), _count(env, _PER_NODE)
     if not total:
         return [each or 1] * nodes
@@ -173,14 +173,14 @@ def slurm_environment(spec: JobSpec, run: Run) -> dict[str, str]:
     submitter, placement, replica, hosts, facts = run
     own = [part.rank for part in placement].index(replica.rank)
     each = tasks_on_nodes(spec.env, len(hosts))
-    asked = {name: spec.env[name] for name in (_NTASKS, _PER_NODE, _PER_TASK) if name in spec.env}
-    if _PER_NODE in asked:
-        asked[_NTASKS] = str(sum(each))
-    if _NTASKS in asked:
-        asked["SLURM_NPROCS"] = asked[_NTASKS]
+    requested = {name: spec.env[name] for name in (_NTASKS, _PER_NODE, _PER_TASK) if name in spec.env}
+    if _PER_NODE in requested:
+        requested[_NTASKS] = str(sum(each))
+    if _NTASKS in requested:
+        requested["SLURM_NPROCS"] = requested[_NTASKS]
     job, names = str(replica.job), ",".join(hosts)
     env = {
-        **asked,
+        **requested,
         "SLURMD_NODENAME": hosts[own],
         "SLURM_CLUSTER_NAME": facts.cluster,
         "SLURM_CPUS_ON_NODE": str(placement[own].cpus),

@@ -39,7 +39,8 @@ _CARDS = "COCKPIT_CARDS"
 
 _MPS_SHARE = "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"
 _CUDA_ORDER = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
-"""Without this CUDA numbers the fastest card first, and an index means another card than in nvidia-smi."""
+"""CUDA's order of cards. Without this CUDA numbers the fastest card first, and an index means another card than in
+nvidia-smi."""
 
 
 def no_cards_environment() -> dict[str, str]:
@@ -73,7 +74,7 @@ def whole_cards(node: Node, slices: Iterable[CardSlice]) -> tuple[str, ...]:
 
 
 def share_limits(node: Node, slices: Iterable[CardSlice]) -> str:
-    """How its shares of cards are enforced, for people; empty where it has none but those that the hardware made."""
+    """Return a text on how a replica's shares of cards are enforced; empty without shares that software enforces."""
     shared = [card for card, part in _held_cards(node, slices) if _is_soft(card, part)]
     if not shared:
         return ""

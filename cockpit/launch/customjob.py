@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def custom_job_spec(spec: JobSpec) -> dict[str, Any]:
-    """Of a job with worker pools as they are; of any other its first node as the primary, the others as workers."""
+    """Return the CustomJobSpec. Worker pools are kept; any other job becomes a primary (its first node) and workers."""
     return {"workerPoolSpecs": [_pool(spec, pool) for pool in pools_of(spec)]}
 
 
@@ -36,11 +36,11 @@ def pools_of(spec: JobSpec) -> tuple[WorkerPool, ...]:
 def _pool(spec: JobSpec, pool: WorkerPool) -> dict[str, Any]:
     if not pool.replicas:
         return {}
-    found: dict[str, Any] = {"machineSpec": _machine(pool), "replicaCount": pool.replicas}
+    pool_spec: dict[str, Any] = {"machineSpec": _machine(pool), "replicaCount": pool.replicas}
     disk = {"bootDiskType": pool.disk_type, "bootDiskSizeGb": pool.disk_gib}
     if any(disk.values()):
-        found["diskSpec"] = {name: value for name, value in disk.items() if value}
-    return found | {"containerSpec": _container(spec, pool)}
+        pool_spec["diskSpec"] = {name: value for name, value in disk.items() if value}
+    return pool_spec | {"containerSpec": _container(spec, pool)}
 
 
 def _machine(pool: WorkerPool) -> dict[str, Any]:
@@ -58,8 +58,8 @@ def _model(spec: NodeSpec) -> str:
 
 def _container(spec: JobSpec, pool: WorkerPool) -> dict[str, Any]:
     image = pool.image or (spec.image if spec.image != HOST else "")
-    found: dict[str, Any] = {"imageUri": image} if image else {}
-    found["command"] = list(plain_arguments(pool.command or spec.command))
+    container: dict[str, Any] = {"imageUri": image} if image else {}
+    container["command"] = list(plain_arguments(pool.command or spec.command))
     if spec.env:
-        found["env"] = [{"name": name, "value": value} for name, value in spec.env.items()]
-    return found
+        container["env"] = [{"name": name, "value": value} for name, value in spec.env.items()]
+    return container

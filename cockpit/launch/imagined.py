@@ -12,12 +12,13 @@ from cockpit.model.spec import LAUNCHER, WHOLE_CARD, JobSpec, NodeSpec
 
 
 def imagined_placement(spec: JobSpec, names: tuple[str, ...] = ()) -> Placement:
-    """Of its first node spec, on nodes of these names by turns; without any on `node-1`, `node-2` …"""
+    """Return a placement of the first node spec on nodes of these names in turn; without names on `node-1`,
+    `node-2` …"""
     asked_by_rank = _asked_by_rank(spec)
     nodes = names or tuple(f"node-{rank + 1}" for rank in range(len(asked_by_rank)))
     return tuple(
-        Allocation(rank, NodeName(nodes[rank % len(nodes)]), asked.cpus, asked.memory_mib, _slices(asked))
-        for rank, asked in enumerate(asked_by_rank)
+        Allocation(rank, NodeName(nodes[rank % len(nodes)]), requests.cpus, requests.memory_mib, _slices(requests))
+        for rank, requests in enumerate(asked_by_rank)
     )
 
 
@@ -28,7 +29,8 @@ def imagined_node(spec: JobSpec, part: Allocation, known: Sequence[Node], mpi: M
 
 
 def imagined_cards(spec: JobSpec, part: Allocation, known: Sequence[Node]) -> tuple[Card, ...]:
-    """One card for each that a replica of `imagined_placement` has a part of, without a UUID: only real cards have one.
+    """Return a card for each one that a replica of `imagined_placement` uses, without a UUID, which only real cards
+    have.
 
     The vendor is that of the first card of the cluster's nodes (`known`) with a model that the replica asks for. Where
     there is none it is NVIDIA, the default of cards that cluster.toml declares.
@@ -41,11 +43,12 @@ def imagined_cards(spec: JobSpec, part: Allocation, known: Sequence[Node]) -> tu
 
 
 def _asked_by_rank(spec: JobSpec) -> list[NodeSpec]:
-    """What each replica asks for: the launcher, the workers, then parameter servers and further pools."""
+    """Return what each replica requests, by rank: the launcher, the workers, then parameter servers and further
+    pools."""
     return [*[LAUNCHER] * spec.first_worker, *[spec.specs[0]] * spec.nodes, *spec.helpers]
 
 
-def _slices(asked: NodeSpec) -> tuple[CardSlice, ...]:
-    if asked.shares_a_card:
-        return (CardSlice(0, 0, asked.card_milli),)
-    return tuple(CardSlice(card, None) for card in range(asked.card_milli // WHOLE_CARD))
+def _slices(requested: NodeSpec) -> tuple[CardSlice, ...]:
+    if requested.shares_a_card:
+        return (CardSlice(0, 0, requested.card_milli),)
+    return tuple(CardSlice(card, None) for card in range(requested.card_milli // WHOLE_CARD))

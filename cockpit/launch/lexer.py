@@ -44,10 +44,10 @@ Part = Literal | Variable | Sum
 
 
 class Word(NamedTuple):
-    """One argument."""
+    """One argument of a command."""
 
     source: str
-    """As it was written, with its quotes."""
+    """The word as it was written, with its quotes."""
     parts: tuple[Part, ...]
     quoted: bool
     """Something of it was quoted, so that it stays an argument even when it comes out empty."""
@@ -57,7 +57,7 @@ class Unlike(NamedTuple):
     """Why a text is not one simple command."""
 
     why: str
-    """A clause: what stands there and what it would do in a shell."""
+    """A clause for users: which construct stands there, and its meaning in a shell."""
     wrappable: bool = True
     """A shell would take it, so handing it to one helps."""
 
@@ -119,7 +119,7 @@ def _first_word_trouble(first: Word) -> Unlike | None:
 
 
 def _continued(text: str) -> str:
-    """Without backslash-newline, which goes before anything is told apart, but not in single quotes."""
+    """Remove backslash-newline pairs outside single quotes, which a shell does before anything else."""
 
     def kept(match: re.Match[str]) -> str:
         if match[0].startswith('"'):
@@ -130,12 +130,12 @@ def _continued(text: str) -> str:
 
 
 def _bare_words(command: str) -> list[Word]:
-    """Of a command in which nothing is special; most are so, and thousands are checked at once."""
+    """Split a command without special characters, the usual case: thousands are checked at once."""
     return [Word(word, (Literal(word),), quoted=False) for word in _BARE.findall(command)]
 
 
 def script_follows(words: Sequence[Word]) -> bool:
-    """Whether the next word is the script of a shell: behind its `-c`, which may be one of several options."""
+    """Return whether the next word is a shell's script: it follows `-c`, which may be one of several options."""
     if not words or not _SCRIPT_FOLLOWS.fullmatch(words[-1].source):
         return False
     sources = [word.source for word in words[:-1]]
@@ -153,7 +153,7 @@ def _are_options(sources: list[str]) -> bool:
 
 
 def _end_of_construct(text: str, at: int) -> int | None:
-    """Where the `${…}`, `$(…)`, `(…)` or backquoted command that begins at `at` has ended; None: nowhere."""
+    """Return the end of the `${…}`, `$(…)`, `(…)` or backquoted command that begins at `at`; None: it is not closed."""
     if text[at] == "`":
         closed = re.compile(r"`(?:[^\\`]|\\.)*`", re.DOTALL).match(text, at)
         return closed.end() if closed else None
@@ -170,7 +170,8 @@ def _end_of_construct(text: str, at: int) -> int | None:
 
 
 def _end_of_piece(text: str, at: int, closing: str) -> int | None:
-    """Of one piece inside of a construct: an escaped character, a quoted text, another construct, or one character."""
+    """Return the end of one piece of a construct: an escaped character, a quoted text, another construct, or one
+    character."""
     if text[at] == "\\":
         return at + 2
     if text[at] == '"':
@@ -208,7 +209,7 @@ def _refuse(why: str, *, wrappable: bool = True) -> _UnlikeError:
 
 
 class _Lexer:
-    """One pass over the text; a position and the parts of the word being read."""
+    """One pass over the text: a position, and the parts of the current word."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -227,7 +228,7 @@ class _Lexer:
         return words
 
     def _skip_blanks(self) -> bool:
-        """Whether a word follows."""
+        """Skip blanks, and return whether a word follows."""
         match = _BLANKS.match(self._text, self._at)
         self._at = match.end() if match else self._at
         if self._peek() == "\n" and self._text[self._at :].strip(" \t\n"):
@@ -246,7 +247,7 @@ class _Lexer:
         return Word(self._text[begin : self._at], _joined(self._parts), self._quoted)
 
     def _piece(self, char: str) -> None:
-        """One stretch of a word that is quoted in one way."""
+        """Read the next part of a word, which is quoted in one way."""
         if char == "'":
             self._single_quoted()
         elif char == '"':
@@ -313,7 +314,7 @@ class _Lexer:
             self._take("\\")
 
     def _end_of_what_its_shell_reads(self) -> int | None:
-        """None: nothing stands here that is for the shell of the script alone."""
+        """Return the end of what only the script's own shell expands; None: there is no such part here."""
         text, at = self._text, self._at
         if _VARIABLE.match(text, at):
             return None
@@ -364,7 +365,7 @@ def _is_sum(text: str) -> bool:
 
 
 def _closing(text: str, begin: int) -> int | None:
-    """Where the `))` stands that closes a `$((` whose inside begins at `begin`."""
+    """Return the position of the `))` that closes a `$((` whose content begins at `begin`."""
     depth = 0
     for at in range(begin, len(text)):
         if text[at] == "(":

@@ -1,4 +1,4 @@
-"""What a distributed mode adds to a replica: variables, files, and a launcher before its command.
+"""Adds what a distributed mode needs to a replica: variables, files, and a launcher before its command.
 
 Sources: the platform's "运行指令说明" and "分布式模式说明" for Horovod, TensorFlow, PyTorch and DeepSpeed.
 """
@@ -17,7 +17,7 @@ from cockpit.model.image import Mpi
 from cockpit.model.spec import JobSpec, Mode
 
 PORT: Final = 2222
-"""Of PyTorch's master and of every TensorFlow server."""
+"""The port of PyTorch's master and of every TensorFlow server."""
 HOSTFILE: Final = "/etc/mpi/hostfile"
 MPICH_HOSTFILE: Final = "/etc/mpi/mpich_hostfile"
 DEEPSPEED_HOSTFILE: Final = "/job/hostfile"
@@ -25,9 +25,9 @@ INTERFACE: Final = "eth0"
 AGENT: Final = "/run/cockpit-launch/agent"
 """Starts a program in another container of the same job, as a remote shell does."""
 AGENT_FOLDER: Final = "/run/cockpit-launch/bin"
-"""Where the agent stands under the name `ssh`, for launchers that can be told of no other."""
+"""The folder with the agent under the name `ssh`, for launchers that cannot be given another program."""
 LAUNCHER_ROLE: Final = "launcher"
-"""Of a replica that starts the others' processes and none of its own."""
+"""The role of a replica that starts the others' processes and none of its own."""
 LAUNCHED_BY_FIRST: Final = frozenset({Mode.HOROVOD, Mode.DEEPSPEED, Mode.SLURM})
 """Modes whose command runs once, on rank 0, and starts the processes of all."""
 
@@ -36,10 +36,10 @@ _HOST_OPTIONS: Final = frozenset({"-H", "-host", "--host", "-hostfile", "--hostf
 
 
 class Role(msgspec.Struct, frozen=True):
-    """What a replica is among the others."""
+    """The role of a replica among the others."""
 
     word: str
-    """As TensorFlow says it: `worker`, `ps`."""
+    """The role as TensorFlow calls it: `worker`, `ps`."""
     index: int
     """Among those of the word, from 0."""
 
@@ -49,27 +49,27 @@ class Peer(msgspec.Struct, frozen=True):
 
     host: str
     slots: int
-    """Its cards; 1 without any."""
+    """The number of its cards; 1 without any."""
     role: Role
 
 
 class Outfit(msgspec.Struct, frozen=True):
-    """What the mode adds to one replica."""
+    """The additions of a mode to one replica."""
 
     command: str
-    """Not yet expanded."""
+    """The command before its expansion."""
     env: dict[str, str] = {}
     files: dict[str, str] = {}
     """Text by path in the container."""
     relays: dict[int, str] = {}
     """Ports of its own `localhost` that are another host's."""
     hints: tuple[str, ...] = ()
-    """For a person who looks at it beforehand."""
+    """Hints for a user who looks at the launch beforehand."""
 
 
 def outfit(mode: Mode | None, command: str, peers: Sequence[Peer], rank: int, mpi: Mpi | None = None) -> Outfit:
-    """Of the replica `rank` of `peers`, which stand in the order of their ranks. `mpi`: what its image has; None: not
-    known, and taken for Open MPI."""
+    """Return the additions for the replica `rank` of `peers`, which are in the order of their ranks. `mpi`: the
+    image's; None: not known, treated as Open MPI."""
     match mode:
         case Mode.HOROVOD:
             return _horovod(command, peers, rank, mpi)
@@ -86,19 +86,19 @@ def outfit(mode: Mode | None, command: str, peers: Sequence[Peer], rank: int, mp
 
 
 def decides(spec: JobSpec, rank: int) -> bool:
-    """Whether the job lasts for as long as this replica: others only serve the first, or the workers."""
+    """Return whether the job lasts as long as this replica: other replicas only serve the first one, or the workers."""
     if spec.parameter_servers:
         return rank < spec.nodes
     return rank == 0 or (spec.mode not in LAUNCHED_BY_FIRST and not spec.worker_pools)
 
 
 def has_agent(mode: Mode | None, peers: Sequence[Peer]) -> bool:
-    """Whether rank 0 starts programs in other containers of its job."""
+    """Return whether rank 0 starts programs in other containers of its job."""
     return mode in LAUNCHED_BY_FIRST and len(peers) > 1
 
 
 def hostfile(peers: Sequence[Peer]) -> str:
-    """As Open MPI and DeepSpeed read it."""
+    """Return the host file that Open MPI and DeepSpeed read."""
     return "".join(f"{peer.host} slots={peer.slots}\n" for peer in peers)
 
 
@@ -205,7 +205,8 @@ def _mpi_hints(command: str) -> list[str]:
 
 
 def _torch_outfit(command: str, peers: Sequence[Peer], rank: int) -> Outfit:
-    """Since PyTorch 1.9 the first node's launcher hands its own word for the master to all: hence the relays."""
+    """Compose torchrun's command. Since PyTorch 1.9 the first node's launcher passes its own name of the master to all
+    others; the relays make that name reachable."""
     launched = torch_command(
         command,
         slots=str(peers[rank].slots),
@@ -218,13 +219,14 @@ def _torch_outfit(command: str, peers: Sequence[Peer], rank: int) -> Outfit:
 
 
 def _deepspeed(command: str, peers: Sequence[Peer], rank: int) -> Outfit:
-    """Its launcher looks for the host file by itself, and starts the others' processes through a remote shell."""
+    """Compose DeepSpeed's command. Its launcher finds the host file by itself, and starts the others' processes through
+    a remote shell."""
     env = {**torch_environment(peers, rank), **_remote_shell(Mode.DEEPSPEED, peers)}
     return Outfit(STAYS_OPEN if rank else command, env, {DEEPSPEED_HOSTFILE: hostfile(peers)})
 
 
 def _remote_shell(mode: Mode, peers: Sequence[Peer]) -> dict[str, str]:
-    """How launchers reach the other containers: none runs an SSH server."""
+    """Return the variables by which launchers use the agent as remote shell, since no container runs an SSH server."""
     if not has_agent(mode, peers):
         return {}
     return {"OMPI_MCA_plm_rsh_agent": AGENT, "HYDRA_LAUNCHER_EXEC": AGENT, "PDSH_RCMD_TYPE": "ssh"}

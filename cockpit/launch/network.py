@@ -10,16 +10,17 @@ from cockpit.model.spec import JobSpec
 
 PREFIX: Final = 16
 GATEWAY: Final = "198.18.0.1"
-"""Of a network that is the job's alone. RFC 2544 keeps 198.18.0.0/15 for tests of network devices, so no machine that a
-job may want to reach has such an address."""
+"""The gateway of a job's own network. RFC 2544 reserves 198.18.0.0/15 for tests of network devices, so no machine that
+a job may want to reach has such an address."""
 _FIRST: Final = 2
 _BYTE: Final = 256
 _AHEAD: Final = 2
-"""Of an elastic job so many times its most workers are named: no rank is given twice, so later ones are higher."""
+"""How many times an elastic job's largest number of workers get names. No rank is used twice, so later ones are
+higher."""
 
 
 def address(rank: int) -> str:
-    """Of `eth0` in the container of this rank."""
+    """Return the address of `eth0` in the container of this rank."""
     high, low = divmod(_FIRST + rank, _BYTE)
     return f"198.18.{high}.{low}"
 

@@ -1,4 +1,4 @@
-"""What the cluster's prologs and epilogs are told of a job, by the names that Slurm gives them (prolog_epilog.html)."""
+"""Sets the variables of the cluster's prologs and epilogs, by Slurm's names (prolog_epilog.html)."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 class ScriptFacts(msgspec.Struct, frozen=True):
-    """Of one replica: what its node's scripts need, also once the job is gone."""
+    """The facts that a node's scripts need of one replica, even after the job is gone."""
 
     node: str
     replicas: int
-    """Of the attempt; their ranks count from 0."""
+    """The number of replicas of the attempt; ranks count from 0."""
     env: dict[str, str]
 
 

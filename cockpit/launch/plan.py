@@ -11,7 +11,8 @@ The plan is computed before anything is started, from the job and its placement 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -35,7 +36,6 @@ from cockpit.launch.command import STAYS_OPEN, expand, unset_names
 from cockpit.launch.modes import AGENT_FOLDER, LAUNCHER_ROLE, Peer, Role, has_agent, outfit
 from cockpit.launch.network import host_of, hosts
 from cockpit.launch.pools import pool_environment, pool_hints, pool_roles, replica_spec
-from cockpit.launch.reduction import advice
 from cockpit.launch.sweeps import trial_number
 from cockpit.launch.workspace import ALGORITHM, OUTPUTS, WORKSPACE
 from cockpit.launch.world import DISCOVERY, DISCOVERY_SCRIPT, LIBRARY, PULSE_PATH
@@ -43,16 +43,22 @@ from cockpit.launch.world import PATH as WORKERS_FILE
 from cockpit.model.ids import ReplicaId
 from cockpit.model.image import HOST
 from cockpit.model.job import ArrayTask, Submitter
+from cockpit.model.machinetypes import bandwidth_gbps
 from cockpit.model.node import Allocation, Node, Placement
 from cockpit.model.resilience import Resume
-from cockpit.model.spec import HomeAccess, JobSpec, Mode
+from cockpit.model.rules.pools import REDUCTION_SERVER, SERVERS
+from cockpit.model.spec import WHOLE_CARD, HomeAccess, JobSpec, Mode
 from cockpit.model.text import visible
+
+if TYPE_CHECKING:
+    from cockpit.model.spec import JobSpec, WorkerPool
+
 
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 class LaunchPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """How one replica starts; all paths are those of the container."""
+    """The start of one replica; all paths are those in the container."""
 
     command: str
     """The command that the job's mode makes, before its variables are expanded."""
@@ -280,3 +286,61 @@ def _step(task: ArrayTask) -> int:
     """Return the distance between the indices of an array; 1 if they are not evenly spaced."""
     step, rest = divmod(task.last - task.first, max(1, task.count - 1))
     return step if step and not rest else 1
+
+
+REDUCER: Final = "n1-highcpu-16"
+"""The machine type for reducers: much bandwidth for its price."""
+IMAGES: Final = tuple(f"{place}-docker.pkg.dev{REDUCTION_SERVER}latest" for place in ("us", "europe", "asia"))
+FUSION_VARIABLE: Final = "HOROVOD_FUSION_THRESHOLD"
+FUSION_BYTES: Final = 128 * 1024 * 1024
+BUCKET_MB: Final = 64
+_LEAST_CPUS, _LEAST_GBPS = 16, 32
+
+
+def reducers(workers: int, gbps: int, reducer_gbps: int) -> int:
+    """Return the number of reducers that can carry what the workers send."""
+    return -(-workers * gbps // reducer_gbps)
+
+
+def bandwidth(pool: WorkerPool) -> int:
+    """Gbps of one replica, outward; 0: not known."""
+    model = pool.spec.card_models[0] if pool.spec.card_models else ""
+    return pool.bandwidth_gbps or bandwidth_gbps(pool.machine_type, pool.spec.card_milli // WHOLE_CARD, model)
+
+
+def advice(spec: JobSpec) -> Iterator[str]:
+    """Return advice as sentences; none where pools do not train on cards, or their bandwidth is unknown."""
+    training = [pool for pool in spec.worker_pools[:SERVERS] if pool.replicas]
+    if not training or not all(pool.spec.card_milli and bandwidth(pool) for pool in training):
+        return
+    total = sum(pool.replicas * bandwidth(pool) for pool in training)
+    servers = spec.worker_pools[SERVERS] if len(spec.worker_pools) > SERVERS else None
+    if servers is not None and REDUCTION_SERVER in servers.image:
+        yield from _about_servers(servers, total)
+        yield from _about_messages(spec)
+    elif (servers is None or not servers.replicas) and sum(pool.replicas for pool in training) > 1:
+        wanted = reducers(1, total, bandwidth_gbps(REDUCER))
+        yield (
+            f"{wanted} reduction servers of {REDUCER} would carry the {total} Gbps of its workers: as the third pool, "
+            f"with one of the images {', '.join(IMAGES)}"
+        )
+
+
+def _about_servers(servers: WorkerPool, total: int) -> Iterator[str]:
+    each = bandwidth(servers)
+    if each and servers.replicas * each < total:
+        carried, wanted = servers.replicas * each, reducers(1, total, each)
+        yield f"its {servers.replicas} reduction servers carry {carried} of {total} Gbps; {wanted} would"
+    if servers.spec.cpus < _LEAST_CPUS or (each and each < _LEAST_GBPS):
+        yield f"a reduction server does best with {_LEAST_CPUS} CPUs and {_LEAST_GBPS} Gbps, as {REDUCER} has"
+
+
+def _about_messages(spec: JobSpec) -> Iterator[str]:
+    yield (
+        "reduction servers need TensorFlow 2.3, PyTorch 1.4, or NCCL 2.7 with google-reduction-server in the images of "
+        "the first two pools"
+    )
+    given = spec.env.get(FUSION_VARIABLE, "")
+    if "horovod" in spec.command.lower() and not (given.isdigit() and int(given) >= FUSION_BYTES):
+        yield f"large messages suit them: set {FUSION_VARIABLE} to {FUSION_BYTES} or more"
+    yield f"large messages suit them: PyTorch's DistributedDataParallel takes bucket_cap_mb={BUCKET_MB}"

@@ -1,4 +1,4 @@
-"""What the replicas of a job with worker pools are told of each other: `CLUSTER_SPEC`, and `TF_CONFIG` beside it.
+"""Describes the replicas of a job with worker pools to each other: `CLUSTER_SPEC`, and `TF_CONFIG` beside it.
 
 Source: Vertex AI, "Distributed training", the formats of both variables.
 """
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 _POOL: Final = "workerpool"
 TASKS: Final = ("chief", "worker", "ps", "evaluator")
-"""By the position of the pool, what TensorFlow calls its replicas."""
+"""TensorFlow's names for the replicas, by the position of their pool."""
 EVALUATORS: Final = 3
 
 
 def pool_roles(pools: Sequence[WorkerPool]) -> list[Role]:
-    """Of each rank: one pool behind the other."""
+    """Return the role of each rank: the pools follow each other."""
     return [Role(f"{_POOL}{position}", index) for position, pool in enumerate(pools) for index in range(pool.replicas)]
 
 
@@ -57,19 +57,20 @@ def pool_values(
     trial: Any = "",  # noqa: ANN401 - JSON
     alone: bool,
 ) -> dict[str, dict[str, Any]]:
-    """The same before it is JSON. `cluster`: the addresses of each pool's replicas by its word."""
+    """Return the value before it is written as JSON. `cluster`: the addresses of each pool's replicas by the pool's
+    name."""
     common = {"environment": "cloud", "job": custom_job_spec(spec)}
     task: dict[str, Any] = {"type": word, "index": index, **({"trial": trial} if trial else {})}
-    found = {"CLUSTER_SPEC": {"cluster": cluster, **common, "task": task}}
+    values = {"CLUSTER_SPEC": {"cluster": cluster, **common, "task": task}}
     if not alone:
         task = {**task, "type": _tensorflow_word(word), "cloud": job}
         called = {_tensorflow_word(each): hosts for each, hosts in cluster.items()}
-        found["TF_CONFIG"] = {"cluster": called, **common, "task": task}
-    return found
+        values["TF_CONFIG"] = {"cluster": called, **common, "task": task}
+    return values
 
 
 def pool_hints(spec: JobSpec) -> list[str]:
-    """What a person may want to know beforehand."""
+    """Return hints for a user who looks at the launch beforehand."""
     evaluators = spec.worker_pools[EVALUATORS].replicas if len(spec.worker_pools) > EVALUATORS else 0
     return [f"TensorFlow takes one evaluator, and there are {evaluators}"] if evaluators > 1 else []
 

@@ -1,4 +1,4 @@
-"""From a job to a session in its surroundings, and from a session to a job that trains without anybody watching."""
+"""Converts a job into a session with the same surroundings, and a session into a training job."""
 
 from __future__ import annotations
 

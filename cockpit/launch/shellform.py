@@ -10,7 +10,7 @@ from cockpit.launch.arithmetic import names
 from cockpit.launch.lexer import Literal, Part, Sum, Unlike, Variable, Word, lex, script_follows
 
 _ESCAPES: Final = str.maketrans({char: f"\\{char}" for char in '\\"$`'})
-"""What is special in double quotes."""
+"""The characters that are special in double quotes."""
 _SET_BY_THE_SCRIPT: Final = ("COCKPIT_", "SLURM_")
 
 
@@ -46,7 +46,7 @@ def in_double_quotes(text: str) -> str:
 
 
 def _needs_a_form(word: Word, known: Collection[str], *, is_script: bool) -> bool:
-    """Whether a shell would read the word's source as something else."""
+    """Return whether a shell would read the word's source as something else."""
     if is_script and {"$", "`"} & {*word.source}:
         return True
     used = [name for part in word.parts if not isinstance(part, Literal) for name in _names(part)]
@@ -64,7 +64,7 @@ def _shell_word(word: Word) -> str:
 
 
 def _shell_part(part: Part) -> str:
-    """For the inside of double quotes."""
+    """Return a part in the form for the inside of double quotes."""
     if isinstance(part, Literal):
         return in_double_quotes(part.text)
     if isinstance(part, Variable):

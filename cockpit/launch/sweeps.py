@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from cockpit.errors import CockpitError
 from cockpit.model.spec import Search, Sweep
 
 if TYPE_CHECKING:
@@ -20,14 +21,22 @@ _MASK = (1 << 64) - 1
 
 
 def trial_count(sweep: Sweep) -> int:
-    """As many as there are combinations, or as are wanted."""
+    """Return the number of trials: that of the combinations, or a smaller one that the sweep asks for."""
     combinations = prod(len(values) for values in sweep.parameters.values())
     return min(combinations, sweep.max_trials) if sweep.max_trials else combinations
 
 
+def has_trial(sweep: Sweep, index: int) -> bool:
+    """Whether the sweep has a trial with this index, from 0."""
+    return 0 <= index < trial_count(sweep)
+
+
 def trial_values(sweep: Sweep, index: int) -> dict[str, str]:
-    """Of the trial with this index, from 0, by parameter. A grid counts up its last parameter first; of a random
-    choice no combination comes twice, and the seed decides it alone."""
+    """Return the values of the trial with this index, from 0, by parameter. A grid counts up its last parameter first;
+    a random choice has no combination twice, and depends on the seed alone. Raises `CockpitError` if there is no such
+    trial."""
+    if not has_trial(sweep, index):
+        raise CockpitError(no_trial(sweep, index))
     number = index if sweep.search is Search.GRID else next(islice(_chosen(sweep), index, None))
     values: dict[str, str] = {}
     for name, choices in reversed(sweep.parameters.items()):
@@ -36,13 +45,18 @@ def trial_values(sweep: Sweep, index: int) -> dict[str, str]:
     return {name: values[name] for name in sweep.parameters}
 
 
+def no_trial(sweep: Sweep, index: int) -> str:
+    """The sentence for an index that the sweep does not have."""
+    return f"The sweep has no trial {trial_number(index)}: it has {trial_count(sweep)}."
+
+
 def trial_number(index: int) -> str:
-    """What it is called: a text, from 1."""
+    """Return the trial's number as a text, from 1."""
     return str(index + 1)
 
 
 def swept(spec: JobSpec, index: int) -> JobSpec:
-    """The job of one trial: each value stands behind its command as `--name=value`."""
+    """Return the job of one trial: each value is appended to its command as `--name=value`."""
     assert spec.sweep is not None
     values = trial_values(spec.sweep, index)
     words = (shlex.quote(f"--{name}={value}") for name, value in values.items())
@@ -50,10 +64,12 @@ def swept(spec: JobSpec, index: int) -> JobSpec:
 
 
 def _chosen(sweep: Sweep) -> Iterator[int]:
-    """Numbers of combinations, in the order of their trials."""
+    """All numbers of combinations, in the order of their trials."""
     combinations = prod(len(values) for values in sweep.parameters.values())
     seen: set[int] = set()
     for step in count():
+        if len(seen) == combinations:  # else this would go on for ever behind the last
+            return
         number = _mixed(sweep.seed * 0x1_0000_0001 + step) % combinations
         if number not in seen:
             seen.add(number)

@@ -46,33 +46,35 @@ class _PythonCommand(NamedTuple):
 def torch_command(command: str, *, slots: str, nodes: str, rank: str, master: str, port: str) -> str:
     """The command under `torch.distributed.launch`, with the interpreter's options where they were. What is no Python
     program, or starts its processes itself, stays as it is."""
-    found = _python_command(words_of(command))
-    if found is None or LAUNCHER in command or _is_launcher(found):
+    python = _python_command(words_of(command))
+    if python is None or LAUNCHER in command or _is_launcher(python):
         return command
-    launched = [found.interpreter, *found.options, "-m", LAUNCHER]
+    launched = [python.interpreter, *python.options, "-m", LAUNCHER]
     launched += [f"--nproc_per_node={slots}", f"--nnodes={nodes}", f"--node_rank={rank}"]
     launched += [f"--master_addr={master}", f"--master_port={port}"]
-    return " ".join([*launched, *_program(found), *found.arguments])
+    return " ".join([*launched, *_program(python), *python.arguments])
 
 
-def _program(found: _PythonCommand) -> list[str]:
-    if found.kind == "m":
-        return ["--module", found.program]
-    if found.kind == "c":  # the launcher starts files and modules alone; any other program without an interpreter
-        return ["--use_env", "--no_python", found.interpreter, *found.options, "-c", found.program]
-    return [found.program]
+def _program(python: _PythonCommand) -> list[str]:
+    if python.kind == "m":
+        return ["--module", python.program]
+    if python.kind == "c":  # the launcher starts files and modules alone; any other program without an interpreter
+        return ["--use_env", "--no_python", python.interpreter, *python.options, "-c", python.program]
+    return [python.program]
 
 
-def _is_launcher(found: _PythonCommand) -> bool:
-    program = found.program.strip("'\"")
-    if found.kind == "m" and any(program == each or program.startswith(f"{each}.") for each in _LAUNCHER_MODULES):
+def _is_launcher(python: _PythonCommand) -> bool:
+    program = python.program.strip("'\"")
+    if python.kind == "m" and any(program == each or program.startswith(f"{each}.") for each in _LAUNCHER_MODULES):
         return True
-    is_file = not found.kind and (program.rpartition("/")[2] in _LAUNCHER_PROGRAMS or program.endswith(_LAUNCHER_FILES))
-    return is_file or not _NAMED_ANYWHERE.isdisjoint(found.arguments)
+    is_file = not python.kind and (
+        program.rpartition("/")[2] in _LAUNCHER_PROGRAMS or program.endswith(_LAUNCHER_FILES)
+    )
+    return is_file or not _NAMED_ANYWHERE.isdisjoint(python.arguments)
 
 
 def _python_command(words: list[str]) -> _PythonCommand | None:
-    """None: it is none, or one without a program."""
+    """Return the program and its arguments of a Python command; None: it is none, or has no program."""
     if not words or words[0] not in _INTERPRETERS:
         return None
     at = 1
@@ -98,8 +100,8 @@ def _of(call: list[str], kind: str, rest: list[str]) -> _PythonCommand | None:
 
 
 def _deciding_letter(word: str) -> tuple[str, str, str]:
-    """Of letters behind one dash the first that takes the rest of the word or ends the options, those before it, and
-    the rest of the word; of any other word nothing."""
+    """Return the first letter behind one dash that takes the rest of the word or ends the options, the letters before
+    it, and the rest of the word; nothing for any other word."""
     for at, letter in enumerate(word):
         if word.startswith("--"):
             break

@@ -58,7 +58,7 @@ def shown(spec: JobSpec) -> tuple[Shown, ...]:
 
 
 def can_be_shown(folder: str) -> bool:
-    """Whether a folder of the machine can be mounted at its own path in a container.
+    """Return whether a folder of the machine can be mounted at its own path in a container.
 
     System folders cannot, since each container has its own, nor can a folder above one. The shim has a copy of this
     rule, because it imports nothing from here.

@@ -1,4 +1,5 @@
-"""What can be asked of the accounts. A field that is None stays as it is; -1 takes a limit away, as in sacctmgr."""
+"""The changes of accounts, users and QOS that can be requested. A field that is None stays as it is; -1 removes a
+limit, as in sacctmgr."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ class LimitsChange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
 
 class AssociationChange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Of an account or a user. Of lists, `+name` adds and `-name` takes away; other names replace them."""
+    """A change of an account's or a user's association. In lists, `+name` adds and `-name` removes; other names replace
+    the list."""
 
     parent: str | None = None
     shares: int | str | None = None
@@ -36,9 +38,9 @@ class AssociationChange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults
     priority: int | None = None
     """-1: that of the account above."""
     qos: tuple[str, ...] | None = None
-    """Empty: those of the account above."""
+    """The permitted QOS; empty: those of the account above."""
     default_qos: str | None = None
-    """Empty: none."""
+    """The default QOS; empty: none."""
     default: bool | None = None
     limits: LimitsChange = LimitsChange()
 
@@ -69,13 +71,13 @@ class ModifyAccount(msgspec.Struct, frozen=True, tag="modify_account"):
 
 
 class RemoveAccount(msgspec.Struct, frozen=True, tag="remove_account"):
-    """With everything below it."""
+    """Remove an account and everything below it."""
 
     name: str
 
 
 class AddUser(msgspec.Struct, frozen=True, tag="add_user"):
-    """To an account, everywhere or in one partition."""
+    """Add a user to an account, for all partitions or for one."""
 
     user: str
     account: str
@@ -84,7 +86,7 @@ class AddUser(msgspec.Struct, frozen=True, tag="add_user"):
 
 
 class ModifyUser(msgspec.Struct, frozen=True, tag="modify_user"):
-    """In one account, or (empty) wherever the user is; likewise the partition."""
+    """Change a user in one account or, with an empty account, in all of them; likewise for the partition."""
 
     user: str
     change: AssociationChange
@@ -93,7 +95,7 @@ class ModifyUser(msgspec.Struct, frozen=True, tag="modify_user"):
 
 
 class RemoveUser(msgspec.Struct, frozen=True, tag="remove_user"):
-    """From one account, or (empty) from everywhere; likewise the partition."""
+    """Remove a user from one account or, with an empty account, from all; likewise for the partition."""
 
     user: str
     account: str = ""

@@ -1,4 +1,4 @@
-"""What was used in the past: jobs that have ended, and what was held from when to when, by whom."""
+"""Past use of the cluster: ended jobs, and the resources that were allocated from when to when, by user."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from cockpit.model.jobrow import JobRow
 
 
 class EndedJob(msgspec.Struct, frozen=True):
-    """A job that has ended, with what it held and used in all its attempts. None: nobody measured it."""
+    """An ended job with what it held and used in all its attempts. Figures that are None were not measured."""
 
     row: JobRow
     attempts: int
     elapsed_ms: int
-    """Of all attempts, one after the other."""
+    """Elapsed time of all attempts together."""
     cpu_held_ms: int
     """CPUs that it held × time."""
     card_milli_ms: int
@@ -22,13 +22,13 @@ class EndedJob(msgspec.Struct, frozen=True):
     cpu_ms: int | None
     """CPU time that its processes used."""
     peak_memory_mib: int | None
-    """Of the replica that had most."""
+    """Peak memory of the replica that used most."""
     card_percent: int | None
-    """How busy its cards were, on average."""
+    """Average utilization of its cards."""
 
 
 class Span(msgspec.Struct, frozen=True):
-    """What one attempt of a job held, from when to when, used or not."""
+    """The resources that one attempt of a job held, from when to when, whether it used them or not."""
 
     job: JobId
     attempt: int
@@ -51,14 +51,14 @@ class Spent(msgspec.Struct, frozen=True, array_like=True):
     qos: str
     card_milli_ms: int
     cpu_ms: int
-    """Of CPUs that were held."""
+    """CPU time of the CPUs that were held."""
 
 
 class Spending(msgspec.Struct, frozen=True):
-    """What was held in each stretch of time, running jobs included up to now."""
+    """The resources held in each time interval, including running jobs up to now."""
 
     edges: tuple[Millis, ...]
-    """Where the stretches begin, in order, and where the last one ends."""
+    """The starts of the intervals in order, and the end of the last one."""
     stretches: tuple[tuple[Spent, ...], ...]
     missing: str = ""
     """Why ended jobs are left out, as a sentence; empty: they are counted."""

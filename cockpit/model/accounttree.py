@@ -1,4 +1,4 @@
-"""What holds of every tree of accounts: parents and QOS exist, and nothing is above itself."""
+"""Checks every tree of accounts: parents and QOS exist, and no account is above itself."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cockpit.model.text import visible
 
 
 class Trouble(NamedTuple):
-    """What is wrong with one association, or with a QOS (`key` is its name then)."""
+    """An error in one association, or in a QOS (then `key` is its name)."""
 
     key: AssocKey | str
     field: str
@@ -29,7 +29,7 @@ def account_troubles(accounts: Accounts) -> Iterator[Trouble]:
 
 
 def unknown_qos(accounts: Accounts, name: str) -> str:
-    """Of a name that is no QOS."""
+    """Return the error for a name that is no QOS."""
     return f"there is no QOS {visible(name)}; there are {', '.join(list(accounts.qos)[:10])}"
 
 
@@ -47,7 +47,7 @@ def _place(accounts: Accounts, each: Association) -> Iterator[tuple[str, str]]:
 
 
 def _reaches_root(accounts: Accounts, each: Association) -> bool:
-    """Also where an account further up is missing: that is told of the one below it."""
+    """Return whether the chain of parents ends at root or at a missing account, which has an error of its own."""
     seen = {each.account}
     while each.parent:
         if each.parent in seen:

@@ -1,4 +1,4 @@
-"""What a face asks of a cluster beyond a job's id: a piece of a log, a way into a container."""
+"""Arguments of requests to a cluster beyond a job's id: a piece of a log, a shell in a container."""
 
 from __future__ import annotations
 
@@ -38,29 +38,29 @@ class LogRequest(msgspec.Struct, frozen=True, kw_only=True):
     job: int
     rank: int = 0
     attempt: int | None = None
-    """None: the last one."""
+    """The attempt to read; None: the last one."""
     stream: LogStream = LogStream.STDOUT
     offset: int = 0
-    """In bytes from the beginning; negative: from the end."""
+    """First byte to read; negative: counted from the end."""
     limit: int = 1 << 20
     wait: bool = False
-    """When nothing is there yet: answer only once there is, or the replica has ended."""
+    """Whether to answer only when there is something to read, or the replica has ended."""
     step: str = ""
-    """Of a job of a Slurm cluster: the step (`0`, `1` …) that wrote it, `rank` being its task; empty: the script."""
+    """On Slurm, the step (`0`, `1` …) that wrote the log, with `rank` as its task; empty: the batch script."""
 
 
 class LogChunk(msgspec.Struct, frozen=True):
     data: bytes
     offset: int
-    """Of the first byte of `data`."""
+    """Position of the first byte of `data` in the log."""
     ended: bool
-    """Nothing will be added after `data`."""
+    """Whether the log is complete: nothing follows `data`."""
     left_out: int = 0
-    """So many bytes before `offset` are not kept; `data` begins with a line that says so."""
+    """Bytes before `offset` that were not stored; `data` begins with a line that says so."""
 
 
 TerminalSize = Annotated[int, msgspec.Meta(ge=0, le=65_535)]
-"""As the kernel keeps it."""
+"""The size of a terminal, as the kernel counts it."""
 
 
 class ShellRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,7 +69,7 @@ class ShellRequest(msgspec.Struct, frozen=True, kw_only=True):
     job: int
     rank: int = 0
     command: tuple[str, ...] = ()
-    """Empty: a shell, which is interactive at a terminal."""
+    """The command to run; empty: a shell, which is interactive at a terminal."""
     terminal: bool = False
     """Give it a pseudo terminal; else three pipes."""
     rows: TerminalSize = 24
@@ -86,6 +86,6 @@ class ShellOpened(msgspec.Struct, frozen=True):
     remounted: bool
     """The holder was gone: processes and /tmp are lost."""
     cards_freed: bool
-    """It had cards, and does not have them any more."""
+    """Whether the job had cards and has lost them."""
     plain: bool = False
-    """It is no container: its processes are among all others of its user."""
+    """Whether the job runs as plain processes among all others of its user, without a container."""

@@ -44,14 +44,14 @@ class Replica(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     rank: int
     staged_at: Millis | None = None
-    """When all files had been copied that its container needs; None: not yet, or the job stages none."""
+    """When all files that its container needs had been copied; None: not yet, or the job stages none."""
     started_at: Millis | None = None
     ended_at: Millis | None = None
     exit: ExitStatus | None = None
     limits: str = ""
     """How its limits are enforced, as the runtime said: `cgroup v1`, `cgroup v2`, `soft: …`."""
     left_at: Millis | None = None
-    """When it left its elastic job, which goes on without it; None: it is part of the job."""
+    """When the replica left its elastic job, which continues without it; None: it is part of the job."""
     had: Allocation | None = None
     """The resources that it occupied until it left; None: it has not left."""
     blocked: str = ""
@@ -73,9 +73,9 @@ class EndCause(StrEnum):
     START_FAILED = "start_failed"
     """Its container could not be made."""
     LOST = "lost"
-    """Its container disappeared (shim killed, machine rebooted)."""
+    """The container disappeared (shim killed, machine rebooted)."""
     DEADLINE = "deadline"
-    """It could no longer end by its deadline."""
+    """The job could not end by its deadline any more."""
     PREEMPTED = "preempted"
     """Another job takes its resources."""
     REQUEUE = "requeue"
@@ -87,7 +87,7 @@ class EndCause(StrEnum):
     SLOW = "slow"
     """Its iterations were slow, and it is moved to other nodes."""
     BELOW_MIN = "below_min"
-    """It has fewer workers than it needs, or had for longer than it waits."""
+    """The job has fewer workers than it needs, or had for longer than it may wait."""
 
 
 BELOW_MIN_CAUSES = frozenset({EndCause.PREEMPTED, EndCause.RECLAIMED, EndCause.BELOW_MIN})
@@ -135,7 +135,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     cause: EndCause | None = None
     """Why the attempt ended, if the job was requeued; None otherwise."""
     members: tuple[str, ...] = ()
-    """On a fleet: by rank, the member cluster that the replica is bound to."""
+    """On a fleet: the member cluster of each replica, by rank."""
     awaits: tuple[str, ...] = ()
     """On a fleet: the members that have not placed their part yet. No replica starts before all have."""
     resized_at: Millis | None = None
@@ -148,7 +148,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def counts_from(self) -> Millis:
-        """Since when it runs without interruption on its present resources, provided that it runs."""
+        """Return the start of the current uninterrupted run on the present resources, provided that the job runs."""
         since = self.placed_at if self.resumed_at is None else self.resumed_at
         return since if self.resized_at is None else max(since, self.resized_at)
 

@@ -21,11 +21,11 @@ class EarlySignal(msgspec.Struct, frozen=True, kw_only=True):
     """A signal that a script gets before its time limit ends it."""
 
     name: str
-    """Without SIG."""
+    """The signal's name without SIG."""
     seconds: int = 60
-    """So long before the end."""
+    """How long before the end of the time limit the signal is sent."""
     shell: bool = False
-    """For the script's own process alone; else for the tasks of its steps."""
+    """Whether only the script's own process gets the signal; else the tasks of its steps get it."""
 
 
 class BatchScript(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,7 +34,7 @@ class BatchScript(msgspec.Struct, frozen=True, kw_only=True):
     text: str
     """The whole script; its first line names the interpreter."""
     file: str = ""
-    """Where it was read from, for people; empty: not from a file."""
+    """The file that the script was read from, to show to users; empty: not from a file."""
     arguments: tuple[str, ...] = ()
     """Words that the script is given behind its own name."""
     work_dir: str

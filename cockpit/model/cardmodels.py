@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Final
+
+from cockpit.model.spec import WHOLE_CARD
 
 _NO_TYPE: Final = re.compile(r"[^a-z0-9._-]")
 
@@ -15,6 +17,25 @@ def gres_type(model: str) -> str:
     return _NO_TYPE.sub("_", model.lower())
 
 
-def is_one_of(model: str, asked: tuple[str, ...]) -> bool:
-    """Whether a card of this model is what is asked for, however that is spelled. Without a model any card is."""
-    return not asked or model in asked or gres_type(model) in map(gres_type, asked)
+def is_one_of(model: str, requested: tuple[str, ...]) -> bool:
+    """Return whether a card of this model satisfies the requested model in any spelling. An empty request accepts every
+    card."""
+    return not requested or model in requested or gres_type(model) in map(gres_type, requested)
+
+
+_PROFILE = re.compile(r"(?:^|[_.-])([1-7])g\.\d+gb", re.IGNORECASE)
+_PER_CARD = {1: 7, 2: 3, 3: 2, 4: 1, 7: 1}
+"""Instances per card by the profile's number of compute slices."""
+
+
+@cache
+def instances_per_card(model: str) -> int:
+    """Return how many instances of a MIG profile fit on one card; 0: the model is no profile."""
+    profile = _PROFILE.search(model)
+    return _PER_CARD.get(int(profile[1]), 0) if profile is not None else 0
+
+
+def counted_milli(milli: int, model: str) -> int:
+    """Return the thousandths of cards to count for a request; an instance counts as a card."""
+    instances = instances_per_card(model)
+    return WHOLE_CARD * (milli // (WHOLE_CARD // instances)) if instances else milli

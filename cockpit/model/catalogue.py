@@ -1,4 +1,4 @@
-"""The catalogue: what names in job files stand for, whose it is, and what others may do with it."""
+"""The catalogue: what names in job files mean, who owns them, and what other users may do with them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NO_CARDS = "cpu"
 
 
 class EntryKind(StrEnum):
-    """What there are names for."""
+    """The kinds of entries."""
 
     DATASET = "dataset"
     ALGORITHM = "algorithm"
@@ -35,7 +35,7 @@ class EntryKind(StrEnum):
 
 
 class Scope(StrEnum):
-    """What an image is meant for."""
+    """The kinds of jobs that an image is meant for."""
 
     TRAINING = "training"
     """Jobs may run in it."""
@@ -44,20 +44,20 @@ class Scope(StrEnum):
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
-    """What every entry says."""
+    """The fields that every entry has."""
 
     name: str
     """Unique among its kind in its project."""
     project: str = ""
-    """Empty: it is the whole cluster's."""
+    """The project of the entry; empty: it belongs to the whole cluster."""
     owner: str = ""
-    """Empty: nobody's but the administrators'."""
+    """The owner; empty: the administrators own it."""
     access: Access = Access.NONE
-    """What the other members of its project may do: change it and write into it, use it for reading, or nothing. Of
-    the cluster's own: what everybody may."""
+    """The rights of the other members of its project: to change it and write into it, to read it, or none. For an entry
+    of the cluster: the rights of every user."""
     about: str = ""
     filed: bool = False
-    """It stands in the lab's catalogue.toml or cluster.toml, which alone changes it."""
+    """Whether the entry is in the lab's catalogue.toml or in cluster.toml, and is changed only there."""
 
     @property
     def kind(self) -> EntryKind:
@@ -74,16 +74,16 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
 
     @property
     def to_members(self) -> Access:
-        """What those members may do."""
+        """Return the rights of the project's members."""
         return self.access
 
 
 class DatasetEntry(Entry, frozen=True, kw_only=True, tag="dataset"):
     source: DatasetSource = DatasetSource.PRIVATE
     path: str = ""
-    """Of a private one."""
+    """The folder of a private entry."""
     versions: dict[str, str] = {}
-    """Of others: folders by name of the version."""
+    """The folders of other entries, by the name of the version."""
 
 
 class AlgorithmEntry(Entry, frozen=True, kw_only=True, tag="algorithm"):
@@ -95,7 +95,7 @@ class ModelEntry(Entry, frozen=True, kw_only=True, tag="model"):
     source: ModelSource = ModelSource.PRIVATE
     path: str = ""
     versions: dict[str, str] = {}
-    """Of a favourite."""
+    """The versions of a favourite entry."""
 
 
 class VolumeEntry(Entry, frozen=True, kw_only=True, tag="volume"):
@@ -104,12 +104,12 @@ class VolumeEntry(Entry, frozen=True, kw_only=True, tag="volume"):
 
 class ImageEntry(Entry, frozen=True, kw_only=True, tag="image"):
     image: str = ""
-    """As `model.image` writes it."""
+    """The image, written as `model.image` describes."""
     scopes: tuple[Scope, ...] = (Scope.TRAINING,)
     card_types: tuple[str, ...] = ()
     """Vendors or models of cards that it is made for, and `cpu` for none; empty: any."""
     mpi: Mpi | None = None
-    """Whose `mpirun` it has; None: none, or nobody says."""
+    """The MPI whose `mpirun` the image has; None: none or unknown."""
 
 
 class SpecEntry(Entry, frozen=True, kw_only=True, tag="spec"):
@@ -118,7 +118,7 @@ class SpecEntry(Entry, frozen=True, kw_only=True, tag="spec"):
 
 class PoolEntry(Entry, frozen=True, kw_only=True, tag="pool"):
     nodes: tuple[str, ...] = ()
-    """Empty: those that cluster.toml puts into the pool of this name."""
+    """The nodes of the pool; empty: those that cluster.toml puts into the pool of this name."""
 
 
 class ProjectEntry(Entry, frozen=True, kw_only=True, tag="project"):
@@ -132,7 +132,7 @@ class ProjectEntry(Entry, frozen=True, kw_only=True, tag="project"):
 
     @property
     def to_members(self) -> Access:
-        """They see at least that they are in it."""
+        """Return the members' rights: they see at least that they are members."""
         return Access.RO if self.access is Access.NONE else self.access
 
 
@@ -171,12 +171,13 @@ def entry_key(kind: EntryKind, project: str, name: str) -> EntryKey:
 
 
 class EntryChange(msgspec.Struct, frozen=True):
-    """What one entry was when the asker looked, and what it is to be. Refused where it is another by now."""
+    """A change of one entry: the entry as the user saw it, and the new one. It is refused if the entry has changed
+    meanwhile."""
 
     before: AnyEntry | None
-    """None: a new one."""
+    """The entry before the change; None: it is new."""
     after: AnyEntry | None
-    """None: it goes."""
+    """The entry after the change; None: it is removed."""
 
 
 class EntryRow(msgspec.Struct, frozen=True):
@@ -184,17 +185,17 @@ class EntryRow(msgspec.Struct, frozen=True):
 
     entry: AnyEntry
     may: Access
-    """What the asker may do with it."""
+    """The user's own rights."""
     of_rules: bool = False
-    """It is cluster.toml's, and no part of the catalogue."""
+    """Whether the entry comes from cluster.toml and is no part of the catalogue."""
 
 
 class CatalogueShown(msgspec.Struct, frozen=True):
-    """What the asker may see, by kind, project and name."""
+    """The entries that a user may see, by kind, project and name."""
 
     rows: tuple[EntryRow, ...]
     admin: bool = False
     """The asker may change all of it, and add what is the whole cluster's."""
     projects: tuple[str, ...] = ()
-    """Those that the asker is in."""
+    """The projects of the user."""
     asker: str = ""

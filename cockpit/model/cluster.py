@@ -24,7 +24,7 @@ class PriorityKind(StrEnum):
     """slurm.conf's PriorityType."""
 
     BASIC = "priority/basic"
-    """In order of submission."""
+    """Jobs are considered in the order of submission."""
     MULTIFACTOR = "priority/multifactor"
 
 
@@ -104,7 +104,7 @@ class BackfillKind(StrEnum):
     __hash__ = str.__hash__  # Enum hashes the member's name in Python code, once in every pass
 
     OFF = "off"
-    """None."""
+    """No job overtakes another."""
     EASY = "easy"
     """Jobs that do not delay the first waiting one (EASY backfill)."""
     CONSERVATIVE = "conservative"

@@ -1,4 +1,4 @@
-"""What only a cluster does that is acted on by commands of its own, as Slurm is."""
+"""Requests that only one kind of cluster serves, such as Slurm's signals, steps and scontrol updates."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import msgspec
 
 
 class Reach(StrEnum):
-    """Which processes of a job a signal is for."""
+    """The processes of a job that a signal is sent to."""
 
     ALL = "all"
-    """Its script, what that started, and its steps."""
+    """The script, its child processes, and its steps."""
     SCRIPT = "script"
     STEPS = "steps"
 
@@ -20,13 +20,13 @@ class SubmitScript(msgspec.Struct, frozen=True):
     """A batch script as it is, or one command."""
 
     script: str
-    """Its text; empty where `wrap` is the command."""
+    """The script's text; empty where `wrap` is the command."""
     options: tuple[str, ...] = ()
-    """Of the command, which outweigh those in the script."""
+    """The command's options, which override those in the script."""
     file: str = ""
-    """Where the script is on this machine, by the words of the user; empty: it came on standard input."""
+    """The script's file on this machine, as the user wrote it; empty: it came from standard input."""
     arguments: tuple[str, ...] = ()
-    """What the script is called with."""
+    """Arguments of the script."""
     wrap: str = ""
     """A command of the shell, to be submitted without a script."""
 
@@ -34,7 +34,7 @@ class SubmitScript(msgspec.Struct, frozen=True):
 class SendSignal(msgspec.Struct, frozen=True):
     job: int
     signal: str
-    """Its name without SIG, or its number."""
+    """The signal's name without SIG, or its number."""
     to: Reach = Reach.ALL
     task: int | None = None
 
@@ -48,10 +48,10 @@ class UpdateJob(msgspec.Struct, frozen=True):
 
 
 class MoveToTop(msgspec.Struct, frozen=True):
-    """Before all other jobs of their owner."""
+    """Move jobs before all other jobs of their owner (`scontrol top`)."""
 
     jobs: tuple[str, ...]
-    """As the cluster names them: `123`, `123_4`."""
+    """The jobs as the cluster names them: `123`, `123_4`."""
 
 
 Directive = SubmitScript | SendSignal | UpdateJob | MoveToTop

@@ -255,7 +255,7 @@ class JobPlaced(msgspec.Struct, frozen=True, tag="job_placed", gc=False):
     partition: str = ""
     billing: float = 0.0
     members: tuple[str, ...] = ()
-    """On a fleet: by rank, the member cluster that the replica is bound to."""
+    """On a fleet: the member cluster of each replica, by rank."""
     launcher: str = ""
     """The node of an elastic job's launcher; empty: it has none."""
 
@@ -454,7 +454,7 @@ class HoldEndCause(StrEnum):
     """Why a debug hold ended."""
 
     EXPIRED = "expired"
-    """Its time was over."""
+    """Its hold window was over."""
     ENDED = "ended"
     """A user ended it."""
 

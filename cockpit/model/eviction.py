@@ -1,4 +1,4 @@
-"""How a running job is evicted for another one, and by which rule."""
+"""The modes and rules by which a running job is evicted for another one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ class EvictionMode(StrEnum):
     REQUEUE = "requeue"
     SUSPEND = "suspend"
     SHRINK = "shrink"
-    """It goes on with fewer workers. Slurm has no such mode. Elastic jobs are shrunk before any job is evicted."""
+    """The job continues with fewer workers. Slurm has no such mode. Elastic jobs are shrunk before any job is evicted.
+    """
 
 
 class Grounds(StrEnum):

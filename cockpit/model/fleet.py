@@ -17,7 +17,7 @@ RESERVING_SCHEDULER = (6, 8, 0)
 
 
 class BindingMode(StrEnum):
-    """What a fleet knows of a member when it binds a job to it."""
+    """How much a fleet knows of a member's resources when it binds a job to it."""
 
     TOTALS = "totals"
     """The sums of what is free: compared with the sum of what is asked, which may be wrong."""
@@ -30,9 +30,9 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     kubernetes: str
-    """Its version, such as 1.28 or v1.30.1-aliyun.1."""
+    """The member's Kubernetes version, such as 1.28 or v1.30.1-aliyun.1."""
     scheduler: str
-    """Its scheduler's version."""
+    """The version of the member's scheduler."""
     enable_reservation: bool = False
     """The scheduler's parameter `enableReservation`."""
 
@@ -42,7 +42,7 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def why_totals(self) -> str:
-        """What is missing for reservation; empty: nothing."""
+        """Return what is missing for binding with reserved nodes; empty: nothing."""
         if version(self.kubernetes) < RESERVING_KUBERNETES:
             return f"Kubernetes {self.kubernetes} is older than 1.28"
         if version(self.scheduler) < RESERVING_SCHEDULER:
@@ -51,19 +51,19 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FleetPart(msgspec.Struct, frozen=True):
-    """What a job of a member is there for: some replicas of a job of the fleet."""
+    """The role of a member's job: it runs some replicas of a job of the fleet."""
 
     job: JobId
     """The fleet's."""
     attempt: int
     ranks: tuple[int, ...]
-    """Its own replica r is the fleet's replica `ranks[r]`."""
+    """The ranks in the fleet's job: replica r here is the fleet's replica `ranks[r]`."""
     reserved: Placement = ()
     """Exactly this is kept for it; empty: it takes what it finds."""
 
 
 def version(text: str) -> tuple[int, ...]:
-    """Its leading numbers, of which missing ones count nothing: `v1.30.1-aliyun.1` is (1, 30, 1)."""
+    """Return the leading numbers of a version, with zeros for missing ones: `v1.30.1-aliyun.1` is (1, 30, 1)."""
     numbers: list[int] = []
     for piece in text.removeprefix("v").split("."):
         digits = piece[: next((at for at, char in enumerate(piece) if char not in "0123456789"), len(piece))]
@@ -75,15 +75,15 @@ def version(text: str) -> tuple[int, ...]:
 
 
 def node_in(member: str, node: NodeName) -> NodeName:
-    """What the fleet calls a member's node."""
+    """Return the fleet's name of a member's node."""
     return NodeName(f"{member}/{node}")
 
 
 def member_of(node: NodeName) -> str:
-    """Whose node it is. Where only totals are known, it is the member's name itself."""
+    """Return the member that a node belongs to. Where only totals are known, the name is the member's own."""
     return node.partition("/")[0]
 
 
 def node_there(node: NodeName) -> NodeName:
-    """What the member itself calls a node of the fleet."""
+    """Return the member's own name of a node of the fleet."""
     return NodeName(node.partition("/")[2])

@@ -1,4 +1,5 @@
-"""When a job would start: what the scheduler's own plan says of the future, and what would change it."""
+"""Predicted starts of jobs: what the scheduler's plan says about the future, and which changes would start a job
+sooner."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ class Awaited(msgspec.Struct, frozen=True):
     job: JobId
     """0: one that the asker may not see."""
     end_at: Millis
-    """When it is taken to end."""
+    """When the job is expected to end."""
 
 
 class NoBound(StrEnum):
@@ -130,12 +131,12 @@ class BoundMove(msgspec.Struct, frozen=True):
     """One change of a job's latest start."""
 
     at: Millis
-    """When the engine noticed it."""
+    """When the engine noticed the move."""
     before: Millis
     after: Millis | None
-    """None: there is no bound any more."""
+    """The new bound; None: there is no bound any more."""
     causes: tuple[MoveCause, ...]
-    """At least one."""
+    """The causes of the move; there is at least one."""
 
 
 class PromisedStart(msgspec.Struct, frozen=True):
@@ -143,19 +144,19 @@ class PromisedStart(msgspec.Struct, frozen=True):
 
     job: JobId
     latest_at: Millis | None
-    """None: the promise was withdrawn."""
+    """The latest start; None: the promise was withdrawn."""
     moves: tuple[BoundMove, ...] = ()
     """The last changes, oldest first."""
 
 
 class Forecast(msgspec.Struct, frozen=True, kw_only=True):
-    """One job's start, as far as it can be told from what is known now."""
+    """The predicted start of one job, as far as it follows from what is known now."""
 
     now: bool = False
-    """It starts with the next look at the queue."""
+    """Whether the job starts in the next scheduling pass."""
     likely_at: Millis | None = None
-    """If jobs run as long as their users' jobs usually do. None: it starts only when something else happens, or lies
-    beyond what is planned."""
+    """The likely start if jobs run as long as their users' jobs usually do. None: it starts only after some other
+    event, or beyond the planning window."""
     latest_at: Millis | None = None
     """The latest start that the scheduling policy promises, planned from time limits. None: it promises none, for the
     reason in `no_bound`."""
@@ -173,7 +174,7 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Change(StrEnum):
-    """What a what-if changes."""
+    """The field that a what-if changes."""
 
     CARDS = "cards"
     NODES = "nodes"
@@ -183,14 +184,14 @@ class Change(StrEnum):
     LIMIT = "limit"
     PRIORITY = "priority"
     CPUS = "cpus"
-    """On each node, as memory, cards and a share of one."""
+    """CPUs per node; memory, cards and the share of a card likewise count per node."""
     MEMORY = "memory"
     SHARE = "share"
-    """In thousandths of a card."""
+    """A share in thousandths of a card."""
     BEGIN = "begin"
-    """Without a moment to begin at; it is given in milliseconds."""
+    """Without a begin time; `before` is in milliseconds."""
     EXCLUSIVE = "exclusive"
-    """Beside other jobs."""
+    """On nodes that are shared with other jobs."""
 
 
 class WhatIf(msgspec.Struct, frozen=True):
@@ -198,21 +199,21 @@ class WhatIf(msgspec.Struct, frozen=True):
 
     change: Change
     before: str
-    """What it asks for, as data: a number, a name, seconds, or the numbers of alternatives."""
+    """The value in the job now, as data: a number, a name, seconds, or the numbers of alternatives."""
     after: str
     spec: JobSpec
-    """What to edit the job to."""
+    """The spec that the job would be edited to."""
     forecast: Forecast
     named: bool = False
-    """It keeps the very bound that the reason names, and is told whenever it starts."""
+    """Whether the what-if meets the very bound that the reason names; it is shown whatever start it leads to."""
 
 
 class Expected(msgspec.Struct, frozen=True):
-    """When a queued job likely starts, and no word on why."""
+    """The likely start of a queued job, without an explanation."""
 
     job: JobId
     at: Millis | None
-    """None: only where there is a failure."""
+    """The likely start; None only where there is a failure."""
     whole: Forecast | None = None
     """The forecast that `at` is taken from, without the ends that it awaits. None: `at` is all that is known."""
     failure: str = ""
@@ -249,7 +250,8 @@ class Condition(msgspec.Struct, frozen=True):
 
 
 class Outlook(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer to "why not, when, and what if": for a queued job, or for a spec that nobody has submitted."""
+    """The answer to "why does it not start, when will it, and what would help": for a queued job or a spec that is not
+    submitted."""
 
     job: JobId
     """0: not submitted."""
@@ -257,34 +259,35 @@ class Outlook(msgspec.Struct, frozen=True, kw_only=True):
     position: int
     """Behind so many less one that are considered."""
     explanation: Explanation | None
-    """None: it starts now."""
+    """Why the job waits; None: it starts now."""
     forecast: Forecast
     what_ifs: tuple[WhatIf, ...] = ()
-    """Those by which it starts sooner, and those within the bounds that its reason names; the soonest first."""
+    """The changes with which the job starts sooner, and those within the bounds that its reason names; the soonest
+    start first."""
     named: tuple[Holding, ...] = ()
     """The jobs ahead, the ends awaited and the holders, those that the asker may see."""
     holders: tuple[JobId, ...] = ()
-    """Where a limit stands in the way: who has what it gives, the largest first, at most ten."""
+    """If a limit stops the job: the jobs that use the limit, the largest first, at most ten."""
     holders_in_all: int = 0
-    """Those that the asker may not see included."""
+    """The number of all such jobs, including those that the user may not see."""
     unavailable: tuple[tuple[NodeName, str], ...] = ()
-    """Where nodes that are out of service stand in the way: which, and why each of them is."""
+    """If nodes out of service stop the job: these nodes, each with its reason."""
     condition: Condition | None = None
-    """Where a dependency stands in the way: what is known of that job."""
+    """If a dependency stops the job: what is known of the other job."""
     told_at: Millis | None = None
-    """When the cluster's own scheduler, if it is not this one, expects the start; it is not asked about a job that
-    nobody has submitted."""
+    """The start that the cluster's own scheduler expects, if it is not cockpit's; unknown for a job that is not
+    submitted."""
     told_by: str = ""
-    """Whose that scheduler is: `Slurm`; empty: cockpit's own, and the forecast is all there is."""
+    """The name of that scheduler, `Slurm`; empty: it is cockpit's own, and the forecast is complete."""
     failure: str = ""
     """The exception that a defect raised while the job was judged, for which some of the answer is missing; empty:
     none."""
 
     @property
     def place(self) -> int | None:
-        """In the queue, from 1; None: it is held back."""
+        """Return the position in the queue, from 1; None: the job is held."""
         return self.position if self.explanation is None else self.explanation.place
 
     def holding(self, job: JobId) -> Holding | None:
-        """What a named job holds; None where the asker may not see it."""
+        """Return what a named job holds; None where the user may not see the job."""
         return next((each for each in self.named if each.job == job), None)

@@ -22,9 +22,8 @@ _NUMBER = (1 << _NUMBER_BITS) - 1
 
 
 def task_id(number: int, index: int) -> JobId:
-    """The id of one task of an array on a cluster that names tasks by two numbers, of which those that wait have no
-    other. They stand in the order of their arrays, then of their indices; no other id is as large, and none of them is
-    too large for JSON's numbers.
+    """Return the id of one task of an array on a cluster that names tasks by two numbers, such as Slurm. The ids sort
+    by array, then by index. They are larger than all other ids, and small enough for numbers in JSON.
 
     Slurm's own numbers have 26 bits (`MAX_JOB_ID` is 0x03ffffff).
     """
@@ -32,11 +31,11 @@ def task_id(number: int, index: int) -> JobId:
 
 
 REST = _NUMBER
-"""The index that stands for all tasks of an array that still wait and are alike. Slurm's own indices end far below."""
+"""The index that stands for all equal queued tasks of an array. Slurm's own indices end far below it."""
 
 
 def rest_id(number: int) -> JobId:
-    """The id of what is left of an array: Slurm keeps one record for it, and so does whoever lists it."""
+    """Return the id of the remaining tasks of an array, for which Slurm keeps one record."""
     return task_id(number, REST)
 
 
@@ -65,15 +64,15 @@ def task_of(job: int) -> tuple[int, int | None]:
 
 
 def seniority(job: int) -> int:
-    """What jobs are put in order of submission by: a task stands where its array's number does, whichever kind of id it
-    has, and the jobs of one member before those of the next. No two ids have the same."""
+    """Return the key that orders jobs by submission: a task sorts at its array's number, whichever kind of id it has,
+    and the jobs of one member before those of the next. Keys are unique."""
     number, index = task_of(job)
     place = 0 if index is None else index + 1
     return job >> _MEMBER_BIT << _SENIORITY_BITS | number << _NUMBER_BITS + 1 | place
 
 
 def is_apart(job: int) -> bool:
-    """Whether `seniority` may order ids otherwise than by their own size once this one is among them."""
+    """Return whether `seniority` may order ids differently from their numbers once this id is among them."""
     return job >= _FOREIGN
 
 
@@ -87,21 +86,21 @@ def job_words(job: int) -> str:
 
 def index_ranges(indices: Iterable[int]) -> str:
     """`0-2,5`, of indices in order."""
-    found = []
+    ranges = []
     for _, run in groupby(enumerate(indices), key=lambda pair: pair[1] - pair[0]):
         (_, first), *rest = run
-        found.append(f"{first}-{rest[-1][1]}" if rest else f"{first}")
-    return ",".join(found)
+        ranges.append(f"{first}-{rest[-1][1]}" if rest else f"{first}")
+    return ",".join(ranges)
 
 
 class ReplicaId(msgspec.Struct, frozen=True, order=True, gc=False):
-    """One replica of one attempt of a job: what a container, its folder and its lock belong to."""
+    """The id of one replica of one attempt of a job: the key of a container, its folder and its lock."""
 
     job: JobId
     attempt: int
-    """From 1."""
+    """The number of the attempt, from 1."""
     rank: int
-    """From 0."""
+    """The rank of the replica, from 0."""
 
     def __str__(self) -> str:
         return f"{self.job}/{self.rank}#{self.attempt}"
@@ -113,7 +112,7 @@ class ReplicaId(msgspec.Struct, frozen=True, order=True, gc=False):
 
 
 class JobRef(msgspec.Struct, frozen=True):
-    """What a person types: `123`, `123_4` (task), `123/2` (replica), `123#2` (attempt), `lab:123` (cluster)."""
+    """A job as a user types it: `123`, `123_4` (task), `123/2` (replica), `123#2` (attempt), `lab:123` (cluster)."""
 
     job: JobId
     task: int | None = None
@@ -123,7 +122,7 @@ class JobRef(msgspec.Struct, frozen=True):
     tasks: tuple[int, ...] = ()
     """Several tasks, as one row of a list names them: `34_[0-1]`."""
     name: str = ""
-    """The job's name, where no id was typed; `job` is 0 until somebody has looked it up."""
+    """The job's name if no id was typed; `job` is then 0 until the name is looked up."""
 
 
 def replica_id_from_folder(name: str) -> ReplicaId | None:

@@ -1,4 +1,4 @@
-"""What a job's `image` says: the root file system that its containers begin with."""
+"""The `image` of a job: the root file system that its containers start from."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class ImageKind(StrEnum):
     TAR = "tar"
     """Such a folder packed into one file."""
     NAMED = "named"
-    """One that podman or docker has on the node."""
+    """An image of this name in podman or docker on the node."""
 
 
 class Mpi(StrEnum):

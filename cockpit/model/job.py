@@ -104,7 +104,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     attempt: Attempt | None = None
     """The current or last attempt."""
     ending: Ending | None = None
-    """How and until when the job is being ended; None: it is not."""
+    """How the job is being ended, and until when; None: it is not."""
     exit: ExitStatus | None = None
     """The exit status of the first replica that failed, else of rank 0."""
     end_cause: EndCause | None = None
@@ -121,7 +121,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     partitions: tuple[str, ...] = ()
     """The partitions in which it may run; empty: the cluster has no partitions."""
     array: ArrayTask | None = None
-    """Its position in an array; None: it is no task."""
+    """The job's position in an array; None: it is no task."""
     waits_for: tuple[Dependency, ...] = ()
     """Dependencies that are not met yet."""
     never: JobId | None = None
@@ -147,12 +147,12 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     in_vain: dict[str, Millis] = {}
     """On a fleet: by member cluster, when a placement there was last given up for lack of free resources."""
     below_min_at: Millis | None = None
-    """Since when it is suspended for lack of resources for its least number of workers; None: it is not. Such a job is
-    in state `queued`, so that the scheduler starts it again."""
+    """Since when the job is suspended for lack of resources for its least number of workers; None: it is not. Such a
+    job is in state `queued`, so that the scheduler starts it again."""
     rests_until: Millis | None = None
-    """Until when a best-effort job is not started again after a node ran short of memory for it; None: it may start."""
+    """A best-effort job is not started before this time after a node ran short of memory for it; None: it may start."""
     revoked_at: Millis | None = None
-    """When a fleet put it back into its queue, where it counts as submitted then; None: never."""
+    """When a fleet put the job back into its queue, where this counts as its submission; None: never."""
     ended_by: str = ""
     """The user who stopped it; empty: no user did."""
 
@@ -174,7 +174,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def waits_until(self) -> Millis | None:
-        """Until when it waits at most, suspended below its least number of workers; None: it is not."""
+        """Return how long the job waits while suspended below its least number of workers; None: it is not."""
         if self.below_min_at is None or self.spec.elastic is None:
             return None
         return Millis(self.below_min_at + 1000 * self.spec.elastic.max_wait_seconds)

@@ -16,30 +16,30 @@ from cockpit.model.usage import Sample, Used
 
 
 class ReplicaUse(msgspec.Struct, frozen=True):
-    """What a replica's container has really used so far, as kernel and drivers count it; None: nobody measures that
-    here."""
+    """The resources that a replica's container has really used so far, as kernel and drivers count them; None: not
+    measured."""
 
     rank: int
     cpu_ms: int | None = None
-    """Of all its processes together."""
+    """CPU time of all its processes together."""
     memory_mib: int | None = None
     """Just now, with its files in memory."""
     peak_memory_mib: int | None = None
     """The most that it had at any moment."""
     card_percent: int | None = None
-    """How busy its cards are just now, on average over all of them."""
+    """Present utilization of its cards, on average over all of them."""
     card_memory_mib: int | None = None
-    """Of all its cards together, just now."""
+    """Present memory use of all its cards together."""
     mean_card_percent: int | None = None
-    """Since it started."""
+    """Average utilization of its cards since it started."""
     peak_card_percent: int | None = None
     peak_card_memory_mib: int | None = None
     course: tuple[Sample, ...] = ()
-    """Its whole life, in few stretches, the oldest first."""
+    """Samples over the replica's whole life, thinned to a few intervals, the oldest first."""
 
     @property
     def total(self) -> Used:
-        """What would be kept if it ended now."""
+        """Return the figures that would be stored if the replica ended now."""
         return Used(
             cpu_ms=self.cpu_ms,
             peak_memory_mib=self.peak_memory_mib,
@@ -50,7 +50,7 @@ class ReplicaUse(msgspec.Struct, frozen=True):
 
 
 def in_the_end(rank: int, used: Used) -> ReplicaUse:
-    """What is kept of a replica, as it is shown."""
+    """Return the stored figures of an ended replica in the form that is shown."""
     return ReplicaUse(
         rank,
         cpu_ms=used.cpu_ms,
@@ -62,13 +62,13 @@ def in_the_end(rank: int, used: Used) -> ReplicaUse:
 
 
 class StepRow(msgspec.Struct, frozen=True, kw_only=True):
-    """What another scheduler started within a job, one command at a time: its script (`batch`), or one `srun`."""
+    """A step of another scheduler's job: its script (`batch`), or the command of one `srun`."""
 
     name: str
     """`batch`, `extern`, `interactive`, or a number from 0."""
     command: str
     state: str
-    """In the scheduler's own words, in lower case."""
+    """The state as the scheduler writes it, in lower case."""
     nodes: int
     tasks: int | None
     started_at: Millis | None
@@ -76,7 +76,7 @@ class StepRow(msgspec.Struct, frozen=True, kw_only=True):
     exit_code: int | None = None
     cpu_ms: int | None = None
     peak_memory_mib: int | None = None
-    """Of its largest task."""
+    """Peak memory of its largest task."""
     output: str = ""
     """The file that it writes by itself, of several tasks with `%t` for each; empty: it writes into its job's."""
 
@@ -93,24 +93,24 @@ class JobDetail(msgspec.Struct, frozen=True):
     priority: tuple[Breakdown, ...] = ()
     """While it is queued: one for each of its partitions, the best first."""
     waited: tuple[Waited, ...] = ()
-    """What it waited for as far as this engine has seen it, the oldest first."""
+    """The reasons for which the job waited as far as this engine observed them, the oldest first."""
     use: tuple[ReplicaUse, ...] = ()
-    """Of the replicas of the last attempt that are, or were, measured."""
+    """The use of the last attempt's replicas that were measured."""
     growth: NoGrowth | None = None
-    """Of an elastic job that runs: why it has no more workers; None: nobody knows yet."""
+    """For a running elastic job: why it has no more workers; None: not known yet."""
     tasks: tuple[JobRow, ...] = ()
-    """Of a batch's task or a sweep's trial: all that are known, itself among them, in order of their indices."""
+    """For a batch's task or a sweep's trial: all known tasks, including this one, in order of their indices."""
     batch: JobSpec | None = None
-    """Of a batch's task: what would ask for all of these again."""
+    """For a batch's task: the spec that would submit the whole batch again."""
 
     recorded: bool = False
     """The cluster tells no history: `events` and `waited` are what a cockpit saw while it was connected."""
     steps: tuple[StepRow, ...] = ()
-    """On another scheduler's cluster: what ran within it, in its order."""
+    """On another scheduler's cluster: the job's steps, in their order."""
     address: str = ""
-    """Of a session whose command has printed where it can be reached: that, as it was printed."""
+    """For a session: the address that its command has printed; empty: none yet."""
     log_left_out_mib: int = 0
-    """Of the logs of the last attempt, where they are longer than their limit."""
+    """The size of what the logs of the last attempt leave out, where they are longer than their limit."""
 
     def named_by(self, ref: JobRef) -> JobSpec:
         """The spec that is meant by what this was asked for with: the id of a batch means all its tasks."""

@@ -71,7 +71,7 @@ class JobRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     starts_by: Millis | None = None
     """The latest start of a queued job with a backfill reservation; None: it has none."""
     clusters: tuple[str, ...] = ()
-    """On a fleet: the member clusters that its replicas are bound to, by rank."""
+    """On a fleet: the member cluster of each replica, by rank."""
     access: Access | None = None
     """The access of other members of its project; None: none."""
     may: Access = Access.RW
@@ -96,7 +96,7 @@ class JobRow(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """For a component of another scheduler's heterogeneous job, whose components start together: the id of the first
     component, and the number of this one, from 0. None: it is no component."""
     waits_until: Millis | None = None
-    """Until when it waits at most, suspended for lack of its least number of workers; None: it is not."""
+    """Until when the job waits at most while suspended for lack of its least number of workers; None: it is not."""
     slow: tuple[float, float] | None = None
     """The hardware's share of the time of a slow iteration, and the job's threshold for it; None: none was slow."""
     ended_by: str = ""

@@ -1,4 +1,4 @@
-"""What is written on nodes: labels that jobs ask for, and taints that keep jobs off unless they put up with them.
+"""Labels of nodes, which jobs select, and taints, which keep jobs off that do not tolerate them.
 
 As in Kubernetes, whose taints of the effect NoSchedule these are: what runs on a node already is not touched.
 """
@@ -18,7 +18,7 @@ _VALUE: Final = re.compile(VALUE)
 
 
 class Taint(msgspec.Struct, frozen=True):
-    """Nothing new starts on a node that has it, but jobs that tolerate it."""
+    """A taint of a node: only jobs that tolerate it start there."""
 
     key: str
     value: str = ""
@@ -33,9 +33,9 @@ class Toleration(msgspec.Struct, frozen=True):
     """A job puts up with taints of this key."""
 
     key: str = ""
-    """Empty: of any."""
+    """The key of the tolerated taint; empty: any key."""
     value: str | None = None
-    """None: whatever the value."""
+    """The value of the tolerated taint; None: any value."""
 
     @property
     def text(self) -> str:
@@ -59,7 +59,7 @@ def pair_text(key: str, value: str) -> str:
 
 
 def key_error(key: str) -> str | None:
-    """Without the key, which the reader sees anyhow."""
+    """Return what is wrong with a key, as a clause to follow the key; None when it is fine."""
     if _KEY.fullmatch(key):
         return None
     return "is no key of a label; use letters, digits and . _ / - between them, at most 253"

@@ -60,16 +60,16 @@ _V100: Final = "NVIDIA_TESLA_V100"
 
 
 def machine_type(name: str) -> MachineType | None:
-    """None: it is not known here."""
+    """Return the machine type of this name; None: it is not in the table."""
     if known := _WITH_CARDS.get(name):
         return known
-    if found := _CUSTOM.fullmatch(name):
-        return MachineType(int(found["cpus"]), int(found["mib"]))
-    found = _SIZED.fullmatch(name)
-    if found is None or found["family"] not in _GIB_PER_CPU:
+    if match := _CUSTOM.fullmatch(name):
+        return MachineType(int(match["cpus"]), int(match["mib"]))
+    match = _SIZED.fullmatch(name)
+    if match is None or match["family"] not in _GIB_PER_CPU:
         return None
-    cpus = int(found["cpus"])
-    return MachineType(cpus, int(cpus * _GIB_PER_CPU[found["family"]] * _GIB))
+    cpus = int(match["cpus"])
+    return MachineType(cpus, int(cpus * _GIB_PER_CPU[match["family"]] * _GIB))
 
 
 def custom_type(cpus: int, memory_mib: int) -> str:

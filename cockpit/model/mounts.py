@@ -1,4 +1,4 @@
-"""What of the outside a job sees: algorithm, datasets, models, volumes; each a folder, or a name of the catalogue."""
+"""The folders from outside that a job mounts: algorithm, datasets, models, volumes, each by path or name."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ import msgspec
 
 
 class AlgorithmSource(StrEnum):
-    """Where in the catalogue an algorithm stands."""
+    """The part of the catalogue that an algorithm is in."""
 
     OWN = "own"
     FAVORITE = "favorite"
 
 
 class DatasetSource(StrEnum):
-    """Where in the catalogue a dataset stands, and so where the job sees it."""
+    """The part of the catalogue that a dataset is in, which decides where it is mounted."""
 
     PRIVATE = "private"
     FAVORITE = "favorite"
-    """One of its versions."""
+    """A version of a favourite."""
     ANNOTATION = "annotation"
     """The annotations of one of its versions."""
 
 
 class ModelSource(StrEnum):
-    """Where in the catalogue a model stands, and so where the job sees it."""
+    """The part of the catalogue that a model is in, which decides where it is mounted."""
 
     PRIVATE = "private"
     PRETRAINED = "pretrained"
     FAVORITE = "favorite"
-    """One of its versions."""
+    """A version of a favourite."""
 
 
 VERSIONED = frozenset({DatasetSource.FAVORITE, DatasetSource.ANNOTATION, ModelSource.FAVORITE})
@@ -38,10 +38,10 @@ VERSIONED = frozenset({DatasetSource.FAVORITE, DatasetSource.ANNOTATION, ModelSo
 
 
 class Found(msgspec.Struct, frozen=True):
-    """What a name of the catalogue meant when the job was accepted. Written by the engine, whatever a request says."""
+    """The catalogue entry that a name meant when the job was accepted. Only the engine sets it."""
 
     project: str
-    """Of the entry; empty: it is the whole cluster's."""
+    """The project of the entry; empty: it belongs to the whole cluster."""
     path: str
 
 
@@ -51,11 +51,11 @@ class Reference(msgspec.Struct, frozen=True, kw_only=True):
     name: str = ""
     path: str = ""
     found: Found | None = None
-    """None with a path of its own, and before the engine has looked."""
+    """The catalogue entry; None where a path is given, and before the engine has looked the name up."""
 
     @property
     def folder(self) -> str:
-        """Where it is; empty: not known yet."""
+        """Return the folder on the node; empty: not known yet."""
         return self.path or (self.found.path if self.found is not None else "")
 
 
@@ -67,7 +67,7 @@ class Algorithm(Reference, frozen=True, kw_only=True):
 
     @property
     def called(self) -> str:
-        """As it is looked for: its folder, its name, or `favorite/` and its name."""
+        """Return the text by which jobs are searched: the folder, the name, or `favorite/` and the name."""
         prefix = f"{self.source}/" if self.source is AlgorithmSource.FAVORITE else ""
         return self.path or prefix + self.name
 
@@ -77,7 +77,7 @@ class Dataset(Reference, frozen=True, kw_only=True):
 
     source: DatasetSource = DatasetSource.PRIVATE
     version: str = ""
-    """Of a favourite or an annotation."""
+    """The version of a favourite or an annotation."""
     read_only: bool = False
 
 
@@ -86,7 +86,7 @@ class Model(Reference, frozen=True, kw_only=True):
 
     source: ModelSource = ModelSource.PRIVATE
     version: str = ""
-    """Of a favourite."""
+    """The version of a favourite."""
 
 
 class Volume(Reference, frozen=True, kw_only=True):

@@ -12,7 +12,7 @@ NAME_LENGTH = 63
 """Characters, not bytes; 63 of the widest still make a legal file name (252 bytes)."""
 
 NAME_PATTERN = r"^[^\s/.\-][^/\n]*$"
-"""What of the rule a JSON Schema can say; `name_error` is the whole rule."""
+"""The part of the rule that a JSON Schema can express; `name_error` is the whole rule."""
 
 
 def name_error(name: str) -> str | None:
@@ -40,7 +40,7 @@ def _name_troubles(name: str) -> Iterator[str]:
 
 
 def next_name(name: str, taken: Collection[str]) -> str:
-    """One that nobody has: `bert-2`, `bert-3` … for `bert` and for `bert-2`."""
+    """Return the next unused name in a series: `bert-2`, `bert-3` … for `bert` and for `bert-2`."""
     head, _, number = name.rpartition("-")
     stem = head if head and number.isdigit() else name
     endings = (f"-{number}" for number in range(2, len(taken) + 3))
@@ -49,7 +49,7 @@ def next_name(name: str, taken: Collection[str]) -> str:
 
 
 def free_name(name: str, taken: Collection[str]) -> str:
-    """The name itself, or the next one that nobody has."""
+    """Return the name itself if it is unused, else the next one."""
     return next_name(name, taken) if name in taken else name
 
 

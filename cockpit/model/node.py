@@ -106,4 +106,4 @@ class Allocation(msgspec.Struct, frozen=True, gc=False):
 
 
 Placement = tuple[Allocation, ...]
-"""One allocation per replica, by rank."""
+"""The allocation of each replica, by rank."""

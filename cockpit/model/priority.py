@@ -1,4 +1,4 @@
-"""What a job's priority is made of."""
+"""The factors of a job's priority, with their weights and values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from cockpit.model.ids import JobId
 
 
 class FactorName(StrEnum):
-    """In sprio's order; `present` has the words."""
+    """The factors, in sprio's order; `present` has their titles."""
 
     SITE = "site"
     AGE = "age"
@@ -22,7 +22,7 @@ class FactorName(StrEnum):
     PARTITION = "partition"
     QOS = "qos"
     TRES = "tres"
-    """One part for each weighted resource."""
+    """A factor for each weighted resource."""
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -35,7 +35,7 @@ class Part(msgspec.Struct, frozen=True):
     contribution: float
     """raw x weight."""
     tres: str = ""
-    """Which resource, for TRES."""
+    """The resource, for the factor TRES."""
 
 
 class Breakdown(msgspec.Struct, frozen=True):
@@ -44,9 +44,9 @@ class Breakdown(msgspec.Struct, frozen=True):
     job: JobId
     partition: str
     total: int
-    """As Slurm computes it: clamped to 1 … 2**32 - 1 and truncated; 0: held."""
+    """The priority as Slurm computes it: clamped to 1 … 2**32 - 1 and truncated; 0: held."""
     parts: tuple[Part, ...]
-    """Empty where the priority was set directly, or the cluster serves in order of submission."""
+    """The factors; empty where the priority was set directly, or the cluster starts jobs in order of submission."""
     nice: int = 0
     direct: bool = False
     """An administrator set it."""
@@ -55,7 +55,7 @@ class Breakdown(msgspec.Struct, frozen=True):
 
 
 Weight = Annotated[int, msgspec.Meta(ge=0, lt=1 << 32)]
-"""What slurm.conf takes for a PriorityWeight."""
+"""A weight within the bounds of slurm.conf's PriorityWeight settings."""
 
 
 class WeightChanges(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -87,7 +87,8 @@ def _units_seconds(text: str) -> int:
 
 
 def _clock_seconds(text: str) -> int | None:
-    """None where a part runs over: minutes and seconds below 60, hours below 24 after days; the first part may."""
+    """Return the seconds of a clock time; None where a part is too large: minutes and seconds from 60, hours from 24
+    after days. Only the first part may be larger."""
     days, dash, rest = text.rpartition("-")
     numbers = [int(part) for part in rest.split(":")]
     if dash:

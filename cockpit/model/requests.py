@@ -39,13 +39,13 @@ class KeptAnswer(NamedTuple):
 
 
 class RequestOutcome(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What is known of a request id of the asker's."""
+    """The outcome of one of the user's own requests."""
 
     known: bool
     op: str = ""
     at: Millis | None = None
     jobs: tuple[int, ...] = ()
-    """Of a submission: every job of it, the tasks of its arrays included."""
+    """The jobs of a submission, including the tasks of its arrays."""
     refusal: Refusal | None = None
     """The answer, where it was refused."""
 
@@ -56,7 +56,9 @@ class RequestIds:
     Repeating the same command gives the same ids to the same acts.
     """
 
-    def __init__(self, request: str) -> None:
+    def __init__(self, request: str, *, required: bool = True) -> None:
+        """`required`: refuse an act rather than send it to a cluster that remembers no ids."""
+        self.required = required
         self._request = request
         self._given = 0
 

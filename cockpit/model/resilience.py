@@ -23,7 +23,7 @@ class WorkerRestart(StrEnum):
     NEVER = "Never"
     ON_FAILURE = "OnFailure"
     EXIT_CODE = "ExitCode"
-    """Only after an exit code of 128 to 255, a signal or a lost container: a lower code is a permanent error."""
+    """Only after an exit code of 128 to 255, a signal or a lost container; a lower code is a permanent error."""
     ALWAYS = "Always"
     """After any end, success included."""
 

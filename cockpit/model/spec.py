@@ -41,11 +41,11 @@ class Access(StrEnum):
     """What other members of its project may do with a job. `engine.access` says which operation needs which access."""
 
     RW = "rw"
-    """All that its owner may do."""
+    """The same rights as the owner."""
     RO = "ro"
     """See it and copy it."""
     NONE = "none"
-    """Nothing; it is hidden from them."""
+    """No rights; the job is hidden from them."""
 
 
 class HomeAccess(StrEnum):
@@ -82,7 +82,7 @@ class HoldAllocation(StrEnum):
 
     KEEP = "keep"
     FREE = "free"
-    """It is released; a copy of the job's folder is kept, and the job is requeued in held state."""
+    """The allocation is released; a copy of the job's folder is kept, and the job is requeued in held state."""
 
 
 class PriorityWord(StrEnum):
@@ -233,7 +233,7 @@ class DebugHold(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Suspension(msgspec.Struct, frozen=True, kw_only=True):
-    """What is put off for the job, as `suspension` in a Karmada PropagationPolicy."""
+    """The postponed steps of the job, as `suspension` in a Karmada PropagationPolicy."""
 
     scheduling: bool = False
     """Whether the job starts only once its queue of the quota tree admits it."""

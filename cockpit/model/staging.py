@@ -17,18 +17,18 @@ FULL_PERCENT = 90
 
 
 class Staging(msgspec.Struct, frozen=True, kw_only=True):
-    """Where copies lie, as the administrator set it."""
+    """The administrator's settings for staged copies."""
 
     folder: str
-    """On fast storage of each node."""
+    """The folder of the copies, on fast storage of each node."""
     keep_seconds: int = WEEK_SECONDS
-    """So long a copy stays after its last use."""
+    """How long a copy stays after its last use."""
     full_percent: int = FULL_PERCENT
-    """No copy fills the disk beyond this, and a node whose disk is fuller is drained."""
+    """The use of the disk beyond which no copy is made; a node whose disk is fuller is drained."""
 
 
 class Progress(msgspec.Struct, frozen=True, array_like=True):
-    """How far a replica's copies have come. All of them together."""
+    """The progress of all of a replica's copies together."""
 
     done: int
     total: int
@@ -38,12 +38,12 @@ class Progress(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def seconds_left(self) -> int | None:
-        """None: nobody knows."""
+        """Return the estimated remaining seconds; None: unknown."""
         return -(-(self.total - self.done) // self.rate) if self.rate and self.total else None
 
 
 class StagedCopy(msgspec.Struct, frozen=True, kw_only=True):
-    """One copy on this machine, for who administers it."""
+    """One copy on this machine, for administrators."""
 
     key: str
     """Names it: of the first bytes of what it was made of."""
@@ -54,18 +54,18 @@ class StagedCopy(msgspec.Struct, frozen=True, kw_only=True):
     size: int
     """Bytes."""
     users: tuple[str, ...]
-    """Whose jobs have used it."""
+    """The users whose jobs have used the copy."""
     made_at: Millis
     used_at: Millis
-    """When it was last used; now, while it is."""
+    """When the copy was last used; now, while it is in use."""
     jobs: tuple[JobId, ...]
-    """That use it."""
+    """The jobs that use the copy now."""
     progress: Progress | None = None
     """While it is being made."""
 
 
 def is_staged(spec: JobSpec) -> bool:
-    """Whether something has to be there before the job's containers can be made."""
+    """Return whether something must be copied before the job's containers can be made."""
     if spec.image == HOST and not spec.worker_pools:  # most jobs
         return spec.staging and bool(spec.datasets)
     images = (spec.root_image, *(pool.image for pool in spec.worker_pools if pool.image))

@@ -11,13 +11,13 @@ _NAMED_ESCAPES = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
 
 
 def is_visible(text: str) -> bool:
-    """Whether every character draws something: no control, format, surrogate, private or unassigned character, no
-    line separator, and no space but U+0020."""
+    """Return whether every character draws something: no control, format, surrogate, private or unassigned character,
+    no line separator, and no space but U+0020."""
     return text.isprintable() and (text.isascii() or not INVISIBLE.search(text))
 
 
 def escaped(char: str) -> str:
-    r"""One character as an escape: `\x1b`, `\u202e`, `\n`."""
+    r"""Return one character as an escape: `\x1b`, `\u202e`, `\n`."""
     if char in _NAMED_ESCAPES:
         return _NAMED_ESCAPES[char]
     code = ord(char)
@@ -37,3 +37,17 @@ def visible(text: str, limit: int = 60) -> str:
 def first_unseen(text: str) -> str | None:
     """The first character that draws nothing; None when all do."""
     return next((char for char in text if not is_visible(char)), None)
+
+
+MOST_DIGITS = 18
+"""More do not fit into the 64 bits that the journal and the protocol have for a number."""
+
+
+def is_whole(text: str) -> bool:
+    """Whether the text is ASCII digits, few enough to be a number of 64 bits."""
+    return 0 < len(text) <= MOST_DIGITS and text.isascii() and text.isdigit()
+
+
+def whole(text: str) -> int | None:
+    """The number that the text is, without a sign; None where it is none, or too large."""
+    return int(text) if is_whole(text) else None

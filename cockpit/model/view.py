@@ -146,25 +146,25 @@ class Overview(msgspec.Struct, frozen=True):
     card_milli: int
     used_card_milli: int
     trouble: tuple[str, ...] = ()
-    """What is wrong with the engine now, as sentences."""
+    """The engine's current problems, as sentences."""
     admin: bool = True
     """Whether the user may change what belongs to the whole cluster."""
     plain: bool = False
     """Whether the engine cannot make containers, so that jobs run as plain processes."""
     demand: dict[str, int] = {}
-    """The cards that queued jobs ask for, in thousandths by model; the empty model stands for any."""
+    """The cards that queued jobs request, in thousandths by model; the empty model stands for any."""
 
 
 class ClusterState(StrEnum):
     """Whether a cluster in the list of clusters answers."""
 
     CONNECTING = "connecting"
-    """It has not answered yet."""
+    """No answer has come yet."""
     LIVE = "live"
     STILL = "still"
     """It is a snapshot or a recording, which does not change."""
     SILENT = "no answer"
-    """It does not answer any more; `ClusterRow.heard_at` is the age of what is known of it."""
+    """It does not answer any more; `ClusterRow.heard_at` is the age of what is known about it."""
 
 
 class ClusterRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -172,14 +172,14 @@ class ClusterRow(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     way: str
-    """How it is reached, such as `ssh://ann@login` or `local`."""
+    """The address by which it is reached, such as `ssh://ann@login` or `local`."""
     state: ClusterState
     reason: str = ""
     """Why it does not answer, as a sentence; empty: it does."""
     heard_at: Millis | None = None
     """When it last answered; None: never."""
     overview: Overview | None = None
-    """Its figures when it last answered; None: it never did."""
+    """The figures of its last answer; None: it never answered."""
     fleet: str = ""
     """The fleet of which it is a member, if it can only be opened through it; empty: it is opened by its name."""
 
@@ -195,9 +195,9 @@ class AccountRow(msgspec.Struct, frozen=True):
     queued: int
     running: int
     norm_shares: float = 0.0
-    """Its fraction of the shares: with Fair Tree of its siblings', else of all."""
+    """The fraction of the shares: among its siblings with Fair Tree, else of all."""
     norm_usage: float = 0.0
-    """Its fraction of all usage."""
+    """The fraction of all usage."""
     effective_usage: float = 0.0
     """The usage that fair share is computed from: with Fair Tree its fraction of the parent account's usage."""
     level_fs: float | None = None
@@ -282,6 +282,6 @@ class EngineStatus(msgspec.Struct, frozen=True):
     containers: str = ""
     """How containers are made: `root overlay`, `user overlay`, or the substitute and what it lacks."""
     trouble: tuple[str, ...] = ()
-    """What is wrong now (disk full, runtime missing …), one sentence each."""
+    """The engine's current problems (disk full, runtime missing …), one sentence each."""
     asker: str = ""
     """The user as the engine identifies them; empty: no engine was asked."""

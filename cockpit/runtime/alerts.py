@@ -54,7 +54,7 @@ def _message(cluster: str, job: Job, fell: PerformanceFell) -> EmailMessage:
 
 
 def _line(cluster: str, job: Job, fell: PerformanceFell) -> bytes:
-    said = {
+    fields = {
         "alert": "performance",
         "cluster": cluster,
         "job": job.id,
@@ -68,7 +68,7 @@ def _line(cluster: str, job: Job, fell: PerformanceFell) -> bytes:
         "elsewhere": fell.elsewhere,
         "text": patrol_sentence(fell),
     }
-    return msgspec.json.encode(said) + b"\n"
+    return msgspec.json.encode(fields) + b"\n"
 
 
 async def _run(what: str, job: Job, argv: list[str], text: bytes) -> None:

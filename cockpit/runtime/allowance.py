@@ -26,8 +26,8 @@ def usable_cpus(root: Path = Path("/")) -> int:
 
 def usable_memory_mib(root: Path = Path("/")) -> int:
     """Return the machine's memory in MiB, or the smallest limit of this process's cgroups."""
-    found = re.search(r"^MemTotal:\s+(\d+) kB", read_text(root / "proc/meminfo"), re.MULTILINE)
-    total = int(found[1]) // KIB_PER_MIB if found else 0
+    match = re.search(r"^MemTotal:\s+(\d+) kB", read_text(root / "proc/meminfo"), re.MULTILINE)
+    total = int(match[1]) // KIB_PER_MIB if match else 0
     limits = [limit for folder in _limit_folders(root, "memory") if (limit := memory_limit_mib(folder)) is not None]
     return min([total, *limits])
 

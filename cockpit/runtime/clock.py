@@ -30,7 +30,8 @@ class Timekeeper(Protocol):
     def now(self) -> Millis: ...
 
     def offset_millis(self) -> int:
-        """How far the machine's clock is ahead of this one; negative: behind. Large after a jump."""
+        """Return how far the machine's clock is ahead of this one; negative: behind. The offset is large after
+        a jump."""
         ...
 
     async def wait_until(self, at: Millis) -> None:

@@ -6,28 +6,28 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from cockpit.runtime.checks import containers, folders, hardware, images, limits, schedulers, terminal
+from cockpit.runtime.checks import containers, surroundings
 from cockpit.runtime.checks.surroundings import Check, Surroundings
 from cockpit.runtime.findings import Finding, note
 from cockpit.runtime.probe_command import Probe, printable, probe_command
 
 CHECKS: tuple[Check, ...] = (
-    hardware.python,
-    hardware.machine,
+    surroundings.python,
+    surroundings.machine,
     containers.bubblewrap,
     containers.namespaces,
     containers.overlay,
     containers.outward,
-    images.images,
-    limits.limits,
-    folders.state_folder,
-    folders.socket_folder,
-    schedulers.slurm,
-    schedulers.kubernetes,
-    terminal.terminal,
-    terminal.locale,
-    terminal.tmux,
-    hardware.time_of_day,
+    surroundings.images,
+    surroundings.limits,
+    surroundings.state_folder,
+    surroundings.socket_folder,
+    surroundings.slurm,
+    surroundings.kubernetes,
+    surroundings.terminal,
+    surroundings.locale,
+    surroundings.tmux,
+    surroundings.time_of_day,
 )
 
 

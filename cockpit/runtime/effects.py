@@ -16,11 +16,13 @@ from cockpit.engine.effects import (
     TellWorkers,
     ThawReplica,
 )
+from cockpit.model import events
 
 if TYPE_CHECKING:
     from cockpit.engine.ports import Executor
     from cockpit.model.ids import ReplicaId
     from cockpit.runtime.tasks import Tasks
+
 
 ReplicaEffect = (
     StageReplica
@@ -94,3 +96,53 @@ class EffectRunner:
     def _forget(self, replica: ReplicaId, done: asyncio.Task[Any]) -> None:
         if self._last.get(replica) is done:
             del self._last[replica]
+
+
+MOVES_CONTAINERS = (
+    events.JobPlaced,
+    events.PrecheckPassed,
+    events.ReplicaStaged,
+    events.PrologFailed,
+    events.JobEnded,
+    events.JobRequeued,
+    events.BindingGivenUp,
+    events.HoldEnded,
+    events.WorkersAdded,
+    events.WorkersLeft,
+    events.WorkerReplaced,
+)
+"""Events that must be on the disk before a container is made or removed. Otherwise a power cut could lose them, and the
+container would be made and run a second time."""
+RECONSIDERED_AFTER = (
+    events.JobSubmitted,
+    events.JobHeld,
+    events.JobReleased,
+    events.JobEdited,
+    events.DependencyMet,
+    events.AgeBegan,
+    events.PrioritySet,
+    events.TimeLimitSet,
+    events.JobEnded,
+    events.JobRequeued,
+    events.WorkersLeft,
+    events.BindingGivenUp,
+    events.OthersHeld,
+    events.JobSuspended,
+    events.JobResumed,
+    events.HoldExtended,
+    events.HoldEnded,
+    events.PrologFailed,
+    events.PrecheckFailed,
+    events.NodesChanged,
+    events.NodeDrained,
+    events.NodeResumed,
+    events.ClusterConfigured,
+    events.AccountsChanged,
+    events.ReservationMade,
+    events.ReservationEnded,
+    events.QuotaApplied,
+    events.QuotaRemoved,
+    events.UsageDecayed,
+)
+"""Events after which a scheduling pass runs: they add to the queue, change queued jobs or their order, or free
+resources. No other event can let a job start, since each pass places every job that fits."""

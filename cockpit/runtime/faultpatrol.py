@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Final
 
 from cockpit.engine.nodes import patrol
 from cockpit.model.ids import Millis, NodeName
-from cockpit.runtime import interfaces
 from cockpit.runtime.containers.prechecking import wrong_with_cards
+from cockpit.runtime.containers.shim.nat import CABLE
 from cockpit.runtime.host import Act
 from cockpit.runtime.machine import probe_machine
+from cockpit.runtime.sysfiles import read_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from cockpit.model.events import EventBody
     from cockpit.model.node import Allocation, Node
     from cockpit.runtime.host import Host
+
 
 BY: Final = Act(actor="engine", origin="runtime")
 Parts = list[tuple["Node", "Allocation"]]
@@ -53,10 +55,10 @@ class Rounds:
         self._worked = frozenset()
 
     def _of_network(self) -> str:
-        now = interfaces.working(self._root)
+        now = working(self._root)
         lost = sorted(self._worked - now)
         self._worked |= now
-        return "; ".join(f"the network interface {name} is {interfaces.state(name, self._root)}" for name in lost)
+        return "; ".join(f"the network interface {name} is {state(name, self._root)}" for name in lost)
 
 
 async def go_round(host: Host, rounds: Rounds, period_seconds: int) -> None:
@@ -87,3 +89,28 @@ async def _found(rounds: Rounds, parts: Parts, period_seconds: int) -> dict[Node
             return await asyncio.to_thread(rounds.look, parts)
     except TimeoutError:
         return dict.fromkeys((node.name for node, _ in parts), f"it has not answered for {period_seconds} s")
+
+
+_WORKS: Final = frozenset({"up", "unknown"})
+"""States that count as working. Drivers that do not know the state report `unknown`."""
+
+
+def working(root: Path = Path("/")) -> frozenset[str]:
+    """Return the working interfaces that have hardware or a default route. `root` replaces `/` in tests."""
+    folder = root / "sys/class/net"
+    names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
+    routed = _with_default_route(root)
+    matters = (name for name in names if name in routed or (folder / name / "device").exists())
+    return frozenset(name for name in matters if not name.startswith(CABLE) and state(name, root) in _WORKS)
+
+
+def state(name: str, root: Path = Path("/")) -> str:
+    """Return an interface's state: `up`, `down`, `unknown`, …; `gone` if there is no such interface."""
+    return read_text(root / "sys/class/net" / name / "operstate").strip() or "gone"
+
+
+def _with_default_route(root: Path) -> frozenset[str]:
+    """Return the interfaces with a default route, from /proc/net/route (columns: interface, destination, …)."""
+    lines = read_text(root / "proc/net/route").splitlines()[1:]
+    rows = (line.split() for line in lines)
+    return frozenset(row[0] for row in rows if len(row) > 1 and row[1] == "00000000")

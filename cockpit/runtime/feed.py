@@ -9,8 +9,10 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import weakref
 from collections import Counter
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -25,7 +27,6 @@ from cockpit.model.job import JobState
 from cockpit.model.reasons import NotEvaluated
 from cockpit.protocol.frames import raw
 from cockpit.protocol.pages import LIST_ROWS, PAGE_ROWS, JobsChange, changed_columns, encoded_pages, page_of, start_over
-from cockpit.runtime.memory import Trimmer
 from cockpit.runtime.rowlog import RowLog, SharedPages
 from cockpit.sched.explain import reason_of
 
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from cockpit.runtime.host import Host
     from cockpit.sched.plan import Plan
     from cockpit.sched.priority.priority_context import PriorityContext
+
 
 TICK_SECONDS = 0.1
 RESYNC_ROWS = 20_000
@@ -218,19 +220,19 @@ class JobFeed:
 
     def _change_of(self, subscription: Subscription) -> JobsChange | None:
         """Return the change that an administrator's subscription misses, computed once per batch number."""
-        told, subscription.told = subscription.told, self._log.last
-        if told not in self._changes:
-            self._changes[told] = self._change_since(told)
+        version, subscription.told = subscription.told, self._log.last
+        if version not in self._changes:
+            self._changes[version] = self._change_since(version)
         self._forget_told()
-        change = self._changes[told]
+        change = self._changes[version]
         if change is None and self._unheard(subscription):
             change = JobsChange(self._host.machine.state.seq, page_of([]))
         if change is not None and subscription.seen is not None:
             subscription.seen = self._host.machine.state.seq
         return change
 
-    def _change_since(self, told: int) -> JobsChange | None:
-        seq, before = self._host.machine.state.seq, self._log.since(told)
+    def _change_since(self, version: int) -> JobsChange | None:
+        seq, before = self._host.machine.state.seq, self._log.since(version)
         if before is None or len(before) > RESYNC_ROWS:
             return start_over(seq)
         new, changed, removed = [], [], []
@@ -245,8 +247,8 @@ class JobFeed:
         return JobsChange(seq, page_of(new), tuple(changed), tuple(removed)) if new or changed or removed else None
 
     def _forget_told(self) -> None:
-        told = [each.told for each in self._subscribers if each.sent is None]
-        self._log.forget(min(told, default=self._log.last))
+        versions = [each.told for each in self._subscribers if each.sent is None]
+        self._log.forget(min(versions, default=self._log.last))
 
     def _with_new_reason(self, plan: Plan | None) -> list[JobId]:
         """Return the jobs whose rows have another reason than the plan, or a priority of an earlier computation.
@@ -318,7 +320,8 @@ class JobFeed:
         return JobsChange(seq, page_of(new), tuple(changed), tuple(removed))
 
     def _row_for(self, actor: Actor, job_id: JobId) -> JobRow | None:
-        """None where there is none, or none for the actor any more: what was shared need not stay so."""
+        """Return the job's row; None where there is none, or where the actor may not see it any more, since sharing can
+        end."""
         row = self._rows.get(job_id)
         if row is None or actor.admin:
             return row
@@ -346,7 +349,7 @@ def _is_live(row: JobRow) -> bool:
 
 
 class Subscription:
-    """What one view was told, and what has changed since."""
+    """The state of one view: what it was sent, and what has changed since."""
 
     def __init__(
         self,
@@ -368,3 +371,27 @@ class Subscription:
         """The last one that was looked at,"""
         self.projects = projects
         """and its projects: those by which `actor` sees what was sent."""
+
+
+QUIET_SECONDS = 1.0
+
+
+class Trimmer:
+    """Returns unused memory a moment after `ask`, once for all calls within that moment.
+
+    The C library keeps freed blocks for later use: after fifty readers of a long queue these are hundreds of MiB.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: asyncio.TimerHandle | None = None
+
+    def ask(self) -> None:
+        """Note that something large has just been freed."""
+        with suppress(RuntimeError):  # outside an event loop nothing stays
+            if self._waiting is None:
+                self._waiting = asyncio.get_running_loop().call_later(QUIET_SECONDS, self._trim)
+
+    def _trim(self) -> None:
+        self._waiting = None
+        with suppress(AttributeError, OSError):  # only glibc has it
+            ctypes.CDLL(None).malloc_trim(0)

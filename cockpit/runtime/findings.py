@@ -12,7 +12,7 @@ from cockpit.runtime.probe_command import Answer, Outcome
 class Level(StrEnum):
     OK = "ok"
     NOTE = "note"
-    """It works, but the user should know about it."""
+    """Something works, but the user should know about it."""
     MISSING = "missing"
     """A feature of cockpit does not work on this machine."""
 
@@ -24,7 +24,7 @@ class Finding(msgspec.Struct, frozen=True):
     found: str
     """The result of the check."""
     advice: str = ""
-    """What does not work because of it, and the command that fixes it; empty if all is well."""
+    """The missing function, and the command that fixes it; empty if all is well."""
 
 
 def ok(subject: str, found: str) -> Finding:

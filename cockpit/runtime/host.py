@@ -41,8 +41,7 @@ from cockpit.model.events import EventBody, EventRecord
 from cockpit.model.ids import Millis
 from cockpit.model.refusal import Refusal
 from cockpit.model.requests import KeptAnswer
-from cockpit.runtime.effects import EffectRunner
-from cockpit.runtime.event_effects import MOVES_CONTAINERS, RECONSIDERED_AFTER
+from cockpit.runtime.effects import MOVES_CONTAINERS, RECONSIDERED_AFTER, EffectRunner
 from cockpit.runtime.faultlog import FaultLog
 from cockpit.runtime.ledger import RETRY_MS, Ledger
 from cockpit.runtime.pass_runner import run_pass
@@ -383,7 +382,7 @@ class Host:
         policy = replace(self.settings.policy, backfill=machine.state.cluster.backfill)
         if self.plan is not None:  # defects that came up while rows were made from the old plan
             self.note_faults(self.plan.scheduling_pass.faults)
-        self.plan = await run_pass(machine.snapshot(now), self.plan, policy)
+        self.plan = await run_pass(machine.snapshot(now).frozen(), self.plan, policy)
         self.waited.look(self.plan, machine.queue, machine.state.jobs, now)
         self.note_faults(self.plan.scheduling_pass.faults)
         self._again_at = self.plan.next_at if self.plan.next_at is not None and self.plan.next_at > now else None

@@ -53,8 +53,8 @@ class Iterations:
         self._at += len(data)
         *lines, rest = (self._rest + data).split(b"\n")
         self._rest = rest[-_LONGEST:]
-        for found in (each for line in lines for each in _LINE.finditer(line)):
-            hardware, e2e = float(found[1]), float(found[2])
+        for match in (each for line in lines for each in _LINE.finditer(line)):
+            hardware, e2e = float(match[1]), float(match[2])
             if e2e > 0:
                 yield hardware, e2e
 
@@ -76,12 +76,12 @@ class Watch:
 
     async def look(self) -> None:
         """Read each of the logs once."""
-        asked = dict(self._asked())
-        self._read = {(replica, stream): each for (replica, stream), each in self._read.items() if replica in asked}
-        for replica, threshold in asked.items():
-            found = await asyncio.to_thread(self._slow, replica, threshold)
-            if found is not None:
-                await self._tell(replica, found)
+        requested = dict(self._asked())
+        self._read = {(replica, stream): each for (replica, stream), each in self._read.items() if replica in requested}
+        for replica, threshold in requested.items():
+            slow = await asyncio.to_thread(self._slow, replica, threshold)
+            if slow is not None:
+                await self._tell(replica, slow)
 
     def _asked(self) -> Iterator[tuple[ReplicaId, float]]:
         """Yield each watched replica with its threshold."""
@@ -98,14 +98,14 @@ class Watch:
                     return Slow(rank=replica.rank, hardware_ms=hardware, e2e_ms=e2e)
         return None
 
-    async def _tell(self, replica: ReplicaId, found: Slow) -> None:
-        told: list[EventBody] = []
+    async def _tell(self, replica: ReplicaId, slow: Slow) -> None:
+        events: list[EventBody] = []
 
         def decide(machine: Machine, now: Millis) -> list[EventBody]:
-            told[:] = patrol.slow(machine, replica, found, now)
-            return told
+            events[:] = patrol.slow(machine, replica, slow, now)
+            return events
 
         await self._host.insist(decide, BY)
-        for fell in told:
+        for fell in events:
             if isinstance(fell, PerformanceFell):
                 await self._alert(fell)

@@ -1,5 +1,5 @@
-"""How this process ends when it is told to from outside: as if it had left by itself, so that the terminal is given
-back and nothing of its own stays behind."""
+"""Makes a signal that ends this process work like a regular exit, so that the terminal is restored and no child is
+left."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ INSISTS_AFTER = 10.0
 
 
 def leave_politely() -> None:
-    """From now on a deadly signal is an exit."""
+    """Treat deadly signals as an exit from now on."""
     for number in DEADLY:
         signal.signal(number, _leave)
 
 
 @contextmanager
 def leaving_politely() -> Iterator[None]:
-    """For as long as it lasts; what leaves politely anyway goes on doing so, and insisting."""
+    """Treat deadly signals as an exit within this context; a process that does so anyway continues to."""
     before = {number: signal.getsignal(number) for number in DEADLY}
     if all(handler is _leave for handler in before.values()):
         yield
@@ -50,4 +50,5 @@ def _exit(number: int) -> None:
 
 
 def _stay_away(_number: int, _frame: FrameType | None) -> None:
-    """A terminal that goes sends SIGCONT behind SIGHUP, at which an application would take the screen again."""
+    """Handle the SIGCONT that a closing terminal sends behind SIGHUP, at which an application would take the screen
+    again."""

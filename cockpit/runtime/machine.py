@@ -44,15 +44,15 @@ def inspect_machine(root: Path = Path("/"), probe_command: Probe = probe_command
         cards=_numbered(vendors),
         os=os_name(read_text(root / "etc/os-release") or read_text(root / "usr/lib/os-release")),
         kernel=printable(system.release),
-        driver_version=next((found.driver_version for found in vendors if found.driver_version), ""),
+        driver_version=next((vendor.driver_version for vendor in vendors if vendor.driver_version), ""),
         mpi=found_mpi(root),
     )
-    return Inspection(node, tuple(finding for found in vendors for finding in found.findings))
+    return Inspection(node, tuple(finding for vendor in vendors for finding in vendor.findings))
 
 
 def _numbered(vendors: list[FoundCards]) -> tuple[Card, ...]:
     """Join the cards of all vendors, and number them from 0."""
-    cards = [card for found in vendors for card in found.cards]
+    cards = [card for vendor in vendors for card in vendor.cards]
     return tuple(msgspec.structs.replace(card, index=index) for index, card in enumerate(cards))
 
 

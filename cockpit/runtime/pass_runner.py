@@ -1,11 +1,10 @@
 """Run one scheduling pass: in the event loop for a small queue, in a thread for a large one.
 
-It is a thread because a pass reads the live state. A process would have to be sent a hundred thousand jobs each time,
-and a pass cut into slices would see a different state after each slice. The host holds its write lock during the pass,
-so nothing changes what the pass reads. Meanwhile the socket answers read requests, at the cost of sharing the
-interpreter with the pass.
+It is a thread because a process would have to be sent a hundred thousand jobs each time. The pass owns what it reads
+and writes: a frozen snapshot, and the caches of the last plan, which computes with caches of its own from then on.
+Meanwhile the socket answers read requests, at the cost of sharing the interpreter with the pass.
 
-Requests that change something therefore wait for the pass. Deciding them meanwhile would need a second state that is
+Requests that change something wait for the pass. Deciding them meanwhile would need a second state that is
 merged afterwards, and answers held back until the plan is checked against it. That is more error-prone than a wait of a
 fraction of a second, which only a queue of tens of thousands of jobs causes.
 """
@@ -40,9 +39,11 @@ among so many would block the event loop for longer than an answer may take."""
 
 
 async def run_pass(snapshot: Snapshot, last: Plan | None, policy: Policy) -> Plan:
-    """Return the plan for a snapshot that does not change meanwhile. `last`, the plan before, saves work."""
+    """Return the plan for a frozen snapshot. `last`, the plan before, saves work."""
     if len(snapshot.queue) < LARGE_QUEUE:
         return next_plan(last, snapshot, policy)
+    if last is not None:
+        last.refusals.keep_apart()
     with yield_to_event_loop():
         return await asyncio.to_thread(_plan_and_derive, snapshot, last, policy)
 

@@ -189,22 +189,15 @@ async def _new_predictor(host: Host, more: Sequence[Job]) -> StartPredictor:
     """Make a predictor for the present state, with the jobs `more` added at the end of the queue."""
     history = await _history(host)
     policy = replace(host.settings.policy, backfill=host.machine.state.cluster.backfill)
-    snapshot = _own_copy(host.machine.peek(host.clock.now()), more)
+    snapshot = _with(host.machine.peek(host.clock.now()).frozen(), more)
     return StartPredictor(snapshot, host.plan, policy, history)
 
 
-def _own_copy(snapshot: Snapshot, more: Sequence[Job]) -> Snapshot:
-    """Copy the snapshot's mappings, which the machine changes while the thread computes, and queue the jobs `more`."""
-    return replace(
-        snapshot,
-        nodes=dict(snapshot.nodes),
-        queue=(*snapshot.queue, *more),
-        jobs={**snapshot.jobs, **{job.id: job for job in more}},
-        occupied=dict(snapshot.occupied),
-        ends=dict(snapshot.ends),
-        reservations=dict(snapshot.reservations),
-        qos_usage=dict(snapshot.qos_usage),
-    )
+def _with(snapshot: Snapshot, more: Sequence[Job]) -> Snapshot:
+    """Queue the jobs `more` too."""
+    if not more:
+        return snapshot
+    return replace(snapshot, queue=(*snapshot.queue, *more), jobs={**snapshot.jobs, **{job.id: job for job in more}})
 
 
 async def _outlooks(engine: Engine, actor: Actor, predictor: StartPredictor, jobs: Sequence[Job]) -> list[Outlook]:

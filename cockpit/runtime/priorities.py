@@ -31,16 +31,11 @@ async def priorities(
 ) -> AsyncIterator[Priorities]:
     """Return the queue in pages, at least one. It is computed in a thread, so that other requests are answered."""
     host = engine.host
-    snapshot = _own_copy(host.machine.peek(host.clock.now()))
+    snapshot = host.machine.peek(host.clock.now()).frozen()
     last = host.plan.priorities if host.plan is not None else None
     whole = await asyncio.to_thread(_whole, snapshot, last, args.weights, context.actor)
     for start in range(0, max(len(whole.rows), 1), PAGE_ROWS):
         yield replace(whole, rows=whole.rows[start : start + PAGE_ROWS])
-
-
-def _own_copy(snapshot: Snapshot) -> Snapshot:
-    """Copy the parts that the machine changes in place; usage and accounts are replaced, never changed."""
-    return replace(snapshot, nodes=dict(snapshot.nodes), jobs={}, occupied={}, ends={})
 
 
 def _whole(snapshot: Snapshot, last: PriorityTable | None, weights: WeightChanges | None, actor: Actor) -> Priorities:

@@ -138,29 +138,29 @@ async def subscribe(engine: Engine, context: RequestContext, args: SubscribeArgs
 
 async def job(engine: Engine, context: RequestContext, args: messages.JobArgs) -> JobDetail:
     """Return the details of one job, live or ended."""
-    found = await visible_job(engine, context.actor, args.job, args.task)
-    host, own = engine.host, is_owner(context.actor, found)
+    job = await visible_job(engine, context.actor, args.job, args.task)
+    host, own = engine.host, is_owner(context.actor, job)
     shown = shown_to(context.actor, host.machine.state.jobs)
     explanation = None
-    if host.plan is not None and found.id in host.machine.queue:
-        explanation = explain(host.machine.peek(host.clock.now()), host.plan, found.id)
+    if host.plan is not None and job.id in host.machine.queue:
+        explanation = explain(host.machine.peek(host.clock.now()), host.plan, job.id)
         explanation = explanation and shown_explanation(shown, explanation, own=own)
         if explanation is not None:
-            host.waited.note(host.plan, found, host.clock.now())
-    tasks = await _batch(engine, context.actor, found)
-    priority = breakdowns(host.plan.priorities, found) if explanation is not None and host.plan is not None else ()
+            host.waited.note(host.plan, job, host.clock.now())
+    tasks = await _batch(engine, context.actor, job)
+    priority = breakdowns(host.plan.priorities, job) if explanation is not None and host.plan is not None else ()
     return JobDetail(
-        row=engine.feed.row(context.actor, found),
-        job=shown_job(shown, found, own=own),
+        row=engine.feed.row(context.actor, job),
+        job=shown_job(shown, job, own=own),
         explanation=explanation,
-        events=tuple(await timeline(host, context.actor, messages.EventsArgs(found.id, -1, DETAIL_EVENTS))),
-        log_tail=_tail(engine, found),
-        log_left_out_mib=_left_out_mib(engine, found),
+        events=tuple(await timeline(host, context.actor, messages.EventsArgs(job.id, -1, DETAIL_EVENTS))),
+        log_tail=_tail(engine, job),
+        log_left_out_mib=_left_out_mib(engine, job),
         priority=priority,
-        waited=tuple(_waited(engine, context.actor, found)),
-        use=tuple([use async for use in _use(engine, found)]),
-        growth=_no_growth(engine, found),
-        address=_address(engine, found),
+        waited=tuple(_waited(engine, context.actor, job)),
+        use=tuple([use async for use in _use(engine, job)]),
+        growth=_no_growth(engine, job),
+        address=_address(engine, job),
         tasks=tuple(engine.feed.row(context.actor, each) for each in tasks),
         batch=batch_spec(
             {
@@ -172,10 +172,10 @@ async def job(engine: Engine, context: RequestContext, args: messages.JobArgs) -
     )
 
 
-async def _batch(engine: Engine, actor: Actor, found: Job) -> list[Job]:
+async def _batch(engine: Engine, actor: Actor, job: Job) -> list[Job]:
     """Return all tasks of the job's batch, or all trials of its sweep, live and ended; none of a very large sweep."""
-    own = found.array
-    if own is None or not (own.batch or (found.spec.sweep is not None and own.count <= MOST_TRIALS)):
+    own = job.array
+    if own is None or not (own.batch or (job.spec.sweep is not None and own.count <= MOST_TRIALS)):
         return []
     last = JobId(own.array + own.count - 1)
     tasks = {task.id: task for task in await engine.host.journal.ended_among(own.array, last)}
@@ -184,29 +184,29 @@ async def _batch(engine: Engine, actor: Actor, found: Job) -> list[Job]:
     return [tasks[number] for number in sorted(tasks) if may_see(actor, tasks[number])]
 
 
-def _no_growth(engine: Engine, found: Job) -> NoGrowth | None:
-    if found.spec.elastic is None or found.attempt is None or found.state not in OCCUPYING:
+def _no_growth(engine: Engine, job: Job) -> NoGrowth | None:
+    if job.spec.elastic is None or job.attempt is None or job.state not in OCCUPYING:
         return None
     plan = engine.host.plan
-    return why_not(found, found.attempt) or (plan.scheduling_pass.no_growth.get(found.id) if plan is not None else None)
+    return why_not(job, job.attempt) or (plan.scheduling_pass.no_growth.get(job.id) if plan is not None else None)
 
 
-def _waited(engine: Engine, actor: Actor, found: Job) -> Iterator[Waited]:
+def _waited(engine: Engine, actor: Actor, job: Job) -> Iterator[Waited]:
     """Return the reasons why the job has waited, without what the user may not know about other users' jobs."""
     host = engine.host
     shown = shown_to(actor, host.machine.state.jobs)
-    for note in host.waited.of(found.id):
-        reason = shown_reason(shown, note.reason, own=is_owner(actor, found))
+    for note in host.waited.of(job.id):
+        reason = shown_reason(shown, note.reason, own=is_owner(actor, job))
         yield note if reason is note.reason or reason is None else Waited(note.since, reason)
 
 
-async def _use(engine: Engine, found: Job) -> AsyncIterator[ReplicaUse]:
+async def _use(engine: Engine, job: Job) -> AsyncIterator[ReplicaUse]:
     """Return the usage of each replica: measured now while it has a container, else as recorded at its end."""
-    if found.attempt is None:
+    if job.attempt is None:
         return
-    with_container = frozenset(found.attempt.replica_ids(found.id) if found.state in OCCUPYING or found.kept else ())
-    for each in found.attempt.replicas:
-        replica = ReplicaId(found.id, found.attempt.number, each.rank)
+    with_container = frozenset(job.attempt.replica_ids(job.id) if job.state in OCCUPYING or job.kept else ())
+    for each in job.attempt.replicas:
+        replica = ReplicaId(job.id, job.attempt.number, each.rank)
         use = await engine.host.executor.used(replica) if replica in with_container else None
         if use is not None:
             yield use
@@ -268,10 +268,10 @@ async def wait(engine: Engine, context: RequestContext, args: messages.WaitArgs)
     """Return the job as soon as its command has ended, even if its container is held; None on time-out."""
     try:
         async with asyncio.timeout(args.timeout_seconds):
-            while not (found := await visible_job(engine, context.actor, args.job)).ended:
-                await wait_for_change(engine, found)
+            while not (job := await visible_job(engine, context.actor, args.job)).ended:
+                await wait_for_change(engine, job)
             shown = shown_to(context.actor, engine.host.machine.state.jobs)
-            return shown_job(shown, found, own=is_owner(context.actor, found))
+            return shown_job(shown, job, own=is_owner(context.actor, job))
     except TimeoutError:
         return None
 
@@ -283,25 +283,25 @@ async def request(engine: Engine, context: RequestContext, args: messages.Reques
 
 async def logs(engine: Engine, context: RequestContext, request: asking.LogRequest) -> asking.LogChunk:
     """Return a piece of a replica's log; with `wait`, wait for more output."""
-    found = await visible_job(engine, context.actor, request.job)
-    while request.wait and found.attempt is None and not found.ended:
-        await wait_for_change(engine, found)
-        found = await visible_job(engine, context.actor, request.job)
-    if found.attempt is None:
-        return asking.LogChunk(b"", 0, ended=found.ended)
-    replica = ReplicaId(found.id, request.attempt or found.attempt.number, request.rank)
-    attempts = {each.number: len(each.replicas) for each in (*found.earlier, found.attempt)}
-    replicas = attempts.get(replica.attempt, len(found.attempt.replicas))
-    if not 0 <= request.rank < replicas or not 1 <= replica.attempt <= found.attempt.number:
+    job = await visible_job(engine, context.actor, request.job)
+    while request.wait and job.attempt is None and not job.ended:
+        await wait_for_change(engine, job)
+        job = await visible_job(engine, context.actor, request.job)
+    if job.attempt is None:
+        return asking.LogChunk(b"", 0, ended=job.ended)
+    replica = ReplicaId(job.id, request.attempt or job.attempt.number, request.rank)
+    attempts = {each.number: len(each.replicas) for each in (*job.earlier, job.attempt)}
+    replicas = attempts.get(replica.attempt, len(job.attempt.replicas))
+    if not 0 <= request.rank < replicas or not 1 <= replica.attempt <= job.attempt.number:
         raise RequestRefused(
             Refusal(
                 RefusalKind.NOT_FOUND,
-                f"Job {found.id} has replicas 0 to {replicas - 1} and attempts 1 to {found.attempt.number}.",
+                f"Job {job.id} has replicas 0 to {replicas - 1} and attempts 1 to {job.attempt.number}.",
             )
         )
 
     def ended() -> bool:
-        live = engine.host.machine.state.jobs.get(found.id)
+        live = engine.host.machine.state.jobs.get(job.id)
         current = live.attempt if live is not None else None
         if current is None or current.number != replica.attempt:
             return live is None or live.ended or current is not None
@@ -310,31 +310,31 @@ async def logs(engine: Engine, context: RequestContext, request: asking.LogReque
     return await read_log(log_path(engine.logs, replica, request.stream), request, ended)
 
 
-def _address(engine: Engine, found: Job) -> str:
+def _address(engine: Engine, job: Job) -> str:
     """Return the URL that a running interactive job, such as a notebook, has printed; empty without one."""
-    notebook = found.kind is JobKind.INTERACTIVE and found.spec.command
-    if not notebook or found.attempt is None or found.state is not JobState.RUNNING:
+    notebook = job.kind is JobKind.INTERACTIVE and job.spec.command
+    if not notebook or job.attempt is None or job.state is not JobState.RUNNING:
         return ""
-    replica = ReplicaId(found.id, found.attempt.number, 0)
+    replica = ReplicaId(job.id, job.attempt.number, 0)
     return first_address(log_path(engine.logs, replica, stream) for stream in asking.LogStream)
 
 
-def _left_out_mib(engine: Engine, found: Job) -> int:
+def _left_out_mib(engine: Engine, job: Job) -> int:
     """Return how many MiB of output were dropped from the logs of the last attempt, over all replicas and streams."""
-    if found.attempt is None:
+    if job.attempt is None:
         return 0
-    started = [replica.rank for replica in found.attempt.replicas if replica.started_at is not None]
-    replicas = [ReplicaId(found.id, found.attempt.number, rank) for rank in started]
+    started = [replica.rank for replica in job.attempt.replicas if replica.started_at is not None]
+    replicas = [ReplicaId(job.id, job.attempt.number, rank) for rank in started]
     sizes = [left_out(log_path(engine.logs, replica, stream)) for replica in replicas for stream in asking.LogStream]
     return mib_of(sum(sizes))
 
 
-def _tail(engine: Engine, found: Job) -> str:
+def _tail(engine: Engine, job: Job) -> str:
     """Return the last lines of the replica whose exit code became the job's: of stderr, or of stdout if it is empty."""
-    if found.attempt is None or found.state is JobState.QUEUED:
+    if job.attempt is None or job.state is JobState.QUEUED:
         return ""
-    decisive = (each.rank for each in found.attempt.replicas if found.exit is not None and each.exit == found.exit)
-    replica = ReplicaId(found.id, found.attempt.number, next(decisive, 0))
+    decisive = (each.rank for each in job.attempt.replicas if job.exit is not None and each.exit == job.exit)
+    replica = ReplicaId(job.id, job.attempt.number, next(decisive, 0))
     streams = (asking.LogStream.STDERR, asking.LogStream.STDOUT)
     tails = (log_tail(log_path(engine.logs, replica, stream), LOG_TAIL_LINES) for stream in streams)
     return next((tail for tail in tails if tail), "")

@@ -67,13 +67,13 @@ async def _visible_task(engine: Engine, actor: Actor, named: Job, index: int) ->
     refused = refuse_unseen(actor, named, named.id)
     array = named.array
     if refused is None and array is not None:
-        found = task(engine.host.machine, array.array, index)
+        member = task(engine.host.machine, array.array, index)
         # Accounting knows tasks by job id only, and a task's index does not follow from its id: look at every id.
-        for number in range(array.array, array.array + array.count) if found is None else ():
+        for number in range(array.array, array.array + array.count) if member is None else ():
             ended = await engine.host.ended_job(JobId(number))
-            found = ended if ended is not None and ended.array is not None and ended.array.index == index else found
-        if found is not None:
-            return found
+            member = ended if ended is not None and ended.array is not None and ended.array.index == index else member
+        if member is not None:
+            return member
     has = f"array {array.array} has no task {index}" if array is not None else f"job {named.id} is no array"
     raise RequestRefused(refused or Refusal(RefusalKind.NOT_FOUND, f"There is no job {named.id}_{index}: {has}."))
 

@@ -79,12 +79,14 @@ async def _started(engine: Engine, job: JobId) -> None:
     host = engine.host
 
     def is_coming() -> bool:
-        found = host.machine.state.jobs.get(job)
-        return found is not None and (found.state in BEGINNING or (found.state is JobState.QUEUED and is_open(found)))
+        live_job = host.machine.state.jobs.get(job)
+        return live_job is not None and (
+            live_job.state in BEGINNING or (live_job.state is JobState.QUEUED and is_open(live_job))
+        )
 
-    def is_open(found: Job) -> bool:
+    def is_open(live_job: Job) -> bool:
         plan = host.plan
-        return plan is None or plan.version < found.version or any(start.job == job for start in plan.starts)
+        return plan is None or plan.version < live_job.version or any(start.job == job for start in plan.starts)
 
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(START_SECONDS), host.changed:

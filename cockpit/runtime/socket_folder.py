@@ -28,12 +28,12 @@ def trusted_socket_folder(socket: str | Path, owner: int, *, create: bool, share
     if create:
         _make(folder, mode)
     try:
-        found = os.lstat(folder)
+        status = os.lstat(folder)
     except FileNotFoundError:
         return False
     except OSError as error:
         raise RuntimeMissing(f"{folder} cannot be read: {error.strerror}.") from None
-    if fault := _fault(found, owner, mode):
+    if fault := _fault(status, owner, mode):
         raise RuntimeMissing(f"{folder} {fault}, so it is not safe for the engine's socket. Remove it and try again.")
     return True
 
@@ -50,13 +50,13 @@ def _make(folder: str, mode: int) -> None:
         ) from None
 
 
-def _fault(found: os.stat_result, owner: int, mode: int) -> str:
-    if stat.S_ISLNK(found.st_mode):
+def _fault(status: os.stat_result, owner: int, mode: int) -> str:
+    if stat.S_ISLNK(status.st_mode):
         return "is a symbolic link"
-    if not stat.S_ISDIR(found.st_mode):
+    if not stat.S_ISDIR(status.st_mode):
         return "is not a folder"
-    if found.st_uid != owner:
-        return f"belongs to user {found.st_uid}"
-    if stat.S_IMODE(found.st_mode) & 0o777 & ~mode:
-        return f"is open to other users (mode {stat.S_IMODE(found.st_mode):o}, wanted {mode:o})"
+    if status.st_uid != owner:
+        return f"belongs to user {status.st_uid}"
+    if stat.S_IMODE(status.st_mode) & 0o777 & ~mode:
+        return f"is open to other users (mode {stat.S_IMODE(status.st_mode):o}, wanted {mode:o})"
     return ""

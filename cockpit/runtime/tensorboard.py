@@ -1,5 +1,5 @@
-"""TensorBoard over several folders, one run for each: a program of this user's on this machine, which nobody but this
-machine reaches, and which goes on until it is stopped.
+"""Runs TensorBoard over several folders, one run for each. It runs as this user, listens on this machine only, and runs
+until it is stopped.
 
 Each board has a folder with links to its runs, its log, and a file that its program keeps locked while it lives.
 """
@@ -35,14 +35,14 @@ _ADDRESS = re.compile(rf"http://{re.escape(HOST)}:\d+/[^\s]*".encode())
 def program() -> str:
     """The one on the PATH, else the one beside this Python. Raises `CockpitError` where there is none."""
     beside = Path(sys.executable).with_name(PROGRAM)
-    found = shutil.which(PROGRAM) or (str(beside) if os.access(beside, os.X_OK) else "")
-    if not found:
+    path = shutil.which(PROGRAM) or (str(beside) if os.access(beside, os.X_OK) else "")
+    if not path:
         raise CockpitError(MISSING)
-    return found
+    return path
 
 
 class Board:
-    """One TensorBoard. `folder` is its own, of this user alone."""
+    """One TensorBoard. `folder` is private to this user."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -52,27 +52,28 @@ class Board:
 
     @property
     def address(self) -> str:
-        """Where it is; empty while it does not run, or has not begun to listen. Asking writes nothing."""
+        """Return its address; empty while it does not run, or does not listen yet. Nothing is written."""
         if not self._folder.exists():
             return ""
         with self._lock() as free:
             return "" if free else self._printed()
 
     def start(self, runs: Mapping[str, str]) -> str:
-        """Its address once it listens: of the one that runs already, else of a new one on a free port. `runs`: folders
-        by the name of the run; one that is not there yet is shown once it is. Raises `CockpitError`."""
+        """Return the address of the running TensorBoard, or start one on a free port and wait until it listens. `runs`:
+        folders by the name of the run; a folder that does not exist yet is shown once it does. Raises `CockpitError`.
+        """
         if not any(os.access(each, os.R_OK | os.X_OK) for each in runs.values()):
             raise CockpitError(
                 f"None of the output folders can be read from here, such as {next(iter(runs.values()))}."
             )
-        found = program()
+        path = program()
         with self._lock() as free:
             self._link(runs)
-            self._process = self._spawn(found, free) if free else None
+            self._process = self._spawn(path, free) if free else None
         return self._listening()
 
     def stop(self) -> bool:
-        """Whether there was one."""
+        """Stop it, and return whether it was running."""
         if not self._folder.exists():
             return False
         with self._lock() as free:
@@ -91,7 +92,7 @@ class Board:
 
     @contextmanager
     def _lock(self) -> Iterator[int]:
-        """The descriptor of the locked file; 0 where the program that lives has it."""
+        """Return the descriptor of the locked file; 0 if a running TensorBoard has the lock."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         with (self._folder / "running").open("a+") as file:
             try:
@@ -108,13 +109,13 @@ class Board:
             link.unlink(missing_ok=True)
             link.symlink_to(folder)
 
-    def _spawn(self, found: str, lock: int) -> subprocess.Popen[bytes]:
-        """It inherits the lock, and so has it as long as it lives."""
+    def _spawn(self, path: str, lock: int) -> subprocess.Popen[bytes]:
+        """Start the program, which inherits the lock and so keeps it as long as it runs."""
         os.ftruncate(lock, 0)  # before anybody can take an earlier one for it
         with self._log.open("wb") as log:
             try:
                 process = subprocess.Popen(
-                    [found, "--logdir", self._runs, "--host", HOST, "--port", "0"],
+                    [path, "--logdir", self._runs, "--host", HOST, "--port", "0"],
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,
@@ -122,7 +123,7 @@ class Board:
                     pass_fds=(lock,),
                 )
             except OSError as error:  # a program that is there, while what its first line names is not
-                raise CockpitError(f"{found} cannot be started ({error.strerror}). {REINSTALL}") from None
+                raise CockpitError(f"{path} cannot be started ({error.strerror}). {REINSTALL}") from None
         os.write(lock, str(process.pid).encode())
         return process
 
@@ -130,20 +131,20 @@ class Board:
         process = self._process
         until = time.monotonic() + START_SECONDS
         while time.monotonic() < until:
-            if found := self._printed():
-                return found
+            if address := self._printed():
+                return address
             if process is not None and process.poll() is not None:
-                said = " ".join(self._log.read_text(errors="replace").splitlines()[-LAST_LINES:])
-                raise CockpitError(f"TensorBoard ended at once with exit code {process.returncode}: {said}")
+                last_lines = " ".join(self._log.read_text(errors="replace").splitlines()[-LAST_LINES:])
+                raise CockpitError(f"TensorBoard ended at once with exit code {process.returncode}: {last_lines}")
             time.sleep(LOOK_SECONDS)
         raise CockpitError(f"TensorBoard did not say within {START_SECONDS:g} s where it listens; see {self._log}.")
 
     def _printed(self) -> str:
-        found = _ADDRESS.search(self._log.read_bytes()) if self._log.exists() else None
-        return found[0].decode(errors="replace") if found else ""
+        match = _ADDRESS.search(self._log.read_bytes()) if self._log.exists() else None
+        return match[0].decode(errors="replace") if match else ""
 
     def _holder(self) -> int:
-        """Who has the lock; it is written down a moment after it is had."""
+        """Return the process that has the lock; its id is written shortly after it gets the lock."""
         until = time.monotonic() + STOP_SECONDS
         while time.monotonic() < until:
             if written := (self._folder / "running").read_text():

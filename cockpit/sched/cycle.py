@@ -5,7 +5,7 @@ from __future__ import annotations
 from cockpit.model.cluster import PreemptType
 from cockpit.sched.eviction.eviction_planner import EvictionPlanner
 from cockpit.sched.eviction.preemption import Preemption
-from cockpit.sched.eviction.preemption_rules import PreemptionRule
+from cockpit.sched.eviction.victim_release import PreemptionRule
 from cockpit.sched.fragmentation import GradientDescent, target_workload
 from cockpit.sched.incremental import arrivals_since, next_index
 from cockpit.sched.index import Index, refresh_index

@@ -13,11 +13,11 @@ import msgspec
 
 from cockpit.model.ids import JobId
 from cockpit.model.job import ArrayTask, Job
-from cockpit.model.reasons import NotEvaluated, Reason, never_starts
+from cockpit.model.reasons import Reason, never_starts
 from cockpit.model.spec import JobSpec
 from cockpit.sched.conditions import is_conditional, is_unhindered
 from cockpit.sched.queue_order import PartitionEntry, partitions_of
-from cockpit.sched.rules.limit_cache import LimitCache
+from cockpit.sched.rules.counters import LimitCache
 from cockpit.sched.rules.limits import NO_SCOPE, LimitScope
 from cockpit.sched.rules.rulebook import Rulebook
 from cockpit.sched.shape import Shape, shape_of
@@ -27,9 +27,11 @@ Bounds = MutableSequence[int]
 OPEN = 1 << 62
 """The bound that excludes no job: longer than any time limit, in seconds."""
 NO_SHAPE = 0
-_UNJUDGED = NotEvaluated()
 _EntryParts = tuple[int, int, "EquivalenceClass", int, int, bool]
 """Shape number, class number, class, CPUs and cards of a queue entry, and whether no rule can stop its class."""
+UNKNOWN = -OPEN
+"""The CPUs or cards of an entry that no count of free ones rules out. Free CPUs may be below 0, where CPUs are kept for
+suspended jobs."""
 _NO_ARRAY = ArrayTask(JobId(0), 0)
 _job_of = itemgetter(0)
 
@@ -69,7 +71,7 @@ class QueueEntry(msgspec.Struct, frozen=True, gc=False):
     job: Job
     equivalence_class: EquivalenceClass
     cpus: int
-    """CPUs that one replica needs on a node; 0 where the job may preempt others, or has several alternatives."""
+    """CPUs that one replica needs on a node; UNKNOWN where the job may preempt others, or has several alternatives."""
     cards: int
     """Idle cards that one replica needs on a node; 0 in the same cases."""
     free: bool
@@ -80,8 +82,8 @@ class EquivalenceCache:
     """Remembers the queue entry of every queued job: to judge 100 000 jobs in each cycle would cost more than the
     cycle.
 
-    It is only a cache and changes no answer, so successive indexes share one while the rules stay the same. One pass at
-    a time writes to it.
+    It is only a cache and changes no answer, so successive indexes share one while the rules stay the same. Whoever
+    computes beside the passes has one of its own (`Index.apart`).
     """
 
     def __init__(self, rules: Rulebook) -> None:
@@ -194,7 +196,7 @@ class EquivalenceCache:
             self.classes.append(made)
             self.remembered += 1
         first, *others = job.spec.specs
-        cpus, cards = (first.cpus, first.whole_cards) if not (others or made.preemption_key) else (0, 0)
+        cpus, cards = (first.cpus, first.whole_cards) if not (others or made.preemption_key) else (UNKNOWN, UNKNOWN)
         return self._shape_number(made), number, self.classes[number], cpus, cards, not made.is_bound
 
     def _shape_number(self, equivalence_class: EquivalenceClass) -> int:
@@ -232,10 +234,9 @@ class EquivalenceCache:
         spec = job.spec
         owner = (job.account, job.submitter.name, job.qos)
         key = (shape, *owner, spec.time_limit_seconds, spec.divide_over_clusters)
-        judged = self._judged.get(key, _UNJUDGED)
-        if judged is _UNJUDGED:  # `in` and a second look-up would race with a large pass that forgets in its own thread
-            judged = self._judged[key] = self.rules.refusal(job, shape.partition)
-        return judged
+        if key not in self._judged:
+            self._judged[key] = self.rules.refusal(job, shape.partition)
+        return self._judged[key]
 
 
 def _parts_key(job: Job, partition: str) -> object:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice, product
 
 from msgspec.structs import replace
 
@@ -12,8 +13,8 @@ from cockpit.model.node import Node, NodeState
 from cockpit.model.reasons import NeverFits, NoAlternative, NodesReserved, NoEligibleNode, OfOne, Reason, Resource
 from cockpit.model.spec import JobSpec, NodeSpec
 from cockpit.sched.alternatives import none_of
-from cockpit.sched.launchers import may_launch
-from cockpit.sched.nodes.eligibility import PRICE, kept_off, suits
+from cockpit.sched.matching import most_apart
+from cockpit.sched.nodes.eligibility import PRICE, kept_off, may_launch, suits
 from cockpit.sched.nodes.node_free import NodeFree, node_free_of, shortfall
 from cockpit.sched.nodes.node_layout import NodeLayout, admits, serves
 from cockpit.sched.shape import Shape, shape_of
@@ -163,33 +164,60 @@ def _singly(nodes: Iterable[Node]) -> list[Group]:
 
 
 def _mixed_verdict(shape: Shape, matching: Sequence[Group], *, in_service: bool) -> Reason | None:
-    """Judge each kind of replica by itself, then the total number of nodes."""
-    for node_class in shape.replica_groups:
-        if never := _verdict(node_class, matching, in_service=in_service):
-            return never
-    wanted, available = shape.nodes + len(shape.helpers), sum(len(nodes) for _, nodes in matching)
-    return NeverFits(None, wanted, available, ()) if available < wanted else None
+    """Judge each kind of replica by itself, then whether all kinds fit on different nodes; nodes out of service last,
+    since they come back."""
+    for only_up in (False, True) if in_service else (False,):
+        for node_class in shape.replica_groups:
+            if never := _verdict(node_class, matching, in_service=only_up):
+                return never
+        wanted, most = shape.nodes + len(shape.helpers), _most_together(shape, matching, in_service=only_up)
+        if most < wanted:
+            out = [node for _, nodes in matching for node in nodes if node.state is not NodeState.UP]
+            return _no_eligible(shape, out) if only_up else NeverFits(None, wanted, most, ())
+    return None
+
+
+def _most_together(shape: Shape, matching: Sequence[Group], *, in_service: bool) -> int:
+    """Return how many replicas of all kinds fit at once, by the best of their alternatives."""
+    node_classes, empty = shape.replica_groups, list(_each_empty(matching))
+    usable = [each for each in empty if not in_service or each.node.state is NodeState.UP]
+    holding = [[_holding(usable, shape, spec) for spec in node_class.specs] for node_class in node_classes]
+    counts = [node_class.nodes for node_class in node_classes]
+    return max(most_apart(nodes, counts) for nodes in product(*holding))
+
+
+def _holding(nodes_free: Iterable[NodeFree], shape: Shape, spec: NodeSpec) -> list[int]:
+    """Return the orders of the nodes that hold one replica; of more than the job has replicas, no kind needs any."""
+    fitting = (each.order for each in nodes_free if shortfall(each, spec, exclusive=shape.exclusive) is None)
+    return list(islice(fitting, shape.nodes + len(shape.helpers)))
 
 
 def _spread_verdict(shape: Shape, matching: Sequence[Group], *, in_service: bool) -> Reason | None:
-    """Judge spread tasks: first whether enough nodes hold one task each, then whether all tasks fit together."""
-    if never := _alternative(shape, shape.specs[0], matching, in_service):
+    """Judge spread tasks: first whether enough nodes hold one task each, then whether all tasks fit together; nodes out
+    of service last, since they come back."""
+    if never := _alternative(shape, shape.specs[0], matching, in_service=False):
         return never
+    if spread_over(_each_empty(matching), shape) is None:
+        spec, spread = shape.specs[0], shape.spread
+        assert spread is not None
+        held = sum(tasks_in(node_free, shape) * len(nodes) for node_free, nodes in matching)
+        missing = Resource.CARDS if spread.each.whole_cards else Resource.CPUS
+        each = max(1, wanted(spread.each, missing))
+        return NeverFits(missing, spread.tasks * each, min(held, spread.tasks - 1) * each, spec.card_models)
     up = [group for group in matching if group[1][0].state is NodeState.UP]
-    if spread_over(_each_room(up if in_service else matching), shape) is not None:
-        return None
-    out = [node for _, nodes in matching for node in nodes if node.state is not NodeState.UP]
-    if in_service and out and spread_over(_each_room(matching), shape) is not None:
-        return _no_eligible(shape, out)
-    spec, spread = shape.specs[0], shape.spread
-    assert spread is not None
-    held = sum(tasks_in(node_free, shape) * len(nodes) for node_free, nodes in matching)
-    missing = Resource.CARDS if spread.each.whole_cards else Resource.CPUS
-    each = max(1, wanted(spread.each, missing))
-    return NeverFits(missing, spread.tasks * each, min(held, spread.tasks - 1) * each, spec.card_models)
+    if in_service and spread_over(_each_empty(up), shape) is None:
+        return _no_eligible(shape, [node for _, nodes in matching for node in nodes if node.state is not NodeState.UP])
+    return None
 
 
-def _each_room(groups: Iterable[Group]) -> Iterator[NodeFree]:
+def fewest_nodes(shape: Shape, layout: NodeLayout) -> int:
+    """Return how few nodes a shape with spread tasks could use if all were empty and in service; `nodes` where its
+    tasks never fit."""
+    spread = spread_over(_each_empty(_admitting(shape, layout)), shape)
+    return len(spread) if spread is not None else shape.nodes
+
+
+def _each_empty(groups: Iterable[Group]) -> Iterator[NodeFree]:
     """Yield one empty node state for each node."""
     each = ((node_free, node) for node_free, nodes in groups for node in nodes)
     return (replace(node_free, node=node, order=order) for order, (node_free, node) in enumerate(each))

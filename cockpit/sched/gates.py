@@ -21,8 +21,7 @@ from cockpit.sched.index import Index
 from cockpit.sched.nodes.reservation_windows import ReservationWindows
 from cockpit.sched.placement import JobPlacement
 from cockpit.sched.rules.amounts import ONE, Amounts, held, thousandths
-from cockpit.sched.rules.counters import Counters, Tally, counts, of_array, tally
-from cockpit.sched.rules.limit_cache import Stop
+from cockpit.sched.rules.counters import Counters, Stop, Tally, counts, of_array, tally
 from cockpit.sched.rules.limits import JOBS, WALL, Budget, Counter, Running
 from cockpit.sched.rules.quotas import NO_LEAF, QUOTA
 from cockpit.sched.rules.tres import BILLING
@@ -51,6 +50,10 @@ class Gates(msgspec.Struct):
     @property
     def now(self) -> Millis:
         return self._snapshot.now
+
+    def with_cache(self, equivalence: EquivalenceCache) -> Gates:
+        """Return gates for the same pass that use this cache, which is of the same rules."""
+        return replace(self, _equivalence=equivalence)
 
     def refusal(self, job: Job, partition: str) -> Reason | None:
         """The first rule that stops the job in that partition; None: only free resources can be missing."""

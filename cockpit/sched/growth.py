@@ -9,11 +9,13 @@ For each running elastic job, the one with the smallest share of what it asked f
 2. Go through the nodes with free resources, best fit first, none where it has a worker (`further_workers`).
 3. Add a worker where it delays no waiting job; stop at the job's maximum or where a limit would be broken.
 4. Put the new workers into the index and into the backfiller before the next job.
+
+`Sizes` tests whether the rules allow a job that many workers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple, Protocol
 
 import msgspec
@@ -22,15 +24,19 @@ from msgspec.structs import replace
 from cockpit.model.attempt import Attempt
 from cockpit.model.growth import NoGrowth
 from cockpit.model.ids import JobId, Millis, NodeName
-from cockpit.model.job import Job, JobState
-from cockpit.model.node import Placement
+from cockpit.model.job import OCCUPYING, Job, JobState
+from cockpit.model.node import Node, Placement
 from cockpit.model.spec import NodeSpec
 from cockpit.sched.decisions import Growth
+from cockpit.sched.gates import Gates
 from cockpit.sched.index import Index
 from cockpit.sched.nodes.node_free import NodeFree, allocate
 from cockpit.sched.placement import Fit, fitting
+from cockpit.sched.rules.amounts import ONE, Amounts, held
+from cockpit.sched.rules.limits import JOBS
+from cockpit.sched.rules.rulebook import Rulebook
+from cockpit.sched.rules.tres import BILLING
 from cockpit.sched.shape import Shape, shape_of
-from cockpit.sched.sizes import Sizes
 from cockpit.sched.snapshot import Snapshot
 
 Grower = tuple[Job, Attempt]
@@ -186,3 +192,41 @@ def next_rank(attempt: Attempt) -> int:
 def _for_the_rest(job: Job, end: Millis, now: Millis) -> Job:
     """Return the job as if it were submitted now with the rest of its time limit."""
     return replace(job, spec=replace(job.spec, time_limit_seconds=-(-(end - now) // 1000)))
+
+
+class Sizes:
+    """The tests for one pass, whose gates count what it starts."""
+
+    def __init__(self, rules: Rulebook, gates: Gates, nodes: Mapping[NodeName, Node]) -> None:
+        self._rules, self._gates, self._nodes = rules, gates, nodes
+
+    def lawful(self, job: Job, partition: str) -> Callable[[Placement], bool]:
+        """Return a test whether the job may hold a placement in that partition: neither a limit on jobs of that size
+        nor one on all running jobs forbids it."""
+        equivalence_class = self._gates.equivalence_class(job, partition)
+        has = self._has(job, partition)
+
+        def check(placement: Placement) -> bool:
+            sized = replace(job, spec=replace(job.spec, nodes=len(placement), elastic=None))
+            if self._rules.refusal(sized, partition) is not None:
+                return False
+            amounts = self._amounts(placement, partition) | {JOBS: ONE}
+            # the job counts to the limits already by what it holds, so only the difference is tested
+            more = {each: amount - has.get(each, 0) for each, amount in amounts.items()}
+            return self._gates.exceeded(equivalence_class, more) is None
+
+        return check
+
+    def resized(self, job: Job, partition: str, placement: Placement) -> float:
+        """Count a running job by this placement from now on, and return its billing."""
+        amounts = self._amounts(placement, partition)
+        self._gates.adds(job, partition, amounts | {JOBS: ONE})
+        return amounts[BILLING] / ONE
+
+    def _has(self, job: Job, partition: str) -> Amounts:
+        if job.attempt is None or job.state not in OCCUPYING:
+            return {}
+        return self._amounts(job.attempt.placement, partition) | {JOBS: ONE}
+
+    def _amounts(self, placement: Placement, partition: str) -> Amounts:
+        return self._rules.billed(held(placement, self._nodes), partition)

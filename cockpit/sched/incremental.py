@@ -2,9 +2,10 @@
 
 Most passes follow a submission, and nothing else has happened but the starts of the last pass. Then all verdicts of
 that pass still hold: no resources came free, no job moved up, and a job that would have delayed another would do so
-even more by starting later. The exception: if the first waiting job needs several nodes and another job has started,
-other nodes may now be the tightest, so the verdicts may change. In the ordinary case the pass continues with the new
-jobs alone; if anything else has happened, it goes through the whole queue.
+even more by starting later. Two exceptions: if the first waiting job needs several nodes and another job has started,
+other nodes may now be the tightest; and a start may have reached a limit that now stops a waiting job whose resources
+are kept. In the ordinary case the pass continues with the new jobs alone; if anything else has happened, it goes
+through the whole queue.
 """
 
 from __future__ import annotations
@@ -111,6 +112,7 @@ def _still_so(last: Plan, snapshot: Snapshot, index: Index) -> bool:
         and (not index.departures or index.departures[0][0] > now)
         and last.scheduling_pass.backfiller.is_due_after(now)
         and not (last.starts and last.scheduling_pass.backfiller.refusals_may_change)
+        and not (last.starts and last.scheduling_pass.stops_reserved())
         # a job that waited in one partition may have started in another
         and not last.scheduling_pass.backfiller.involves({start.job for start in last.starts})
         and _same(snapshot.usage, last.scheduling_pass.snapshot.usage)

@@ -18,6 +18,7 @@ from cockpit.model.node import NodeState
 from cockpit.model.reasons import Limit, LimitReached, QuotaFull
 from cockpit.model.spec import NodeSpec
 from cockpit.sched.equivalence import EquivalenceClass
+from cockpit.sched.feasible import fewest_nodes
 from cockpit.sched.gates import NO_AMOUNTS, CounterAmounts, Gates
 from cockpit.sched.index import Index
 from cockpit.sched.nodes.node_free import allocate, node_free_of, shortfall
@@ -25,6 +26,7 @@ from cockpit.sched.nodes.node_layout import NodeLayout, admits
 from cockpit.sched.placement import fitting
 from cockpit.sched.rules.amounts import ONE, Amounts
 from cockpit.sched.rules.limits import JOBS
+from cockpit.sched.rules.tres import NODE
 from cockpit.sched.shape import Shape
 
 _MOST_CHOICES = 5_000
@@ -51,11 +53,14 @@ def varies(equivalence_class: EquivalenceClass, shape: Shape) -> bool:
 
 
 def limit_of_all(
-    gates: Gates, equivalence_class: EquivalenceClass, shape: Shape, asked: Amounts, layout: NodeLayout
+    gates: Gates, equivalence_class: EquivalenceClass, shape: Shape, requested: Amounts, layout: NodeLayout
 ) -> Limit | None:
     """Return the limit that a job would break by one alternative on any nodes, even if nothing else ran; None: there is
     none."""
-    never = gates.never(equivalence_class, asked)
+    # what spread tasks ask for is the least; how many nodes they need depends on the cluster
+    if shape.spread is not None and equivalence_class.scope.running and shape.partition not in layout.totalled:
+        requested = requested | {NODE: ONE * max(fewest_nodes(shape, layout), requested[NODE] // ONE)}
+    never = gates.never(equivalence_class, requested)
     if never is not None or not varies(equivalence_class, shape) or shape.partition in layout.totalled:
         return never
     return _limit(

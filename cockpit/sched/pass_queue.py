@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Protocol, cast
 
 from cockpit.model.ids import JobId
@@ -44,7 +44,8 @@ class ListQueue(list[QueueEntry]):
 
 
 class ReplayQueue:
-    """A queue that a replay keeps from pass to pass: jobs that start leave it, and new jobs join at its end."""
+    """A queue that a simulation keeps from pass to pass: jobs that start leave it, and new jobs join at its end. Making
+    it anew for each of hundreds of passes would cost more than the passes."""
 
     def __init__(self, entries: Iterable[QueueEntry]) -> None:
         self._entries: dict[tuple[JobId, str], QueueEntry] = {}
@@ -60,6 +61,11 @@ class ReplayQueue:
         """Add or replace entries; a job that is in the queue already keeps its place."""
         for entry in entries:
             self._entries[entry.job.id, entry.equivalence_class.shape.partition] = entry
+
+    def sort(self, ranks: Mapping[tuple[JobId, str], int]) -> None:
+        """Order the entries by these ranks; those without one stay behind all others, as they are."""
+        last = len(ranks)
+        self._entries = dict(sorted(self._entries.items(), key=lambda each: ranks.get(each[0], last)))
 
     def take(self, job: Job) -> None:
         """Remove the job from all its partitions."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import islice, product
 from operator import attrgetter
 from typing import Protocol
 
@@ -14,6 +14,7 @@ from cockpit.model.ids import NodeName
 from cockpit.model.node import Allocation, Placement
 from cockpit.model.spec import NodeSpec
 from cockpit.sched.index import Index
+from cockpit.sched.matching import choose_apart
 from cockpit.sched.nodes.free_node_buckets import FreeNodeBuckets, walk
 from cockpit.sched.nodes.node_free import NodeFree, allocate, best_fit_rank, share_rank, sharing_cards, shortfall
 from cockpit.sched.nodes.node_layout import admits
@@ -104,18 +105,60 @@ def _lacks_nodes(index: Index, shape: Shape, spec: NodeSpec) -> bool:
 
 
 def _find_mixed(index: Index, shape: Shape, fit: Fit | None, avoid: Collection[int]) -> JobPlacement | None:
-    """Find a placement for a job whose replicas differ. The most demanding kind chooses first; all of them fit, or
-    none."""
+    """Find a placement for a job whose replicas differ; all of them fit, or none.
+
+    1. The most demanding kind takes its best nodes, then the next one.
+    2. If that leaves too few nodes for some kind, find nodes for all kinds together.
+    """
+    # 1.
     taken = set(avoid)
     placements: dict[Shape, JobPlacement] = {}
     # a demanding kind fits on few nodes; a modest one that chose first could take them
     for node_class in by_demand(shape.replica_groups):
         place = find_placement(index, node_class, fit, taken)
         if place is None:
-            return None
+            # 2. where nothing is taken yet, this kind does not fit by itself
+            return _find_together(index, shape, fit, avoid) if placements else None
         taken |= {order for order, _ in index.located(place.placement)}
         placements[node_class] = place
     return joined(shape, placements)
+
+
+def _find_together(index: Index, shape: Shape, fit: Fit | None, avoid: Collection[int]) -> JobPlacement | None:
+    """Find nodes for all kinds of replicas at once."""
+
+    def place(node_class: Shape, number: int, orders: Sequence[int]) -> JobPlacement:
+        spec, nodes_free = node_class.specs[number], list(index.nodes_free_at(orders))
+        return JobPlacement(number, allocated(node_class, spec, nodes_free, None if shape.exclusive else fit))
+
+    def holding(node_class: Shape, number: int) -> list[int]:
+        own_fit = None if shape.exclusive else fit
+        nodes_free = _choose(index, _for_all(shape, node_class), node_class.specs[number], own_fit, avoid)
+        return [node_free.order for node_free in nodes_free]
+
+    return place_together(shape, holding, place)
+
+
+def _for_all(shape: Shape, node_class: Shape) -> Shape:
+    """Return the kind with as many replicas as the whole job has: of more nodes than that, no kind needs any."""
+    return replace(node_class, nodes=shape.nodes + len(shape.helpers))
+
+
+def place_together(
+    shape: Shape,
+    holding: Callable[[Shape, int], Sequence[int]],
+    place: Callable[[Shape, int, Sequence[int]], JobPlacement],
+) -> JobPlacement | None:
+    """Place all kinds of replicas on different nodes, by the first alternatives for which these suffice. `holding`: the
+    nodes that hold one replica by this alternative, best first; `place`: places a kind on nodes."""
+    node_classes = by_demand(shape.replica_groups)
+    for numbers in product(*(range(len(each.specs)) for each in node_classes)):
+        nodes = [holding(node_class, number) for node_class, number in zip(node_classes, numbers, strict=True)]
+        chosen = choose_apart(nodes, [each.nodes for each in node_classes])
+        if chosen is not None:
+            each = zip(node_classes, numbers, chosen, strict=True)
+            return joined(shape, {node_class: place(node_class, number, orders) for node_class, number, orders in each})
+    return None
 
 
 def by_demand(node_classes: Iterable[Shape]) -> list[Shape]:

@@ -97,6 +97,14 @@ class Refusals:
         """What stops each class for good; None: nothing."""
         self._soonest: dict[tuple[EquivalenceClass, Reason], Millis | None] = {}
 
+    def keep_apart(self) -> None:
+        """Leave the caches to the next pass: what is derived from now on is computed with caches of its own."""
+        self.describe()
+        _ = self._backfiller.reservations
+        self.index = self.index.apart()
+        self.gates = self.gates.with_cache(self.index.equivalence)
+        self._layout, self._shortages = self.index.layout, Shortages(self.index)
+
     def __len__(self) -> int:
         """The number of distinct shapes that failed."""
         return len(self._failed)
@@ -199,9 +207,6 @@ class Refusals:
     def _for_good(self, equivalence_class: EquivalenceClass) -> Reason | None:
         if equivalence_class.refused is not None and never_starts(equivalence_class.refused):
             return equivalence_class.refused
-        if equivalence_class.shape.is_uneven:
-            never = infeasible(equivalence_class.shape, self._layout)
-            return never if never is not None and never_starts(never) else None
         each: list[OfOne] = []
         for shape, amounts in self.gates.alternatives(equivalence_class):
             never = infeasible(shape, self._layout)

@@ -128,9 +128,9 @@ class _Verification:
 
     def _structure(self) -> None:
         try:
-            for (said,) in self._connection.execute(f"PRAGMA integrity_check({MOST_SHOWN})"):
-                if said != "ok":
-                    self._note(Damage("file structure", f"SQLite says: {said}"))
+            for (line,) in self._connection.execute(f"PRAGMA integrity_check({MOST_SHOWN})"):
+                if line != "ok":
+                    self._note(Damage("file structure", f"SQLite says: {line}"))
         except sqlite3.DatabaseError as error:
             self._note(Damage("file structure", f"SQLite says: {error}"))
 

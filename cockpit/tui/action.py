@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from cockpit.model.catalogue import EntryRow
     from cockpit.model.jobrow import JobRow
     from cockpit.model.view import AccountRow, AccountsShown
-    from cockpit.tui.cockpit_base import CockpitBase
+    from cockpit.tui.cockpit import Cockpit
 
 JOBS, NODES, CARDS, PRIORITY, JOB, NODE = "jobs", "nodes", "cards", "priority", "job", "node"
 ACCOUNTS, QOS, SPENDING = "accounts", "accounts-qos", "accounting-hours"
@@ -84,7 +84,7 @@ class Action(NamedTuple):
     label: str
     keys: tuple[str, ...]
     help: str
-    run: Callable[[CockpitBase], Awaitable[None] | None]
+    run: Callable[[Cockpit], Awaitable[None] | None]
     group: str
     views: frozenset[str] = ANYWHERE
     why_not: Callable[[Situation], str] = lambda _: ""

@@ -1,62 +1,60 @@
-"""The Textual application: it binds the keys, registers the themes and starts the poller.
+"""The Textual application, which builds its parts and connects them with Textual.
 
-`CockpitApp` is the end of a chain of classes, each of which adds one concern: `CockpitBase` (the abstract interface),
-`AppState` (what is shown), `Poller` (fetching it), `ActionDispatcher` (running actions).
+- `state` (`app_state.py`): what is shown; it knows neither Textual nor the network.
+- `poller` (`poller.py`): fetches from the cluster into the state and has the screen redrawn.
+- `selection` (`selection.py`): what is marked or under the cursor.
+- `dispatcher` (`action_dispatcher.py`): from a key, command or click to the function of an action.
+- `painter` (`painting.py`) and `key_queue` (`keyboard.py`): what is written to the terminal, and when a key is handled.
 """
 
 from __future__ import annotations
 
 import sys
+import traceback
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from rich.segment import Segment
 from rich.text import Text
-from textual.app import SystemCommand
+from textual import on
 from textual.binding import BindingType
+from textual.events import Event, Key, MouseEvent
+from textual.filter import LineFilter
 
-from cockpit.present.frame import Key
-from cockpit.present.tables.accounting import HOURS as spending_table  # noqa: N811 - likewise
-from cockpit.present.tables.accounts import ACCOUNTS as account_table  # noqa: N811 - ACCOUNTS is the view's name here
-from cockpit.present.tables.accounts import QOS as qos_table  # noqa: N811 - likewise
-from cockpit.present.tables.cards import CARDS as card_table  # noqa: N811 - likewise
-from cockpit.present.tables.catalogue import CATALOGUE as catalogue_table  # noqa: N811 - likewise
-from cockpit.present.tables.clusters import CLUSTERS as cluster_table  # noqa: N811 - likewise
-from cockpit.present.tables.jobs import JOBS as job_table  # noqa: N811 - likewise
-from cockpit.present.tables.nodes import NODES as node_table  # noqa: N811 - likewise
-from cockpit.present.tables.priority import PRIORITY as priority_table  # noqa: N811 - likewise
-from cockpit.present.tables.queues import QUEUES as queue_table  # noqa: N811 - likewise
-from cockpit.tui import commands, offers
-from cockpit.tui.action import ACCOUNTS, CARDS, CATALOGUE, CLUSTERS, JOBS, NODES, PRIORITY, QOS, QUEUES, SPENDING
+from cockpit.present.ascii import ascii_text
+from cockpit.present.command_text import shell_text
+from cockpit.present.safe import safe_lines
+from cockpit.tui import offers
 from cockpit.tui.action_dispatcher import ActionDispatcher
-from cockpit.tui.cockpit_base import HelpEntry
-from cockpit.tui.defects import defect_text
+from cockpit.tui.app_state import AppState
+from cockpit.tui.cockpit import Cockpit
 from cockpit.tui.driver import lasting
+from cockpit.tui.keyboard import KeyQueue, KeyTaken, is_on_removed_widget
+from cockpit.tui.keymap import with_keys
+from cockpit.tui.painting import RESET_MODES, Painter
+from cockpit.tui.poller import Poller
+from cockpit.tui.screens.confirm import Confirm
 from cockpit.tui.screens.dialog import Palette
+from cockpit.tui.screens.main import MainScreen
+from cockpit.tui.selection import Selection
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from rich.console import RenderableType
+    from textual.app import SystemCommand
+    from textual.color import Color
     from textual.driver import Driver
     from textual.screen import Screen
 
-    from cockpit.backends.base import Backend
+    from cockpit.backends.base import Backend, Shown
     from cockpit.tui.app_options import AppOptions
 
-_TABLES = {
-    JOBS: job_table,
-    NODES: node_table,
-    CARDS: card_table,
-    PRIORITY: priority_table,
-    ACCOUNTS: account_table,
-    QOS: qos_table,
-    SPENDING: spending_table,
-    QUEUES: queue_table,
-    CATALOGUE: catalogue_table,
-    CLUSTERS: cluster_table,
-}
+MOST_FRAMES = 12
+"""The number of innermost frames that a traceback shows."""
 
 
-class CockpitApp(ActionDispatcher, inherit_bindings=False):
+class CockpitApp(Cockpit, inherit_bindings=False):
     """The application that shows one backend's cluster."""
 
     CSS_PATH: ClassVar[list[str | PurePath]] = [
@@ -66,17 +64,113 @@ class CockpitApp(ActionDispatcher, inherit_bindings=False):
     ENABLE_COMMAND_PALETTE = True
     BINDINGS: ClassVar[list[BindingType]] = []
 
-    def __init__(self, backend: Backend, outside: AppOptions) -> None:
-        super().__init__(backend, outside)
-        for key in {key for action in self.actions for key in action.keys}:
+    main_screen: MainScreen
+    selection: Selection
+    poller: Poller
+    dispatcher: ActionDispatcher
+
+    def __init__(self, backend: Backend, options: AppOptions) -> None:
+        # Textual asks for the theme's variables in its own constructor, so that the state must be there before it.
+        actions = with_keys(options.keys)
+        self.options = options
+        self.state = AppState(
+            options,
+            offers.names_of_keys(actions),
+            has_colours=lambda: not self.no_color,
+            chosen=lambda: self.selection.job_under_cursor(),  # noqa: PLW0108 - the selection is made below
+        )
+        super().__init__(ansi_color=self.state.theme.ansi)
+        if options.ascii_only:
+            self._filters.append(AsciiFilter())
+        self.backend = backend
+        self.announces = backend.announce(self._may_run)
+        self.boards = []
+        self.painter = Painter()
+        self.key_queue = KeyQueue(self, super().on_event)
+        self.main_screen = MainScreen()
+        self.selection = Selection(self, self.state, self.main_screen)
+        self.poller = Poller(self, self.state, self.main_screen)
+        self.dispatcher = ActionDispatcher(self, actions)
+        for key in {key for action in actions for key in action.keys}:
             self.bind(key, f"press('{key}')", show=False)
 
     def get_driver_class(self) -> type[Driver]:
         return lasting(super().get_driver_class())
 
+    def get_default_screen(self) -> Screen[Any]:
+        return self.main_screen
+
+    def on_mount(self) -> None:
+        for role_theme in self.options.themes.values():
+            self.register_theme(role_theme.for_textual())
+        self.theme = self.state.theme.name
+        self.app_suspend_signal.subscribe(self, lambda _: self.painter.forget(), immediate=True)
+        self.app_resume_signal.subscribe(self, lambda _: self._reset_modes(), immediate=True)
+        self.poller.start()
+
+    # Keys and actions
+
+    async def on_event(self, event: Event) -> None:
+        """Let keys take effect one after the other, and ignore clicks on what has been removed."""
+        if isinstance(event, Key) and not event.is_forwarded:
+            await self.key_queue.take(event)
+        elif not (isinstance(event, MouseEvent) and is_on_removed_widget(self, event)):
+            await super().on_event(event)
+
+    @on(KeyTaken)
+    async def _key_taken(self, message: KeyTaken) -> None:
+        await self.key_queue.key_taken(message)
+
+    def action_press(self, key: str) -> None:
+        self.dispatcher.press(key)
+
     def action_command_palette(self) -> None:
         if not isinstance(self.screen, Palette):
             self.push_screen(Palette(id="--command-palette"))
+
+    def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:  # noqa: ARG002 - Textual's signature
+        return self.dispatcher.palette()
+
+    async def _may_run(self, commands: Sequence[Shown]) -> bool:
+        """Ask the user whether these commands may run on the cluster."""
+        line = "; ".join(shell_text(command.argv) for command in commands)
+        scripts = [command.stdin for command in commands if command.stdin]
+        return await self.push_screen_wait(Confirm("Run this on the cluster?", line, "\n".join(scripts)))
+
+    # What is written to the terminal
+
+    def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:
+        """Write to the terminal. Textual passes every frame through here."""
+        super()._display(screen, self.painter.smaller(renderable))
+
+    def _reset_modes(self) -> None:
+        if self._driver is not None:
+            self._driver.write(RESET_MODES)
+
+    def on_resize(self) -> None:
+        self.painter.forget()  # the terminal may have wrapped or cut what it showed
+
+    def repaint(self) -> None:
+        """Write the whole screen to the terminal again, as another program may have written on it."""
+        self.painter.forget()
+        self.screen.refresh(layout=True)
+
+    def get_theme_variable_defaults(self) -> dict[str, str]:
+        return self.state.theme.variables()
+
+    def use_theme(self, name: str) -> None:
+        """Switch to this theme and redraw everything."""
+        self.state.theme = self.options.themes[name]
+        self.ansi_color = self.state.theme.ansi
+        self.theme = name
+        self.refresh_css()
+        for screen in self.screen_stack:
+            screen.refresh(recompose=False, layout=True)
+        self.main_screen.table.redraw()
+        self.main_screen.table.refresh()
+        self.main_screen.draw()
+
+    # Its end
 
     @property
     def failed(self) -> bool:
@@ -89,47 +183,18 @@ class CockpitApp(ActionDispatcher, inherit_bindings=False):
         self._exit_renderables.append(Text(defect_text(sys.exception())))
         self._close_messages_no_wait()
 
-    def get_default_screen(self) -> Screen[Any]:
-        return self.main_screen
 
-    def get_theme_variable_defaults(self) -> dict[str, str]:
-        return self._role_theme.variables()
+class AsciiFilter(LineFilter):
+    """Replaces all characters that are drawn by ASCII, for terminals that show nothing else."""
 
-    def on_mount(self) -> None:
-        for role_theme in self.themes.values():
-            self.register_theme(role_theme.for_textual())
-        self.theme = self._role_theme.name
-        self.start_polling()
+    def apply(self, segments: list[Segment], background: Color) -> list[Segment]:  # noqa: ARG002 - Textual's signature
+        """Return the same cells in ASCII."""
+        return [Segment(ascii_text(text), style, control) for text, style, control in segments]
 
-    def keys_of_view(self) -> Iterable[Key]:
-        return offers.bottom_row(self.actions, self.situation())
 
-    def help_entries(self) -> Sequence[HelpEntry]:
-        return offers.help_entries(self.actions, self.situation())
-
-    def action_names(self) -> Sequence[str]:
-        return commands.completions(self)
-
-    def complete(self, text: str) -> Sequence[str]:
-        return commands.continuations(self, text)
-
-    def filter_names(self, view: str) -> Sequence[str]:
-        return [f"{name}:" for name in _TABLES[view].names()]
-
-    def use_theme(self, name: str) -> None:
-        """Switch to this theme and redraw everything."""
-        self._role_theme = self.themes[name]
-        self.ansi_color = self._role_theme.ansi
-        self.theme = name
-        self.refresh_css()
-        for screen in self.screen_stack:
-            screen.refresh(recompose=False, layout=True)
-        self.main_screen.table.redraw()
-        self.main_screen.table.refresh()
-        self.main_screen.draw()
-
-    def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:  # noqa: ARG002 - Textual's signature
-        """Yield the entries of Textual's command palette: actions, saved filters and themes."""
-        situation = self.situation()
-        saved, use_filter = self.saved_filters(), self.main_screen.filter
-        return offers.palette(self.actions, situation, self.themes, saved, self.perform, self.use_theme, use_filter)
+def defect_text(defect: BaseException | None) -> str:
+    """Return what the user reads where a defect has ended the cockpit: what it means, and the traceback."""
+    trace = "" if defect is None else "".join(traceback.format_exception(defect, limit=-MOST_FRAMES))
+    return safe_lines(
+        f"The cockpit has ended because of a defect. Jobs are not affected. Please report it with these lines:\n{trace}"
+    )

@@ -15,8 +15,20 @@ if TYPE_CHECKING:
     from cockpit.model.ids import Millis
     from cockpit.model.spec import JobSpec
     from cockpit.model.view import ClusterRow
-    from cockpit.tui.cockpit_base import Pace
     from cockpit.tui.theme import RoleTheme
+
+
+class Pace(Protocol):
+    """The speed of a demo's virtual clock."""
+
+    paused: bool
+    speed: float
+    """Virtual seconds per real second."""
+
+    def faster(self) -> None: ...
+    def slower(self) -> None: ...
+    def pause(self) -> None: ...
+    def resume(self) -> None: ...
 
 
 class Several(Protocol):

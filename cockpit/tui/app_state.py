@@ -1,27 +1,22 @@
-"""The state of the application: the rows of every list, the cluster's figures, and how fresh they are.
+"""What the application shows: the rows of every list, the cluster's figures, and how fresh they are.
 
-`poller` fetches from the cluster and updates this state.
+The poller fetches from the cluster and updates this state; screens draw it.
 """
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from cockpit.present.cells.jobs import Laid
+from msgspec.structs import replace
+
+from cockpit.errors import CockpitError
 from cockpit.present.cells.nodes import card_demand
 from cockpit.present.columns import Context
 from cockpit.present.frame import TopBar
 from cockpit.present.job.answer import Around
 from cockpit.present.moments import clock_of_second
 from cockpit.present.overview import capacity
-from cockpit.tui import offers
-from cockpit.tui.app_options import AppOptions
-from cockpit.tui.ascii import AsciiFilter
-from cockpit.tui.cockpit_base import CockpitBase
-from cockpit.tui.forecasts import Forecasts
-from cockpit.tui.keymap import with_keys
-from cockpit.tui.paused_view import PausedView
 from cockpit.tui.rows.accounts import AccountRows, QosRows
 from cockpit.tui.rows.cards import CardRows
 from cockpit.tui.rows.catalogue import CatalogueRows
@@ -31,20 +26,21 @@ from cockpit.tui.rows.nodes import NodeRows
 from cockpit.tui.rows.priority import PriorityRows
 from cockpit.tui.rows.queues import QueueRows
 from cockpit.tui.rows.spending import SpendingRows
-from cockpit.tui.screens.main import MainScreen
 from cockpit.tui.widgets.table import MARGIN
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-    from cockpit.backends.base import Backend, TypedLogin
+    from cockpit.backends.base import JobsDelta
+    from cockpit.model.forecast import Forecast, Outlook
     from cockpit.model.ids import JobId, Millis, NodeName
     from cockpit.model.jobdetail import JobDetail
     from cockpit.model.jobrow import JobRow
     from cockpit.model.node import Node
-    from cockpit.model.spec import JobSpec, NodeSpec
+    from cockpit.model.spec import NodeSpec
     from cockpit.model.view import AccountsShown, Overview
-    from cockpit.tui.cockpit_base import MainView, Pace
+    from cockpit.present.cells.jobs import Laid
+    from cockpit.tui.app_options import AppOptions
     from cockpit.tui.theme import RoleTheme
 
 STALE_SECONDS = 3.0
@@ -53,91 +49,155 @@ PAUSED = "paused"
 """Badge of the top bar while updates are paused."""
 
 
-class AppState(CockpitBase):
-    """The layer of the application that holds the rows of every list, the cluster's figures and the job's details."""
+class PredictedStarts:
+    """The predicted starts of queued jobs, as last fetched. The list and the panel below it read the same ones."""
 
-    def __init__(self, backend: Backend, outside: AppOptions) -> None:
-        self.themes = outside.themes
-        self._role_theme = self.themes[outside.theme]
-        super().__init__(ansi_color=self._role_theme.ansi)
-        if outside.ascii_only:
-            self._filters.append(AsciiFilter())
-        self.backend = backend
-        self.outside = outside
-        self.filters, self.clusters, self.cluster = outside.filters, outside.clusters, outside.cluster
-        self.boards = []
-        self.next_cluster = ""
-        """The name of the cluster to open after this application has closed; empty: none."""
-        self.actions = with_keys(outside.keys)
-        self._forecasts = Forecasts(self, self._forecasts_changed)
-        self.job_rows = JobRows(self.context, outside.filters.of)
-        self.node_rows = NodeRows(self.context, self.chosen_spec, outside.filters.of)
-        self.account_rows = AccountRows(self.context, outside.filters.of)
-        self.qos_rows = QosRows(self.context, outside.filters.of)
-        self.queue_rows = QueueRows(self.context, outside.filters.of)
-        self.cluster_rows = ClusterRows(self.context, outside.filters.of)
-        self.catalogue_rows = CatalogueRows(self.context, outside.filters.of)
-        self.spending_rows = SpendingRows(self.context, self._letters, outside.filters.of)
+    def __init__(self) -> None:
+        self.known: Mapping[JobId, Forecast] = {}
+        self.outlook: Outlook | None = None
+        """All that is known of the queued job under the cursor; None: no queued job is, or there is no answer yet."""
+
+
+class PausedView:
+    """The changes since the pause began.
+
+    It stores only the newest row of each job, so a pause may last for hours without growing beyond the job list.
+    """
+
+    def __init__(self, since: Millis) -> None:
+        self.since = since
+        self.starts_over = False
+        """Whether the stored rows are the whole list, as the feed has started over since."""
+        self._changed: dict[JobId, JobRow] = {}
+        self._removed: set[JobId] = set()
+        self._last: JobsDelta | None = None
+
+    def take(self, delta: JobsDelta, *, first: bool) -> None:
+        """Store the changes; `first`: they begin a new list, which replaces all before."""
+        if first:
+            self._changed.clear()
+            self._removed.clear()
+            self.starts_over = True
+        for job in delta.removed:
+            self._changed.pop(job, None)
+            self._removed.add(job)
+        for row in delta.changed:
+            self._removed.discard(row.id)
+            self._changed[row.id] = row
+        self._last = delta
+
+    def delta(self) -> JobsDelta | None:
+        """Return all stored changes as one; None: nothing has changed."""
+        if self._last is None:
+            return None
+        return replace(self._last, changed=tuple(self._changed.values()), removed=tuple(self._removed))
+
+
+class AppState:
+    """The rows of every list, the cluster's figures, the details of the job under the cursor."""
+
+    def __init__(
+        self,
+        options: AppOptions,
+        keys: Mapping[str, str],
+        has_colours: Callable[[], bool],
+        chosen: Callable[[], JobRow | None],
+    ) -> None:
+        """Make an empty state.
+
+        `keys` has the name of the first key of each action, by action id. `has_colours` returns whether the terminal
+        shows colours, `chosen` the job under the cursor of the list of jobs.
+        """
+        self.options = options
+        self.keys = keys
+        self.theme = options.themes[options.theme]
+        self._has_colours = has_colours
+        self._chosen = chosen
+        saved = options.filters.of
+        self.job_rows = JobRows(self.context, saved)
+        self.node_rows = NodeRows(self.context, self.chosen_spec, saved)
+        self.account_rows = AccountRows(self.context, saved)
+        self.qos_rows = QosRows(self.context, saved)
+        self.queue_rows = QueueRows(self.context, saved)
+        self.cluster_rows = ClusterRows(self.context, saved)
+        self.catalogue_rows = CatalogueRows(self.context, saved)
+        self.spending_rows = SpendingRows(self.context, self.letters, saved)
+        self.card_rows = CardRows(self.context, saved)
+        self.priority_rows = PriorityRows(self.context, self.letters, saved)
         self.accounts: AccountsShown | None = None
-        self.card_rows = CardRows(self.context, outside.filters.of)
-        self.priority_rows = PriorityRows(self.context, self._letters, outside.filters.of)
+        """The accounts as last fetched; None: not fetched yet."""
         self.overview: Overview | None = None
+        self.starts = PredictedStarts()
+        self.details: dict[JobId, JobDetail] = {}
+        """The detail that was fetched last, by the id of its job."""
         self.loaded = False
-        self._details: dict[JobId, JobDetail] = {}
+        """Whether a first page of the job list has arrived."""
+        self.all_came = False
+        """Whether the whole job list has arrived."""
+        self.paused: PausedView | None = None
+        """The changes that wait while updates are paused; None while they are not."""
         self._heard: float | None = None
         """When the cluster last answered, by the event loop's clock (a demo's own may run faster); None: never."""
-        self._heard_at = outside.now()
+        self._heard_at = options.now()
         """When the cluster last answered, by the cluster's clock."""
         self._trouble = ""
         """The reason why the cluster cannot be reached; empty while it answers."""
-        self._paused: PausedView | None = None
-        """The changes that wait while updates are paused; None while they are not."""
-        self.main_screen = MainScreen()
+        self._began = self.now()
 
     def now(self) -> Millis:
-        return self.outside.now() if self._paused is None else self._paused.since
+        """Return the cluster's present moment, or that of the pause while updates are paused."""
+        return self.options.now() if self.paused is None else self.paused.since
 
     def context(self) -> Context:
         """Return the moment, time zone and user that texts depend on."""
-        return Context(now=self.now(), user=self.outside.user, forecasts=self._forecasts.known)
+        return Context(now=self.now(), user=self.options.user, forecasts=self.starts.known)
 
-    def _forecasts_changed(self, jobs: Iterable[JobId]) -> None:
-        """Redraw the list's rows and the panel together, so that both show the same start.
-
-        An array's row shows the start of one of its tasks: it changes with the forecast of that task.
-        """
-        changed, table = set(jobs), self.main_screen.jobs
-        table.rows_changed([each for each in table.visible_ids() if self._speaker(each) in changed], news=False)
-        self.main_screen.draw_answer()
-
-    def _speaker(self, row_id: Any) -> JobId | None:  # noqa: ANN401 - an id of the table
-        row = self.job_rows.folds.speaker(row_id)
-        return None if row is None else row.id
+    def waiting_seconds(self) -> int:
+        """Return the number of seconds since the application was opened."""
+        return max(0, self.now() - self._began) // 1000
 
     def role_theme(self) -> RoleTheme:
         """Return the present colour theme."""
-        return self._role_theme
+        return self.theme
 
-    def standing(self) -> TopBar:
+    def is_fresh(self) -> None:
+        """Note that the cluster has just answered."""
+        self._heard, self._heard_at, self._trouble = asyncio.get_running_loop().time(), self.options.now(), ""
+
+    def is_stale(self, reason: str) -> None:
+        """Note why the cluster cannot be reached; the last data stays."""
+        self._trouble = reason
+
+    def top_bar(self) -> TopBar:
         """Return the contents of the top bar: cluster, user, access, and how fresh the data is."""
         age = 0 if self._heard is None else int(asyncio.get_running_loop().time() - self._heard)
         stale = self._heard is not None and (self._trouble or age > STALE_SECONDS)
-        badge = self.outside.badge() or (PAUSED if self._paused is not None else "")
+        badge = self.options.badge() or (PAUSED if self.paused is not None else "")
         cluster = self.overview.cluster if self.overview is not None else "…"
         return TopBar(
-            cluster=cluster.removesuffix(" · DEMO") if self.pace is not None else cluster,
-            access="ro" if self.outside.read_only else "rw",
-            user=self.outside.user,
+            cluster=cluster.removesuffix(" · DEMO") if self.options.pace is not None else cluster,
+            access="ro" if self.options.read_only else "rw",
+            user=self.options.user,
             age=f"{age} s old" if stale else "",
             heard=clock_of_second(self._heard_at, None) if stale else "",
-            fresh=self._heard is not None and not stale and self._paused is None,
+            fresh=self._heard is not None and not stale and self.paused is None,
             trouble=self._trouble,
             badge=badge,
         )
 
     def detail_of(self, job: JobId) -> JobDetail | None:
         """Return the detail that was fetched last, if it is this job's; else None."""
-        return self._details.get(job)
+        return self.details.get(job)
+
+    def saved_filters(self, view: str) -> Mapping[str, str]:
+        """Return the saved filters of this view by name.
+
+        A file that cannot be read gives none here; using a saved filter then reports the error.
+        """
+        try:
+            return self.options.filters.of(view)
+        except CockpitError:
+            return {}
 
     def capacity_words(self) -> str:
         """Return the cluster's capacity: `This machine: 16 CPUs, 128G, 2 × RTX 4090.`"""
@@ -155,20 +215,20 @@ class AppState(CockpitBase):
             self.context(),
             columns,
             lines,
-            keys=offers.names_of_keys(self.actions),
+            keys=self.keys,
             others=self.job_rows.row,
-            outlook=self._forecasts.outlook,
+            outlook=self.starts.outlook,
             node=self._node,
-            letters=self._letters(),
+            letters=self.letters(),
         )
 
     def _node(self, name: NodeName) -> Node | None:
         row = self.node_rows.row(name)
         return None if row is None else row.node
 
-    def _letters(self) -> bool:
+    def letters(self) -> bool:
         """Return whether letters stand for colours, as the terminal shows none."""
-        return self.outside.ascii_only or self.no_color
+        return self.options.ascii_only or not self._has_colours()
 
     @property
     def demand(self) -> Mapping[str, float]:
@@ -177,30 +237,6 @@ class AppState(CockpitBase):
 
     def chosen_spec(self) -> NodeSpec | None:
         """Return the node spec of the queued job under the cursor, against which the Nodes view shows idle or tight."""
-        row = self.job_under_cursor()
-        detail = self._details.get(row.id) if row is not None and row.queued else None
+        row = self._chosen()
+        detail = self.details.get(row.id) if row is not None and row.queued else None
         return detail.job.spec.specs[0] if detail is not None else None
-
-    @property
-    def read_jobs(self) -> Callable[[str, str, str], list[JobSpec]]:
-        return self.outside.read_jobs
-
-    @property
-    def pace(self) -> Pace | None:
-        return self.outside.pace
-
-    @property
-    def login(self) -> TypedLogin | None:
-        return self.outside.login
-
-    @property
-    def main_view(self) -> MainView:
-        return self.main_screen
-
-    @property
-    def read_only(self) -> str:
-        return self.outside.read_only
-
-    def job_under_cursor(self) -> JobRow | None:
-        row_id: Any = self.main_screen.jobs.cursor_id
-        return None if row_id is None else self.job_rows.folds.speaker(row_id)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 from codecs import IncrementalDecoder, getincrementaldecoder
 from contextlib import suppress
 from functools import partial
@@ -33,6 +34,16 @@ def give_back() -> None:
     for driver in tuple(_AT_WORK):
         driver.stop_application_mode()
         driver.close()
+
+
+def has_hung_up(fd: int) -> bool:
+    """Return whether this terminal has been closed at its other end. A file or a null device never is.
+
+    Where no signal reports a closed window or connection, Textual would read the end of the input for ever.
+    """
+    poll = select.poll()
+    poll.register(fd, 0)
+    return bool(poll.poll(0))
 
 
 def lasting(driver: type[Driver]) -> type[Driver]:

@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from cockpit.model.ids import JobId
     from cockpit.model.jobdetail import JobDetail
     from cockpit.model.spec import JobSpec
-    from cockpit.tui.cockpit_base import CockpitBase
+    from cockpit.tui.cockpit import Cockpit
 
 SOURCE = "the job file"
 SAVING = "# Save and leave to go back to the form; leave without saving to change nothing. Paths begin in {folder}\n"
 """Whatever else describes a job may stand below it instead."""
 
 
-async def write_new(app: CockpitBase) -> None:
+async def write_new(app: Cockpit) -> None:
     """A first job."""
     from cockpit.formats.job.file import job_values
     from cockpit.formats.job.template import REGULAR, template
@@ -40,16 +40,16 @@ async def write_new(app: CockpitBase) -> None:
     await _fill_in(app, "New job", values, _submitting(app))
 
 
-async def write_brought(app: CockpitBase, path: Path) -> None:
+async def write_brought(app: Cockpit, path: Path) -> None:
     """What somebody has in a file."""
     from cockpit.tui.bringing import here, job_of
 
-    context = app.context()
-    found = job_of(path, app.read_jobs, here(context.now, context.zone))
+    context = app.state.context()
+    found = job_of(path, app.options.read_jobs, here(context.now, context.zone))
     await _fill_in(app, "New job", found.values, _submitting(app), found)
 
 
-async def write_clone(app: CockpitBase, spec: JobSpec) -> None:
+async def write_clone(app: Cockpit, spec: JobSpec) -> None:
     """The same under a free name."""
     from cockpit.formats.job.specfile import spec_as_table
 
@@ -57,7 +57,7 @@ async def write_clone(app: CockpitBase, spec: JobSpec) -> None:
     await _fill_in(app, f"A copy of {safe(spec.name)}", spec_as_table(copy), _submitting(app))
 
 
-async def write_session(app: CockpitBase, spec: JobSpec) -> JobId | None:
+async def write_session(app: Cockpit, spec: JobSpec) -> JobId | None:
     """A session like the job; its id, or None where the form was left."""
     from cockpit.formats.job.specfile import spec_as_table
     from cockpit.launch.sessions import development
@@ -66,7 +66,7 @@ async def write_session(app: CockpitBase, spec: JobSpec) -> JobId | None:
 
     async def submit(asked: JobSpec) -> str:
         begun.extend(await app.backend.submit([asked]))
-        app.follow_to(begun[0])
+        app.poller.follow_to(begun[0])
         return f"submitted {begun[0]}"
 
     values = spec_as_table(_named_freely(app, development(spec)))
@@ -74,7 +74,7 @@ async def write_session(app: CockpitBase, spec: JobSpec) -> JobId | None:
     return begun[0] if begun else None
 
 
-async def write_training(app: CockpitBase, spec: JobSpec) -> None:
+async def write_training(app: Cockpit, spec: JobSpec) -> None:
     """A job where the session is, whose command is still to be typed."""
     from cockpit.formats.job.specfile import spec_as_table
     from cockpit.launch.sessions import training
@@ -83,16 +83,16 @@ async def write_training(app: CockpitBase, spec: JobSpec) -> None:
     await _fill_in(app, f"A training where {safe(spec.name)} is", values, _submitting(app))
 
 
-def _named_freely(app: CockpitBase, spec: JobSpec) -> JobSpec:
+def _named_freely(app: Cockpit, spec: JobSpec) -> JobSpec:
     return replace(spec, name=free_name(spec.name, _names(app)))
 
 
-def _names(app: CockpitBase) -> set[str]:
+def _names(app: Cockpit) -> set[str]:
     """That jobs on the list have."""
-    return {each.name for each in app.job_rows.list.rows()}
+    return {each.name for each in app.state.job_rows.list.rows()}
 
 
-async def write_again(app: CockpitBase, detail: JobDetail) -> None:
+async def write_again(app: Cockpit, detail: JobDetail) -> None:
     """A queued job's spec; it keeps its id and its place."""
     from cockpit.formats.job.changing import read_changes
     from cockpit.formats.job.specfile import spec_as_table
@@ -108,14 +108,14 @@ async def write_again(app: CockpitBase, detail: JobDetail) -> None:
         f"Job {job_words(job.id)} {safe(job.spec.name)}",
         spec_as_table(job.spec),
         save,
-        read=read_changes(job.spec, app.read_jobs),
+        read=read_changes(job.spec, app.options.read_jobs),
     )
 
 
-def _submitting(app: CockpitBase) -> Callable[[JobSpec], Awaitable[str]]:
+def _submitting(app: Cockpit) -> Callable[[JobSpec], Awaitable[str]]:
     async def submit(spec: JobSpec) -> str:
         (job,) = await app.backend.submit([spec])
-        app.follow_to(job)
+        app.poller.follow_to(job)
         return submitted_words(spec, job)
 
     return submit
@@ -132,7 +132,7 @@ def submitted_words(spec: JobSpec, job: JobId) -> str:
 
 
 async def _fill_in(
-    app: CockpitBase,
+    app: Cockpit,
     heading: str,
     values: Mapping[str, object],
     accept: Callable[[JobSpec], Awaitable[str]],
@@ -142,12 +142,14 @@ async def _fill_in(
     """`read`: how the job file is read; None: as one of a new job."""
     from cockpit.tui.screens.form import FormScreen
 
-    me = Submitter(UserName(app.context().user), os.getuid(), os.getgid(), (), str(Path.home()))
-    screen = FormScreen(heading, values, accept, lambda now: _in_editor(app, now), me, brought, read or app.read_jobs)
+    me = Submitter(UserName(app.state.context().user), os.getuid(), os.getgid(), (), str(Path.home()))
+    screen = FormScreen(
+        heading, values, accept, lambda now: _in_editor(app, now), me, brought, read or app.options.read_jobs
+    )
     await app.push_screen_wait(screen)
 
 
-def _in_editor(app: CockpitBase, values: Mapping[str, object]) -> Brought | None:
+def _in_editor(app: Cockpit, values: Mapping[str, object]) -> Brought | None:
     """What the person made of them, be it another system's; None when they were left as they were."""
     from cockpit.formats.foreign.bringing import JOB_FILE, Brought, brought
     from cockpit.formats.job.file import job_values
@@ -164,7 +166,7 @@ def _in_editor(app: CockpitBase, values: Mapping[str, object]) -> Brought | None
             return None
         try:
             plain = without_errors(edited).removeprefix(head)
-            context = app.context()
+            context = app.state.context()
             found = brought(SOURCE, plain, submission=here(context.now, context.zone))
             return found or Brought(JOB_FILE, job_values(SOURCE, plain))
         except SpecErrors as wrong:

@@ -7,17 +7,18 @@ shown together. Asked for at different moments, the list and the panel showed di
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from cockpit.errors import CockpitError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 
+    from cockpit.backends.base import Backend
     from cockpit.model.forecast import Forecast, Outlook
     from cockpit.model.ids import JobId, Millis
     from cockpit.model.jobrow import JobRow
-    from cockpit.tui.cockpit_base import CockpitBase
+    from cockpit.tui.app_state import PredictedStarts
 
 FRESH_SECONDS, APART_SECONDS = 10.0, 2.0
 """A frame is asked for again after so long, in the screen's time or in the cluster's, which in a demo is faster; and
@@ -27,12 +28,26 @@ where other jobs came in sight, or in the cluster's time, so long after the last
 class Forecasts:
     """Asks once at a time, so that an answer comes however long it takes; a new job under the cursor does not wait."""
 
-    def __init__(self, app: CockpitBase, changed: Callable[[Iterable[JobId]], None]) -> None:
-        """`changed` is called with the jobs whose forecast is another than before, in each new frame."""
-        self.known: Mapping[JobId, Forecast] = {}
-        self.outlook: Outlook | None = None
-        """All that is known of the queued job under the cursor."""
-        self._app = app
+    def __init__(
+        self,
+        starts: PredictedStarts,
+        backend: Backend,
+        now: Callable[[], Millis],
+        *,
+        wake: Callable[[], None],
+        run: Callable[[Coroutine[Any, Any, None]], None],
+        changed: Callable[[Iterable[JobId]], None],
+    ) -> None:
+        """Make the part that fills `starts`.
+
+        `run` runs a fetch in the background and ends the one before it; `wake` has the poller call `look` again;
+        `changed` is called after each answer with the jobs whose forecast differs from before.
+        """
+        self._starts = starts
+        self._backend = backend
+        self._now = now
+        self._wake = wake
+        self._run = run
         self._changed = changed
         self._cursor: tuple[JobId, int] | None = None
         """The job under the cursor when it was last asked, and its version."""
@@ -52,7 +67,7 @@ class Forecasts:
         queued = row if row is not None and row.queued else None
         cursor = (queued.id, queued.version) if queued is not None else None
         if cursor is None:
-            self.outlook = self._cursor = None
+            self._starts.outlook = self._cursor = None
         jobs = [*dict.fromkeys((*sight, *([queued.id] if queued is not None else [])))]
         if not jobs or not self._is_due(jobs, cursor):
             return
@@ -61,25 +76,25 @@ class Forecasts:
             self._missed |= about not in (None, self._asking_about)
             return
         self._cursor, self._sight = cursor, frozenset(jobs)
-        self._asked_at = asyncio.get_running_loop().time(), self._app.now()
+        self._asked_at = asyncio.get_running_loop().time(), self._now()
         self._asking, self._asking_about, self._listing, self._missed = True, about, True, False
-        self._app.run_worker(self._ask(jobs, about), name="forecasts", group="forecasts", exclusive=True)
+        self._run(self._ask(jobs, about))
 
     def _is_due(self, jobs: Sequence[JobId], cursor: tuple[JobId, int] | None) -> bool:
         if self._asked_at is None or (cursor is not None and cursor != self._cursor):
             return True
         age = asyncio.get_running_loop().time() - self._asked_at[0]
-        old = self._app.now() - self._asked_at[1] >= 1000 * FRESH_SECONDS
+        old = self._now() - self._asked_at[1] >= 1000 * FRESH_SECONDS
         return age >= FRESH_SECONDS or (age >= APART_SECONDS and (old or not self._sight.issuperset(jobs)))
 
     async def _ask(self, jobs: Sequence[JobId], about: JobId | None) -> None:
         try:
-            starts = await self._app.backend.starts(jobs)
+            starts = await self._backend.starts(jobs)
             found = {each.job: each.forecast for each in starts if each.at is not None}
             self._listing = False
             if self._missed:
-                self._show(found, self.outlook)
-                self._app.wake()
+                self._show(found, self._starts.outlook)
+                self._wake()
             outlook = await self._outlook(about)
         except CockpitError:  # the cluster is away: what was known stands until it is back
             return
@@ -95,13 +110,13 @@ class Forecasts:
         self._show(found, outlook)
 
     def _show(self, found: Mapping[JobId, Forecast], outlook: Outlook | None) -> None:
-        before, self.known, self.outlook = self.known, found, outlook
+        before, self._starts.known, self._starts.outlook = self._starts.known, found, outlook
         self._changed([job for job in before.keys() | found.keys() if before.get(job) != found.get(job)])
 
     async def _outlook(self, job: JobId | None) -> Outlook | None:
         if job is None:
             return None
         try:
-            return await self._app.backend.explain(job)
+            return await self._backend.explain(job)
         except CockpitError:  # it has just started, or the cluster is away: the panel says so anyhow
             return None

@@ -1,11 +1,12 @@
-"""Keys are done one after the other, however fast they come.
+"""Handles keys one after the other, however fast they arrive.
 
-Textual hands a key to whatever has the focus when the key arrives, while what the key before it does happens later. So
-of a `/state:queued` that comes in one piece over a slow line only `/` would be meant for the list, and `q` would leave
-the cockpit. Here a key waits until the one before it has had its effect.
+Textual hands a key to the widget that has the focus when the key arrives, while the effect of the key before it may
+come later. When `/state:queued` arrives in one piece over a slow line, only `/` would reach the list, and `q` would
+quit the cockpit. Here a key waits until the previous one has had its effect:
 
-A click goes to what the user sees at its place. Where that has been removed since it was drawn, Textual fails; here
-such a click does nothing.
+1. `KeyQueue.take` handles a key, or stores it while another one is under way.
+2. Behind each key a `KeyTaken` message follows it through the widgets, twice (`ROUNDS`).
+3. When the message has arrived at the app for the last time, the next stored key is handled.
 """
 
 from __future__ import annotations
@@ -14,14 +15,14 @@ import asyncio
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from textual import on
 from textual.errors import NoWidget
-from textual.events import Event, Key, MouseEvent
 from textual.message import Message
 
-from cockpit.tui.painting import TightPainting
-
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from textual.app import App
+    from textual.events import Event, Key, MouseEvent
     from textual.screen import Screen
 
 ROUNDS = 2
@@ -41,66 +42,64 @@ class KeyTaken(Message):
         self.rounds = rounds
 
 
-class KeysInTurn(TightPainting):
-    """An app that handles a key only after the previous one has had its effect, such as a change of the focus."""
+class KeyQueue:
+    """Hands a key to the app only after the previous one has had its effect, such as a change of the focus."""
 
-    def __init__(self, **options: Any) -> None:  # noqa: ANN401 - Textual's own
-        super().__init__(**options)
-        self._keys_waiting: deque[Key] = deque()
-        self._key_came_at: float | None = None
+    def __init__(self, app: App[Any], handle: Callable[[Event], Awaitable[None]]) -> None:
+        """Make the queue; `handle` is Textual's own handling of an event."""
+        self._app = app
+        self._handle = handle
+        self._waiting: deque[Key] = deque()
+        self._came_at: float | None = None
         """When the present key came, by the event loop's clock; None: no key is being handled."""
         self._screen_of_key: Screen[Any] | None = None
 
     @property
-    def keys_are_done(self) -> bool:
+    def is_idle(self) -> bool:
         """Whether every key has had its effect."""
-        return not self._key_is_under_way()
-
-    async def on_event(self, event: Event) -> None:
-        if isinstance(event, MouseEvent) and self._is_on_removed_widget(event):
-            return
-        if not isinstance(event, Key) or event.is_forwarded:
-            await super().on_event(event)
-        elif self._key_is_under_way():
-            self._keys_waiting.append(event)
-        else:
-            await self._take_key(event)
-
-    def _is_on_removed_widget(self, event: MouseEvent) -> bool:
-        if event.is_forwarded or self.mouse_captured is not None:
-            return False
-        try:
-            widget, _ = self.get_widget_at(event.x, event.y)
-        except NoWidget:
-            return False
-        return not widget.is_attached
-
-    def _key_is_under_way(self) -> bool:
         now = asyncio.get_running_loop().time()
-        return self._key_came_at is not None and now - self._key_came_at < LOST_SECONDS
+        return self._came_at is None or now - self._came_at >= LOST_SECONDS
 
-    async def _take_key(self, event: Key) -> None:
-        self._key_came_at = asyncio.get_running_loop().time()
-        self._screen_of_key = self.screen
-        await super().on_event(event)
+    async def take(self, key: Key) -> None:
+        """Handle this key, or store it while another one is under way."""
+        if self.is_idle:
+            await self._handle_key(key)
+        else:
+            self._waiting.append(key)
+
+    async def _handle_key(self, key: Key) -> None:
+        self._came_at = asyncio.get_running_loop().time()
+        self._screen_of_key = self._app.screen
+        await self._handle(key)
         self._follow_key(ROUNDS)
 
     def _follow_key(self, rounds: int) -> None:
-        (self.focused or self.screen).post_message(KeyTaken(rounds))
+        (self._app.focused or self._app.screen).post_message(KeyTaken(rounds))
 
-    @on(KeyTaken)
-    async def _key_taken(self, message: KeyTaken) -> None:
+    async def key_taken(self, message: KeyTaken) -> None:
+        """Start the next round, or after the last one the next key: the message has come back to the app."""
         message.stop()
         for _ in range(2):  # let the task begin that an action may have started
             await asyncio.sleep(0)
         if message.rounds > 1:
-            self.call_later(self._follow_key, message.rounds - 1)
+            self._app.call_later(self._follow_key, message.rounds - 1)
         else:
-            self.call_later(self._take_next_key)
+            self._app.call_later(self._take_next)
 
-    async def _take_next_key(self) -> None:
-        self._key_came_at = None
-        if getattr(self.screen, ASKS, False) and self.screen is not self._screen_of_key:
-            self._keys_waiting.clear()  # keys typed before the question was visible must not answer it
-        if self._keys_waiting:
-            await self._take_key(self._keys_waiting.popleft())
+    async def _take_next(self) -> None:
+        self._came_at = None
+        if getattr(self._app.screen, ASKS, False) and self._app.screen is not self._screen_of_key:
+            self._waiting.clear()  # keys typed before the question was visible must not answer it
+        if self._waiting:
+            await self._handle_key(self._waiting.popleft())
+
+
+def is_on_removed_widget(app: App[Any], event: MouseEvent) -> bool:
+    """Return whether the user clicked something that has been removed since it was drawn, at which Textual fails."""
+    if event.is_forwarded or app.mouse_captured is not None:
+        return False
+    try:
+        widget, _ = app.get_widget_at(event.x, event.y)
+    except NoWidget:
+        return False
+    return not widget.is_attached

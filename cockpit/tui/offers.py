@@ -11,7 +11,7 @@ from cockpit.present.frame import Key
 from cockpit.present.safe import safe
 from cockpit.present.saved import SAVED
 from cockpit.tui.actions.all import command_name
-from cockpit.tui.cockpit_base import HelpEntry
+from cockpit.tui.cockpit import HelpEntry
 from cockpit.tui.keys import key_name
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from cockpit.present.nearest import nearest
 from cockpit.runtime.leaving import leave_politely
 from cockpit.tui import theme as themes
 from cockpit.tui.app import CockpitApp
-from cockpit.tui.app_options import AppOptions, NoOthers, Several
+from cockpit.tui.app_options import AppOptions, NoOthers, Pace, Several
 from cockpit.tui.driver import give_back
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from cockpit.config.settings import Settings
     from cockpit.model.ids import Millis
     from cockpit.model.spec import JobSpec
-    from cockpit.tui.cockpit_base import Pace
 
 READ_ONLY = "This cockpit is read-only: it was opened with --read-only, or so by config.toml or COCKPIT_READ_ONLY."
 GC_THRESHOLDS = (50_000, 20, 50)
@@ -112,7 +111,7 @@ def app_for(session: Session, env: Mapping[str, str], look: Look | None = None) 
     """
     settings = look.settings if look is not None else load_settings(env=env)
     known = themes.load_themes(look.folder / "themes" if look is not None and look.folder is not None else None)
-    outside = AppOptions(
+    options = AppOptions(
         now=session.now,
         user=session.user,
         read_jobs=session.read_jobs,
@@ -129,7 +128,7 @@ def app_for(session: Session, env: Mapping[str, str], look: Look | None = None) 
         login=session.login,
         ascii_only=settings.ascii or not _speaks_unicode(env),
     )
-    return CockpitApp(session.backend, outside)
+    return CockpitApp(session.backend, options)
 
 
 def _theme(chosen: str, env: Mapping[str, str], known: Mapping[str, themes.RoleTheme]) -> str:

@@ -1,7 +1,8 @@
-"""Writes to the terminal only the pieces of text that differ from what stands there.
+"""Writes to the terminal only the pieces of text that differ from what it shows already.
 
-Textual repaints from the left edge of a widget's line up to the changed cell, and writes a frame also where nothing
-differs. Here the app remembers what it wrote, and compares. `COCKPIT_PLAIN_PAINT=1` leaves it all to Textual.
+Textual repaints from the left edge of a widget's line up to the changed cell, and writes a frame even if nothing in it
+differs. The `Painter` remembers what was written and drops the rest, which matters over a slow SSH connection. The
+environment variable `COCKPIT_PLAIN_PAINT=1` switches it off.
 """
 
 from __future__ import annotations
@@ -19,15 +20,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from rich.console import Console, RenderableType
-    from textual.screen import Screen
 
-AS_USUAL = "\x1b[r\x1b[?6l\x1b[4l\x1b(B\x0f\x1b[0m"
-"""The whole screen scrolls, places count from its corner, letters overwrite, the usual letters, no colour."""
+RESET_MODES = "\x1b[r\x1b[?6l\x1b[4l\x1b(B\x0f\x1b[0m"
+"""Control sequences that undo what another program may have set: scroll region, origin mode, insert mode, character
+set, colours. Lines would scroll away under what is drawn otherwise."""
 PLAIN_VARIABLE = "COCKPIT_PLAIN_PAINT"
 
 
 class Piece(NamedTuple):
-    """Text in one style, and the columns of its line that it takes."""
+    """A piece of text in one style, with the columns of its line that it takes."""
 
     start: int
     end: int
@@ -35,38 +36,39 @@ class Piece(NamedTuple):
 
 
 class Shown:
-    """What the terminal shows, as far as it is known: whole pieces by line and first column."""
+    """The known content of the terminal: whole pieces, by line and first column."""
 
     def __init__(self) -> None:
         self._lines: dict[int, dict[int, Piece]] = {}
 
     def forget(self) -> None:
-        """Somebody else may have written there."""
+        """Forget everything, as another program may have written on the terminal."""
         self._lines.clear()
 
     def differing(self, y: int, pieces: Iterable[Piece]) -> list[Piece]:
-        """Those that do not stand there already."""
+        """Return those of the pieces that the terminal does not show already."""
         known = self._lines.get(y, {})
         return [piece for piece in pieces if known.get(piece.start) != piece]
 
     def put(self, y: int, pieces: list[Piece]) -> None:
-        """They have been written; nothing that they cover, even in part, is there any more. They follow each other."""
+        """Remember that these neighbouring pieces were written, and forget all pieces that they cover even in part."""
         if not pieces:
             return
+        # Half a piece may be half a wide character, so that a piece that is covered in part counts as gone.
         start, end = pieces[0].start, pieces[-1].end
         kept = {x: old for x, old in self._lines.get(y, {}).items() if old.end <= start or x >= end}
         self._lines[y] = kept | {piece.start: piece for piece in pieces}
 
 
 class WholeUpdate(CompositorUpdate):
-    """The whole screen as Textual writes it, remembered."""
+    """Textual's update of the whole screen, which is remembered when it is written."""
 
     def __init__(self, update: LayoutUpdate, shown: Shown) -> None:
         self._update = update
         self._shown = shown
 
     def render_segments(self, console: Console) -> str:
-        """What is written; only now does it count as shown."""
+        """Return the text to write. Only now it counts as shown: Textual may drop an update before it is written."""
         self._shown.forget()
         region = self._update.region
         for y, strips in enumerate(self._update.strips, region.y):
@@ -86,14 +88,14 @@ class DifferingUpdate(CompositorUpdate):
         return any(pieces for _, pieces in self._written)
 
     def render_segments(self, console: Console) -> str:
-        """What is written; only now does it count as shown."""
+        """Return the text to write. Only now it counts as shown."""
         for y, pieces in self._drawn:
             self._shown.put(y, pieces)
         return "".join(_written(y, pieces, console) for y, pieces in self._written)
 
 
 def _chops(update: ChopsUpdate) -> Iterator[tuple[int, list[Piece]]]:
-    """By line, each drawn part of it that holds something to update: once, however many spans meet in it."""
+    """Yield each drawn part that overlaps a span to update, with its line; once, even if several spans overlap it."""
     spans = update.spans
     met = dict.fromkeys((y, x) for y, first, last in spans for x, end in _parts(update, y) if x < last and end > first)
     for y, x in met:
@@ -115,7 +117,7 @@ def _pieces(x: int, strips: Iterable[Strip]) -> Iterator[Piece]:
 
 
 def _written(y: int, pieces: list[Piece], console: Console) -> str:
-    """Moves only where a piece does not follow the one before it."""
+    """Return the text of one line: the cursor moves only to a piece that does not follow the one before it."""
     return "".join(
         Control.move_to(run[0].start, y).segment.text
         + Strip(Segment.simplify(piece.segment for piece in run)).render(console)
@@ -124,7 +126,7 @@ def _written(y: int, pieces: list[Piece], console: Console) -> str:
 
 
 def _runs(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:
-    """Pieces without a gap."""
+    """Yield the pieces in groups without a gap."""
     run: list[Piece] = []
     for piece in pieces:
         if run and piece.start != run[-1].end:
@@ -136,7 +138,7 @@ def _runs(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:
 
 
 def _textual_is_as_expected() -> bool:
-    """Another release may make its updates of something else; then it is left alone."""
+    """Return whether Textual's updates have the fields that are read here; another release may have changed them."""
     partial, whole = ChopsUpdate.__init__.__code__, LayoutUpdate.__init__.__code__
     known = (
         partial.co_varnames[: partial.co_argcount] == ("self", "chops", "spans", "chop_ends"),
@@ -146,38 +148,22 @@ def _textual_is_as_expected() -> bool:
     return all(known)
 
 
-class TightPainting(App[int]):
-    """An app that writes no more than it must."""
+class Painter:
+    """Replaces each update that Textual would write by the pieces of it that differ from what the terminal shows."""
 
-    def __init__(self, **options: Any) -> None:  # noqa: ANN401 - Textual's own
-        super().__init__(**options)
+    def __init__(self) -> None:
         self._shown = Shown()
-        self._paints_tightly = _textual_is_as_expected() and os.environ.get(PLAIN_VARIABLE) != "1"
+        self._is_on = _textual_is_as_expected() and os.environ.get(PLAIN_VARIABLE) != "1"
 
-    def on_mount(self) -> None:
-        """Textual calls this besides the `on_mount` of whoever derives from this."""
-        self.app_suspend_signal.subscribe(self, lambda _: self._shown.forget(), immediate=True)
-        self.app_resume_signal.subscribe(self, lambda _: self._undo_what_others_set(), immediate=True)
-
-    def _undo_what_others_set(self) -> None:
-        """A program that had the terminal may have left it so that lines scroll away under what is drawn."""
-        if self._driver is not None:
-            self._driver.write(AS_USUAL)
-
-    def on_resize(self) -> None:
-        """The terminal may have wrapped or cut what stood there."""
+    def forget(self) -> None:
+        """Write everything at the next update: another program may have written on the terminal."""
         self._shown.forget()
 
-    def repaint(self) -> None:
-        """Draw everything anew: somebody else may have written on the terminal."""
-        self._shown.forget()
-        self.screen.refresh(layout=True)
-
-    def _display(self, screen: Screen[Any], renderable: RenderableType | None) -> None:
-        """Textual's way to the terminal: every frame passes here."""
-        update: Any = renderable
-        if self._paints_tightly and isinstance(update, LayoutUpdate):
+    def smaller(self, renderable: RenderableType | None) -> RenderableType | None:
+        """Return what is to be written in place of this update of Textual's; None: nothing differs."""
+        update: Any = renderable  # Textual passes its updates as renderables, which they are not by their types
+        if self._is_on and isinstance(update, LayoutUpdate):
             update = WholeUpdate(update, self._shown)
-        elif self._paints_tightly and isinstance(update, ChopsUpdate):
+        elif self._is_on and isinstance(update, ChopsUpdate):
             update = DifferingUpdate(update, self._shown) or None
-        super()._display(screen, update)
+        return update  # type: ignore[no-any-return]  # as above

@@ -77,10 +77,12 @@ class Player:
         """What is visible once everything that has happened is shown."""
         await self._settle()
         if self._session.pace is not None:
-            while not (self.app.loaded or self.over):  # no time of the demo passes until there is something to see
+            while not (
+                self.app.state.loaded or self.over
+            ):  # no time of the demo passes until there is something to see
                 await self._pilot.pause(GLANCE_SECONDS)
             await self._session.elapse(0)
-            await self.app.catch_up()
+            await self.app.poller.catch_up()
             await self._settle()
         return screen_text(self.app)
 
@@ -116,7 +118,7 @@ class Player:
         """Until every key has had its effect, and every message that came of it. No time is waited for."""
         for _ in range(QUIET_TURNS):
             await _rest()
-            while not (self.app.keys_are_done or self.over):
+            while not (self.app.key_queue.is_idle or self.over):
                 await self._pilot.pause(0)
             await self._pilot.wait_for_animation()  # there is none: the screen is brought up to date
 
@@ -188,8 +190,8 @@ async def _done(act: Act, player: Player, session: Session, folder: Path) -> boo
 
 
 def _use_theme(app: CockpitApp, name: str) -> None:
-    if name not in app.themes:
-        raise CockpitError(f"There is no theme {name!r}; there are {', '.join(sorted(app.themes))}.")
+    if name not in app.options.themes:
+        raise CockpitError(f"There is no theme {name!r}; there are {', '.join(sorted(app.options.themes))}.")
     app.use_theme(name)
 
 

@@ -1,4 +1,4 @@
-"""Keeps the application's state up to date with the cluster.
+"""Keeps what the application shows up to date with the cluster.
 
 Three background tasks and a timer run as long as the application:
 
@@ -14,111 +14,130 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from cockpit.config.clusternames import EVERY_CLUSTER
 from cockpit.errors import CockpitError, LoginLost, RequestRefused, Unreachable
 from cockpit.model.ids import job_words
-from cockpit.present.command_text import shell_text
 from cockpit.present.events.patrol import slow_sentence
+from cockpit.present.job.list import Changes
 from cockpit.present.safe import safe
-from cockpit.tui import offers
 from cockpit.tui.action import CARDS, CATALOGUE, CLUSTERS, JOBS, ON_ACCOUNTS, PRIORITY, QUEUES
-from cockpit.tui.app_state import AppState
-from cockpit.tui.arrivals import Arrivals
-from cockpit.tui.hangup import has_hung_up
-from cockpit.tui.paused_view import PausedView
+from cockpit.tui.app_state import PausedView
+from cockpit.tui.driver import has_hung_up
+from cockpit.tui.forecasts import Forecasts
 from cockpit.tui.priority_feed import PriorityFeed
-from cockpit.tui.screens.confirm import Confirm
 from cockpit.tui.screens.job import JobPage
 from cockpit.tui.screens.node import NodePage
-from cockpit.tui.widgets.table import Table
-from cockpit.tui.widgets.titles import Titles
+from cockpit.tui.widgets.table import Table, Titles
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Sequence
+    from collections.abc import Coroutine, Hashable, Iterable, Sequence
 
-    from cockpit.backends.base import Backend, JobsDelta, Shown
+    from cockpit.backends.base import JobsDelta
     from cockpit.model.ids import JobId
     from cockpit.model.jobrow import JobRow
     from cockpit.model.priority import WeightChanges
     from cockpit.model.view import AccountsShown, NodeRow, Overview
-    from cockpit.present.job.list import Changes
-    from cockpit.tui.app_options import AppOptions
+    from cockpit.tui.app_state import AppState
+    from cockpit.tui.cockpit import Cockpit
+    from cockpit.tui.screens.main import MainScreen
 
 TICK_SECONDS = 1.0
 RETRY_SECONDS = 1.0
 SPENDING_SECONDS = 5.0
+SECONDS_BETWEEN: Final = 0.05
+"""Least time between two redraws: drawing after each page of 100 rows would take longer than reading the pages."""
 TROUBLE_SECONDS = 15.0
 """How long a toast about a problem of the engine is shown: it says what to do, and takes longer to read than others."""
 
 
-class Poller(AppState):
-    """The layer of the application that fetches from the cluster."""
+class Arrivals:
+    """The changes of several pages, collected until they are drawn together."""
 
-    def __init__(self, backend: Backend, outside: AppOptions) -> None:
-        super().__init__(backend, outside)
-        self._priority_feed = PriorityFeed(backend.priorities, self.priority_rows, self._priorities_taken)
+    def __init__(self) -> None:
+        self._changed: list[JobId] = []
+        self._order_changed = False
+        self._next = 0.0
+
+    def worth_showing(self, changes: Changes, now: float, *, loaded: bool) -> Changes | None:
+        """Add changes; return all that are to be drawn now, or None to wait for more.
+
+        `now` is in seconds of any monotonic clock. Once the whole list is loaded every change is drawn at once.
+        """
+        self._changed += changes.changed
+        self._order_changed |= changes.order_changed
+        if not loaded and now < self._next:
+            return None
+        self._next = now + SECONDS_BETWEEN
+        return self.rest()
+
+    def rest(self) -> Changes:
+        """Return the collected changes and forget them."""
+        rest = Changes(self._changed, self._order_changed)
+        self._changed, self._order_changed = [], False
+        return rest
+
+
+class Poller:
+    """The part of the application that fetches from the cluster."""
+
+    def __init__(self, app: Cockpit, state: AppState, main: MainScreen) -> None:
+        self._app = app
+        self._state = state
+        self._main = main
+        self._priority_feed = PriorityFeed(app.backend.priorities, state.priority_rows, main.redraw_priorities)
+        self._forecasts = Forecasts(
+            state.starts, app.backend, state.now, wake=self.wake, run=self._run_forecasts, changed=self._starts_changed
+        )
         self._arrivals = Arrivals()
-        self._columns_for = self.job_rows.folds.used
+        self._columns_for = state.job_rows.folds.used
         self._awaited: JobId | None = None
         """The job to which the cursor moves once the list has it; None: no such job."""
-        self.announces = backend.announce(self._may_run)
-        self.all_came = False
-        self._began = self.now()
         self._wanted = asyncio.Event()
         self._spending_at = 0.0
         """When the card-hours are to be fetched again, by the event loop's clock."""
 
-    def start_polling(self) -> None:
+    def start(self) -> None:
         """Start the background tasks and the timer."""
-        self.run_worker(self._watch_jobs(), name="jobs", group="feed")
-        self.run_worker(self._fetch_regularly(), name="figures", group="feed")
-        self.run_worker(self._watch_priorities(), name="priorities", group="feed")
-        self.set_interval(TICK_SECONDS, self._tick)
-
-    def waiting_seconds(self) -> int:
-        return max(0, self.now() - self._began) // 1000
-
-    async def _may_run(self, commands: Sequence[Shown]) -> bool:
-        """Ask the user whether these commands may run on the cluster."""
-        line = "; ".join(shell_text(command.argv) for command in commands)
-        scripts = [command.stdin for command in commands if command.stdin]
-        return await self.push_screen_wait(Confirm("Run this on the cluster?", line, "\n".join(scripts)))
+        self._app.run_worker(self._watch_jobs(), name="jobs", group="feed")
+        self._app.run_worker(self._fetch_regularly(), name="figures", group="feed")
+        self._app.run_worker(self._watch_priorities(), name="priorities", group="feed")
+        self._app.set_interval(TICK_SECONDS, self._tick)
 
     def wake(self) -> None:
         """Fetch now instead of at the next tick, as another row or view is shown."""
         self._wanted.set()
-        if self.main_screen.view == PRIORITY and self.priority_rows.priorities is None:
+        if self._main.view == PRIORITY and self._state.priority_rows.priorities is None:
             self._priority_feed.wake()
 
     async def catch_up(self) -> None:
         """Fetch all that the screen shows and draw it, without waiting for the next tick. Raises `CockpitError`."""
         await self._fetch()
-        if self.main_screen.view == PRIORITY:
+        if self._main.view == PRIORITY:
             await self._priority_feed.ask()
-        self._is_fresh()
+        self._state.is_fresh()
         self._tick()
-        if isinstance(self.screen, JobPage | NodePage):
-            await self.screen.catch_up()
+        if isinstance(self._app.screen, JobPage | NodePage):
+            await self._app.screen.catch_up()
 
     def _tick(self) -> None:
-        if not self.is_headless and has_hung_up(0):
-            self.exit(0)
+        if not self._app.is_headless and has_hung_up(0):
+            self._app.exit(0)
             return
         # Draw the rows that the throttle still holds: no later page may come to release them.
         undrawn = self._arrivals.rest()
         if undrawn.changed:
             self._show_jobs(undrawn)
-        if self.screen is self.main_screen:
-            self.main_screen.table.tick()
-            self.main_screen.draw()
+        if self._app.screen is self._main:
+            self._main.table.tick()
+            self._main.draw()
 
     async def _watch_jobs(self) -> None:
         first = True
         while True:
             try:
-                async for delta in self.backend.watch_jobs():
+                async for delta in self._app.backend.watch_jobs():
                     self._take(delta, first=first)
                     first = False
             except CockpitError as error:
@@ -127,8 +146,8 @@ class Poller(AppState):
             await asyncio.sleep(RETRY_SECONDS)
 
     def toggle_updates(self) -> None:
-        pause = self._paused
-        self._paused = PausedView(self.now()) if pause is None else None
+        pause = self._state.paused
+        self._state.paused = PausedView(self._state.now()) if pause is None else None
         delta = pause.delta() if pause is not None else None
         if pause is not None and delta is not None:
             self._take(delta, first=pause.starts_over)
@@ -136,44 +155,46 @@ class Poller(AppState):
         self.wake()
 
     def _take(self, delta: JobsDelta, *, first: bool) -> None:
-        if self._paused is not None:
-            self._paused.take(delta, first=first)
-            self._is_fresh()
+        if self._state.paused is not None:
+            self._state.paused.take(delta, first=first)
+            self._state.is_fresh()
             return
         if not first:
             self._notify_of_slow(delta.changed)
-        jobs = self.job_rows.folds
+        jobs = self._state.job_rows.folds
         applied = jobs.replace_all(delta.changed) if first else jobs.apply(delta.changed, delta.removed)
-        self.loaded = True
-        self._is_fresh()
+        self._state.loaded = True
+        self._state.is_fresh()
         changes = self._arrivals.worth_showing(applied, asyncio.get_running_loop().time(), loaded=delta.loaded)
         if changes is not None:
             self._show_jobs(changes)
-        if delta.loaded and not self.all_came:
-            self.all_came = True
+        if delta.loaded and not self._state.all_came:
+            self._state.all_came = True
             # Most rows live as long as the application: without this each full collection would walk all of them.
             gc.freeze()
 
     def _notify_of_slow(self, rows: Sequence[JobRow]) -> None:
         """Show a toast for each of the user's own jobs whose iterations have become slow since its last row."""
-        me = self.context().user
+        me = self._state.context().user
         for row in rows:
             if row.slow is not None and row.user == me:
-                before = self.job_rows.row(row.id)
+                before = self._state.job_rows.row(row.id)
                 if before is not None and before.slow is None:
-                    self.notify(f"{job_words(row.id)} {safe(row.name)}: {slow_sentence(*row.slow)}", severity="warning")
+                    self._app.notify(
+                        f"{job_words(row.id)} {safe(row.name)}: {slow_sentence(*row.slow)}", severity="warning"
+                    )
 
     def _show_jobs(self, changes: Changes) -> None:
-        table = self.main_screen.jobs
+        table = self._main.jobs
         if changes.order_changed:
             table.order_changed()
         table.rows_changed(changes.changed)
-        if self._columns_for != self.job_rows.folds.used:  # the rows now need other columns
-            self._columns_for = self.job_rows.folds.used
+        if self._columns_for != self._state.job_rows.folds.used:  # the rows now need other columns
+            self._columns_for = self._state.job_rows.folds.used
             table.redraw()
-            self.main_screen.query_one(Titles).refresh()
+            self._main.query_one(Titles).refresh()
         self._go_to_awaited()
-        self.main_screen.draw()
+        self._main.draw()
         self.wake()
 
     def follow_to(self, job: JobId) -> None:
@@ -183,14 +204,14 @@ class Poller(AppState):
 
     def _go_to_awaited(self) -> None:
         job = self._awaited
-        if job is None or self.job_rows.row(job) is None:
+        if job is None or self._state.job_rows.row(job) is None:
             return
         self._awaited = None
-        shown_as = self.job_rows.folds.shown_as(job)
-        if self.job_rows.place(shown_as) is not None:
-            self.main_screen.jobs.move_to(shown_as)
+        shown_as = self._state.job_rows.folds.shown_as(job)
+        if self._state.job_rows.place(shown_as) is not None:
+            self._main.jobs.move_to(shown_as)
         else:
-            self.notify(f"Job {job_words(job)} is filtered out; Esc shows all jobs.")
+            self._app.notify(f"Job {job_words(job)} is filtered out; Esc shows all jobs.")
 
     async def _fetch_regularly(self) -> None:
         """Fetch the overview and the present view's data every second, or at once after `wake`."""
@@ -198,12 +219,12 @@ class Poller(AppState):
             self._wanted.clear()
             try:
                 await self._fetch()
-                self._is_fresh()
+                self._state.is_fresh()
             except RequestRefused:  # the cluster answers, but the job under the cursor has just been deleted
-                self._is_fresh()
+                self._state.is_fresh()
             except CockpitError as error:
                 self._is_stale(error)
-            self.main_screen.draw()
+            self._main.draw()
             try:
                 async with asyncio.timeout(TICK_SECONDS):
                     await self._wanted.wait()
@@ -214,94 +235,104 @@ class Poller(AppState):
 
     async def _watch_priorities(self) -> None:
         while True:
-            if self.main_screen.view == PRIORITY and self._paused is None:
+            if self._main.view == PRIORITY and self._state.paused is None:
                 try:
                     await self._priority_feed.ask()
                 except CockpitError as error:
                     self._is_stale(error)
             await self._priority_feed.pause()
 
-    def _priorities_taken(self) -> None:
-        self.main_screen.redraw_priorities()
-
     def try_weights(self, weights: WeightChanges | None) -> None:
-        self.priority_rows.tried = weights
+        self._state.priority_rows.tried = weights
         self._priority_feed.wake()
 
     async def _fetch(self) -> None:
         """Fetch the overview, then only what the present view shows; nothing while updates are paused."""
-        if self._paused is not None:
+        if self._state.paused is not None:
             return
-        self._take_overview(await self.backend.overview())
-        if self.main_screen.view != JOBS or not self.node_rows.rows():
-            self._take_nodes(await self.backend.nodes())
-        if self.main_screen.view == QUEUES:
-            _show_changes(self.main_screen.queues, *self.queue_rows.take((await self.backend.queues()).rows))
-        if self.main_screen.view == CATALOGUE:
-            _show_changes(self.main_screen.catalogue, *self.catalogue_rows.take(await self.backend.catalogue()))
-        if self.main_screen.view == CLUSTERS or self.cluster == EVERY_CLUSTER:
-            _show_changes(self.main_screen.clusters, *self.cluster_rows.take(await self.outside.every.clusters()))
-        if self.main_screen.view in ON_ACCOUNTS:
-            self._take_accounts(await self.backend.accounts())
+        self._take_overview(await self._app.backend.overview())
+        if self._main.view != JOBS or not self._state.node_rows.rows():
+            self._take_nodes(await self._app.backend.nodes())
+        if self._main.view == QUEUES:
+            _show_changes(self._main.queues, *self._state.queue_rows.take((await self._app.backend.queues()).rows))
+        if self._main.view == CATALOGUE:
+            _show_changes(self._main.catalogue, *self._state.catalogue_rows.take(await self._app.backend.catalogue()))
+        if self._main.view == CLUSTERS or self._state.options.cluster == EVERY_CLUSTER:
+            _show_changes(
+                self._main.clusters, *self._state.cluster_rows.take(await self._state.options.every.clusters())
+            )
+        if self._main.view in ON_ACCOUNTS:
+            self._take_accounts(await self._app.backend.accounts())
             await self._fetch_spending()
-        row = self.job_under_cursor()
-        known = self._details.get(row.id) if row is not None else None
+        row = self._app.selection.job_under_cursor()
+        known = self._state.details.get(row.id) if row is not None else None
         if row is not None and (known is None or known.row.version != row.version or known.explanation is not None):
-            self._details = {row.id: await self.backend.job(row.id)}
-        if self.main_screen.view == JOBS:
+            self._state.details = {row.id: await self._app.backend.job(row.id)}
+        if self._main.view == JOBS:
             self._forecasts.look(self._visible_queued_jobs(), row)
 
+    def _run_forecasts(self, work: Coroutine[Any, Any, None]) -> None:
+        self._app.run_worker(work, name="forecasts", group="forecasts", exclusive=True)
+
+    def _starts_changed(self, jobs: Iterable[JobId]) -> None:
+        """Redraw the list's rows and the panel together, so that both show the same start.
+
+        An array's row shows the start of one of its tasks: it changes with the forecast of that task.
+        """
+        changed, table, folds = set(jobs), self._main.jobs, self._state.job_rows.folds
+        visible: Sequence[Any] = table.visible_ids()
+        speakers = {row_id: folds.speaker(row_id) for row_id in visible}
+        table.rows_changed([each for each, row in speakers.items() if row and row.id in changed], news=False)
+        self._main.draw_answer()
+
     def _visible_queued_jobs(self) -> list[JobId]:
-        shown: Sequence[Any] = self.main_screen.jobs.visible_ids()
-        speakers = (self.job_rows.folds.speaker(each) for each in shown)
+        shown: Sequence[Any] = self._main.jobs.visible_ids()
+        speakers = (self._state.job_rows.folds.speaker(each) for each in shown)
         return [row.id for row in speakers if row is not None and row.queued]
 
     async def _fetch_spending(self) -> None:
         """Fetch the card-hours of the chosen days, only every few seconds as they change slowly."""
-        rows, now = self.spending_rows, asyncio.get_running_loop().time()
+        rows, now = self._state.spending_rows, asyncio.get_running_loop().time()
         if rows.spending is None or now >= self._spending_at:
             edges = rows.edges()
-            spending = await self.backend.spending(edges)
+            spending = await self._app.backend.spending(edges)
             self._spending_at = now + SPENDING_SECONDS
             if len(edges) == rows.days + 1:  # else the user chose another number of days meanwhile: drop this answer
-                table, is_first = self.main_screen.spending, rows.spending is None
+                table, is_first = self._main.spending, rows.spending is None
                 changed, moved = rows.take(spending)
                 if is_first:  # the first answer for these days: no row of it counts as changed
                     table.order_changed()
                     table.redraw()
                 else:
                     _show_changes(table, changed, moved)
-                self.account_rows.tree.spend(spending)
+                self._state.account_rows.tree.spend(spending)
 
     def _take_overview(self, overview: Overview) -> None:
-        shown_before = self.overview.trouble if self.overview is not None else ()
-        self.overview = overview
+        shown_before = self._state.overview.trouble if self._state.overview is not None else ()
+        self._state.overview = overview
         for sentence in set(overview.trouble).difference(shown_before):
-            self.notify(sentence, severity="warning", timeout=TROUBLE_SECONDS)
+            self._app.notify(sentence, severity="warning", timeout=TROUBLE_SECONDS)
 
     def _take_accounts(self, shown: AccountsShown) -> None:
-        self.accounts = shown
-        screen = self.main_screen
-        _show_changes(screen.accounts, *self.account_rows.tree.take(shown.rows))
-        _show_changes(screen.qos, *self.qos_rows.take(shown.qos))
+        self._state.accounts = shown
+        screen = self._main
+        _show_changes(screen.accounts, *self._state.account_rows.tree.take(shown.rows))
+        _show_changes(screen.qos, *self._state.qos_rows.take(shown.qos))
 
     def _take_nodes(self, nodes: Sequence[NodeRow]) -> None:
-        screen = self.main_screen
-        _show_changes(screen.nodes, *self.node_rows.take(nodes))
+        screen = self._main
+        _show_changes(screen.nodes, *self._state.node_rows.take(nodes))
         if screen.view == CARDS:
-            _show_changes(screen.cards, *self.card_rows.take(nodes, self.job_rows.list.rows()))
-
-    def _is_fresh(self) -> None:
-        self._heard, self._heard_at, self._trouble = asyncio.get_running_loop().time(), self.outside.now(), ""
+            _show_changes(screen.cards, *self._state.card_rows.take(nodes, self._state.job_rows.list.rows()))
 
     def _is_stale(self, error: CockpitError) -> None:
         if isinstance(error, LoginLost):
             # The error does not know which key the user bound to the action; without a key its command is named.
-            key = offers.names_of_keys(self.actions).get("login")
+            key = self._state.keys.get("login")
             instruction = f"Press {key}" if key else "Type :login"
-            self._trouble = f"{instruction} to log in to {error.host} again"
+            self._state.is_stale(f"{instruction} to log in to {error.host} again")
         elif isinstance(error, Unreachable):
-            self._trouble = str(error).split(":")[0].split(";")[0]
+            self._state.is_stale(str(error).split(":")[0].split(";")[0])
 
 
 def _show_changes(table: Table, changed: Iterable[Hashable], moved: bool) -> None:

@@ -206,6 +206,37 @@ def test_what_the_engine_refuses_for_the_moment_is_refused_at_once(engine: OwnEn
     assert names(engine) == []
 
 
+@pytest.mark.parametrize("fault", [Fault(to_client=0, once=False), Fault(to_client=0, once=False, stalls=True)])
+def test_who_gets_no_answer_is_told_how_long_that_took_and_not_to_run_it_again_as_it_is(
+    proxy: FaultyProxy, fault: Fault
+) -> None:
+    proxy.fault = fault
+    with pytest.raises(MayBeAccepted) as uncertain:
+        drive(through(proxy, IMPATIENCE).submit([SPEC]))
+    why, advice = str(uncertain.value).splitlines()
+    assert "again" not in why
+    assert "waited 15 s" not in why
+    assert advice.endswith(f"`--request-id {uncertain.value.request}`.")
+
+
+def test_an_answer_that_is_garbage_leaves_the_request_uncertain(engine: OwnEngine, proxy: FaultyProxy) -> None:
+    proxy.fault = Fault(garbles=True, once=False)
+    with pytest.raises(MayBeAccepted):
+        drive(through(proxy, IMPATIENCE).submit([SPEC]))
+    assert names(engine) == ["once"]
+
+
+def test_the_request_of_a_further_act_is_repeated_with_the_whole_command(engine: OwnEngine, proxy: FaultyProxy) -> None:
+    first, second = through(proxy), through(proxy, IMPATIENCE)
+    ids = RequestIds("nightly")
+    first.identify(ids)
+    second.identify(ids)
+    drive(first.submit([SPEC]))
+    proxy.fault = Fault(swallows_acts=True, once=False)
+    with pytest.raises(MayBeAccepted, match=r"jobs --request nightly#2`.* with `--request-id nightly`"):
+        drive(second.submit([SPEC]))
+
+
 def test_another_engine_is_not_given_what_the_first_may_have(engine: OwnEngine, proxy: FaultyProxy) -> None:
     """As where the machine-wide engine is gone and one's own answers in its place."""
     proxy.fault = Fault(to_client=0)

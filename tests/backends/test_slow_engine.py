@@ -37,6 +37,7 @@ class Listener:
         self.path = path
         self.asked: list[Request] = []
         self.answering: Answering = answered
+        self.state_folder = "/"
 
     def reach(self) -> Channel:
         try:
@@ -47,7 +48,7 @@ class Listener:
     reach_again = reach
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        hello = Hello(protocol=(MAJOR, MINOR), version="0", capabilities=(), pid=1, state_folder="/")
+        hello = Hello(protocol=(MAJOR, MINOR), version="0", capabilities=(), pid=1, state_folder=self.state_folder)
         writer.write(frame(hello))
         try:
             while True:
@@ -124,6 +125,23 @@ async def test_an_act_that_is_never_answered_may_have_been_accepted_and_keeps_it
     *_, other, again, anew = [request.request for request in listener.of("hold")]
     assert again == first, "the same act once more, whose answer never came"
     assert len({first, other, anew}) == 3
+    await live.close()
+
+
+@pytest.mark.req("TR-01")
+async def test_another_engine_is_not_given_what_the_first_may_have(listener: Listener) -> None:
+    live = LiveBackend(listener, lambda: Millis(7), Random(1), msgspec.structs.replace(HASTE, act=0.3, attempt=0.05))
+
+    async def gives_way(request: Request) -> list[Answer] | None:
+        if request.op != "hold":
+            return await answered(request)
+        listener.state_folder = "/another"
+        return None
+
+    listener.answering = gives_way
+    with pytest.raises(MayBeAccepted, match="another one answers in its place"):
+        await live.hold(JobId(5))
+    assert len(listener.of("hold")) == 1
     await live.close()
 
 

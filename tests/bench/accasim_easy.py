@@ -24,4 +24,5 @@ def main(log: str, nodes: str, folder: str) -> None:
     sys.stdout.write(f"{simulator.dispatched_jobs} {simulator.dispatched_jobs / (perf_counter() - before)}\n")
 
 
-main(*sys.argv[1:])
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -6,8 +6,7 @@ from statistics import median
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from cockpit.formats.traces.gpu import read_nodes, read_pods
-from cockpit.formats.traces.pod_arrivals import arriving
+from cockpit.formats.traces.gpu import arriving, read_nodes, read_pods
 from cockpit.headless.verbs.replay_pods import filled
 from cockpit.sched.policy import FractionFit
 from tests.oracles.traces import trace

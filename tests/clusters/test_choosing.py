@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from cockpit import cli
-from cockpit.clusters import choosing, slurm_here
+from cockpit.clusters import choosing
 from cockpit.headless.exitcodes import ExitCode
 
 ANSWERS = {
@@ -35,7 +35,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("COCKPIT_CLUSTER", raising=False)
     monkeypatch.delenv("SLURM_CONF", raising=False)
-    monkeypatch.setattr(slurm_here, "FILES", (str(tmp_path / "etc/slurm.conf"),))
+    monkeypatch.setattr(choosing, "FILES", (str(tmp_path / "etc/slurm.conf"),))
     return tmp_path
 
 

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from cockpit.config.keys import Keys
 from cockpit.config.loading import load_settings
 from cockpit.config.places import paths
-from cockpit.config.settings import SETTINGS, default_text
+from cockpit.config.settings import SETTINGS, Keys, default_text
 from cockpit.errors import SpecErrors
 
 DAY = 86_400

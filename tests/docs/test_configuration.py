@@ -10,10 +10,9 @@ import pytest
 from cockpit.config.loading import load_settings
 from cockpit.config.settings import SETTINGS, default_text
 from cockpit.formats.cluster.account_fields import ACCOUNT, LIMITS, QOS, USER
-from cockpit.formats.cluster.fields import FILE
+from cockpit.formats.cluster.fields import FILE, STAGING
 from cockpit.formats.cluster.file import cluster_schema, read_cluster
 from cockpit.formats.cluster.rule_fields import ACCOUNTING, BACKFILL, PARTITION, PREEMPTION, PRIORITY, PROJECT, WEIGHTS
-from cockpit.formats.cluster.staging_fields import STAGING
 from cockpit.formats.tomltext import parse_toml
 from cockpit.model.ids import NodeName
 from cockpit.model.node import Node

@@ -7,6 +7,10 @@ import socket
 import threading
 from typing import TYPE_CHECKING, NamedTuple, Self
 
+import msgspec
+
+from cockpit.protocol.frames import HEADER, Answer, Request, body_length
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -22,6 +26,10 @@ class Fault(NamedTuple):
     """It breaks by saying nothing more, instead of by closing."""
     once: bool = True
     """Only the first connection; the following ones work."""
+    garbles: bool = False
+    """Answers have the right length and no sense."""
+    swallows_acts: bool = False
+    """The answers to requests that change something never reach the client; those to others do."""
 
 
 SOUND = Fault()
@@ -77,19 +85,57 @@ class FaultyProxy:
             client.close()
             return
         self._open.append(engine)
+        if fault.swallows_acts:
+            acts: set[int] = set()
+            self._start(_pass_requests, client, engine, acts)
+            self._start(_pass_answers, engine, client, acts)
+            return
+        if fault.garbles:
+            self._start(_pump, client, engine, None, False)
+            self._start(_garble, engine, client)
+            return
         self._start(_pump, client, engine, fault.to_engine, fault.stalls)
         self._start(_pump, engine, client, fault.to_client, fault.stalls)
 
 
 def _greeting(engine: socket.socket) -> bytes:
     """The engine's first frame, whole: it is no part of what faults count."""
+    return _frame(engine)
+
+
+def _frame(source: socket.socket) -> bytes:
+    """One whole frame. Raises `ConnectionResetError` at the end of the connection."""
     data = b""
-    while len(data) < 4 or len(data) < 4 + int.from_bytes(data[:4], "big"):
-        piece = engine.recv(PIECE)
+    while (missing := HEADER.size - len(data) if len(data) < HEADER.size else _length(data) - len(data)) > 0:
+        piece = source.recv(min(missing, PIECE))
         if not piece:
             raise ConnectionResetError
         data += piece
     return data
+
+
+def _length(data: bytes) -> int:
+    return HEADER.size + body_length(data[: HEADER.size])
+
+
+def _pass_requests(client: socket.socket, engine: socket.socket, acts: set[int]) -> None:
+    """Pass on every request; note the numbers of those that change something."""
+    with contextlib.suppress(OSError):
+        while data := _frame(client):
+            request = msgspec.msgpack.decode(data[HEADER.size :], type=Request)
+            if request.request:
+                acts.add(request.id)
+            engine.sendall(data)
+    _shut(client, engine)
+
+
+def _pass_answers(engine: socket.socket, client: socket.socket, acts: set[int]) -> None:
+    """Pass on the answers, but those to the requests noted."""
+    with contextlib.suppress(OSError):
+        while data := _frame(engine):
+            if msgspec.msgpack.decode(data[HEADER.size :], type=Answer).id not in acts:
+                client.sendall(data)
+    _shut(engine, client)
 
 
 def _pump(source: socket.socket, target: socket.socket, most: int | None, stalls: bool) -> None:
@@ -103,5 +149,18 @@ def _pump(source: socket.socket, target: socket.socket, most: int | None, stalls
                 target.sendall(allowed)
             if most is not None and passed >= most and not stalls:
                 break
-        for each in (source, target):
+        _shut(source, target)
+
+
+def _garble(engine: socket.socket, client: socket.socket) -> None:
+    """Pass on frames of 0xC1, the byte that msgpack never uses, as long as the answers."""
+    with contextlib.suppress(OSError):
+        while data := _frame(engine):
+            client.sendall(data[: HEADER.size] + b"\xc1" * (len(data) - HEADER.size))
+    _shut(engine, client)
+
+
+def _shut(*sockets: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        for each in sockets:
             each.shutdown(socket.SHUT_RDWR)

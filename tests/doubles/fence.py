@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from textual.events import Event, Key
 
-from cockpit.tui.keyboard import KeysInTurn
+from cockpit.tui.app import CockpitApp
 from tests.doubles.terminal import Terminal
 
 if TYPE_CHECKING:
@@ -55,9 +55,9 @@ class FencedTerminal(Terminal):
 def tell(fd: int) -> None:
     """Every cockpit of this process tells from now on."""
     come = told = 0
-    take = KeysInTurn.on_event
+    take = CockpitApp.on_event
 
-    async def on_event(self: KeysInTurn, event: Event) -> None:
+    async def on_event(self: CockpitApp, event: Event) -> None:
         nonlocal come
         if isinstance(event, Key) and not event.is_forwarded:
             if not come:
@@ -65,13 +65,13 @@ def tell(fd: int) -> None:
             come += 1
         await take(self, event)
 
-    def look(app: KeysInTurn) -> None:
+    def look(app: CockpitApp) -> None:
         nonlocal told
-        if told < come and app.keys_are_done:
+        if told < come and app.key_queue.is_idle:
             told = come
             app.screen.call_after_refresh(os.write, fd, b"%d\n" % told)
 
-    KeysInTurn.on_event = on_event  # type: ignore[method-assign]  # the real one, and a look at it
+    CockpitApp.on_event = on_event  # type: ignore[method-assign]  # the real one, and a look at it
 
 
 if __name__ == "__main__":

@@ -8,8 +8,7 @@ from cockpit.engine import decide
 from cockpit.engine.due import due
 from cockpit.engine.effects import RemoveContainer, SignalReplica, StartReplica
 from cockpit.engine.fleet.orders import MemberDecision, Open, orders
-from cockpit.engine.fleet.reports import ended, placed, started
-from cockpit.engine.fleet.seen import fleet_rules, nodes_seen, others_held
+from cockpit.engine.fleet.reports import ended, fleet_rules, nodes_seen, others_held, placed, started
 from cockpit.model import events
 from cockpit.model.attempt import ExitStatus
 from cockpit.model.events import EventBody

@@ -6,8 +6,7 @@ from itertools import product
 
 import pytest
 
-from cockpit.engine.apply.rules import since
-from cockpit.engine.lifecycle import LEGAL, IllegalTransition
+from cockpit.engine.apply.rules import LEGAL, IllegalTransition, since
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import ENDED, Job, JobState
 from tests.builders import ANN, a_spec

@@ -12,7 +12,7 @@ import pytest
 
 from cockpit.config.loading import load_settings
 from cockpit.errors import CockpitError
-from cockpit.formats import limittext, prioritytext, quotatree, snapshotfile, tomltext, trestext, weighttext
+from cockpit.formats import quotatree, snapshotfile, tomltext, trestext, typed_values
 from cockpit.formats.bindingevent import read_binding
 from cockpit.formats.catalogue.file import read_catalogue
 from cockpit.formats.cluster.file import read_cluster
@@ -238,10 +238,10 @@ READERS: dict[str, tuple[Callable[[str], object], tuple[str, ...]]] = {
     "nodes": (lambda text: gpu.read_nodes("n.csv", text.encode()), (NODES,)),
     "play": (lambda text: read_script("a.play", text), (PLAY,)),
     "binding": (read_binding, (BINDING,)),
-    "limit": (limittext.read_limit, ("6h", "+2h", "1-02:03:04", "90")),
-    "priority": (prioritytext.read_priority, ("5", "+5", "-5")),
+    "limit": (typed_values.read_limit, ("6h", "+2h", "1-02:03:04", "90")),
+    "priority": (typed_values.read_priority, ("5", "+5", "-5")),
     "TRES": (trestext.parse_tres, ("cpu=4,mem=10G,gres/gpu=2", "cpu=1.5")),
-    "weights": (weighttext.read_weights, ("age=1000,tres/cpu=5",)),
+    "weights": (typed_values.read_weights, ("age=1000,tres/cpu=5",)),
     "memory": (quantity.parse_memory, ("2G", "1.5Gi", "7")),
     "duration": (quantity.parse_duration, ("1h30m", "1-02:03:04", "7")),
     "reference": (parse_reference, ("4711", "4711_3", "4711/2", "4711#2", "lab:4711_3/2#1")),

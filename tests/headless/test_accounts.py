@@ -98,3 +98,11 @@ def test_what_is_wrong_is_told_and_nothing_asked(desk: Desk, words: str, code: E
     assert done.code == code
     assert message in done.err
     assert desk.backend.asked == []
+
+
+@pytest.mark.req("SC-16")
+@pytest.mark.parametrize(("verb", "everywhere"), [("add-user", False), ("modify-user", True), ("remove-user", True)])
+def test_help_says_what_becomes_of_a_user_without_an_account(desk: Desk, verb: str, everywhere: bool) -> None:
+    words = " ".join(desk("accounts", verb, "--help").out.decode().split())
+    assert "in this account" in words
+    assert ("without it, wherever the user is" in words) == everywhere

@@ -4,9 +4,9 @@ import subprocess
 
 import pytest
 
-from cockpit.headless.completing import BEFORE_A_VERB
+from cockpit.headless.completing import BEFORE_A_VERB, place_behind
 from cockpit.headless.registry import VERBS
-from cockpit.headless.shellscripts import words_on
+from cockpit.headless.verbs.completion import words_on
 from cockpit.model.spec import PriorityWord
 from cockpit.tui.options import SWITCHES, VALUED
 from tests.headless.conftest import Desk
@@ -104,3 +104,20 @@ def test_a_line_is_read_as_a_shell_reads_it(line: str, words: tuple[list[str], s
 def test_bash_finds_no_fault_with_its_script(desk: Desk) -> None:
     script = desk("completion", "bash").out
     assert subprocess.run(["bash", "-n"], input=script, check=False, capture_output=True).stderr == b""
+
+
+@pytest.mark.req("UI-43")
+@pytest.mark.parametrize(
+    ("line", "cluster"),
+    [
+        ("jobs", None),
+        ("jobs --filter lab", None),
+        ("-c lab jobs", "lab"),
+        ("jobs -c lab", "lab"),
+        ("jobs --cluster=lab --filter away", "lab"),
+        ("-c away jobs -c lab", "lab"),
+        ("-c lab jobs --filter away", "lab"),
+    ],
+)
+def test_names_are_asked_of_the_cluster_that_the_line_names(line: str, cluster: str | None) -> None:
+    assert place_behind(line.split()).cluster == cluster

@@ -222,3 +222,17 @@ def test_a_cluster_that_remembers_no_request_ids_refuses_one_and_does_nothing(de
     assert done.code == ExitCode.INVALID
     assert "remembers no request ids" in done.err
     assert desk.backend.asked == []
+
+
+@pytest.mark.req("SL-21")
+@pytest.mark.parametrize("words", [("hold", "4720"), ("cancel", "4711"), ("nodes", "drain", "n1", "--reason", "disk")])
+def test_where_no_commands_run_none_can_be_shown_and_nothing_is_done(desk: Desk, words: tuple[str, ...]) -> None:
+    done = desk(*words, "--show-commands")
+    assert done.code == ExitCode.INVALID
+    assert "runs no commands" in done.err
+    assert desk.backend.asked == []
+
+
+@pytest.mark.req("SL-21")
+def test_a_list_is_read_as_ever_where_no_commands_can_be_shown(desk: Desk) -> None:
+    assert desk("jobs", "--show-commands").code == ExitCode.OK

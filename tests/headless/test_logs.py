@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from tests.doubles.samples import detail, failed_row
+from cockpit.model.asking import LogRequest, LogStream
+from tests.doubles.samples import detail, failed_row, job_row
 from tests.headless.conftest import Desk
 
 LOG = b"".join(b"line %d\n" % number for number in range(30_000))
@@ -47,17 +48,24 @@ def test_a_person_who_reads_the_output_hears_of_errors_beside_it(desk: Desk) -> 
         "There are errors, too: cockpit logs 4711/2#1 --stderr\n",
     )
     assert desk("logs", "4715", "--stderr", terminal=True) == (0, b"Traceback\n", "")
+    assert desk("logs", "4715") == (0, b"loading\n", "There are errors, too: cockpit logs 4715 --stderr\n"), "it failed"
+    desk.backend.details[4715] = replace(detail(), row=job_row(4715))
     assert desk("logs", "4715").err == "", "a script asked for the output"
+
+
+def output_asked_for(desk: Desk) -> list[tuple[object, LogRequest]]:
+    logs = [(op, request) for op, request in desk.backend.asked if op == "logs" and isinstance(request, LogRequest)]
+    return [each for each in logs if each[1].stream is LogStream.STDOUT]
 
 
 @pytest.mark.req("JT-48", "UI-14")
 def test_without_a_replica_it_is_the_log_of_the_one_that_failed(desk: Desk) -> None:
     desk.backend.details[4715] = replace(detail(), row=failed_row(4715, failed=(1, 3)))
     done = desk("logs", "4715")
-    ((_, request),) = [each for each in desk.backend.asked if each[0] == "logs"]
+    ((_, request),) = output_asked_for(desk)
     assert request.rank == 1
     assert done.err == "Replica 1 failed first (exit 3): this is its output. Others: --replica N\n"
     desk.backend.asked.clear()
     for words in (("logs", "4715/0"), ("logs", "4715", "--replica", "0"), ("logs", "4715#1")):
         assert desk(*words).err == ""
-    assert [request.rank for _, request in desk.backend.asked] == [0, 0, 0]
+    assert [request.rank for _, request in output_asked_for(desk)] == [0, 0, 0]

@@ -260,6 +260,7 @@ def test_drained_nodes_are_among_the_nodes_with_their_reason(desk: Desk) -> None
     assert reasons["n12"]
     (line,) = [line for line in desk("nodes").lines if line.startswith("n12")]
     assert line.rstrip().endswith(reasons["n12"])
+    assert line.count(reasons["n12"]) == 1
     in_service = json.loads(desk("nodes", "--up", "-o", "json").out)["rows"]
     assert {row["name"] for row in rows} - {row["name"] for row in in_service} == {"n12"}
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from cockpit.launch.reduction import IMAGES, advice, bandwidth, reducers
+from cockpit.launch.plan import IMAGES, advice, bandwidth, reducers
 from cockpit.model.rules.conflicts import conflict_errors
 from cockpit.model.spec import JobSpec, Mode, NodeSpec, WorkerPool
 from tests.builders import a_spec

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from cockpit.errors import CockpitError
 from cockpit.launch.sweeps import swept, trial_count, trial_number, trial_values
 from cockpit.model.spec import Search, Sweep
 from tests.builders import a_spec
@@ -26,6 +27,15 @@ def test_a_random_choice_follows_its_seed_and_repeats_nothing() -> None:
     assert len({*chosen(1)}) == 50
     everything = Sweep(parameters={"x": ("1", "2", "3")}, search=Search.RANDOM, max_trials=9)
     assert {trial_values(everything, index)["x"] for index in range(trial_count(everything))} == {"1", "2", "3"}
+
+
+@pytest.mark.req("LA-63")
+@pytest.mark.parametrize("index", [-1, 6, 600])
+@pytest.mark.parametrize("search", Search)
+def test_a_trial_that_the_sweep_does_not_have_is_refused_in_a_sentence(search: Search, index: int) -> None:
+    sweep = Sweep(parameters=GRID.parameters, search=search)
+    with pytest.raises(CockpitError, match=f"The sweep has no trial {index + 1}: it has 6."):
+        trial_values(sweep, index)
 
 
 @pytest.mark.req("LA-63")

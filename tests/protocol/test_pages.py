@@ -9,15 +9,34 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from cockpit.engine.views.rows import job_row
+from cockpit.model.asking import WantedLimit
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import Job, JobState
 from cockpit.model.jobrow import FIELDS, JobRow
 from cockpit.model.reasons import Held, NotEnoughFree, Resource
+from cockpit.protocol.frames import MAX_FRAME, Answer, Request
+from cockpit.protocol.messages import (
+    AccountingArgs,
+    CancelArgs,
+    EventsArgs,
+    JobArgs,
+    PrioritiesArgs,
+    SetPriorityArgs,
+    SetTimeLimitArgs,
+    StopArgs,
+    WaitArgs,
+)
 from cockpit.protocol.pages import (
+    PIECE_BYTES,
+    JobsArgs,
     JobsPage,
+    SubscribeArgs,
     Update,
     changed_columns,
+    encoded_pages,
+    fits,
     page_of,
+    pieces,
     rows_of,
     start_over,
     with_changes,
@@ -77,3 +96,64 @@ def test_columns_that_an_older_engine_does_not_know_have_their_defaults() -> Non
 def test_who_cannot_be_told_the_changes_is_told_to_subscribe_again() -> None:
     told = msgspec.msgpack.decode(msgspec.msgpack.encode(start_over(7)), type=Update)
     assert (told.version, told.resync, list(rows_of(told.new))) == (7, True, [])
+
+
+@pytest.mark.req("PF-10")
+@pytest.mark.parametrize("brief", [False, True])
+def test_rows_that_one_frame_cannot_hold_are_divided_and_others_are_one_page(brief: bool) -> None:
+    few = [a_row(1), a_row(2)]
+    assert len(list(encoded_pages(few, brief=brief))) == 1
+    assert list(encoded_pages([], {"queued": 3}, brief=brief)) != []
+    long = [a_row(job, name=str(job) * (MAX_FRAME // 5)) for job in range(1, 9)]
+    pages = list(encoded_pages(long, {"queued": 8}, brief=brief))
+    assert len(pages) > 1
+    assert all(fits(page) and memoryview(page).nbytes < MAX_FRAME for page in pages)
+    read = [msgspec.msgpack.decode(page, type=JobsPage) for page in pages]
+    assert [row.id for page in read for row in rows_of(page)] == list(range(1, 9))
+    assert [page.counts for page in read] == [{"queued": 8}] + [{}] * (len(pages) - 1)
+
+
+@pytest.mark.req("PF-10")
+def test_a_client_that_does_not_ask_for_brief_pages_gets_whole_ones() -> None:
+    nothing = msgspec.msgpack.encode({})
+    assert not msgspec.msgpack.decode(nothing, type=SubscribeArgs).brief
+    assert not msgspec.msgpack.decode(nothing, type=JobsArgs).brief
+    assert not msgspec.msgpack.decode(nothing, type=JobsArgs).ended
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sent"),
+    [
+        *(
+            (each, {})
+            for each in (JobsArgs(), SubscribeArgs(), StopArgs(), AccountingArgs(), EventsArgs(), PrioritiesArgs())
+        ),
+        *((each, {"job": 4}) for each in (JobArgs(4), CancelArgs(4), WaitArgs(4))),
+        (SetPriorityArgs(4, 70), {"job": 4, "priority": 70}),
+        (SetTimeLimitArgs(4, WantedLimit(60)), {"job": 4, "limit": {"seconds": 60, "beside": False}}),
+    ],
+)
+def test_arguments_that_nobody_set_are_not_sent(arguments: msgspec.Struct, sent: dict[str, object]) -> None:
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(arguments)) == sent
+
+
+def test_a_request_and_an_answer_without_more_are_their_numbers_and_the_operation() -> None:
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(Request(7, "jobs"))) == {"id": 7, "op": "jobs"}
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(Answer(7))) == {"id": 7}
+
+
+@pytest.mark.req("PF-10")
+def test_records_are_sent_in_as_few_pieces_as_their_size_allows() -> None:
+    assert list(pieces([])) == [[]]
+    few = [a_row(1), a_row(2), a_row(3)]
+    assert [len(piece) for piece in pieces(few)] == [3]
+    third = [a_row(job, name="x" * (PIECE_BYTES // 3)) for job in range(7)]
+    sent = list(pieces(third))
+    assert [len(piece) for piece in sent] == [2, 2, 2, 1]
+    assert [msgspec.msgpack.decode(each, type=JobRow).id for piece in sent for each in piece] == list(range(7))
+    assert [len(piece) for piece in pieces([a_row(1, name="x" * (2 * PIECE_BYTES)), a_row(2)])] == [1, 1]
+
+
+@pytest.mark.req("PF-10")
+def test_a_client_that_does_not_ask_for_empty_changes_gets_none() -> None:
+    assert not msgspec.msgpack.decode(msgspec.msgpack.encode({}), type=SubscribeArgs).anything

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cockpit.runtime.checks import containers, folders, hardware, images, limits, schedulers, terminal
+from cockpit.runtime.checks import containers, surroundings
 from cockpit.runtime.checks.surroundings import Surroundings
 from cockpit.runtime.doctor import CHECKS, findings
 from cockpit.runtime.findings import Level
@@ -44,7 +44,7 @@ def around(tmp_path: Path):
 
 @pytest.mark.req("UI-44")
 def test_images_by_name_need_a_program_that_has_them(around) -> None:
-    (none,) = images.images(around())
+    (none,) = surroundings.images(around())
     assert (none.level, "podman" in none.advice) == (Level.NOTE, True)
     docker = answering(docker=Answer(Outcome.ANSWERED, 0, "Docker version 24.0.7"))
     podman = answering(podman=Answer(Outcome.ANSWERED, 0, "podman version 4.3.1"))
@@ -53,7 +53,7 @@ def test_images_by_name_need_a_program_that_has_them(around) -> None:
         (podman, 0, "podman version 4.3.1, in containers of its own"),
         (podman, 1000, "podman version 4.3.1, as copies"),
     ):
-        (found,) = images.images(around(probe=known, uid=uid))
+        (found,) = surroundings.images(around(probe=known, uid=uid))
         assert (found.level, found.found) == (Level.OK, f"by name from {by_name}, or as dir:PATH and tar:PATH")
 
 
@@ -188,77 +188,77 @@ def test_namespaces_that_no_setting_forbids_are_tried(around, uid: int) -> None:
 def test_limits_of_cgroup_v2(around, machine_root) -> None:
     top = "sys/fs/cgroup"
     root = machine_root({f"{top}/cgroup.controllers": "memory pids\n", f"{top}/cgroup.subtree_control": ""})
-    (partly,) = limits.limits(around(root=root))
+    (partly,) = surroundings.limits(around(root=root))
     assert partly.found == "cgroup v2 without cpu: limits are soft (rlimits)"
     (root / top / "cgroup.controllers").write_text("cpuset cpu io memory pids\n")
-    (full,) = limits.limits(around(root=root))
+    (full,) = surroundings.limits(around(root=root))
     assert full.level is Level.OK
     (root / top / "cgroup.subtree_control").unlink()
-    (soft,) = limits.limits(around(root=root))
+    (soft,) = surroundings.limits(around(root=root))
     assert "may not be written: limits are soft" in soft.found
 
 
 def test_limits_of_cgroup_v1_and_of_none(around, machine_root) -> None:
     root = machine_root({f"sys/fs/cgroup/{name}/tasks": "" for name in ("cpu", "memory")})
-    (partly,) = limits.limits(around(root=root))
+    (partly,) = surroundings.limits(around(root=root))
     assert partly.found == "cgroup v1, pids may not be written: limits are soft (rlimits)"
     (root / "sys/fs/cgroup/pids").mkdir()
-    assert limits.limits(around(root=root))[0].level is Level.OK
-    assert limits.limits(around(root=root / "nowhere"))[0].found.startswith("no cgroups, cpu, memory, pids")
+    assert surroundings.limits(around(root=root))[0].level is Level.OK
+    assert surroundings.limits(around(root=root / "nowhere"))[0].found.startswith("no cgroups, cpu, memory, pids")
 
 
 @pytest.mark.req("UI-44")
 def test_schedulers(around, tmp_path: Path) -> None:
     up = answering(scontrol=Answer(Outcome.ANSWERED, 0, "Slurmctld(primary) at head is UP\n"))
-    assert schedulers.slurm(around(probe=up))[0].level is Level.OK
+    assert surroundings.slurm(around(probe=up))[0].level is Level.OK
     down = answering(scontrol=Answer(Outcome.ANSWERED, 1, "Slurmctld(primary) at head is DOWN\n"))
-    assert "does not answer: Slurmctld(primary) at head is DOWN" in schedulers.slurm(around(probe=down))[0].found
-    assert "no answer in time" in schedulers.slurm(around(probe=hung))[0].found
-    assert schedulers.kubernetes(around(env={"HOME": str(tmp_path)}))[0].level is Level.NOTE
+    assert "does not answer: Slurmctld(primary) at head is DOWN" in surroundings.slurm(around(probe=down))[0].found
+    assert "no answer in time" in surroundings.slurm(around(probe=hung))[0].found
+    assert surroundings.kubernetes(around(env={"HOME": str(tmp_path)}))[0].level is Level.NOTE
     (tmp_path / "kube.yaml").touch()
-    assert schedulers.kubernetes(around(env={"KUBECONFIG": f":{tmp_path}/kube.yaml"}))[0].level is Level.OK
+    assert surroundings.kubernetes(around(env={"KUBECONFIG": f":{tmp_path}/kube.yaml"}))[0].level is Level.OK
 
 
 @pytest.mark.req("UI-44")
 def test_terminals(around) -> None:
-    assert terminal.terminal(around(env={}))[0].found == "TERM is not set"
-    assert terminal.terminal(around(env={"TERM": "dumb"}))[0].level is Level.NOTE
-    rich = terminal.terminal(around(env={"TERM": "tmux-256color", "COLORTERM": "truecolor", "TMUX": "/tmp/t,1,0"}))
+    assert surroundings.terminal(around(env={}))[0].found == "TERM is not set"
+    assert surroundings.terminal(around(env={"TERM": "dumb"}))[0].level is Level.NOTE
+    rich = surroundings.terminal(around(env={"TERM": "tmux-256color", "COLORTERM": "truecolor", "TMUX": "/tmp/t,1,0"}))
     assert [finding.found for finding in rich[:2]] == ["tmux-256color in tmux", "16 million"]
-    assert terminal.terminal(around(env={"TERM": "linux"}))[1].level is Level.NOTE
-    assert terminal.locale(around(env={"LC_ALL": "C", "LANG": "de_DE.UTF-8"}))[0].level is Level.NOTE
-    assert terminal.locale(around(env={"LANG": "de_DE.utf8"}))[0].level is Level.OK
-    assert terminal.tmux(around())[0].level is Level.NOTE
+    assert surroundings.terminal(around(env={"TERM": "linux"}))[1].level is Level.NOTE
+    assert surroundings.locale(around(env={"LC_ALL": "C", "LANG": "de_DE.UTF-8"}))[0].level is Level.NOTE
+    assert surroundings.locale(around(env={"LANG": "de_DE.utf8"}))[0].level is Level.OK
+    assert surroundings.tmux(around())[0].level is Level.NOTE
 
 
 @pytest.mark.req("UI-44", "TR-03")
 def test_folders(around, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made, disk = folders.state_folder(around())
+    made, disk = surroundings.state_folder(around())
     assert made.found.endswith("(will be made)")
     assert "GiB free" in disk.found
     (tmp_path / "file").touch()
-    (finding,) = folders.state_folder(around(state_folder=tmp_path / "file/state"))
+    (finding,) = surroundings.state_folder(around(state_folder=tmp_path / "file/state"))
     assert finding.level is Level.MISSING
     assert "Set state_folder" in finding.advice
-    monkeypatch.setattr(folders, "network_filesystem", lambda _path: "nfs4")
-    (finding,) = folders.state_folder(around())
+    monkeypatch.setattr(surroundings, "network_filesystem", lambda _path: "nfs4")
+    (finding,) = surroundings.state_folder(around())
     assert "network file system (nfs4)" in finding.found
 
 
 def test_an_unsafe_socket_folder_is_missing(around, tmp_path: Path) -> None:
     (tmp_path / "run").symlink_to(tmp_path)
-    (finding,) = folders.socket_folder(around(uid=os.getuid()))
+    (finding,) = surroundings.socket_folder(around(uid=os.getuid()))
     assert (finding.level, "symbolic link" in finding.found) == (Level.MISSING, True)
 
 
 def test_a_clock_that_was_never_set(around, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hardware, "wall_nanos", lambda: 86_400 * 10**9)
-    (finding,) = hardware.time_of_day(around())
+    monkeypatch.setattr(surroundings, "wall_nanos", lambda: 86_400 * 10**9)
+    (finding,) = surroundings.time_of_day(around())
     assert finding.found == "1970-01-02 00:00:00 UTC: the clock was never set"
 
 
 @pytest.mark.req("JT-43")
 def test_cards_are_counted_by_model(tools, around, machine_root) -> None:
     tools("cnmon", "for n in 0 1; do echo \"| $n / MLU370-X4  v1 | x |\"; echo '| 0 MiB/ 23308 MiB |'; done")
-    found = hardware.machine(around(probe=probe_command, root=machine_root({"dev/null": ""})))
+    found = surroundings.machine(around(probe=probe_command, root=machine_root({"dev/null": ""})))
     assert [finding.found for finding in found if finding.subject == "cards"] == ["2 × MLU370-X4, driver unknown"]

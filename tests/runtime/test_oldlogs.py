@@ -6,7 +6,7 @@ from pathlib import Path
 
 from cockpit.model.ids import JobId, Millis
 from cockpit.runtime.clock import VirtualClock
-from cockpit.runtime.oldlogs import DAY_MS, old_logs, tidy_logs
+from cockpit.runtime.logs import DAY_MS, old_logs, tidy_logs
 from tests.runtime.host_world import eventually
 
 YEAR_SECONDS = 365 * 86_400

@@ -144,7 +144,16 @@ class NaiveEasy:
             return found
         reserved = frozenset(part.node for part in place(head_spec, open_to_head, then)[1])
         other = place(spec, nodes, self.occupied, reserved)
-        return other if other and place(head_spec, open_to_head, {**then, job.id: other[1]}) else None
+        if other and place(head_spec, open_to_head, {**then, job.id: other[1]}):
+            return other
+        return self.by_another(job, spec, nodes, found[0] + 1)
+
+    def by_another(self, job: Job, spec, nodes, first: int):
+        """Place the job by one of its alternatives from number `first` on."""
+        rest = replace(spec, specs=spec.specs[first:])
+        found = place(rest, nodes, self.occupied) if rest.specs else None
+        found = found and self.place_behind_head(job, rest, nodes, found)
+        return found and (first + found[0], found[1])
 
 
 def naive_holes(world, rules: NaiveRules) -> list[tuple]:
@@ -165,6 +174,7 @@ def naive_holes(world, rules: NaiveRules) -> list[tuple]:
             if rules.exceeds(job, name, amounts_held(hole[3])):
                 continue
             rules.running.append((job, name, hole[3], job.spec.time_limit_seconds))
+            taken = [each for each in taken if each[2] != job.id]  # its slot in another partition is no longer needed
         taken.append((hole[1], hole[1] + 1000 * job.spec.time_limit_seconds, job.id, hole[3]))
         found[job.id] = hole
     return list(found.values())

@@ -197,4 +197,13 @@ class NaivePreempting:
             return found
         reserved = frozenset(part.node for part in place(head, self.nodes, then)[1])
         other = place(job.spec, self.nodes, occupied, reserved)
-        return other if other and place(head, self.nodes, {**then, job.id: other[1]}) else None
+        if other and place(head, self.nodes, {**then, job.id: other[1]}):
+            return other
+        return self.by_another(job, found[0] + 1, occupied, end, still=still)
+
+    def by_another(self, job: Job, first: int, occupied: Occupied, end: Millis, *, still: bool):
+        """Place the job by one of its alternatives from number `first` on."""
+        rest = replace(job, spec=replace(job.spec, specs=job.spec.specs[first:]))
+        found = place(rest.spec, self.nodes, occupied) if rest.spec.specs else None
+        found = found and self.place_behind_head(rest, found, occupied, end, still=still)
+        return found and (first + found[0], found[1])

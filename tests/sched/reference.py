@@ -5,7 +5,7 @@ It shares no code with `cockpit.sched`, so that the two agree only where both fo
 
 from __future__ import annotations
 
-from itertools import count
+from itertools import combinations, count, product
 
 from msgspec.structs import replace
 
@@ -127,26 +127,57 @@ def kinds_of(job: JobSpec) -> list[tuple[tuple[NodeSpec, ...], int]]:
 
 def best(frees: list[Free], job: JobSpec):
     """(spec index, placement) on these nodes, each in the cluster's order; every kind chooses from what is left."""
-    given: dict[tuple, list] = {}
-    numbers = {}
-    left = list(frees)
-    for specs, wanted in kinds_of(job):
-        found = chosen(left, job, specs, wanted)
-        if found is None:
-            return None
-        numbers[specs], given[specs] = found
-        left = [free for free in left if free not in given[specs]]
+    kinds = kinds_of(job)
+    found = one_by_one(frees, job, kinds) or together(frees, job, kinds)
+    if found is None:
+        return None
+    numbers, given = found
     of_kind = {specs: iter(frees) for specs, frees in given.items()}
     number = numbers[job.specs]
     asked = [(job.specs, job.specs[number])] * job.nodes + [((spec,), spec) for spec in job.helpers]
     return number, tuple(next(of_kind[kind]).give(job, spec, rank) for rank, (kind, spec) in enumerate(asked))
 
 
+def one_by_one(frees: list[Free], job: JobSpec, kinds):
+    given: dict[tuple, list] = {}
+    numbers = {}
+    left = list(frees)
+    for specs, wanted in kinds:
+        found = chosen(left, job, specs, wanted)
+        if found is None:
+            return None
+        numbers[specs], given[specs] = found
+        left = [free for free in left if free not in given[specs]]
+    return numbers, given
+
+
+def together(frees: list[Free], job: JobSpec, kinds):
+    """By every choice of nodes, the best first, where a kind that chooses by itself leaves none for another."""
+    for numbers in product(*(range(len(specs)) for specs, _ in kinds)):
+        each = [(specs[number], wanted) for (specs, wanted), number in zip(kinds, numbers, strict=True)]
+        if given := next(choices(frees, job, each), None):
+            orders = [sorted(nodes, key=frees.index) for nodes in given]
+            names = [specs for specs, _ in kinds]
+            return dict(zip(names, numbers, strict=True)), dict(zip(names, orders, strict=True))
+    return None
+
+
+def choices(frees: list[Free], job: JobSpec, kinds):
+    if not kinds:
+        yield []
+        return
+    (spec, wanted), *others = kinds
+    fitting = [(free.rank(spec), order, free) for order, free in enumerate(frees) if free.fits(job, spec)]
+    ranked = [free for _, _, free in sorted(fitting, key=lambda each: each[:2])]
+    for nodes in combinations(ranked, wanted):
+        left = [free for free in frees if free not in nodes]
+        for rest in choices(left, job, others):
+            yield [list(nodes), *rest]
+
+
 def could_start(job: JobSpec, nodes: list[Node]) -> bool:
-    """Whether waiting may help: each kind of replica fits on empty nodes, and there are nodes for all."""
-    frees = [Free(node, {}) for node in nodes]
-    enough = sum(suits(node, job) for node in nodes) >= job.nodes + len(job.helpers)
-    return enough and all(chosen(frees, job, *kind) for kind in kinds_of(job))
+    """Whether waiting may help: all kinds of replicas fit on empty nodes."""
+    return best([Free(node, {}) for node in nodes], job) is not None
 
 
 def chosen(frees: list[Free], job: JobSpec, specs: tuple[NodeSpec, ...], wanted: int):

@@ -17,7 +17,7 @@ from cockpit.model.reasons import (
 from cockpit.model.spec import Dependency, DependencyKind
 from cockpit.sched.gates import Gates
 from cockpit.sched.nodes.reservation_windows import ReservationWindows
-from cockpit.sched.rules.enforcement import enforced
+from cockpit.sched.rules.rulebook import enforced
 from tests.sched.lab import starts, submit, tree, world
 from tests.sched.world import World, node, spec_of, wants
 

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import event, given
+from hypothesis import strategies as st
 
+from cockpit.model.cluster import Backfill, BackfillKind, Cluster, Enforce
+from cockpit.model.ids import JobId
+from cockpit.model.job import ArrayTask
 from cockpit.sched.cycle import cycle
 from cockpit.sched.incremental import can_start_any, next_index
 from cockpit.sched.index import refresh_index
+from cockpit.sched.policy import Policy
+from tests.sched.lab import tree
 from tests.sched.random_worlds import act, histories, policies, some_nodes
+from tests.sched.ruled_worlds import RuledWorld
 from tests.sched.test_properties import quick
 from tests.sched.world import World, node, wants
 
@@ -65,6 +72,44 @@ def test_a_job_that_came_and_went_since_has_left_its_room() -> None:
     world.end(job)
     assert next_index(last, world.snapshot()).nodes_free[0].cpus == 4
     assert not next_index(last, world.snapshot()).departures
+
+
+@pytest.mark.req("SC-03", "SC-14")
+@pytest.mark.parametrize("kind", [BackfillKind.EASY, BackfillKind.CONSERVATIVE])
+@pytest.mark.parametrize("by", ["limit", "array"])
+def test_nothing_is_kept_for_a_job_that_a_limit_stops_since_one_behind_it_started(kind: BackfillKind, by: str) -> None:
+    world = World(
+        node("n1", cpus=4),
+        policy=Policy(backfill=Backfill(kind=kind)),
+        cluster=Cluster(enforce=(Enforce.LIMITS,) if by == "limit" else ()),
+        accounts=tree(user={"grp_jobs": 1}) if by == "limit" else tree(),
+    )
+    world.submit(wants(cpus=2), limit=1000, record={"account": "other"})
+    world.run()
+
+    def task(index: int) -> dict:
+        return {"account": "nlp", "array": ArrayTask(JobId(2), index, 1, 2) if by == "array" else None}
+
+    stopped = world.submit(wants(cpus=4), limit=1000, record=task(0))
+    behind = world.submit(wants(cpus=1), limit=10, record=task(1))
+    assert [start.job for start in world.run().starts] == [behind]
+    long = world.submit(wants(cpus=1), limit=5000, record={"account": "other"})
+    plan = world.run()
+    assert [start.job for start in plan.starts] == [long]
+    assert stopped in {job.id for job in world.queue}
+
+
+@pytest.mark.req("SC-14")
+@pytest.mark.parametrize("kind", BackfillKind)
+@quick
+@given(st.integers(0, 2**32))
+def test_under_rules_a_pass_that_goes_on_plans_what_a_new_one_plans(kind: BackfillKind, seed: int) -> None:
+    world = RuledWorld(seed, kind)
+    for _ in range(15):
+        world.step()
+        anew, plan = cycle(world.snapshot(), None, world.policy), world.cycle()
+        assert (plan.starts, plan.reservations) == (anew.starts, anew.reservations)
+        world.carry_out(plan)
 
 
 @pytest.mark.req("JT-09", "SC-04")

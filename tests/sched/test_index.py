@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 
-from cockpit.model.ids import JobId
-from cockpit.model.node import NodeState
+from cockpit.model.ids import JobId, Millis
+from cockpit.model.node import CardSlice, NodeState
 from cockpit.sched.index import Index, refresh_index
 from cockpit.sched.nodes.node_free import best_fit_rank, shortfall
 from cockpit.sched.placement import fitting
@@ -28,6 +28,19 @@ def test_refreshing_leaves_the_given_index_as_it_was() -> None:
     after = refresh_index(before, world.snapshot())
     assert (before.nodes_free, [each.sorted_keys() for each in before.by_whole]) == (nodes_free, shelves)
     assert (before.nodes_free[0].cpus, after.nodes_free[0].cpus) == (16, 13)
+
+
+@pytest.mark.req("SC-14")
+def test_a_fork_stays_as_it_was_when_the_index_itself_goes_on() -> None:
+    world = World(node("n1", 2), node("n2", 2))
+    index = refresh_index(None, world.snapshot())
+    fork = index.fork()
+    before = [list(each.orders()) for each in fork.by_whole], fork.most_cards
+    index.place(JobId(1), alone(3, "n1", CardSlice(0, None, 1000), CardSlice(1, None, 1000)), Millis(5))
+    index.place(JobId(2), alone(3, "n2", CardSlice(0, None, 1000)), Millis(5))
+    assert ([list(each.orders()) for each in fork.by_whole], fork.most_cards) == before
+    fork.place(JobId(2), alone(3, "n2", CardSlice(0, None, 1000), CardSlice(1, None, 1000)), Millis(5))
+    assert [index.nodes_free[each].node.name for each in index.by_whole[0].orders()] == ["n1", "n2"]
 
 
 @pytest.mark.req("SC-14")

@@ -23,7 +23,7 @@ from cockpit.model.reasons import (
     PartitionRefuses,
     never_starts,
 )
-from cockpit.model.spec import Dependency, DependencyKind
+from cockpit.model.spec import Dependency, DependencyKind, TaskSpread, WorkerPool
 from cockpit.sched.explain import explain, reason_of
 from cockpit.sched.forecast.history import History
 from cockpit.sched.forecast.predict import StartPredictor
@@ -188,6 +188,41 @@ def test_a_limit_that_passes_hides_none_that_the_job_breaks_by_itself() -> None:
     world.run()
     told = world.reason(job)
     assert (told.limit, told.resource, told.never) == ("GrpTRES", "cpu", True)
+
+
+@pytest.mark.parametrize("kind", ["helpers", "tasks"])
+@pytest.mark.parametrize("gate", ["limit", "partition"])
+def test_replicas_that_differ_and_tasks_that_may_be_spread_are_judged_by_limits_too(kind: str, gate: str) -> None:
+    """The job breaks a limit by itself, and something that passes stops it first."""
+    world = of_two(max_jobs=1, grp_tres={"cpu": 4.0})
+    for more in ("n2", "n3"):
+        world.set_node(node(more))
+    if gate == "limit":
+        in_both(world)
+        world.run()
+    else:
+        down = replace(MAIN, state=PartitionState.DOWN)
+        world.change_rules(cluster=replace(world.rules["cluster"], partitions=(SHORT, down)))
+    each = wants(cpus=2)
+    pools = tuple(WorkerPool(replicas=1, spec=spec) for spec in (wants(cpus=2), wants(cpus=1), wants(cpus=3)))
+    uneven = {"worker_pools": pools} if kind == "helpers" else {"spread": TaskSpread(tasks=3, each=each)}
+    job = world.submit(each, record={"account": "nlp", "partitions": ("main",)}, **uneven)
+    behind = world.submit(record={"account": "nlp", "partitions": ("main",)})
+    plan = world.run()
+    told = world.reason(job)
+    assert isinstance(told, LimitReached)
+    assert (told.limit, told.asked, told.never) == ("GrpTRES", 6.0, True)
+    assert job not in explain(world.snapshot(), plan, behind).ahead
+
+
+def test_tasks_that_need_more_nodes_than_a_limit_allows_never_start() -> None:
+    world = of_sizes({"node": 2.0}, *(node(name, cpus=4) for name in ("a", "b", "c")))
+    job = of_ann(world, wants(cpus=2), spread=TaskSpread(tasks=6, each=wants(cpus=2)))
+    fewer = of_ann(world, wants(cpus=2), spread=TaskSpread(tasks=4, each=wants(cpus=2)))
+    plan = world.run()
+    told = world.reason(job)
+    assert (told.limit, told.resource, told.asked, told.never) == ("GrpTRES", "node", 3.0, True)
+    assert [start.job for start in plan.starts] == [fewer]
 
 
 def test_jobs_that_never_start_are_not_counted() -> None:

@@ -43,6 +43,30 @@ def test_what_does_not_run_is_not_mutated():
     assert results(source) == set()
 
 
+def test_keywords_that_change_only_the_storage_of_objects_are_not_mutated():
+    source = (
+        "@dataclass(frozen=True, slots=True)\nclass A(Struct, frozen=True, kw_only=True, order=True, eq=False): ...\n"
+    )
+    assert results(source) == set()
+    assert results("A = defstruct('A', [], frozen=True)") == set()
+
+
+def test_the_assertion_of_zip_is_not_mutated_and_other_strictness_is():
+    assert results("a = zip(b, c, strict=True)") == set()
+    assert results("a = zip(b, c if d else e, strict=True)") != set()
+    assert results("a = path.resolve(strict=True)") == {("constant changed", "a = path.resolve(strict=(False))")}
+
+
+def test_keywords_that_change_what_is_written_are_mutated():
+    found = results("class A(Struct, omit_defaults=True, frozen=True): ...")
+    assert found == {("constant changed", "class A(Struct, omit_defaults=(False), frozen=True): ...")}
+
+
+def test_a_mutation_names_the_function_around_it():
+    source = "a = 1\n@b\ndef f():\n    return [2 for each in c()]\n"
+    assert {(each.line, each.function) for each in mutations(source, "a.py")} == {(1, None), (4, 2)}
+
+
 def test_every_mutation_of_a_real_file_is_a_program():
     source = (CHECKOUT / "cockpit/sched/shortage.py").read_text()
     found = mutations(source, "a.py")
@@ -76,3 +100,19 @@ def test_a_mutation_that_a_test_sees_is_killed_and_another_survives(tmp_path: Pa
     assert not laboratory.survives(by_operator["comparison inverted"], stages, 60)
     assert laboratory.survives(by_operator["constant changed"], stages, 60)
     assert (project / "cockpit/a.py").read_text() == source == (tmp_path / "copy/cockpit/a.py").read_text()
+
+
+def test_the_tests_that_call_the_mutated_function_are_known_and_suffice(tmp_path: Path):
+    project = tmp_path / "project"
+    (project / "cockpit").mkdir(parents=True)
+    source = "def larger(a, b):\n    return a > b\n"
+    (project / "cockpit/__init__.py").touch()
+    (project / "cockpit/a.py").write_text(source)
+    tests = "from cockpit.a import larger\ndef test_one():\n    assert larger(2, 1)\ndef test_other():\n    pass\n"
+    (project / "test_b.py").write_text(tests)
+    (project / "pytest.ini").write_text("[pytest]\npythonpath = .\n")
+    laboratory = Laboratory(tmp_path / "copy", project)
+    inverted = next(each for each in mutations(source, "cockpit/a.py") if each.operator == "comparison inverted")
+    assert laboratory.learn(["test_b.py"], [inverted], 60)
+    assert list(laboratory.callers(inverted)) == ["test_b.py::test_one"]
+    assert not laboratory.survives(inverted, [], 60)

@@ -120,7 +120,7 @@ async def at_the_cockpit(session: Session, size: tuple[int, int] = (120, 40), **
 
 def story_app(session: Session, **outside: Any) -> CockpitApp:
     """It hands over a terminal that is not there: its editors are scripts."""
-    app = CockpitApp(session.backend, replace(app_for(session, {}).outside, **outside))
+    app = CockpitApp(session.backend, replace(app_for(session, {}).options, **outside))
     app.check_terminal = lambda: None  # type: ignore[method-assign]  # no terminal here
     app.suspend = nullcontext  # type: ignore[method-assign,assignment]  # likewise
     return app

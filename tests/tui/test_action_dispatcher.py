@@ -107,7 +107,7 @@ async def test_what_only_administrators_may_do_is_dimmed_for_others_and_says_why
         await cockpit.press("2").stands_on("n01").press("D").sees("nodes drain n01").press("Esc")
         cockpit.app.backend = seat_of(lab, "bob")
         await cockpit.press("Ctrl-r", "D").sees("Only an administrator of this cluster may do this.")
-        (drain,) = (key for key in cockpit.app.keys_of_view() if key.action == "drain")
+        (drain,) = (key for key in cockpit.app.dispatcher.keys_of_view() if key.action == "drain")
         assert not drain.enabled
 
 
@@ -117,7 +117,7 @@ async def test_of_a_members_job_what_one_may_not_do_is_dimmed_and_says_why() -> 
     async with a_members_lab(*shared) as cockpit:
         await cockpit.sees("net-ro", "net-rw").misses("net-none").press("x")
         await cockpit.sees("Job 1 is alice's, and its project", "(access: ro)")
-        enabled = {key.action: key.enabled for key in cockpit.app.keys_of_view()}
+        enabled = {key.action: key.enabled for key in cockpit.app.dispatcher.keys_of_view()}
         assert (enabled["cancel"], enabled["logs"], enabled["clone"]) == (False, True, True)
         await cockpit.press("j").stands_on("net-rw").press("x").sees("Stop job 2 net-rw?")
 
@@ -183,5 +183,5 @@ async def test_a_time_limit_is_chosen_from_a_list_or_said_on_the_command_line() 
 )
 async def test_a_lost_login_names_the_key_that_the_user_bound(keys: dict[str, list[str]], sentence: str) -> None:
     async with the_lab(keys=keys) as lab:
-        lab.cockpit.app._is_stale(LoginLost("lab"))
-        assert lab.cockpit.app.standing().trouble == sentence
+        lab.cockpit.app.poller._is_stale(LoginLost("lab"))
+        assert lab.cockpit.app.state.top_bar().trouble == sentence

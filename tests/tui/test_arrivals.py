@@ -6,7 +6,7 @@ import pytest
 
 from cockpit.model.ids import JobId
 from cockpit.present.job.list import Changes
-from cockpit.tui.arrivals import SECONDS_BETWEEN, Arrivals
+from cockpit.tui.poller import SECONDS_BETWEEN, Arrivals
 
 SOON = SECONDS_BETWEEN / 10
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from textual import events
 
-from cockpit.tui.defects import defect_text
+from cockpit.tui.app import defect_text
 from cockpit.tui.opening import CockpitApp
 from cockpit.tui.screens.dialog import Palette
 from cockpit.tui.screens.main import MainScreen
@@ -78,8 +78,8 @@ def test_a_defect_is_told_without_values_and_harmless() -> None:
 @pytest.mark.parametrize("action", ["back", "times", "wrap", "search", "next_tab", "stream", "replica", "help"])
 async def test_what_is_done_while_a_page_opens_waits_for_the_page(action: str) -> None:
     async with the_lab() as lab:
-        lab.cockpit.app.perform("open")
-        lab.cockpit.app.perform(action)
+        lab.cockpit.app.dispatcher.perform("open")
+        lab.cockpit.app.dispatcher.perform(action)
         await lab.cockpit.press("Esc", "Esc").sees("train")
         assert not lab.cockpit.app.failed
 

@@ -11,6 +11,7 @@ from cockpit.errors import Unreachable
 from cockpit.model.forecast import Expected, Forecast, Outlook
 from cockpit.model.ids import JobId, Millis
 from cockpit.tui import forecasts
+from cockpit.tui.app_state import PredictedStarts
 from cockpit.tui.forecasts import APART_SECONDS, FRESH_SECONDS, Forecasts
 
 ONE, TWO = JobId(1), JobId(2)
@@ -37,7 +38,7 @@ class Face:
     def wake(self) -> None:
         self.woken += 1
 
-    def run_worker(self, ask, **_: object) -> None:
+    def run(self, ask) -> None:
         self.asks.append(ask)
 
     async def starts(self, jobs: list[JobId]) -> list[Expected]:
@@ -65,13 +66,21 @@ class Screen:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.app = Face(monkeypatch)
         self.changed: list = []
-        self.forecasts = Forecasts(self.app, lambda jobs: self.changed.append(sorted(jobs)))  # type: ignore[arg-type] # as much of one as it uses
+        self.known = PredictedStarts()
+        self.forecasts = Forecasts(
+            self.known,
+            self.app.backend,  # type: ignore[arg-type] # as much of one as it uses
+            self.app.now,  # type: ignore[arg-type] # likewise
+            wake=self.app.wake,
+            run=self.app.run,
+            changed=lambda jobs: self.changed.append(sorted(jobs)),
+        )
 
     def look(self, sight: list[JobId], row: SimpleNamespace | None = None) -> None:
         self.forecasts.look(sight, row)  # type: ignore[arg-type] # likewise
 
     def starts(self) -> dict[JobId, Millis | None]:
-        return {job: each.likely_at for job, each in self.forecasts.known.items()}
+        return {job: each.likely_at for job, each in self.known.known.items()}
 
 
 @pytest.mark.req("UI-01", "SC-12")
@@ -103,11 +112,11 @@ def test_starts_are_asked_for_when_jobs_come_in_sight_and_again_once_they_are_ol
 def test_list_and_panel_change_in_one_frame_and_show_one_figure(monkeypatch) -> None:
     screen = Screen(monkeypatch)
     screen.look([ONE, TWO], queued(2))
-    assert (screen.starts(), screen.forecasts.outlook) == ({}, None)
+    assert (screen.starts(), screen.known.outlook) == ({}, None)
     screen.app.answer()
     assert screen.starts() == {ONE: 10, TWO: 11}
-    assert screen.forecasts.outlook is not None
-    assert screen.forecasts.outlook.forecast == screen.forecasts.known[TWO]
+    assert screen.known.outlook is not None
+    assert screen.known.outlook.forecast == screen.known.known[TWO]
     screen.app.explained = Forecast()
     screen.look([ONE, TWO], queued(2, version=2))
     screen.app.answer()
@@ -165,10 +174,10 @@ async def test_an_answer_comes_however_long_it_takes_and_however_the_cursor_move
     screen.look([ONE], queued(2))
     (second,) = screen.app.asks
     await second
-    assert screen.forecasts.outlook is not None
-    assert screen.forecasts.outlook.job == TWO
+    assert screen.known.outlook is not None
+    assert screen.known.outlook.job == TWO
     screen.look([ONE], None)
-    assert screen.forecasts.outlook is None
+    assert screen.known.outlook is None
 
 
 @pytest.mark.req("UI-29")
@@ -192,4 +201,4 @@ def test_a_job_that_has_just_started_leaves_the_list_its_starts(monkeypatch) -> 
     screen.look([ONE], queued(2))
     screen.app.answer()
     assert screen.starts() == {ONE: 10, TWO: 20}
-    assert screen.forecasts.outlook is None
+    assert screen.known.outlook is None

@@ -61,7 +61,7 @@ async def test_what_is_typed_at_once_goes_into_the_line_that_it_opens(typed: str
         cockpit = lab.cockpit
         await cockpit.type(typed).press("Enter").sees(words).misses("Stop job", "Delete")
         assert not cockpit.player.over
-        assert cockpit.app.role_theme().name == ("light" if "light" in typed else "dark")
+        assert cockpit.app.state.role_theme().name == ("light" if "light" in typed else "dark")
 
 
 @pytest.mark.req("UI-23")
@@ -88,7 +88,7 @@ async def test_the_theme_changes_while_one_looks() -> None:
     async with the_lab() as lab:
         for name in ("light", "ansi", "dark"):
             await lab.cockpit.press(":").type(f"theme {name}").press("Enter").sees("train")
-            assert lab.cockpit.app.role_theme().name == name
+            assert lab.cockpit.app.state.role_theme().name == name
         await lab.cockpit.press(":").type("theme drak").press("Enter").sees("no theme drak; did you mean dark?")
 
 
@@ -186,8 +186,8 @@ async def test_settings_and_environment_reach_the_face(tmp_path: Path) -> None:
     async with a_lab() as lab:
         session = session_of(lab.demo)
         app = app_for(session, {"LANG": "de_DE.ISO-8859-1"}, Look(settings=Settings(read_only=True, theme="light")))
-        assert (app.outside.ascii_only, app.role_theme().name) == (True, "light")
-        assert "read-only" in app.outside.read_only
+        assert (app.options.ascii_only, app.state.role_theme().name) == (True, "light")
+        assert "read-only" in app.options.read_only
         (tmp_path / "themes").mkdir()
         (tmp_path / "themes/own.toml").write_text('name = "own"\n')
         assert "own" in app_for(session, {}, Look(settings=Settings(), folder=tmp_path)).themes
@@ -234,6 +234,6 @@ async def test_what_filters_is_said_at_the_bottom_where_the_views_leave_no_room(
 async def test_a_choice_is_cut_only_where_the_screen_is_too_narrow() -> None:
     name, about = "with 4 cards instead of 8 on each of 2 nodes", "starts about 13:40"
     async with the_lab(size=(120, 30)) as lab:
-        pick = Pick("What if", [Choice("1", name, about)], lab.cockpit.app.role_theme, verb="asks for it")
+        pick = Pick("What if", [Choice("1", name, about)], lab.cockpit.app.state.role_theme, verb="asks for it")
         lab.cockpit.app.push_screen(pick)
         await lab.cockpit.sees(name, about).resize(60, 24).sees("with 4 cards instead", "starts about…")

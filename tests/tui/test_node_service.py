@@ -30,7 +30,7 @@ async def test_reservations_are_made_seen_and_ended_from_the_nodes() -> None:
 async def test_a_reservation_shows_its_nodes() -> None:
     async with the_lab() as lab:
         nodes = [row.node.name for row in await lab.backend.nodes()]
-        now = lab.cockpit.app.now()
+        now = lab.cockpit.app.state.now()
         upkeep = Reservation(
             name="upkeep", nodes=(NodeName(nodes[-1]),), start_at=now + HOUR, end_at=now + 2 * HOUR, maintenance=True
         )

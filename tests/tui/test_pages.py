@@ -14,7 +14,7 @@ from cockpit.tui.action import PRIORITY
 from cockpit.tui.keys import key_name
 from cockpit.tui.screens.job import JobPage
 from cockpit.tui.screens.node import NodePage
-from cockpit.tui.widgets.titles import Titles
+from cockpit.tui.widgets.table import Titles
 from tests.tui.lab import a_lab, job, the_lab
 
 
@@ -178,7 +178,7 @@ async def test_the_palette_finds_actions_and_themes() -> None:
         cockpit = lab.cockpit
         await cockpit.press("Ctrl-p").type("nodes").sees("Show nodes").press("Enter").stands_on("n01").press("1")
         await cockpit.press("Ctrl-p").type("theme light").press("Enter").sees("train")
-        assert cockpit.app.role_theme().name == "light"
+        assert cockpit.app.state.role_theme().name == "light"
 
 
 @pytest.mark.req("UI-50")
@@ -215,7 +215,7 @@ async def test_no_sentence_of_the_page_is_cut() -> None:
 @pytest.mark.req("UI-30")
 async def test_tab_goes_through_all_that_a_command_may_become() -> None:
     async with the_lab() as lab:
-        cockpit, themes = lab.cockpit, list(lab.cockpit.app.themes)
+        cockpit, themes = lab.cockpit, list(lab.cockpit.app.options.themes)
         await cockpit.press(":").type("theme ").press("Tab").sees(f"theme {themes[0]}")
         for name in (*themes[1:], themes[0]):
             await cockpit.press("Tab").sees(f"theme {name}")

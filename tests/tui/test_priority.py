@@ -184,7 +184,7 @@ async def test_of_jobs_one_may_not_see_only_the_place_is_told() -> None:
         state = lab.demo.host.machine.state
         bob: Submitter = next(each.submitter for each in state.jobs.values() if each.submitter.name == "bob")
         rows = (await InProcessBackend(lab.backend._engine, Actor(bob, admin=False)).priorities()).rows
-        lab.cockpit.app._priority_feed._ask = _always(rows, await lab.backend.priorities())
+        lab.cockpit.app.poller._priority_feed._ask = _always(rows, await lab.backend.priorities())
         await lab.cockpit.press("5").sees("another user's", "wide").press("g").sees("only the place is told")
 
 

@@ -13,7 +13,7 @@ from tests.tui.lab import a_lab, a_members_lab, job
 
 if TYPE_CHECKING:
     from cockpit.model.jobdetail import JobDetail
-    from cockpit.tui.cockpit_base import CockpitBase
+    from cockpit.tui.cockpit import Cockpit
 
 READY = "Give a name"
 SESSION = job("shells", command="", kind=JobKind.INTERACTIVE)
@@ -24,7 +24,7 @@ BOOK = job("book", command="jupyter lab", kind=JobKind.INTERACTIVE)
 async def test_a_session_is_filled_from_a_job_and_entered_once_it_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     entered: list[tuple[int, str]] = []
 
-    async def enter(_app: CockpitBase, detail: JobDetail) -> None:
+    async def enter(_app: Cockpit, detail: JobDetail) -> None:
         entered.append((detail.row.id, detail.row.state))
 
     monkeypatch.setattr(sessions, "enter", enter)

@@ -168,13 +168,13 @@ def test_a_polite_kill_gives_the_terminal_back(terminal: Tmux) -> None:
 PLANTED = """
 import sys
 from cockpit import cli
-from cockpit.tui.app import CockpitApp
+from cockpit.tui.action_dispatcher import ActionDispatcher
 
-def fail(app, action, run=None):
+def fail(dispatcher, action, run=None):
     secret = "geh" + "eim"
     raise RuntimeError(f"planted, of {len(secret)} letters")
 
-CockpitApp.perform = fail
+ActionDispatcher.perform = fail
 sys.exit(cli.main(["demo", "--seed", "1"]))
 """
 

@@ -9,6 +9,7 @@ import asyncio
 import atexit
 import shutil
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,6 @@ from cockpit.backends.demo.executor import ScriptedExecutor
 from cockpit.backends.demo.fixture import catalogue_of, grouped, nodes_of, quota_of, read_fixture, rules_of
 from cockpit.backends.demo.loads import measured
 from cockpit.backends.demo.log_files import LogFiles
-from cockpit.backends.demo.members import ENGINE, begin, joined
 from cockpit.backends.demo.pace import DEFAULT_SPEED, DemoPace
 from cockpit.backends.demo.past import past
 from cockpit.backends.demo.rooms import Rooms
@@ -36,7 +36,8 @@ from cockpit.model.view import ClusterRow
 from cockpit.model.view import ClusterState as Standing
 from cockpit.runtime.clock import VirtualClock
 from cockpit.runtime.engine import Engine
-from cockpit.runtime.host import Host, Settings
+from cockpit.runtime.fleet.members import Members
+from cockpit.runtime.host import Act, Host, Settings
 from cockpit.runtime.logs import LOOK_SECONDS
 from cockpit.runtime.memory_journal import MemoryJournal
 from cockpit.runtime.tasks import Tasks
@@ -50,8 +51,11 @@ if TYPE_CHECKING:
     from cockpit.model.asking import LogChunk, LogRequest
     from cockpit.model.events import EventBody
     from cockpit.model.jobdetail import JobDetail
+    from cockpit.model.node import Node
     from cockpit.model.view import EngineStatus, NodeRow, Overview
+    from cockpit.runtime.clock import Timekeeper
     from cockpit.runtime.host import ContainerRuntime
+
 
 DEFAULT_FIXTURE = "campus"
 DEFAULT_SEED = 1
@@ -257,3 +261,28 @@ def _own_folder(folder: Path | None) -> Path:
 
 def _remove(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
+
+
+ENGINE = Act(actor="engine", origin="engine")
+
+
+def joined(
+    fixture: Fixture, pretending: Callable[[str, Observer], ContainerRuntime], clock: Timekeeper, settings: Settings
+) -> Members | None:
+    """Return the members, each with the simulated containers of `pretending`; None if the fixture is no fleet."""
+    members = Members() if fixture.members else None
+    for each in fixture.members if members is not None else ():
+        assert members is not None
+        members.join(each.name, MemoryJournal(), partial(pretending, each.name), clock, settings)
+    return members
+
+
+async def begin(fixture: Fixture, members: Members, fleet: Host) -> None:
+    """Give the members their nodes, and start them under the fleet's host."""
+    for each, host in zip(fixture.members, members.hosts, strict=True):
+        await host.act(partial(_have, grouped(each.nodes)), ENGINE)
+    await members.begin(fleet)
+
+
+def _have(nodes: Sequence[Node], machine: Machine, _now: Millis) -> list[EventBody]:
+    return decide.nodes_changed(machine, nodes)

@@ -1,4 +1,4 @@
-"""The demo for one-shot commands: it lives while it is asked."""
+"""Opens a demo for one-shot commands, which ends with the command."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class BlockingDemo(Blocking[DemoBackend]):
     def open(
         cls, fixture: str = DEFAULT_FIXTURE, seed: int = DEFAULT_SEED, speed: float = DEFAULT_SPEED
     ) -> BlockingDemo:
-        """As `open_demo`."""
+        """Open a demo; the arguments are those of `open_demo`."""
         leave_politely()
         runner = asyncio.Runner()
         return cls(runner, runner.run(open_demo(fixture, seed, speed=speed)))

@@ -1,4 +1,4 @@
-"""What a fixture holds: nodes, users, arrivals, run times and outcomes. Every start and reason is computed.
+"""The content of a fixture: nodes, users, arrivals, run times and outcomes. Every start and reason is computed.
 
 Weights are relative to each other. Times of day are those of the machine that shows the demo.
 """
@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from cockpit.engine.fleet.seen import fleet_rules
+from cockpit.engine.fleet.reports import fleet_rules
 from cockpit.errors import SpecErrors
 from cockpit.formats import quotatree
 from cockpit.formats.catalogue.file import read_entries
@@ -38,7 +38,7 @@ FOLDER = "clusters"
 
 
 class Outcome(StrEnum):
-    """How a job ends when nobody interferes."""
+    """How a job ends if no user ends it."""
 
     SUCCESS = "success"
     ERROR = "error"
@@ -52,7 +52,7 @@ class Outcome(StrEnum):
 
 
 class Printing(StrEnum):
-    """What its log looks like."""
+    """The form of a job's log."""
 
     TRAINING = "training"
     PROGRESS = "progress"
@@ -85,7 +85,7 @@ class NodeGroup(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class Weighted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One size that a job may have."""
+    """One possible size of a job."""
 
     weight: float
     nodes: int = 1
@@ -94,7 +94,7 @@ class Weighted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     cpus: int = 4
     memory_gib: int = 16
     elastic: tuple[int, int] | None = None
-    """At least and at most so many nodes, where it is elastic; `nodes` are those that it starts with."""
+    """The least and largest number of nodes of an elastic job; `nodes` are those that it starts with."""
 
 
 class Template(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -117,7 +117,7 @@ class Template(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     uses: tuple[float, float] = (0.2, 0.95)
     """The share of its limit that it really runs, where it succeeds: from, to."""
     at_once: tuple[int, int] = (1, 1)
-    """How many are submitted together: from, to."""
+    """The range of the number of jobs that are submitted together."""
     outcomes: dict[Outcome, float]
 
 
@@ -136,7 +136,7 @@ class User(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class Arrivals(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """When people submit."""
+    """The times at which users submit."""
 
     per_hour: float
     """Submissions in a working hour while the queue is empty."""
@@ -145,9 +145,9 @@ class Arrivals(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     weekend: float
     """Another factor, on Saturdays and Sundays."""
     patience: int
-    """People look before they submit: at so many queued jobs nobody submits any more."""
+    """The number of queued jobs at which users submit no more."""
     backlog: int
-    """Submissions that stand in the queue when the story begins."""
+    """The number of queued jobs when the demo opens."""
 
 
 class MemberGroup(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -174,21 +174,21 @@ class Fixture(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     name: str
     opens_at: datetime
-    """What its clock says when it opens; without a zone, in that of the machine that shows it."""
+    """The time of its clock when it opens; without a zone, in that of the machine that shows it."""
     lived_hours: float
     """Simulated before it opens."""
     person: str
     """The user who looks at it, and its administrator."""
     nodes: tuple[NodeGroup, ...] = ()
     members: tuple[MemberGroup, ...] = ()
-    """Of a fleet, which has no nodes of its own."""
+    """The members of a fleet, which has no nodes of its own."""
     users: tuple[User, ...]
     templates: tuple[Template, ...]
     arrivals: Arrivals
     rules: dict[str, Any] = {}
     """Partitions, priorities, QOS, accounts and users, as cluster.toml says them."""
     catalogue: dict[str, Any] = {}
-    """What names stand for there, as catalogue.toml says it."""
+    """The entries of its catalogue, in the form of catalogue.toml."""
     quota: dict[str, Any] = {}
     """The root of its quota tree, in an ElasticQuotaTree's words; a user's project is their group. Empty: no tree."""
 
@@ -206,19 +206,19 @@ def read_fixture(name: str) -> Fixture:
     except OSError as error:
         raise SpecErrors([f"{name}: cannot be read: {error.strerror}"]) from error
     try:
-        found = msgspec.convert(parse_toml(text, name), Fixture)
+        fixture = msgspec.convert(parse_toml(text, name), Fixture)
     except msgspec.ValidationError as error:
         raise SpecErrors([f"{name}: {error}"]) from error
-    if errors := list(_dangling(found)):
+    if errors := list(_dangling(fixture)):
         raise SpecErrors([f"{name}: {error}" for error in errors])
-    rules_of(found)
-    quota_of(found)
-    catalogue_of(found)
-    return found
+    rules_of(fixture)
+    quota_of(fixture)
+    catalogue_of(fixture)
+    return fixture
 
 
 def rules_of(fixture: Fixture) -> tuple[Cluster, Accounts]:
-    """What holds on it, and the accounts that it begins with. Raises `SpecErrors`."""
+    """Return its rules, and its accounts at the beginning. Raises `SpecErrors`."""
     nodes = nodes_of(fixture)
     cluster, accounts = read_rules(fixture.rules, nodes, f"{fixture.name}: rules.")
     members = [each.member for each in fixture.members]
@@ -226,7 +226,7 @@ def rules_of(fixture: Fixture) -> tuple[Cluster, Accounts]:
 
 
 def quota_of(fixture: Fixture) -> QuotaTree | None:
-    """Its quota tree; None: it has none. Raises `SpecErrors`."""
+    """Return its quota tree; None: it has none. Raises `SpecErrors`."""
     if not fixture.quota:
         return None
     metadata = {"name": fixture.name, "namespace": quotatree.NAMESPACE}
@@ -240,12 +240,12 @@ def catalogue_of(fixture: Fixture) -> tuple[AnyEntry, ...]:
 
 
 def fixture_names() -> list[str]:
-    """Those that ship."""
+    """Return the names of the fixtures that ship with cockpit."""
     return sorted(file.name.removesuffix(".toml") for file in shipped(FOLDER).iterdir() if file.name.endswith(".toml"))
 
 
 def nodes_of(fixture: Fixture) -> tuple[Node, ...]:
-    """Every node, in the fixture's order; on a fleet as the fleet calls it."""
+    """Return all nodes in the fixture's order; on a fleet with the fleet's names."""
     of_members = (
         replace(node, name=node_in(member.name, node.name))
         for member in fixture.members
@@ -255,7 +255,7 @@ def nodes_of(fixture: Fixture) -> tuple[Node, ...]:
 
 
 def grouped(groups: Iterable[NodeGroup]) -> tuple[Node, ...]:
-    """Every node of the groups."""
+    """Return all nodes of the groups."""
     return tuple(_node(group, number) for group in groups for number in range(group.first, group.first + group.count))
 
 

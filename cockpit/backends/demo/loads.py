@@ -1,4 +1,4 @@
-"""How busy the demo's cards and containers are: as drivers and the kernel would say it."""
+"""Simulates the load of the demo's cards and containers, with the figures that drivers and the kernel would report."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from cockpit.model.node import Node
 
 LOOK_MS = 10_000
-"""The figures stand so long."""
+"""How long the figures stay the same."""
 LEAST, MOST = 35, 99
-"""Percent, of a card that somebody has whole."""
+"""The load in percent of a card that one job has whole."""
 WAVERS = 7
 STRETCHES = 60
 
@@ -32,7 +32,7 @@ def measured(row: NodeRow, now: Millis) -> NodeRow:
 
 
 def use_of(start: StartReplica, node: Node | None, began: Millis, now: Millis) -> ReplicaUse:
-    """What a replica that began then would have used by now."""
+    """Return what a replica that began then would have used by now."""
     given, name = start.allocation, str(start.replica)
     lasted = max(now - began, 1)
     level = _between(name, 30, 95)
@@ -57,7 +57,8 @@ def use_of(start: StartReplica, node: Node | None, began: Millis, now: Millis) -
 
 
 def _course(start: StartReplica, began: Millis, lasted: int, level: int, peak: int) -> list[Sample]:
-    """It fills its memory in the first tenth of what is seen, and then goes on evenly but for a little."""
+    """Return the samples over its life: it fills its memory in the first tenth of the samples, and is then
+    nearly even."""
     given = start.allocation
     whole = any(each.milli == WHOLE_CARD for each in given.slices)
     samples = []

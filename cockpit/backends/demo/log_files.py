@@ -1,4 +1,4 @@
-"""The demo's log files. They are written when somebody reads them, as far as the job has come by then."""
+"""Writes the demo's log files when they are read, as far as the job has come by then."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ UNENDING = 1.3
 
 
 class LogFiles:
-    """Below `folder`, where the engine looks for them."""
+    """The log files below `folder`, where the engine looks for them."""
 
     def __init__(self, folder: Path, scripts: Scripts, clock: Clock) -> None:
         self._folder = folder
@@ -37,7 +37,7 @@ class LogFiles:
                 self._append(job, replica, LogStream.STDERR, self._errors(job, replica))
 
     def _append(self, job: Job, replica: Replica, stream: LogStream, text: str) -> None:
-        """Only what is missing: a reader's place in the file stays valid."""
+        """Append only what is missing, so that a reader's position in the file stays valid."""
         assert job.attempt is not None
         path = log_path(self._folder, ReplicaId(job.id, job.attempt.number, replica.rank), stream)
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""What was held on the demo's cluster in the weeks before its story begins: sums by person and day, for accounting.
+"""Invents the use of the demo's cluster in the weeks before it opens: sums by user and day, for accounting.
 
 Invented by the same chance as the rest; no job of those days can be looked at.
 """
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 DAYS: Final = 90
 SATURDAY: Final = 5
 WORKDAY, WEEKEND = (0.55, 0.92), (0.3, 0.6)
-"""How full the cluster is: from, to."""
+"""The range of the cluster's utilization."""
 MOODS: Final = (0.2, 1.8)
-"""How much more or less than usual somebody uses on a day: from, to."""
+"""The range of a user's daily use relative to the average."""
 
 
 def past(

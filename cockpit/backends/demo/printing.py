@@ -1,4 +1,4 @@
-"""What jobs print, as a function of their script and of how long they have run: longer runs only add to it."""
+"""Computes what jobs print from their script and their run time so far: longer runs only append."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from cockpit.model.attempt import ExitStatus
 
 LINES = 240
-"""In the whole of a run, however long it is; a short one has a line every `LEAST_MS`."""
+"""The number of lines in a whole run, however long it is; a short one has a line every `LEAST_MS`."""
 LEAST_MS = 2_000
 BAR = 20
 

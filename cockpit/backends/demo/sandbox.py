@@ -37,7 +37,7 @@ what a sandbox could push into its input, only the sandbox would read."""
 
 
 class View(NamedTuple):
-    """What is inside."""
+    """The content of the sandbox."""
 
     room: Path
     """Shown as /workspace, writable."""
@@ -47,7 +47,7 @@ class View(NamedTuple):
 
 
 class Shell:
-    """One that runs. Its descriptors are its user's to close."""
+    """A running shell. The caller closes its descriptors."""
 
     def __init__(self, process: subprocess.Popen[bytes], outer: Sequence[int], *, terminal: bool) -> None:
         ours, theirs = socket.socketpair()
@@ -69,7 +69,7 @@ class Shell:
         self._watcher.join()
 
     def _watch(self) -> None:
-        """Until it ends; whoever closes the control's other end wants it to."""
+        """Wait for the shell's end; closing the other end of the control descriptor ends it."""
         pidfd = os.pidfd_open(self._process.pid)
         ready = select.poll()
         ready.register(pidfd, select.POLLIN)

@@ -1,4 +1,4 @@
-"""What becomes of a job when it runs: how long, how it ends. A function of the fixture, the seed and the job alone."""
+"""Computes how long a job runs and how it ends, from the fixture, the seed and the job alone."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 HOUR_MS = 3_600_000
 FAILS_WITHIN = (0.01, 0.35)
-"""Of its limit: most failures come early."""
+"""The part of its time limit within which a failing job fails: most failures come early."""
 OWN_RUN_SECONDS = (120, 900)
-"""How long a job runs that the fixture knows nothing of."""
+"""The run time of a job that is not from the fixture."""
 
 _EXITS = {
     Outcome.SUCCESS: ExitStatus(code=0),
@@ -33,21 +33,21 @@ _EXITS = {
 
 
 class Script(msgspec.Struct, frozen=True, kw_only=True):
-    """One run. All replicas of a job follow the same script."""
+    """The course of one run. All replicas of a job have the same."""
 
     printing: Printing
     begins_ms: int
-    """Until the command runs: making the container."""
+    """The time until the command runs, in which the container is made."""
     runs_ms: int | None
-    """From there to the end; None: until somebody ends it."""
+    """The time from then to the end; None: until a user ends it."""
     exit: ExitStatus
     decisive_rank: int = 0
     """The replica that fails; the others wait for it, as in a collective."""
     winds_down_ms: int | None = 2_000
-    """From the request to end to the end; None: it has to be killed."""
+    """The time from the request to end until the end; None: it has to be killed."""
 
     def runs_of(self, rank: int) -> int | None:
-        """How long one replica runs by itself."""
+        """Return how long one replica runs by itself."""
         return self.runs_ms if self.exit.ok or rank == self.decisive_rank else None
 
 

@@ -165,7 +165,8 @@ class FleetBackend(Verbs):
         refuse(ONE_CLUSTERS)
 
     def identify(self, ids: RequestIds) -> bool:
-        """Pass the ids to the member that an operation goes to; a member that remembers no ids then refuses it."""
+        """Pass the ids to the member that an operation goes to; if the ids are required, a member that
+        remembers none refuses it."""
         self._ids = ids
         return True
 
@@ -251,7 +252,7 @@ class FleetBackend(Verbs):
         backend = await member.backend()
         if self._look is not None:
             backend.announce(self._look)
-        if self._ids is not None and not backend.identify(self._ids):
+        if self._ids is not None and not backend.identify(self._ids) and self._ids.required:
             refuse(NO_REQUEST_IDS)
         return backend
 

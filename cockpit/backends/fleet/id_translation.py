@@ -85,14 +85,10 @@ def _change(hint: Any) -> Change | None:  # noqa: ANN401, PLR0911 - a type; one 
         change = _change(inner[0])
         return None if change is None else lambda many, words: type(many)(change(each, words) for each in many)
     if isinstance(origin, type) and issubclass(origin, Mapping):
-        keys, values = map(_change, inner)
-        return None if keys is values is None else _mapping(keys or _same, values or _same)
+        values = _change(inner[1])  # no key of a mapping is an id, a time or a node name
+        return None if values is None else _mapping(values)
     return _any if isinstance(hint, type) and issubclass(hint, msgspec.Struct) else None
 
 
-def _same(value: Any, _: Words) -> Any:  # noqa: ANN401 - as it is
-    return value
-
-
-def _mapping(keys: Change, values: Change) -> Change:
-    return lambda mapping, words: {keys(key, words): values(each, words) for key, each in mapping.items()}
+def _mapping(change: Change) -> Change:
+    return lambda mapping, words: {key: change(each, words) for key, each in mapping.items()}

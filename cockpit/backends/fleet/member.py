@@ -1,4 +1,4 @@
-"""One member of a fleet: a cluster that is opened when it is first needed, and watched while the fleet is.
+"""A member of a fleet: a cluster that is opened when it is first needed, and watched as long as the fleet is open.
 
 A member that does not answer keeps its last rows and figures, marked as old; the other members do not wait for it.
 """

@@ -29,6 +29,22 @@ _decode_answer = msgspec.msgpack.Decoder(Answer).decode
 class ConnectionLost(Unreachable):
     """The engine ended or was killed before it answered."""
 
+    def __init__(self, cause: str) -> None:
+        """`cause`: a sentence without advice, which depends on whether the request changes something."""
+        self.cause = cause
+        super().__init__(f"{cause} Run the command again.")
+
+
+class Silent(Unreachable):
+    """The engine did not answer in time."""
+
+    def __init__(self, where: str, seconds: float) -> None:
+        self.where = where
+        super().__init__(
+            f"The engine does not answer on {where} (waited {seconds:.0f} s). It may be stopped or very busy: "
+            "`cockpit engine restart` restarts it without ending jobs."
+        )
+
 
 class Unsent(ConnectionLost):
     """The connection broke before the whole request had left this process: the engine does not act on it."""
@@ -59,7 +75,7 @@ class Channel:
             return cls(connection, path)
         except BlockingIOError:
             connection.close()
-            raise _silent(path) from None
+            raise Silent(path, ANSWER_SECONDS) from None
         except BaseException:
             connection.close()
             raise
@@ -96,7 +112,7 @@ class Channel:
     def wait_for_answer(self, seconds: float) -> None:
         """Wait for the beginning of an answer. Raises `Unreachable` when none comes."""
         if not self.is_answered(seconds):
-            raise _silent(self._where)
+            raise Silent(self._where, seconds)
 
     def take(self, answer: type[T]) -> T:
         """Return the answer to the request of `send`."""
@@ -128,10 +144,13 @@ class Channel:
         try:
             self._socket.sendall(encoded)
         except OSError as error:
-            raise Unsent(str(self._gone(error))) from error
+            raise Unsent(_cause(error)) from error
 
     def _answer(self) -> Answer:
-        answer = _decode_answer(self._frame())
+        try:
+            answer = _decode_answer(self._frame())
+        except msgspec.DecodeError as error:
+            raise self._gone(error) from error
         if answer.no is not None:
             raise RequestRefused(answer.no)
         return answer
@@ -175,13 +194,8 @@ class Channel:
         return bytes(buffer)
 
     def _gone(self, error: Exception) -> Unreachable:
-        if isinstance(error, TimeoutError):
-            return _silent(self._where)
-        return ConnectionLost(f"The connection to the engine was lost ({error}); run the command again.")
+        return Silent(self._where, ANSWER_SECONDS) if isinstance(error, TimeoutError) else ConnectionLost(_cause(error))
 
 
-def _silent(where: str) -> Unreachable:
-    return Unreachable(
-        f"The engine does not answer on {where} (waited {ANSWER_SECONDS:.0f} s). It may be stopped or very busy: "
-        "`cockpit engine restart` restarts it without ending jobs."
-    )
+def _cause(error: Exception) -> str:
+    return f"The connection to the engine was lost ({error or type(error).__name__})."

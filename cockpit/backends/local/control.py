@@ -29,7 +29,7 @@ LOCK = "engine.lock"
 
 
 class LocalEngineControl:
-    """Of the engine at `places`; `system` when that is the machine-wide one."""
+    """Controls the engine at `places`; `system` when that is the machine-wide one."""
 
     def __init__(self, places: EnginePaths, *, system: bool) -> None:
         self._places = places
@@ -102,7 +102,8 @@ class LocalEngineControl:
         )
 
     def _running(self) -> int | None:
-        """The engine's process: who holds the state folder, else (somebody may have removed that) who answers."""
+        """Return the engine's process: the holder of the state folder, else, since the folder may be gone, the one that
+        answers."""
         return self._holder() or self._answering()
 
     def _answering(self) -> int | None:
@@ -116,7 +117,7 @@ class LocalEngineControl:
             return channel.hello.pid
 
     def _holder(self) -> int | None:
-        """The process that holds the state folder; None when nobody does."""
+        """Return the process that holds the state folder; None if there is none."""
         try:
             lock = os.open(self._places.state_folder / LOCK, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:

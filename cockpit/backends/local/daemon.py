@@ -49,8 +49,8 @@ from cockpit.runtime.faultpatrol import Rounds, go_round
 from cockpit.runtime.host import Host, Settings
 from cockpit.runtime.iterations import Watch
 from cockpit.runtime.listening import is_listened_on, listen
+from cockpit.runtime.logs import tidy_logs
 from cockpit.runtime.machine import probe_machine
-from cockpit.runtime.oldlogs import tidy_logs
 from cockpit.runtime.serving import serve
 from cockpit.sched.policy import Policy
 from cockpit.store.journal import SqliteJournal
@@ -113,9 +113,9 @@ async def _run(places: EnginePaths, settings: UserSettings, *, system: bool) -> 
 
 async def _look_at_containers(engine: Engine, *, may_be_plain: bool) -> None:
     """Find out which containers this machine allows. It runs beside the engine, because it may take long."""
-    found = await asyncio.to_thread(probe_runtime, engine.state_folder, may_be_plain=may_be_plain)
-    engine.containers, engine.plain = str(found), found.is_plain
-    engine.troubles += (found.trouble,) if found.trouble else ()
+    runtime = await asyncio.to_thread(probe_runtime, engine.state_folder, may_be_plain=may_be_plain)
+    engine.containers, engine.plain = str(runtime), runtime.is_plain
+    engine.troubles += (runtime.trouble,) if runtime.trouble else ()
 
 
 async def _watch_jobs(engine: Engine, settings: UserSettings) -> None:

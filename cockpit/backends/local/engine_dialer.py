@@ -19,7 +19,7 @@ STOPPED = "The engine was stopped; `cockpit engine start` starts it, and so does
 
 
 def reach_back(ways: Sequence[EngineDialer]) -> Channel:
-    """By the first of the ways that leads to an engine again; one that is being restarted is waited for. Raises
+    """Connect by the first way that reaches an engine again; an engine that is being restarted is waited for. Raises
     `Unreachable`."""
     deadline = time.monotonic() + RESTART_SECONDS
     while True:
@@ -34,7 +34,7 @@ def reach_back(ways: Sequence[EngineDialer]) -> Channel:
 
 
 class EngineDialer:
-    """To the engine at `places`: this user's own, which is started where none runs, or the machine-wide one."""
+    """Connects to the engine at `places`: the user's own, which is started if needed, or the machine-wide one."""
 
     def __init__(self, places: EnginePaths, *, system: bool = False) -> None:
         self._places = places
@@ -50,7 +50,7 @@ class EngineDialer:
         raise Unreachable("The machine-wide engine does not run; root starts it with `cockpit engine start --system`.")
 
     def reach_again(self) -> Channel:
-        """The same for who was connected before: an engine that ended in order stays as it is.
+        """Connect again after a lost connection. An engine that was stopped in order is not started again.
 
         It removes its socket then; one that was killed leaves it, and is started anew. A socket that only comes while
         we look is another engine's.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from cockpit.backends.local.channel import Unsent
+from cockpit.backends.local.channel import ConnectionLost, Silent, Unsent
 from cockpit.errors import CockpitError, MayBeAccepted, RequestRefused, StoreError, Unreachable
 from cockpit.model.refusal import RefusalKind
 
@@ -30,6 +30,8 @@ TRY_SECONDS = 15.0
 PAUSE_SECONDS = 0.1
 """Time between two attempts."""
 
+ANOTHER_ENGINE = "The engine that was sent the request does not run; another one answers in its place."
+
 
 class Lines(Protocol):
     """Connections to one cluster's engine."""
@@ -44,7 +46,7 @@ class Lines(Protocol):
 
 
 class Insistent:
-    """One change that is sent until it is answered."""
+    """A change that is sent repeatedly until it is answered."""
 
     def __init__(self, lines: Lines, request: str, patience: Callable[[], float]) -> None:
         """`patience`: returns the time limit of all attempts in seconds; called only if no answer comes at once."""
@@ -83,19 +85,25 @@ class Insistent:
                 self._lines.drop()
                 error = failed
             if self._left() <= 0:
-                raise MayBeAccepted(str(error), self._request) from error
+                raise MayBeAccepted(self._reason(error), self._request) from error
             time.sleep(PAUSE_SECONDS)
 
     def _try(self, op: str, args: msgspec.Struct, answer: type[T]) -> T:
         channel = self._lines.open()
         # Only the engine that has the request can tell a repetition; another one would execute it a second time.
         if self._folder not in {"", channel.hello.state_folder}:
-            raise Unreachable("The engine that was sent the request does not run; another one answers in its place.")
+            raise Unreachable(ANOTHER_ENGINE)
         channel.send(op, args, self._request)
         self._folder = channel.hello.state_folder
         if not channel.is_answered(FIRST_SECONDS):
             channel.wait_for_answer(max(0.0, min(TRY_SECONDS, self._left())))
         return channel.take(answer)
+
+    def _reason(self, error: CockpitError) -> str:
+        """Why there is no answer. It does not advise to run the command again, which would do it a second time."""
+        if isinstance(error, Silent):
+            return str(Silent(error.where, time.monotonic() - self._began))
+        return error.cause if isinstance(error, ConnectionLost) else str(error)
 
     def _left(self) -> float:
         return self._patience() - (time.monotonic() - self._began)

@@ -1,4 +1,4 @@
-"""What `cockpit doctor --journal` finds in an engine's store, in sentences."""
+"""Verifies an engine's store for `cockpit doctor --journal`, and reports in sentences."""
 
 from __future__ import annotations
 
@@ -26,14 +26,16 @@ _HISTORY = (
 def journal_findings(state_folder: Path) -> list[Finding]:
     """Changes nothing. Raises `StoreError` where there is no store to look at."""
     file = state_folder / "journal.db"
-    found = verify(file, state_folder / "archive")
-    damages = [_damage(each, state_folder) for each in found.damages]
-    if found.more:
+    verified = verify(file, state_folder / "archive")
+    damages = [_damage(each, state_folder) for each in verified.damages]
+    if verified.more:
         damages.append(
-            missing("more damage", f"{counted(found.more, 'further thing')} of the same kinds", _restore(state_folder))
+            missing(
+                "more damage", f"{counted(verified.more, 'further thing')} of the same kinds", _restore(state_folder)
+            )
         )
     whole = [] if damages else [ok("journal", f"{file} is whole")]
-    return [*whole, *damages, *_looked_at(found)]
+    return [*whole, *damages, *_looked_at(verified)]
 
 
 def _damage(damage: Damage, folder: Path) -> Finding:
@@ -44,17 +46,17 @@ def _restore(folder: Path) -> str:
     return _RESTORE.format(folder=folder)
 
 
-def _looked_at(found: Verified) -> list[Finding]:
-    said = (
-        f"{counted(found.events, 'event')}, {grouped(found.archived)} archived, "
-        f"{counted(found.snapshots, 'snapshot')}, {counted(found.ended, 'ended job')} looked at"
+def _looked_at(verified: Verified) -> list[Finding]:
+    summary = (
+        f"{counted(verified.events, 'event')}, {grouped(verified.archived)} archived, "
+        f"{counted(verified.snapshots, 'snapshot')}, {counted(verified.ended, 'ended job')} looked at"
     )
-    findings = [ok("looked at", said)]
-    if found.unchecked:
+    findings = [ok("looked at", summary)]
+    if verified.unchecked:
         findings.append(
             note(
                 "without checksum",
-                f"{counted(found.unchecked, 'event')} can be read, but not verified",
+                f"{counted(verified.unchecked, 'event')} can be read, but not verified",
                 "An older cockpit wrote them, before events had checksums. There is nothing to do.",
             )
         )

@@ -16,6 +16,7 @@ import msgspec
 from cockpit.backends.base import JobsDelta
 from cockpit.backends.drive import drive
 from cockpit.backends.local.backend import LocalBackend, request_id
+from cockpit.backends.local.insisting import ANOTHER_ENGINE
 from cockpit.backends.local.reconnector import Patience, Reconnector
 from cockpit.backends.local.threads import beside
 from cockpit.backends.local.watching import LiveRows
@@ -46,6 +47,8 @@ T = TypeVar("T")
 
 FIRST_ROWS = 200
 """Rows of the first piece of the job list: as many as a screen shows at once."""
+
+_ADVICE = "See what became of it: `cockpit jobs --request {}`. Doing the same again here is safe: it is not done twice."
 
 _decode_update = msgspec.msgpack.Decoder(Update).decode
 _decode_ended = msgspec.msgpack.Decoder(list[EndedJob]).decode
@@ -156,7 +159,8 @@ class LiveBackend(Verbs):
             if not sending.sent:
                 raise Unreachable(reason) from None
             self._unanswered[act] = request
-            raise MayBeAccepted(reason, request) from None
+            advice = _ADVICE.format(request) if self._ids is None else ""
+            raise MayBeAccepted(ANOTHER_ENGINE if sending.elsewhere else reason, request, advice) from None
         finally:
             if sending.answered:
                 self._unanswered.pop(act, None)
@@ -201,7 +205,7 @@ class LiveBackend(Verbs):
 
 
 class _Sending:
-    """One change that is sent until the engine answers."""
+    """A change that is sent repeatedly until the engine answers."""
 
     def __init__(self, keeper: Reconnector, op: str, args: msgspec.Struct, request: str) -> None:
         self._keeper = keeper
@@ -210,12 +214,22 @@ class _Sending:
         """Whether the engine may have the request."""
         self.answered = False
         """Whether the outcome is known."""
+        self.elsewhere = False
+        """Whether another engine answers now in the place of the one that may have the request."""
+        self._folder = ""
+        """State folder of the engine that may have the request."""
 
     async def answer(self) -> msgspec.Raw:
         """Return the answer of the first attempt that gets one. Raises `RequestRefused`."""
         while True:
             wire = await self._keeper.wire(wanted=True)
+            # Only the engine that has the request can tell a repetition; another one would execute it a second time.
+            self.elsewhere = self.sent and wire.state_folder != self._folder
+            if self.elsewhere:
+                await asyncio.sleep(self._keeper.patience.first_retry)
+                continue
             earlier, self.sent = self.sent, self.sent or not wire.is_lost
+            self._folder = wire.state_folder
             with suppress(Unreachable, TimeoutError):
                 try:
                     async with asyncio.timeout(self._keeper.patience.attempt):

@@ -62,8 +62,8 @@ def start(places: EnginePaths, *, system: bool = False) -> Channel:
             raise Unreachable(f"The engine was started but does not answer after {START_SECONDS:.0f} s; see {log}.")
         if not os.WIFSIGNALED(status):
             break
-    said = _last_words(log, began)
-    raise StoreError(said) if status is not None and _store_failed(status) else Unreachable(said)
+    last_words = _last_words(log, began)
+    raise StoreError(last_words) if status is not None and _store_failed(status) else Unreachable(last_words)
 
 
 def _store_failed(status: int) -> bool:
@@ -71,7 +71,7 @@ def _store_failed(status: int) -> bool:
 
 
 def _answering(places: EnginePaths, *, system: bool) -> Channel | None:
-    """None also where the engine ends while it greets: its last words say why."""
+    """Return the engine's greeting; None also if the engine ends while it greets: its log then says why."""
     try:
         return connect(places, system=system)
     except ProtocolMismatch:
@@ -105,12 +105,12 @@ def _spawn(log: Path, *, system: bool) -> int:
 
 
 def _environment() -> dict[str, str]:
-    """Without what would tie the engine to this terminal or session."""
+    """Return the environment without variables that would tie the engine to this terminal or session."""
     return {name: value for name, value in os.environ.items() if not name.startswith(("TMUX", "SSH_", "TERM"))}
 
 
 def _last_words(log: Path, began: int) -> str:
     with log.open("rb") as file:
         file.seek(began)
-        said = file.read().decode("utf-8", "backslashreplace").strip()
-    return said.removeprefix("cockpit engine: ")[-LAST_WORDS:] or f"The engine ended at once; see {log}."
+        text = file.read().decode("utf-8", "backslashreplace").strip()
+    return text.removeprefix("cockpit engine: ")[-LAST_WORDS:] or f"The engine ended at once; see {log}."

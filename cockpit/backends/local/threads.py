@@ -1,4 +1,4 @@
-"""Blocking calls beside the event loop, in threads that nobody has to wait for."""
+"""Runs blocking calls in threads that the end of the process does not wait for."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ T = TypeVar("T")
 
 
 async def beside(call: Callable[[], T], discard: Callable[[T], object]) -> T:
-    """What `call` returns or raises. Cancelled, it is left to end by itself, and `discard` gets what it returns.
+    """Return what `call` returns or raises. If this is cancelled, the call ends by itself, and `discard` gets its
+    result.
 
     Unlike an executor's thread it does not keep the process from ending: a connection to an engine that is stopped
     takes its whole time limit to fail.

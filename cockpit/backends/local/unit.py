@@ -31,6 +31,6 @@ def install_unit(folder: Path = FOLDER) -> Path:
 
 
 def _word(text: str) -> str:
-    """One word of ExecStart. Source: systemd.service(5), command lines; systemd.unit(5), specifiers."""
+    """Return one word of ExecStart. Source: systemd.service(5), command lines; systemd.unit(5), specifiers."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
     return f'"{escaped}"'

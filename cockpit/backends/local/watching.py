@@ -14,11 +14,12 @@ if TYPE_CHECKING:
     from cockpit.model.jobrow import JobRow
 
 ROWS_AT_ONCE = 1_000
-"""Of a change; more are given in pieces, so that whoever shows them is never kept long."""
+"""The largest number of rows in one piece of a change, so that a screen that shows them is never blocked for long."""
 
 
 class LiveRows:
-    """What a face was told. A new subscription tells everything again; only what differs is passed on."""
+    """The rows that a subscription has delivered. A new subscription sends all rows again; only differences are passed
+    on."""
 
     def __init__(self) -> None:
         self._rows: dict[JobId, JobRow] = {}
@@ -29,7 +30,7 @@ class LiveRows:
         self._unseen = set(self._rows)
 
     def take(self, update: Update) -> Iterator[JobsDelta]:
-        """What changes by this update, in pieces that are quickly made."""
+        """Apply an update, and yield its changes in small pieces."""
         match update:
             case JobsPage():
                 yield JobsDelta(tuple(self._differing(update)), (), 0, loaded=False)

@@ -1,4 +1,4 @@
-"""One connection to an engine's socket on which many questions are open at the same time."""
+"""A connection to an engine's socket on which many requests are open at the same time."""
 
 from __future__ import annotations
 
@@ -25,7 +25,11 @@ _decode_answer = msgspec.msgpack.Decoder(Answer).decode
 class Wire:
     """Asks while `run` runs. `heard` is called whenever something comes in."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, heard: Callable[[], None]) -> None:
+    def __init__(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, heard: Callable[[], None], state_folder: str
+    ) -> None:
+        self.state_folder = state_folder
+        """The engine's, which tells whether another connection leads to the same engine."""
         self._reader = reader
         self._writer = writer
         self._heard = heard
@@ -37,7 +41,7 @@ class Wire:
     async def over(cls, channel: Channel, heard: Callable[[], None]) -> Wire:
         """Takes over the connection of a channel that has been greeted."""
         reader, writer = await asyncio.open_unix_connection(sock=channel.detach(), limit=READ_AHEAD)
-        return cls(reader, writer, heard)
+        return cls(reader, writer, heard, channel.hello.state_folder)
 
     async def run(self) -> Unreachable:
         """Distribute answers until the connection ends; why it did."""
@@ -52,16 +56,17 @@ class Wire:
 
     @property
     def is_lost(self) -> bool:
-        """Nothing more can be sent."""
+        """Return whether the connection is lost."""
         return self._lost is not None
 
     async def ask(self, op: str, args: msgspec.Struct, request: str = "") -> msgspec.Raw:
-        """One question, one answer. Raises `RequestRefused`, or `Unreachable` when the connection is lost."""
+        """Send one request, and return its answer. Raises `RequestRefused`, or `Unreachable` when the connection is
+        lost."""
         with self._asked(op, args, request) as question:
             return (await question.answer()).ok
 
     async def stream(self, op: str, args: msgspec.Struct) -> AsyncIterator[msgspec.Raw]:
-        """One question, its answers up to the last."""
+        """Send one request, and yield its answers up to the last."""
         with self._asked(op, args, "") as question:
             while not (answer := await question.answer()).last:
                 yield answer.ok
@@ -99,13 +104,13 @@ class Wire:
 
 
 class Question:
-    """What has been asked and not been answered to the end."""
+    """A request whose answer is not complete."""
 
     def __init__(self) -> None:
         self._answers = asyncio.Queue[Answer | Unreachable]()
 
     def take(self, answer: Answer | Unreachable) -> None:
-        """What came for it, or why nothing will come."""
+        """Return the next answer, or raise why none will come."""
         self._answers.put_nowait(answer)
 
     async def answer(self) -> Answer:

@@ -95,6 +95,10 @@ class SlurmBackend(Verbs):
         self._introducing = asyncio.Lock()
         self._beside = Tasks()
         self._connection = Latest(Connection(Phase.CONNECTING))
+        self._failure: CockpitError | None = None
+        """Why the last list of jobs could not be read."""
+        self._followers = 0
+        """Number of callers that follow `connections`."""
         self._changed = asyncio.Event()
 
     async def _introduce(self) -> None:
@@ -288,12 +292,15 @@ class SlurmBackend(Verbs):
         """Yield changes of the job list, by comparing it with the last one every `LOOK_SECONDS`.
 
         A job that ended stays listed while Slurm still has it, if it was listed live before; the user's other recent
-        jobs come from accounting.
+        jobs come from accounting. Raises `Unreachable` if the cluster does not answer at first and nobody follows
+        `connections`, where the reason would be seen; later failures are waited out.
         """
         known: dict[JobId, JobRow] = {}
         version = 0
         while True:
             rows = await self._rows_or_trouble()
+            if self._failure is not None and version == 0 and not self._followers:
+                raise self._failure
             if rows is not None:
                 live = {job: row for job, row in rows.items() if row.ended_at is None or job in known}
                 live = (await self._past_rows()) | live
@@ -312,8 +319,12 @@ class SlurmBackend(Verbs):
         return self._connection.value
 
     async def connections(self) -> AsyncIterator[Connection]:
-        async for each in self._connection.follow():
-            yield each
+        self._followers += 1
+        try:
+            async for each in self._connection.follow():
+                yield each
+        finally:
+            self._followers -= 1
 
     async def overviews(self) -> AsyncIterator[view.Overview]:
         last: view.Overview | None = None
@@ -381,8 +392,10 @@ class SlurmBackend(Verbs):
         try:
             rows = await self._all_rows()
         except CockpitError as error:
+            self._failure = error
             self._connection.put(Connection(Phase.STALE, str(error), self._reading.listed_at))
             return None
+        self._failure = None
         self._connection.put(Connection(Phase.CONNECTED, good_at=self._reading.listed_at))
         return rows
 

@@ -1,4 +1,4 @@
-"""What jobs wrote, read over the same way in: the files that Slurm says they write to."""
+"""Reads what jobs wrote, from the files that Slurm reports, over the same connection as its commands."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ async def read(commands: Commands, reading: Reading, known: Found, request: LogR
 
 
 async def tail(commands: Commands, reading: Reading, known: Found) -> str:
-    """The last lines of what it wrote as errors, else of what it wrote; empty where nobody can read them."""
+    """Return the last lines of the job's stderr, else of its stdout; empty if the files cannot be read."""
     for stream in (LogStream.STDERR, LogStream.STDOUT):
         try:
             wanted = LogRequest(job=known.job.id, stream=stream, offset=-TAIL_BYTES)
@@ -57,11 +57,11 @@ async def tail(commands: Commands, reading: Reading, known: Found) -> str:
 
 
 async def output_path(reading: Reading, known: Found, stream: LogStream = LogStream.STDOUT) -> str:
-    """Where the job writes, as far as it is known yet; empty: to the terminal of its srun. As Slurm says while it
-    remembers the job; else as accounting does, or as sbatch was asked; else where it would have written."""
+    """Return the path of the job's output as far as it is known; empty: the terminal of its srun. Sources in this
+    order: Slurm's record, accounting, the options of sbatch, the default."""
     known = await _leader(reading, known)
-    told = await reading.output_files(slurm_id(known.job.id)) or await _remembered(reading, known)
-    path = outputs.named(told, known, errors=stream is LogStream.STDERR)
+    files = await reading.output_files(slurm_id(known.job.id)) or await _remembered(reading, known)
+    path = outputs.named(files, known, errors=stream is LogStream.STDERR)
     return outputs.resolved(path, await _words(reading, known, path)) if path else ""
 
 
@@ -105,11 +105,11 @@ async def _words(reading: Reading, known: Found, path: str) -> dict[str, str]:
 
 
 async def _remembered(reading: Reading, known: Found) -> dict[str, str]:
-    """What Slurm has forgotten and its accounting has not."""
-    told = outputs.of_record(known.fields)
-    if outputs.OUT not in told and (script := await reading.script(slurm_id(known.job.id))):
-        told = outputs.of_script(script) | told
-    return told
+    """Return the record from accounting of a job that Slurm has forgotten."""
+    files = outputs.of_record(known.fields)
+    if outputs.OUT not in files and (script := await reading.script(slurm_id(known.job.id))):
+        files = outputs.of_script(script) | files
+    return files
 
 
 async def _size(commands: Commands, path: str) -> int | None:
@@ -122,7 +122,7 @@ async def _size(commands: Commands, path: str) -> int | None:
 
 
 async def _piece(commands: Commands, path: str, start: int, size: int) -> bytes:
-    """As text that survives every way in: bytes are encoded there and decoded here."""
+    """Read a piece of a file as text that every connection transmits: the bytes are encoded there and decoded here."""
     import base64
 
     flags = ("iflag=skip_bytes,count_bytes,fullblock", "status=none")

@@ -1,4 +1,4 @@
-"""Which of Slurm's NO_NORMAL flags a cluster has.
+"""Finds out which of Slurm's NO_NORMAL flags a cluster has.
 
 `scontrol show config` prints NO_NORMAL_ALL for any of them, and what one of them leaves raw counts many times as much.
 So what sprio prints has to tell.
@@ -31,20 +31,20 @@ _FLAGS = {
     FactorName.TRES: PriorityFlag.NO_NORMAL_TRES,
 }
 ENOUGH = 200
-"""So many jobs are asked what they tell."""
+"""The number of jobs whose figures are compared."""
 
 
 def flags_told(everything: Everything, printed: Printed) -> tuple[PriorityFlag, ...]:
-    """Those of the rules; in the place of NO_NORMAL_ALL each that no figure speaks against."""
+    """Return the flags of the rules; NO_NORMAL_ALL is replaced by the flags that no figure contradicts."""
     flags = everything.rules.priority.flags
     others = tuple(each for each in flags if each is not PriorityFlag.NO_NORMAL_ALL)
     if others == flags:
         return flags
     raw, normal = _scale(everything, flags), _scale(everything, others)
     normalised: set[FactorName] = set()
-    for job, told in islice(_counted(everything, printed), ENOUGH):
-        figures = {(part.name, part.tres): part.contribution for part in told.parts}
-        pairs = zip(_parts(raw, job, told.partition), _parts(normal, job, told.partition), strict=True)
+    for job, breakdown in islice(_counted(everything, printed), ENOUGH):
+        figures = {(part.name, part.tres): part.contribution for part in breakdown.parts}
+        pairs = zip(_parts(raw, job, breakdown.partition), _parts(normal, job, breakdown.partition), strict=True)
         normalised |= {
             by_most.name
             for as_is, by_most in pairs
@@ -64,11 +64,11 @@ def _scale(everything: Everything, flags: tuple[PriorityFlag, ...]) -> PriorityC
 
 
 def _counted(everything: Everything, printed: Printed) -> Iterator[tuple[Job, Breakdown]]:
-    """Those that wait, with what sprio prints for each of their partitions."""
+    """Return the queued jobs with sprio's figures for each of their partitions."""
     for listed in everything.jobs:
         if listed.waits:
             job = next(listed.each())
-            yield from ((job, told) for told in printed_of(job.id, printed))
+            yield from ((job, breakdown) for breakdown in printed_of(job.id, printed))
 
 
 def _parts(scale: PriorityContext, job: Job, partition: str) -> Iterator[Part]:

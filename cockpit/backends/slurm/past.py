@@ -28,7 +28,7 @@ RECENTLY = "now-8hours"
 
 
 async def look_up(reading: Reading, job: JobId, task: int | None = None) -> Found:
-    """Return a job of squeue's list, or out of accounting; an array's own id stands for its first task.
+    """Return a job of squeue's list, or from accounting; an array's own id stands for its first task.
 
     Raises `RequestRefused` for an unknown job.
     """

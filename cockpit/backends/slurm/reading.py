@@ -284,7 +284,11 @@ class Reading:
             return ()
         shards = shards_per_card(await self.nodes(self.intervals.settings))
         source = (printed, shards)
-        return self._once(f"ended for {user}", source, lambda: self._ended(printed, accounting.FIELDS, shards))
+        return self._once(
+            f"ended for {user}",
+            source,
+            lambda: tuple(accounting.ended(printed.stdout, printed.separator, UTC, shards_per_card=shards)),
+        )
 
     async def accounted(self, job: str) -> tuple[accounting.Past | None, tuple[StepRow, ...]]:
         """Return the record of a job in accounting (None until it has ended) and its steps; `job` is Slurm's id.
@@ -303,12 +307,7 @@ class Reading:
                 self._past_fields = tuple(name for name in self._past_fields if name != unknown)
             else:
                 shards = shards_per_card(await self.nodes(self.intervals.settings))
-                past = self._ended(printed, self._past_fields, shards)
-                steps = accounting.steps(printed.stdout, printed.separator, UTC, self._past_fields)
-                return (past[-1] if past else None), tuple(steps)
-
-    def _ended(self, printed: Printed, fields: Sequence[str], shards: int) -> tuple[accounting.Past, ...]:
-        return tuple(accounting.ended(printed.stdout, printed.separator, UTC, fields, shards))
+                return accounting.of_one(printed.stdout, printed.separator, job, UTC, self._past_fields, shards)
 
     async def admin_level(self, user: str) -> str:
         """Return the user's AdminLevel, `None`, `Operator` or `Administrator`; empty when it is unknown."""

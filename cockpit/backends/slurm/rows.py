@@ -92,7 +92,7 @@ def row(each: Listed, why: Reason | None, expected: Millis | None, may: Access) 
     if each.fields.get("Comment", "").startswith(("cockpit:held", "cockpit:released")):
         return replace(job_row(each.job, why, each.priority, expected), may=may)
     fields, waits = each.fields, each.waits
-    asked, nodes = jobparts.node_spec(fields, each.shards), jobparts.node_count(fields)
+    request, nodes = jobparts.node_spec(fields, each.shards), jobparts.node_count(fields)
     submitted = each.at("SubmitTime") or Millis(0)
     started = None if waits else each.at("StartTime")
     placed = started is not None and bool(each.nodes)
@@ -114,10 +114,10 @@ def row(each: Listed, why: Reason | None, expected: Millis | None, may: Access) 
         end_cause=states.end_cause(each.state),
         exit_code=how.shell_code if how is not None else None,
         nodes=nodes,
-        cpus=asked.cpus * nodes,
-        memory_mib=asked.memory_mib * nodes,
-        card_milli=asked.card_milli * nodes,
-        card_models=asked.card_models,
+        cpus=request.cpus * nodes,
+        memory_mib=request.memory_mib * nodes,
+        card_milli=request.card_milli * nodes,
+        card_models=request.card_models,
         placed_on=each.nodes if placed else (),
         time_limit_seconds=jobparts.limit_seconds(fields),
         reason=why if waits or each.kind is JobState.SUSPENDED else None,

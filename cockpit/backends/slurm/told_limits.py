@@ -28,19 +28,19 @@ _RESOURCES = _RESOURCE | {"billing": "billing", "job": JOBS, "jobs": JOBS}
 
 
 def limit_told(snapshot: Snapshot, job: Job, code: str) -> LimitReached | None:
-    """None: the code is no such limit, or sacctmgr knows of none."""
-    meant = _CODE.fullmatch(code.replace("_", "").replace(" ", ""))
-    if meant is None:
+    """Return the limit that the code means; None: the code means no limit, or sacctmgr has no such limit."""
+    match = _CODE.fullmatch(code.replace("_", "").replace(" ", ""))
+    if match is None:
         return None
     rules = Rulebook(snapshot.cluster, snapshot.accounts, snapshot.rules_version, snapshot.quota)
     spec = job.spec
     wants = asked(spec.specs[0], spec.nodes) | {JOBS: ONE}
-    found = [
+    limits = [
         each
         for partition in job.partitions or ("",)
-        for each in _meant(meant, snapshot, rules, rules.scope(job, partition), wants)
+        for each in _meant(match, snapshot, rules, rules.scope(job, partition), wants)
     ]
-    return max(found, key=lambda each: (each.used + each.asked) / each.allowed if each.allowed else 1e9, default=None)
+    return max(limits, key=lambda each: (each.used + each.asked) / each.allowed if each.allowed else 1e9, default=None)
 
 
 def _meant(
@@ -60,7 +60,7 @@ def _meant(
 
 
 def _is(code: re.Match[str], holder: str, limit: str, resource: str) -> bool:
-    """Whether the code may mean this limit. Codes that say neither QOS nor association are of a QOS."""
+    """Return whether the code may mean this limit. Codes that name neither QOS nor association mean a QOS."""
     of_qos = holder.startswith("qos ")
     one = f"Per{code['per']}" if code["per"] else ""
     each = limit.removeprefix(code["scope"])

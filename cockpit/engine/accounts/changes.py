@@ -27,7 +27,7 @@ from cockpit.model import events
 from cockpit.model.accounts import NORMAL, ROOT, Accounts, Association, Qos, assoc_key
 from cockpit.model.accounttree import account_troubles
 from cockpit.model.refusal import Refusal, RefusalKind
-from cockpit.model.rules.names import rule_name_error, user_name_error
+from cockpit.model.rules.text import rule_name_error, user_name_error
 from cockpit.model.text import visible
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Who may change which accounts. Coordinators administer what is below their account, as in Slurm."""
+"""Checks who may change which accounts. Coordinators administer everything below their account, as in Slurm."""
 
 from __future__ import annotations
 
@@ -15,9 +15,11 @@ if TYPE_CHECKING:
 
 
 def coordinates(accounts: Accounts, user: str, account: str) -> bool:
-    """Whether the user coordinates this account, or one above it."""
-    found = accounts.associations.get(assoc_key(account.lower()))
-    return found is not None and any(user in each.coordinators for each in (found, *accounts.above(found)))
+    """Return whether the user coordinates this account, or one above it."""
+    association = accounts.associations.get(assoc_key(account.lower()))
+    return association is not None and any(
+        user in each.coordinators for each in (association, *accounts.above(association))
+    )
 
 
 def refuse_change(accounts: Accounts, actor: Actor, wanted: change.AccountChange) -> Refusal | None:
@@ -54,8 +56,8 @@ _NONE = change.AssociationChange()
 
 
 def _above(accounts: Accounts, account: str) -> list[str]:
-    found = accounts.associations.get(assoc_key(account.lower()))
-    return [found.parent] if found is not None and found.parent else []
+    association = accounts.associations.get(assoc_key(account.lower()))
+    return [association.parent] if association is not None and association.parent else []
 
 
 def _accounts_of(accounts: Accounts, user: str) -> list[str]:

@@ -46,12 +46,12 @@ class Draft:
 
     def account(self, name: str) -> Association:
         """Return the account of this name. Raises `ChangeRefused`."""
-        found = self.associations.get(assoc_key(name.lower()))
-        if found is None:
+        association = self.associations.get(assoc_key(name.lower()))
+        if association is None:
             raise ChangeRefused(
                 RefusalKind.NOT_FOUND, f"There is no account {visible(name)}; `cockpit accounts` lists them."
             )
-        return found
+        return association
 
     def users(self, user: str, account: str, partition: str) -> list[Association]:
         """Return the user's associations; an empty account or partition matches all. Raises `ChangeRefused` if none."""
@@ -70,12 +70,12 @@ class Draft:
 
     def quality(self, name: str) -> Qos:
         """Return the QOS of this name. Raises `ChangeRefused`."""
-        found = self.qos.get(name.lower())
-        if found is None:
+        qos = self.qos.get(name.lower())
+        if qos is None:
             raise ChangeRefused(
                 RefusalKind.NOT_FOUND, f"There is no QOS {visible(name)}; `cockpit accounts qos` lists them."
             )
-        return found
+        return qos
 
     def put(self, *associations: Association) -> None:
         """Add associations, or replace those with the same keys."""

@@ -1,4 +1,4 @@
-"""What a change makes of limits, lists and figures, and what is wrong with it: a request may be forged."""
+"""Merges a change into limits, lists and figures, and checks the change, since a request may be forged."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cockpit.model.accountchange import CLEAR, PARENT, AssociationChange, Limits
 from cockpit.model.accounts import Association, Limits, Qos, QosFlag, qos_flag
 from cockpit.model.cluster import Tres
 from cockpit.model.rules.bounds import Bounds
-from cockpit.model.rules.names import LARGEST_AMOUNT, rule_name_error, tres_name_error
+from cockpit.model.rules.text import LARGEST_AMOUNT, rule_name_error, tres_name_error
 from cockpit.model.text import visible
 
 FIGURE = Bounds(0, 2**31 - 1)
@@ -22,7 +22,8 @@ PREEMPT_MODES = ("", "OFF", "CANCEL", "GANG", "REQUEUE", "SUSPEND")
 
 
 def changed_association(before: Association, change: AssociationChange) -> Association:
-    """As the change says it; `default` is the caller's, since it concerns the user's other accounts too."""
+    """Return the association with the change applied. The caller sets `default`, which concerns the user's other
+    accounts too."""
     return replace(
         before,
         shares=_shares(before.shares, change.shares),
@@ -74,7 +75,7 @@ def _canonical(flag: str) -> str:
 
 
 def association_errors(change: AssociationChange) -> Iterator[str]:
-    """What is wrong with single fields of it."""
+    """Return what is wrong with single fields of the change."""
     if isinstance(change.shares, str) and change.shares != PARENT:
         yield f"shares: {visible(change.shares)} is no number; write one, or parent"
     if isinstance(change.shares, int):
@@ -85,7 +86,7 @@ def association_errors(change: AssociationChange) -> Iterator[str]:
 
 
 def qos_errors(change: QosChange) -> Iterator[str]:
-    """What is wrong with single fields of it."""
+    """Return what is wrong with single fields of the change."""
     yield from _figure_errors("priority", change.priority, PRIORITY)
     for name in ("max_jobs_per_account", "max_submit_per_account", "grace_seconds", "exempt_seconds"):
         yield from _figure_errors(name, getattr(change, name))

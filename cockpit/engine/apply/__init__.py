@@ -1,1 +1,1 @@
-"""What each event does to the state."""
+"""Applies each kind of event to the state."""

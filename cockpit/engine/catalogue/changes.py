@@ -35,7 +35,7 @@ _FILE = "catalogue.toml"
 
 
 class Objection(NamedTuple):
-    """One thing that is wrong with a change; several make up a `Refusal`."""
+    """One error in a change; several make up a `Refusal`."""
 
     kind: RefusalKind
     sentence: str

@@ -1,4 +1,4 @@
-"""What names of the catalogue mean in a job: they are looked up when the job is accepted, as its owner may use them.
+"""Resolves the catalogue names in a job when it is accepted, with the rights of its owner.
 
 A name is looked for in the job's project, then among the owner's, then among the cluster's, then in the owner's other
 projects. An edited job keeps what it has found: only names that are new are looked up.
@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from msgspec.structs import replace
 
 from cockpit.engine.access import access_to_entry
-from cockpit.engine.catalogue.imagefit import image_errors
 from cockpit.model.catalogue import (
+    NO_CARDS,
     AlgorithmEntry,
     DatasetEntry,
     EntryKind,
     ImageEntry,
     ModelEntry,
     PoolEntry,
+    Scope,
     SpecEntry,
     entry_key,
 )
@@ -28,11 +29,15 @@ from cockpit.model.spec import Access, JobSpec
 from cockpit.model.text import visible
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator
+
     from cockpit.engine.access import Actor
     from cockpit.engine.state import ClusterState
     from cockpit.model.catalogue import AnyEntry
     from cockpit.model.image import Mpi
-    from cockpit.model.spec import NodeSpec, Task
+    from cockpit.model.node import Card, Node
+    from cockpit.model.spec import JobSpec, NodeSpec, Task
+
 
 Ref = TypeVar("Ref", bound=Reference)
 
@@ -68,7 +73,8 @@ def names_nothing(spec: JobSpec) -> bool:
 
 
 class Names:
-    """For jobs of one owner. `actor`: who asks, and whose rights to the catalogue count."""
+    """Resolves names for the jobs of one owner. `actor`: the user who submits, and whose rights to the
+    catalogue count."""
 
     def __init__(self, state: ClusterState, actor: Actor, owner: str, before: JobSpec | None = None) -> None:
         self._state = state
@@ -83,7 +89,7 @@ class Names:
     def meant(self, spec: JobSpec, project: str) -> Meant:
         """`project`: the job's."""
         self._errors, self._project = [], project
-        found = replace(
+        resolved = replace(
             spec,
             algorithm=self._one("algorithm", spec.algorithm) if spec.algorithm is not None else None,
             tasks=tuple(self._task(f"tasks[{at}].algorithm", each) for at, each in enumerate(spec.tasks)),
@@ -93,11 +99,11 @@ class Names:
             specs=tuple(self._node_spec(f"specs[{at}].name", each) for at, each in enumerate(spec.specs)),
             pool_nodes=self._pool_nodes(spec),
         )
-        image, mpi = self._image(found)
-        found = replace(found, image_found=image, image_mpi=mpi)
+        image, mpi = self._image(resolved)
+        resolved = replace(resolved, image_found=image, image_mpi=mpi)
         if spec.access is not Access.NONE:
-            self._check_access(found)
-        return Meant(found, self._errors)
+            self._check_access(resolved)
+        return Meant(resolved, self._errors)
 
     def _task(self, at: str, task: Task) -> Task:
         return replace(task, algorithm=self._one(at, task.algorithm)) if task.algorithm is not None else task
@@ -114,7 +120,7 @@ class Names:
         return replace(given, found=Found(entry.project, self._folder(at, given, entry)))
 
     def _known(self, given: Ref) -> Ref | None:
-        """As the edited job has it."""
+        """Return a reference as the edited job had it resolved."""
         for _, each in self._before.references() if self._before is not None else ():
             if type(each) is type(given) and replace(each, found=None) == replace(given, found=None):
                 return each
@@ -178,7 +184,7 @@ class Names:
         return replace(entry.spec, name=given.name) if isinstance(entry, SpecEntry) else given
 
     def _pool_nodes(self, spec: JobSpec) -> tuple[str, ...]:
-        """Of a pool of which the catalogue says nothing, the nodes say themselves that they are in it."""
+        """Return the nodes of a pool. Without an entry in the catalogue, the nodes themselves name their pool."""
         if spec.pool is None:
             return ()
         entry = self._state.catalogue.get(entry_key(EntryKind.POOL, "", spec.pool))
@@ -193,7 +199,7 @@ class Names:
         return entry.nodes
 
     def _image(self, spec: JobSpec) -> tuple[str, Mpi | None]:
-        """What it is, and its MPI. A name that the catalogue does not have is the driver's."""
+        """Return the image and its MPI. A name that the catalogue does not have is left to podman or docker."""
         if image_of(spec.image).kind is not ImageKind.NAMED:
             return "", None
         if self._before is not None and (self._before.image, self._before.specs) == (spec.image, spec.specs):
@@ -207,7 +213,7 @@ class Names:
         return entry.image, entry.mpi
 
     def _check_access(self, spec: JobSpec) -> None:
-        """What a job opens to its project, it opens of all that it mounts."""
+        """Check that the job opens to its project only what the project may see of everything that it mounts."""
         for at, given in spec.references():
             if given.found is None:
                 continue
@@ -222,10 +228,41 @@ class Names:
 
 
 def entry_source(entry: AnyEntry) -> object:
-    """Of an entry that has one."""
+    """Return the folder of an entry that has one."""
     return getattr(entry, "source", None) if isinstance(entry, DatasetEntry | ModelEntry | AlgorithmEntry) else None
 
 
 def _open_to(entry: AnyEntry | None, project: str) -> Access:
-    """What an entry gives the members of a project."""
+    """Return the rights that an entry gives to the members of a project."""
     return entry.access if entry is not None and entry.home in {"", project} else Access.NONE
+
+
+def image_errors(image: ImageEntry, spec: JobSpec, nodes: Iterable[Node]) -> Iterator[str]:
+    """Clauses behind `image`. `spec`: with the node specs that its names mean."""
+    if Scope.TRAINING not in image.scopes:
+        yield f"{visible(image.name)} is meant for {' and '.join(image.scopes)}, not for training; choose another"
+    types = frozenset(each.casefold() for each in image.card_types)
+    if not types:
+        return
+    cards = {card.model.casefold(): card for node in nodes for card in node.cards}
+    made_for = f"{visible(image.name)} is made for {' and '.join(map(visible, image.card_types))}"
+    for index, each in enumerate(spec.specs):
+        if (other := _unsuited(each, types, cards.values())) is not None:
+            yield f"{made_for}, and specs[{index}] {other}; choose another image, or other cards"
+
+
+def _unsuited(spec: NodeSpec, types: frozenset[str], cards: Collection[Card]) -> str | None:
+    """Return the parts of the spec that none of the types satisfies."""
+    if not spec.card_milli:
+        return None if NO_CARDS in types else f"has no cards ({NO_CARDS})"
+    wanted = {each.casefold() for each in spec.card_models}
+    known = {each.model.casefold() for each in cards}
+    for card in cards:
+        if (not wanted or card.model.casefold() in wanted) and types.isdisjoint(_types(card)):
+            return f"may be given {visible(card.model)} ({card.vendor})"
+    unknown = (each for each in spec.card_models if each.casefold() not in known | types)
+    return next((f"asks for {visible(each)}" for each in unknown), None)
+
+
+def _types(card: Card) -> set[str]:
+    return {card.model.casefold(), str(card.vendor).casefold()}

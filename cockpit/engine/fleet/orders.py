@@ -1,4 +1,5 @@
-"""What members have to do, from the effects of the fleet's own engine. Given twice, an order is like given once."""
+"""Translates the effects of the fleet's engine into orders to its members. An order that is given twice has no second
+effect."""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     PartDecision = Callable[[JobId, Ending | None, Machine, Millis], Sequence[EventBody]]
 
 FLEET = "fleet"
-"""Who asks, as members know it."""
+"""The name under which members know the fleet."""
 
 ReplicaEffect = StartReplica | SignalReplica | FreezeReplica | ThawReplica | KeepContainer | RemoveContainer
 
@@ -60,7 +61,8 @@ Order = MemberDecision | Open
 
 
 def orders(effect: ReplicaEffect, fleet: Machine, members: Mapping[str, Machine]) -> list[Order]:
-    """For the member that the effect's replica is bound to; none where its part has been told already, or is over."""
+    """Return the orders to the member that the effect's replica is bound to; none if its part has the order already, or
+    is over."""
     match effect:
         case StartReplica():
             return _start(effect, fleet, members)
@@ -102,7 +104,8 @@ def _submitted(job: Job, name: str, part: FleetPart, member: Machine, now: Milli
 
 
 def _of_part(submitted: events.JobSubmitted, part: FleetPart, spec: JobSpec) -> events.JobSubmitted:
-    """With what the fleet's catalogue says of its image: the member's knows nothing of it."""
+    """Return the submitted part with the image that the fleet's catalogue resolved, which the member's catalogue does
+    not know."""
     return replace(submitted, part=part, spec=replace(submitted.spec, image_mpi=spec.image_mpi))
 
 
@@ -112,7 +115,7 @@ def _on_part(
     members: Mapping[str, Machine],
     deed: PartDecision,
 ) -> list[Order]:
-    """What becomes of the fleet's job becomes of its parts."""
+    """Return orders that do to the parts what happens to the fleet's job."""
     job = _current(fleet, effect.replica.job, effect.replica.attempt)
     for name, part in parts_of(job).items() if job is not None else ():
         there = job_of(members[name], job, part) if job is not None else None
@@ -122,7 +125,7 @@ def _on_part(
 
 
 def _ended(job_id: JobId, ending: Ending | None, member: Machine, _now: Millis) -> Sequence[EventBody]:
-    """As the fleet ends the whole; a part that only waits is gone at once."""
+    """End a part as the fleet ends the whole job; a part that is still queued ends at once."""
     job = member.state.jobs.get(job_id)
     if job is None or job.ended or ending is None:
         return []
@@ -147,10 +150,10 @@ def _resumed(job_id: JobId, _ending: Ending | None, member: Machine, _now: Milli
 def _remove(effect: RemoveContainer, members: Mapping[str, Machine]) -> list[Order]:
     """Whatever is left of the attempt, running or kept."""
     key = effect.replica.job, effect.replica.attempt
-    found = [(name, job) for name, machine in members.items() for job in machine.state.jobs.values()]
+    targets = [(name, job) for name, machine in members.items() for job in machine.state.jobs.values()]
     return [
         MemberDecision(name, partial(_gone, job.id))
-        for name, job in found
+        for name, job in targets
         if job.part is not None and (job.part.job, job.part.attempt) == key
     ]
 

@@ -23,7 +23,7 @@ LATER_SECONDS = 60
 
 
 def parts_of(job: Job) -> dict[str, FleetPart]:
-    """By member, in order of their first replicas."""
+    """Return the parts of a job by member, in the order of their first replicas."""
     attempt = job.attempt
     assert attempt is not None
     ranks: dict[str, list[int]] = {}
@@ -36,7 +36,7 @@ def parts_of(job: Job) -> dict[str, FleetPart]:
 
 
 def spec_of(job: Job, member: str, part: FleetPart) -> JobSpec:
-    """What the member is asked for. What the fleet has settled, it does not settle again."""
+    """Return the spec that is submitted to the member. It leaves out what the fleet has decided already."""
     attempt, spec = job.attempt, job.spec
     assert attempt is not None
     wished = [NodeName(name) for name in spec.node_names or spec.pool_nodes]
@@ -72,7 +72,8 @@ def spec_of(job: Job, member: str, part: FleetPart) -> JobSpec:
 
 
 def _with_folders(spec: JobSpec) -> JobSpec:
-    """What the names of the fleet's catalogue mean: a member has another one."""
+    """Return the spec with the folders that the names in the fleet's catalogue mean, since a member has another
+    catalogue."""
     algorithm = spec.algorithm
     return replace(
         spec,
@@ -98,9 +99,9 @@ def replica_there(fleet: Machine, members: Mapping[str, Machine], replica: Repli
     if job is None or job.attempt is None or job.attempt.number != replica.attempt:
         return None
     for name, part in parts_of(job).items():
-        found = job_of(members[name], job, part)
-        if replica.rank in part.ranks and found is not None and found.attempt is not None:
-            return name, ReplicaId(found.id, found.attempt.number, part.ranks.index(replica.rank))
+        part_job = job_of(members[name], job, part)
+        if replica.rank in part.ranks and part_job is not None and part_job.attempt is not None:
+            return name, ReplicaId(part_job.id, part_job.attempt.number, part.ranks.index(replica.rank))
     return None
 
 
@@ -114,7 +115,7 @@ def _key(part: FleetPart) -> tuple[int, int]:
 
 
 def _reserved(allocations: list[Allocation]) -> Placement:
-    """As the member calls it; empty where the fleet knows no nodes."""
+    """Return the reserved nodes by their names at the member; empty where the fleet knows no nodes."""
     if any(member_of(each.node) == each.node for each in allocations):
         return ()
     return tuple(replace(each, rank=rank, node=node_there(each.node)) for rank, each in enumerate(allocations))

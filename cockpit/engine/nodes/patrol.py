@@ -1,5 +1,5 @@
-"""While a job runs that goes on from its checkpoints: faults of its nodes (EL-11), and iterations that its log shows to
-be slow (EL-13)."""
+"""Watches jobs with `resume` while they run: faults of their nodes (EL-11), and slow iterations in their logs
+(EL-13)."""
 
 from __future__ import annotations
 
@@ -46,19 +46,19 @@ def faulty(machine: Machine, node: NodeName, because: str, now: Millis) -> list[
     return out
 
 
-def slow(machine: Machine, replica: ReplicaId, found: Slow, now: Millis) -> list[EventBody]:
-    """Nothing where it lets this pass, or has been told of before. A job that is to move does where it has a resume and
-    other nodes left."""
+def slow(machine: Machine, replica: ReplicaId, slow_iterations: Slow, now: Millis) -> list[EventBody]:
+    """Return the events of slow iterations; none if the job ignores them or they are known already. The job is moved if
+    it asks for it, has a resume left, and other nodes exist."""
     job = machine.state.jobs.get(replica.job)
     if job is None or not _is_watched(job) or job.attempt is None or job.attempt.number != replica.attempt:
         return []
-    asked = job.spec.resume.performance if job.spec.resume is not None else None
-    if asked is None or job.attempt.slow is not None or found.part <= asked.threshold:
+    performance = job.spec.resume.performance if job.spec.resume is not None else None
+    if performance is None or job.attempt.slow is not None or slow_iterations.part <= performance.threshold:
         return []
-    moves = asked.action is OnSlow.RESCHEDULE and job.retries < job.spec.most_retries
-    elsewhere = _elsewhere(machine.state, job, found.rank) if moves else ()
+    moves = performance.action is OnSlow.RESCHEDULE and job.retries < job.spec.most_retries
+    elsewhere = _elsewhere(machine.state, job, slow_iterations.rank) if moves else ()
     address = _address(machine.state, job.submitter.name)
-    fell = events.PerformanceFell(job.id, replica.attempt, found, asked.threshold, address, elsewhere)
+    fell = events.PerformanceFell(job.id, replica.attempt, slow_iterations, performance.threshold, address, elsewhere)
     return [fell, _interrupted(job, EndCause.SLOW, now)] if elsewhere else [fell]
 
 
@@ -82,5 +82,5 @@ def _elsewhere(state: ClusterState, job: Job, rank: int) -> tuple[NodeName, ...]
 
 
 def _address(state: ClusterState, user: str) -> str:
-    found = (each for each in state.catalogue.values() if isinstance(each, UserEntry) and each.name == user)
-    return next((each.email for each in found), "")
+    entries = (each for each in state.catalogue.values() if isinstance(each, UserEntry) and each.name == user)
+    return next((each.email for each in entries), "")

@@ -1,4 +1,4 @@
-"""Before a job starts that goes on from its checkpoints, its nodes are checked (EL-10): it has its place meanwhile."""
+"""Checks the nodes of a job with `resume` before it starts (EL-10); meanwhile the job keeps its placement."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def passed(machine: Machine, replica: ReplicaId, found: str) -> list[EventBody]:
-    """Nothing is wrong with any of them; `found`: what they have, in words."""
+    """Return the events after checks without findings. `found`: what the nodes have, as text."""
     job = _prechecking(machine, replica)
     if job is None:
         return []
@@ -28,7 +28,8 @@ def passed(machine: Machine, replica: ReplicaId, found: str) -> list[EventBody]:
 
 
 def failed(machine: Machine, replica: ReplicaId, node: NodeName, because: str) -> list[EventBody]:
-    """The node is drained, so that the job goes elsewhere, and it is queued again."""
+    """Return the events after a failed check: the node is drained, so that the job starts elsewhere, and the job is
+    queued again."""
     job = _prechecking(machine, replica)
     if job is None:
         return []
@@ -46,7 +47,7 @@ def _prechecking(machine: Machine, replica: ReplicaId) -> Job | None:
 
 
 def _over(job: Job, ending: Ending) -> EventBody:
-    """It was to end meanwhile, and nothing of it has begun."""
+    """Return the end of a job that was to end during its checks, before anything of it had started."""
     if ending.requeue:
         return events.JobRequeued(job.id, ending.cause)
     wanted = ending.cause in {EndCause.STOP, EndCause.PREEMPTED}

@@ -1,5 +1,5 @@
-"""Nodes that are taken back, and best effort that a node has too little memory for (EL-02, EL-08): who runs there is
-told, has a grace, and goes. That is nobody's failure."""
+"""Reclaims nodes for their provider, and memory from best-effort jobs (EL-02, EL-08). Jobs are notified, get a grace
+period, and leave without a failure."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 
 def taken_back(machine: Machine, node: NodeName, gone_at: Millis, now: Millis) -> list[EventBody]:
-    """Everybody who runs there has to go by then. An elastic job goes on without its worker, if enough are left, and
-    waits for room elsewhere else, as all other jobs do."""
+    """Return the events of a node that is taken back: all jobs leave until then. An elastic job continues without its
+    worker if enough are left; other jobs are queued again."""
     return [each for job in _running_on(machine, node) for each in _taken_from(job, node, gone_at, now)]
 
 
@@ -54,13 +54,13 @@ def pressed(machine: Machine, node: NodeName, now: Millis) -> list[EventBody]:
 
 
 def _running_on(machine: Machine, node: NodeName) -> list[Job]:
-    """Who holds something there, or has its launcher there, and is not on its way out."""
+    """Return the jobs that hold resources or have their launcher on the node, and are not leaving yet."""
     return [job for job in _holding(machine) if _is_on(job, node) and not _goes(job, node)]
 
 
 def _holding(machine: Machine) -> Iterator[Job]:
-    found = (machine.state.jobs.get(job) for job in machine.occupied)
-    return (job for job in found if job is not None and not job.ended)
+    jobs = (machine.state.jobs.get(job) for job in machine.occupied)
+    return (job for job in jobs if job is not None and not job.ended)
 
 
 def _is_on(job: Job, node: NodeName) -> bool:
@@ -68,14 +68,14 @@ def _is_on(job: Job, node: NodeName) -> bool:
 
 
 def _goes(job: Job, node: NodeName) -> bool:
-    """Whether what it has there is on its way out."""
+    """Return whether the part of the job on the node is leaving already."""
     if job.ending is not None or job.attempt is None:
         return True
     return not any(part.node == node for part in staying(job.attempt.everybody, job))
 
 
 def _gives_up(job: Job, node: NodeName, kill_at: Millis, grounds: Grounds) -> EventBody:
-    """Its worker there, if enough others are left; else it is suspended."""
+    """Let the job leave the node: only its worker there, if enough others are left; else the job is suspended."""
     assert job.attempt is not None
     ranks = tuple([part.rank for part in staying(job.attempt.placement, job) if part.node == node])
     if len(set(live_workers(job)).difference(ranks)) >= job.spec.least_nodes:

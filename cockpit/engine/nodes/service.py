@@ -28,17 +28,17 @@ DISK = "the disk for staged copies: "
 
 
 def drain(machine: Machine, name: str, reason: str, by: str) -> list[EventBody] | Refusal:
-    """Start nothing more there. What runs goes on."""
-    found = _node(machine, name)
-    if isinstance(found, Refusal):
-        return found
+    """Start no more jobs on the node. Running jobs continue."""
+    node = _node(machine, name)
+    if isinstance(node, Refusal):
+        return node
     if error := text_error(reason, VALUE_BYTES):
         return Refusal(RefusalKind.INVALID, f"reason: {error}.")
-    if found.drained_by:
+    if node.drained_by:
         return Refusal(
-            RefusalKind.CONFLICT, f"Node {found.name} is drained already, by {found.drained_by}: {found.state_reason}."
+            RefusalKind.CONFLICT, f"Node {node.name} is drained already, by {node.drained_by}: {node.state_reason}."
         )
-    return [events.NodeDrained(found.name, by, reason)]
+    return [events.NodeDrained(node.name, by, reason)]
 
 
 def take_back(
@@ -46,39 +46,39 @@ def take_back(
 ) -> list[EventBody] | Refusal:
     """Start nothing more there, and have what runs go within so many seconds: the node's provider wants it. It may have
     been drained before."""
-    found = _node(machine, name)
-    if isinstance(found, Refusal):
-        return found
+    node = _node(machine, name)
+    if isinstance(node, Refusal):
+        return node
     for path, error in (("reason", text_error(reason, VALUE_BYTES)), ("within", GRACE_SECONDS.error(seconds))):
         if error:
             return Refusal(RefusalKind.INVALID, f"{path}: {error}.")
     gone_at = Millis(now + 1000 * seconds)
-    taken = reclaiming.taken_back(machine, found.name, gone_at, now)
-    return [events.NodeDrained(found.name, by, reason, gone_at), *taken]
+    taken = reclaiming.taken_back(machine, node.name, gone_at, now)
+    return [events.NodeDrained(node.name, by, reason, gone_at), *taken]
 
 
 def resume(machine: Machine, name: str, by: str) -> list[EventBody] | Refusal:
     """Give a drained node back."""
-    found = _node(machine, name)
-    if isinstance(found, Refusal):
-        return found
-    if not found.drained_by:
-        why = f"is {found.state}: {found.state_reason}" if found.state is not NodeState.UP else "is in service"
-        return Refusal(RefusalKind.CONFLICT, f"Node {found.name} {why}; only one that was drained is given back.")
-    return [events.NodeResumed(found.name, by)]
+    node = _node(machine, name)
+    if isinstance(node, Refusal):
+        return node
+    if not node.drained_by:
+        why = f"is {node.state}: {node.state_reason}" if node.state is not NodeState.UP else "is in service"
+        return Refusal(RefusalKind.CONFLICT, f"Node {node.name} {why}; only one that was drained is given back.")
+    return [events.NodeResumed(node.name, by)]
 
 
 def drained(machine: Machine, name: NodeName, because: str) -> list[EventBody]:
     """Something has failed on the node."""
-    found = machine.state.nodes.get(name)
-    return [] if found is None or found.drained_by else [events.NodeDrained(name, ENGINE, because)]
+    node = machine.state.nodes.get(name)
+    return [] if node is None or node.drained_by else [events.NodeDrained(name, ENGINE, because)]
 
 
-def still_drained(found: Node, before: Node | None) -> Node:
+def still_drained(node: Node, before: Node | None) -> Node:
     """A node as it is found, out of service for as long as it was taken out."""
     if before is None or not before.drained_by:
-        return found
-    return replace(found, state=before.state, state_reason=before.state_reason, drained_by=before.drained_by)
+        return node
+    return replace(node, state=before.state, state_reason=before.state_reason, drained_by=before.drained_by)
 
 
 def _node(machine: Machine, name: str) -> Node | Refusal:

@@ -1,4 +1,4 @@
-"""How good a schedule was, in the words of the field."""
+"""Measures the quality of a schedule by the usual figures: waiting time, slowdown, utilization."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BOUND_SECONDS = 10
 
 
 class Run(msgspec.Struct, frozen=True):
-    """One job of a schedule, in seconds."""
+    """One job of a schedule; times in seconds."""
 
     submitted: int
     waited: int
@@ -42,7 +42,7 @@ class Figures(msgspec.Struct, frozen=True):
 
 
 def figures(runs: Sequence[Run], processors: int) -> Figures:
-    """All 0 for a schedule without jobs."""
+    """Return the figures of a schedule; all are 0 for one without jobs."""
     if not runs:
         return Figures(0.0, 0.0, 0.0)
     span = max(run.ended for run in runs) - min(run.submitted for run in runs)

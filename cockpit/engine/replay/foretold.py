@@ -1,4 +1,5 @@
-"""How well starts are foretold: the past replayed, some of its jobs asked about as they come, and what became of it.
+"""Measures how accurate predicted starts are: a history is replayed, and predictions for some of its jobs are compared
+with what happened.
 
 Whoever is asked knows what was known at that moment: the queue, who runs and since when, and how the users' jobs that
 had ended by then had run.
@@ -35,22 +36,22 @@ MINUTE, TEN_MINUTES = 60, 600
 
 
 class Said(msgspec.Struct, frozen=True):
-    """What was said of one job when it came; waits in seconds."""
+    """The prediction for one job at its arrival; waiting times in seconds."""
 
     job: JobId
     waited: float
-    """What became of it."""
+    """The time that the job really waited."""
     likely: float
     range: tuple[float, float]
-    """From the earliest to the latest likely start."""
+    """The range from the earliest to the latest likely start."""
     bound: float | None
     """The latest start that the policy promised; None: it promised none."""
     by_limits: float
-    """The scheduler's plain plan ahead: every job uses its whole limit, and nobody else comes."""
+    """The wait by the scheduler's plan alone, in which every job uses its whole limit and no other job arrives."""
 
 
 class Accuracy(msgspec.Struct, frozen=True, kw_only=True):
-    """Of many; errors in seconds, shares from 0 to 1."""
+    """The accuracy of many predictions; errors in seconds, shares from 0 to 1."""
 
     jobs: int
     median_error: float
@@ -68,7 +69,7 @@ class Accuracy(msgspec.Struct, frozen=True, kw_only=True):
     range_width: float
     """The median of the width of the range ÷ wait."""
     bounds: int
-    """How many of the jobs were promised a latest start."""
+    """The number of jobs with a promised latest start."""
     bound_coverage: float | None
     """The share of these that started no later; None: there were none."""
 
@@ -81,8 +82,8 @@ def foretell(
     rules: Sequence[EventBody] = (),
     watch: Callable[[int], None] = lambda _: None,
 ) -> list[Said]:
-    """Ask about the chosen jobs while the arrivals are replayed; in the order in which they come. `watch` is told how
-    many jobs have ended, again and again."""
+    """Replay the arrivals and predict the start of each chosen job when it arrives, in this order. `watch` is called
+    now and then with the number of ended jobs."""
     replay = Replay(nodes, arrivals, policy, rules)
     asking = _Asking(replay, policy, frozenset(chosen))
     replay.told = asking.take
@@ -91,24 +92,24 @@ def foretell(
     return asking.said()
 
 
-def accuracy(said: Sequence[Said]) -> Accuracy:
-    """Of jobs that waited. Raises `ValueError` for none."""
-    if not said:
+def accuracy(predictions: Sequence[Said]) -> Accuracy:
+    """Return the accuracy over the jobs that waited. Raises `ValueError` if there are none."""
+    if not predictions:
         raise ValueError("no job waited: there is nothing to be right or wrong about")
-    kept = [each.waited <= each.bound for each in said if each.bound is not None]
-    errors = [abs(each.likely - each.waited) for each in said]
+    kept = [each.waited <= each.bound for each in predictions if each.bound is not None]
+    errors = [abs(each.likely - each.waited) for each in predictions]
     return Accuracy(
-        jobs=len(said),
+        jobs=len(predictions),
         median_error=median(errors),
         mean_error=fmean(errors),
         within_a_minute=fmean(error <= MINUTE for error in errors),
         within_ten_minutes=fmean(error <= TEN_MINUTES for error in errors),
-        coverage=fmean(each.waited <= each.range[1] for each in said),
-        tightness=median(each.range[1] / each.waited for each in said),
-        coverage_by_limits=fmean(each.waited <= each.by_limits for each in said),
-        tightness_by_limits=median(each.by_limits / each.waited for each in said),
-        range_coverage=fmean(each.range[0] <= each.waited <= each.range[1] for each in said),
-        range_width=median((each.range[1] - each.range[0]) / each.waited for each in said),
+        coverage=fmean(each.waited <= each.range[1] for each in predictions),
+        tightness=median(each.range[1] / each.waited for each in predictions),
+        coverage_by_limits=fmean(each.waited <= each.by_limits for each in predictions),
+        tightness_by_limits=median(each.by_limits / each.waited for each in predictions),
+        range_coverage=fmean(each.range[0] <= each.waited <= each.range[1] for each in predictions),
+        range_width=median((each.range[1] - each.range[0]) / each.waited for each in predictions),
         bounds=len(kept),
         bound_coverage=fmean(kept) if kept else None,
     )

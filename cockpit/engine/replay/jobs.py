@@ -47,7 +47,7 @@ class Arrival(msgspec.Struct, frozen=True):
 
 
 class Replay:
-    """One history on one cluster. `started_at` fills as `moments` goes on."""
+    """The replay of one history on one cluster. `started_at` fills up while `moments` is iterated."""
 
     def __init__(
         self,
@@ -137,7 +137,7 @@ class Replay:
             self._look(submitted.job if only_what_fits else None)
 
     def _end(self, job_id: JobId) -> None:
-        """Nothing when it has ended already. Its record goes at once: nobody will ask, and logs are long."""
+        """End the job, unless it has ended already. Its record is removed at once, since histories are long."""
         job = self.machine.state.jobs.get(job_id)
         if job is None or job.attempt is None:
             return
@@ -148,7 +148,7 @@ class Replay:
         self._tell(events.JobArchived(job_id))
 
     def _look(self, for_the_sake_of: JobId | None = None) -> None:
-        """Let the scheduler decide, if anybody can start; if for one arrival only, then if there is room for it."""
+        """Run a scheduling pass if any job can start; after a single arrival only if enough is free for it."""
         machine = self.machine
         if not self._waiting or self._looked_at == machine.state.seq:
             return
@@ -185,7 +185,8 @@ class Replay:
         return cycle(snapshot, room, self._policy, last.priorities if last is not None else None)
 
     def _let_usage_decay(self) -> None:
-        """Up to the last full period, before anybody looks; periods in which nobody does pass in one."""
+        """Decay the usage up to the last full period before it is used. Periods without any use of it are taken in one
+        step."""
         state = self.machine.state
         due = next_decay(state, busy=True)
         if due is not None and due <= self._now:

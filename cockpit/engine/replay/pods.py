@@ -34,7 +34,7 @@ _AT = Millis(0)
 
 
 class Arrived(msgspec.Struct, frozen=True):
-    """After one more pod came: sums over all so far, in thousandths of cards."""
+    """The sums after one more pod has arrived, in thousandths of cards."""
 
     asked_milli: int
     allocated_milli: int
@@ -43,7 +43,7 @@ class Arrived(msgspec.Struct, frozen=True):
 
 
 class PodReplay:
-    """One cluster. `machine` holds the pods that have room."""
+    """The replay of pods on one cluster. `machine` holds the pods that fit."""
 
     def __init__(self, nodes: Sequence[Node], policy: Policy) -> None:
         self.machine = Machine(ClusterState())
@@ -52,15 +52,15 @@ class PodReplay:
         self._tell(events.NodesChanged(tuple(nodes)))
 
     def arrivals(self, pods: Iterable[JobSpec]) -> Iterator[Arrived]:
-        """Let the pods come, each told of as it has."""
-        asked = allocated = placed = 0
+        """Place the pods one by one, and yield the sums after each."""
+        requested = allocated = placed = 0
         for number, pod in enumerate(pods, self.machine.state.last_job_id + 1):
             milli = pod.specs[0].card_milli * pod.nodes
-            asked += milli
+            requested += milli
             if self._starts(JobId(number), pod):
                 allocated += milli
                 placed += 1
-            yield Arrived(asked, allocated, placed)
+            yield Arrived(requested, allocated, placed)
 
     def _starts(self, job: JobId, pod: JobSpec) -> bool:
         self._tell(events.JobSubmitted(job, pod, _SOMEBODY, _SOMEBODY.name))
@@ -92,7 +92,7 @@ class Curve:
         self._sums[percent] = total + arrived.allocated_milli, count + 1
 
     def points(self) -> list[float]:
-        """From 0 % on."""
+        """Yield the points of the curve, beginning at 0 %."""
         points: list[float] = []
         for percent in range(max(self._sums, default=-1) + 1):
             before = points[-1] if points else 0.0

@@ -16,8 +16,8 @@ from cockpit.model.fleet import OVER_CLUSTERS
 from cockpit.model.reasons import NoAssociation, PartitionRefuses, PartitionRule, QosRefused, Reason
 from cockpit.model.spec import JobSpec, PriorityWord
 from cockpit.model.text import visible
-from cockpit.sched.rules.enforcement import allowed_qos, enforced
 from cockpit.sched.rules.partitions import about_owner
+from cockpit.sched.rules.rulebook import allowed_qos, enforced
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
+from msgspec.structs import replace
+
 from cockpit.engine.access import Actor, may_see
 from cockpit.engine.arrays import addressed, missing_tasks, size, task
 from cockpit.engine.catalogue.naming import Meant, Names, names_nothing
 from cockpit.engine.retries import resume_errors
 from cockpit.engine.sharing import access_errors, membership_errors, named_projects
 from cockpit.engine.submission.account_defaults import Charge, charge
-from cockpit.engine.submission.spelling import Spelling
 from cockpit.engine.submission.submit_limits import (
     SubmitRequest,
     denied_by_qos,
@@ -20,6 +21,7 @@ from cockpit.engine.submission.submit_limits import (
     urgent_error,
 )
 from cockpit.launch.checks import meeting_errors, submission_errors
+from cockpit.model.cardmodels import gres_type
 from cockpit.model.ids import JobId
 from cockpit.model.reasons import InReservation, NeverFits, NoEligibleNode, Reason, Resource
 from cockpit.model.spec import Dependency, DependencyKind, JobSpec, PriorityWord
@@ -29,11 +31,14 @@ from cockpit.sched.nodes.reservation_windows import is_open_to
 from cockpit.sched.rules.partitions import WHOLE_CLUSTER, nodes_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from cockpit.engine.machine import Machine
     from cockpit.model.ids import Millis
     from cockpit.model.job import Job
+    from cockpit.model.node import Node
+    from cockpit.model.spec import JobSpec, NodeSpec
+
 
 _FIELD = {
     Resource.CPUS: "cpus",
@@ -290,3 +295,38 @@ def _archived_tasks(known: Job, live: Iterable[JobId]) -> set[JobId]:
     assert known.array is not None
     first = known.array.array
     return {JobId(each) for each in range(first, first + known.array.count)} - {*live}
+
+
+class Spelling:
+    """Corrects the spelling of card models in job specs."""
+
+    def __init__(self, nodes: Iterable[Node]) -> None:
+        """`nodes`: the cluster's nodes. They are read once, for the first job that names a model."""
+        self._nodes = nodes
+        self._models: Mapping[str, str] | None = None
+
+    def corrected(self, spec: JobSpec) -> JobSpec:
+        """Return the spec with card models spelled as the nodes do. A model that no node has stays as it is."""
+        all_specs = (*spec.specs, *(pool.spec for pool in spec.worker_pools))
+        if not any(each.card_models for each in all_specs):
+            return spec
+        specs = tuple([self._node_spec(each) for each in spec.specs])
+        pools = tuple([replace(pool, spec=self._node_spec(pool.spec)) for pool in spec.worker_pools])
+        if specs == spec.specs and pools == spec.worker_pools:
+            return spec
+        return replace(spec, specs=specs, worker_pools=pools)
+
+    def _node_spec(self, spec: NodeSpec) -> NodeSpec:
+        if not spec.card_models:
+            return spec
+        models = self._known()
+        return replace(
+            spec, card_models=tuple([models.get(each, models.get(gres_type(each), each)) for each in spec.card_models])
+        )
+
+    def _known(self) -> Mapping[str, str]:
+        """Return the nodes' card models by their names and by Slurm's spelling of these."""
+        if self._models is None:
+            models = sorted({card.model for node in self._nodes for card in node.cards})
+            self._models = {gres_type(model): model for model in models} | {model: model for model in models}
+        return self._models

@@ -16,10 +16,9 @@ from cockpit.model.ids import JobId
 from cockpit.model.job import Job
 from cockpit.model.reasons import LimitReached
 from cockpit.model.spec import PriorityWord
-from cockpit.sched.rules.enforcement import enforced
 from cockpit.sched.rules.limits import in_order
 from cockpit.sched.rules.partitions import WHOLE_CLUSTER
-from cockpit.sched.rules.rulebook import Rulebook
+from cockpit.sched.rules.rulebook import Rulebook, enforced
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

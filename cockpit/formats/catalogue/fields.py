@@ -42,7 +42,7 @@ _CARD_TYPES = "Vendors or models of cards that it is made for, cpu for none; wit
 
 
 def _common(kind: EntryKind) -> list[Field]:
-    """What every entry says; some kinds are in no project."""
+    """Return the fields that all entries have; some kinds belong to no project."""
     project = Field(
         name="project",
         attribute="project",
@@ -68,7 +68,7 @@ def _source(words: Any) -> Field:  # noqa: ANN401 - an enumeration
 
 
 class _SpecTable(Table[SpecEntry]):
-    """A spec's own fields stand beside its name."""
+    """Reads an entry whose file form has a spec's own fields beside its name."""
 
     def __init__(self) -> None:
         super().__init__(SpecEntry, _common(EntryKind.SPEC))
@@ -163,5 +163,5 @@ TABLES: Final[dict[EntryKind, Table[Any]]] = {
 
 
 def entry_values(entry: AnyEntry) -> dict[str, object]:
-    """What an entry says beyond the defaults, as a file says it."""
+    """Return the fields of an entry that differ from the defaults, as a file writes them."""
     return TABLES[entry.kind].write(entry)

@@ -18,20 +18,20 @@ _ABOUT = "The catalogue: what names in job files stand for. `cockpit schema cata
 
 
 def read_catalogue(text: str, source: str = "catalogue.toml", folder: str = "/", home: str = "") -> list[AnyEntry]:
-    """Every entry. Relative paths begin at `folder`. Raises `SpecErrors` with all errors, each led by source and
+    """Return all entries. Relative paths begin at `folder`. Raises `SpecErrors` with all errors, each behind source and
     place: `datasets[0].path: …`."""
     return read_entries(parse_toml(text, source), f"{source}: ", Reading(folder, home))
 
 
 def read_entries(document: Mapping[str, object], source: str, reading: Reading) -> list[AnyEntry]:
-    """What a table says in catalogue.toml's words. `source` leads every error."""
-    found = list(_entries(document, reading))
-    errors = [*reading.errors, *_repeated(found)]
-    for at, entry in found if not reading.errors else ():
+    """Return the entries of a table in the form of catalogue.toml. `source` leads every error."""
+    entries = list(_entries(document, reading))
+    errors = [*reading.errors, *_repeated(entries)]
+    for at, entry in entries if not reading.errors else ():
         errors += [f"{at}.{error}" for error in entry_errors(entry)]
     if errors:
         raise SpecErrors([f"{visible(source, 200)}{error}" for error in errors])
-    return [entry for _, entry in found]
+    return [entry for _, entry in entries]
 
 
 def catalogue_text(entries: Iterable[AnyEntry]) -> str:
@@ -72,9 +72,9 @@ def _of_kind(kind: EntryKind, heading: str, rows: Sequence[object], reading: Rea
         yield at, TABLES[kind].read(row, at, reading)
 
 
-def _repeated(found: Iterable[tuple[str, AnyEntry]]) -> Iterator[str]:
+def _repeated(entries: Iterable[tuple[str, AnyEntry]]) -> Iterator[str]:
     first: dict[str, str] = {}
-    for at, entry in found:
+    for at, entry in entries:
         earlier = first.setdefault(entry.key, at)
         if earlier != at:
             yield f"{at}.name: {visible(entry.name)} is the name of {earlier} too; give another"

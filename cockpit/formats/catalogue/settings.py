@@ -12,8 +12,8 @@ from cockpit.model.text import visible
 
 
 def with_settings(kind: EntryKind, values: dict[str, object], words: Iterable[str], folder: str, home: str) -> AnyEntry:
-    """What the fields' `values`, as a file says them, become. An empty value takes a field away; of lists `+a,b` adds
-    and `-a` takes away; `versions.v2=PATH` is one of several. Raises `SpecErrors` with all errors."""
+    """Return the entry's fields after the changes in `words`. An empty value removes a field; for lists `+a,b` adds and
+    `-a` removes; `versions.v2=PATH` sets one of several. Raises `SpecErrors` with all errors."""
     table, changed, errors = TABLES[kind], dict(values), list[str]()
     schemas = {field.name: field.kind.schema() for field in table.fields}
     for word in words:
@@ -45,7 +45,7 @@ def _set_part(values: dict[str, object], field: str, part: str, text: str) -> No
 
 
 def _value(text: str, schema: Schema, before: object) -> object:
-    """As a file has it."""
+    """Return the value as a file would contain it."""
     if schema.get("type") == "array":
         return _list(text, before if isinstance(before, list) else [])
     if schema.get("type") == "string" or "enum" in schema:

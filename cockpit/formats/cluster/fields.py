@@ -19,24 +19,51 @@ from cockpit.formats.cluster.rule_fields import (
     Accounting,
 )
 from cockpit.formats.cluster.rule_fields import COUNT as MANY
-from cockpit.formats.cluster.staging_fields import STAGING
 from cockpit.formats.kinds import Flag, ListOf, Path, Text
 from cockpit.formats.rulekinds import MOST_NAMES, MapOf, name, storage_error
 from cockpit.formats.rulekinds import MOST_ROWS as MOST_ASSOCIATIONS
 from cockpit.formats.tables import Field, Table
 from cockpit.model.accounts import Association, Qos
 from cockpit.model.cluster import Backfill, Partition, Preemption, Priority, Project
-from cockpit.model.rules.bounds import GRACE_SECONDS, RESTARTS, VALUE_BYTES
+from cockpit.model.rules.bounds import GRACE_SECONDS, RESTARTS, VALUE_BYTES, Bounds
 from cockpit.model.rules.text import path_error, text_error
 from cockpit.model.staging import Staging
 
+KEEP_SECONDS = Bounds(0, 3660 * 86_400, " s")
+PERCENT = Bounds(1, 100)
+
+STAGING = Table(
+    Staging,
+    [
+        Field(
+            name="folder",
+            attribute="folder",
+            kind=Checked(Path(), path_error),
+            required=True,
+            about="Give the folder on fast storage in which copies are made; the engine makes one of its own in it.",
+        ),
+        Field(
+            name="keep",
+            attribute="keep_seconds",
+            kind=duration(KEEP_SECONDS),
+            about="How long a copy stays after its last use.",
+        ),
+        Field(
+            name="full",
+            attribute="full_percent",
+            kind=whole(PERCENT),
+            about="Per cent: no copy fills the disk beyond it, and nodes whose disk is fuller start nothing more.",
+        ),
+    ],
+)
+
 
 class ClusterFile(msgspec.Struct, frozen=True, kw_only=True):
-    """All of cluster.toml."""
+    """The content of cluster.toml."""
 
     mutable: bool = True
     fixed: str = ""
-    """Of what `cluster init` fixed; see `clusterseal`."""
+    """The fields that `cluster init` fixed; see `is_sealed`."""
     overcommit: bool = False
     urgent_jobs: int | None = None
     sharing: bool = True
@@ -65,7 +92,7 @@ class ClusterFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 EVERY_OTHER_NODE = "*"
-"""In a node pool: each node that is in no other one."""
+"""In a node pool: all nodes that are in no other pool."""
 MOST_SCRIPTS = 64
 
 
@@ -120,7 +147,7 @@ FILE = Table(
             name="max_resumes",
             attribute="max_resumes",
             kind=whole(RESTARTS),
-            about="So often a job with `resume` may go on after a failure; without it: as often as it says.",
+            about="How often a job with `resume` may resume after a failure; without it: as often as the job says.",
         ),
         Field(
             name="max_grace_period",
@@ -177,7 +204,7 @@ FILE = Table(
         ),
         Field(name="accounting", attribute="accounting", kind=ACCOUNTING, about="What of the accounts is enforced."),
         Field(name="priority", attribute="priority", kind=PRIORITY, about="Who comes first."),
-        Field(name="backfill", attribute="backfill", kind=BACKFILL, about="Who may pass whom."),
+        Field(name="backfill", attribute="backfill", kind=BACKFILL, about="Which jobs may start before others."),
         Field(name="preemption", attribute="preemption", kind=PREEMPTION, about="Who may take another's place."),
         Field(
             name="partitions",

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from cockpit.errors import SpecErrors
 from cockpit.formats.cluster.fields import FILE, ClusterFile
-from cockpit.formats.cluster.initial_accounts import account_errors, initial_accounts
 from cockpit.formats.cluster.node_fields import DeclaredCards, DeclaredNode
 from cockpit.formats.cluster.pools import in_pools, meant_pools, pool_errors
 from cockpit.formats.cluster.rule_checks import partition_errors, preemption_errors, project_errors
-from cockpit.formats.cluster.seal import is_sealed
 from cockpit.formats.kinds import Reading, Schema
 from cockpit.formats.tomltext import parse_toml
-from cockpit.model.accounts import Accounts
+from cockpit.model.accounts import ROOT, Accounts, Association
+from cockpit.model.accounttree import account_troubles
 from cockpit.model.catalogue import AnyEntry
 from cockpit.model.cluster import Cluster
 from cockpit.model.ids import NodeName
@@ -25,7 +26,7 @@ from cockpit.model.text import visible
 
 
 class ClusterSetup(msgspec.Struct, frozen=True):
-    """What the engine begins with."""
+    """The cluster that the engine starts with."""
 
     nodes: tuple[Node, ...]
     cluster: Cluster
@@ -34,7 +35,7 @@ class ClusterSetup(msgspec.Struct, frozen=True):
     sealed: bool = False
     """The rules are just as `cluster init` wrote them."""
     catalogue: tuple[AnyEntry, ...] = ()
-    """Of the lab's catalogue.toml beside it."""
+    """The entries of the lab's catalogue.toml beside it."""
 
 
 def read_cluster(machine: Node, text: str | None, source: str = "cluster.toml") -> ClusterSetup:
@@ -54,7 +55,8 @@ def read_cluster(machine: Node, text: str | None, source: str = "cluster.toml") 
 
 
 def read_cluster_file(machine: Node, text: str, source: str = "cluster.toml") -> ClusterFile:
-    """The file as it stands. Raises `SpecErrors` with all errors, also where it does not suit the machine."""
+    """Return the file's content. Raises `SpecErrors` with all errors, including those where it does not fit the
+    machine."""
     reading = Reading("/", "")
     file = FILE.read(parse_toml(text, source), "", reading)
     errors = reading.errors or list(_conflicts(machine, file))
@@ -64,7 +66,8 @@ def read_cluster_file(machine: Node, text: str, source: str = "cluster.toml") ->
 
 
 def read_rules(document: Mapping[str, Any], nodes: Sequence[Node], source: str) -> tuple[Cluster, Accounts]:
-    """What a table says in cluster.toml's words about nodes that are known already. Raises `SpecErrors`."""
+    """Return the rules of a table in the form of cluster.toml, for nodes that are known already. Raises
+    `SpecErrors`."""
     reading = Reading("/", "")
     file = FILE.read(dict(document), "", reading)
     errors = reading.errors or [*pool_errors(file, nodes), *_rule_conflicts(file)]
@@ -164,7 +167,7 @@ def _numbered(cards: list[Card]) -> tuple[Card, ...]:
 
 
 def _conflicts(machine: Node, file: ClusterFile) -> Iterator[str]:
-    """What is wrong between fields that are each fine, and with this machine."""
+    """Return conflicts between fields, and with this machine."""
     if file.nodes and file.machine != FILE.stand_in.machine:
         yield "machine: says nothing beside nodes, which are parts of this machine; write its cards into them"
     yield from _repeated_names(file.nodes)
@@ -189,7 +192,7 @@ def _rule_conflicts(file: ClusterFile) -> Iterator[str]:
 
 
 def unmapped_storage(name: str) -> str:
-    """Of a storage for which the file has no folder."""
+    """Return the error for a storage that the file maps to no folder."""
     return f"[home] in cluster.toml has no folder for {visible(name, 200)}; add it there"
 
 
@@ -213,7 +216,7 @@ def _wrong_machine_cards(machine: Node, nodes: Sequence[DeclaredNode]) -> Iterat
 
 
 def _excess(machine: Node, nodes: Sequence[DeclaredNode]) -> list[str]:
-    """In what the nodes' sums exceed the machine."""
+    """Return the resources of which the nodes together have more than the machine."""
     cpus, memory = sum(node.cpus for node in nodes), sum(node.memory_mib for node in nodes)
     excess = []
     if cpus > machine.cpus:
@@ -221,3 +224,65 @@ def _excess(machine: Node, nodes: Sequence[DeclaredNode]) -> list[str]:
     if memory > machine.memory_mib:
         excess.append(f"{memory} MiB of memory, and this machine has {machine.memory_mib}")
     return excess
+
+
+def initial_accounts(file: ClusterFile) -> Accounts:
+    """The tree of the file beside what always exists; an account without a parent is below root."""
+    begin = Accounts()
+    return Accounts(
+        associations=begin.associations | {each.key: each for _, each in _associations(file)},
+        qos=begin.qos | {each.name: each for each in file.qos},
+    )
+
+
+def account_errors(file: ClusterFile) -> Iterator[str]:
+    """Return conflicts between the accounts, users and QOS."""
+    rows = list(_associations(file))
+    places: dict[str, str] = {each.name: f"qos[{at}]" for at, each in enumerate(file.qos)}
+    places |= {each.key: at for at, each in rows}
+    yield from _repeated("qos", [(f"qos[{at}]", each.name) for at, each in enumerate(file.qos)])
+    yield from _repeated("account", [(at, each.key) for at, each in rows if not each.user])
+    yield from _repeated("user here", [(at, each.key) for at, each in rows if each.user])
+    for trouble in account_troubles(initial_accounts(file)):
+        yield f"{places.get(trouble.key, trouble.key)}.{trouble.field}: {trouble.sentence}"
+
+
+def _associations(file: ClusterFile) -> Iterator[tuple[str, Association]]:
+    for at, each in enumerate(file.accounts):
+        below_root = not each.parent and each.account != ROOT
+        yield f"accounts[{at}]", replace(each, parent=ROOT) if below_root else each
+    for at, each in enumerate(file.users):
+        yield f"users[{at}]", each
+
+
+def _repeated(what: str, rows: Iterable[tuple[str, str]]) -> Iterator[str]:
+    seen: set[str] = set()
+    for at, key in rows:
+        if key in seen:
+            yield f"{at}.name: is the name of an earlier {what}"
+        seen.add(key)
+
+
+def seal_of(file: ClusterFile) -> str:
+    """A digest of the settings that a slurmSpec has, and of nothing that is the site's own."""
+    fixed = (
+        file.partitions,
+        file.login_node_pool,
+        file.home_directory_storage,
+        file.accounting,
+        file.priority,
+        file.preemption,
+        file.prolog_bash_scripts,
+        file.epilog_bash_scripts,
+    )
+    return hashlib.sha256(msgspec.json.encode(fixed, order="sorted")).hexdigest()[:16]
+
+
+def sealed(file: ClusterFile) -> ClusterFile:
+    """The file with these settings fixed."""
+    return replace(file, mutable=False, fixed=seal_of(file))
+
+
+def is_sealed(file: ClusterFile) -> bool:
+    """Return whether the fixed fields are still as `cluster init` wrote them."""
+    return file.fixed == seal_of(file)

@@ -25,7 +25,7 @@ NODE_NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"
 
 
 class DeclaredCards(msgspec.Struct, frozen=True, kw_only=True):
-    """So many cards of one model with nothing behind them."""
+    """A number of cards of one model that are declared, without hardware behind them."""
 
     model: str
     count: int = 1
@@ -35,7 +35,7 @@ class DeclaredCards(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DeclaredMachine(msgspec.Struct, frozen=True, kw_only=True):
-    """What is added to the machine's own node."""
+    """The fields that are added to the machine's own node."""
 
     cards: tuple[DeclaredCards, ...] = ()
     pool: str = ""

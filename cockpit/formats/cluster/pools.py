@@ -1,4 +1,4 @@
-"""[node_pools] of cluster.toml: which nodes a pool has, and which other pools it stands for."""
+"""Reads [node_pools] of cluster.toml: the nodes of each pool, and pools that stand for others."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Pools = Mapping[str, tuple[str, ...]]
 
 
 def known_pools(pools: Pools, nodes: Sequence[Node]) -> tuple[str, ...]:
-    """Every name that a partition may give: those of the table, and those that nodes have by themselves."""
+    """Return all names of pools that a partition may use: those of the table, and those that nodes name themselves."""
     return tuple(dict.fromkeys((*pools, *(node.pool for node in nodes if node.pool))))
 
 
@@ -32,7 +32,7 @@ def _in_pool(node: Node, pool: str, apart: set[str]) -> Node:
 
 
 def meant_pools(names: Sequence[str], pools: Pools, nodes: Sequence[Node]) -> tuple[str, ...]:
-    """Pools as nodes have them: a name that stands for other pools is replaced by those."""
+    """Return the pools of nodes that the names mean: a name that stands for other pools is replaced by these."""
     return tuple(dict.fromkeys(each for name in names for each in _meant(name, pools, nodes)))
 
 
@@ -49,7 +49,7 @@ def _own_pools(nodes: Sequence[Node]) -> set[str]:
 
 
 def pool_errors(file: ClusterFile, nodes: Sequence[Node]) -> Iterator[str]:
-    """What is wrong with the pools, and with what names them."""
+    """Return what is wrong with the pools, and with references to pools."""
     yield from _member_errors(file.node_pools, nodes)
     known = known_pools(file.node_pools, nodes)
     for at, partition in enumerate(file.partitions):
@@ -64,7 +64,7 @@ def pool_errors(file: ClusterFile, nodes: Sequence[Node]) -> Iterator[str]:
 
 
 def unknown_pool(name: str, known: Sequence[str]) -> str:
-    """Of a name that is no pool."""
+    """Return the error for a name that is no pool."""
     there = f"there are {', '.join(known)}" if known else "there is none yet"
     return f"{visible(name)} is no pool of [node_pools] in cluster.toml; {there}"
 

@@ -1,4 +1,4 @@
-"""What is wrong between a cluster's rules that are each fine, as slurm.conf's manual says and slurmctld refuses it."""
+"""Checks the rules of a cluster against each other, as slurm.conf's manual states and slurmctld enforces."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def preemption_errors(preemption: Preemption, *, kind: str = "type", mode: str =
 
 
 def partition_errors(partitions: Sequence[Partition]) -> Iterator[str]:
-    """Of a file's partitions beside each other."""
+    """Return conflicts between the partitions of a file."""
     seen: set[str] = set()
     defaults = [each.name for each in partitions if each.default]
     for at, each in enumerate(partitions):
@@ -45,7 +45,7 @@ def partition_errors(partitions: Sequence[Partition]) -> Iterator[str]:
 
 
 def project_errors(projects: Sequence[Project]) -> Iterator[str]:
-    """Of a file's projects beside each other."""
+    """Return conflicts between the projects of a file."""
     seen: set[str] = set()
     for at, each in enumerate(projects):
         if each.name in seen:

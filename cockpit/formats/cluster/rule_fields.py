@@ -32,11 +32,11 @@ WEIGHT = Bounds(0, 2**32 - 2)
 JOB_FACTOR = Bounds(0, 65_533)
 SECONDS = Bounds(0, 36_600 * DAY_SECONDS, " s")
 SLICE = Bounds(5, 65_533, " s")
-"""What slurm.conf allows of SchedulerTimeSlice."""
+"""The values that slurm.conf permits for SchedulerTimeSlice."""
 PREEMPT_TYPES = ("preempt/none", "preempt/partition_prio", "preempt/qos")
 PREEMPT_MODES = ("OFF", "CANCEL", "GANG", "REQUEUE", "SUSPEND", "WITHIN")
 ONE_PREEMPT_MODE = ("OFF", "CANCEL", "GANG", "REQUEUE", "SUSPEND")
-"""Of one partition or QOS."""
+"""The preemption mode of one partition or QOS."""
 
 
 class Accounting(msgspec.Struct, frozen=True):
@@ -115,7 +115,7 @@ BACKFILL = Table(
             name="type",
             attribute="kind",
             kind=Choice(BackfillKind),
-            about="Who may pass whom: off (nobody), easy (the first job is never delayed), conservative (none is).",
+            about="Which jobs may overtake: off (none), easy (never delaying the first), conservative (delaying none).",
         ),
         Field(
             name="window",
@@ -133,7 +133,7 @@ BACKFILL = Table(
             name="depth",
             attribute="depth",
             kind=whole(COUNT),
-            about="How many waiting jobs one cycle looks at; 0: all.",
+            about="How many queued jobs one pass considers; 0: all.",
         ),
     ],
 )
@@ -147,13 +147,13 @@ PREEMPTION = Table(
             name="exempt_time",
             attribute="exempt_seconds",
             kind=duration(SECONDS),
-            about="So long a job runs before it can be preempted.",
+            about="How long a job runs before it can be preempted.",
         ),
         Field(
             name="time_slice",
             attribute="slice_seconds",
             kind=duration(SLICE),
-            about="SchedulerTimeSlice: how long jobs that share CPUs by turns go on at a time.",
+            about="SchedulerTimeSlice: how long each of several jobs that share CPUs runs before the next one.",
         ),
     ],
 )

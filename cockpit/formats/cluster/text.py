@@ -39,7 +39,7 @@ def cluster_text(file: ClusterFile) -> str:
 
 
 def rules_text(file: ClusterFile) -> str:
-    """What the file says, with its comments."""
+    """Return the text of the file, with its comments."""
     values = _values(file)
     return "\n".join([*_scalars(values), *_tables(values)])
 
@@ -59,7 +59,7 @@ def _values(file: ClusterFile) -> dict[str, object]:
 
 
 def _is_below(value: object) -> bool:
-    """Whether it stands under a heading of its own."""
+    """Return whether the value is written under a heading of its own."""
     return isinstance(value, dict) or (isinstance(value, list) and bool(value) and isinstance(value[0], dict))
 
 

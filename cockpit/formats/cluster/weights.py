@@ -1,4 +1,4 @@
-"""Other weights in a cluster.toml that somebody wrote: line by line, so that comments and order stay."""
+"""Changes the weights in a cluster.toml line by line, so that the user's comments and order stay."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def with_weights(text: str, priority: Priority, source: str = "cluster.toml") ->
 
 
 def _says(text: str, before: Mapping[str, object], priority: Priority) -> bool:
-    """Whether the text is TOML with this type and these weights, and all else as before."""
+    """Return whether the text is TOML with this type and these weights, and with all else as before."""
     try:
         after = parse_toml(text, "")
     except SpecErrors:
@@ -63,7 +63,8 @@ def _plain(weight: float) -> float:
 
 
 def _with_values(lines: list[str], heading: str, values: Mapping[str, object]) -> list[str]:
-    """These values under the heading, in the places of those that it has; others directly below it, unless 0."""
+    """Return the lines with these values under the heading: present ones are replaced, others are added below it unless
+    they are 0."""
     start = next((at for at, line in enumerate(lines) if _is_heading(line, heading)), None)
     if start is None:
         new = _new_lines(values)
@@ -86,7 +87,7 @@ def _is_heading(line: str, heading: str) -> bool:
 
 
 def _with_value(line: str, value: object) -> str:
-    """Its comment stays."""
+    """Return the line with another value and its comment."""
     name, _, rest = line.partition("=")
     comment = re.search(r"\s*#[^\"']*$", rest)
     return f"{name.rstrip()} = {toml_text(value)}{comment[0] if comment else ''}"

@@ -1,1 +1,1 @@
-"""What people already have: other systems' ways to write a job, read and written."""
+"""Reads and writes jobs in the forms of other systems: Slurm, arena, gcloud, Kubernetes, Vertex AI."""

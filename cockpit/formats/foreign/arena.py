@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping
 from pathlib import PurePosixPath
 from typing import Any, Final
 
-from cockpit.formats.foreign.arenaroles import ROLE_OPTIONS, take_roles
 from cockpit.formats.foreign.draft import Draft, command_line, cpu_count, memory_mib, runnable
 from cockpit.formats.foreign.options import Line, read_line
 from cockpit.formats.foreign.podresources import read_resources
@@ -19,8 +18,9 @@ from cockpit.formats.foreign.pytorchjob import take_torchrun
 from cockpit.formats.foreign.torchrun import without_nodes
 from cockpit.formats.foreign.waiting import take_longest_wait
 from cockpit.launch.checks import COMPUTE_QOS, SUPERVISED
-from cockpit.model.numerals import is_whole
 from cockpit.model.quantity import parse_duration
+from cockpit.model.spec import PARAMETER_SERVER
+from cockpit.model.text import is_whole
 
 _MODES: Final = {
     **dict.fromkeys(("etjob", "et", "mpijob", "mpi", "mj", "horovodjob", "horovod", "hj"), "horovod"),
@@ -29,7 +29,7 @@ _MODES: Final = {
     **dict.fromkeys(("deepspeedjob", "dp"), "deepspeed"),
 }
 _KINDS: Final = {"horovod": "mpijob", "pytorch": "pytorchjob", "tensorflow": "tfjob", "deepspeed": "deepspeedjob"}
-"""Of modes, where a job is not elastic."""
+"""The job kinds of arena by mode, for jobs that are not elastic."""
 _SHORT: Final = {"e": "env", "d": "data", "a": "annotation", "l": "label", "p": "priority", "n": "namespace"}
 _FLAGS: Final = frozenset(
     {"spot-instance", "tensorboard", "chief", "evaluator", "gang", "rdma", "pprof", "trace", "helm-binary", "queue"}
@@ -53,7 +53,7 @@ _ELASTIC: Final = {
 _PROCESSES: Final = "nproc-per-node"
 _COUNTS: Final = frozenset({"min_workers", "max_workers", "max_wait_time", "backoff_limit"})
 _VARIABLES: Final = ("workers", "gpus", "minWorkers", "maxWorkers")
-"""What arena fills into the command; here they are variables of the job."""
+"""The placeholders that arena fills into a command; here they are variables of the job."""
 _REASONS: Final[Mapping[str, str]] = {
     "gang": "all replicas of a job start together or not at all anyway",
     "image-pull-policy": "nothing is ever pulled; left out",
@@ -66,7 +66,7 @@ _REASONS: Final[Mapping[str, str]] = {
     "tensorboard": "`cockpit tensorboard` starts one for a job; left out",
 }
 _BACKOFF_LIMIT: Final = "6"
-"""What arena takes without a word."""
+"""The number of retries that arena assumes without an option."""
 _UPPER: Final = re.compile(r"(?<=[a-z])[A-Z]|^[A-Z]")
 
 
@@ -111,7 +111,7 @@ def read_arena(text: str, elastic_fields: frozenset[str]) -> Draft:
 
 
 def _named(line: Line) -> Line:
-    """With arena's long names of options, also where they are written as they once were: `psCpu`."""
+    """Return the line with arena's long names of options, also for old spellings such as `psCpu`."""
 
     def long(name: str) -> str:
         if name in _FLAGS:
@@ -172,7 +172,7 @@ def _take(kind: str, options: Mapping[str, str], draft: Draft, elastic_fields: f
 
 
 def _taken(name: str, value: str, options: Mapping[str, str], draft: Draft) -> bool:
-    """Whether the job says it, or a note why it is as it is."""
+    """Return whether the option was carried over; else a note in `draft` says why not."""
     if name in {"name", "image", "running-timeout"}:
         draft.values["time_limit" if name == "running-timeout" else name] = value
     elif name in {"gpus", "cpu", "memory", "workers"}:
@@ -196,7 +196,7 @@ _TAKERS: Final[Mapping[str, Callable[[str, str, Draft], None]]] = {
 
 
 def _are_retries(name: str, value: str, options: Mapping[str, str], draft: Draft) -> bool:
-    """Of jobs that are not elastic."""
+    """Carry over retries of jobs that are not elastic."""
     retries = 0
     if name == "retry" and is_whole(value):
         retries = int(value)
@@ -291,3 +291,81 @@ def _flag_text(value: object) -> object:
     if isinstance(value, dict):
         return ",".join(f"{name}={item}" for name, item in value.items())
     return "true" if value is True else value
+
+
+_ROLES: Final = ("chief", "worker", "ps", "evaluator")
+"""The roles, by the position of the pool."""
+_OF_ROLE: Final = ("image", "cpu", "cpu-limit", "memory", "memory-limit", "gpus", "selector")
+ROLE_OPTIONS: Final = frozenset(
+    {f"{role}-{each}" for role in _ROLES for each in _OF_ROLE} | {"ps", "chief", "evaluator"}
+)
+
+_SERVER: Final = (
+    f"a parameter server has {PARAMETER_SERVER.cpus} CPU, {PARAMETER_SERVER.memory_mib} MiB, the job's image"
+)
+
+
+def take_roles(options: Mapping[str, str], draft: Draft) -> None:
+    """`options`: those of the roles. What is said of all comes first, and is taken where a role says nothing."""
+    own = {role: _of(role, options, draft) for role in _ROLES}
+    servers = int(options["ps"]) if is_whole(options.get("ps", "")) else 0
+    if _is_on(options, "chief") or _is_on(options, "evaluator"):
+        _take_pools(options, own, servers, draft)
+        return
+    worker = own["worker"]
+    draft.spec(**worker.pop("spec", {}))
+    if selector := worker.pop("selector", None):
+        draft.values["node_selector"] = selector
+    draft.values |= worker
+    if "ps" in options:
+        draft.values["parameter_servers"] = servers
+    for name, value in options.items():
+        role = name.partition("-")[0]
+        if role not in {"worker", name}:
+            draft.lacks(f"--{name}={value}", _SERVER if role == "ps" else f"there is no {role}; left out")
+
+
+def _is_on(options: Mapping[str, str], name: str) -> bool:
+    return options.get(name, "false") in {"", "true"}
+
+
+def _of(role: str, options: Mapping[str, str], draft: Draft) -> dict[str, Any]:
+    """`image`, `spec` and `selector`; a limit comes before a request, which is noted."""
+    spec: dict[str, Any] = {}
+    for name in ("cpu", "memory"):
+        limits, limit = (options.get(f"{role}-{each}") for each in (name, f"{name}-limit"))
+        if limits and limit and limits != limit:
+            draft.lacks(f"--{role}-{name}={limits}", f"the limit, {limit}, is taken")
+        if value := limit or limits:
+            mib = memory_mib(value)
+            known = cpu_count(value) if name == "cpu" else f"{mib}M" if mib else None
+            spec["cpus" if name == "cpu" else "memory"] = known or value
+    if (cards := options.get(f"{role}-gpus", "0")) != "0":
+        spec["cards"] = int(cards) if is_whole(cards) else cards
+    values: dict[str, Any] = {"spec": spec} if spec else {}
+    if image := options.get(f"{role}-image"):
+        values["image"] = image
+    if "=" in (selector := options.get(f"{role}-selector", "")):
+        key, _, value = selector.partition("=")
+        values["selector"] = {key: value}
+    return values
+
+
+def _take_pools(options: Mapping[str, str], own: dict[str, dict[str, Any]], servers: int, draft: Draft) -> None:
+    """A chief, or in its place the first worker."""
+    workers, whole = int(draft.values.pop("nodes", 1)), (draft.values.pop("specs", None) or [{}])[0]
+    has_chief = _is_on(options, "chief")
+    counts = [1, workers if has_chief else workers - 1, servers, int(_is_on(options, "evaluator"))]
+    if not has_chief:
+        own["chief"] = own["worker"]
+    pools: list[dict[str, Any]] = []
+    for role, count in zip(_ROLES, counts, strict=True):
+        mine = own[role]
+        if selector := mine.pop("selector", None):
+            draft.lacks(f"--{role}-selector={selector}", "all replicas of a job have the same node_selector; left out")
+        is_worker = role == "worker" or (role == "chief" and not has_chief)
+        spec = {**(whole if is_worker else {}), **mine.pop("spec", {})}
+        pools.append({"replicas": count, **({"spec": spec} if spec else {}), **mine} if count else {})
+    while not pools[-1]:
+        pools.pop()
+    draft.values |= {"mode": "worker-pools", "worker_pools": pools}

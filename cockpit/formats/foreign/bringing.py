@@ -1,4 +1,4 @@
-"""A whole job that somebody has already, as the fields of a job file: to begin a form with."""
+"""Converts a job in any known form into the fields of a job file, to begin the new-job form with."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _FIELDS: Final = frozenset(field.name for field in JOB.fields)
 
 
 class Brought(NamedTuple):
-    """What it was, what it comes to, and what of it could not be said, a sentence each."""
+    """A converted job: its form, its fields, and one sentence for each thing that could not be carried over."""
 
     what: str
     values: Mapping[str, object]
@@ -38,7 +38,7 @@ class Brought(NamedTuple):
 
 
 def what_is(text: str) -> str:
-    """In words; empty: it is no job. A job file has several lines."""
+    """Return the name of the text's form; empty: it is no job. A job file has several lines."""
     form = form_of(text)
     if form is not None:
         return NAMES[form]
@@ -46,16 +46,16 @@ def what_is(text: str) -> str:
 
 
 def brought(source: str, text: str, beside: Beside = alone, submission: Submission = UNKNOWN) -> Brought | None:
-    """None: it is no job. Raises `SpecErrors` where it is one and cannot be read."""
-    found = taken_over(source, text, beside, submission)
-    if found is not None:
-        return Brought(NAMES[found.form], msgspec.json.decode(found.text), found.notes)
+    """Return the converted job; None: the text is no job. Raises `SpecErrors` if it is a job with errors."""
+    converted = taken_over(source, text, beside, submission)
+    if converted is not None:
+        return Brought(NAMES[converted.form], msgspec.json.decode(converted.text), converted.notes)
     values = _file_values(text)
     return Brought(JOB_FILE, values) if values else None
 
 
 def _file_values(text: str) -> Mapping[str, object]:
-    """Empty: it is none."""
+    """Return the fields of a job file; empty: it is none."""
     if "\n" not in text.strip():
         return {}
     try:

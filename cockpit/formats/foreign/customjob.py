@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _SECONDS: Final = re.compile(r"(?P<seconds>[0-9]+)(?:\.[0-9]+)?s")
 _RESTARTS: Final = 3
-"""How often a job begins again that is to be restarted with its workers: the API gives no number."""
+"""The number of restarts for a job that is restarted with its workers, since the API gives no number."""
 SPOT: Final = "spot"
 """The taint of spot nodes."""
 _SPOT: Final = frozenset({"SPOT", "LOW_COST"})
@@ -31,7 +31,7 @@ _SNAKE: Final = re.compile(r"_([a-z])")
 
 
 def is_custom_job(value: object) -> bool:
-    """Of a parsed document: a CustomJob, or the specification of one."""
+    """Return whether a parsed document is a CustomJob, or the specification of one."""
     if not isinstance(value, dict):
         return False
     spec = value.get("jobSpec", value.get("job_spec", value))
@@ -60,7 +60,7 @@ def listed(pools: object) -> list[Any]:
 
 
 def camel(value: object) -> Any:  # noqa: ANN401 - of any shape
-    """With the API's names, also where they are written with underscores."""
+    """Return the object with the API's names of fields, which may be written with underscores too."""
     if isinstance(value, dict):
         named = {str(name): item for name, item in value.items()}
         plain = {"env", "labels"}
@@ -96,10 +96,10 @@ def _scheduling(scheduling: dict[str, Any], draft: Draft) -> None:
 def _seconds(value: object, name: str, draft: Draft) -> int | None:
     if value is None:
         return None
-    found = _SECONDS.fullmatch(str(value))
-    if found is None:
+    match = _SECONDS.fullmatch(str(value))
+    if match is None:
         draft.lacks(f"scheduling.{name}={value}", 'is no duration such as "3600s"; left out')
-    return int(found["seconds"]) if found is not None else None
+    return int(match["seconds"]) if match is not None else None
 
 
 def _read_pools(pools: Sequence[Any], draft: Draft) -> None:
@@ -120,7 +120,7 @@ def _read_pools(pools: Sequence[Any], draft: Draft) -> None:
 
 
 def _environment(environments: Sequence[Mapping[str, str]], draft: Draft) -> None:
-    """All replicas of a job have the same variables."""
+    """Return the variables, which are the same for all replicas of a job here."""
     for each in environments:
         for name, value in each.items():
             if draft.values.get("env", {}).get(name, value) != value:
@@ -142,23 +142,23 @@ def _pool(pool: Mapping[str, Any], index: int, draft: Draft, environments: list[
     if not pool:
         return {}
     left = dict(pool)
-    found: dict[str, Any] = {"replicas": int(left.pop("replicaCount", 1) or 1)}
-    _machine(left.pop("machineSpec", None) or {}, found, f"workerPoolSpecs[{index}].machineSpec", draft)
+    values: dict[str, Any] = {"replicas": int(left.pop("replicaCount", 1) or 1)}
+    _machine(left.pop("machineSpec", None) or {}, values, f"workerPoolSpecs[{index}].machineSpec", draft)
     disk = dict(left.pop("diskSpec", None) or {})
     if kind := disk.pop("bootDiskType", None):
-        found["disk_type"] = str(kind)
+        values["disk_type"] = str(kind)
     if size := disk.pop("bootDiskSizeGb", None):
-        found["disk_size"] = int(size)
+        values["disk_size"] = int(size)
     container = left.pop("containerSpec", None)
     package = left.pop("pythonPackageSpec", None)
     environments.append(_variables((package or container or {}).get("env") or []))
-    found["run"] = _arguments(container or {}, package, found, index, draft)
+    values["run"] = _arguments(container or {}, package, values, index, draft)
     for name in (*left, *(f"diskSpec.{each}" for each in disk)):
         draft.lacks(f"workerPoolSpecs[{index}].{name}")
-    return found
+    return values
 
 
-def _machine(machine: Mapping[str, Any], found: dict[str, Any], at: str, draft: Draft) -> None:
+def _machine(machine: Mapping[str, Any], values: dict[str, Any], at: str, draft: Draft) -> None:
     left = dict(machine)
     name = str(left.pop("machineType", "") or "")
     model, count = left.pop("acceleratorType", None), int(left.pop("acceleratorCount", 0) or 0)
@@ -176,19 +176,19 @@ def _machine(machine: Mapping[str, Any], found: dict[str, Any], at: str, draft: 
         if model and model != _NO_MODEL:
             spec["card_models"] = [str(model)]
     if spec:
-        found["spec"] = spec
+        values["spec"] = spec
     if name and not name.startswith("custom-"):
-        found["machine_type"] = name
+        values["machine_type"] = name
     for each in left:
         draft.lacks(f"{at}.{each}")
 
 
 def _arguments(
-    container: Mapping[str, Any], package: Mapping[str, Any] | None, found: dict[str, Any], index: int, draft: Draft
+    container: Mapping[str, Any], package: Mapping[str, Any] | None, values: dict[str, Any], index: int, draft: Draft
 ) -> list[str]:
     left = dict(package or container)
     if image := left.pop("executorImageUri" if package else "imageUri", None):
-        found["image"] = str(image)
+        values["image"] = str(image)
     left.pop("env", None)
     arguments = [str(word) for word in left.pop("args", None) or []]
     if package:
@@ -205,7 +205,7 @@ def _arguments(
 
 
 def _variables(given: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """Each with what is before it filled in."""
+    """Return the variables, with references to earlier ones replaced."""
     values: dict[str, str] = {}
     for each in given:
         values[str(each.get("name", ""))] = expanded(str(each.get("value", "")), values)

@@ -18,9 +18,9 @@ _DECIMAL: Final = {"m": 1e-3, "": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10
 _BYTES: Final = _DECIMAL | {f"{unit}i": 1 << 10 * power for power, unit in enumerate("KMGTPE", start=1)}
 _MIB: Final = 1 << 20
 _ONLY_A_SHELL: Final = re.compile(r"[*?\[\]{}~]")
-"""What a shell would expand in an unquoted word, and cockpit does not."""
+"""The expansions of unquoted words that a shell makes and cockpit does not."""
 _BOTH: Final = re.compile(r"\$\{\w+\}|\$\(\((?:[^()]|\([^()]*\))*\)\)")
-"""What both expand."""
+"""The expansions that both make."""
 
 
 _BETWEEN_COMMANDS: Final = re.compile(r"[;&|\n]+")
@@ -39,12 +39,12 @@ class Draft:
         self.notes.append(f"{visible(what, 200)}: {why}")
 
     def lacks_behind(self, rest: str) -> None:
-        """`rest`: what stands behind the command that was read."""
+        """Note what is left out behind the command. `rest`: the text after the command that was read."""
         if rest:
             self.lacks(rest.splitlines()[0], "stands behind the command and is another one; left out")
 
     def spec(self, **fields: object) -> None:
-        """What each node must offer; what is None is left open."""
+        """Return the spec of each node; fields that are None were not given."""
         known = {name: value for name, value in fields.items() if value is not None}
         if known:
             self.values.setdefault("specs", [{}])[0].update(known)
@@ -61,7 +61,7 @@ class Draft:
             self.lacks("command", f"nothing is given; `{ENTRYPOINT}` stands for the ENTRYPOINT of the image")
 
     def finished(self) -> dict[str, Any]:
-        """With what a job file cannot do without."""
+        """Return the draft with the fields that a job file must have."""
         if "name" not in self.values:
             self.values["name"] = "job"
             self.lacks("name", "nothing gives one; `job` stands for it")
@@ -74,7 +74,7 @@ class Draft:
 
 
 def joined(arguments: Sequence[str]) -> str:
-    """One command of several words, quoted as little as can be."""
+    """Return the command line of several words, with as few quotes as possible."""
     *shell, script = arguments
     if shell == ["bash", "-c"] and script == script.strip(" \t\n"):
         return wrapped(script)
@@ -99,19 +99,19 @@ _EXACT = 2.0**53
 
 
 def memory_mib(quantity: object) -> int | None:
-    """Of a Kubernetes quantity, rounded up; None: it is none."""
-    found = _QUANTITY.fullmatch(str(quantity))
-    if found is None or found["unit"] not in _BYTES:
+    """Return a Kubernetes quantity in MiB, rounded up; None: it is no quantity."""
+    match = _QUANTITY.fullmatch(str(quantity))
+    if match is None or match["unit"] not in _BYTES:
         return None
-    return upwards(float(found["number"]) * _BYTES[found["unit"]] / _MIB)
+    return upwards(float(match["number"]) * _BYTES[match["unit"]] / _MIB)
 
 
 def cpu_count(quantity: object) -> int | None:
-    """Of a Kubernetes quantity, `500m` included, rounded up; None: it is none."""
-    found = _QUANTITY.fullmatch(str(quantity))
-    if found is None or found["unit"] not in {"", "m", "k"}:
+    """Return a Kubernetes quantity such as `500m` as CPUs, rounded up; None: it is no quantity."""
+    match = _QUANTITY.fullmatch(str(quantity))
+    if match is None or match["unit"] not in {"", "m", "k"}:
         return None
-    return max(1, upwards(round(float(found["number"]) * _DECIMAL[found["unit"]], 6)))
+    return max(1, upwards(round(float(match["number"]) * _DECIMAL[match["unit"]], 6)))
 
 
 def upwards(amount: float) -> int:
@@ -120,8 +120,8 @@ def upwards(amount: float) -> int:
 
 
 def command_line(text: str) -> tuple[list[str], str]:
-    """The words of a text's first command, as a shell splits it, and what stands behind it. Comments above it are
-    skipped, and what a shell would fill in stays as it is. Raises ValueError where a quote is never closed.
+    """Return the words of a text's first command, as a shell splits it, and the text behind it. Comments above it are
+    skipped, and a shell's expansions are left as they are. Raises ValueError if a quote is not closed.
 
     A line that goes on in the next is known as that also where copying put a blank behind its `\\`, or lost its end.
     """

@@ -18,15 +18,20 @@ from cockpit.formats.foreign.arena import is_arena, read_arena, write_arena
 from cockpit.formats.foreign.customjob import is_custom_job, read_custom_job, write_custom_job
 from cockpit.formats.foreign.draft import Draft
 from cockpit.formats.foreign.gcloud import is_gcloud, read_gcloud, write_gcloud
-from cockpit.formats.foreign.kubejob import read_job, write_job
-from cockpit.formats.foreign.manifests import beside, items_of, kinds_in, unknown_kind
-from cockpit.formats.foreign.mpijob import read_mpi_job, write_mpi_job
-from cockpit.formats.foreign.propagation import policy_of
+from cockpit.formats.foreign.kubernetes_jobs import (
+    read_job,
+    read_mpi_job,
+    read_tf_job,
+    read_train_job,
+    write_job,
+    write_mpi_job,
+    write_tf_job,
+    write_train_job,
+)
+from cockpit.formats.foreign.propagation import is_policy, policy_of, take_policy
 from cockpit.formats.foreign.pytorchjob import read_pytorch_job, write_pytorch_job
 from cockpit.formats.foreign.sbatch import is_sbatch, read_sbatch, without_script, write_sbatch
 from cockpit.formats.foreign.submission import UNKNOWN, Submission
-from cockpit.formats.foreign.tfjob import read_tf_job, write_tf_job
-from cockpit.formats.foreign.trainjob import read_train_job, write_train_job
 from cockpit.formats.foreign.volcanojob import read_volcano_job, write_volcano_job
 from cockpit.formats.job.elastic import ELASTIC
 from cockpit.formats.job.specfile import spec_as_table, spec_as_yaml
@@ -37,11 +42,12 @@ from cockpit.model.text import visible
 if TYPE_CHECKING:
     from cockpit.model.spec import JobSpec
 
+
 _POOLS: Final = re.compile(r"""["']?(?:workerPoolSpecs|worker_pool_specs)["']?\s*:""")
 _OF_STDIN: Final = "sbatch"
-"""What sbatch calls a job whose script has no file."""
+"""sbatch's name for a job whose script has no file."""
 STDIN: Final = "stdin"
-"""How a text without a file is called."""
+"""The name of a text without a file."""
 _NOT_YAML: Final = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 """Stands in JSON as it is, but not in YAML, which JSON is read as too."""
 _COMMENT: Final = re.compile(r"^\s*//.*$", re.MULTILINE)
@@ -71,7 +77,7 @@ class TakenOver(NamedTuple):
     text: str
     """JSON."""
     notes: tuple[str, ...]
-    """What could not be said, a sentence each."""
+    """What could not be carried over, one sentence each."""
 
 
 class Written(NamedTuple):
@@ -88,13 +94,13 @@ _TOO_LONG = "it holds a number with thousands of digits"
 
 
 def alone(name: str) -> str:
-    """The `Beside` of a text that stands nowhere."""
+    """Return the `Beside` of a text without a file."""
     raise FileNotFoundError(ENOENT, "names a file, which cannot be read from here", name)
 
 
 def taken_over(source: str, text: str, beside: Beside = alone, submission: Submission = UNKNOWN) -> TakenOver | None:
-    """None: it is not of another system. `submission`: what is known of the place that it is submitted from. Raises
-    `SpecErrors` where it is and cannot be read."""
+    """Return the converted job; None: it has no foreign form. `submission`: the place that the job is submitted from.
+    Raises `SpecErrors` if it has one and cannot be read."""
     form = form_of(text) or (Form.SBATCH if text.startswith("#!") else None)
     if form is None:
         _refuse_other_kinds(source, text)
@@ -129,7 +135,7 @@ def _refuse_other_kinds(source: str, text: str) -> None:
 
 
 def form_of(text: str) -> Form | None:
-    """By what stands in it; of a job file None."""
+    """Return the form of the text, by its content; None for a job file."""
     if is_sbatch(text):
         return Form.SBATCH
     if "arena" in text and is_arena(text):
@@ -157,17 +163,17 @@ def _form_of_document(document: object) -> Form | None:
 
 
 def written(spec: JobSpec, form: Form, read: Callable[[str, str], list[JobSpec]]) -> Written:
-    """The job in that form. `read` reads a job file's text, by its source's name: what is written is read again, and
-    whatever did not come back is told."""
+    """Return the job written in that form. `read` reads a job file's text by its source's name: the result is read
+    again, and whatever was lost is noted."""
     if spec.script is not None and form not in {Form.YAML, Form.JSON, Form.SBATCH}:
         spec = without_script(spec)
     text = _WRITERS[form](spec)
     if form in {Form.YAML, Form.JSON}:
         return Written(text, ())
-    found = taken_over(form, text)
-    assert found is not None
+    read_back = taken_over(form, text)
+    assert read_back is not None
     try:
-        (again,) = read(form, found.text)
+        (again,) = read(form, read_back.text)
     except SpecErrors as wrong:
         return Written(text, tuple(wrong.errors))
     if spec.script is None and again.script is not None:
@@ -177,7 +183,8 @@ def written(spec: JobSpec, form: Form, read: Callable[[str, str], list[JobSpec]]
 
 
 def _comparable(table: dict[str, object]) -> dict[str, object]:
-    """Of a batch script without what stands in the job's other fields, and where it comes from."""
+    """Return the table without those parts of a batch script that the job's other fields repeat, and without its
+    origin."""
     script = table.get("script")
     if isinstance(script, dict):
         lines = [line for line in str(script["text"]).splitlines() if line and not line.startswith("#SBATCH")]
@@ -219,7 +226,7 @@ def _document(source: str, text: str, is_it: Callable[[object], bool], read: Cal
 
 
 def _manifest(source: str, text: str, _: Beside) -> Draft:
-    """Of whichever kind the job in it is."""
+    """Read a manifest by the kind of the job in it."""
     documents = items_of(_documents(source, text))
     jobs = [(each, form) for each in documents if (form := _form_of_document(each)) is not None]
     if len(jobs) != 1:
@@ -248,7 +255,7 @@ def _configured(name: str, beside: Beside) -> Mapping[str, Any]:
 
 
 def _named_like_its_file(draft: Draft, source: str) -> Draft:
-    """As sbatch does with a script that gives no name."""
+    """Name the job after its file, as sbatch does with a script without a name."""
     name = _OF_STDIN if source == STDIN else posixpath.basename(source)
     if "name" not in draft.values and not name_error(name):
         draft.values["name"] = name
@@ -256,7 +263,7 @@ def _named_like_its_file(draft: Draft, source: str) -> Draft:
 
 
 def _plain(text: str) -> str:
-    """Without the comments that a manual's JSON has; in YAML such lines are text."""
+    """Return a manual's JSON without its comments; in YAML such lines are text."""
     return _COMMENT.sub("", text) if text.lstrip().startswith(("{", "[")) else text
 
 
@@ -321,3 +328,51 @@ _WRITERS: Final[Mapping[Form, Callable[[JobSpec], str]]] = {
     Form.VOLCANOJOB: _as_yaml(write_volcano_job),
     Form.CUSTOMJOB: lambda spec: _json(write_custom_job(spec)),
 }
+
+
+_KIND: Final = re.compile(r"""["']?\bkind["']?\s*:\s*["']?(?P<kind>[A-Za-z]+)""")
+_VERSION: Final = re.compile(r"""["']?\bapiVersion["']?\s*:\s*["']?(?P<group>[A-Za-z0-9./-]+)""")
+
+
+def items_of(documents: list[object]) -> list[object]:
+    """The documents with those that a `List` holds in its place."""
+    found: list[object] = []
+    for each in documents:
+        items = each.get("items") if isinstance(each, dict) and str(each.get("kind", "")).endswith("List") else None
+        found += items_of(items) if isinstance(items, list) else [each] if each is not None else []
+    return found
+
+
+def kinds_in(text: str) -> list[tuple[str, str]]:
+    """Return the kinds in an unparsed text, each with the API group that is written near it."""
+    groups = [match["group"] for match in _VERSION.finditer(text)]
+    kinds = [match["kind"] for match in _KIND.finditer(text)]
+    return [(kind, group) for kind in kinds for group in groups or [""]]
+
+
+def unknown_kind(documents: list[object]) -> str:
+    """The kind of the first object of Kubernetes among documents, with its API; empty: there is none."""
+    for each in documents:
+        if isinstance(each, Mapping) and "apiVersion" in each and "kind" in each:
+            return f"{each['kind']} ({each['apiVersion']})"
+    return ""
+
+
+def beside(documents: list[object], job: object, draft: Draft) -> None:
+    """Read the documents beside the job; each that means nothing here is noted."""
+    others = [each for each in documents if each is not job]
+    policies = [each for each in others if is_policy(each)]
+    if len(policies) == 1:
+        take_policy(policies[0], draft)
+        others.remove(policies[0])
+    names = [_named(each) for each in others]
+    if names:
+        draft.lacks("the other documents of the file", f"{', '.join(names)} left out")
+
+
+def _named(document: object) -> str:
+    if not isinstance(document, Mapping):
+        return "one without a kind"
+    metadata: Any = document.get("metadata")
+    name = metadata.get("name", "") if isinstance(metadata, Mapping) else ""
+    return " ".join(filter(None, (str(document.get("kind", "one without a kind")), str(name or ""))))

@@ -13,7 +13,7 @@ from cockpit.formats.foreign.draft import Draft, command_line
 from cockpit.formats.foreign.options import read_line
 from cockpit.formats.foreign.pods import take_labels
 from cockpit.launch.command import ENTRYPOINT
-from cockpit.model.numerals import is_whole
+from cockpit.model.text import is_whole
 
 if TYPE_CHECKING:
     from cockpit.model.spec import JobSpec
@@ -36,7 +36,7 @@ _KEYS: Final = {
     "python-module": ("pythonPackageSpec", "pythonModule"),
     "script": ("", "script"),
 }
-"""Of a pool: the part of the API's pool, and the name in it."""
+"""The keys of a worker pool: the part of the API's pool, and the name in it."""
 
 
 def is_gcloud(text: str) -> bool:
@@ -100,9 +100,10 @@ def _configured(whole: dict[str, Any], name: str, draft: Draft) -> tuple[dict[st
 
 
 def _items(text: str) -> list[str]:
-    """Of a list as gcloud takes it: between commas, or after `^:^` between colons. Source: `gcloud topic escaping`."""
-    if found := _DELIMITED.match(text):
-        return text[found.end() :].split(found["delimiter"])
+    """Return the items of gcloud's form of a list: between commas, or after `^:^` between colons. Source: `gcloud topic
+    escaping`."""
+    if match := _DELIMITED.match(text):
+        return text[match.end() :].split(match["delimiter"])
     return text.split(",")
 
 
@@ -111,7 +112,7 @@ def _pairs(text: str) -> list[tuple[str, str]]:
 
 
 def _joined(items: Sequence[str]) -> str:
-    """Reads back as these, whatever stands in them."""
+    """Return a list in a form that reads back as these items, whatever they contain."""
     text = "".join(items)
     if "," not in text and not (items and items[0].startswith("^")):
         return ",".join(items)
@@ -126,7 +127,7 @@ def _delimiters() -> Iterator[str]:
 
 
 def _pool(text: str, index: int, draft: Draft) -> dict[str, Any]:
-    """As the API writes it."""
+    """Return the pool in the API's form."""
     pool: dict[str, Any] = {}
     for name, value in _pairs(text):
         if name not in _KEYS:

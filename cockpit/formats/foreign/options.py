@@ -13,7 +13,8 @@ class Line(NamedTuple):
 
 
 def read_line(words: Sequence[str], flags: Collection[str] = ()) -> Line:
-    """`flags`: names that take no value. Any other takes what stands behind `=`, or the next word."""
+    """Split a command line into options and words. `flags`: options without a value; any other option takes the text
+    behind `=`, or the next word."""
     options: list[tuple[str, str]] = []
     rest: list[str] = []
     left = list(words)

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from cockpit.formats.foreign.draft import Draft, cpu_count, memory_mib
-from cockpit.model.numerals import is_whole
 from cockpit.model.spec import WHOLE_CARD
+from cockpit.model.text import is_whole
 
 if TYPE_CHECKING:
     from cockpit.model.spec import NodeSpec

@@ -45,7 +45,7 @@ def read_name(metadata: Mapping[str, Any], draft: Draft) -> None:
 
 
 def take_namespace(namespace: str, at: str, draft: Draft) -> None:
-    """A namespace is a project; the default one is nobody's choice."""
+    """Take a namespace as the project; the default namespace means none."""
     if namespace == "default":
         draft.lacks(at, "is the default one; the project is the submitter's own")
     elif namespace:
@@ -73,7 +73,7 @@ def take_priority_class(name: object, at: str, draft: Draft) -> None:
 
 
 def take_queue(name: object, at: str, draft: Draft) -> None:
-    """A queue is a partition; the default one is nobody's choice."""
+    """Take a queue as the partition; the default queue means none."""
     if name and str(name) != "default":
         draft.values["partitions"] = [str(name)]
     elif name:
@@ -168,7 +168,7 @@ def _metadata(metadata: dict[str, Any], at: str, draft: Draft) -> None:
 
 
 def _place(pod: dict[str, Any], at: str, draft: Draft) -> None:
-    """Which nodes will do."""
+    """Read which nodes the pod accepts."""
     if selector := pod.pop("nodeSelector", None):
         draft.values["node_selector"] = {str(name): str(item) for name, item in selector.items()}
     if name := pod.pop("nodeName", None):
@@ -189,7 +189,7 @@ def _toleration(each: Mapping[str, Any]) -> str:
 
 
 def _affinity(affinity: dict[str, Any], at: str, draft: Draft) -> None:
-    """What nodes must have, as far as labels and names say it."""
+    """Read which nodes the affinity requires, as far as labels and names can say it."""
     node = dict(affinity.pop("nodeAffinity", None) or {})
     required = dict(node.pop("requiredDuringSchedulingIgnoredDuringExecution", None) or {})
     terms = required.get("nodeSelectorTerms") or []
@@ -209,7 +209,7 @@ def _expressions(term: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _take_expression(each: Mapping[str, Any], draft: Draft) -> bool:
-    """Whether a label, or the names of nodes, say the same."""
+    """Read one expression, and return whether a label or names of nodes express the same."""
     key, values = str(each.get("key", "")), [str(value) for value in each.get("values") or ()]
     if each.get("operator") != "In" or not values:
         return False

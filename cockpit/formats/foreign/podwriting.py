@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 
 
 def metadata_of(spec: JobSpec) -> dict[str, Any]:
-    """Of the whole job."""
-    found: dict[str, Any] = {"name": spec.name}
+    """Return the metadata of the whole job."""
+    metadata: dict[str, Any] = {"name": spec.name}
     if spec.project:
-        found["namespace"] = spec.project
-    return found | ({"labels": dict(spec.labels)} if spec.labels else {})
+        metadata["namespace"] = spec.project
+    return metadata | ({"labels": dict(spec.labels)} if spec.labels else {})
 
 
 def run_policy(spec: JobSpec) -> dict[str, Any]:
-    """Of the training operator."""
+    """Return the run policy of the training operator."""
     policy: dict[str, Any] = {"activeDeadlineSeconds": spec.time_limit_seconds}
     if spec.elastic is not None:
         policy["backoffLimit"] = spec.elastic.backoff_limit
@@ -50,7 +50,8 @@ def template_of(
     image: str = "",
     command: str | None = None,
 ) -> dict[str, Any]:
-    """`name`: the container's; `given`: variables that its operator sets. The others stand for what is the job's."""
+    """Return the pod template. `name`: the container's; `given`: variables that the operator sets. The other arguments
+    replace fields of the spec."""
     container = container_of(spec, given, each=each, image=image, command=command)
     pod: dict[str, Any] = {"containers": [{"name": name, **container}], **_place(spec)}
     volumes, mounts = written_volumes(spec)
@@ -72,20 +73,20 @@ def container_of(
     image: str = "",
     command: str | None = None,
 ) -> dict[str, Any]:
-    """Without its name."""
-    found: dict[str, Any] = {}
+    """Return the container, without its name."""
+    container: dict[str, Any] = {}
     if (root := image or spec.image) != HOST:
-        found["image"] = root
+        container["image"] = root
     program, *rest = arguments_of(spec.command if command is None else command, {*spec.env, *given})
     if program != ENTRYPOINT:
-        found["command"] = [program, *rest]
+        container["command"] = [program, *rest]
     elif rest:
-        found["args"] = rest
+        container["args"] = rest
     if spec.env:
-        found["env"] = [{"name": name, "value": escaped(value)} for name, value in spec.env.items()]
+        container["env"] = [{"name": name, "value": escaped(value)} for name, value in spec.env.items()]
     if limits := limits_of(each or spec.specs[0]):
-        found["resources"] = {"limits": limits}
-    return found
+        container["resources"] = {"limits": limits}
+    return container
 
 
 def _best_effort(spec: JobSpec) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The PropagationPolicy that goes with a job on a fleet: how it waits, and what becomes of a placement that fails.
+"""Reads and writes the PropagationPolicy of a job on a fleet: how it waits, and what happens when a placement fails.
 Source: the fleet's "policy.one.alibabacloud.com/v1alpha1"."""
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _DIVIDED: Final = "Divided"
 _GANG: Final = "Gang"
 _AT_ONCE: Final = "Immediately"
 _OF_NO_CONCERN: Final = frozenset({"resourceSelectors", "propagateDeps"})
-"""Which job it is about stands beside it, and what that needs goes with it anyway."""
+"""Fields that mean nothing here: the job that the policy is about stands beside it."""
 
 
 def is_policy(value: object) -> TypeGuard[Mapping[str, Any]]:
@@ -25,7 +25,7 @@ def is_policy(value: object) -> TypeGuard[Mapping[str, Any]]:
 
 
 def take_policy(value: Mapping[str, Any], draft: Draft) -> None:
-    """What it says of the job beside it."""
+    """Read what the policy says about the job beside it."""
     spec = {name: each for name, each in dict(value.get("spec") or {}).items() if name not in _OF_NO_CONCERN}
     if (spec.pop("suspension", None) or {}).get("scheduling"):
         draft.values["suspension"] = {"scheduling": True}
@@ -59,7 +59,7 @@ def _take_placement(placement: dict[str, Any], draft: Draft) -> None:
 
 
 def policy_of(spec: JobSpec) -> dict[str, Any] | None:
-    """To stand beside the job; None: it says nothing of that."""
+    """Return the policy for a job; None: the job has none of its fields."""
     body: dict[str, Any] = {}
     if spec.suspension.scheduling:
         body["suspension"] = {"scheduling": True}

@@ -10,7 +10,7 @@ from cockpit.formats.foreign.pods import read_name
 from cockpit.formats.foreign.podwriting import metadata_of, run_policy, template_of
 from cockpit.formats.foreign.roles import merge, read_policy, read_roles
 from cockpit.formats.foreign.torchrun import SLOTS, is_untold, with_nodes, without_nodes
-from cockpit.model.numerals import is_whole
+from cockpit.model.text import is_whole
 
 if TYPE_CHECKING:
     from cockpit.model.spec import JobSpec
@@ -64,7 +64,7 @@ def take_torchrun(draft: Draft, count: object = None, at: str = "") -> None:
 
 
 def _cards(draft: Draft) -> int:
-    """Of a node; at least one, since a node without cards has one process."""
+    """Return the cards of a node, at least one, since a node without cards runs one process."""
     cards = (draft.values.get("specs") or [{}])[0].get("cards", 0)
     return max(1, cards) if isinstance(cards, int) else 1
 

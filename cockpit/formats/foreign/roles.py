@@ -10,11 +10,11 @@ from cockpit.formats.foreign.draft import Draft
 from cockpit.formats.foreign.pods import read_template, take_priority_class, take_queue
 
 PER_POOL = ("specs", "command", "image")
-"""What the replicas of each role may have of their own where they are worker pools."""
+"""The fields that the replicas of each role may have of their own as worker pools."""
 
 
 class Role(NamedTuple):
-    """One kind of replicas, and what its pod says of a job."""
+    """The replicas of one role, with what their pod says about the job."""
 
     name: str
     replicas: int
@@ -25,7 +25,7 @@ class Role(NamedTuple):
 def read_roles(
     replicas: Mapping[str, Any], known: Iterable[str], at: str, draft: Draft, given: Collection[str] = ()
 ) -> list[Role]:
-    """In the order of `known`; others are noted. `given`: names of variables that the mode sets."""
+    """Return the roles in the order of `known`; others are noted. `given`: names of variables that the mode sets."""
     left = dict(replicas)
     roles = [_role(name, dict(left.pop(name) or {}), f"{at}.{name}", draft, given) for name in known if name in left]
     for name in left:
@@ -83,7 +83,7 @@ def pools_of(roles: Sequence[Role | None], draft: Draft) -> None:
 
 
 def read_policy(policy: Mapping[str, Any], roles: Sequence[Role], at: str, draft: Draft) -> None:
-    """How the job lives: deadlines, retries and waiting."""
+    """Read the deadlines, retries and waiting times of the job."""
     left = dict(policy)
     if (seconds := left.pop("activeDeadlineSeconds", None)) is not None:
         draft.values["time_limit"] = int(seconds)
@@ -102,7 +102,7 @@ def read_policy(policy: Mapping[str, Any], roles: Sequence[Role], at: str, draft
 
 
 def take_restart_policies(roles: Sequence[Role], at: str, draft: Draft) -> None:
-    """Of an elastic job another worker takes the place of one; of any other the whole job begins again."""
+    """Read the restart policies: an elastic job replaces single workers, any other job restarts as a whole."""
     for role in roles:
         if role.restart_policy == "Never":
             continue

@@ -18,11 +18,10 @@ from cockpit.formats.foreign.draft import Draft, runnable, upwards
 from cockpit.formats.foreign.sbatch_options import DIRECTIVE, as_directive, directives, script_lines
 from cockpit.formats.foreign.submission import UNKNOWN, Submission
 from cockpit.formats.slurm.begin import begin_moment
-from cockpit.model.numerals import is_whole
 from cockpit.model.rules.batchscript import SIGNAL_PATTERN
 from cockpit.model.rules.bounds import RESTARTS, VARIABLE_PATTERN
 from cockpit.model.spec import HomeAccess, JobSpec, Mode
-from cockpit.model.text import is_visible
+from cockpit.model.text import is_visible, is_whole
 
 _SHELLS: Final = frozenset({"bash", "sh", "dash", "zsh", "ksh"})
 _PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_./+-]+")
@@ -121,13 +120,13 @@ def _dependencies(value: str, draft: Draft) -> None:
     if "?" in value:
         draft.lacks("--dependency", "any of several conditions has no counterpart here; left out")
         return
-    found: list[str] = []
+    conditions: list[str] = []
     for condition in value.split(","):
         kind, *jobs = condition.split(":")
-        found += [f"{kind}:{job.partition('+')[0]}" for job in jobs] or [kind]
+        conditions += [f"{kind}:{job.partition('+')[0]}" for job in jobs] or [kind]
         if any("+" in job for job in jobs):
             draft.lacks("--dependency", "a delay behind another job has no counterpart here; taken without it")
-    draft.values["dependencies"] = found
+    draft.values["dependencies"] = conditions
 
 
 def _time(value: str, draft: Draft) -> None:
@@ -157,7 +156,7 @@ def _nice(value: str, draft: Draft) -> None:
 
 
 def _variables(value: str, submission: Submission, draft: Draft) -> None:
-    """What `--export` says of the submitting shell's variables."""
+    """Read which of the submitting shell's variables `--export` passes on."""
     shell = submission.variables
     words = [each for each in value.split(",") if each]
     if shell is not None and ("ALL" in words or all("=" in each for each in words)):
@@ -177,7 +176,8 @@ def _variables(value: str, submission: Submission, draft: Draft) -> None:
 
 
 def _is_taken_over(name: str, value: str) -> bool:
-    """Not what belongs to the login session, to another job, or to cockpit itself."""
+    """Return whether a variable is passed on: it belongs neither to the login session nor to another job nor to
+    cockpit."""
     ours = name in _OF_SESSION or name.startswith(_PREFIXES_OF_SESSION)
     return not ours and _VARIABLE.fullmatch(name) is not None and is_visible(value.replace("\n", ""))
 
@@ -190,10 +190,10 @@ def _moment(name: str, value: str, submission: Submission) -> str:
             return value
         raise ValueError(f"--{name}={value} is a local time, and no clock is at hand here; write it with its zone")
     try:
-        found = begin_moment(value, submission.now)
+        begin = begin_moment(value, submission.now)
     except ValueError as error:
         raise ValueError(f"--{name}: {error}") from None
-    return found.isoformat(timespec="seconds")
+    return begin.isoformat(timespec="seconds")
 
 
 def _constraint(value: str, draft: Draft) -> None:
@@ -219,18 +219,18 @@ def _container_image(value: str, draft: Draft) -> None:
 
 def _early_signal(value: str, draft: Draft) -> None:
     """`[{R|B}:]SIGNAL[@SECONDS]`."""
-    found = _SIGNAL.fullmatch(value)
-    name = _signal_name(found["name"]) if found is not None else ""
-    if found is None or not name:
+    match = _SIGNAL.fullmatch(value)
+    name = _signal_name(match["name"]) if match is not None else ""
+    if match is None or not name:
         raise ValueError(f"--signal={value} is no signal; write --signal=B:USR1@60")
-    early: dict[str, object] = {"name": name, "seconds": int(found["seconds"] or 60)}
-    if "B" in (found["to"] or "").upper():
+    early: dict[str, object] = {"name": name, "seconds": int(match["seconds"] or 60)}
+    if "B" in (match["to"] or "").upper():
         early["shell"] = True
     draft.values["script"]["early_signal"] = early
 
 
 def _signal_name(given: str) -> str:
-    """Empty: there is none of that name or number."""
+    """Return the signal's name; empty: there is no signal of that name or number."""
     try:
         found = signal.Signals(int(given)).name if is_whole(given) else given.upper()
     except ValueError:
@@ -256,14 +256,14 @@ def _split_list(value: str) -> list[list[str]]:
 
 
 def _expanded(part: str) -> list[str]:
-    found = _LIST.fullmatch(part)
-    if found is None or _RANGES.fullmatch(found["ranges"]) is None:
+    match = _LIST.fullmatch(part)
+    if match is None or _RANGES.fullmatch(match["ranges"]) is None:
         return [part]
     names: list[str] = []
-    for each in found["ranges"].split(","):
+    for each in match["ranges"].split(","):
         low, _, high = each.partition("-")
         numbers = range(int(low), int(high or low) + 1)
-        names += [f"{found['head']}{number:0{len(low)}d}{found['tail']}" for number in numbers]
+        names += [f"{match['head']}{number:0{len(low)}d}{match['tail']}" for number in numbers]
     return names
 
 
@@ -286,7 +286,7 @@ _TAKERS: Final[Mapping[str, Callable[[str, Draft], None]]] = {
     "signal": _early_signal,
 }
 _OF_SCRIPT: Final = frozenset({"output", "error", "input", "open-mode", "chdir", "export"})
-"""What is read elsewhere: of the script's files, folders and variables."""
+"""Options about the script's files, folders and variables, which are read elsewhere."""
 _MOMENTS: Final = {"begin": "begin_at", "deadline": "deadline"}
 _SIZES: Final = frozenset(
     {"nodes", "ntasks", "ntasks-per-node", "cpus-per-task", "mem", "mem-per-cpu", "mem-per-gpu"}
@@ -300,7 +300,7 @@ _EXPORT: Final = re.compile(
 )
 """A line as `shlex.quote` leaves it, where nothing is expanded."""
 _OPTION_VALUE: Final = re.compile(r"[\w@%+=:./-]*", re.ASCII)
-"""What `--export` carries: it splits at commas and takes quotes away."""
+"""Characters that a value in `--export` may have: it splits at commas and removes quotes."""
 _NO_OPTIONS: Final = "true # no options of sbatch follow"
 """Slurm stops looking for options at the first command."""
 _TASKS: Final = {
@@ -308,7 +308,7 @@ _TASKS: Final = {
     "ntasks": "SLURM_NTASKS",
     "ntasks-per-node": "SLURM_NTASKS_PER_NODE",
 }
-"""What Slurm counts, and what a script is told of it."""
+"""Options that count tasks, and their variables in the script."""
 _TOLD: Final = {
     "gpus": "SLURM_GPUS",
     "gpus-per-node": "SLURM_GPUS_PER_NODE",
@@ -316,7 +316,7 @@ _TOLD: Final = {
     "cpus-per-gpu": "SLURM_CPUS_PER_GPU",
     "distribution": "SLURM_DISTRIBUTION",
 }
-"""What the script and its steps are told as it was asked for."""
+"""Options that the script and its steps see as they were requested."""
 _MEMORY_SHARES: Final = {"mem-per-cpu": "SLURM_MEM_PER_CPU", "mem-per-gpu": "SLURM_MEM_PER_GPU"}
 
 
@@ -326,7 +326,7 @@ def _whole(options: Mapping[str, str], name: str) -> int | None:
 
 
 def _size(options: Mapping[str, str], draft: Draft) -> None:
-    """How many nodes, and what each of them must offer: Slurm counts tasks, cockpit nodes."""
+    """Read the number of nodes and the resources of each: Slurm counts tasks, cockpit nodes."""
     wanted = options.get("nodes", "")
     least, dash, _ = wanted.partition("-")
     if dash:
@@ -363,17 +363,17 @@ def _cards(options: Mapping[str, str], nodes: int, tasks: int) -> tuple[int, str
 
 
 def _gres(options: Mapping[str, str]) -> list[str]:
-    """Each generic resource, without the sockets that Slurm may write behind it."""
+    """Return each generic resource, without the socket binding that Slurm permits behind it."""
     return [each for each in re.sub(r"\([^)]*\)", "", options.get("gres", "")).split(",") if each]
 
 
-def _of_one_model(said: str, counts: list[tuple[str, int]]) -> tuple[int, str]:
-    """How many cards, and their model, empty where any will do."""
+def _of_one_model(text: str, counts: list[tuple[str, int]]) -> tuple[int, str]:
+    """Return the number of cards and their model; the model is empty where any will do."""
     models = {model for model, _ in counts}
     if len(models) > 1:
         names = " and ".join(sorted(model or "any model" for model in models))
         raise ValueError(
-            f"{said} asks for cards of several models ({names}) on one node, and a node of a job has cards of one "
+            f"{text} asks for cards of several models ({names}) on one node, and a node of a job has cards of one "
             "model; write one of them, or submit a job for each"
         )
     return sum(count for _, count in counts), next(iter(models), "")
@@ -381,21 +381,21 @@ def _of_one_model(said: str, counts: list[tuple[str, int]]) -> tuple[int, str]:
 
 def _split_counts(value: str) -> list[tuple[str, int]]:
     """`a100:2,v100` as models and counts."""
-    found = []
+    counts = []
     for each in value.split(","):
         model, _, count = each.rpartition(":")
         if count and not is_whole(count):
             model, count = each, "1"
-        found.append((model, int(count or 1)))
-    return found
+        counts.append((model, int(count or 1)))
+    return counts
 
 
 def _memory(options: Mapping[str, str], cpus: int, cards: int, draft: Draft) -> str | None:
     for name, times in (("mem", 1), ("mem-per-cpu", cpus), ("mem-per-gpu", max(1, cards))):
-        found = _MEMORY.fullmatch(options.get(name, ""))
-        if found is None:
+        match = _MEMORY.fullmatch(options.get(name, ""))
+        if match is None:
             continue
-        mib = upwards(float(found["number"]) * _MIB_OF[found["unit"].upper()])
+        mib = upwards(float(match["number"]) * _MIB_OF[match["unit"].upper()])
         if mib:
             if name in _MEMORY_SHARES:
                 draft.env(_MEMORY_SHARES[name], str(mib))
@@ -407,16 +407,16 @@ def _memory(options: Mapping[str, str], cpus: int, cards: int, draft: Draft) -> 
 
 def _script(source: str, text: str, options: Mapping[str, str]) -> dict[str, object]:
     """The fields of the job's script."""
-    found: dict[str, object] = {"text": text, "work_dir": options.get("chdir", "."), "submit_dir": "."}
+    fields: dict[str, object] = {"text": text, "work_dir": options.get("chdir", "."), "submit_dir": "."}
     for name in ("output", "error", "input"):
         if options.get(name):
-            found[name] = options[name]
+            fields[name] = options[name]
     if _PLAIN_NAME.fullmatch(source):
-        found["file"] = source
+        fields["file"] = source
     mode = options.get("open-mode", "")
     if mode:
-        found["open_mode"] = "append" if mode[:1] in {"a", "A"} else "truncate"
-    return found
+        fields["open_mode"] = "append" if mode[:1] in {"a", "A"} else "truncate"
+    return fields
 
 
 def _command(lines: list[str], draft: Draft) -> str:
@@ -432,7 +432,8 @@ def _command(lines: list[str], draft: Draft) -> str:
 
 
 def without_script(spec: JobSpec) -> JobSpec:
-    """A job that does the same by a command of its own, for whoever knows no batch scripts."""
+    """Return a job with the same effect that has a command in place of its script, for systems without batch
+    scripts."""
     assert spec.script is not None
     mode = Mode.SLURM if spec.nodes > 1 else None
     return replace(spec, script=None, mode=mode, home=HomeAccess.RO)
@@ -447,13 +448,13 @@ def _without_directives(lines: list[str]) -> list[str]:
 
 
 def _taken_env(body: str, draft: Draft) -> str:
-    """What is left of a body once the variables that `write_sbatch` sets in it are taken from it."""
+    """Remove the variables that `write_sbatch` sets in a body, and return what is left."""
     if not body.startswith(_ENV_HEAD):
         return body
     rest = body.removeprefix(_ENV_HEAD)
-    while found := _EXPORT.match(rest):
-        draft.env(found["name"], "".join(shlex.split(found["value"])))
-        rest = rest[found.end() :]
+    while match := _EXPORT.match(rest):
+        draft.env(match["name"], "".join(shlex.split(match["value"])))
+        rest = rest[match.end() :]
     return rest.strip("\n")
 
 
@@ -489,7 +490,7 @@ def write_sbatch(values: Mapping[str, Any]) -> str:
     gres = f"gpu:{models[0]}:{spec['cards']}" if models else f"gpu:{spec['cards']}" if spec.get("cards") else None
     shell = "ALL" if values.get("script") else "NONE"
     memory = _memory_options(spec, env)
-    told = {name: value for name, value in env.items() if _OPTION_VALUE.fullmatch(str(value))}
+    exported = {name: value for name, value in env.items() if _OPTION_VALUE.fullmatch(str(value))}
     options: dict[str, object] = {
         "job-name": values["name"],
         "chdir": values["output"],
@@ -504,7 +505,7 @@ def write_sbatch(values: Mapping[str, Any]) -> str:
         "partition": ",".join(values.get("partitions", [])) or None,
         "nodelist": ",".join(values.get("node_names", [])) or None,
         "dependency": ",".join(values.get("dependencies", [])) or None,
-        "export": ",".join([shell, *(f"{name}={value}" for name, value in told.items())]) if env else None,
+        "export": ",".join([shell, *(f"{name}={value}" for name, value in exported.items())]) if env else None,
         **{name: values.get(name) for name in ("account", "array", "qos", "reservation", "deadline", "nice")},
         "begin": values.get("begin_at"),
         **_script_options(values.get("script") or {}),
@@ -516,7 +517,7 @@ def write_sbatch(values: Mapping[str, Any]) -> str:
     if script := values.get("script"):
         first, *rest = script_lines(script["text"])
         return "\n".join([first, *lines, *_without_directives(rest), ""])
-    exports = [f"export {name}={shlex.quote(str(value))}\n" for name, value in env.items() if name not in told]
+    exports = [f"export {name}={shlex.quote(str(value))}\n" for name, value in env.items() if name not in exported]
     body = _body(str(values["command"]))
     if exports:
         body = f"{_ENV_HEAD}{''.join(exports)}\n{body}"
@@ -526,7 +527,8 @@ def write_sbatch(values: Mapping[str, Any]) -> str:
 
 
 def _memory_options(spec: Mapping[str, Any], env: dict[str, Any]) -> dict[str, object]:
-    """As the script asked for it. `env`: its variable is taken out, which Slurm's srun refuses beside --mem."""
+    """Return the memory options as the script requested them. `env`: their variable is removed from it, since Slurm's
+    srun refuses it beside --mem."""
     shares = {name: env.pop(variable) for name, variable in _MEMORY_SHARES.items() if variable in env}
     return {name: f"{mib}M" for name, mib in shares.items()} or {"mem": spec.get("memory")}
 
@@ -539,7 +541,7 @@ def _directive(name: str, value: str) -> str:
 
 
 def _begins_with_options(body: str) -> bool:
-    """Whether Slurm would take lines of the command for options of the job."""
+    """Return whether Slurm would take the first lines of the command for options of the job."""
     lines = body.split("\n")
     head = takewhile(lambda line: not line.strip() or line.startswith("#"), lines)
     return any(line.startswith(DIRECTIVE) for line in head)
@@ -554,7 +556,7 @@ def _script_options(script: Mapping[str, Any]) -> dict[str, object]:
 
 
 def _tasks_per_node(cpus: int, each: str | None) -> int | None:
-    """Where a node has the CPUs of several tasks."""
+    """Return the tasks per node where a node has the CPUs of several tasks."""
     share = int(each) if each is not None and is_whole(each) else 0
     return cpus // share if share and cpus > share and cpus % share == 0 else None
 

@@ -51,7 +51,7 @@ _WITHOUT_VALUE: Final = """
     contiguous exclusive get-user-env help hold ignore-pbs kill-on-invalid-dep nice no-kill no-requeue overcommit
     oversubscribe parsable quiet reboot requeue spread-job stepmgr test-only use-min-nodes verbose wait
 """
-"""Or with one behind `=` alone."""
+"""Options without a value, or with one behind `=` only."""
 _WITH_VALUE: Final = """
     acctg-freq account array batch bb bbf begin chdir cluster-constraint clusters comment constraint container
     container-image
@@ -70,8 +70,9 @@ _NEXT_COMPONENT: Final = frozenset({"hetjob", "packjob"})
 
 
 def directives(lines: Sequence[str], draft: Draft) -> dict[str, str]:
-    """By its long name, what the last line that gives an option says; empty where it takes no value. `lines` begin with
-    the interpreter's. Slurm stops looking at the first that is neither blank nor a comment."""
+    """Return the options by long name, with the value on the last line that gives each; empty for options without a
+    value. `lines` begin with the interpreter's. Slurm stops reading at the first line that is neither blank nor a
+    comment."""
     options: dict[str, str] = {}
     for number, line in enumerate(lines[1:], 2):
         if line.startswith(DIRECTIVE) and line[len(DIRECTIVE) :][:1].isspace():
@@ -89,18 +90,18 @@ def directives(lines: Sequence[str], draft: Draft) -> dict[str, str]:
 
 
 def script_options(script: str) -> dict[str, str]:
-    """What a script's own lines say."""
+    """Return the options in the script's own lines."""
     return directives(script_lines(script), Draft())
 
 
 def script_lines(text: str) -> list[str]:
-    """Lines end as for Slurm and the shell: other characters that end lines elsewhere stand within them."""
+    """Split the script into lines as Slurm and the shell do; other line separators are text."""
     return text.replace("\r\n", "\n").removesuffix("\n").split("\n")
 
 
 def as_directive(name: str, value: str) -> str:
-    """One line that gives an option. Slurm takes a backslash as an escape within either kind of quotes, so only double
-    quotes mean the same to Slurm and to a shell. Raises ValueError where no line can say it."""
+    """Return the line that gives an option. Slurm takes a backslash as an escape within either kind of quotes, so only
+    double quotes mean the same to Slurm and to a shell. Raises ValueError if no line can express the value."""
     if "\n" in value or "\0" in value:
         raise ValueError("holds a line break, which no #SBATCH line can carry")
     escaped = value.replace("\\", "\\\\").replace('"', '\\"')
@@ -109,8 +110,9 @@ def as_directive(name: str, value: str) -> str:
 
 
 def line_options(line: str, flags: Collection[str] = ()) -> dict[str, str]:
-    """What `sbatch -o out.%j --mem=4G job.sh -o its.own` says, as accounting keeps it: its words without their quotes.
-    Behind the script stands what that is given, behind --wrap a command. `flags`: more options without a value."""
+    """Read a command such as `sbatch -o out.%j --mem=4G job.sh -o its.own` as accounting stores it, without the quotes
+    of its words. The words behind the script are its arguments; behind --wrap stands a command. `flags`: more options
+    without a value."""
     options: dict[str, str] = {}
     words = line.split()[1:]
     while words and words[0].startswith("-") and not words[0].startswith("--wrap"):
@@ -175,7 +177,7 @@ def _take_option(words: list[str], options: dict[str, str], flags: Collection[st
 
 
 def _whole_name(given: str) -> str:
-    """Of an option that may be cut short as long as it is the only one to begin so."""
-    meant = [given] if given in _NAMES else [name for name in _NAMES if name.startswith(given)]
-    name = meant[0] if len(meant) == 1 else given
+    """Return the whole name of an option that is abbreviated, if only one option begins so."""
+    candidates = [given] if given in _NAMES else [name for name in _NAMES if name.startswith(given)]
+    name = candidates[0] if len(candidates) == 1 else given
     return _ALSO_CALLED.get(name, name)

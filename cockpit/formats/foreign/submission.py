@@ -1,4 +1,4 @@
-"""What is known of the place that a foreign job is submitted from, beside its text."""
+"""Describes the place that a foreign job is submitted from: folder, user, variables."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from typing import Final
 from cockpit.launch.command import words_of
 
 SLOTS: Final = "${SLOTS}"
-"""As many processes as the node has cards, or one."""
+"""The value for as many processes as the node has cards, or one."""
 _NODES: Final = "--nnodes=${WORLD_SIZE} "
 _RANK: Final = "--node_rank=${RANK} --master_addr=${MASTER_ADDR} --master_port=${MASTER_PORT} "
 _TELL_NODES: Final = ("--nnodes", "--standalone", "--rdzv", "--node_rank", "--node-rank", "--master")
@@ -33,7 +33,7 @@ def with_nodes(command: str, *, nodes: int, processes: str = SLOTS) -> str:
 
 
 def without_nodes(command: str) -> str:
-    """What `with_nodes` was given."""
+    """Return the command without the options that `with_nodes` adds."""
     launcher, arguments = _parted(command)
     rest = " ".join(arguments)
     for options in (_options(nodes=True, processes=SLOTS), _options(nodes=True), _options(processes=SLOTS)):
@@ -43,7 +43,8 @@ def without_nodes(command: str) -> str:
 
 
 def is_untold(command: str) -> bool:
-    """Whether a launcher of PyTorch in it learns of its processes by a variable alone: in the text of a shell, say."""
+    """Return whether a launcher of PyTorch in the command gets its number of processes through a variable only, as in
+    the text of a shell."""
     return _NAMED.search(command) is not None and not any(option in command for option in _TELL_PROCESSES)
 
 

@@ -28,7 +28,7 @@ _NEEDLESS: Final = frozenset({"ssh", "svc", "env"})
 """Plugins by which replicas reach each other: here they always do."""
 _SERVERS: Final = frozenset({"ps", "parameter-server"})
 _OF_PLUGINS: Final = re.compile(r"\b(?:VC|VK)_[A-Z0-9_]+\b|/etc/volcano/[\w./-]+")
-"""What the plugins `env` and `svc` give each container."""
+"""The variables that the plugins `env` and `svc` give to each container."""
 _OF_MASTER: Final = ("command", "env")
 
 

@@ -1,4 +1,4 @@
-"""How long a job waits at most, as its deadline: it must be able to end by then with its whole time limit."""
+"""Converts the longest permitted wait of a job into its deadline, which includes its whole time limit."""
 
 from __future__ import annotations
 

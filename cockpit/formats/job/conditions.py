@@ -8,11 +8,10 @@ from itertools import islice
 
 from cockpit.formats.kinds import Reading, Schema, described
 from cockpit.model.ids import JobId, Millis
-from cockpit.model.numerals import is_whole
 from cockpit.model.quantity import parse_duration
 from cockpit.model.rules.bounds import ARRAY_INDEX, MOST_DEPENDENCIES, MOST_TASKS
 from cockpit.model.spec import Array, Dependency, DependencyKind
-from cockpit.model.text import visible
+from cockpit.model.text import is_whole, visible
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -31,10 +30,10 @@ class Moment:
     stand_in = Millis(0)
 
     def read(self, value: object, at: str, reading: Reading) -> Millis:
-        found = self._found(value, reading.now) if isinstance(value, str) else f"is {described(value)}; {_WRITE}"
-        if isinstance(found, int):
-            return Millis(found)
-        reading.wrong(at, found)
+        moment = self._found(value, reading.now) if isinstance(value, str) else f"is {described(value)}; {_WRITE}"
+        if isinstance(moment, int):
+            return Millis(moment)
+        reading.wrong(at, moment)
         return self.stand_in
 
     def _found(self, text: str, now: Millis | None) -> int | str:
@@ -77,8 +76,8 @@ def _relative(text: str, now: Millis | None) -> int | str:
 
 def _span_seconds(span: str) -> int | str:
     """Parse sbatch's `60`, `90minutes`, `2hours`, or any duration that a job file may have."""
-    if found := _SPAN.fullmatch(span):
-        return int(found[1]) * _SPAN_SECONDS[found[2]]
+    if match := _SPAN.fullmatch(span):
+        return int(match[1]) * _SPAN_SECONDS[match[2]]
     return int(span) if is_whole(span) else parse_duration(span)
 
 
@@ -93,23 +92,23 @@ class Dependencies:
         if not isinstance(value, list):
             reading.wrong(at, f"is {described(value)}; write afterok:123, or a list of such")
             return self.stand_in
-        found: list[Dependency] = []
+        dependencies: list[Dependency] = []
         for index, item in enumerate(value):
             if isinstance(item, str):
-                found += self._terms(item, f"{at}[{index}]", reading)
+                dependencies += self._terms(item, f"{at}[{index}]", reading)
             else:
                 reading.wrong(f"{at}[{index}]", f"is {described(item)}; write afterok:123")
-        return tuple(found)
+        return tuple(dependencies)
 
     def _terms(self, text: str, at: str, reading: Reading) -> tuple[Dependency, ...]:
-        found: list[Dependency] = []
+        dependencies: list[Dependency] = []
         for term in text.split(",", MOST_DEPENDENCIES):
             conditions = _conditions(term.strip())
             if isinstance(conditions, str):
                 reading.wrong(at, conditions)
             else:
-                found += conditions
-        return tuple(found)
+                dependencies += conditions
+        return tuple(dependencies)
 
     def write(self, value: tuple[Dependency, ...]) -> list[str]:
         return [each.kind.value + (f":{each.target}" if each.job else "") for each in value]
@@ -136,13 +135,13 @@ def _conditions(term: str) -> list[Dependency] | str:
         return "singleton stands alone, without a job" if jobs else [Dependency(kind)]
     if not jobs:
         return f"{word} needs a job: {word}:123"
-    found = []
+    dependencies = []
     for job in jobs:
         match = _JOB.fullmatch(job)
         if match is None:
             return f'"{visible(job)}" is no job; give its id, as `cockpit jobs` shows it: {word}:123, or {word}:123_4'
-        found.append(Dependency(kind, JobId(int(match[1])), int(match[2]) if match[2] else None))
-    return found
+        dependencies.append(Dependency(kind, JobId(int(match[1])), int(match[2]) if match[2] else None))
+    return dependencies
 
 
 def _no_condition(term: str, word: str) -> str:
@@ -161,12 +160,12 @@ class Indices:
 
     def read(self, value: object, at: str, reading: Reading) -> Array:
         if isinstance(value, str) or type(value) is int:
-            found = _array(str(value))
+            array = _array(str(value))
         else:
-            found = f"is {described(value)}; {_WRITE_ARRAY}"
-        if isinstance(found, Array):
-            return found
-        reading.wrong(at, found)
+            array = f"is {described(value)}; {_WRITE_ARRAY}"
+        if isinstance(array, Array):
+            return array
+        reading.wrong(at, array)
         return self.stand_in
 
     def write(self, value: Array) -> str:
@@ -204,9 +203,9 @@ def _array(text: str) -> Array | str:
 
 
 def _span(part: str) -> range | str:
-    found = _RANGE.fullmatch(part)
-    assert found is not None
-    first, last, step = int(found[1]), int(found[2] or found[1]), int(found[3] or 1)
+    match = _RANGE.fullmatch(part)
+    assert match is not None
+    first, last, step = int(match[1]), int(match[2] or match[1]), int(match[3] or 1)
     if last < first:
         return f"{part} runs backwards; write {last}-{first}"
     return range(first, last + 1, step) if step else f"{part} has a step of 0; write 1 or more"
@@ -214,19 +213,19 @@ def _span(part: str) -> range | str:
 
 def _ranges(indices: tuple[int, ...]) -> list[str]:
     """Return the usual short text: three or more indices of equal steps as a range, others by themselves."""
-    found: list[str] = []
+    ranges: list[str] = []
     start = 0
     while start < len(indices):
         end = _run_end(indices, start)
         first, last = indices[start], indices[end]
         if end - start < 2:
             end = start
-            found.append(str(first))
+            ranges.append(str(first))
         else:
             step = indices[start + 1] - first
-            found.append(f"{first}-{last}" + (f":{step}" if step > 1 else ""))
+            ranges.append(f"{first}-{last}" + (f":{step}" if step > 1 else ""))
         start = end + 1
-    return found
+    return ranges
 
 
 def _run_end(indices: tuple[int, ...], start: int) -> int:

@@ -7,8 +7,7 @@ from cockpit.formats.job.conditions import Dependencies, Indices, Moment
 from cockpit.formats.job.elastic import ELASTIC
 from cockpit.formats.job.life import HOOKS, RESTART, RESUME
 from cockpit.formats.job.mounts import ALGORITHM, DATASET, MODEL, VOLUME
-from cockpit.formats.job.pools import pool_table
-from cockpit.formats.job.sweep import SWEEP
+from cockpit.formats.job.pools import SWEEP, pool_table
 from cockpit.formats.job.tasks import TASK
 from cockpit.formats.kinds import Choice, Environment, Flag, ImageText, ListOf, Path, Reading, Single, Text, Whole
 from cockpit.formats.labels import Labels, TolerationText
@@ -55,13 +54,13 @@ _LABEL = Text(minLength=1, maxLength=LABEL_LENGTH)
 
 
 class _NodeSpecs(Table[NodeSpec]):
-    """The name of one stands for all that the catalogue says of it."""
+    """Reads node specs; the name of one stands for the fields of a catalogue entry."""
 
     def read(self, value: object, at: str, reading: Reading) -> NodeSpec:
-        found = super().read(value, at, reading)
-        if found.name and found != NodeSpec(name=found.name):
+        spec = super().read(value, at, reading)
+        if spec.name and spec != NodeSpec(name=spec.name):
             reading.wrong(f"{at}.name", "stands alone: the catalogue says what it is; remove it, or the other fields")
-        return found
+        return spec
 
     def write(self, value: NodeSpec) -> dict[str, object]:
         return super().write(NodeSpec(name=value.name) if value.name else value)

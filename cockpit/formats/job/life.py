@@ -1,4 +1,4 @@
-"""The fields that say how a job lives: what runs around its command, and how it begins again."""
+"""Fields for hooks around a job's command, and for its restarts and resumes."""
 
 from __future__ import annotations
 

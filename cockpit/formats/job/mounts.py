@@ -22,7 +22,7 @@ _NAME = Text(minLength=1, maxLength=NAME_LENGTH, pattern=NAME_PATTERN)
 
 
 def _last_part(given: dict[str, Any]) -> str:
-    """Of a path that is given; empty where there is none."""
+    """Return the last part of a path; empty where none is given."""
     return posixpath.basename(str(given.get("path", "")))
 
 

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from cockpit.formats.kinds import ImageText, Text, Whole
+from cockpit.formats.kinds import Choice, ImageText, Reading, Schema, Text, Whole, described
 from cockpit.formats.tables import Field, Table
-from cockpit.model.rules.bounds import LABEL_LENGTH, Bounds
-from cockpit.model.rules.pools import MOST_DISK_GIB, MOST_GBPS, MOST_HELPERS
+from cockpit.model.rules.bounds import LABEL_LENGTH, MOST_TASKS, Bounds
+from cockpit.model.rules.pools import (
+    MOST_CHOICES,
+    MOST_DISK_GIB,
+    MOST_GBPS,
+    MOST_HELPERS,
+    MOST_PARAMETERS,
+    PARAMETER_PATTERN,
+)
 from cockpit.model.rules.text import COMMAND_BYTES
-from cockpit.model.spec import WorkerPool
+from cockpit.model.spec import Search, Sweep, WorkerPool
+from cockpit.model.text import visible
 
 if TYPE_CHECKING:
     from cockpit.model.spec import NodeSpec
+
 
 _LABEL = Text(minLength=1, maxLength=LABEL_LENGTH)
 
@@ -60,3 +71,71 @@ def pool_table(node_spec: Table[NodeSpec]) -> Table[WorkerPool]:
             ),
         ],
     )
+
+
+Parameters = Mapping[str, tuple[str, ...]]
+
+
+class _Parameters:
+    """Reads lists of values by name. Numbers and truth values may be written without quotes."""
+
+    stand_in: Parameters = MappingProxyType({"x": ("1",)})
+
+    def read(self, value: object, at: str, reading: Reading) -> Parameters:
+        if not isinstance(value, dict):
+            reading.wrong(at, f"is {described(value)}; write lists of values by name: {{lr: [0.1, 0.01]}}")
+            return self.stand_in
+        return {name: self._choices(item, f"{at}.{visible(name)}", reading) for name, item in value.items()}
+
+    def _choices(self, value: object, at: str, reading: Reading) -> tuple[str, ...]:
+        if not isinstance(value, list) or any(isinstance(each, dict | list) or each is None for each in value):
+            reading.wrong(at, f"is {described(value)}; write a list of values")
+            return ("1",)
+        return tuple(str(each).lower() if isinstance(each, bool) else str(each) for each in value)
+
+    def write(self, value: Parameters) -> dict[str, list[str]]:
+        return {name: list(choices) for name, choices in value.items()}
+
+    def schema(self) -> Schema:
+        values = {"type": "array", "items": {"type": ["string", "number", "boolean"]}, "maxItems": MOST_CHOICES}
+        return {
+            "type": "object",
+            "propertyNames": {"pattern": PARAMETER_PATTERN},
+            "additionalProperties": values,
+            "maxProperties": MOST_PARAMETERS,
+        }
+
+
+SWEEP = Table(
+    Sweep,
+    [
+        Field(
+            name="parameters",
+            attribute="parameters",
+            kind=_Parameters(),
+            required=True,
+            about="Give a list of values for each parameter; every trial gets one of each, as --name=value.",
+        ),
+        Field(
+            name="max_trials",
+            attribute="max_trials",
+            kind=Whole(Bounds(0, MOST_TASKS)),
+            about="So many trials at most; by default one for each combination.",
+        ),
+        Field(
+            name="parallel",
+            attribute="parallel",
+            kind=Whole(Bounds(0, MOST_TASKS)),
+            about="So many of them at the same time; by default as many as there is room for.",
+        ),
+        Field(
+            name="search",
+            attribute="search",
+            kind=Choice(Search),
+            about="The combinations in their order (grid), or chosen by the seed (random).",
+        ),
+        Field(
+            name="seed", attribute="seed", kind=Whole(Bounds(0, (1 << 32) - 1)), about="What a random choice follows."
+        ),
+    ],
+)

@@ -7,7 +7,7 @@ from cockpit.formats.kinds import Schema
 from cockpit.model.spec import JobKind
 
 SPEC_VERSION = 1
-"""Of the job file's format."""
+"""The version of the job file's format."""
 
 
 def job_schema() -> Schema:

@@ -69,7 +69,7 @@ _USUAL: Final = ("name", "algorithm", "output", "command", "nodes", "specs", "ti
 
 
 class TemplateKind(NamedTuple):
-    """One kind of job file to start from."""
+    """The kinds of job files to start from."""
 
     about: str
     usual: tuple[str, ...] = _USUAL

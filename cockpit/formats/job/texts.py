@@ -17,20 +17,20 @@ from cockpit.formats.tables import Field
 from cockpit.model.text import is_visible
 
 FIELDS: Final[Mapping[str, Field]] = {field.name: field for field in JOB.fields if not field.alias}
-"""By name."""
+"""The fields of the form by name."""
 SPECS, TASKS = "specs", "tasks"
 GROUPS: Final[Mapping[str, Mapping[str, Field]]] = {
     SPECS: {field.name: field for field in NODE_SPEC.fields if not field.alias},
     TASKS: {field.name: field for field in TASK.fields},
 }
-"""Lists whose entries stand field by field."""
+"""Lists whose entries are shown field by field."""
 _LAID_OUT: Final = {SPECS: ("cpus", "memory", "cards", "card_models"), TASKS: tuple(GROUPS[TASKS])}
-"""What always stands there of an entry."""
+"""The fields of an entry that are always shown."""
 _MEMBER: Final = re.compile(rf"(?P<group>{'|'.join(GROUPS)})\[(?P<number>\d+)\]\.(?P<field>\w+)", re.ASCII)
 _PAIR: Final = re.compile(r"(?<!\\)((?:\\\\)*)(\\ud[89ab][0-9a-f]{2}\\ud[c-f][0-9a-f]{2})")
 """A character beyond the first 65,536 as JSON escapes it; behind a backslash that is not itself escaped."""
 _SHORT: Final = frozenset({"algorithm"})
-"""Tables for which their path alone may stand."""
+"""Tables that may be shortened to their path."""
 
 
 class Member(NamedTuple):
@@ -46,24 +46,24 @@ class Member(NamedTuple):
 
 
 def member_of(path: str) -> Member | None:
-    """None: it is none of a group."""
-    found = _MEMBER.fullmatch(path)
-    return None if found is None else Member(found["group"], int(found["number"]), found["field"])
+    """Return group and field of a path; None: it belongs to no group."""
+    match = _MEMBER.fullmatch(path)
+    return None if match is None else Member(match["group"], int(match["number"]), match["field"])
 
 
 def field_of(path: str) -> Field:
-    """What stands there: `nodes`, `specs[0].cpus`."""
+    """Return the field at a path such as `nodes` or `specs[0].cpus`."""
     member = member_of(path)
     return FIELDS[path] if member is None else GROUPS[member.group][member.field]
 
 
 def member_paths(group: str, number: int) -> list[str]:
-    """Of what always stands there of one entry."""
+    """Return the paths of the fields of one entry that are always shown."""
     return [Member(group, number, name).path for name in _LAID_OUT[group]]
 
 
 def texts_of(values: Mapping[str, object]) -> dict[str, str]:
-    """Of a job file's mapping; its specs and tasks field by field."""
+    """Return the texts for a job file's mapping; its specs and tasks field by field."""
     texts: dict[str, str] = {}
     for name, value in values.items():
         if name in GROUPS and isinstance(value, list) and value and all(_is_plain_entry(name, each) for each in value):
@@ -91,14 +91,14 @@ def _is_plain_entry(group: str, value: object) -> bool:
 
 
 def _entries(group: str, written: Mapping[str, object]) -> list[dict[str, object]]:
-    """By their numbers; empty ones where all is blank."""
-    found: list[dict[str, object]] = []
+    """Return the entries by number; an entry without any text is empty."""
+    entries: list[dict[str, object]] = []
     for path, value in written.items():
         member = member_of(path)
         if member is not None and member.group == group:
-            found += [{} for _ in range(len(found), member.number + 1)]
-            found[member.number][member.field] = value
-    return found
+            entries += [{} for _ in range(len(entries), member.number + 1)]
+            entries[member.number][member.field] = value
+    return entries
 
 
 def _text(value: object) -> str:
@@ -112,7 +112,7 @@ def _text(value: object) -> str:
 
 
 def _json(value: object) -> str:
-    """What cannot be seen stands as its escape."""
+    """Return the value as JSON, with invisible characters as escapes."""
     text = json.dumps(value, ensure_ascii=False)
     return text if is_visible(text) else json.dumps(value).replace("\x7f", "\\u007f")  # the one that JSON leaves
 
@@ -124,7 +124,7 @@ def _one_escape(pair: re.Match[str]) -> str:
 
 
 def _is_plain(text: str) -> bool:
-    """It stands for itself in a line to type in."""
+    """Return whether the text means itself when it is typed into a field."""
     return is_visible(text) and text == text.strip() != "" and text[0] not in '"{['
 
 
@@ -145,20 +145,20 @@ def _value(field: Field, text: str) -> object:
 def _unquoted(text: str) -> str:
     """A text in JSON's quotes is what they hold; any other, such as a command that begins with one, itself."""
     try:
-        found = json.loads(text) if text[:1] == '"' else text
-        json.dumps(found, ensure_ascii=False).encode()  # a lone surrogate is no text that a file could hold
+        value = json.loads(text) if text[:1] == '"' else text
+        json.dumps(value, ensure_ascii=False).encode()  # a lone surrogate is no text that a file could hold
     except ValueError:
         return text
-    return found if isinstance(found, str) else text
+    return value if isinstance(value, str) else text
 
 
 def _yaml_value(text: str) -> object:
-    """As in a file; text that is none stays text, so that the field's own rule speaks."""
+    """Read the text as a file would be read; invalid YAML stays text, so that the field's own rule reports it."""
     from cockpit.formats.yamltext import yaml_documents
 
     documents = yaml_documents(f"value: {text}")
-    found = documents.found[0].value if len(documents.found) == 1 and not documents.errors else None
-    return _without_doubt(found["value"]) if isinstance(found, dict) and found.keys() == {"value"} else text
+    parsed = documents.found[0].value if len(documents.found) == 1 and not documents.errors else None
+    return _without_doubt(parsed["value"]) if isinstance(parsed, dict) and parsed.keys() == {"value"} else text
 
 
 def _without_doubt(value: object) -> object:

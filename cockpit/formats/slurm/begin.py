@@ -26,13 +26,14 @@ _CENTURY: Final = 2000
 
 
 def begin_moment(text: str, now: datetime) -> datetime:
-    """The moment that is meant at `now`, in whose zone local times are told. Raises ValueError with a clause."""
+    """Return the begin time that the text means at `now`, whose time zone local times are in. Raises ValueError with a
+    clause."""
     plain = text.strip()
-    if found := _UNIX.fullmatch(plain):
-        return datetime.fromtimestamp(int(found["seconds"]), now.tzinfo)
-    if found := _RELATIVE.fullmatch(plain):
+    if match := _UNIX.fullmatch(plain):
+        return datetime.fromtimestamp(int(match["seconds"]), now.tzinfo)
+    if match := _RELATIVE.fullmatch(plain):
         # in UTC, since a span of hours does not follow the clocks when they change
-        return (now.astimezone(UTC) + timedelta(seconds=_offset(found, text))).astimezone(now.tzinfo)
+        return (now.astimezone(UTC) + timedelta(seconds=_offset(match, text))).astimezone(now.tzinfo)
     try:
         return _local(plain, now)
     except ValueError:
@@ -70,15 +71,15 @@ def _is_clock(word: str) -> bool:
 def _time_of(text: str) -> time:
     if text.lower() in _NAMED:
         return _NAMED[text.lower()]
-    found = _CLOCK.fullmatch(text)
-    if found is None:
+    match = _CLOCK.fullmatch(text)
+    if match is None:
         raise ValueError(text)
-    hour = int(found["hour"])
-    if found["half"]:
+    hour = int(match["hour"])
+    if match["half"]:
         if not 1 <= hour <= 12:
             raise ValueError(text)
-        hour = hour % 12 + (12 if found["half"].lower() == "pm" else 0)
-    return time(hour, int(found["minute"]), int(found["second"] or 0))
+        hour = hour % 12 + (12 if match["half"].lower() == "pm" else 0)
+    return time(hour, int(match["minute"]), int(match["second"] or 0))
 
 
 def _date_of(text: str, now: datetime) -> date:
@@ -86,39 +87,39 @@ def _date_of(text: str, now: datetime) -> date:
         month = _MONTHS.index(named["month"].lower()) + 1
         return _dated(month, int(named["day"]), int(named["year"] or 0), now)
     for pattern in _DATES:
-        if found := pattern.fullmatch(text):
-            year = int(found["year"] or 0)
+        if match := pattern.fullmatch(text):
+            year = int(match["year"] or 0)
             year += _CENTURY if 0 < year < 100 else 0
-            return _dated(int(found["month"]), int(found["day"]), year, now)
+            return _dated(int(match["month"]), int(match["day"]), year, now)
     raise ValueError(text)
 
 
 def _dated(month: int, day: int, year: int, now: datetime) -> date:
-    """Without a year the next such day."""
+    """Return the date; without a year the next such day."""
     if year:
         return date(year, month, day)
-    found = date(now.year, month, day)
-    return found if found >= now.date() else date(now.year + 1, month, day)
+    day_of_this_year = date(now.year, month, day)
+    return day_of_this_year if day_of_this_year >= now.date() else date(now.year + 1, month, day)
 
 
 def _next_at(at: time, now: datetime) -> datetime:
     """The next time that a clock shows this."""
-    found = _at(now.date(), at, now)
-    return found if found > now else _at(now.date() + timedelta(days=1), at, now)
+    moment = _at(now.date(), at, now)
+    return moment if moment > now else _at(now.date() + timedelta(days=1), at, now)
 
 
 def _at(day: date, at: time, now: datetime) -> datetime:
     return datetime.combine(day, at, now.tzinfo)
 
 
-def _offset(found: re.Match[str], text: str) -> int:
-    if found["count"] is None:
+def _offset(match: re.Match[str], text: str) -> int:
+    if match["count"] is None:
         return 0
-    unit = (found["unit"] or "second").lower().rstrip("s")
+    unit = (match["unit"] or "second").lower().rstrip("s")
     names = [name for name in _SECONDS if unit and name.startswith(unit)]
     if len(names) != 1:
         raise _wrong(text)
-    return int(found["count"]) * _SECONDS[names[0]] * (-1 if found["sign"] == "-" else 1)
+    return int(match["count"]) * _SECONDS[names[0]] * (-1 if match["sign"] == "-" else 1)
 
 
 def _wrong(text: str) -> ValueError:

@@ -85,7 +85,7 @@ def _path(name: str, path: str) -> str:
 
 
 def _word(name: str, text: str) -> str:
-    """One name. Raises SpecErrors for what slurm.conf would take apart."""
+    """Return the word. Raises SpecErrors if slurm.conf would split it."""
     if _NO_WORD.search(text):
         raise SpecErrors([f'{name}: "{visible(text)}" has characters that slurm.conf takes apart; rename it'])
     return text
@@ -111,14 +111,14 @@ def _accounting(cluster: Cluster, nodes: Sequence[Node]) -> Iterator[str]:
 
 
 def needs_database(cluster: Cluster) -> bool:
-    """Whether slurmctld does not start without slurmdbd: it has the associations, their usage, the QOS, and what is
-    counted beside CPUs and memory."""
+    """Return whether slurmctld needs slurmdbd to start: for associations, their usage, QOS, and resources beside CPUs
+    and memory."""
     shared = cluster.priority.kind is PriorityKind.MULTIFACTOR and cluster.priority.weights.fairshare
     return bool(cluster.enforce or shared or named_qos(cluster) or _weighed_cards(cluster))
 
 
 def _weighed_cards(cluster: Cluster) -> set[str]:
-    """What a weight or a price names has to be counted."""
+    """Check that each TRES with a weight or price is counted."""
     tables = (cluster.priority.weights.tres, *(each.billing_weights for each in cluster.partitions))
     return {name for each in tables for name in _slurm_names(each) if name.startswith(CARDS)}
 

@@ -34,7 +34,7 @@ _LIMITS = {
     "GrpWall": ("grp_wall_seconds",),
     "GrpTRESMins": ("grp_tres_minutes",),
 }
-"""By sacctmgr's name: the attribute of `Limits`, and other names."""
+"""The limits by sacctmgr's name: the attribute of `Limits`, and other names."""
 _OF_QOS = {
     "MaxTRESPerUser": ("max_tres_per_user", "maxtrespu"),
     "MaxTRESPerAccount": ("max_tres_per_account", "maxtrespa"),
@@ -58,17 +58,17 @@ _OF_ASSOCIATION = {
 }
 ASSOCIATION_SETTINGS = (*_OF_ASSOCIATION, *_LIMITS)
 QOS_SETTINGS = (*_OF_QOS, *_LIMITS)
-"""Every name that a setting may have."""
+"""All names of settings."""
 
 
 def association_change(words: Sequence[str]) -> AssociationChange:
-    """Of an account or a user. Raises `SpecErrors` with all errors."""
+    """Read a change of an account or a user. Raises `SpecErrors` with all errors."""
     own, limits = _read(words, _OF_ASSOCIATION)
     return AssociationChange(**own, limits=LimitsChange(**limits))
 
 
 def qos_change(words: Sequence[str]) -> QosChange:
-    """Of a QOS. Raises `SpecErrors` with all errors."""
+    """Read a change of a QOS. Raises `SpecErrors` with all errors."""
     own, limits = _read(words, _OF_QOS)
     return QosChange(**own, limits=LimitsChange(**limits))
 
@@ -92,7 +92,7 @@ def qos_words(qos: Qos) -> tuple[str, ...]:
 
 
 def change_words(change: AssociationChange | QosChange) -> tuple[str, ...]:
-    """What a change says, as sacctmgr's own settings; a default account is named by another command."""
+    """Return a change as sacctmgr's settings; a default account needs another command."""
     table = _OF_ASSOCIATION if isinstance(change, AssociationChange) else _OF_QOS
     given = [(name, getattr(change, attribute)) for name, (attribute, *_) in table.items() if name != "Default"]
     given += [(name, getattr(change.limits, attribute)) for name, (attribute, *_) in _LIMITS.items()]
@@ -100,7 +100,7 @@ def change_words(change: AssociationChange | QosChange) -> tuple[str, ...]:
 
 
 def _settings(name: str, value: object) -> Iterator[str]:
-    """One word, or for lists one for what is added and one for what is taken away."""
+    """Return the words of one setting: one, or for lists one for additions and one for removals."""
     if not isinstance(value, tuple):
         yield f"{name}={_text(name, value)}"
         return
@@ -115,7 +115,7 @@ def shares_text(association: Association) -> str:
 
 
 def _read(words: Sequence[str], own: Mapping[str, tuple[str, ...]]) -> tuple[dict[str, Any], dict[str, Any]]:
-    found: tuple[dict[str, Any], dict[str, Any]] = {}, {}
+    settings: tuple[dict[str, Any], dict[str, Any]] = {}, {}
     errors = []
     for word in words:
         name, equals, text = word.partition("=")
@@ -130,12 +130,12 @@ def _read(words: Sequence[str], own: Mapping[str, tuple[str, ...]]) -> tuple[dic
         except ValueError as error:
             errors.append(f"{visible(name)}: {error}")
             continue
-        if attribute in found[place]:
+        if attribute in settings[place]:
             errors.append(f"{visible(name)}: is there twice; keep one")
-        found[place][attribute] = value
+        settings[place][attribute] = value
     if errors:
         raise SpecErrors(errors)
-    return found
+    return settings
 
 
 def _place(name: str, own: Mapping[str, tuple[str, ...]]) -> tuple[int, str]:
@@ -154,7 +154,7 @@ def _advice(equals: str, own: Mapping[str, tuple[str, ...]]) -> str:
 
 
 def _number(text: str) -> int:
-    """Whether it is within its bounds the engine says."""
+    """Read a number; the engine checks its bounds."""
     if text != str(CLEAR) and not (text.isascii() and text.isdigit()):
         raise ValueError(f'"{visible(text)}" is no whole number from 0 on; -1 takes it away')
     if len(text) > MOST_DIGITS:
@@ -180,7 +180,7 @@ def _time(text: str) -> int:
 
 
 def _seconds(text: str) -> int:
-    """Without colons it is seconds."""
+    """Read a duration; without colons it counts seconds."""
     return _number(text) if text == str(CLEAR) or (text.isascii() and text.isdigit()) else _time(text)
 
 

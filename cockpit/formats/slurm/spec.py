@@ -29,16 +29,16 @@ _PLACEHOLDER = re.compile(r"[:\[,]\s*([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)\s*[,}\]]")
 
 
 class SlurmSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """What was read."""
+    """The result of reading a slurmSpec."""
 
     cluster: Cluster
-    """Its rules; `home` is empty, since only the site knows the folder, and pools are ids of the site's."""
+    """The rules; `home` is empty, since only the site knows the folder, and pools are the site's ids."""
     storage: str = ""
     """The storage that is to be /home."""
     warnings: tuple[str, ...] = ()
-    """What counts for nothing here, each led by its path."""
+    """Fields without a meaning here, each behind its path."""
     at: str = ""
-    """Where the slurmSpec stands in its document: leads the paths of errors."""
+    """The path of the slurmSpec in its document, which begins the paths of errors."""
 
 
 def read_slurm_spec(source: str, text: str) -> SlurmSpec:
@@ -48,9 +48,9 @@ def read_slurm_spec(source: str, text: str) -> SlurmSpec:
     value, at = _inner(document, reading)
     spec = SPEC.read(value, at, reading)
     prefix = f"{at}." if at else ""
-    told = {error.partition(": ")[0] for error in reading.errors}
+    places = {error.partition(": ")[0] for error in reading.errors}
     between = [f"{prefix}{error}" for error in _conflicts(spec)]
-    errors = [*reading.errors, *(error for error in between if error.partition(": ")[0] not in told)]
+    errors = [*reading.errors, *(error for error in between if error.partition(": ")[0] not in places)]
     if errors:
         raise SpecErrors([f"{visible(source, 200)}: {error}" for error in errors])
     return SlurmSpec(
@@ -79,18 +79,18 @@ def _document(source: str, text: str) -> object:
 
 
 def _inner(document: object, reading: Reading) -> tuple[object, str]:
-    """The slurmSpec and its path. What stands beside it is named: nothing of it counts here."""
+    """Return the slurmSpec and its path. Fields beside it are named in warnings."""
     at = ""
     for name in OUTER:
         if not isinstance(document, dict):
             reading.wrong(at, f"is {described(document)}; write a table with slurmSpec in it")
             return {"partitions": []}, at
-        found = next((each for each in _OUTER_NAMES[name] if each in document), None)
-        if found is None:
+        name_used = next((each for each in _OUTER_NAMES[name] if each in document), None)
+        if name_used is None:
             continue
-        beside = [each for each in document if each != found]
+        beside = [each for each in document if each != name_used]
         reading.warnings += [f"{at}{visible(each)}: is not the slurmSpec, and counts for nothing" for each in beside]
-        document, at = document[found], f"{at}{found}."
+        document, at = document[name_used], f"{at}{name_used}."
     return document, at.removesuffix(".")
 
 

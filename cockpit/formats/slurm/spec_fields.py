@@ -46,7 +46,7 @@ class SchedulingSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SpecFields(msgspec.Struct, frozen=True, kw_only=True):
-    """A slurmSpec as it stands."""
+    """The fields of a slurmSpec."""
 
     partitions: tuple[Partition, ...]
     login_pool: str = ""
@@ -132,7 +132,7 @@ class CommaWords:
 
 
 def slurm_time(seconds: int) -> str:
-    """As slurm.conf has it: `1-12:00:00`."""
+    """Return the time as slurm.conf writes it: `1-12:00:00`."""
     days, rest = divmod(seconds, DAY_SECONDS)
     clock = f"{rest // 3600:02}:{rest % 3600 // 60:02}:{rest % 60:02}"
     return f"{days}-{clock}" if days else clock

@@ -12,6 +12,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
+from random import Random
 from typing import TypeVar
 
 from cockpit.errors import SpecErrors
@@ -25,9 +26,9 @@ NODE_COLUMNS = ("sn", "cpu_milli", "memory_mib", "gpu", "model")
 
 _MOST_ERRORS = 20
 _MOST_CARDS = 1024
-"""On one node."""
+"""The largest number of cards on one node."""
 _MOST = 2**53
-"""No cluster has more of anything; a larger figure is a mistake."""
+"""The largest plausible figure; no cluster has more of anything."""
 
 Row = dict[str, str]
 Read = TypeVar("Read")
@@ -49,23 +50,23 @@ def read_nodes(source: str, data: bytes) -> list[Node]:
 
 
 def _read(source: str, data: bytes, columns: Sequence[str], made: Callable[[Row], Read], what: str) -> list[Read]:
-    found: list[Read] = []
+    rows: list[Read] = []
     errors: list[str] = []
     for line, row in _rows(source, data, columns):
         try:
-            found.append(made(row))
+            rows.append(made(row))
         except ValueError as error:
             errors.append(f"{source}:{line}: {error}")
     if errors:
         more = len(errors) - _MOST_ERRORS
         raise SpecErrors([*errors[:_MOST_ERRORS], f"{source}: … and {more} more"] if more > 0 else errors)
-    if not found:
+    if not rows:
         raise SpecErrors([f"{source}: no {what} in it; it needs a line for each after the line of column names."])
-    return found
+    return rows
 
 
 def _rows(source: str, data: bytes, columns: Sequence[str]) -> Iterator[tuple[int, Row]]:
-    """(line, what stands there by column)."""
+    """Yield (line, values by column)."""
     lines = unpacked(source, data).decode("utf-8-sig", "replace").splitlines()
     reader = csv.DictReader(lines, restval="", strict=True)
     try:
@@ -94,7 +95,7 @@ def _pod(row: Row) -> JobSpec:
 
 @cache
 def _node_spec(cpus: int, memory_mib: int, card_milli: int, models: tuple[str, ...]) -> tuple[NodeSpec, ...]:
-    """One object for all that ask for the same, which makes them quick to compare."""
+    """Return one shared object for equal requests, which makes comparisons fast."""
     return (NodeSpec(cpus=cpus, memory_mib=memory_mib, card_milli=card_milli, card_models=models),)
 
 
@@ -117,3 +118,25 @@ def _whole(row: Row, column: str, most: int = _MOST) -> int:
         msg = f"{column} is {text[:40]!r}; it has a whole number from 0 to {most}."
         raise ValueError(msg)
     return int(text)
+
+
+def arriving(pods: Sequence[JobSpec], target_milli: int, seed: int) -> list[JobSpec]:
+    """The pods that come, in order; together they ask for at most `target_milli` thousandths of cards. One of them
+    at least must ask for some."""
+    chance = Random(seed)  # noqa: S311 - a sample, no secret
+    arrivals = list(pods)
+    chance.shuffle(arrivals)
+    requested = sum(map(card_milli, arrivals))
+    while requested > target_milli:
+        requested -= card_milli(arrivals.pop(chance.randrange(len(arrivals))))
+    if len(arrivals) < len(pods):
+        return arrivals
+    while requested + card_milli(drawn := chance.choice(pods)) <= target_milli:
+        requested += card_milli(drawn)
+        arrivals.append(drawn)
+    return arrivals
+
+
+def card_milli(pod: JobSpec) -> int:
+    """Return the cards that a pod requests, in thousandths."""
+    return pod.specs[0].card_milli * pod.nodes

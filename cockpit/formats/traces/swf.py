@@ -14,17 +14,18 @@ import msgspec
 
 from cockpit.errors import SpecErrors
 from cockpit.formats.packed import unpacked
-from cockpit.model.numerals import whole
+from cockpit.model.text import whole
 
 FIELDS = 18
 UNKNOWN = -1
 MOST = 1 << 50
-"""Of any number; as seconds 35 million years. A replay counts in milliseconds, and its sums stay below its ends."""
+"""The largest number that is read; as seconds, 35 million years. A replay counts milliseconds, and its sums stay within
+64 bits."""
 
 _MOST_ERRORS = 20
 _SAID = re.compile(r"^;\s*(MaxProcs|MaxNodes):\s*([1-9][0-9]*)\s*$", re.MULTILINE)
 _READ = (0, 1, 2, 3, 4, 7, 8, 10, 11, 14)
-"""Which fields a replay needs, from 0; the others only have to be there."""
+"""The fields that a replay needs, counted from 0; the others only have to exist."""
 
 
 class Status(IntEnum):
@@ -33,17 +34,17 @@ class Status(IntEnum):
     FAILED = 0
     COMPLETED = 1
     PART = 2
-    """One of several runs of a job that has a line of its own, as are the next two."""
+    """The status of a line for one of several runs of a job, as are the next two."""
     LAST_PART = 3
     LAST_PART_FAILED = 4
     CANCELLED = 5
 
 
 class SwfJob(msgspec.Struct, frozen=True):
-    """One line. Moments and spans in seconds; -1: unknown."""
+    """One line of a log. Times in seconds; -1: unknown."""
 
     line: str
-    """As it was read, to be written again."""
+    """The line as it was read, to be written again."""
     number: int
     submitted: int
     waited: int
@@ -80,15 +81,15 @@ def read_swf(source: str, data: bytes) -> list[SwfJob]:
 
 
 def processors_said(source: str, data: bytes) -> int | None:
-    """Of the machine, as the header has it; where it says nodes alone, each is one. None: it says neither."""
-    said = dict(_SAID.findall(unpacked(source, data).decode("utf-8", "replace")))
-    found = said.get("MaxProcs", said.get("MaxNodes"))
-    return whole(found) if found else None
+    """Return the machine's number of processors from the header; a header with nodes alone counts one each. None: it
+    has neither."""
+    header = dict(_SAID.findall(unpacked(source, data).decode("utf-8", "replace")))
+    count = header.get("MaxProcs", header.get("MaxNodes"))
+    return whole(count) if count else None
 
 
 def swf_lines(jobs: Iterable[SwfJob], runs: Iterable[tuple[int, int]], header: Sequence[str] = ()) -> Iterator[str]:
-    """The log as another schedule: each job's wait and run time, in seconds, in place of its own. `header` goes before
-    it as comments."""
+    """Return the log with the wait and run times of another schedule, in seconds. `header` precedes it as comments."""
     yield from (f"; {line}\n" for line in header)
     for job, (waited, ran) in zip(jobs, runs, strict=True):
         fields = job.line.split()

@@ -1,4 +1,4 @@
-"""What a replay makes of a log in SWF: which lines are jobs that came to this machine, and what they asked for.
+"""Selects the jobs of a log in SWF that a replay runs, and converts them.
 
 - Lines of status 2 to 4 are parts of a job that has a line of its own; a job of status 5 that never ran was cancelled
   while it waited: neither is replayed. So it is with what no scheduler could start: unknown run time or processors,
@@ -28,7 +28,7 @@ from cockpit.model.spec import DAY_SECONDS, JobSpec, NodeSpec
 
 MACHINE = NodeName("machine")
 ACCOUNT = "users"
-"""Whom every job is charged to."""
+"""The account that every job is charged to."""
 SAMPLE_PRIORITY = Priority(
     kind=PriorityKind.MULTIFACTOR,
     weights=Weights(age=1000, fairshare=10_000, job_size=1000),
@@ -51,7 +51,7 @@ class History(msgspec.Struct, frozen=True):
     """A log as a replay takes it."""
 
     jobs: list[SwfJob]
-    """Those replayed; the engine's ids count them from 1."""
+    """The replayed jobs; the engine's ids count them from 1."""
     arrivals: list[Arrival]
     skipped: Counter[Skipped]
 
@@ -100,13 +100,13 @@ def _arrival(number: JobId, job: SwfJob, *, perfect: bool) -> Arrival:
 
 @cache
 def _spec(processors: int, limit: int) -> JobSpec:
-    """One object for all that ask for the same: it is judged once."""
+    """Return one shared spec for equal requests, so that each is checked once."""
     return JobSpec(name="job", command="", output="", specs=_specs(processors), time_limit_seconds=limit)
 
 
 @cache
 def _specs(processors: int) -> tuple[NodeSpec, ...]:
-    """One object, which makes those quick to compare that differ in their limits alone."""
+    """Return one shared object, so that jobs which differ only in their limits are compared fast."""
     return (NodeSpec(cpus=processors, memory_mib=0),)
 
 

@@ -1,1 +1,1 @@
-"""One small file for each verb, or for verbs that do the same sort of thing."""
+"""One module for each verb, or for several verbs of one subject."""

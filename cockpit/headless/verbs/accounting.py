@@ -82,9 +82,9 @@ async def run_hours(call: Call) -> int:
 
 def when(text: str) -> Millis | Ago:
     """A moment, or so long ago."""
-    found = parse_duration(text)
-    if isinstance(found, int):
-        return Ago(found)
+    seconds = parse_duration(text)
+    if isinstance(seconds, int):
+        return Ago(seconds)
     at = parse_moment(text)
     if at is None:
         raise ArgumentTypeError(f"{safe(text)} is neither {_WHEN.replace(' or ', ' nor ', 1)}")

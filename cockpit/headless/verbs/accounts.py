@@ -27,7 +27,7 @@ _OPTIONS = {
     "qos": ("QOS", "A,B", "QOS that may be used; +a adds, -a takes away"),
     "default_qos": ("DefaultQOS", "Q", "the QOS of a job that names none"),
 }
-"""By option: sacctmgr's name of the setting."""
+"""The settings in sacctmgr's terms, by option."""
 _SETTINGS_HELP = "limits by sacctmgr's names, such as MaxJobs=4 GrpTRES=cpu=16,mem=64G; -1 takes one away"
 
 

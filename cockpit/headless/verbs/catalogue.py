@@ -1,4 +1,4 @@
-"""`cockpit catalogue`: what names in job files stand for; as a list, one by one, or as a file."""
+"""`cockpit catalogue`: the names that job files may use; as a list, one by one, or as a file."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _settings_arguments(parser: ArgumentParser) -> None:
 
 
 def _settings_help() -> str:
-    """What each kind may say."""
+    """Return the settings of each kind of entry."""
     from cockpit.formats.catalogue.fields import TABLES
 
     shared = {"name", "project", "owner", "access", "about"}
@@ -98,7 +98,7 @@ def apply_arguments(parser: ArgumentParser) -> None:
 
 
 async def run_apply(call: Call) -> int:
-    """What the file does not name stays."""
+    """Apply a file; entries that it does not name stay."""
     from cockpit.formats.catalogue.file import read_catalogue
     from cockpit.headless.verbs.submit import read_text
 

@@ -5,9 +5,14 @@ from __future__ import annotations
 from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Awaitable, Callable, Sequence
 
-from cockpit.formats.limittext import EXPECTED as LIMIT_EXPECTED
-from cockpit.formats.limittext import limit_text, read_limit
-from cockpit.formats.prioritytext import EXPECTED, priority_text, read_priority
+from cockpit.formats.typed_values import (
+    LIMIT_EXPECTED,
+    PRIORITY_EXPECTED,
+    limit_text,
+    priority_text,
+    read_limit,
+    read_priority,
+)
 from cockpit.headless.arguments import Verb, field, reference, seconds
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.services import Call
@@ -67,7 +72,7 @@ def delete_arguments(parser: ArgumentParser) -> None:
 
 
 async def run_delete(call: Call) -> int:
-    """Their logs and what is kept of them go; accounting remembers them."""
+    """Delete jobs with their logs and held containers; accounting keeps their records."""
     if call.streams.answers and not call.args.yes and not call.streams.confirmed(_question(call.args.jobs, "Delete")):
         return ExitCode.DECLINED
     return await each(call, lambda ref: call.backend.delete(ref.job, task=ref.task), "deleted")
@@ -90,7 +95,7 @@ async def run_resume(call: Call) -> int:
 
 
 async def run_requeue(call: Call) -> int:
-    """What it did so far is lost to it, unless its command saved it."""
+    """Requeue jobs, which lose their progress unless their commands saved it."""
     if call.streams.answers and not call.args.yes and not call.streams.confirmed(_question(call.args.jobs, "Requeue")):
         return ExitCode.DECLINED
     return await each(call, lambda ref: call.backend.requeue(ref.job, task=ref.task), "requeued")
@@ -109,7 +114,7 @@ def priority_arguments(parser: ArgumentParser) -> None:
 
 def _priority(text: str) -> WantedPriority:
     if (wanted := read_priority(text)) is None:
-        raise ArgumentTypeError(f"{safe(text)} is no priority; write {EXPECTED}")
+        raise ArgumentTypeError(f"{safe(text)} is no priority; write {PRIORITY_EXPECTED}")
     return wanted
 
 
@@ -132,7 +137,7 @@ def _limit(text: str) -> WantedLimit:
 
 
 async def run_set_time_limit(call: Call) -> int:
-    """Of running jobs from their start on; their containers do not notice."""
+    """Change time limits; those of running jobs count from their start, and their containers are not affected."""
     wanted = call.args.limit
     done = f"time limit {limit_text(wanted)} for"
     return await each(call, lambda ref: call.backend.set_time_limit(ref.job, wanted, task=ref.task), done)
@@ -152,7 +157,7 @@ async def run_update(call: Call) -> int:
 
 
 async def run_top(call: Call) -> int:
-    """Before all other jobs of their owner."""
+    """Move jobs before all other jobs of their owner."""
     await call.backend.direct(MoveToTop(tuple(map(job_text, call.args.jobs))))
     call.streams.line(f"moved {', '.join(map(job_text, call.args.jobs))} to the top")
     return ExitCode.OK

@@ -135,7 +135,7 @@ def _spec(call: Call) -> SlurmSpec | None:
 
 
 def _said(file: ClusterFile, spec: SlurmSpec | None) -> Iterator[str]:
-    """What was set, and what to do next."""
+    """Return what was set, and the next step."""
     yield f"partitions: {', '.join(each.name for each in file.partitions)}"
     yield f"priority: {file.priority.kind}; preemption: {file.preemption.kind}, {','.join(file.preemption.mode)}"
     yield f"enforced of accounts: {', '.join(file.accounting.enforce) or 'nothing'}"
@@ -154,7 +154,7 @@ def _said(file: ClusterFile, spec: SlurmSpec | None) -> Iterator[str]:
 
 
 def _target(name: str) -> Path | None:
-    """None: the output."""
+    """Return the file to write; None: standard output."""
     return None if name == STDIN else Path(name).absolute()
 
 

@@ -10,7 +10,7 @@ from cockpit.present.tables.clusters import CLUSTERS as TABLE
 
 
 async def run(call: Call) -> int:
-    """Each is asked for a bounded time, all at once: one that is silent holds nobody up."""
+    """List the clusters. All are asked at once with a time limit, so that a silent one delays nothing."""
     if call.args.cluster not in {None, EVERY_CLUSTER}:
         raise UsageError("`clusters` lists all of them; choose one with --filter name:NAME")
     call.args.cluster = EVERY_CLUSTER

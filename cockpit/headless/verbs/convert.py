@@ -1,4 +1,4 @@
-"""`cockpit convert`: a job in another form; what that form cannot say is told."""
+"""`cockpit convert`: write a job in another form, and print what that form cannot express."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ async def run(call: Call) -> int:
     def read(source: str, text: str) -> list[JobSpec]:
         return call.services.read_jobs(f"{source}.json", text, "/")
 
-    found = written(specs[0], Form(call.args.to), read)
-    if found.lost:
-        call.streams.say(f"{call.args.to} cannot say all of: {', '.join(map(safe, found.lost))}")
-    call.streams.write(found.text.encode())
+    result = written(specs[0], Form(call.args.to), read)
+    if result.lost:
+        call.streams.say(f"{call.args.to} cannot say all of: {', '.join(map(safe, result.lost))}")
+    call.streams.write(result.text.encode())
     return ExitCode.OK
 
 

@@ -15,14 +15,14 @@ FASTEST = 100_000
 
 
 def speed(text: str) -> float:
-    """How many times faster than real time."""
+    """Return how many times faster than real time the demo runs."""
     try:
-        found = float(text.removesuffix("x").removesuffix("×"))
+        factor = float(text.removesuffix("x").removesuffix("×"))
     except ValueError:
-        found = 0.0
-    if not 0 < found <= FASTEST:
+        factor = 0.0
+    if not 0 < factor <= FASTEST:
         raise ArgumentTypeError(f"{safe(text)} is not a number of times between 0 and {FASTEST}, such as 60")
-    return found
+    return factor
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -41,7 +41,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 async def run(call: Call) -> int:
-    """Each of the commands on the same demo; the first code that is not 0."""
+    """Run each command on the same demo. Returns the first exit code that is not 0."""
     from cockpit.backends.demo.blocking import BlockingDemo
 
     args = call.args

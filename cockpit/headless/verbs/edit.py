@@ -11,10 +11,12 @@ import msgspec
 
 from cockpit.errors import CockpitError, RequestRefused, SpecErrors
 from cockpit.headless.arguments import UsageError, Verb, reference
-from cockpit.headless.editor import chosen_editor, cloned, in_editor, with_errors, without_errors
+from cockpit.headless.editor import chosen_editor, in_editor, with_errors, without_errors
 from cockpit.headless.exitcodes import ExitCode
+from cockpit.headless.naming import free_names
 from cockpit.headless.services import Call
 from cockpit.headless.verbs.submit import read_text, source_of
+from cockpit.model.names import next_name
 from cockpit.model.spec import JobSpec
 from cockpit.present.refusals import refusal_text
 from cockpit.present.safe import safe
@@ -40,7 +42,7 @@ def clone_arguments(parser: ArgumentParser) -> None:
 
 
 async def run_edit(call: Call) -> int:
-    """Without a file the whole spec in `$EDITOR`. The job keeps its id and its place."""
+    """Edit a job, without a file as a whole in `$EDITOR`. The job keeps its id and its position."""
     job = await call.job_id(call.args.job)
     spec = (await call.backend.job(job)).job.spec
     from cockpit.formats.job.changing import read_changes
@@ -57,7 +59,8 @@ async def run_edit(call: Call) -> int:
 
 async def run_clone(call: Call) -> int:
     spec = (await call.backend.job(call.args.job.job, task=call.args.job.task)).named_by(call.args.job)
-    copy = cloned(spec, {row.name for row in await call.backend.jobs()})
+    (name,) = await free_names(call, [spec.name], next_name)
+    copy = msgspec.structs.replace(spec, name=name, hold=False)
     if call.args.file is not None:
         copy = _changed(call, copy, call.services.read_jobs)
     if call.args.name is not None:
@@ -88,7 +91,8 @@ def _changed(call: Call, spec: JobSpec, read: ReadJobs) -> JobSpec:
 
 
 async def _edited(call: Call, spec: JobSpec, act: Callable[[JobSpec], Awaitable[None]], read: ReadJobs) -> int:
-    """In the editor, again and again while a person sits there, until it is accepted or left as it was."""
+    """Open the editor again while there are errors and a user at the terminal, until the spec is accepted or
+    unchanged."""
     from cockpit.formats.job.specfile import spec_as_yaml
 
     if not chosen_editor() and not call.streams.answers:

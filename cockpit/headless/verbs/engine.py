@@ -59,8 +59,8 @@ async def run_stop(call: Call) -> int:
     """Says which held containers stay: they take disk and memory until their windows end."""
     engine, jobs, holds = call.services.engine(), call.args.jobs, call.args.holds
     held = engine.holds()
-    asked = (jobs or holds) and call.streams.answers and not call.args.yes
-    if asked and not call.streams.confirmed(_stop_question(jobs=jobs, holds=holds, held=held)):
+    must_ask = (jobs or holds) and call.streams.answers and not call.args.yes
+    if must_ask and not call.streams.confirmed(_stop_question(jobs=jobs, holds=holds, held=held)):
         return ExitCode.DECLINED
     if jobs:
         call.streams.hint("ending the jobs; each has its grace period …")

@@ -30,7 +30,7 @@ async def run(call: Call) -> int:
 
 
 def tell(call: Call, table: Table, outlooks: Sequence[Outlook]) -> None:
-    """As a page to read, or as data."""
+    """Print forecasts as a page or as data."""
     if call.args.output != Form.TABLE or call.args.columns:
         write_rows(table, outlooks, call.args, call.context(), call.streams)
         return

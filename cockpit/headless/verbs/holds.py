@@ -38,8 +38,8 @@ def end_arguments(parser: ArgumentParser) -> None:
 
 async def run_end(call: Call) -> int:
     ids = ", ".join(map(job_text, call.args.jobs))
-    asked = call.streams.answers and not call.args.yes
-    if asked and not call.streams.confirmed(f"End the debug hold of {ids} and remove the files in its containers?"):
+    must_ask = call.streams.answers and not call.args.yes
+    if must_ask and not call.streams.confirmed(f"End the debug hold of {ids} and remove the files in its containers?"):
         return ExitCode.DECLINED
 
     async def end(ref: JobRef) -> None:

@@ -85,8 +85,8 @@ async def _tell_of_the_silent(call: Call) -> None:
 
 
 async def asker(call: Call) -> str:
-    """Who `user:me` is, as the engine says or else this system; asked only where a filter, or one that was saved, needs
-    it, for a directory service may be slow."""
+    """Return the user that `user:me` means, from the engine or else this system. Only a filter that needs it asks,
+    because a directory service may be slow."""
     text = call.args.filter or ""
     if SAVED in text:
         text = " ".join((text, *call.args.saved_filters(TABLE.name).values()))

@@ -72,7 +72,7 @@ async def _scripts(call: Call, specs: Sequence[JobSpec], places: Sequence[str]) 
 
 
 def _tasks(spec: JobSpec) -> dict[str, JobSpec]:
-    """Those of a batch by their folders' names, any other job by its own."""
+    """Return a batch's tasks by their folder names, and any other job under its own name."""
     from cockpit.launch.batch import task_spec
 
     return {f"{spec.name}-{index}": task_spec(spec, index) for index in range(len(spec.tasks))} or {spec.name: spec}
@@ -94,7 +94,7 @@ def _launches(name: str, spec: JobSpec, who: Submitter, nodes: Sequence[Node]) -
 
 
 def _mpi_of(spec: JobSpec) -> Mpi | None:
-    """Of this machine, whose root the container would begin with."""
+    """Return the MPI of this machine, whose root the container would start from."""
     from pathlib import Path
 
     from cockpit.model.image import HOST

@@ -12,6 +12,7 @@ from cockpit.headless.services import Call
 from cockpit.headless.streams import Streams
 from cockpit.model.asking import LogRequest, LogStream
 from cockpit.model.ids import JobId
+from cockpit.model.job import JobState
 from cockpit.present.safe import LogText
 from cockpit.present.states import exit_words
 
@@ -45,7 +46,7 @@ async def run(call: Call) -> int:
         raise UsageError("only jobs of a Slurm cluster have steps; --replica chooses one of several")
     offset = 0 if args.tail is None else await tail_offset(call, request, args.tail)
     await copy_from(call, request, offset)
-    if request.stream is LogStream.STDOUT and call.streams.stderr.isatty():
+    if request.stream is LogStream.STDOUT and (call.streams.stderr.isatty() or await _has_failed(call, job)):
         await point_to_errors(call, request)
     return ExitCode.OK
 
@@ -62,6 +63,11 @@ async def _rank(call: Call, job: JobId) -> int:
     return rank
 
 
+async def _has_failed(call: Call, job: JobId) -> bool:
+    """Whether the job's end was an error: then the reason is often in the error stream, for scripts and pagers too."""
+    return (await call.backend.job(job)).row.state is JobState.ERROR
+
+
 async def point_to_errors(call: Call, request: LogRequest) -> None:
     """A person who looks for what went wrong finds nothing of it in the output."""
     last = msgspec.structs.replace(request, stream=LogStream.STDERR, offset=-1, limit=1)
@@ -75,17 +81,17 @@ def _as_typed(request: LogRequest) -> str:
 
 
 async def tail_offset(call: Call, request: LogRequest, lines: int) -> int:
-    """Where the last so many lines begin; a newline at the very end ends a line rather than beginning one."""
+    """Return the position where the last lines begin. A newline at the very end ends a line and begins none."""
     chunk = await call.backend.logs(msgspec.structs.replace(request, offset=-BLOCK, limit=BLOCK))
     block = chunk.data
     if lines == 0:
         return chunk.offset + len(block)
     wanted = lines + block.endswith(b"\n")
     while block:
-        found = block.count(b"\n")
-        if found >= wanted:
-            return chunk.offset + _after_newline(block, found - wanted)
-        wanted -= found
+        breaks = block.count(b"\n")
+        if breaks >= wanted:
+            return chunk.offset + _after_newline(block, breaks - wanted)
+        wanted -= breaks
         end = chunk.offset - chunk.left_out
         size = min(BLOCK, end)
         if size == 0:

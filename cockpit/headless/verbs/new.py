@@ -17,7 +17,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 async def run(call: Call) -> int:
-    """On stdout, for a file or an editor."""
+    """Print the job file, for a file or an editor."""
     call.streams.write(template(call.args.kind, str(Path.cwd())).encode())
     return ExitCode.OK
 

@@ -33,7 +33,7 @@ async def run(call: Call) -> int:
 
 
 async def _rows(call: Call, *, in_service: bool) -> list[NodeRow]:
-    """All of them, drained ones too, since these are what people look for; a job is judged against those in service."""
+    """Return all nodes, with drained ones, which users look for; or only those in service."""
     rows = await call.backend.nodes()
     return [row for row in rows if row.node.state is NodeState.UP or not in_service]
 

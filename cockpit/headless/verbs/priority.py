@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from cockpit.errors import SpecErrors
-from cockpit.formats.weighttext import NAMES, RESOURCE, read_weights
+from cockpit.formats.typed_values import NAMES, RESOURCE, read_weights
 from cockpit.headless.arguments import UsageError, Verb, reference
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.lists import add_list_options, list_rows
@@ -67,7 +67,7 @@ async def run(call: Call) -> int:
 
 
 async def _apply(call: Call) -> ExitCode:
-    """After the rows, which show the new order beside the old one."""
+    """Put the weights in force, after the rows that show the new order beside the old one."""
     if call.streams.answers and not call.args.yes and not call.streams.confirmed("Put these weights in force?"):
         return ExitCode.DECLINED
     call.streams.say(weights_set(await call.backend.set_weights(call.args.weights)))
@@ -82,8 +82,8 @@ def chosen(rows: Sequence[PriorityRow], wanted: Sequence[JobRef]) -> tuple[list[
     """The rows of these jobs, arrays and tasks, all without any; and the ids that are of none."""
     if not wanted:
         return list(rows), []
-    found = [row for row in rows if any(_is(row, ref) for ref in wanted)]
-    return found, [ref.job for ref in wanted if not any(_is(row, ref) for row in found)]
+    chosen_rows = [row for row in rows if any(_is(row, ref) for ref in wanted)]
+    return chosen_rows, [ref.job for ref in wanted if not any(_is(row, ref) for row in chosen_rows)]
 
 
 def _is(row: PriorityRow, ref: JobRef) -> bool:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import resource
 from argparse import ArgumentParser, ArgumentTypeError
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from cockpit.errors import RequestRefused, SpecErrors
 from cockpit.headless.arguments import UsageError, Verb, count
 from cockpit.headless.exitcodes import ExitCode
 from cockpit.headless.progress import Progress
+from cockpit.headless.records import tell_report
 from cockpit.headless.services import Call
 from cockpit.headless.verbs.replay_pods import pod_arguments, tell_pods
-from cockpit.headless.verbs.replay_report import tell_accuracy, tell_replay
 from cockpit.model.cluster import Backfill, BackfillKind
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.present.safe import safe
@@ -22,10 +25,14 @@ from cockpit.present.units import counted
 from cockpit.sched.policy import ONE_CYCLE_A_MOMENT, Policy
 
 if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Sequence
+
     from cockpit.engine.replay.figures import Run
     from cockpit.engine.replay.foretold import Accuracy
     from cockpit.formats.traces.swf_history import History
     from cockpit.model.ids import JobId
+
 
 STDIN = "-"
 PERFECT, MULTIFACTOR = "easy-perfect", "multifactor"
@@ -35,7 +42,7 @@ POLICIES = {
     "conservative": Policy(backfill=Backfill(kind=BackfillKind.CONSERVATIVE), ties=ONE_CYCLE_A_MOMENT),
     MULTIFACTOR: Policy(),
 }
-"""By the words of `--policy`."""
+"""The policies by the words of `--policy`."""
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -90,8 +97,8 @@ def _replay_log(call: Call) -> None:
     if args.predict:
         chosen = drawn(past, runs, args.predict, args.seed)
         with Progress(call.streams, len(past.jobs), "jobs, now to predict") as progress:
-            found = predicted(past, processors, args.policy, chosen, progress.at)
-        tell_accuracy(call, found)
+            accuracy = predicted(past, processors, args.policy, chosen, progress.at)
+        tell_accuracy(call, accuracy)
         return
     if args.write:
         _write(args.write, past, runs, processors, args.policy)
@@ -101,14 +108,15 @@ def _replay_log(call: Call) -> None:
 def _processors_of(source: str, data: bytes) -> int:
     from cockpit.formats.traces.swf import processors_said
 
-    found = processors_said(source, data)
-    if found is None:
+    processors = processors_said(source, data)
+    if processors is None:
         raise UsageError(f"{source}: its header has no MaxProcs; say with --procs N how many processors there were")
-    return found
+    return processors
 
 
 def replayed(past: History, processors: int, policy: str, watch: Callable[[int], None]) -> list[Run]:
-    """How each job of the log ran under the policy. `watch` is told how many have ended, again and again."""
+    """Return how each job of the log ran under the policy. `watch` is called now and then with the number of ended
+    jobs."""
     from cockpit.engine.replay.figures import Run
     from cockpit.engine.replay.jobs import Replay
     from cockpit.formats.traces.swf_history import machine, multifactor
@@ -129,7 +137,7 @@ def replayed(past: History, processors: int, policy: str, watch: Callable[[int],
 
 
 def drawn(past: History, runs: Sequence[Run], count: int, seed: int) -> list[JobId]:
-    """So many of the jobs that waited, drawn by the seed; all where there are fewer. `SpecErrors`: none waited."""
+    """Return a random sample of the jobs that waited; all where there are fewer. Raises `SpecErrors` if none waited."""
     waited = [arrival.submitted.job for arrival, run in zip(past.arrivals, runs, strict=True) if run.waited]
     if not waited:
         raise SpecErrors(["No job waits: there is nothing to predict; take fewer processors."])
@@ -139,7 +147,7 @@ def drawn(past: History, runs: Sequence[Run], count: int, seed: int) -> list[Job
 def predicted(
     past: History, processors: int, policy: str, chosen: Sequence[JobId], watch: Callable[[int], None]
 ) -> Accuracy:
-    """How well the starts of the chosen jobs are foretold."""
+    """Return how accurate the predicted starts of the chosen jobs are."""
     from cockpit.engine.replay.foretold import accuracy, foretell
     from cockpit.formats.traces.swf_history import machine, multifactor
 
@@ -175,10 +183,10 @@ def _write(file: str, past: History, runs: Sequence[Run], processors: int, polic
 
 
 def _processors(text: str) -> int:
-    if not (found := count(text)):
+    if not (processors := count(text)):
         msg = "a machine has at least one processor"
         raise ArgumentTypeError(msg)
-    return found
+    return processors
 
 
 REPLAY = Verb(
@@ -191,3 +199,111 @@ REPLAY = Verb(
         "cockpit replay openb_pods.csv --nodes openb_nodes.csv --fit fgd --scale 1.3 --seed 42",
     ),
 )
+
+
+class Difference(msgspec.Struct, frozen=True):
+    """The first job, in order of submission, that waits otherwise than the log says; seconds."""
+
+    job: int
+    waits: int
+    log: int
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """The report about a replay."""
+
+    policy: str
+    processors: int
+    jobs: int
+    skipped: int
+    identical_waits: int | None
+    """The jobs with the recorded waiting time; None: not requested."""
+    first_difference: Difference | None
+    mean_bounded_slowdown: float
+    mean_wait: float
+    utilisation: float
+    jobs_per_second: float
+    """The speed of the replay alone, without reading the log."""
+    peak_rss_mib: int
+
+
+def tell_replay(call: Call, past: History, processors: int, runs: Sequence[Run], seconds: float) -> None:
+    """Print the result of a replay that took `seconds`."""
+    report = _report(past, processors, runs, seconds, call.args)
+    tell_report(call, report, _page(report))
+
+
+def _report(past: History, processors: int, runs: Sequence[Run], seconds: float, args: Namespace) -> Report:
+    from cockpit.engine.replay.figures import figures
+
+    differences = [
+        Difference(job.number, run.waited, job.waited)
+        for job, run in zip(past.jobs, runs, strict=True)
+        if args.check and job.waited != run.waited
+    ]
+    figures_of_run = figures(runs, processors)
+    return Report(
+        policy=args.policy,
+        processors=processors,
+        jobs=len(runs),
+        skipped=past.skipped.total(),
+        identical_waits=len(runs) - len(differences) if args.check else None,
+        first_difference=differences[0] if differences else None,
+        mean_bounded_slowdown=figures_of_run.mean_bounded_slowdown,
+        mean_wait=figures_of_run.mean_wait,
+        utilisation=figures_of_run.utilisation,
+        jobs_per_second=len(runs) / seconds,
+        peak_rss_mib=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+    )
+
+
+def tell_accuracy(call: Call, accuracy: Accuracy) -> None:
+    """Print how accurate the predicted starts are."""
+    lines = (
+        ("jobs", f"{accuracy.jobs} that waited"),
+        (
+            "likely start",
+            f"off by {accuracy.median_error:.0f} s in the median, {accuracy.mean_error:.0f} s in the mean",
+        ),
+        ("within a minute", f"{accuracy.within_a_minute:.1%}, within ten {accuracy.within_ten_minutes:.1%}"),
+        (
+            "likely range",
+            f"holds for {accuracy.range_coverage:.1%}, as wide as {accuracy.range_width:.2f} waits in the median",
+        ),
+        (
+            "end of the range",
+            f"holds for {accuracy.coverage:.1%} ({accuracy.coverage_by_limits:.1%} by time limits alone)",
+        ),
+        (
+            "end ÷ wait",
+            f"{accuracy.tightness:.2f} in the median ({accuracy.tightness_by_limits:.2f} by time limits alone)",
+        ),
+        ("no later than", _promised(accuracy)),
+    )
+    tell_report(call, accuracy, _named(lines))
+
+
+def _promised(accuracy: Accuracy) -> str:
+    if accuracy.bound_coverage is None:
+        return "promised to none of them"
+    return f"promised to {counted(accuracy.bounds, 'job')}, holds for {accuracy.bound_coverage:.1%}"
+
+
+def _page(report: Report) -> list[str]:
+    lines = [
+        ("policy", f"{report.policy} on {counted(report.processors, 'processor')}"),
+        ("jobs", f"{report.jobs}" + (f", {report.skipped} not replayed" if report.skipped else "")),
+        ("mean bounded slowdown", f"{report.mean_bounded_slowdown:.4f}"),
+        ("mean wait", f"{report.mean_wait:.1f} s"),
+        ("utilisation", f"{report.utilisation:.3f}"),
+        ("speed", f"{report.jobs_per_second:.0f} jobs/s, {report.peak_rss_mib} MiB"),
+    ]
+    if report.identical_waits is not None:
+        lines.insert(2, ("waits as in the log", f"{report.identical_waits} of {report.jobs}"))
+    if first := report.first_difference:
+        lines.insert(3, ("first difference", f"job {first.job} waits {first.waits} s, in the log {first.log} s"))
+    return _named(lines)
+
+
+def _named(lines: Iterable[tuple[str, str]]) -> list[str]:
+    return [f"{name:<23}{text}" for name, text in lines]

@@ -28,7 +28,7 @@ MOST_SCALE = 100
 
 
 class PodReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What a replay of pods says of itself."""
+    """The report about a replay of pods."""
 
     fit: FractionFit
     scale: float
@@ -36,16 +36,16 @@ class PodReport(msgspec.Struct, frozen=True, kw_only=True):
     nodes: int
     cards: int
     pods: int
-    """That came."""
+    """The number of arrived pods."""
     placed: int
     allocation: list[float]
-    """In percent of all cards, once 0, 1, 2 … percent of them have been asked for."""
+    """Allocation in percent of all cards, when 0, 1, 2 … percent of them have been requested."""
     pods_per_second: float
     peak_rss_mib: int
 
 
 def pod_arguments(parser: ArgumentParser) -> None:
-    """Those that only pods have."""
+    """Add the options that only pods have."""
     fits = [fit.value for fit in FractionFit]
     parser.add_argument("--fit", choices=fits, default="best", metavar="FIT", help=f"of pods: {', '.join(fits)}")
     parser.add_argument(
@@ -58,8 +58,7 @@ def pod_arguments(parser: ArgumentParser) -> None:
 
 def tell_pods(call: Call, pods_file: bytes, nodes_file: bytes) -> None:
     """Replay the pods of the one file on the nodes of the other and say what became of them."""
-    from cockpit.formats.traces.gpu import read_nodes, read_pods
-    from cockpit.formats.traces.pod_arrivals import arriving, card_milli
+    from cockpit.formats.traces.gpu import arriving, card_milli, read_nodes, read_pods
 
     args = call.args
     pods = read_pods(safe(args.file), pods_file)
@@ -96,8 +95,8 @@ def filled(
     fit: FractionFit,
     watch: Callable[[int], None] = lambda _: None,
 ) -> tuple[list[float], Arrived | None]:
-    """Allocation in percent by percent arrived, and how it stood after the last pod. Fragmentation is measured against
-    all the trace's `pods`, as in the published experiments; `watch` is told how many have come."""
+    """Return the allocation by percent arrived, and the state after the last pod. Fragmentation is measured against all
+    `pods` of the trace, as in the published experiments; `watch` is called with the number of arrived pods."""
     from collections import Counter
 
     from cockpit.engine.replay.pods import Curve, PodReplay

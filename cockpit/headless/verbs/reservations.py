@@ -1,4 +1,4 @@
-"""`cockpit reservations`: nodes kept for somebody, or for maintenance; `create` and `end` for administrators."""
+"""`cockpit reservations`: nodes reserved for users or for maintenance; `create` and `end` for administrators."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ async def run_create(call: Call) -> int:
 
 
 def wanted_reservation(args: Namespace, now: Millis) -> Reservation:
-    """What the options of `create` ask for. Raises `UsageError`."""
+    """Return the reservation that the options of `create` request. Raises `UsageError`."""
     if (args.end is None) == (args.duration is None):
         raise UsageError("say until when: --end 2026-10-05T12:00, or --duration 4h")
     start = _resolved(args.start, now)
@@ -84,9 +84,9 @@ def moment(text: str) -> Millis | str:
     if text == NOW:
         return text
     if text.startswith(f"{NOW}+"):
-        found = parse_duration(text.removeprefix(f"{NOW}+"))
-        if isinstance(found, int):
-            return f"{NOW}+{found}"
+        seconds = parse_duration(text.removeprefix(f"{NOW}+"))
+        if isinstance(seconds, int):
+            return f"{NOW}+{seconds}"
     elif (at := parse_moment(text)) is not None:
         return at
     raise ArgumentTypeError(f"{safe(text)} is no moment; write 2026-10-05T09:00, now or now+2h")

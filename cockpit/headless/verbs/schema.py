@@ -20,7 +20,7 @@ FILES = {JOB: "a job file", CLUSTER: "cluster.toml", CATALOGUE: "catalogue.toml"
 
 
 def names() -> dict[str, str]:
-    """Every schema, and what it is of."""
+    """Return each schema's name and subject."""
     return FILES | {name: f"cockpit {command_of(name)} -o json" for name in sorted(TABLES)}
 
 

@@ -14,12 +14,12 @@ from msgspec.structs import replace
 from cockpit.errors import CockpitError, RequestRefused, SpecErrors
 from cockpit.headless.arguments import UsageError, Verb, reference
 from cockpit.headless.exitcodes import ExitCode
+from cockpit.headless.naming import free_names
 from cockpit.headless.services import Call
 from cockpit.headless.verbs.shell import enter
 from cockpit.headless.verbs.submit import read_text
 from cockpit.headless.verbs.wait import exit_code
 from cockpit.model.job import JobState
-from cockpit.model.names import free_name
 from cockpit.model.refusal import RefusalKind
 from cockpit.model.spec import JobKind, JobSpec
 from cockpit.present.safe import safe
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 SOURCE = "the session"
 USUAL_NAME = "session"
 ADDRESS_LOOKS, LOOK_SECONDS = 150, 0.2
-"""How often, and how far apart: a notebook takes a while to load."""
+"""The number and interval of attempts: a notebook takes a while to load."""
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -85,15 +85,14 @@ async def run_train(call: Call) -> int:
         )
     spec = (await call.backend.job(call.args.job.job, task=call.args.job.task)).job.spec
     spec = training(spec, shlex.join(call.args.command_words))
-    taken = {row.name for row in await call.backend.jobs()}
-    spec = replace(spec, name=call.args.name or free_name(spec.name, taken))
+    spec = replace(spec, name=call.args.name or (await free_names(call, [spec.name]))[0])
     (job,) = await call.backend.submit([spec])
     call.streams.line(f"submitted {safe(spec.name)} as {job}")
     return ExitCode.OK
 
 
 async def _asked_for(call: Call) -> JobSpec:
-    """What the file says, over the job that it is to be like; the options over both."""
+    """Return the spec: the options override the file, the file overrides the job of `--from`."""
     from cockpit.formats.job.file import job_values
 
     source, text, folder = read_text(call.args.file, call) if call.args.file else (SOURCE, "{}", str(Path.cwd()))
@@ -102,7 +101,7 @@ async def _asked_for(call: Call) -> JobSpec:
         raise SpecErrors([f"{source}: kind: is {kind}; a session is interactive: remove it, or submit the file"])
     values = {**await _like(call), **fields}
     if call.args.name is None and "name" not in fields:
-        values["name"] = free_name(str(values["name"]), {row.name for row in await call.backend.jobs()})
+        values["name"] = (await free_names(call, [str(values["name"])]))[0]
     whole = _with_options({**values, "kind": str(JobKind.INTERACTIVE)}, vars(call.args))
     return call.services.read_jobs(source, json.dumps(whole), folder)[0]
 
@@ -118,7 +117,7 @@ async def _like(call: Call) -> dict[str, object]:
 
 
 def _with_options(values: dict[str, object], options: dict[str, object]) -> dict[str, object]:
-    """As a job file's values."""
+    """Return the values of a job file with the options."""
     from cockpit.formats.job.texts import texts_of, values_of
 
     texts = {path: str(options[path]) for path in ("name", "time_limit") if options[path] is not None}
@@ -129,20 +128,20 @@ def _with_options(values: dict[str, object], options: dict[str, object]) -> dict
 
 
 async def _until_it_runs(call: Call, job: JobId) -> JobRow:
-    """What it waits for is told meanwhile, and whenever that changes."""
+    """Wait until the session runs; print each new reason meanwhile."""
     from cockpit.present.job_values import why
 
-    told = None
+    last_reason = None
     async for delta in call.backend.watch_jobs():
         row = next((each for each in delta.changed if each.id == job), None)
         if row is None:
             continue
         if row.state is JobState.RUNNING or row.ended_at is not None:
             return row
-        said = why(row, call.context())
-        if said and said != told:
-            call.streams.say(f"{job} is {row.state}: {said}")
-            told = said
+        reason = why(row, call.context())
+        if reason and reason != last_reason:
+            call.streams.say(f"{job} is {row.state}: {reason}")
+            last_reason = reason
     raise CockpitError(f"The cluster was lost before session {job} ran; `cockpit shell {job}` enters it.")
 
 
@@ -160,7 +159,7 @@ async def _inside(call: Call, job: JobId, spec: JobSpec) -> int:
 
 
 async def _end(call: Call, job: JobId) -> None:
-    """It may have ended by itself meanwhile."""
+    """End the session, which may have ended by itself meanwhile."""
     try:
         await call.backend.cancel(job)
     except RequestRefused as no:
@@ -170,7 +169,7 @@ async def _end(call: Call, job: JobId) -> None:
 
 
 async def _notebook(call: Call, job: JobId, spec: JobSpec) -> int:
-    """Its address once it has printed one."""
+    """Return the address of a notebook once it has printed one."""
     from cockpit.present.job.sessions import address_words, lasting_words
 
     address = ""

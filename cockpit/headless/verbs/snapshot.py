@@ -17,7 +17,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 async def run(call: Call) -> int:
-    """For its owner's eyes only: it names everybody's jobs."""
+    """Write the snapshot, readable by its owner alone since it names all users' jobs."""
     from cockpit.formats.snapshotfile import write_snapshot
 
     text = write_snapshot(await call.backend.snapshot())

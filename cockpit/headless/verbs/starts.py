@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from cockpit.model.ids import JobId
 
 AT_ONCE = 1_000
-"""So many starts are told in one answer."""
+"""The number of starts in one answer."""
 
 
 def arguments(parser: ArgumentParser) -> None:

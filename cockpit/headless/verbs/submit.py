@@ -16,12 +16,12 @@ from cockpit.errors import RequestRefused, SpecErrors
 from cockpit.headless.absent import absent
 from cockpit.headless.arguments import UsageError, Verb, conditions
 from cockpit.headless.exitcodes import ExitCode
+from cockpit.headless.naming import free_names
 from cockpit.headless.services import Call
 from cockpit.headless.surroundings import own_name
 from cockpit.launch.batchscript import output_of
 from cockpit.launch.checks import warnings
 from cockpit.model.directives import SubmitScript
-from cockpit.model.names import free_name
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.spec import JobSpec
 from cockpit.present.safe import safe
@@ -38,7 +38,7 @@ _FOREIGN = re.compile(
     r"\A#!|^#SBATCH|\barena\b|\bgcloud\b|\bapiVersion\b|\b(?:PyTorch|TF|MPI|Train)Job\b|worker_?[pP]ool_?[sS]pecs",
     re.MULTILINE,
 )
-"""What a text has at least that another system wrote. A cheap look; `formats.foreign.exchange` looks closely."""
+"""A text that every job of another system contains. This is a cheap test; `formats.foreign.exchange` looks closely."""
 
 
 def arguments(parser: ArgumentParser) -> None:
@@ -88,8 +88,8 @@ async def run(call: Call) -> int:
 
 
 async def _submitted(call: Call, specs: list[JobSpec], places: Sequence[str]) -> tuple[list[JobSpec], list[JobId]]:
-    """The jobs as they were accepted, and their ids. Under sbatch a script may be submitted again while its job lives:
-    where that is what is wrong, it gets a free name."""
+    """Submit the jobs, and return them as accepted with their ids. As under sbatch, a script may be submitted again
+    while its job lives: if only the name is taken, it gets a free one."""
     try:
         return specs, await call.backend.submit(specs)
     except RequestRefused as no:
@@ -112,13 +112,11 @@ async def _named_freely(call: Call, specs: Sequence[JobSpec]) -> list[JobSpec]:
     """Batch scripts whose names are taken under others."""
     if all(spec.script is None for spec in specs):
         return list(specs)
-    taken = {row.name for row in await call.backend.jobs()}
-    found = []
-    for spec in specs:
-        name = free_name(spec.name, taken) if spec.script is not None else spec.name
-        found.append(msgspec.structs.replace(spec, name=name))
-        taken.add(name)
-    return found
+    names = await free_names(call, [spec.name for spec in specs])
+    return [
+        msgspec.structs.replace(spec, name=name) if spec.script is not None else spec
+        for spec, name in zip(specs, names, strict=True)
+    ]
 
 
 def _complete(call: Call, scripts: Sequence[SubmitScript], specs: Sequence[JobSpec]) -> list[SubmitScript]:
@@ -130,7 +128,7 @@ def _complete(call: Call, scripts: Sequence[SubmitScript], specs: Sequence[JobSp
 
 
 def _script_options(call: Call) -> tuple[str, ...]:
-    """What the command line adds to those in the script."""
+    """Return the options that the command line adds to the script's own."""
     hold = ("--hold",) if call.args.hold else ()
     conditions = ",".join(f"{each.kind}:{each.target}".rstrip(":") for each in call.args.dependency)
     return (*hold, *((f"--dependency={conditions}",) if conditions else ()))
@@ -139,9 +137,9 @@ def _script_options(call: Call) -> tuple[str, ...]:
 def read_files(
     call: Call, scripts: list[SubmitScript] | None = None, *, exports: bool = True
 ) -> tuple[list[JobSpec], list[str]]:
-    """Every job of every file, and for each the place to name it by. Batch scripts that the cluster takes as they are
-    go into `scripts` instead. `exports`: batch scripts take over this shell's variables. Raises `SpecErrors` with all
-    files' errors."""
+    """Read every job of every file, each with the place to name it by. Batch scripts that the cluster takes as they are
+    go into `scripts` instead. `exports`: batch scripts get this shell's variables. Raises `SpecErrors` with all errors.
+    """
     specs: list[JobSpec] = []
     places: list[str] = []
     errors: list[str] = []
@@ -174,7 +172,7 @@ class Wrapped(NamedTuple):
 
 
 def _wrapped(command: str) -> Wrapped:
-    """As sbatch makes it of `--wrap`."""
+    """Return the script that sbatch would make of `--wrap`."""
     text = f"#!/bin/sh\n# This script was created by wrapping a command.\n\n{command}\n"
     return Wrapped("wrap", text, str(Path.cwd()), command)
 
@@ -190,18 +188,20 @@ def _is_taken_as_it_is(text: str, call: Call) -> bool:
 
 
 def _as_job_file(source: str, text: str, folder: str, call: Call, *, exports: bool) -> tuple[str, str, str]:
-    """What another system wrote, taken over; whatever of it means nothing here is told."""
+    """Convert a job of another system, and print what means nothing here."""
     if not _FOREIGN.search(text):
         return source, text, folder
     from cockpit.formats.foreign.exchange import Form, taken_over
 
-    found = taken_over(source, text, lambda name: Path(folder, name).read_text(), _submission(call, exports=exports))
-    if found is None:
+    converted = taken_over(
+        source, text, lambda name: Path(folder, name).read_text(), _submission(call, exports=exports)
+    )
+    if converted is None:
         return source, text, folder
-    for note in found.notes:
+    for note in converted.notes:
         call.streams.say(f"{source}: {note}")
-    begins = str(Path.cwd()) if found.form is Form.SBATCH else folder  # as under sbatch, wherever the script lies
-    return f"{source} as a job", found.text, begins
+    begins = str(Path.cwd()) if converted.form is Form.SBATCH else folder  # as under sbatch, wherever the script lies
+    return f"{source} as a job", converted.text, begins
 
 
 def _submission(call: Call, *, exports: bool) -> Submission:
@@ -213,7 +213,8 @@ def _submission(call: Call, *, exports: bool) -> Submission:
 
 
 def _given_arguments(specs: list[JobSpec], call: Call) -> list[JobSpec]:
-    """With the words that stand behind `--`, which are for batch scripts. Raises `UsageError` where there is none."""
+    """Return the specs with the words behind `--`, which are arguments of batch scripts. Raises `UsageError` if there
+    is no script."""
     words = call.args.command_words
     if not words:
         return specs
@@ -226,25 +227,25 @@ def _given_arguments(specs: list[JobSpec], call: Call) -> list[JobSpec]:
 
 
 def placed(refusal: Refusal, places: Sequence[str]) -> Refusal:
-    """What is wrong with a job led by its place, as what is found wrong while reading it."""
+    """Return the errors of a refusal, each behind its job's place, in the form of reading errors."""
     if refusal.kind is not RefusalKind.INVALID:
         return refusal
 
     def led(line: str) -> str:
-        found = FIELD_OF_REQUEST.match(line)
-        return line if found is None else f"{places[int(found['job'] or 0)]}: {line[found.start('field') :]}"
+        match = FIELD_OF_REQUEST.match(line)
+        return line if match is None else f"{places[int(match['job'] or 0)]}: {line[match.start('field') :]}"
 
     lines = [led(line) for line in refusal.message.splitlines()]
     return Refusal(refusal.kind, "\n".join(lines), tuple((led(path), reason) for path, reason in refusal.reasons))
 
 
 def source_of(file: str) -> str:
-    """What errors name it by."""
+    """Return the name of the file in errors."""
     return "stdin" if file == STDIN else file
 
 
 def read_text(file: str, call: Call) -> tuple[str, str, str]:
-    """Its source, its text, and the folder where its paths begin. Raises `SpecErrors`."""
+    """Return a file's name for errors, its text, and the folder where its paths begin. Raises `SpecErrors`."""
     source = source_of(file)
     folder = Path.cwd() if file == STDIN else Path(file).absolute().parent
     try:

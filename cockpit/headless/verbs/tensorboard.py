@@ -16,7 +16,7 @@ def arguments(parser: ArgumentParser) -> None:
 
 
 async def run(call: Call) -> int:
-    """Its address on stdout; it goes on until it is stopped."""
+    """Print the address of a TensorBoard, and run it until it is stopped."""
     from cockpit.config.boards import board_of
     from cockpit.present.boards import board_name, runs_of
 

@@ -57,7 +57,7 @@ async def run(call: Call) -> int:
 
 
 def _other_tasks(job: Job) -> Sequence[JobId]:
-    """Of an array, which is named by its first task."""
+    """Return the other tasks of an array that is named by its first task."""
     if job.array is None or job.array.array != job.id:
         return ()
     return [JobId(each) for each in range(job.id + 1, job.id + job.array.count)]

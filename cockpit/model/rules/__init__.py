@@ -1,1 +1,1 @@
-"""What specs and catalogue entries must obey beyond their types: every error at once, in words."""
+"""Rules for specs and catalogue entries beyond their types. All errors are reported at once, as sentences."""

@@ -1,4 +1,4 @@
-"""What a job spec may say of a batch script. Paths and clauses, as `rules` gives them."""
+"""Rules for batch scripts in a job spec. Errors are paths and clauses, as everywhere in `rules`."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 MOST_ARGUMENTS = 4096
 SIGNAL_SECONDS = Bounds(0, 65_535, " s")
-"""As sbatch's."""
+"""Permitted seconds before the end, as for sbatch's --signal."""
 SIGNAL_PATTERN = r"^(?:HUP|INT|QUIT|ABRT|KILL|USR1|USR2|ALRM|TERM|CONT|STOP|TSTP|TTIN|TTOU|URG|WINCH)$"
-"""Those that a program may be told something by."""
+"""Signals that can be sent to a program as a notice."""
 
 
 def script_checks(script: BatchScript) -> Iterator[tuple[str, str | None]]:
-    """What is wrong with its fields."""
+    """Return what is wrong with the script's fields."""
     yield "script.text", text_error(script.text, COMMAND_BYTES) or _first_line_error(script.text)
     yield "script.arguments", count_error(len(script.arguments), MOST_ARGUMENTS) or _length_error(script.arguments)
     for index, word in enumerate(script.arguments[:MOST_ARGUMENTS]):
@@ -42,7 +42,7 @@ def script_checks(script: BatchScript) -> Iterator[tuple[str, str | None]]:
 
 
 def script_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
-    """What a job with a batch script does not have."""
+    """Return the fields that a job with a batch script cannot have."""
     if spec.script is None:
         return
     if spec.mode is not Mode.SLURM:

@@ -1,4 +1,4 @@
-"""How large a spec's fields may be, and how many of something there may be."""
+"""Bounds of the fields of a spec, and of how many entries its lists may have."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ TIME_LIMIT_SECONDS = Bounds(1, 3660 * DAY_SECONDS, " s")
 GRACE_SECONDS = Bounds(0, DAY_SECONDS, " s")
 WAIT_SECONDS = Bounds(1, 366 * DAY_SECONDS, " s")
 PRICE_MILLI = Bounds(0, 1_000_000_000)
-"""Of a node, in thousandths of whatever its label counts in."""
+"""The price of a node, in thousandths of the unit in its label."""
 WINDOW_SECONDS = Bounds(1, 366 * DAY_SECONDS, " s")
 TOLERATION_SECONDS = Bounds(0, DAY_SECONDS, " s")
 RESTARTS = Bounds(0, 1000)
-"""Of restarts, and of resumes."""
+"""The number of restarts, and of resumes."""
 NICE = Bounds(-2_147_483_645, 2_147_483_645)
-"""As Slurm's."""
+"""Nice values, as in Slurm."""
 SITE_FACTOR = NICE
 MOMENT = Bounds(0, 253_402_300_799_999, " ms")
 """1970 to 9999."""
 ARRAY_INDEX = Bounds(0, 4_000_000)
-"""As Slurm's largest MaxArraySize."""
+"""Array indices, up to Slurm's largest MaxArraySize."""
 DIRECT_PRIORITY = Bounds(1, (1 << 32) - 2)
-"""Of a priority that an administrator sets; 0 means held in Slurm, and has a verb of its own here."""
+"""A priority that an administrator sets. 0 means held in Slurm, and has a verb of its own here."""
 
 MOST_SPECS = 64
 MOST_CARD_MODELS = 64
@@ -54,11 +54,11 @@ MOST_VARIABLES = 1000
 MOST_PARTITIONS = 64
 MOST_DEPENDENCIES = 1000
 MOST_TASKS = 100_000
-"""Of one array; nothing larger is even counted out."""
+"""Tasks of one array; the indices of larger ones are not even expanded."""
 LABEL_LENGTH = 253
 VALUE_BYTES = 64 * 1024
-"""Of one environment variable; Linux takes 128 KiB for `NAME=value`."""
+"""Bytes of one environment variable; Linux permits 128 KiB for `NAME=value`."""
 ENVIRONMENT_BYTES = 512 * 1024
-"""Of all of them; with the command it must fit into Linux's two MiB for a new program."""
+"""Bytes of all environment variables; with the command they must fit into Linux's two MiB for a new program."""
 
 VARIABLE_PATTERN = r"^[A-Za-z_][A-Za-z0-9_]{0,254}$"

@@ -1,4 +1,4 @@
-"""What an entry of the catalogue may say. Every error is one sentence led by its field."""
+"""Rules for entries of the catalogue. Each error is a sentence that begins with its field."""
 
 from __future__ import annotations
 
@@ -19,9 +19,8 @@ from cockpit.model.catalogue import (
 )
 from cockpit.model.mounts import VERSIONED
 from cockpit.model.names import name_error
-from cockpit.model.rules.names import rule_name_error, user_name_error
 from cockpit.model.rules.spec import image_error, label_error, node_spec_checks
-from cockpit.model.rules.text import count_error, path_error, text_error
+from cockpit.model.rules.text import count_error, path_error, rule_name_error, text_error, user_name_error
 from cockpit.model.text import is_visible, visible
 
 if TYPE_CHECKING:

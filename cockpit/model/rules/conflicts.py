@@ -1,4 +1,4 @@
-"""What is wrong between a spec's fields that are each fine."""
+"""Rules between the fields of a spec that are each valid by themselves."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from cockpit.model.text import visible
 
 
 def conflict_errors(spec: JobSpec) -> list[str]:
-    """All of it, each error led by the path of the field that has to change."""
-    found = (
+    """Return all conflicts, each behind the path of the field that has to change."""
+    errors = (
         *_conflicts(spec),
         *_mode_conflicts(spec),
         *pool_conflicts(spec),
@@ -27,7 +27,7 @@ def conflict_errors(spec: JobSpec) -> list[str]:
         *kind_conflicts(spec),
         *script_conflicts(spec),
     )
-    return [f"{path}: {error}" for path, error in found]
+    return [f"{path}: {error}" for path, error in errors]
 
 
 def _conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""What a job spec may say by its kind. Paths and clauses, as `rules` gives them."""
+"""Rules for a job spec that depend on its kind. Errors are paths and clauses, as everywhere in `rules`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FILE_NAME_BYTES = 255
 
 
 def kind_checks(spec: JobSpec) -> Iterator[tuple[str, str | None]]:
-    """What is wrong with the command or the tasks."""
+    """Return what is wrong with the command or the tasks."""
     if spec.command or spec.kind is JobKind.REGULAR:
         yield "command", text_error(spec.command, COMMAND_BYTES)
     yield "tasks", count_error(len(spec.tasks), MOST_BATCH_TASKS)
@@ -29,7 +29,7 @@ def kind_checks(spec: JobSpec) -> Iterator[tuple[str, str | None]]:
 
 
 def kind_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
-    """What a job of its kind does not have."""
+    """Return the fields that a job of this kind cannot have."""
     if spec.kind is JobKind.BATCH:
         yield from _batch_conflicts(spec)
     elif spec.tasks:

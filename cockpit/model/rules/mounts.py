@@ -1,4 +1,4 @@
-"""What a job spec may say of what it mounts. Paths and clauses, as `rules` gives them."""
+"""Rules for the mounts of a job spec. Errors are paths and clauses, as everywhere in `rules`."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from cockpit.model.spec import JobSpec
 
 MOST_MOUNTS = 64
-"""Of each sort."""
+"""The largest number of mounts of each kind."""
 
 
 def mount_checks(spec: JobSpec) -> Iterator[tuple[str, str | None]]:
-    """What is wrong with each of them."""
+    """Return what is wrong with each mount."""
     if spec.algorithm is not None:
         yield from reference_checks("algorithm", spec.algorithm)
     for field, given in _versioned(spec):
@@ -35,7 +35,7 @@ def mount_checks(spec: JobSpec) -> Iterator[tuple[str, str | None]]:
 
 
 def mount_conflicts(spec: JobSpec) -> Iterator[tuple[str, str]]:
-    """Each has a folder of its own in the job."""
+    """Return mounts that would share a folder in the job."""
     for field, algorithm in spec.algorithms():
         if algorithm.path and algorithm.name:
             yield f"{field}.name", "cannot stand beside path: one is in the catalogue, the other a folder; keep one"
@@ -57,7 +57,7 @@ def _place(each: Dataset | Model) -> str:
 
 
 def reference_checks(at: str, given: Reference) -> Iterator[tuple[str, str | None]]:
-    """Of something that has one place in the job, whatever its name."""
+    """Return what is wrong with a mount whose place in the job does not depend on its name."""
     if given.path:
         yield f"{at}.path", path_error(given.path)
     elif given.name:

@@ -1,4 +1,4 @@
-"""What the worker pools of a job may be, its parameter servers, and its sweep."""
+"""Rules for the worker pools, parameter servers and sweep of a job."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MOST_DISK_GIB = 1 << 20
 SERVERS = 2
 """The position of parameter and reduction servers."""
 REDUCTION_SERVER = "/vertex-ai-restricted/training/reductionserver:"
-"""In the name of every image of Vertex AI's reduction server."""
+"""A part of the name of every image of Vertex AI's reduction server."""
 
 
 MOST_PARAMETERS = 64
@@ -108,7 +108,7 @@ def _about_reduction(spec: JobSpec, servers: WorkerPool) -> Iterator[tuple[str, 
 
 
 def pool_checks(pools: tuple[WorkerPool, ...]) -> Iterator[tuple[str, str | None]]:
-    """Of each by itself; its spec, command and image are judged as the job's are."""
+    """Return what is wrong within each pool; its spec, command and image follow the rules for the job's."""
     for index, pool in enumerate(pools[:MOST_POOLS]):
         for name, amount, most in (
             ("replicas", pool.replicas, MOST_HELPERS),

@@ -1,4 +1,4 @@
-"""What a job spec may say. The formats apply it when they read, the engine again to every request that arrives.
+"""The rules for a job spec. The formats apply them when they read, the engine again to every request.
 
 Every error is one sentence led by the field's path as a job file writes it: `specs[1].cards: …`. The bounds are far
 above what clusters have; they keep a forged request from costing memory or time.
@@ -65,7 +65,7 @@ def spec_errors(spec: JobSpec) -> list[str]:
 
 
 def field_errors(spec: JobSpec) -> list[str]:
-    """What is wrong with single fields."""
+    """Return what is wrong with single fields."""
     return [f"{path}: {error}" for path, error in _checks(spec) if error]
 
 
@@ -78,8 +78,8 @@ def _checks(spec: JobSpec) -> _Checks:
     yield "specs", count_error(len(spec.specs), MOST_SPECS, least=1)
     for index, alternative in enumerate(spec.specs[:MOST_SPECS]):
         bare = spec.is_best_effort and alternative.cpus == alternative.memory_mib == 0
-        asked = replace(alternative, cpus=CPUS.low, memory_mib=MEMORY_MIB.low) if bare else alternative
-        yield from node_spec_checks(f"specs[{index}]", asked)
+        requested = replace(alternative, cpus=CPUS.low, memory_mib=MEMORY_MIB.low) if bare else alternative
+        yield from node_spec_checks(f"specs[{index}]", requested)
     yield from _label_checks("node_names", spec.node_names, MOST_PINS)
     for path, label in (("pool", spec.pool), ("driver_version", spec.driver_version)):
         if label is not None:
@@ -109,7 +109,7 @@ def _checks(spec: JobSpec) -> _Checks:
 
 
 def _scheduling_checks(spec: JobSpec) -> _Checks:
-    """Where and when it may start, and who pays."""
+    """Return what is wrong with the fields about where and when the job may start, and which account pays."""
     for path, label in (("account", spec.account), ("qos", spec.qos), ("reservation", spec.reservation or None)):
         if label is not None:
             yield path, label_error(label)
@@ -166,7 +166,7 @@ def _elastic_checks(spec: JobSpec) -> _Checks:
 
 
 def _again_checks(spec: JobSpec) -> _Checks:
-    """What happens around its command, and after it has failed."""
+    """Return what is wrong with the fields about hooks, restarts and resumes."""
     if spec.restart is not None:
         yield "restart.max_restarts", RESTARTS.error(spec.restart.max_restarts)
     if spec.resume is not None:
@@ -198,7 +198,7 @@ def _label_checks(at: str, labels: tuple[str, ...], most: int) -> _Checks:
 
 
 def _label_pair_checks(spec: JobSpec) -> _Checks:
-    """Of its own labels, and of those of the nodes that it may be on."""
+    """Return what is wrong with the job's own labels, and with the labels that it selects nodes by."""
     yield from _selector_checks("labels", spec.labels)
     yield from _selector_checks("node_selector", spec.node_selector)
     yield "tolerations", count_error(len(spec.tolerations), MOST_LABELS)
@@ -238,7 +238,7 @@ def cards_error(milli: int) -> str | None:
 
 
 def threshold_error(threshold: float) -> str | None:
-    """Of hardware time to end-to-end time, whose part it is."""
+    """Return what is wrong with a threshold for the share of hardware time in end-to-end time."""
     if 0 < threshold <= 1:
         return None
     return f"{threshold:g} is not above 0 and at most 1: hardware time is a part of end-to-end time"

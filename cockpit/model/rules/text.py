@@ -1,8 +1,10 @@
-"""What texts may be that the kernel takes: paths, arguments; and how many of something."""
+"""Rules for texts that the kernel receives (paths, arguments), for names of cluster rules, and for counts."""
 
 from __future__ import annotations
 
-from cockpit.model.text import visible
+import re
+
+from cockpit.model.text import is_visible, visible
 
 PATH_BYTES = 4095
 COMMAND_BYTES = 64 * 1024
@@ -38,3 +40,35 @@ def count_error(count: int, most: int, least: int = 0) -> str | None:
 
 def utf8_size(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+
+
+NAME_PATTERN = r"^\w[\w.@+-]{0,62}$"
+"""Names without blanks, commas, slashes, colons, equals signs and brackets, each of which has a meaning in lists of
+names."""
+_NAME = re.compile(NAME_PATTERN)
+TRES_PATTERN = r"^(cpu|mem|node|billing|gres/gpu(:[^,=:\s][^,=:\t\n]{0,62})?)$"
+LARGEST_AMOUNT = 1e15
+_TRES = re.compile(TRES_PATTERN)
+_USER = re.compile(r"[^\s,/:=|*+-][^\s,/:=|*]{0,252}")
+
+
+def rule_name_error(name: str) -> str | None:
+    """What is wrong with the name of a partition, pool, account or QOS; None when it is fine."""
+    if _NAME.fullmatch(name) and is_visible(name):
+        return None
+    return f'"{visible(name)}" is no name here; use letters, digits and ._@+- , at most 63, not beginning with a sign'
+
+
+def user_name_error(name: str) -> str | None:
+    """What is wrong with a user's name, whatever the machine's own rule is; None when it is fine."""
+    if _USER.fullmatch(name) and is_visible(name):
+        return None
+    return f'"{visible(name)}" is no user name'
+
+
+def tres_name_error(name: str) -> str | None:
+    """What is wrong with a resource's name; None when it is one that cockpit counts."""
+    if len(name) <= 80 and _TRES.fullmatch(name) and is_visible(name):
+        return None
+    known = "cpu, mem, node, billing, gres/gpu and gres/gpu:MODEL"
+    return f'"{visible(name)}" is no resource that is counted here; there are {known}'

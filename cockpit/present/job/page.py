@@ -8,7 +8,7 @@ from typing import Final
 
 from cockpit.launch.batchscript import script_files
 from cockpit.launch.network import host_of
-from cockpit.launch.sweeps import trial_number, trial_values
+from cockpit.launch.sweeps import has_trial, no_trial, trial_number, trial_values
 from cockpit.model.attempt import Replica
 from cockpit.model.ids import ReplicaId, job_words
 from cockpit.model.image import HOST
@@ -147,6 +147,8 @@ def _output_facts(job: Job) -> Iterator[str]:
 
 def _trial(sweep: Sweep, task: ArrayTask) -> str:
     """`3 of 12: lr=0.1 layers=4`."""
+    if not has_trial(sweep, task.index):
+        return no_trial(sweep, task.index)
     values = " ".join(f"{safe(name)}={safe(value)}" for name, value in trial_values(sweep, task.index).items())
     return f"{trial_number(task.index)} of {task.count}: {values}"
 

@@ -36,12 +36,6 @@ def usage_entry(use: SliceUse) -> str:
     return f"{use.card + 1}{slot}:{use.name}"
 
 
-def note(row: NodeRow, context: Context) -> str:
-    """The badges, and why the node is out of service."""
-    out = () if row.node.state is NodeState.UP else (row.node.state_reason,)
-    return ", ".join(filter(None, (*badges(row, context), *out))) or "–"
-
-
 def badges(row: NodeRow, _: Context) -> tuple[str, ...]:
     """What it is kept for, and what is not as the hardware is: parts of this machine, declared cards, larger sums."""
     node = row.node
@@ -143,7 +137,6 @@ NODES: Final = Table(
             ValueKind.WORDS,
             "kept for …, for logins, no containers, virtual, declared cards …",
             derive=badges,
-            words=note,
         ),
         Column(
             "reserved",

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
-from cockpit.launch.sweeps import trial_number, trial_values
+from cockpit.launch.sweeps import has_trial, trial_number, trial_values
 from cockpit.model.jobrow import JobRow
 from cockpit.model.spec import Sweep
 from cockpit.present.columns import Column, Context, Fraction, Table, ValueKind
@@ -23,9 +23,12 @@ class Trial(msgspec.Struct, frozen=True):
 
 
 def trials_of(sweep: Sweep, rows: list[JobRow]) -> list[Trial]:
-    """`rows`: of the tasks, in any order."""
+    """`rows`: of the tasks, in any order. A task that the sweep has no trial for has no values."""
     tasks = sorted((row.array.index, row) for row in rows if row.array is not None)
-    return [Trial(trial_number(index), trial_values(sweep, index), row) for index, row in tasks]
+    return [
+        Trial(trial_number(index), trial_values(sweep, index) if has_trial(sweep, index) else {}, row)
+        for index, row in tasks
+    ]
 
 
 def values_text(parameters: dict[str, str]) -> str:

@@ -1,1 +1,1 @@
-"""Which accelerators this machine has: one module per vendor, each a pure parser and a probe over it."""
+"""Detects the accelerators of this machine. Each vendor has a module: a pure parser and a probe that uses it."""

@@ -42,8 +42,8 @@ def parse_table(text: str) -> tuple[tuple[CnmonCard, ...], str]:
     cards: list[CnmonCard] = []
     name: re.Match[str] | None = None
     for line in text.split("Processes:", 1)[0].splitlines():
-        if found := _NAME_LINE.match(line.strip()):
-            name = found
+        if match := _NAME_LINE.match(line.strip()):
+            name = match
         elif name and (memory := _MEMORY.search(line)):
             cards.append(CnmonCard(int(name["number"]), printable(name["model"]), int(memory[1])))
             name = None
@@ -57,19 +57,19 @@ def probe(root: Path, probe: Probe) -> FoundCards:
         return FoundCards()
     if not answer.ok:
         return FoundCards(findings=(silence(SUBJECT, "cnmon", answer),))
-    found, version = parse_table(answer.text)
+    cards, version = parse_table(answer.text)
     return FoundCards(
-        cards=tuple(_card(root, card, index) for index, card in enumerate(found)),
+        cards=tuple(_card(root, card, index) for index, card in enumerate(cards)),
         driver_version=version,
     )
 
 
-def _card(root: Path, found: CnmonCard, index: int) -> Card:
-    own = (f"cambricon_dev{found.number}", f"cambricon_ipcm{found.number}")
+def _card(root: Path, card: CnmonCard, index: int) -> Card:
+    own = (f"cambricon_dev{card.number}", f"cambricon_ipcm{card.number}")
     return Card(
         index=index,
-        model=found.model,
+        model=card.model,
         vendor=CardVendor.MLU,
-        memory_mib=found.memory_mib,
+        memory_mib=card.memory_mib,
         devices=present_devices(root, (*own, "cambricon_ctl", "cambricon_gdr")),
     )

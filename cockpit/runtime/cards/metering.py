@@ -65,7 +65,7 @@ class Nvml:
             count = self._nvml.nvmlDeviceGetCount()
         except self._nvml.NVMLError:
             return {}
-        return dict(found for index in range(count) for found in self._card(index))
+        return dict(reading for index in range(count) for reading in self._card(index))
 
     def _card(self, index: int) -> Iterator[tuple[str, CardReading]]:
         try:

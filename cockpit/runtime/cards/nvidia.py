@@ -57,7 +57,7 @@ class SmiCard(msgspec.Struct, frozen=True):
 
 
 def model_name(product: str) -> str:
-    """What people call it: `A100` for `NVIDIA A100-SXM4-80GB`, `RTX 4090` for `NVIDIA GeForce RTX 4090`."""
+    """Return the model's usual name: `A100` for `NVIDIA A100-SXM4-80GB`, `RTX 4090` for `NVIDIA GeForce RTX 4090`."""
     plain = printable(re.sub(r"^(NVIDIA |Tesla |GeForce )+", "", product.strip()))
     known = _DATACENTRE_MODEL.match(plain)
     return known[1] if known else plain
@@ -99,7 +99,7 @@ def parse_information(text: str) -> dict[str, str]:
 
 
 def probe(root: Path, probe: Probe) -> FoundCards:
-    """nvidia-smi's word, and where it has none, the driver's own. `root` stands for `/`."""
+    """Return the cards that nvidia-smi lists, or without it those that the driver lists. `root` stands for `/`."""
     driver = root / "proc/driver/nvidia"
     answer = probe(QUERY)
     smi_cards = parse_query(answer.text) if answer.ok else ()
@@ -145,7 +145,8 @@ def even_slices(instances: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
 
 
 def _unlisted(listed: Answer) -> tuple[Finding, ...]:
-    """Without the list MIG instances are unknown, and their cards look whole."""
+    """Return the cards without MIG instances, which are unknown without nvidia-smi's list; the cards then look
+    whole."""
     return () if listed.ok else (silence(SUBJECT, "nvidia-smi -L", listed),)
 
 
@@ -176,12 +177,12 @@ def _without_device(cards: tuple[Card, ...]) -> tuple[Finding, ...]:
 
 def _minors(driver: Path) -> dict[str, int]:
     """Number of /dev/nvidiaN by PCI address: it need not be nvidia-smi's index."""
-    found = {}
+    minors = {}
     for folder in driver.glob("gpus/*"):
         minor = parse_information(read_text(folder / "information")).get("Device Minor", "")
         if minor.isascii() and minor.isdigit():
-            found[folder.name.lower()] = int(minor)
-    return found
+            minors[folder.name.lower()] = int(minor)
+    return minors
 
 
 def _capability_devices(root: Path, minor: int) -> list[str]:

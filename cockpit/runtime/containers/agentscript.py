@@ -23,7 +23,7 @@ TAKE_A_VALUE = "BbcDEeFIiJLlmOopQRSWw"
 FAILED = 255
 HANDED_ON = ("SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM", "SIGUSR1", "SIGUSR2", "SIGALRM", "SIGCONT")
 PATIENCE_SECONDS = 300
-"""For a container of the job that is still being made: not all begin at the same moment."""
+"""The time for a container of the job that is still being made, since they do not all start at the same moment."""
 
 
 def parsed(words: list[str]) -> tuple[str, str]:
@@ -38,7 +38,7 @@ def parsed(words: list[str]) -> tuple[str, str]:
 
 
 def connected(host: str) -> socket.socket:
-    """To whoever starts programs there. Raises OSError."""
+    """Return a connection to the host's agent, which starts programs there. Raises OSError."""
     give_up_at = time.monotonic() + PATIENCE_SECONDS
     while True:
         there = socket.socket(socket.AF_UNIX)

@@ -52,7 +52,7 @@ class EnteredShell(msgspec.Struct, frozen=True, kw_only=True):
     terminal_fd: int | None
     """Master side of the container's pseudo terminal; None if no terminal was requested."""
     pipe_fds: tuple[int, int, int] | None
-    """Without a terminal: write end of stdin, read ends of stdout and stderr."""
+    """For a session without a terminal: the write end of stdin, the read ends of stdout and stderr."""
     control_fd: int
     """A stream socket on which the exit code comes at the end: four bytes, big-endian, as a shell reports it. Closing
     every copy of it kills the program."""

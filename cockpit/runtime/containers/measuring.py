@@ -54,8 +54,8 @@ def reading(attempt: Attempt) -> Reading:
 def working_mib(attempt: Attempt) -> int:
     """Return the working set of the attempt's container: its memory without inactive file cache."""
     plan = attempt.read("plan.json")
-    found = working_of_group(plan["cgroup"]) if plan is not None else None
-    return (reading(attempt).memory_mib or 0) if found is None else found
+    amount = working_of_group(plan["cgroup"]) if plan is not None else None
+    return (reading(attempt).memory_mib or 0) if amount is None else amount
 
 
 def working_of_group(group: str, mount: Path = Path(MOUNT)) -> int | None:
@@ -94,7 +94,7 @@ def of_group(group: str, mount: Path = Path(MOUNT)) -> Reading | None:
 
 def of_processes(holder: int, proc: Path = Path("/proc")) -> Reading:
     """Return the figures of the holder's descendants and of reaped processes. Shared memory counts several times."""
-    live = [found for pid in _descendants(proc, holder) if (found := _stat(proc, pid))]
+    live = [stat for pid in _descendants(proc, holder) if (stat := _stat(proc, pid))]
     waited = _stat(proc, holder)
     if not waited:
         return NOTHING

@@ -1,4 +1,4 @@
-"""How containers are made on this machine, found out by making one."""
+"""Finds out how this machine makes containers, by making one."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ _POLL_SECONDS = 0.005
 
 
 class ContainerRuntime(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of it."""
+    """The result of the probe."""
 
     kind: str
     """`root overlay`, `user overlay`, `plain processes`, or `none`."""
     lacks: str = ""
-    """What these containers lack, or why there are none: a sentence; empty when nothing is missing."""
+    """What these containers lack, or why none can be made, as a sentence; empty when nothing is missing."""
 
     @property
     def usable(self) -> bool:

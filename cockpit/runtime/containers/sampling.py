@@ -77,12 +77,12 @@ class Sampler:
     def leave(self, replica: ReplicaId) -> Used | None:
         """Stop measuring a replica, whose command has ended; return its total usage, or None if it was not measured."""
         with self._lock:
-            found = self._followed.pop(replica, None)
-            if found is None:
+            followed = self._followed.pop(replica, None)
+            if followed is None:
                 return None
-            found.record.end(last_reading(found.attempt))
-            _keep(found)
-            return found.record.use(replica.rank).total
+            followed.record.end(last_reading(followed.attempt))
+            _keep(followed)
+            return followed.record.use(replica.rank).total
 
     async def used(self, replica: ReplicaId, attempt: Attempt) -> ReplicaUse | None:
         """Return a replica's usage as of now, or as of its end; None if nothing is known."""
@@ -113,20 +113,22 @@ class Sampler:
             self._looking = None
 
     def _used(self, replica: ReplicaId, attempt: Attempt) -> ReplicaUse | None:
-        found = self._followed.get(replica)
-        if found is None:
+        followed = self._followed.get(replica)
+        if followed is None:
             record = kept(attempt)
             return None if record is None else record.use(replica.rank)
-        cards = self._cards([found])
+        cards = self._cards([followed])
         with self._lock:
-            self._look_at(found, cards)
-            return found.record.use(replica.rank)
+            self._look_at(followed, cards)
+            return followed.record.use(replica.rank)
 
-    def _look_at(self, found: Followed, cards: Mapping[str, CardReading]) -> None:
-        found.record.look(self._now(), reading(found.attempt), [cards[uuid] for uuid in found.cards if uuid in cards])
+    def _look_at(self, followed: Followed, cards: Mapping[str, CardReading]) -> None:
+        followed.record.look(
+            self._now(), reading(followed.attempt), [cards[uuid] for uuid in followed.cards if uuid in cards]
+        )
 
     def _cards(self, followed: list[Followed]) -> Mapping[str, CardReading]:
-        if not any(found.cards for found in followed):
+        if not any(each_followed.cards for each_followed in followed):
             return {}
         if self._meter is None:
             self._meter = self._make_meter()
@@ -146,6 +148,6 @@ def _began(attempt: Attempt) -> int:
     return int(identity["start_time"]) * 1000 // os.sysconf("SC_CLK_TCK")
 
 
-def _keep(found: Followed) -> None:
+def _keep(followed: Followed) -> None:
     with suppress(OSError):  # a full disk, or a container that is being removed: the next sample is recorded again
-        found.attempt.write_bytes(RECORD, _encoder.encode(found.record), durable=False)
+        followed.attempt.write_bytes(RECORD, _encoder.encode(followed.record), durable=False)

@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING
 from cockpit.engine import decide
 from cockpit.engine.fleet.orders import FLEET, MemberDecision, Open, orders
 from cockpit.engine.fleet.parts import replica_there
-from cockpit.engine.fleet.seen import nodes_seen, others_held
+from cockpit.engine.fleet.reports import nodes_seen, others_held
+from cockpit.engine.machine import Machine
+from cockpit.engine.state import ClusterState
 from cockpit.errors import RequestRefused
 from cockpit.model.refusal import Refusal, RefusalKind
-from cockpit.runtime.fleet.member import MemberHost
+from cockpit.runtime.fleet.gate import Gate
+from cockpit.runtime.fleet.reports import MemberReports
 from cockpit.runtime.host import Act, Host
 from cockpit.runtime.tasks import Tasks
 
@@ -30,7 +33,6 @@ if TYPE_CHECKING:
         ThawReplica,
     )
     from cockpit.engine.fleet.orders import ReplicaEffect
-    from cockpit.engine.machine import Machine
     from cockpit.engine.ports import Journal, Observer
     from cockpit.model.ids import ReplicaId
     from cockpit.model.jobdetail import ReplicaUse
@@ -39,6 +41,28 @@ if TYPE_CHECKING:
     from cockpit.runtime.containers.entering import EnteredShell, Terminal
     from cockpit.runtime.fleet.reports import Told
     from cockpit.runtime.host import ContainerRuntime, Settings
+
+
+class MemberHost:
+    """An ordinary host whose containers are behind a `Gate`. `tell` is called with reports for the fleet."""
+
+    def __init__(
+        self,
+        name: str,
+        tell: Callable[[Told], None],
+        journal: Journal,
+        executor_for: Callable[[Observer], ContainerRuntime],
+        clock: Timekeeper,
+        settings: Settings,
+    ) -> None:
+        def gated(observer: Observer) -> Gate:
+            heard = MemberReports(name, machine, observer, tell, settings.hold_seconds)
+            self.gate = Gate(executor_for(heard), heard, lambda job: heard.part(job) is not None)
+            return self.gate
+
+        machine = Machine(ClusterState())
+        self.name = name
+        self.host = Host(machine, journal, gated, clock, settings)
 
 
 class Members:
@@ -163,16 +187,16 @@ class Members:
                 case Open():
                     await member.gate.open(order.job)
 
-    def _tell(self, told: Told) -> None:
+    def _tell(self, news: Told) -> None:
         self._unheard += 1
-        self._news.put_nowait(told)
+        self._news.put_nowait(news)
 
     async def _hear(self) -> None:
         """Apply the members' reports in their order: resources are released before another job gets them."""
         assert self._fleet is not None
         while True:
-            told = await self._news.get()
-            await self._fleet.act(told, Act(actor="engine", origin="runtime"))
+            news = await self._news.get()
+            await self._fleet.act(news, Act(actor="engine", origin="runtime"))
             self._unheard -= 1
 
     async def _watch(self, member: MemberHost) -> None:

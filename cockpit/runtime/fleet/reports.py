@@ -35,14 +35,14 @@ class MemberReports:
 
     def part(self, job: JobId) -> FleetPart | None:
         """Return which part of a fleet's job this job is; None if it is not one."""
-        found = self._machine.state.jobs.get(job)
-        return found.part if found is not None else None
+        job_there = self._machine.state.jobs.get(job)
+        return job_there.part if job_there is not None else None
 
     def placed(self, job: JobId) -> None:
         """Report that the member has placed the job."""
-        found = self._machine.state.jobs.get(job)
-        if found is not None:
-            self._tell(lambda fleet, _: reports.placed(fleet, self._name, found))
+        job_there = self._machine.state.jobs.get(job)
+        if job_there is not None:
+            self._tell(lambda fleet, _: reports.placed(fleet, self._name, job_there))
 
     def replica_staged(self, replica: ReplicaId) -> None:
         self._observer.replica_staged(replica)

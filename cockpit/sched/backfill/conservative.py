@@ -175,6 +175,9 @@ class Conservative:
         end = self._rounded(self._now + 1000 * job.spec.time_limit_seconds)
         self._reserve(index, job.id, placement, self._now, end)
 
+    def evicted(self, index: Index) -> None:
+        """Note that some running jobs leave sooner. The slots stay: each was found for the ends known then."""
+
     def allows(self, index: Index, _job: JobId, end: Millis, placement: Placement) -> bool:
         """Whether no waiting job is delayed if the job holds this until `end`: it is free for so long."""
         self.settle()
@@ -200,6 +203,10 @@ class Conservative:
     def involves(self, jobs: Collection[JobId]) -> bool:
         """Whether one of these jobs is the first waiting job. Jobs that have started have no slot any more."""
         return self.head in jobs
+
+    def kept_for(self) -> set[JobId]:
+        """The waiting jobs that have a slot, or will get one."""
+        return {*self._slots, *(job.id for _, job, _ in self._deferred)}
 
     def resumed(self, now: Millis) -> Self:
         """Return the same state at a later moment; this object stays as it is."""

@@ -24,7 +24,7 @@ from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import Job
 from cockpit.model.node import Placement
 from cockpit.model.reasons import BehindHead, Reason, WouldDelay
-from cockpit.sched.backfill.head_reservation import AnyReservation, is_certain, reserve, within
+from cockpit.sched.backfill.head_reservation import Reservation, is_certain, reserve, within
 from cockpit.sched.decisions import Reserved
 from cockpit.sched.index import Index
 from cockpit.sched.placement import Fit, JobPlacement, find_placement
@@ -47,7 +47,7 @@ class InOrder(msgspec.Struct):
     refusals_may_change: bool = False
     """Whether a job was refused because it would delay the head on the nodes that are tightest now. Once those nodes
     are taken, it may not delay it, so the verdict does not hold for a later pass."""
-    _reservation: AnyReservation | None = None
+    _reservation: Reservation | None = None
     _pending_index: Index | None = None
     """The index for which the reservation has yet to be computed; None: it is computed. A pass in which no later job
     fits never needs it."""
@@ -55,7 +55,7 @@ class InOrder(msgspec.Struct):
     """The job that has the reservation, and the shape that was tried; None: no job has one."""
 
     @property
-    def reservation(self) -> AnyReservation | None:
+    def reservation(self) -> Reservation | None:
         """The head's reservation; None: its moment is not known, or is beyond the window."""
         if self._pending_index is not None and self._reserved_for is not None:
             self._reservation = reserve(self._pending_index, self._now, self._backfill, *self._reserved_for)
@@ -127,6 +127,9 @@ class InOrder(msgspec.Struct):
     def started(self, _index: Index, _job: Job, _placement: Placement) -> None:
         """Note that the job starts there."""
 
+    def evicted(self, _index: Index) -> None:
+        """Note that some running jobs leave sooner than was known, as this index says."""
+
     def allows(self, _index: Index, job: JobId, _end: Millis, _placement: Placement) -> bool:
         """Whether no waiting job is delayed if the job holds this until `end`."""
         return self.head in (None, job)
@@ -143,6 +146,11 @@ class InOrder(msgspec.Struct):
     def involves(self, jobs: Collection[JobId]) -> bool:
         """Whether one of these jobs is the head or has the reservation."""
         return self.head in jobs or (self._reserved_for is not None and self._reserved_for[0].id in jobs)
+
+    def kept_for(self) -> set[JobId]:
+        """The waiting jobs for whose sake others may be kept from starting."""
+        kept = {self.head} if self.head is not None else set()
+        return kept | {self._reserved_for[0].id} if self._reserved_for is not None else kept
 
     def resumed(self, now: Millis) -> Self:
         """Return the same state at a later moment; this object stays as it is."""
@@ -177,12 +185,11 @@ class Easy(InOrder):
         ):
             return job_placement
         # 3.
-        if not index.single_node:
-            reserved = reservation.reserved_nodes
-            other = find_placement(index, shape, self._fit, avoid=reserved)
-            if other is not None and reservation.admits(job.id, end, other.placement):
-                return other
-            self.refusals_may_change |= len(reserved) > 1  # a head on one node waits for that node alone
+        reserved = reservation.reserved_nodes
+        other = find_placement(index, shape, self._fit, avoid=reserved)
+        if other is not None and reservation.admits(job.id, end, other.placement):
+            return other
+        self.refusals_may_change |= len(reserved) > 1  # a head on one node waits for that node alone
         # 4.
         if job_placement.spec_index + 1 < len(shape.specs):
             return self._by_another(index, job, shape, job_placement.spec_index + 1)
@@ -201,6 +208,11 @@ class Easy(InOrder):
     def started(self, _index: Index, job: Job, placement: Placement) -> None:
         if self._reservation is not None and self._reservation.head != job.id:
             self._reservation = self._reservation.beside(job.id, self.end(job), placement)
+
+    def evicted(self, index: Index) -> None:
+        # the nodes that the victims leave before the head's moment are more than the reservation knows
+        if self._reservation is not None and (wider := within(self._reservation, index)) is not None:
+            self._reservation = wider
 
     def allows(self, _index: Index, job: JobId, end: Millis, placement: Placement) -> bool:
         reservation = self.reservation

@@ -23,6 +23,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from heapq import merge
 from operator import itemgetter
+from typing import Protocol
 
 from msgspec.structs import replace
 
@@ -32,7 +33,7 @@ from cockpit.model.job import Job
 from cockpit.model.node import Allocation, Placement
 from cockpit.model.spec import NodeSpec
 from cockpit.sched.backfill.heterogeneous_reservation import HeterogeneousReservation, reserve_heterogeneous
-from cockpit.sched.backfill.single_node_reservation import SingleNodeReservation, reserve_single_node
+from cockpit.sched.backfill.single_node_reservation import reserve_single_node
 from cockpit.sched.decisions import Reserved
 from cockpit.sched.index import Index
 from cockpit.sched.nodes.node_free import NodeFree, best_fit_rank, shortfall
@@ -42,6 +43,31 @@ from cockpit.sched.shape import Shape
 
 NodesFree = dict[int, NodeFree]
 """By order of the node: the nodes that hold one replica of the head at its moment."""
+
+
+class Reservation(Protocol):
+    """The reservation of a head, whatever the head asks for."""
+
+    head: JobId
+    shape: Shape
+    reserved_at: Millis
+
+    @property
+    def reserved_nodes(self) -> frozenset[int]:
+        """Orders of the nodes that the head would get as things stand."""
+        ...
+
+    def admits(self, job: JobId, end: Millis, placement: Placement, /) -> bool:
+        """Whether the head still fits at its moment if the job holds this placement until `end`."""
+        ...
+
+    def beside(self, job: JobId, end: Millis, placement: Placement, /) -> Reservation:
+        """Return the reservation after the start of a job that was admitted."""
+        ...
+
+    def reservation(self) -> Reserved:
+        """Where and when the head starts as things stand."""
+        ...
 
 
 class HeadReservation:
@@ -118,10 +144,7 @@ class HeadReservation:
                 yield order, left if left is not None and _fits(left, self.shape, spec) else None
 
 
-AnyReservation = HeadReservation | SingleNodeReservation | HeterogeneousReservation
-
-
-def within(reservation: AnyReservation, index: Index) -> HeadReservation | HeterogeneousReservation | None:
+def within(reservation: Reservation, index: Index) -> Reservation | None:
     """Return the reservation for the same moment in another index, in which some jobs leave later; None: the head would
     be delayed."""
     if isinstance(reservation, HeterogeneousReservation):
@@ -149,7 +172,7 @@ def is_certain(index: Index, backfill: Backfill) -> bool:
     return len(index.ends) == len(index.placed) and not (index.layout.reservations or backfill.window_seconds)
 
 
-def reserve(index: Index, now: Millis, backfill: Backfill, head: Job, shape: Shape) -> AnyReservation | None:
+def reserve(index: Index, now: Millis, backfill: Backfill, head: Job, shape: Shape) -> Reservation | None:
     """Find the first moment at which the head, which does not fit now, will fit, if running jobs end by their time
     limits. None: the moment is not known, or is beyond the window."""
     if shape.spread is not None:

@@ -3,7 +3,8 @@
 All replicas start at one moment, each on a node of its own. The steps:
 
 1. Find the first moment at which each kind of replica by itself fits; the latest of these is the candidate.
-2. Place all kinds at the candidate moment, the most demanding first, on different nodes.
+2. Place all kinds at the candidate moment, the most demanding first, on different nodes; if that leaves too few nodes
+   for some kind, find nodes for all kinds together.
 3. If they do not fit together, go on at the next moment at which any timeline changes.
 """
 
@@ -15,7 +16,7 @@ from typing import Protocol
 from cockpit.model.ids import Millis
 from cockpit.model.spec import NodeSpec
 from cockpit.sched.index import Index
-from cockpit.sched.placement import JobPlacement, by_demand, joined
+from cockpit.sched.placement import JobPlacement, by_demand, joined, place_together
 from cockpit.sched.shape import Shape
 
 
@@ -56,6 +57,9 @@ def earliest_heterogeneous_slot(
         placements = _all_at(timelines, index, replica_groups, span, stay, moment)
         if placements is not None:
             return moment, joined(shape, placements)
+        together = _together_at(timelines, index, shape, span, stay, moment)
+        if together is not None:
+            return moment, together
         # 3.
         after = timelines.next_change(moment)
     return None
@@ -80,6 +84,19 @@ def _all_at(
         taken |= {order for order, _ in index.located(place.placement)}
         placements[group] = place
     return placements
+
+
+def _together_at(
+    timelines: Timelines, index: Index, shape: Shape, span: int, stay: int, moment: Millis
+) -> JobPlacement | None:
+    def holding(group: Shape, number: int) -> Sequence[int]:
+        opening = timelines.opening(index, group, group.specs[number], span, stay, moment)
+        return opening[1] if opening is not None and opening[0] == moment else ()
+
+    def place(group: Shape, number: int, orders: Sequence[int]) -> JobPlacement:
+        return timelines.among(index, group, number, orders, moment, span)
+
+    return place_together(shape, holding, place)
 
 
 def _place_at(

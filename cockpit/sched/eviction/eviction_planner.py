@@ -22,9 +22,14 @@ from cockpit.model.node import Placement
 from cockpit.model.reasons import MakingRoom
 from cockpit.sched.decisions import Eviction
 from cockpit.sched.equivalence import QueueEntry
-from cockpit.sched.eviction.preemption_rules import PreemptionCandidate, PreemptionRule
 from cockpit.sched.eviction.shrinking import choose_victims, merge_evictions, staying, worker_candidates
-from cockpit.sched.eviction.victim_release import CandidatesByNode, index_after_releases, minimal_victims
+from cockpit.sched.eviction.victim_release import (
+    CandidatesByNode,
+    PreemptionCandidate,
+    PreemptionRule,
+    index_after_releases,
+    minimal_victims,
+)
 from cockpit.sched.index import Index
 from cockpit.sched.placement import JobPlacement, find_placement
 from cockpit.sched.rules.counters import Counters, of_workers

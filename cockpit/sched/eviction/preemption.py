@@ -13,8 +13,7 @@ from cockpit.model.cluster import PreemptType
 from cockpit.model.eviction import EvictionMode, Grounds
 from cockpit.model.ids import Millis
 from cockpit.model.job import OCCUPYING, Job, JobState
-from cockpit.sched.eviction.preemption_rules import PreemptionCandidate
-from cockpit.sched.eviction.victim_release import release_all, release_cpus
+from cockpit.sched.eviction.victim_release import PreemptionCandidate, release_all, release_cpus
 from cockpit.sched.index import Index
 from cockpit.sched.rules.precedence import NO_PARTITION, NO_QOS, WITHIN, mode_of, partition_of
 

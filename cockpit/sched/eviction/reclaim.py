@@ -28,9 +28,14 @@ from cockpit.model.eviction import EvictionMode, Grounds
 from cockpit.model.job import OCCUPYING, Job
 from cockpit.model.quota import JOBS
 from cockpit.sched.eviction.eviction_planner import EvictionPlanner, EvictionProposal, PlaceAfterEvictions
-from cockpit.sched.eviction.preemption_rules import PreemptionCandidate
 from cockpit.sched.eviction.shrinking import merge_evictions, worker_candidates
-from cockpit.sched.eviction.victim_release import index_after_releases, lacking, minimal_victims, release_all
+from cockpit.sched.eviction.victim_release import (
+    PreemptionCandidate,
+    index_after_releases,
+    lacking,
+    minimal_victims,
+    release_all,
+)
 from cockpit.sched.index import Index
 from cockpit.sched.placement import eligible, find_placement
 from cockpit.sched.rules.amounts import ONE, Amounts

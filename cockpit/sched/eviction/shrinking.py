@@ -13,8 +13,12 @@ from cockpit.model.ids import JobId
 from cockpit.model.job import Job
 from cockpit.model.node import Allocation, Placement
 from cockpit.sched.decisions import Eviction
-from cockpit.sched.eviction.preemption_rules import PreemptionCandidate
-from cockpit.sched.eviction.victim_release import VictimRelease, index_after_releases, minimal_victims
+from cockpit.sched.eviction.victim_release import (
+    PreemptionCandidate,
+    VictimRelease,
+    index_after_releases,
+    minimal_victims,
+)
 from cockpit.sched.index import Index
 from cockpit.sched.shape import Shape
 

@@ -1,7 +1,8 @@
 """Places a fleet's jobs by totals: what is free in a member cluster in sum, against what the job asks for in sum.
 
 This is for members of which the fleet knows no more. Replicas are bound to the cluster, not to nodes, so the cluster
-may not be able to place them.
+may not be able to place them. `reserved_placement` is the other way round: what a member with reservations keeps for
+its part of a fleet's job.
 """
 
 from __future__ import annotations
@@ -12,12 +13,12 @@ from typing import NamedTuple
 from cockpit.model.fleet import OVER_CLUSTERS, member_of
 from cockpit.model.ids import NodeName
 from cockpit.model.job import Job
-from cockpit.model.node import Allocation, CardSlice, Placement
+from cockpit.model.node import Allocation, CardSlice, NodeState, Placement
 from cockpit.model.reasons import ClusterShort, NoRoomThere, Resource
 from cockpit.model.spec import WHOLE_CARD, NodeSpec
 from cockpit.sched.index import Index
 from cockpit.sched.nodes.cards import accepts
-from cockpit.sched.nodes.node_free import shortfall
+from cockpit.sched.nodes.node_free import NodeFree, shortfall
 from cockpit.sched.nodes.node_layout import admits
 from cockpit.sched.placement import JobPlacement
 from cockpit.sched.shape import Shape
@@ -130,3 +131,30 @@ def _lack(member: str, free: Free, spec: NodeSpec, replicas: int) -> ClusterShor
     )
     short = next((each for each in amounts if each[1] > each[2]), (Resource.NODE, replicas, free.replicas(spec)))
     return ClusterShort(member, short[0], short[1], max(0, short[2]), spec.card_models)
+
+
+def reserved_placement(index: Index, job: Job) -> JobPlacement | None:
+    """Return the placement that is reserved for the job if all of it is still free; None where nothing is reserved."""
+    placement = job.part.reserved if job.part is not None else ()
+    if not placement or not all(_is_free(index, part) for part in placement):
+        return None
+    return JobPlacement(0, placement)  # the fleet has chosen among the alternatives
+
+
+def _is_free(index: Index, part: Allocation) -> bool:
+    order = index.layout.position.get(NodeName(part.node))
+    if order is None:
+        return False
+    node_free = index.nodes_free[order]
+    enough = node_free.cpus >= part.cpus and node_free.memory_mib >= part.memory_mib
+    return enough and node_free.node.state is NodeState.UP and _cards_are_free(node_free, part)
+
+
+def _cards_are_free(node_free: NodeFree, part: Allocation) -> bool:
+    held = {(piece.card, piece.slot) for tenant in node_free.tenants.values() for piece in tenant.slices}
+    return all(
+        each.card in node_free.idle
+        if each.slot is None
+        else (each.card, each.slot) not in held and node_free.holes[each.card] >= each.milli
+        for each in part.slices
+    )

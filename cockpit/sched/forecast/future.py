@@ -8,18 +8,20 @@ One step of the simulation (`_advance`):
 3. Let the jobs whose end has come leave, and settle the dependencies on them; let new jobs join the queue.
 4. If anything may start, do one pass of the cycle and carry out its plan in the simulated state.
 
-Priorities stay as they are now: jobs that come later are put behind all others, in order of submission.
+Priorities stay as they are now: jobs that come later are put behind all others, in order of submission, and a running
+job that is requeued takes the place that it would have in the queue now.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 
 import msgspec
 from msgspec.structs import replace
 
 from cockpit.model.ids import JobId, Millis
-from cockpit.model.job import Job
+from cockpit.model.job import OCCUPYING, QUEUED, Job
 from cockpit.model.node import Placement
 from cockpit.model.reasons import never_starts
 from cockpit.model.spec import Dependency, DependencyKind
@@ -37,8 +39,8 @@ from cockpit.sched.pass_queue import ReplayQueue
 from cockpit.sched.placement import find_placement
 from cockpit.sched.plan import Plan
 from cockpit.sched.policy import Policy
-from cockpit.sched.priority.priorities import PriorityTable
-from cockpit.sched.queue_order import PartitionEntry, partitions_of
+from cockpit.sched.priority.priorities import PriorityTable, prioritised
+from cockpit.sched.queue_order import PartitionEntry, by_seniority, partitions_of
 from cockpit.sched.rules.precedence import GANG
 from cockpit.sched.rules.rulebook import Rulebook
 from cockpit.sched.shape import shape_of
@@ -54,6 +56,9 @@ EXTRAPOLATE_AFTER = 400
 """Behind so many simulated starts, the start of a job is extrapolated from the rate at which the queue moved until
 then. In the long queue of the tests that is off by a tenth on average; to simulate all of it would take several times
 as long."""
+
+
+_ON_SUCCESS = (DependencyKind.AFTER_OK, DependencyKind.AFTER_CORR)
 
 
 class PredictedStart(msgspec.Struct, frozen=True):
@@ -97,6 +102,7 @@ class ClusterSimulation:
         self._state = state = SimulatedState(snapshot, predictor)
         self._predictor, self._jobs, self._leaving_at_first = predictor, snapshot.jobs, dict(state.leaves_at)
         self._extrapolated: tuple[Millis, Extrapolation] | None = None
+        self._original = snapshot
         self._places: dict[JobId, int] = {}
         """How many jobs have started before each job that has."""
         self._snapshot = replace(
@@ -110,6 +116,8 @@ class ClusterSimulation:
         self._passes = 0
         self._next_at: Millis | None = None
         # a dependency that can never be satisfied stays so, though the job that it names is no longer in the snapshot
+        self._killed: list[Job] = []
+        """Jobs that were ended before they were over: no job that waits for their success ever starts."""
         self._conditional = {job.id for job in snapshot.queue if job.waits_for and job.never is None}
         self._run_pass()
 
@@ -224,8 +232,11 @@ class ClusterSimulation:
         for left in self._state.leave(until):
             self.ended.append(PredictedEnd(left.at, left.job, left.placement))
             gone.append(left.job)
+            if left.killed is not None:
+                self._killed.append(left.killed)
             if left.requeued is not None:
                 self._enqueue(left.requeued)
+                self._queue.sort(self._ranks)
         if gone:
             self._index.apply([(job, None) for job in gone], {})
             self._index.counters = self._index.counters.changed(dict.fromkeys(gone))
@@ -267,6 +278,17 @@ class ClusterSimulation:
         """Put the job at the end of the queue."""
         self._waiting[job.id] = self._state.jobs[job.id] = job
         self._queue.put(self._index.equivalence.further_entries((job, partition) for partition in partitions_of(job)))
+
+    @cached_property
+    def _ranks(self) -> Mapping[tuple[JobId, str], int]:
+        """The places of waiting and running jobs, by job and partition, if all of them waited now."""
+        first = self._original
+        running = [
+            job for each in first.occupied if (job := first.jobs.get(each)) is not None and job.state in OCCUPYING
+        ]
+        queue = sorted([*first.queue, *(replace(job, state=QUEUED) for job in running)], key=by_seniority)
+        order = prioritised(replace(first, queue=queue, touched=None)).order
+        return {(job.id, partition): rank for rank, (job, partition) in enumerate(order)}
 
     def _run_pass(self) -> None:
         """Do one pass of the cycle, and carry out its plan."""
@@ -340,6 +362,8 @@ class ClusterSimulation:
         if condition.kind is DependencyKind.SINGLETON:
             owner = (job.submitter.uid, job.spec.name)
             return any((each.submitter.uid, each.spec.name) == owner and each.id < job.id for each in others)
+        if condition.kind in _ON_SUCCESS and any(each.is_meant(condition) for each in self._killed):
+            return True
         return any(each.is_meant(condition) for each in others)
 
 

@@ -64,10 +64,10 @@ class StartPredictor:
     """Predicts starts from one snapshot. Each simulation is run once, as far as the questions need it."""
 
     def __init__(self, snapshot: Snapshot, plan: Plan | None, policy: Policy, history: History) -> None:
-        """`plan`: the last plan, or None; it saves work and changes nothing."""
+        """`snapshot`: frozen. `plan`: the last plan, or None; it saves work, and neither changes nor is changed."""
         self.snapshot = snapshot
         self._policy, self._history = policy, history
-        self._index = refresh_index(plan.index if plan is not None else None, snapshot)
+        self._index = refresh_index(plan.index.apart() if plan is not None else None, snapshot)
         self._calculator = plan.priorities.calculator if plan is not None else None
         self._usual_runtimes = MeanRuntimePredictor(history)
         self.faults: Faults = {}

@@ -27,6 +27,8 @@ class JobEnd(msgspec.Struct, frozen=True):
     placement: Placement
     requeued: Job | None
     """The job as it waits again, if it is requeued; else None."""
+    killed: Job | None = None
+    """The job, if it was ended before it was over; else None."""
 
 
 class SimulatedState:
@@ -166,7 +168,7 @@ class SimulatedState:
         self.elastic.pop(job_id, None)
         job = self.jobs.pop(job_id, None)
         if job is None or job.ending is None or not job.ending.requeue:
-            return JobEnd(at, job_id, placement, None)
+            return JobEnd(at, job_id, placement, None, job if job is not None and job.ending is not None else None)
         self.jobs[job_id] = replace(job, state=JobState.QUEUED, state_since=at, ending=None, leaving=())
         return JobEnd(at, job_id, placement, self.jobs[job_id])
 

@@ -1,4 +1,7 @@
-"""Decides on which nodes a job may run whatever is free there: by pool, driver, labels, price and taints."""
+"""Decides on which nodes a job may run whatever is free there: by pool, driver, labels, price and taints.
+
+The launcher of an elastic job is allocated nothing, so it fits on every node that it may use.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,9 @@ from collections.abc import Collection, Iterable, Mapping
 from math import inf
 from typing import Protocol
 
+from cockpit.model.ids import NodeName
 from cockpit.model.labels import Taint, tolerated
+from cockpit.model.node import Node, NodeState, Placement
 from cockpit.model.spec import JobSpec
 from cockpit.sched.shape import Shape, shape_of
 
@@ -74,3 +79,20 @@ def _is_apart(place: Place, shape: Shape) -> bool:
 
 def _untolerated(place: Place, shape: Shape) -> list[str]:
     return [each.text for each in place.taints if not tolerated(each, shape.tolerations)]
+
+
+def may_launch(node: Node, shape: Shape, *, in_service: bool = True) -> bool:
+    """Whether the launcher may run on the node."""
+    return (
+        (not in_service or node.state is NodeState.UP)
+        and all(node.labels.get(key) == value for key, value in shape.launcher)
+        and all(tolerated(each, shape.tolerations) for each in node.taints)
+    )
+
+
+def launcher_node(shape: Shape, placement: Placement, nodes: Mapping[NodeName, Node]) -> NodeName:
+    """Return the node of a worker, if the launcher may run there; else the first node of the cluster where it may."""
+    workers = (part.node for part in placement if part.node in nodes)
+    others: Iterable[NodeName] = nodes
+    usable = (name for group in (workers, others) for name in group if may_launch(nodes[name], shape))
+    return next(usable, placement[0].node)

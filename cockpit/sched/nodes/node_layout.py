@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from typing import Any
 
 import msgspec
@@ -55,20 +56,7 @@ class NodeLayout:
         reservations = reserving(snapshot.reservations, self.nodes)
         self.totalled = totalled(snapshot.cluster)
         """Partitions whose nodes are known only by their totals (members of a fleet)."""
-        self.never: dict[Shape, Reason | None] = {}
-        """Why a shape could not start even on empty nodes; None: it could (cache of `feasible.infeasible`)."""
-        self.possible: set[Shape] = set()
-        """Shapes for which `never` is None."""
-        self.groups: dict[object, Any] = {}
-        """Cache of `lawful`: groups of nodes on which a replica holds the same amounts."""
-        self.some_day: set[tuple[int, object]] = set()
-        """Cache of `refusals`: rules version and class, for classes that nothing stops for good."""
-        self.fit_cache: dict[object, Any] = {}
-        """Cache of placement policies between passes. A pass takes its own out while it works, so that no two share
-        one."""
-        self._classes_for: dict[object, list[NodeClass]] = {}
-        self._nodes_for: dict[object, frozenset[int]] = {}
-        self.single_class = _SingleClasses(self)
+        self._forget()
         self.class_of: list[int] = []
         # nodes with an equal key are interchangeable for every shape; ten thousand nodes have a few classes
         node_classes: dict[object, NodeClass] = {}
@@ -86,6 +74,27 @@ class NodeLayout:
         for order, number in enumerate(self.class_of):
             self.members[number].append(order)
         self.sizes = _by_size(self.nodes, self.class_of)
+
+    def _forget(self) -> None:
+        self.never: dict[Shape, Reason | None] = {}
+        """Why a shape could not start even on empty nodes; None: it could (cache of `feasible.infeasible`)."""
+        self.possible: set[Shape] = set()
+        """Shapes for which `never` is None."""
+        self.groups: dict[object, Any] = {}
+        """Cache of `lawful`: groups of nodes on which a replica holds the same amounts."""
+        self.some_day: set[tuple[int, object]] = set()
+        """Cache of `refusals`: rules version and class, for classes that nothing stops for good."""
+        self.fit_cache: dict[object, Any] = {}
+        """The placement policy that the last pass used, with all that it computed; the next one takes it out."""
+        self._classes_for: dict[object, list[NodeClass]] = {}
+        self._nodes_for: dict[object, frozenset[int]] = {}
+        self.single_class = _SingleClasses(self)
+
+    def apart(self) -> NodeLayout:
+        """Return a layout of the same nodes with caches of its own."""
+        other = copy(self)
+        other._forget()  # noqa: SLF001 - same class
+        return other
 
     def of(self, snapshot: Snapshot) -> bool:
         """Whether the layout still holds for the snapshot."""

@@ -1,4 +1,5 @@
-"""Computes the factors of a job's priority that depend on the cluster's rules, accounts and nodes."""
+"""Computes the priority of one job at one moment: the factors that depend on the cluster's rules, accounts and nodes
+(`PriorityContext`), then all of them with age and usage (`PriorityCalculator`)."""
 
 from __future__ import annotations
 
@@ -7,16 +8,18 @@ from typing import TypeVar
 
 import msgspec
 
-from cockpit.model.accounts import Accounts, AssocKey
+from cockpit.model.accounts import Accounts, AssocKey, Usage
 from cockpit.model.cluster import Cluster, PriorityFlag, Tres
 from cockpit.model.ids import Millis, NodeName
 from cockpit.model.job import OCCUPYING, Job
 from cockpit.model.node import Node
-from cockpit.model.priority import FactorName, Part
+from cockpit.model.priority import Breakdown, FactorName, Part
 from cockpit.model.spec import JobSpec
 from cockpit.sched.nodes.eligibility import suits
 from cockpit.sched.nodes.node_free import node_free_of, shortfall
-from cockpit.sched.priority.factors import Size, job_size, job_size_by_time, normalised
+from cockpit.sched.priority.classic_share import classic_share
+from cockpit.sched.priority.factors import Size, age, clamped, job_size, job_size_by_time, normalised, weighted_sum
+from cockpit.sched.priority.fair_tree import fair_tree
 from cockpit.sched.priority.share_tree import ShareTree
 from cockpit.sched.rules.amounts import allocated
 from cockpit.sched.rules.partitions import nodes_of
@@ -171,3 +174,44 @@ class PriorityContext:
 
 def _normalised(priorities: Mapping[_Name, int], most: int, *, raw: bool) -> dict[_Name, float]:
     return {name: normalised(value, most, raw=raw) for name, value in priorities.items()}
+
+
+Shares = Mapping[AssocKey, float]
+"""Fair-share factors by association."""
+
+
+class PriorityCalculator:
+    """The calculator holds for every job until rules, nodes or usage change."""
+
+    def __init__(self, context: PriorityContext, shares: Shares, at: Millis) -> None:
+        self.context = context
+        self.shares = shares
+        self.at = at
+        """The last update of usage; ages count to it."""
+
+    def breakdown(self, job: Job, partition: str) -> Breakdown:
+        """Return the priority with all its factors; for a running job, by what it holds."""
+        if job.direct_priority is not None:
+            total = 0 if job.held_by else job.direct_priority
+            return Breakdown(job.id, partition, total, (), job.spec.nice, direct=True)
+        inputs = self.context.inputs(job, partition)
+        fairshare = 0.0 if inputs.association is None else self.shares.get(inputs.association, 0.0)
+        parts = self.context.parts(inputs, age(inputs.since, self.at, self.context.priority.max_age_seconds), fairshare)
+        total = 0 if job.held_by else clamped(weighted_sum(parts, job.spec.nice))
+        return Breakdown(job.id, partition, total, parts, job.spec.nice)
+
+
+def shares_of(context: PriorityContext, usage: Mapping[AssocKey, Usage]) -> Shares:
+    """Return the factors that the cluster's own scheduler reports, if it does; else those of Fair Tree, or of the
+    classic formula if the cluster is configured so."""
+    reported = {key: each.fair_share for key, each in usage.items() if each.fair_share is not None}
+    if reported:
+        return reported
+    if context.priority.fair_tree:
+        return fair_tree(context.tree, usage)
+    return classic_share(
+        context.tree,
+        usage,
+        dampening=context.priority.dampening_factor,
+        depth_oblivious=context.has(PriorityFlag.DEPTH_OBLIVIOUS),
+    )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from cockpit.model.cardmodels import counted_milli
 from cockpit.model.cluster import Tres
 from cockpit.model.ids import NodeName
-from cockpit.model.mig import counted_milli
 from cockpit.model.node import Node, Placement
 from cockpit.model.spec import NodeSpec, TaskSpread
 from cockpit.sched.rules.tres import CARDS, CPU, MEMORY, NODE, cards_of, together

@@ -3,11 +3,12 @@ job."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from copy import copy
 
 from msgspec.structs import replace
 
-from cockpit.model.accounts import NORMAL, Accounts
+from cockpit.model.accounts import NORMAL, Accounts, Association
 from cockpit.model.cluster import Cluster, Enforce, PreemptType
 from cockpit.model.job import Job
 from cockpit.model.quota import QuotaTree
@@ -15,7 +16,6 @@ from cockpit.model.reasons import LimitReached, NoAssociation, QosRefused, Reaso
 from cockpit.model.spec import JobSpec
 from cockpit.sched.rules import partitions, precedence
 from cockpit.sched.rules.amounts import ONE, Amounts, asked
-from cockpit.sched.rules.enforcement import allowed_qos, enforced
 from cockpit.sched.rules.limits import JOBS, NO_SCOPE, LimitScope, PerJobLimit, scope
 from cockpit.sched.rules.quotas import NO_LEAF, QUOTA, Quotas
 from cockpit.sched.rules.tres import BILLING, billed
@@ -39,8 +39,17 @@ class Rulebook:
         self.distinguishes_owners = bool(self.enforced or self.binding or self.may_evict or cluster.partitions)
         """Whether two jobs with the same request may be treated differently because of their user, account, QOS or
         partition."""
+        self._forget()
+
+    def _forget(self) -> None:
         self.requested = _RequestedAmounts(self)
         self._scopes: dict[tuple[str, str, str, str, str], LimitScope] = {}
+
+    def apart(self) -> Rulebook:
+        """Return the same rules with caches of their own."""
+        other = copy(self)
+        other._forget()  # noqa: SLF001 - same class
+        return other
 
     def scope(self, job: Job, partition: str) -> LimitScope:
         """Return the limits that bind the job in that partition."""
@@ -54,7 +63,7 @@ class Rulebook:
 
     def with_cluster(self, cluster: Cluster) -> Rulebook:
         """Return the same rules with another preemption configuration."""
-        other = copy(self)
+        other = self.apart()
         other.cluster = cluster
         other.may_evict = cluster.preemption.kind != PreemptType.NONE or bool(self.quotas.guarantees)
         return other
@@ -151,3 +160,24 @@ def _broken(bound: PerJobLimit, job: JobSpec, factor: float, amounts: Amounts) -
     if within:
         return None
     return LimitReached(bound.holder, bound.limit, bound.resource, bound.allowed / ONE, 0, wanted / ONE)
+
+
+_IMPLIES = {
+    Enforce.ASSOCIATIONS: (),
+    Enforce.LIMITS: (Enforce.ASSOCIATIONS,),
+    Enforce.QOS: (Enforce.ASSOCIATIONS,),
+    Enforce.SAFE: (Enforce.ASSOCIATIONS, Enforce.LIMITS),
+}
+"""What each word implies. Source: slurm.conf(5), AccountingStorageEnforce."""
+
+
+def enforced(written: Iterable[Enforce]) -> frozenset[Enforce]:
+    """Return the configured words with all that they imply; no word enforces nothing."""
+    parts = frozenset(written)
+    return parts.union(*(_IMPLIES[part] for part in parts))
+
+
+def allowed_qos(accounts: Accounts, association: Association) -> tuple[str, ...]:
+    """Return the QOS that an association may use: its own list, else that of the nearest account above with one."""
+    lines = (association, *accounts.above(association))
+    return next((line.qos for line in lines if line.qos), (NORMAL,))

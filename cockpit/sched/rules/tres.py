@@ -9,8 +9,8 @@ from functools import cache
 
 from msgspec.structs import replace
 
+from cockpit.model.cardmodels import counted_milli, instances_per_card
 from cockpit.model.cluster import Cluster, PriorityFlag, Tres
-from cockpit.model.mig import counted_milli, instances_per_card
 from cockpit.model.node import Node
 from cockpit.model.spec import WHOLE_CARD, JobSpec, NodeSpec, TaskSpread
 

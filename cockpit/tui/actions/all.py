@@ -7,9 +7,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from cockpit.tui.action import (
+    ACCOUNTS,
+    CARDS,
+    CATALOGUE,
+    CLUSTERS,
     DEMO,
     GO,
+    JOBS,
     LOOK,
+    NODES,
+    PRIORITY,
+    QUEUES,
+    SPENDING,
     Action,
     of_one_cluster,
     only_in_demo,
@@ -18,21 +27,21 @@ from cockpit.tui.action import (
 from cockpit.tui.actions.jobs import HELD_CONTAINERS, JOB_CHANGES
 from cockpit.tui.actions.looks import SORTING, VIEWING
 from cockpit.tui.actions.views import ACCOUNT_TREE, CARD_HOURS, CATALOGUE_ENTRIES, PRIORITIES, SERVICE
-from cockpit.tui.controllers import accounts, anywhere, catalogue, clusters, priority, queues
+from cockpit.tui.controllers import anywhere
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _GO_TO = (
-    Action("jobs", "jobs", ("1",), "Show the list of jobs", anywhere.show_jobs, GO),
-    Action("nodes", "nodes", ("2",), "Show nodes and their use", anywhere.show_nodes, GO),
-    Action("cards", "cards", ("3",), "Show cards and the jobs on them", anywhere.show_cards, GO),
+    Action("jobs", "jobs", ("1",), "Show the list of jobs", lambda app: app.show_view(JOBS), GO),
+    Action("nodes", "nodes", ("2",), "Show nodes and their use", lambda app: app.show_view(NODES), GO),
+    Action("cards", "cards", ("3",), "Show cards and the jobs on them", lambda app: app.show_view(CARDS), GO),
     Action(
         "accounts",
         "accounts",
         ("4",),
         "Show accounts, shares, QOS",
-        accounts.show_accounts,
+        lambda app: app.show_view(ACCOUNTS),
         GO,
         why_not=of_one_cluster,
     ),
@@ -41,7 +50,7 @@ _GO_TO = (
         "card-hours",
         ("h",),
         "Show card-hours day by day",
-        accounts.show_spending,
+        lambda app: app.show_view(SPENDING),
         GO,
         why_not=of_one_cluster,
     ),
@@ -50,30 +59,38 @@ _GO_TO = (
         "priorities",
         ("5",),
         "Show the queue in order of priority",
-        priority.show_priorities,
+        lambda app: app.show_view(PRIORITY),
         GO,
         why_not=of_one_cluster,
     ),
-    Action("queues", "queues", ("6",), "Show quotas and partitions", queues.show_queues, GO),
+    Action("queues", "queues", ("6",), "Show quotas and partitions", lambda app: app.show_view(QUEUES), GO),
     Action(
         "catalogue",
         "catalogue",
         ("7",),
         "Show datasets, models, images …",
-        catalogue.show_catalogue,
+        lambda app: app.show_view(CATALOGUE),
         GO,
         why_not=of_one_cluster,
     ),
-    Action("clusters", "clusters", ("8",), "Show all clusters that you use", clusters.show_clusters, GO),
+    Action("clusters", "clusters", ("8",), "Show all clusters that you use", lambda app: app.show_view(CLUSTERS), GO),
     Action("demo", "demo", (), "Open a simulated cluster", anywhere.open_demo, GO, why_not=only_outside_demo),
-    Action("command", "command", ("colon",), "Run any action by its name", anywhere.ask_command, GO, in_row=True),
+    Action(
+        "command",
+        "command",
+        ("colon",),
+        "Run any action by its name",
+        lambda app: app.main_screen.ask_command(),
+        GO,
+        in_row=True,
+    ),
     Action("cluster", "cluster", (), "Switch to another cluster", anywhere.choose_cluster, GO),
     Action("refresh", "refresh", ("ctrl+r", "f5"), "Refresh the data, redraw the screen", anywhere.refresh, GO),
     Action("login", "login", ("f7",), "Log in again over SSH", anywhere.log_in, GO),
     Action("pause", "pause", ("f6",), "Pause updates, or resume them", anywhere.pause, GO),
     Action("theme", "theme", (), "Switch to the next colour theme", anywhere.next_theme, GO),
     Action("back", "back", ("escape",), "Go back; never quits", anywhere.back, GO),
-    Action("quit", "quit", ("q", "ctrl+c"), "Quit; jobs continue", anywhere.leave, GO),
+    Action("quit", "quit", ("q", "ctrl+c"), "Quit; jobs continue", lambda app: app.exit(0), GO),
 )
 _DEMO_TIME = (
     Action(

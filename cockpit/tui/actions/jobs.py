@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from cockpit.tui import editing
 from cockpit.tui.action import (
     ACCOUNTS,
     ACT,
@@ -33,7 +34,7 @@ from cockpit.tui.action import (
     needs_unfinished,
     of_one_cluster,
 )
-from cockpit.tui.controllers import boards, directives, jobs, limits, sessions
+from cockpit.tui.controllers import directives, jobs, sessions
 
 _JOBS, _JOB = frozenset({JOBS}), frozenset({JOB})
 _ACCOUNTS, _QOS = frozenset({ACCOUNTS}), frozenset({QOS})
@@ -47,7 +48,7 @@ JOB_CHANGES: Final = (
         "submit",
         ("n",),
         "Submit a new job",
-        jobs.new_job,
+        editing.write_new,
         ACT,
         ANYWHERE - ON_ACCOUNTS - {CATALOGUE, CLUSTERS},
         of_one_cluster,
@@ -153,7 +154,7 @@ JOB_CHANGES: Final = (
         "time limit",
         ("L",),
         "Change the time limit of jobs",
-        limits.choose_limit,
+        jobs.choose_limit,
         ACT,
         ON_JOBS,
         needs_time,
@@ -186,7 +187,7 @@ JOB_CHANGES: Final = (
         "update",
         (),
         "Change fields by their Slurm names",
-        directives.ask_update,
+        lambda app: app.main_screen.ask_command(f"{directives.UPDATE} "),
         ACT,
         ON_QUEUED,
         needs_unfinished,
@@ -242,7 +243,7 @@ JOB_CHANGES: Final = (
         "tensorboard",
         ("T",),
         "Start or stop TensorBoard on its output",
-        boards.tensorboard,
+        jobs.tensorboard,
         ACT,
         ON_JOBS,
         has_output,

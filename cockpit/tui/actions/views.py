@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from cockpit.headless.account_words import NOUN as ACCOUNT_NOUN
 from cockpit.tui.action import (
     ACCOUNTS,
     CATALOGUE,
@@ -41,7 +42,15 @@ ACCOUNT_TREE: Final = (
     Action(
         "unfold", "fold · jobs", ("enter",), "Fold an account, or list a user's jobs", accounts.unfold, SHARE, _ACCOUNTS
     ),
-    Action("fold_all", "fold all", ("Z",), "Show only the top accounts, or all", accounts.fold_all, SHARE, _ACCOUNTS),
+    Action(
+        "fold_all",
+        "fold all",
+        ("Z",),
+        "Show only the top accounts, or all",
+        lambda app: app.main_screen.fold_all(),
+        SHARE,
+        _ACCOUNTS,
+    ),
     Action(
         "add_user",
         "add user",
@@ -71,7 +80,7 @@ ACCOUNT_TREE: Final = (
         "add QOS",
         ("n",),
         "Add a QOS with priority and limits",
-        accounts.add_qos,
+        lambda app: app.main_screen.ask_command(f"{ACCOUNT_NOUN} add-qos "),
         SHARE,
         _QOS,
         may_administer,
@@ -165,7 +174,7 @@ CARD_HOURS: Final = (
         "its jobs",
         ("enter",),
         "List the jobs counted in this row",
-        accounts.held_jobs,
+        lambda app: app.main_screen.show_jobs_of_name(),
         SHARE,
         _SPENDING,
         in_row=True,
@@ -178,7 +187,7 @@ PRIORITIES: Final = (
         "what if",
         ("w",),
         "Try other weights",
-        priority.ask_weights,
+        lambda app: app.main_screen.ask_weights(),
         WEIGH,
         _PRIORITY,
         in_row=True,
@@ -198,7 +207,7 @@ PRIORITIES: Final = (
         "next factor",
         ("right_square_bracket",),
         "Choose the next factor",
-        priority.next_factor,
+        lambda app: priority.choose_factor(app, 1),
         WEIGH,
         _PRIORITY,
     ),
@@ -207,12 +216,28 @@ PRIORITIES: Final = (
         "prev factor",
         ("left_square_bracket",),
         "Choose the previous factor",
-        priority.previous_factor,
+        lambda app: priority.choose_factor(app, -1),
         WEIGH,
         _PRIORITY,
     ),
-    Action("heavier", "more weight", ("plus",), "Raise the weight of the factor", priority.heavier, WEIGH, _PRIORITY),
-    Action("lighter", "less weight", ("minus",), "Lower the weight of the factor", priority.lighter, WEIGH, _PRIORITY),
+    Action(
+        "heavier",
+        "more weight",
+        ("plus",),
+        "Raise the weight of the factor",
+        lambda app: priority.step_weight(app, 1),
+        WEIGH,
+        _PRIORITY,
+    ),
+    Action(
+        "lighter",
+        "less weight",
+        ("minus",),
+        "Lower the weight of the factor",
+        lambda app: priority.step_weight(app, -1),
+        WEIGH,
+        _PRIORITY,
+    ),
     Action(
         "apply_weights",
         "apply",

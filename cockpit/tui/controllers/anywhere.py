@@ -7,65 +7,49 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+from cockpit.config.clusternames import DEMO, EVERY_CLUSTER
 from cockpit.errors import CockpitError
+from cockpit.tui.action import JOBS
 from cockpit.tui.screens.pick import Choice, Pick
 
 if TYPE_CHECKING:
-    from cockpit.tui.cockpit_base import CockpitBase
+    from cockpit.tui.cockpit import Cockpit
 
 
-def show_help(app: CockpitBase) -> None:
+def show_help(app: Cockpit) -> None:
     """Open the help page of the present view."""
     from cockpit.tui.screens.help import Help
 
-    app.push_screen(Help(app.help_entries(), app.view_name, app.role_theme))
+    app.push_screen(Help(app.dispatcher.help_entries(), app.selection.view_name, app.state.role_theme))
 
 
-def ask_command(app: CockpitBase) -> None:
-    """Open the command line."""
-    app.main_view.ask_command()
-
-
-async def choose_cluster(app: CockpitBase) -> None:
+async def choose_cluster(app: Cockpit) -> None:
     """Let the user choose a cluster, then close the application so that the caller opens it on that cluster."""
-    choices = [Choice(name, name, about) for name, about in app.clusters.items()]
-    picked = await app.push_screen_wait(Pick("Clusters", choices, app.role_theme, verb="opens", current=app.cluster))
+    choices = [Choice(name, name, about) for name, about in app.options.clusters.items()]
+    picked = await app.push_screen_wait(
+        Pick("Clusters", choices, app.state.role_theme, verb="opens", current=app.options.cluster)
+    )
     if picked is not None:
         app.go_to_cluster(picked.id)
 
 
-def show_jobs(app: CockpitBase) -> None:
-    """Show the list of jobs."""
-    show_view(app, "jobs")
-
-
-def show_nodes(app: CockpitBase) -> None:
-    """Show the list of nodes."""
-    show_view(app, "nodes")
-
-
-def show_cards(app: CockpitBase) -> None:
-    """Show the map of the cards."""
-    show_view(app, "cards")
-
-
-async def open_demo(app: CockpitBase) -> None:
+async def open_demo(app: Cockpit) -> None:
     """Run a demo in a process of its own on this terminal, and return when the user quits it."""
     with app.suspend():
         subprocess.run([sys.executable, "-m", "cockpit.cli", "demo"], check=False)  # noqa: ASYNC221 - the screen is the demo's now
     app.refresh()
 
 
-async def log_in(app: CockpitBase) -> None:
+async def log_in(app: Cockpit) -> None:
     """Let ssh ask at the terminal for a login that was lost. Raises `CockpitError` where it fails."""
-    login = app.login
+    login = app.options.login
     if login is None or not login.is_needed:
         app.notify("No login is needed." if login is not None else "This cluster asks for no login.")
         return
     app.check_terminal()
     failure: CockpitError | None = None
     with app.suspend():  # `ask_at_terminal` blocks the event loop on purpose: nothing may draw over ssh's prompt
-        print(f"Log in to {app.cluster} again.")  # noqa: T201 - the screen is ssh's now
+        print(f"Log in to {app.options.cluster} again.")  # noqa: T201 - the screen is ssh's now
         before = signal.signal(signal.SIGINT, lambda *_: None)  # Ctrl-c ends ssh, not the cockpit
         try:
             login.ask_at_terminal()
@@ -76,58 +60,67 @@ async def log_in(app: CockpitBase) -> None:
     app.refresh()
     if failure is not None:
         raise failure
-    await app.catch_up()
+    await app.poller.catch_up()
 
 
-def pause(app: CockpitBase) -> None:
+def pause(app: Cockpit) -> None:
     """Pause or resume updates of the screen; in a demo, pause or resume its clock."""
-    if app.pace is not None:
-        (app.pace.resume if app.pace.paused else app.pace.pause)()
+    if app.options.pace is not None:
+        (app.options.pace.resume if app.options.pace.paused else app.options.pace.pause)()
     else:
-        app.toggle_updates()
+        app.poller.toggle_updates()
 
 
-async def refresh(app: CockpitBase) -> None:
+async def refresh(app: Cockpit) -> None:
     """Fetch the data now, and redraw the whole terminal in case another program wrote on it."""
     app.repaint()
-    await app.catch_up()
+    await app.poller.catch_up()
 
 
-def faster(app: CockpitBase) -> None:
+def faster(app: Cockpit) -> None:
     """Speed up the demo's clock."""
-    if app.pace is not None:
-        app.pace.faster()
+    if app.options.pace is not None:
+        app.options.pace.faster()
 
 
-def slower(app: CockpitBase) -> None:
+def slower(app: Cockpit) -> None:
     """Slow down the demo's clock."""
-    if app.pace is not None:
-        app.pace.slower()
+    if app.options.pace is not None:
+        app.options.pace.slower()
 
 
-def next_theme(app: CockpitBase) -> None:
+def next_theme(app: Cockpit) -> None:
     """Switch to the next theme in the order of their names."""
-    names = sorted(app.themes)
-    app.use_theme(names[(names.index(app.role_theme().name) + 1) % len(names)])
+    names = sorted(app.options.themes)
+    app.use_theme(names[(names.index(app.state.role_theme().name) + 1) % len(names)])
 
 
-def back(app: CockpitBase) -> None:
+def back(app: Cockpit) -> None:
     """Close the search or the page, else clear the filter or the marks; never quit."""
-    if (page := app.job_page) and page.stop_searching():
+    if (page := app.selection.job_page) and page.stop_searching():
         return
     if len(app.screen_stack) > 1:
         app.pop_screen()
     else:
-        app.main_view.step_back()
+        app.main_screen.step_back()
 
 
-def leave(app: CockpitBase) -> None:
-    """Quit; jobs continue."""
-    app.exit(0)
+def open_cluster(app: Cockpit) -> None:
+    """Open the cluster under the cursor: its jobs where it is part of the present one, else in place of it."""
+    row = app.main_screen.cluster_under_cursor()
+    if row is None:
+        return
+    if row.fleet:
+        app.main_screen.show_jobs_of_member(row.name)
+    elif row.name == app.options.cluster:
+        app.main_screen.show_view(JOBS)
+    else:
+        app.go_to_cluster(row.name)
 
 
-def show_view(app: CockpitBase, view: str) -> None:
-    """Close all pages, then show the view."""
-    while len(app.screen_stack) > 1:
-        app.pop_screen()
-    app.main_view.show_view(view)
+def every_job(app: Cockpit) -> None:
+    """List the jobs of all clusters in one table; a demo shows the jobs of its own clusters."""
+    if app.options.cluster in {EVERY_CLUSTER, DEMO}:
+        app.main_screen.show_view(JOBS)
+    else:
+        app.go_to_cluster(EVERY_CLUSTER)

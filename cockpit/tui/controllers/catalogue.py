@@ -9,56 +9,48 @@ from typing import TYPE_CHECKING
 from cockpit.headless.catalogue_words import ADD, NOUN, SET, Place, asked_change, full_name, said_done
 from cockpit.model.catalogue import CatalogueShown, EntryChange
 from cockpit.present.safe import safe
-from cockpit.tui.action import CATALOGUE
 from cockpit.tui.screens.confirm import Confirm
 
 if TYPE_CHECKING:
-    from cockpit.tui.cockpit_base import CockpitBase
+    from cockpit.tui.cockpit import Cockpit
 
 CONSEQUENCE = "Its files stay, and submitted jobs keep using them; new jobs can no longer use the name."
 
 
-def show_catalogue(app: CockpitBase) -> None:
-    """Close all pages, then show the catalogue."""
-    while len(app.screen_stack) > 1:
-        app.pop_screen()
-    app.main_view.show_view(CATALOGUE)
-
-
-def run_words(app: CockpitBase, text: str) -> None:
+def run_words(app: Cockpit, text: str) -> None:
     """Run the words after `:catalogue`."""
-    if app.read_only:
-        app.notify(app.read_only, severity="warning")
+    if app.options.read_only:
+        app.notify(app.options.read_only, severity="warning")
     else:
-        app.run_in_background(_run(app, text))
+        app.dispatcher.run_in_background(_run(app, text))
 
 
-def add_entry(app: CockpitBase) -> None:
+def add_entry(app: Cockpit) -> None:
     """Open the command line to add an entry of the kind under the cursor."""
-    row = app.entry_under_cursor()
-    app.main_view.ask_command(f"{NOUN} {ADD} " + (f"{row.entry.kind} " if row is not None else ""))
+    row = app.selection.entry_under_cursor()
+    app.main_screen.ask_command(f"{NOUN} {ADD} " + (f"{row.entry.kind} " if row is not None else ""))
 
 
-def set_entry(app: CockpitBase) -> None:
+def set_entry(app: Cockpit) -> None:
     """Open the command line to change the entry under the cursor."""
-    row = app.entry_under_cursor()
+    row = app.selection.entry_under_cursor()
     if row is not None:
-        app.main_view.ask_command(f"{NOUN} {SET} {row.entry.kind} {quote(full_name(row.entry))} ")
+        app.main_screen.ask_command(f"{NOUN} {SET} {row.entry.kind} {quote(full_name(row.entry))} ")
 
 
-async def remove_entry(app: CockpitBase) -> None:
+async def remove_entry(app: Cockpit) -> None:
     """Ask, then remove the entry under the cursor."""
-    row = app.entry_under_cursor()
+    row = app.selection.entry_under_cursor()
     if row is not None:
         await _change(app, EntryChange(row.entry, None))
 
 
-async def _run(app: CockpitBase, text: str) -> None:
+async def _run(app: Cockpit, text: str) -> None:
     shown: CatalogueShown = await app.backend.catalogue()
     await _change(app, asked_change(text, shown, Place(str(Path.cwd()), str(Path.home()))))
 
 
-async def _change(app: CockpitBase, wanted: EntryChange) -> None:
+async def _change(app: Cockpit, wanted: EntryChange) -> None:
     removed = wanted.before
     if wanted.after is None and removed is not None:
         question = f"Remove the {removed.kind} {safe(full_name(removed).removeprefix('/'))} from the catalogue?"

@@ -16,7 +16,7 @@ from cockpit.tui.screens.pick import Choice, Pick
 
 if TYPE_CHECKING:
     from cockpit.model.spec import JobSpec
-    from cockpit.tui.cockpit_base import CockpitBase
+    from cockpit.tui.cockpit import Cockpit
 
 SIGNALS: Final = {
     "TERM": "asks the processes to end",
@@ -31,54 +31,49 @@ SIGNALS: Final = {
 UPDATE: Final = "update"
 
 
-async def choose_signal(app: CockpitBase) -> None:
+async def choose_signal(app: Cockpit) -> None:
     """Let the user choose a signal for the chosen jobs."""
     choices = [Choice(name, name, about) for name, about in SIGNALS.items()]
-    title = f"Signal to {named(app.chosen_rows())}"
-    picked = await app.push_screen_wait(Pick(title, choices, app.role_theme, verb="sends it"))
+    title = f"Signal to {named(app.selection.chosen_rows())}"
+    picked = await app.push_screen_wait(Pick(title, choices, app.state.role_theme, verb="sends it"))
     if picked is not None:
         await send_signal(app, picked.id)
 
 
-async def send_signal(app: CockpitBase, name: str) -> None:
+async def send_signal(app: Cockpit, name: str) -> None:
     """Send the signal to all processes of the chosen jobs."""
-    rows = app.chosen_rows()
+    rows = app.selection.chosen_rows()
     for row in rows:
         await app.backend.direct(SendSignal(row.id, name, task=task_of(row)))
     app.notify(f"sent {safe(name)} to {named(rows)}")
 
 
-async def move_to_top(app: CockpitBase) -> None:
+async def move_to_top(app: Cockpit) -> None:
     """Move the chosen jobs before all other jobs of their owner."""
-    rows = app.chosen_rows()
+    rows = app.selection.chosen_rows()
     await app.backend.direct(MoveToTop(tuple(job_words(row.id) for row in rows)))
     app.notify(f"moved {named(rows)} to the top")
 
 
-async def look_inside(app: CockpitBase) -> None:
+async def look_inside(app: Cockpit) -> None:
     """Open a shell in a new job on the remaining files (folder or container) of the one under the cursor."""
     app.check_terminal()
-    (row, *_) = app.chosen_rows()
+    (row, *_) = app.selection.chosen_rows()
     await enter(app, await app.backend.job(row.id))
 
 
-def ask_update(app: CockpitBase) -> None:
-    """Open the command line for the fields to change."""
-    app.main_view.ask_command(f"{UPDATE} ")
-
-
-async def update(app: CockpitBase, text: str) -> None:
+async def update(app: Cockpit, text: str) -> None:
     """Change fields of the chosen jobs, such as `Features=nvlink Nice=50`. Raises `SpecErrors`."""
     pairs = [word.partition("=") for word in _words(text)]
     if not all(name and equals for name, equals, _ in pairs):
         raise SpecErrors(["Write FIELD=VALUE, by Slurm's names for them: :update Features=nvlink Nice=50"])
-    rows = app.chosen_rows()
+    rows = app.selection.chosen_rows()
     for row in rows:
         await app.backend.direct(UpdateJob(row.id, {name: value for name, _, value in pairs}, task_of(row)))
     app.notify(f"changed {', '.join(safe(name) for name, *_ in pairs)} of {named(rows)}")
 
 
-async def submit_file(app: CockpitBase, typed: str) -> None:
+async def submit_file(app: Cockpit, typed: str) -> None:
     """Submit the file: a batch script as it is where the cluster takes one, else the jobs that are read from it.
 
     Words behind `--` are the script's arguments. Raises `SpecErrors`.
@@ -94,17 +89,17 @@ async def submit_file(app: CockpitBase, typed: str) -> None:
         script = SubmitScript(text, file=name, arguments=arguments)
         done = [await app.backend.direct(script)]
     else:
-        context = app.context()
+        context = app.state.context()
         found = taken_over(name, text, submission=here(context.now, context.zone))
         if found is not None and found.form is Form.SBATCH:
             folder = str(Path.cwd())
-        specs = app.read_jobs(name, found.text if found is not None else text, folder)
+        specs = app.options.read_jobs(name, found.text if found is not None else text, folder)
         specs = [_with_arguments(spec, name, arguments) for spec in specs]
         done = [*await app.backend.submit(specs)]
         words = [submitted_words(spec, job) for spec, job in zip(specs, done, strict=True) if job is not None]
     submitted = [job for job in done if job is not None]
     if submitted:
-        app.follow_to(submitted[0])
+        app.poller.follow_to(submitted[0])
     app.notify(words[0] if len(words) == 1 else f"submitted {', '.join(map(job_words, submitted))}")
 
 

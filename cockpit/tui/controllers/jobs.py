@@ -5,18 +5,23 @@ They call the application's backend; a refusal is an exception that the applicat
 
 from __future__ import annotations
 
+import asyncio
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from cockpit.model.asking import ShellRequest
+from cockpit.config.boards import board_of
+from cockpit.formats.typed_values import limit_text, read_limit
+from cockpit.model.asking import ShellRequest, WantedLimit
 from cockpit.model.ids import JobRef, job_words
 from cockpit.model.job import JobState
 from cockpit.model.spec import JobKind, PriorityWord
+from cockpit.present.boards import board_name, runs_of
 from cockpit.present.entering import KILLED, WAS_KILLED, container_words, entry_lines
 from cockpit.present.folding import task_count
 from cockpit.present.outlook import until
 from cockpit.present.outlook import what_if as words
-from cockpit.present.units import counted
+from cockpit.present.units import counted, duration
+from cockpit.tui import editing
 from cockpit.tui.screens.confirm import Confirm
 from cockpit.tui.screens.pick import Choice, Pick
 
@@ -27,10 +32,15 @@ if TYPE_CHECKING:
     from cockpit.model.jobdetail import JobDetail
     from cockpit.model.jobrow import JobRow
     from cockpit.model.spec import JobSpec
-    from cockpit.tui.cockpit_base import CockpitBase
+    from cockpit.tui.cockpit import Cockpit
 
 
 EXTEND_SECONDS = 2 * 3600
+ADDRESS_SECONDS = 30.0
+"""How long the toast with the address is shown: copying an address takes longer than reading a sentence."""
+TIME_LIMIT: Final = "time-limit"
+_ANOTHER: Final = "another"
+_USUAL: Final = {"+1h": "one hour longer", "+4h": "four hours longer", "+1d": "one day longer", "+7d": "a week longer"}
 _URGENCY = {
     PriorityWord.NORMAL: "the default",
     PriorityWord.URGENT: "limited in number per user and project",
@@ -43,50 +53,39 @@ SESSION_CONTINUES = (
 )
 
 
-async def new_job(app: CockpitBase) -> None:
-    """Open the form of a new job, and submit it."""
-    from cockpit.tui.editing import write_new
-
-    await write_new(app)
-
-
-async def clone_job(app: CockpitBase) -> None:
+async def clone_job(app: Cockpit) -> None:
     """Open the form with a copy of the job under the cursor, under a free name, and submit it."""
-    from cockpit.tui.editing import write_clone
-
-    await write_clone(app, await _chosen_spec(app))
+    await editing.write_clone(app, await _chosen_spec(app))
 
 
-async def _chosen_spec(app: CockpitBase) -> JobSpec:
+async def _chosen_spec(app: Cockpit) -> JobSpec:
     """Return the spec of the job under the cursor; for the folded row of an array, that of the whole array."""
-    (row, *others) = app.chosen_rows()
+    (row, *others) = app.selection.chosen_rows()
     one_array = row.array is not None and all(each.array and each.array.array == row.array.array for each in others)
     whole = row.array is not None and others and one_array
     ref = JobRef(row.array.array) if row.array is not None and whole else JobRef(row.id, task=task_of(row))
     return (await app.backend.job(row.id)).named_by(ref)
 
 
-async def edit_job(app: CockpitBase) -> None:
+async def edit_job(app: Cockpit) -> None:
     """Open the form with the queued job's spec and save the changes; the job keeps its id and its place."""
-    from cockpit.tui.editing import write_again
-
-    (row, *_) = app.chosen_rows()
-    await write_again(app, await app.backend.job(row.id))
+    (row, *_) = app.selection.chosen_rows()
+    await editing.write_again(app, await app.backend.job(row.id))
 
 
-async def what_if(app: CockpitBase) -> None:
+async def what_if(app: Cockpit) -> None:
     """Let the user choose a request with which the job would start sooner; the job keeps its id and its place."""
-    (row, *_) = app.chosen_rows()
+    (row, *_) = app.selection.chosen_rows()
     outlook = await app.backend.explain(row.id)
     if not outlook.what_ifs:
         app.notify(f"no other request would start {named([row])} sooner")
         return
-    context = app.context()
+    context = app.state.context()
     choices = [
         Choice(str(number), words(each), until(each.forecast, context)) for number, each in enumerate(outlook.what_ifs)
     ]
     title = f"{named([row])}: what would start it sooner"
-    picked = await app.push_screen_wait(Pick(title, choices, app.role_theme, verb="requests it"))
+    picked = await app.push_screen_wait(Pick(title, choices, app.state.role_theme, verb="requests it"))
     if picked is None:
         return
     chosen = outlook.what_ifs[int(picked.id)]
@@ -98,19 +97,19 @@ async def what_if(app: CockpitBase) -> None:
         app.notify(f"changed {named([row])}")
 
 
-async def cancel(app: CockpitBase) -> None:
+async def cancel(app: Cockpit) -> None:
     """Ask, then cancel the chosen jobs."""
     await _confirmed(app, "Stop", "The processes get SIGTERM, and SIGKILL after the grace period.", app.backend.cancel)
 
 
-async def delete(app: CockpitBase) -> None:
+async def delete(app: Cockpit) -> None:
     """Ask, then delete the chosen jobs, which have ended, from the lists."""
     await _confirmed(
         app, "Delete", "Its logs and held containers are removed; its accounting stays.", app.backend.delete
     )
 
 
-async def end_hold(app: CockpitBase) -> None:
+async def end_hold(app: Cockpit) -> None:
     """Ask, then end the holds of the chosen jobs, which removes their containers."""
     await _confirmed(
         app,
@@ -120,57 +119,107 @@ async def end_hold(app: CockpitBase) -> None:
     )
 
 
-async def extend_hold(app: CockpitBase) -> None:
+async def extend_hold(app: Cockpit) -> None:
     """Extend the holds of the chosen jobs by two hours."""
-    for row in app.chosen_rows():
+    for row in app.selection.chosen_rows():
         await app.backend.extend_hold(row.id, seconds=EXTEND_SECONDS)
     app.notify("hold extended by two hours")
 
 
-async def hold_or_release(app: CockpitBase) -> None:
+async def hold_or_release(app: Cockpit) -> None:
     """Hold those of the chosen jobs that are not held, and release the others."""
-    for row in app.chosen_rows():
+    for row in app.selection.chosen_rows():
         held = row.reason is not None and row.reason.__struct_config__.tag == "held"
         act = app.backend.release if held else app.backend.hold
         await act(row.id, task=task_of(row))
 
 
-async def suspend_or_resume(app: CockpitBase) -> None:
+async def suspend_or_resume(app: Cockpit) -> None:
     """Suspend those of the chosen jobs that run, and resume the others."""
-    for row in app.chosen_rows():
+    for row in app.selection.chosen_rows():
         act = app.backend.resume if row.state is JobState.SUSPENDED else app.backend.suspend
         await act(row.id, task=task_of(row))
 
 
-async def requeue(app: CockpitBase) -> None:
+async def requeue(app: Cockpit) -> None:
     """Ask, then requeue the chosen jobs."""
     await _confirmed(app, "Requeue", "What it did so far is lost, unless it saved it.", app.backend.requeue)
 
 
-async def set_priority(app: CockpitBase) -> None:
+async def set_priority(app: Cockpit) -> None:
     """Let the user choose a priority word for the chosen jobs."""
     choices = [Choice(str(word), str(word), about) for word, about in _URGENCY.items()]
-    rows = app.chosen_rows()
-    picked = await app.push_screen_wait(Pick(f"Priority of {named(rows)}", choices, app.role_theme, verb="sets it"))
+    rows = app.selection.chosen_rows()
+    picked = await app.push_screen_wait(
+        Pick(f"Priority of {named(rows)}", choices, app.state.role_theme, verb="sets it")
+    )
     if picked is not None:
         await prioritise(app, rows, PriorityWord(picked.id))
 
 
-async def prioritise(app: CockpitBase, rows: Sequence[JobRow], wanted: WantedPriority) -> None:
+async def prioritise(app: Cockpit, rows: Sequence[JobRow], wanted: WantedPriority) -> None:
     """Set the priority of all these jobs."""
     for row in rows:
         await app.backend.set_priority(row.id, wanted, task=task_of(row))
     app.notify(f"priority {wanted} for {named(rows)}")
 
 
-async def shell(app: CockpitBase) -> None:
+async def choose_limit(app: Cockpit) -> None:
+    """Let the user choose one of a few usual changes of the time limit, or type another one."""
+    rows = app.selection.chosen_rows()
+    choices = [Choice(text, about, _resulting_limit(rows, text)) for text, about in _USUAL.items()]
+    choices.append(Choice(_ANOTHER, "another", "6h, or -30m beside the present one"))
+    picked = await app.push_screen_wait(
+        Pick(f"Time limit of {named(rows)}", choices, app.state.role_theme, verb="sets it")
+    )
+    if picked is None:
+        return
+    wanted = read_limit(picked.id)
+    if wanted is None:
+        app.main_screen.ask_command(f"{TIME_LIMIT} ")
+    else:
+        await set_limit(app, rows, wanted)
+
+
+async def set_limit(app: Cockpit, rows: Sequence[JobRow], wanted: WantedLimit) -> None:
+    """Set or change the time limit of all these jobs."""
+    for row in rows:
+        await app.backend.set_time_limit(row.id, wanted, task=task_of(row))
+    app.notify(f"time limit {limit_text(wanted)} for {named(rows)}")
+
+
+def _resulting_limit(rows: Sequence[JobRow], text: str) -> str:
+    """Return the time limit after this change in words; empty where several jobs may end up with different ones."""
+    wanted = read_limit(text)
+    if wanted is None or len(rows) != 1:
+        return ""
+    return duration(rows[0].time_limit_seconds + wanted.seconds)
+
+
+async def tensorboard(app: Cockpit) -> None:
+    """Start TensorBoard on the job's output and show its address; if it runs already, ask whether to stop it."""
+    (row, *_) = app.selection.chosen_rows()
+    detail = await app.backend.job(row.id, task=task_of(row))
+    board = board_of(board_name(detail), os.environ)
+    if address := await asyncio.to_thread(lambda: board.address):
+        if await app.push_screen_wait(Confirm(f"Stop the TensorBoard of {named([row])}?", f"It is at {address}")):
+            await asyncio.to_thread(board.stop)
+            app.notify("TensorBoard is stopped")
+        return
+    app.notify(f"TensorBoard of {named([row])} starts …")
+    address = await asyncio.to_thread(board.start, runs_of(detail))
+    app.boards.append(board)
+    app.notify(f"TensorBoard of {named([row])} is at {address}\nIt ends with this cockpit.", timeout=ADDRESS_SECONDS)
+
+
+async def shell(app: Cockpit) -> None:
     """Open a shell in a container of the job; if the job has several, the user chooses one first."""
     app.check_terminal()
-    (row, *_) = app.chosen_rows()
+    (row, *_) = app.selection.chosen_rows()
     await enter(app, await app.backend.job(row.id))
 
 
-async def enter(app: CockpitBase, detail: JobDetail) -> None:
+async def enter(app: Cockpit, detail: JobDetail) -> None:
     """Give the terminal to a shell in a container of this job until the shell ends.
 
     Raises `CockpitError` where the application has no terminal.
@@ -185,7 +234,7 @@ async def enter(app: CockpitBase, detail: JobDetail) -> None:
     size, term = app.size, os.environ.get("TERM", "xterm-256color")
     request = ShellRequest(job=row.id, rank=rank, terminal=True, rows=size.height, columns=size.width, term=term)
     session = await app.backend.open_shell(request)
-    notice = "\n".join(entry_lines(detail, rank, session.notice, app.context()))
+    notice = "\n".join(entry_lines(detail, rank, session.notice, app.state.context()))
     with app.suspend():
         print(f"{notice}\n{SESSION_CONTINUES if row.kind is JobKind.INTERACTIVE else LEAVING}")  # noqa: T201 - the screen is the shell's now
         code = relay_terminal(session, 0, 1)
@@ -196,7 +245,7 @@ async def enter(app: CockpitBase, detail: JobDetail) -> None:
         app.notify(WAS_KILLED, severity="warning")
 
 
-async def _which_replica(app: CockpitBase, detail: JobDetail) -> int | None:
+async def _which_replica(app: Cockpit, detail: JobDetail) -> int | None:
     """Return the rank of the only replica, or of the one that the user chooses; None: the user chose none.
 
     Failed replicas come first in the list.
@@ -204,24 +253,24 @@ async def _which_replica(app: CockpitBase, detail: JobDetail) -> int | None:
     attempt = detail.job.attempt
     if attempt is None or len(attempt.replicas) < 2:
         return 0
-    context = app.context()
+    context = app.state.context()
     failed_first = sorted(attempt.replicas, key=lambda each: (each.exit is None or each.exit.ok, each.rank))
     choices = []
     for each in failed_first:
         _, which, *how = container_words(detail, each.rank, context)
         choices.append(Choice(str(each.rank), which, " · ".join(how)))
     title = f"{named([detail.row])}: which container"
-    picked = await app.push_screen_wait(Pick(title, choices, app.role_theme, verb="opens a shell in it"))
+    picked = await app.push_screen_wait(Pick(title, choices, app.state.role_theme, verb="opens a shell in it"))
     return None if picked is None else int(picked.id)
 
 
-async def _confirmed(app: CockpitBase, verb: str, consequence: str, act: Callable[..., Awaitable[None]]) -> None:
+async def _confirmed(app: Cockpit, verb: str, consequence: str, act: Callable[..., Awaitable[None]]) -> None:
     """Ask, then call `act` for each chosen job, with its id and, by keyword, its task in an array.
 
     The id alone would not do: the id of an array's first task is that of the array, too. Where the backend shows each
     command and asks (`announces`), this does not ask a second time.
     """
-    rows = app.chosen_rows()
+    rows = app.selection.chosen_rows()
     if app.announces or await app.push_screen_wait(Confirm(f"{verb} {named(rows)}?", consequence)):
         for row in rows:
             await act(row.id, task=task_of(row))

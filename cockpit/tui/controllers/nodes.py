@@ -19,39 +19,53 @@ from cockpit.tui.screens.pick import Choice, Pick
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from cockpit.tui.cockpit_base import CockpitBase
+    from cockpit.tui.cockpit import Cockpit
 
 
-async def reservations(app: CockpitBase) -> None:
+async def reservations(app: Cockpit) -> None:
     """List the reservations: Enter shows the nodes of one, another key ends it (asks)."""
     by_name = {reservation.name: reservation for reservation in await app.backend.reservations()}
     if not by_name:
         app.notify("There are no reservations: every node serves all jobs.")
         return
-    now, zone = app.context().now, app.context().zone
+    now, zone = app.state.context().now, app.state.context().zone
     choices = [Choice(name, name, reservation_line(each, now, zone)) for name, each in by_name.items()]
     picked = await app.push_screen_wait(
-        Pick("Reservations", choices, app.role_theme, verb="shows its nodes", deletes=not app.read_only, deletion="end")
+        Pick(
+            "Reservations",
+            choices,
+            app.state.role_theme,
+            verb="shows its nodes",
+            deletes=not app.options.read_only,
+            deletion="end",
+        )
     )
     if picked is None:
         return
     if not picked.delete:
-        app.perform("nodes")
-        app.main_view.filter(f"name:{','.join(map(str, by_name[picked.id].nodes))}")
+        app.dispatcher.perform("nodes")
+        app.main_screen.filter(f"name:{','.join(map(str, by_name[picked.id].nodes))}")
     elif await app.push_screen_wait(Confirm(*end_question(by_name[picked.id]))):
         await app.backend.end_reservation(picked.id)
         app.notify(f"ended {picked.id}")
 
 
-async def staged(app: CockpitBase) -> None:
+async def staged(app: Cockpit) -> None:
     """List the staged copies of data and images; the user may remove one (asks)."""
     by_key = {copy.key: copy for copy in await app.backend.staged()}
     if not by_key:
         app.notify("Nothing is staged.")
         return
-    choices = [Choice(key, each.source, copy_line(each, app.context())) for key, each in by_key.items()]
+    choices = [Choice(key, each.source, copy_line(each, app.state.context())) for key, each in by_key.items()]
     picked = await app.push_screen_wait(
-        Pick("Staged copies", choices, app.role_theme, verb="closes", deletes=not app.read_only, deletion="remove")
+        Pick(
+            "Staged copies",
+            choices,
+            app.state.role_theme,
+            verb="closes",
+            deletes=not app.options.read_only,
+            deletion="remove",
+        )
     )
     if picked is None or not picked.delete:
         return
@@ -61,37 +75,37 @@ async def staged(app: CockpitBase) -> None:
         app.notify(f"removed the copy of {safe(copy.source)}")
 
 
-def reserve(app: CockpitBase) -> None:
+def reserve(app: Cockpit) -> None:
     """Open the command line to reserve the node under the cursor, to which the user may add others."""
-    node = app.main_view.node_under_cursor()
+    node = app.main_screen.node_under_cursor()
     nodes = f"--nodes {quote(node.node.name)} " if node is not None else ""
-    app.main_view.ask_command(f"{RESERVATIONS} create {nodes}--duration 4h ")
+    app.main_screen.ask_command(f"{RESERVATIONS} create {nodes}--duration 4h ")
 
 
-def drain(app: CockpitBase) -> None:
+def drain(app: Cockpit) -> None:
     """Open the command line to drain the node under the cursor, or to resume a drained one."""
-    node = app.main_view.node_under_cursor()
+    node = app.main_screen.node_under_cursor()
     if node is None:
         app.notify("There is no node under the cursor.", severity="warning")
     elif node.node.state is NodeState.UP:
-        app.main_view.ask_command(f"{NODES} drain {quote(node.node.name)} --reason ")
+        app.main_screen.ask_command(f"{NODES} drain {quote(node.node.name)} --reason ")
     else:
-        app.main_view.ask_command(f"{NODES} resume {quote(node.node.name)}")
+        app.main_screen.ask_command(f"{NODES} resume {quote(node.node.name)}")
 
 
-def words_of(noun: str) -> Callable[[CockpitBase, str], None]:
+def words_of(noun: str) -> Callable[[Cockpit, str], None]:
     """Return the command that runs the words after `:nodes` or `:reservations`."""
 
-    def run(app: CockpitBase, text: str) -> None:
-        if app.read_only:
-            app.notify(app.read_only, severity="warning")
+    def run(app: Cockpit, text: str) -> None:
+        if app.options.read_only:
+            app.notify(app.options.read_only, severity="warning")
         else:
-            app.run_in_background(_change(app, asked_of_nodes(noun, text, app.context().now)))
+            app.dispatcher.run_in_background(_change(app, asked_of_nodes(noun, text, app.state.context().now)))
 
     return run
 
 
-async def _change(app: CockpitBase, request: Asked) -> None:
+async def _change(app: Cockpit, request: Asked) -> None:
     for operation in request.deeds:
         await operation(app.backend)
     app.notify(request.done)

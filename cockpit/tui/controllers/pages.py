@@ -7,78 +7,55 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from cockpit.tui.action import ON_ACCOUNTS, PARTS
+from cockpit.tui.screens.job import JobPage
+
 if TYPE_CHECKING:
-    from cockpit.tui.cockpit_base import CockpitBase
+    from collections.abc import Callable
+
+    from cockpit.tui.cockpit import Cockpit, JobView
 
 
-def show_logs(app: CockpitBase) -> None:
-    """Open the job's page at its logs."""
-    app.open_page("logs")
+def open_page(app: Cockpit, tab: str) -> None:
+    """Open the page of the chosen job at this tab; on a job's page, switch to the tab."""
+    if page := app.selection.job_page:
+        page.show_tab(tab)
+    else:
+        (row, *_) = app.selection.chosen_rows()
+        app.push_screen(JobPage(row.id, tab))
 
 
-def open_job(app: CockpitBase) -> None:
+def open_job(app: Cockpit) -> None:
     """Open the job's page; for a folded array, unfold its tasks."""
-    if not app.main_view.unfold():
-        app.open_page("why")
+    if not app.main_screen.unfold():
+        open_page(app, "why")
 
 
-def show_record(app: CockpitBase) -> None:
-    """Open the job's page at the engine's record of the job."""
-    app.open_page("record")
-
-
-def earlier_attempt(app: CockpitBase) -> None:
+def earlier_attempt(app: Cockpit) -> None:
     """Show the log of the previous attempt; from the first one, go to the last."""
-    app.earlier_attempt()
+
+    def show() -> None:
+        if page := app.selection.job_page:
+            page.earlier_attempt()
+
+    open_page(app, "logs")
+    app.call_after_refresh(show)  # a page that was just opened has no widgets before
 
 
-def wrap(app: CockpitBase) -> None:
-    """Wrap long lines of the page, or cut them at the edge."""
-    if page := app.job_page:
-        page.wrap()
+def switch_tab(app: Cockpit, step: int) -> None:
+    """Switch to the tab `step` places to the right on a job's page or in the Accounts view."""
+    view = app.selection.view_name
+    if page := app.selection.job_page:
+        page.turn(step)
+    elif view in ON_ACCOUNTS:
+        app.main_screen.show_view(PARTS[(PARTS.index(view) + step) % len(PARTS)])
 
 
-def search(app: CockpitBase) -> None:
-    """Open the search line, which searches while the user types."""
-    if page := app.job_page:
-        page.ask_search()
+def on_page(act: Callable[[JobView], None]) -> Callable[[Cockpit], None]:
+    """Make a function that does this on the job's page, if one is shown."""
 
+    def run(app: Cockpit) -> None:
+        if page := app.selection.job_page:
+            act(page)
 
-def next_match(app: CockpitBase) -> None:
-    """Go to the next match."""
-    if page := app.job_page:
-        page.find(1)
-
-
-def previous_match(app: CockpitBase) -> None:
-    """Go to the previous match."""
-    if page := app.job_page:
-        page.find(-1)
-
-
-def times(app: CockpitBase) -> None:
-    """Show or hide the time at which each line of the log arrived."""
-    if page := app.job_page:
-        page.turn_times()
-
-
-def next_tab(app: CockpitBase) -> None:
-    """Switch to the tab to the right."""
-    app.switch_tab(1)
-
-
-def previous_tab(app: CockpitBase) -> None:
-    """Switch to the tab to the left."""
-    app.switch_tab(-1)
-
-
-def other_replica(app: CockpitBase) -> None:
-    """Show the log of the job's next replica."""
-    if page := app.job_page:
-        page.other_replica()
-
-
-def other_stream(app: CockpitBase) -> None:
-    """Switch the log between stdout and stderr."""
-    if page := app.job_page:
-        page.other_stream()
+    return run

@@ -13,17 +13,17 @@ from cockpit.tui.controllers.jobs import enter, task_of
 if TYPE_CHECKING:
     from cockpit.model.ids import JobId
     from cockpit.model.jobdetail import JobDetail
-    from cockpit.tui.cockpit_base import CockpitBase
+    from cockpit.tui.cockpit import Cockpit
 
 LOOKS, LOOK_SECONDS = 25, 0.2
 """How often and in which interval a new session is checked; one that starts later is opened with a key instead."""
 
 
-async def develop(app: CockpitBase) -> None:
+async def develop(app: Cockpit) -> None:
     """Open the form of a session like the job, and its terminal once it runs; for a session, the form of a training."""
     from cockpit.tui.editing import write_session, write_training
 
-    (row, *_) = app.chosen_rows()
+    (row, *_) = app.selection.chosen_rows()
     spec = (await app.backend.job(row.id, task=task_of(row))).job.spec
     if spec.kind is JobKind.INTERACTIVE:
         await write_training(app, spec)
@@ -31,15 +31,15 @@ async def develop(app: CockpitBase) -> None:
         await _enter_once_it_runs(app, job)
 
 
-async def _enter_once_it_runs(app: CockpitBase, job: JobId) -> None:
+async def _enter_once_it_runs(app: Cockpit, job: JobId) -> None:
     detail = await _begun(app, job)
     if detail.row.state is JobState.RUNNING and not detail.job.spec.command:
         await enter(app, detail)
     else:
-        app.notify(waiting_words(detail, app.context(), app.around(0).keys.get("attach", "")))
+        app.notify(waiting_words(detail, app.state.context(), app.state.around(0).keys.get("attach", "")))
 
 
-async def _begun(app: CockpitBase, job: JobId) -> JobDetail:
+async def _begun(app: Cockpit, job: JobId) -> JobDetail:
     """Return the job once it runs or has ended, else after the last check."""
     detail = await app.backend.job(job)
     for _ in range(LOOKS):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from cockpit.tui.action import ACCOUNTS, JOBS, PRIORITY
 from cockpit.tui.screens.lists import Lists
-from cockpit.tui.widgets.titles import Titles
+from cockpit.tui.widgets.table import Titles
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,12 +17,12 @@ class Arranging(Lists):
 
     def fold_all(self) -> None:
         """Fold all accounts below the top ones, or unfold all."""
-        self.app.account_rows.tree.fold_all()
+        self.app.state.account_rows.tree.fold_all()
         self._refolded()
 
     def _fold_account(self) -> None:
         """Fold or unfold the account under the cursor; for a user, fold the user's account."""
-        tree, row_id = self.app.account_rows.tree, cast("Any", self.accounts.cursor_id)
+        tree, row_id = self.app.state.account_rows.tree, cast("Any", self.accounts.cursor_id)
         if row_id is None:
             return
         if not tree.fold(row_id) and tree.above(row_id):
@@ -38,20 +38,20 @@ class Arranging(Lists):
 
     def turn_colours(self) -> None:
         """Switch the colours of the cards between one for each user and one for each job."""
-        self.app.card_rows.by_user = not self.app.card_rows.by_user
+        self.app.state.card_rows.by_user = not self.app.state.card_rows.by_user
         self.cards.redraw()
         self.draw()
 
     def toggle_mine(self) -> None:
         """Show only the user's own jobs, or all jobs."""
-        jobs = self.app.job_rows.list
+        jobs = self.app.state.job_rows.list
         jobs.show_mine(not jobs.mine)
         self._reordered()
 
     def unfold(self) -> bool:
         """Unfold the array under the cursor; return whether it was folded."""
         row_id: Any = self.jobs.cursor_id
-        folded = row_id is not None and self.app.job_rows.folds.is_folded(row_id)
+        folded = row_id is not None and self.app.state.job_rows.folds.is_folded(row_id)
         if folded:
             self.toggle_fold()
         return folded
@@ -64,7 +64,7 @@ class Arranging(Lists):
         if self.view == ACCOUNTS:
             self._fold_account()
             return
-        folds, cursor_id = self.app.job_rows.folds, cast("Any", self.jobs.cursor_id)
+        folds, cursor_id = self.app.state.job_rows.folds, cast("Any", self.jobs.cursor_id)
         tasks = set(folds.tasks(cursor_id)) if cursor_id is not None else set()
         if not tasks:
             return
@@ -85,8 +85,8 @@ class Arranging(Lists):
             self._ranks.sort_by_neighbour(step)
             self.draw()
             return
-        jobs = self.app.job_rows.list
-        ids = [laid.column.id for laid in self.app.shown_columns(self.size.width)]
+        jobs = self.app.state.job_rows.list
+        ids = [laid.column.id for laid in self.app.state.shown_columns(self.size.width)]
         place = ids.index(jobs.sort_column) if jobs.sort_column in ids else (-1 if step > 0 else 0)
         jobs.sort_by(ids[(place + step) % len(ids)], descending=False)
         self._reordered()
@@ -95,7 +95,7 @@ class Arranging(Lists):
         """Return the ids of the shown columns by which this view can be sorted; none: its order is fixed."""
         if self.view == PRIORITY:
             return self._ranks.sortable()
-        return [laid.column.id for laid in self.app.shown_columns(self.size.width)] if self.view == JOBS else []
+        return [laid.column.id for laid in self.app.state.shown_columns(self.size.width)] if self.view == JOBS else []
 
     def sort_by(self, column: str) -> None:
         """Sort by this column; if the list is sorted by it already, reverse the order."""
@@ -103,7 +103,7 @@ class Arranging(Lists):
             self._ranks.sort_by(column)
             self.draw()
             return
-        jobs = self.app.job_rows.list
+        jobs = self.app.state.job_rows.list
         jobs.sort_by(column, descending=column == jobs.sort_column and not jobs.descending)
         self._reordered()
 
@@ -113,7 +113,7 @@ class Arranging(Lists):
             self._ranks.reverse_sort()
             self.draw()
             return
-        jobs = self.app.job_rows.list
+        jobs = self.app.state.job_rows.list
         jobs.sort_by(jobs.sort_column or "id", descending=not jobs.descending)
         self._reordered()
 

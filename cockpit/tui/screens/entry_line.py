@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 from textual import on
 
 from cockpit.errors import CockpitError
-from cockpit.formats.weighttext import read_weights, weights_text
+from cockpit.formats.typed_values import read_weights, weights_text
 from cockpit.present.answers.queues import jobs_filter
 from cockpit.present.filters import quoted
 from cockpit.present.safe import safe
 from cockpit.present.saved import SAVED
 from cockpit.tui.action import ACCOUNTS, CARDS, CATALOGUE, CLUSTERS, JOBS, NODES, PRIORITY, QOS, QUEUES, SPENDING
 from cockpit.tui.screens.arranging import Arranging
+from cockpit.tui.view_tables import VIEW_TABLES
 from cockpit.tui.widgets.entry import COMMAND, FILTER, NAME, WEIGHTS, Entry
 
 if TYPE_CHECKING:
@@ -63,27 +64,34 @@ class EntryLine(Arranging):
         names = (
             []
             if self.filter_text
-            else [*self.app.filter_names(self.view), *(f"{SAVED}{each}" for each in self.app.saved_filters())]
+            else [
+                *(f"{name}:" for name in VIEW_TABLES[self.view].names()),
+                *(f"{SAVED}{each}" for each in self.app.state.saved_filters(self.view)),
+            ]
         )
         self._entry.ask(FILTER, self.filter_text, HINTS[self.view], names)
         self.run_worker(self._prepare_search(), name="search", group="search", exclusive=True)
 
     async def _prepare_search(self) -> None:
         """Index the rows' texts in small steps while the user thinks, so that the first letter does not wait for it."""
-        for _ in self.app.job_rows.list.prepare_search():
+        for _ in self.app.state.job_rows.list.prepare_search():
             await asyncio.sleep(0)
 
     def ask_filter_name(self) -> None:
         """Ask for the name under which the present filter is saved."""
-        self._entry.ask(NAME, "", f"{HINTS[NAME]}: {safe(self.filter_text)}", list(self.app.saved_filters()))
+        self._entry.ask(
+            NAME, "", f"{HINTS[NAME]}: {safe(self.filter_text)}", list(self.app.state.saved_filters(self.view))
+        )
 
     def ask_command(self, text: str = "") -> None:
         """Open the command line with `text` in it."""
-        self._entry.ask(COMMAND, text, HINTS[COMMAND], self.app.action_names(), self.app.complete)
+        self._entry.ask(
+            COMMAND, text, HINTS[COMMAND], self.app.dispatcher.completions(), self.app.dispatcher.continuations
+        )
 
     def ask_weights(self) -> None:
         """Open the entry line with the present weights; the view shows the order under the typed ones."""
-        rows = self.app.priority_rows
+        rows = self.app.state.priority_rows
         self._weights_before = rows.tried
         if rows.weights is not None:
             self._entry.ask(WEIGHTS, weights_text(rows.weights), HINTS[WEIGHTS])
@@ -101,7 +109,7 @@ class EntryLine(Arranging):
 
     def _try(self, text: str) -> None:
         try:
-            self.app.try_weights(read_weights(text))
+            self.app.poller.try_weights(read_weights(text))
         except CockpitError as error:
             self._wrong = str(error).splitlines()[0]
         else:
@@ -116,9 +124,9 @@ class EntryLine(Arranging):
             return
         self._close_entry()
         if self._entry.kind == COMMAND:
-            self.app.run_command(event.value)
+            self.app.dispatcher.run_command(event.value)
         elif self._entry.kind == NAME and event.value.strip():
-            self.app.run_command(f"save-filter {event.value.strip()}")
+            self.app.dispatcher.run_command(f"save-filter {event.value.strip()}")
 
     @on(Entry.Left)
     def _left(self, event: Entry.Left) -> None:
@@ -126,7 +134,7 @@ class EntryLine(Arranging):
             self._unfilter()
         elif event.kind == WEIGHTS:
             self._wrong = ""
-            self.app.try_weights(self._weights_before)
+            self.app.poller.try_weights(self._weights_before)
         self._close_entry()
 
     def _close_entry(self) -> None:
@@ -149,16 +157,16 @@ class EntryLine(Arranging):
     def _filter_rows(self, text: str) -> None:
         app = self.app
         by = {
-            JOBS: app.job_rows.list.filter_by,
-            NODES: app.node_rows.filter_by,
-            CARDS: app.card_rows.filter_by,
-            PRIORITY: app.priority_rows.filter_by,
-            ACCOUNTS: app.account_rows.tree.filter_by,
-            QOS: app.qos_rows.filter_by,
-            SPENDING: app.spending_rows.filter_by,
-            QUEUES: app.queue_rows.filter_by,
-            CATALOGUE: app.catalogue_rows.filter_by,
-            CLUSTERS: app.cluster_rows.filter_by,
+            JOBS: app.state.job_rows.list.filter_by,
+            NODES: app.state.node_rows.filter_by,
+            CARDS: app.state.card_rows.filter_by,
+            PRIORITY: app.state.priority_rows.filter_by,
+            ACCOUNTS: app.state.account_rows.tree.filter_by,
+            QOS: app.state.qos_rows.filter_by,
+            SPENDING: app.state.spending_rows.filter_by,
+            QUEUES: app.state.queue_rows.filter_by,
+            CATALOGUE: app.state.catalogue_rows.filter_by,
+            CLUSTERS: app.state.cluster_rows.filter_by,
         }
         by[self.view](text)
 
@@ -180,7 +188,7 @@ class EntryLine(Arranging):
     def show_jobs_of_queue(self) -> None:
         """List the jobs of the partition, or of all projects of the queue, under the cursor."""
         row = self.queue_under_cursor()
-        text = None if row is None else jobs_filter(row, self.app.queue_rows.below(row))
+        text = None if row is None else jobs_filter(row, self.app.state.queue_rows.below(row))
         if text is None:
             self.app.notify("No project belongs to this queue, so it has no jobs.")
             return
@@ -202,7 +210,7 @@ class EntryLine(Arranging):
 
     def show_jobs_of_name(self) -> None:
         """List the jobs of the account, user, project or QOS in the row of card-hours under the cursor."""
-        row, by = self.name_under_cursor(), self.app.spending_rows.by
+        row, by = self.name_under_cursor(), self.app.state.spending_rows.by
         if row is not None:
             self.show_view(JOBS)
             self._came_from = self.jobs.cursor_id
@@ -214,7 +222,7 @@ class EntryLine(Arranging):
             return
         if self.filter_text or self._wrong:
             self._unfilter()
-        elif self.view == JOBS and self.app.job_rows.list.mine:
+        elif self.view == JOBS and self.app.state.job_rows.list.mine:
             self.toggle_mine()
         elif self.view == PRIORITY:
-            self.app.try_weights(None)
+            self.app.poller.try_weights(None)

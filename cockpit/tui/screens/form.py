@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import suppress
+from contextvars import copy_context
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from threading import Thread
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from textual import on
 from textual.binding import Binding, BindingType
@@ -26,16 +30,14 @@ from cockpit.present.safe import safe
 from cockpit.present.spans import ACCENT, MUTED, Line, Span, hung, line
 from cockpit.present.tables.catalogue import means_text
 from cockpit.present.units import counted
-from cockpit.tui.beside import beside
 from cockpit.tui.bringing import here, job_of, jobs_in
-from cockpit.tui.cockpit_base import CockpitBase
 from cockpit.tui.screens.confirm import Confirm
 from cockpit.tui.screens.dialog import Dialog, is_open
 from cockpit.tui.screens.pick import Choice, Pick
 from cockpit.tui.screens.specs import SpecsScreen
+from cockpit.tui.widgets.entry import Typed
 from cockpit.tui.widgets.field_row import Field, FieldRow
 from cockpit.tui.widgets.lines import Lines, LineView
-from cockpit.tui.widgets.typed import Typed
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
@@ -52,7 +54,9 @@ if TYPE_CHECKING:
     from cockpit.model.job import Submitter
     from cockpit.model.spec import JobSpec
     from cockpit.model.view import NodeRow
+    from cockpit.tui.cockpit import Cockpit
 
+T = TypeVar("T")
 ASK_AFTER_SECONDS = 0.3
 """Since the last key."""
 WIDE = 100
@@ -95,7 +99,7 @@ class FormScreen(Dialog[None]):
         Binding("pageup", "scroll_aside(-1)", show=False, priority=True),
     ]
 
-    app: CockpitBase
+    app: Cockpit
 
     def __init__(
         self,
@@ -127,7 +131,7 @@ class FormScreen(Dialog[None]):
         self._timer: Timer | None = None
 
     def compose(self) -> ComposeResult:
-        theme = self.app.role_theme
+        theme = self.app.state.role_theme
         yield Label(self._heading, id="heading", markup=False)
         with Horizontal(id="parts"):
             yield VerticalScroll(*self._rows(), id="fields", can_focus=False)
@@ -205,7 +209,7 @@ class FormScreen(Dialog[None]):
         if spec is not None:
             self.run_worker(self._ask_start(spec), group="start", exclusive=True)
             if self.app.backend.reads_this_disk:
-                beside(lambda: absent(spec), lambda found: self._tell_absent(spec, found))
+                _in_thread(lambda: absent(spec), lambda found: self._tell_absent(spec, found))
 
     async def _ask_written(self, spec: JobSpec) -> None:
         handed: Shown | RequestRefused | None
@@ -238,7 +242,7 @@ class FormScreen(Dialog[None]):
                 self._draw()
 
     def _refuse(self, no: RequestRefused) -> None:
-        self._show(self._form.blamed(refusal_text(no.refusal, self.app.now()).splitlines()))
+        self._show(self._form.blamed(refusal_text(no.refusal, self.app.state.now()).splitlines()))
 
     # What is done
 
@@ -281,7 +285,7 @@ class FormScreen(Dialog[None]):
     async def _add(self) -> None:
         choices = [Choice(path, self._form.choice(path), about(path)) for path in self._form.absent]
         picked = await self.app.push_screen_wait(
-            Pick("Another field", choices, self.app.role_theme, verb="puts it into the form")
+            Pick("Another field", choices, self.app.state.role_theme, verb="puts it into the form")
         )
         if picked is not None:
             await self._lay_out_anew(self._form.add(picked.id))
@@ -290,10 +294,10 @@ class FormScreen(Dialog[None]):
         self.run_worker(self._choose_specs(), group="add")
 
     async def _choose_specs(self) -> None:
-        demand = self.app.overview.demand if self.app.overview is not None else {}
+        demand = self.app.state.overview.demand if self.app.state.overview is not None else {}
         entries = [row.entry for row in self._catalogue]
         chosen = await self.app.push_screen_wait(
-            SpecsScreen(offers(self._there, entries), models(self._there, demand), self.app.role_theme)
+            SpecsScreen(offers(self._there, entries), models(self._there, demand), self.app.state.role_theme)
         )
         if chosen:
             self._form.put_specs([each.values for each in chosen])
@@ -310,7 +314,7 @@ class FormScreen(Dialog[None]):
             self.app.notify("Nothing has a name in the catalogue yet; :catalogue add gives it one.")
             return
         picked = await self.app.push_screen_wait(
-            Pick("From the catalogue", choices, self.app.role_theme, verb="puts it into the form")
+            Pick("From the catalogue", choices, self.app.state.role_theme, verb="puts it into the form")
         )
         if picked is not None:
             path = take_entry(self._form, rows[EntryKey(picked.id)])
@@ -332,13 +336,13 @@ class FormScreen(Dialog[None]):
             self.app.notify(f"No file in {Path.cwd()} holds a job; paste one here, or leave and type :new PATH.")
             return
         picked = await self.app.push_screen_wait(
-            Pick("What you have here", choices, self.app.role_theme, verb="fills the form")
+            Pick("What you have here", choices, self.app.state.role_theme, verb="fills the form")
         )
         if picked is not None:
-            await self._take(picked.id, lambda: job_of(Path(picked.id), self.app.read_jobs, self._here()))
+            await self._take(picked.id, lambda: job_of(Path(picked.id), self.app.options.read_jobs, self._here()))
 
     def _here(self) -> Submission:
-        context = self.app.context()
+        context = self.app.state.context()
         return here(context.now, context.zone)
 
     async def _take(self, what: str, read: Callable[[], Brought | None]) -> None:
@@ -403,7 +407,11 @@ class FormScreen(Dialog[None]):
     def _verdict(self) -> Line:
         judged = self._judged
         if judged.spec is not None:
-            return (Span(" ^s ", ACCENT), Span("submit   ", MUTED), *start_line(self._outlook, self.app.context()))
+            return (
+                Span(" ^s ", ACCENT),
+                Span("submit   ", MUTED),
+                *start_line(self._outlook, self.app.state.context()),
+            )
         wrong = len(judged.errors) + len(judged.others)
         return line(Span(f" {counted(wrong, 'field is', 'fields are')} wrong", "warning"))
 
@@ -419,13 +427,28 @@ class FormScreen(Dialog[None]):
         for said in self._absent:
             yield from hung(line(Span(safe(said), "warning")), columns)
         known = self._meant(spec)
-        yield from why_lines(self._outlook, self.app.context(), columns)
+        yield from why_lines(self._outlook, self.app.state.context(), columns)
         if self._shows is Preview.RUNS or not self.has_class("narrow"):
-            yield from room_lines(known, self._there, self.app.demand, columns)
+            yield from room_lines(known, self._there, self.app.state.demand, columns)
             yield line()
         if self._shows in {Preview.RUNS, Preview.SBATCH} and self.app.backend.takes_scripts:
             yield from script_lines(self._handed, columns)
         else:
             yield from preview_lines(
-                self._shows, spec, known, self._submitter, self._there, self.app.read_jobs, columns
+                self._shows, spec, known, self._submitter, self._there, self.app.options.read_jobs, columns
             )
+
+
+def _in_thread(look: Callable[[], T], then: Callable[[T], None]) -> None:
+    """Call `look` in a thread and `then` with its result in the event loop.
+
+    On a file system that hangs `look` may never return, so that nothing waits for the thread, not even on quitting.
+    """
+    loop, context = asyncio.get_running_loop(), copy_context()
+
+    def run() -> None:
+        result = look()
+        with suppress(RuntimeError):  # the user has quit the cockpit
+            loop.call_soon_threadsafe(then, result, context=context)
+
+    Thread(target=run, name="look", daemon=True).start()

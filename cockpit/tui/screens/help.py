@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from textual.app import ComposeResult
 
-    from cockpit.tui.cockpit_base import HelpEntry
+    from cockpit.tui.cockpit import HelpEntry
     from cockpit.tui.theme import RoleTheme
 
 IN_TABLES = (

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from cockpit.model.ids import JobId
     from cockpit.model.jobdetail import JobDetail
-    from cockpit.tui.cockpit_base import CockpitBase
+    from cockpit.tui.cockpit import Cockpit
 
 TAB_NAMES = tuple(("", name.capitalize()) for name in TABS)
 LOGS = "logs"
@@ -40,7 +40,7 @@ HINT = "text to look for; Enter stays there, Esc goes on as before"
 class JobPage(Screen[None]):
     """The page of one job, which follows the job while it is open."""
 
-    app: CockpitBase
+    app: Cockpit
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("tab", "app.press('tab')", show=False),
         Binding("shift+tab", "app.press('shift+tab')", show=False),
@@ -56,7 +56,7 @@ class JobPage(Screen[None]):
         """Its replica and stream are: by the first look at it, or by the user."""
 
     def compose(self) -> ComposeResult:
-        theme = self.app.role_theme
+        theme = self.app.state.role_theme
         yield Lines(theme, id="head")
         yield Lines(theme, ground="background", id="tabs")
         yield LineView(theme, id="body")
@@ -100,11 +100,11 @@ class JobPage(Screen[None]):
             return
         crowded = self.tab == LOGS and not fits  # then the note takes the place of the place in the queue
         detail = replace(self._detail, explanation=None) if crowded else self._detail
-        head = head_line(detail, self.app.around(width))
+        head = head_line(detail, self.app.state.around(width))
         self.query_one("#head", Lines).show([spread(head, (*note, Span(" ")), width) if crowded else head])
         if self.tab != LOGS:
             size = self._body.scrollable_content_region
-            self._body.show(tab_lines(self.tab, self._detail, self.app.around(size.width, size.height)))
+            self._body.show(tab_lines(self.tab, self._detail, self.app.state.around(size.width, size.height)))
 
     def on_resize(self) -> None:
         self.call_after_refresh(self.draw)
@@ -169,7 +169,7 @@ class JobPage(Screen[None]):
             ended = False
             while not ended:
                 chunk = await self.app.backend.logs(self._log.request(wait=True))
-                self._log.take(chunk, self.app.now())
+                self._log.take(chunk, self.app.state.now())
                 self._show_log()
                 ended = chunk.ended
         except CockpitError as error:
@@ -191,7 +191,7 @@ class JobPage(Screen[None]):
 
     def _show_log(self) -> None:
         if is_open(self):
-            self._body.show(self._log.lines(self.app.context()))
+            self._body.show(self._log.lines(self.app.state.context()))
 
     # Searching
 
@@ -243,13 +243,13 @@ class JobPage(Screen[None]):
         place, matches = self._body.place_of_match()
         yield Span(f" {place} of {matches}" if matches else " nowhere here", STRONG if matches else "warning")
         yield Span(f"  {safe(self._body.searched)}", ACCENT)
-        keys = self.app.around(self.size.width).keys
+        keys = self.app.state.around(self.size.width).keys
         for action, words in (("next_match", "next"), ("previous_match", "before"), ("back", "ends")):
             if action in keys:
                 yield from line(Span(f"   {keys[action]}", ACCENT), Span(f" {words}", MUTED))
 
     def _log_note(self) -> Iterator[Span]:
-        key = self.app.around(self.size.width).keys.get("stream")
+        key = self.app.state.around(self.size.width).keys.get("stream")
         if self._log.attempt is not None:
             yield Span(f"attempt {self._log.attempt} · ", "warning")
         attempt = self._detail.job.attempt if self._detail is not None else None
@@ -262,14 +262,14 @@ class JobPage(Screen[None]):
             yield from line(Span(f"   {key}", ACCENT), Span(" the other", MUTED))
 
     def _turning_note(self) -> Iterator[Span]:
-        keys = self.app.around(self.size.width).keys
+        keys = self.app.state.around(self.size.width).keys
         turns = " ".join(keys[each] for each in ("previous_tab", "next_tab") if each in keys)
         if turns:
             yield from line(Span(turns, ACCENT), Span(" switch tabs", MUTED))
 
     def _keys(self) -> list[Key]:
-        back = self.app.around(self.size.width).keys.get("back")
-        return [*([Key(back, "back", action="back")] if back else []), *self.app.keys_of_view()]
+        back = self.app.state.around(self.size.width).keys.get("back")
+        return [*([Key(back, "back", action="back")] if back else []), *self.app.dispatcher.keys_of_view()]
 
     @on(Lines.Clicked, "#tabs")
     def _tab_clicked(self, event: Lines.Clicked) -> None:
@@ -279,7 +279,7 @@ class JobPage(Screen[None]):
     @on(Lines.Clicked, "#keys")
     def _key_clicked(self, event: Lines.Clicked) -> None:
         if action := key_at(self._keys(), event.column):
-            self.app.perform(action)
+            self.app.dispatcher.perform(action)
 
     # Keeping it fresh
 

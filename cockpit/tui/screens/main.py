@@ -12,8 +12,7 @@ from cockpit.tui.action import ACCOUNTS, CARDS, CATALOGUE, CLUSTERS, JOBS, NODES
 from cockpit.tui.screens.panels import LEAST_PANEL, Panels
 from cockpit.tui.widgets.entry import Entry
 from cockpit.tui.widgets.lines import Lines
-from cockpit.tui.widgets.table import Table
-from cockpit.tui.widgets.titles import Titles
+from cockpit.tui.widgets.table import Table, Titles
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult
@@ -46,7 +45,7 @@ class MainScreen(Panels):
     AUTO_FOCUS: ClassVar[str] = "#jobs"
 
     def compose(self) -> ComposeResult:
-        theme = self.app.role_theme
+        theme = self.app.state.role_theme
         yield Lines(theme, id="top")
         yield Lines(theme, ground="background", id="views")
         yield Lines(theme, ground="background", id="legend")
@@ -64,7 +63,7 @@ class MainScreen(Panels):
         if not self.is_there:
             return
         width = self.size.width
-        self.query_one("#top", Lines).show([top_bar(self.app.standing(), self.app.overview, width)])
+        self.query_one("#top", Lines).show([top_bar(self.app.state.top_bar(), self.app.state.overview, width)])
         note = tuple(self._note())
         self.query_one("#views", Lines).show([view_row(VIEWS, TITLES[self.view], note, width)])
         self.query_one("#keys", Lines).show([self._bottom_row(note, width)])
@@ -78,7 +77,7 @@ class MainScreen(Panels):
         if self._wrong:
             return line(Span(f" {self._wrong}", "warning"))
         lead = self._lead(note, width)
-        return (*lead, *key_row(self.app.keys_of_view(), width - line_width(lead)))
+        return (*lead, *key_row(self.app.dispatcher.keys_of_view(), width - line_width(lead)))
 
     def _lead(self, note: Line, width: int) -> Line:
         if not note or note_fits(VIEWS, TITLES[self.view], note, width):
@@ -93,7 +92,7 @@ class MainScreen(Panels):
             small = self.size.height < SMALL_HEIGHT
             lines = SMALL_CHART if small else CHART
             panel.styles.height = lines if small else lines + 1  # with its rule
-            panel.show(self.app.spending_rows.chart(width - 2, lines))
+            panel.show(self.app.state.spending_rows.chart(width - 2, lines))
 
     def _draw_emptiness(self) -> None:
         nothing = self._is_empty
@@ -110,12 +109,12 @@ class MainScreen(Panels):
 
     @on(Table.CursorMoved)
     def _moved(self) -> None:
-        self.app.wake()
+        self.app.poller.wake()
         self.draw()
 
     @on(Table.CopyAsked)
     def _copy_asked(self) -> None:
-        self.app.perform("copy")
+        self.app.dispatcher.perform("copy")
 
     @on(Table.Opened)
     def _opened(self) -> None:
@@ -128,18 +127,18 @@ class MainScreen(Panels):
             QOS: "modify",
             SPENDING: "held_jobs",
         }
-        self.app.perform(opens.get(self.view, "open"))
+        self.app.dispatcher.perform(opens.get(self.view, "open"))
 
     @on(Lines.Clicked, "#views")
     def _view_clicked(self, event: Lines.Clicked) -> None:
         if name := view_at(VIEWS, event.column, self.size.width, TITLES[self.view], tuple(self._note())):
-            self.app.perform(SHOW_ACTIONS.get(name.lower(), name.lower()))
+            self.app.dispatcher.perform(SHOW_ACTIONS.get(name.lower(), name.lower()))
 
     @on(Lines.Clicked, "#keys")
     def _key_clicked(self, event: Lines.Clicked) -> None:
         column = event.column - line_width(self._lead(tuple(self._note()), self.size.width))
-        if column >= 0 and (action := key_at(self.app.keys_of_view(), column)):
-            self.app.perform(action)
+        if column >= 0 and (action := key_at(self.app.dispatcher.keys_of_view(), column)):
+            self.app.dispatcher.perform(action)
 
     @on(Titles.Clicked)
     def _title_clicked(self, event: Titles.Clicked) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from textual.app import ComposeResult
 
     from cockpit.model.ids import NodeName
-    from cockpit.tui.cockpit_base import CockpitBase
+    from cockpit.tui.cockpit import Cockpit
 
 REFRESH_SECONDS = 1.0
 
@@ -28,14 +28,14 @@ REFRESH_SECONDS = 1.0
 class NodePage(Screen[None]):
     """The page of one node, which follows the node while it is open."""
 
-    app: CockpitBase
+    app: Cockpit
 
     def __init__(self, node: NodeName) -> None:
         super().__init__()
         self.node = node
 
     def compose(self) -> ComposeResult:
-        theme = self.app.role_theme
+        theme = self.app.state.role_theme
         yield Lines(theme, id="head")
         yield LineView(theme, id="body")
         yield Lines(theme, id="keys")
@@ -52,20 +52,20 @@ class NodePage(Screen[None]):
         width = self.size.width
         self.query_one("#head", Lines).show([line(Span(" node ", MUTED), Span(safe(self.node), ACCENT))])
         self.query_one("#keys", Lines).show([key_row(self._keys(), width)])
-        row, body = self.app.node_rows.row(self.node), self.query_one(LineView)
+        row, body = self.app.state.node_rows.row(self.node), self.query_one(LineView)
         if row is None:
             body.show([line(Span("  It is not part of the cluster any more.", "warning"))])
         else:
-            body.show(node_lines(row, self.app.job_rows.row, self.app.context()))
+            body.show(node_lines(row, self.app.state.job_rows.row, self.app.state.context()))
 
     def _keys(self) -> list[Key]:
-        back = self.app.around(self.size.width).keys.get("back")
-        return [*([Key(back, "back", action="back")] if back else []), *self.app.keys_of_view()]
+        back = self.app.state.around(self.size.width).keys.get("back")
+        return [*([Key(back, "back", action="back")] if back else []), *self.app.dispatcher.keys_of_view()]
 
     @on(Lines.Clicked, "#keys")
     def _key_clicked(self, event: Lines.Clicked) -> None:
         if action := key_at(self._keys(), event.column):
-            self.app.perform(action)
+            self.app.dispatcher.perform(action)
 
     def on_resize(self) -> None:
         self.call_after_refresh(self.draw)
@@ -73,7 +73,7 @@ class NodePage(Screen[None]):
     async def catch_up(self) -> None:
         """Fetch the node now."""
         try:
-            self.app.node_rows.take(await self.app.backend.nodes())
+            self.app.state.node_rows.take(await self.app.backend.nodes())
         except CockpitError as error:
             if is_open(self):
                 self.query_one("#head", Lines).show([line(Span(f" {safe(str(error))}", "warning"))])

@@ -9,15 +9,14 @@ from cockpit.present.cells.priority import PLACE, Figures
 from cockpit.present.spans import ACCENT, MUTED, Line, Span, line
 from cockpit.present.tables.priority import PRIORITY
 from cockpit.tui.widgets.lines import Lines
-from cockpit.tui.widgets.table import MARGIN, Table
-from cockpit.tui.widgets.titles import Titles
+from cockpit.tui.widgets.table import MARGIN, Table, Titles
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from textual.geometry import Size
 
-    from cockpit.tui.cockpit_base import CockpitBase
+    from cockpit.tui.cockpit import Cockpit
 
 SHOWN = {Figures.CONTRIBUTION: "", Figures.RAW: "   raw factors", Figures.WEIGHT: "   weights"}
 PANEL_FROM = 100
@@ -25,11 +24,11 @@ PANEL_FROM = 100
 
 
 class PriorityPart:
-    """Draws what `app.priority_rows` knows, beside the table that shows its rows."""
+    """Draws what `app.state.priority_rows` knows, beside the table that shows its rows."""
 
-    def __init__(self, app: CockpitBase, table: Table) -> None:
+    def __init__(self, app: Cockpit, table: Table) -> None:
         self._app = app
-        self._rows = app.priority_rows
+        self._rows = app.state.priority_rows
         self._table = table
 
     def note(self) -> Iterator[Span]:

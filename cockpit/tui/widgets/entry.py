@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from textual.message import Message
 from textual.suggester import Suggester
 from textual.widgets import Input
 
-from cockpit.tui.widgets.typed import Typed
+from cockpit.present.safe import safe
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -16,6 +16,21 @@ if TYPE_CHECKING:
     from textual import events
 
 FILTER, COMMAND, NAME, WEIGHTS, SEARCH = "filter", "command", "name", "weights", "search"
+
+
+class Typed(Input):
+    """An input line whose text never holds control characters that a terminal would obey.
+
+    Its cursor does not blink, so that nothing is written to the terminal while nothing changes.
+    """
+
+    def __init__(self, value: str = "", **options: Any) -> None:  # noqa: ANN401 - Textual's own
+        super().__init__(value, compact=True, **options)
+        self.cursor_blink = False
+
+    def validate_value(self, value: str) -> str:
+        """Remove control characters from a value, such as a paste or a node's name: they would be invisible in it."""
+        return value if safe(value) == value else "".join(char for char in value if safe(char) == char)
 
 
 class Completion(Suggester):

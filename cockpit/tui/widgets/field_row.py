@@ -10,7 +10,7 @@ from textual.widgets import Label
 
 from cockpit.present.form.fields import title
 from cockpit.present.safe import safe
-from cockpit.tui.widgets.typed import Typed
+from cockpit.tui.widgets.entry import Typed
 
 if TYPE_CHECKING:
     from textual.app import ComposeResult

@@ -16,6 +16,7 @@ from textual.geometry import Region, Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
+from textual.widget import Widget
 
 from cockpit.present.spans import Line, Span, fitted
 
@@ -384,3 +385,25 @@ class Table(ScrollView, can_focus=True):
     def watch_scroll_y(self, old_value: float, new_value: float) -> None:
         super().watch_scroll_y(old_value, new_value)
         self._remember_line()
+
+
+class Titles(Widget):
+    """The line of column titles of the present table."""
+
+    class Clicked(Message):
+        """The message that the user clicked the title of this column."""
+
+        def __init__(self, column: str) -> None:
+            super().__init__()
+            self.column = column
+
+    def __init__(self, table: Table, *, id: str) -> None:  # noqa: A002 - Textual's word
+        super().__init__(id=id)
+        self.table = table
+
+    def render_line(self, y: int) -> Strip:
+        return self.table.header() if y == 0 else Strip.blank(self.size.width)
+
+    def on_click(self, event: events.Click) -> None:
+        if (column := self.table.column_at(event.x)) is not None:
+            self.post_message(self.Clicked(column.id))

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import aclosing
 from random import Random
 
 import pytest
 
+from cockpit.backends.base import Phase
 from cockpit.backends.slurm.backend import SlurmBackend
 from cockpit.backends.slurm.reading import Reading
 from cockpit.backends.slurm.wire.answers import Answers
 from cockpit.backends.slurm.wire.calls import Printed
 from cockpit.backends.slurm.wire.recorded import RecordedCommands
-from cockpit.errors import RequestRefused
+from cockpit.errors import RequestRefused, Unreachable
 from cockpit.model.ids import Millis
 from cockpit.model.refusal import RefusalKind
 from cockpit.runtime.clock import VirtualClock
@@ -78,3 +81,36 @@ async def test_the_overview_counts_what_the_list_shows(recorded: SlurmBackend) -
         listed[str(row.state)] += len(row.tasks) or 1
     assert (await recorded.overview()).jobs_by_state == dict(listed)
     assert listed.total() > sum(len(row.tasks) or 1 for row in await recorded.jobs())
+
+
+class WithoutController(RecordedCommands):
+    """The recorded cluster as its commands answer without slurmctld."""
+
+    def __init__(self) -> None:
+        super().__init__("22.05")
+
+    async def run(self, argv: Sequence[str], *, seconds: float, stdin: bytes = b"", reading: bool = True) -> Printed:
+        return Printed("", "slurm_load_jobs error: Unable to contact slurm controller (connect failure)", 1)
+
+
+@pytest.mark.req("TR-04", "SL-01")
+async def test_watching_a_cluster_that_does_not_answer_ends_with_the_reason() -> None:
+    """It would wait without a word, as long as nobody follows the state of the connection."""
+    backend = backend_over(WithoutController())
+    async with asyncio.timeout(10):
+        with pytest.raises(Unreachable, match="Unable to contact slurm controller"):
+            await anext(aiter(backend.watch_jobs()))
+    await backend.close()
+
+
+@pytest.mark.req("TR-04", "SL-01")
+async def test_who_follows_the_connection_sees_the_reason_there() -> None:
+    backend = backend_over(WithoutController())
+    async with aclosing(backend.connections()) as states, asyncio.timeout(10), asyncio.TaskGroup() as group:
+        await anext(states)
+        watching = group.create_task(anext(aiter(backend.watch_jobs())))
+        stale = await anext(states)
+        await asyncio.sleep(0)
+        assert (stale.phase, watching.done()) == (Phase.STALE, False)
+        watching.cancel()
+    await backend.close()

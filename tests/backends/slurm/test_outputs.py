@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from cockpit.backends.slurm.mapping import accounting, outputs, running
 from cockpit.backends.slurm.mapping.jobs import Found, Listed
+from cockpit.backends.slurm.mapping.rest import ended as rest_ended
 from cockpit.formats.foreign.sbatch_options import line_options
 from cockpit.model.jobdetail import StepRow
 from tests.backends.slurm.test_values import a_record
@@ -141,6 +142,57 @@ def test_accounting_knows_where_a_forgotten_job_wrote() -> None:
     assert outputs.of_script("#!/bin/sh\n#SBATCH -o own.%j\necho\n") == {"stdout": "own.%j"}
 
 
+def as_sacct(*records: dict[str, str]) -> str:
+    """What sacct prints of these records, whose other fields are empty."""
+    full = [dict.fromkeys(accounting.FIELDS_OF_ONE, "") | {"Start": "2026-11-21T08:00:01"} | each for each in records]
+    return "".join("".join(f"{value}~" for value in each.values()) + "\n" for each in full)
+
+
+@pytest.mark.parametrize(
+    ("job", "name", "files"),
+    [
+        ("20", "first", ["hs-%j.out"]),
+        ("21", "second", ["other"]),
+        ("20+1", "second", ["other"]),
+    ],
+)
+@pytest.mark.req("SL-10", "SL-15")
+def test_accounting_tells_the_components_of_a_heterogeneous_job_apart(job: str, name: str, files: list[str]) -> None:
+    ended = {"State": "COMPLETED", "End": "2026-11-21T08:00:09", "NNodes": "1", "Partition": "all"}
+    printed = as_sacct(
+        {"JobID": "20+0", "JobIDRaw": "20", "JobName": "first", **ended},
+        {"JobID": "20+0.0", "JobIDRaw": "20.0", "SubmitLine": "srun -o hs-%j.out true", **ended},
+        {"JobID": "20+1", "JobIDRaw": "21", "JobName": "second", **ended},
+        {"JobID": "20+1.0", "JobIDRaw": "21.0", "SubmitLine": "srun -o other true", **ended},
+    )
+    past, steps = accounting.of_one(printed, "~", job, UTC)
+    assert past is not None
+    assert (past.job.spec.name, [step.output for step in steps]) == (name, files)
+
+
+@pytest.mark.req("SL-01", "SL-10")
+def test_slurmrestd_names_the_components_of_a_heterogeneous_job_as_sacct_does() -> None:
+    jobs = [
+        {"job_id": 21, "het": {"job_id": 20, "job_offset": {"set": True, "infinite": False, "number": 1}}},
+        {"job_id": 20, "het": {"job_id": 20, "job_offset": 0}},
+        {"job_id": 9, "het": {"job_id": 0, "job_offset": {"set": False, "infinite": False, "number": 0}}},
+    ]
+    assert rest_ended.ended(jobs, ["JobID", "JobIDRaw"], "~").split() == ["20+1~21~", "20+0~20~", "9~9~"]
+
+
+@pytest.mark.parametrize(("job", "name"), [("18", "one"), ("18_2", "two"), ("18_3", "three"), ("24", "one")])
+@pytest.mark.req("SL-10", "SL-15")
+def test_an_arrays_own_number_stands_for_its_first_task_in_accounting_too(job: str, name: str) -> None:
+    """Slurm gives the array's own number to the task that is split off last."""
+    ended = {"State": "COMPLETED", "End": "2026-11-21T08:00:09", "NNodes": "1", "Partition": "all"}
+    tasks = (("18_1", "24", "one"), ("18_2", "25", "two"), ("18_3", "18", "three"))
+    told = [{"JobID": own, "JobIDRaw": raw, "JobName": named, **ended} for own, raw, named in tasks]
+    wanted = [each for each in told if job in {"18", each["JobID"], each["JobIDRaw"]}]
+    past, _ = accounting.of_one(as_sacct(*wanted), "~", job, UTC)
+    assert past is not None
+    assert past.job.spec.name == name
+
+
 @pytest.mark.req("SL-10")
 def test_steps_of_accounting_and_of_the_controller() -> None:
     records = (
@@ -148,9 +200,7 @@ def test_steps_of_accounting_and_of_the_controller() -> None:
         {"JobID": "7.batch", "State": "FAILED", "JobName": "batch", "ExitCode": "3:0", "End": "2026-11-21T08:00:09"},
         {"JobID": "7.0", "State": "COMPLETED", "JobName": "python", "MaxRSS": "2048K", "NTasks": "8", "NNodes": "2"},
     )
-    told = [dict.fromkeys(accounting.FIELDS_OF_ONE, "") | {"Start": "2026-11-21T08:00:01"} | each for each in records]
-    printed = "".join("".join(f"{value}~" for value in each.values()) + "\n" for each in told)
-    batch, first = accounting.steps(printed, "~", UTC, accounting.FIELDS_OF_ONE)
+    _, (batch, first) = accounting.of_one(as_sacct(*records), "~", "7", UTC)
     assert (batch.name, batch.state, batch.exit_code) == ("batch", "failed", 3)
     assert (first.name, first.command, first.tasks, first.nodes, first.peak_memory_mib) == ("0", "python", 8, 2, 2)
     (step,) = running.steps(

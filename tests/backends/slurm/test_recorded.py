@@ -136,6 +136,9 @@ async def test_priorities_are_sprios_and_who_it_leaves_out_says_why(recorded: Sl
     ranked = {row.name: row for row in rows}
     factors = {part.name: part.contribution for part in ranked["p4-frank"].breakdown.parts}
     assert (factors["partition"], factors["fairshare"]) == (3000, 16000)
+    for part in ranked["p4-frank"].breakdown.parts:
+        assert part.weight > 0, part
+        assert part.raw * part.weight == pytest.approx(part.contribution), part
     assert ranked["p4-frank"].breakdown.nice == 12
     assert ranked["userheld"].position is None
     assert {row.partition for row in rows if row.name == "multi-part"} == {"batch", "gpu"}

@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import re
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import closing
 from pathlib import Path
 from random import Random
 
@@ -223,6 +226,18 @@ async def test_nobody_there_is_unreachable(tmp_path: Path) -> None:
     commands = RestCommands(f"slurmrestd+unix://{tmp_path}/none.sock", str, SystemClock().now)
     with pytest.raises(Unreachable, match="cannot be reached: No such file or directory"):
         await commands.run(LIST, seconds=5)
+
+
+@pytest.mark.req("SL-01", "TR-04")
+async def test_an_error_names_the_socket_or_the_host_and_port_that_was_tried(tmp_path: Path) -> None:
+    with closing(socket.create_server(("127.0.0.1", 0))) as taken:
+        port = taken.getsockname()[1]
+    for address, named in (
+        (f"slurmrestd+unix://{tmp_path}/none.sock", f"slurmrestd at {tmp_path}/none.sock "),
+        (f"slurmrestd+http://127.0.0.1:{port}", f"slurmrestd at 127.0.0.1:{port} "),
+    ):
+        with pytest.raises(Unreachable, match=re.escape(named)):
+            await RestCommands(address, str, SystemClock().now).run(LIST, seconds=5)
 
 
 def test_addresses_say_where_it_listens() -> None:

@@ -21,7 +21,7 @@ from cockpit.model.ids import JobId, index_ranges, job_words, rest_id, task_id, 
 from cockpit.model.job import JobState
 from cockpit.model.node import NodeState
 from cockpit.model.reasons import Told
-from cockpit.model.spec import Access, Dependency, DependencyKind
+from cockpit.model.spec import Access, Dependency, DependencyKind, HoldAllocation
 from tests.hostile import HOSTILE
 
 
@@ -198,6 +198,25 @@ def test_a_comment_of_the_wrapper_makes_a_running_job_a_kept_one() -> None:
     other = Listed(running | {"Comment": "cockpit:held rc=3 until=soon; rm -rf /"}, None)
     assert other.job.state is JobState.RUNNING
     assert held(other.job, "") is other.job
+
+
+@pytest.mark.req("SL-23")
+@pytest.mark.parametrize(
+    ("comment", "terminal", "allocation"),
+    [
+        ("", False, None),
+        ("somebody's own words", False, None),
+        ("cockpit:wrapped", True, HoldAllocation.KEEP),
+        ("cockpit:contained rc=3 node=n1 with=apptainer kept=/out/overlay image=docker://a", True, HoldAllocation.FREE),
+    ],
+)
+def test_a_job_with_cockpits_wrapper_has_a_terminal_and_a_hold(
+    comment: str, terminal: bool, allocation: HoldAllocation | None
+) -> None:
+    plain = Listed(a_record(State="RUNNING", NodeList="n1", StartTime="2026-11-21T08:00:01"), None).job
+    spec = held(plain, comment).spec
+    assert spec.terminal == terminal
+    assert (spec.debug_hold and spec.debug_hold.allocation) == allocation
 
 
 @pytest.mark.req("SL-23")

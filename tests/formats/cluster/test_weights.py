@@ -11,7 +11,7 @@ from cockpit.errors import SpecErrors
 from cockpit.formats.cluster.file import read_cluster_file
 from cockpit.formats.cluster.weights import with_weights
 from cockpit.formats.clusterinit import initial_cluster
-from cockpit.formats.weighttext import read_weights, weights_text
+from cockpit.formats.typed_values import read_weights, weights_text
 from cockpit.model.cluster import Priority, PriorityKind, Weights
 from cockpit.model.ids import NodeName
 from cockpit.model.node import Node

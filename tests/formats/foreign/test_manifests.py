@@ -472,6 +472,24 @@ def test_what_every_form_of_manifest_says_comes_back(form: Form) -> None:
 
 
 @pytest.mark.req("LA-70")
+@pytest.mark.parametrize(
+    ("limits", "restarts"),
+    [
+        ("{}", 6),
+        ("{backoffLimit: null}", 6),
+        ("{backoffLimit: 0}", None),
+        ("{backoffLimit: 2}", 2),
+        ("{backoffLimitPerIndex: 1, completionMode: Indexed, completions: 2}", None),
+    ],
+)
+def test_a_job_without_a_limit_of_retries_gets_that_of_kubernetes(limits: str, restarts: int | None) -> None:
+    pod = '{"restartPolicy": "Never", "containers": [{"name": "c", "command": ["run"]}]}'
+    spec = f"{limits[:-1]}{', ' if len(limits) > 2 else ''}template: {{spec: {pod}}}}}"
+    job, _ = taken(f"apiVersion: batch/v1\nkind: Job\nmetadata: {{name: x}}\nspec: {spec}\n")
+    assert (job.restart.max_restarts if job.restart is not None else None) == restarts
+
+
+@pytest.mark.req("LA-70")
 def test_two_parts_of_one_folder_are_two_volumes_and_a_script_keeps_its_lines() -> None:
     text = """apiVersion: batch/v1
 kind: Job

@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from cockpit.formats.traces.pod_arrivals import arriving, card_milli
+from cockpit.formats.traces.gpu import arriving, card_milli
 from tests.sched.world import spec_of, wants
 
 PODS = [spec_of(wants(milli), limit=number + 1) for number, milli in enumerate([0, 250, 500, 1000, 2000])]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from cockpit.model.view import QueueKind, QueueRow
 from cockpit.present.cells.queues import COLUMNS, bar, bounds_of, row_id
@@ -63,3 +64,13 @@ def test_what_nothing_bounds_has_no_bar() -> None:
     cell = next(column.cell for column in COLUMNS if column.id == "cards")
     assert plain(cell(queue(3), {}, 30)).split() == ["3/0/–"]
     assert "━" in plain(cell(queue(3, 4), {}, 30))
+
+
+@pytest.mark.req("UI-06")
+@pytest.mark.parametrize(
+    ("most", "shown"), [(None, "3"), (3, "3/3"), (999_999, "3/999999"), (1_000_000, "3"), (2_000_000, "3")]
+)
+def test_the_bound_on_jobs_stands_beside_those_that_run_unless_it_bounds_nothing(most: int | None, shown: str) -> None:
+    row = replace(queue(), running=3, max_jobs=most)
+    (running,) = (column for column in COLUMNS if column.id == "running")
+    assert plain(running.cell(row, {}, 20)) == shown

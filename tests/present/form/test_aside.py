@@ -7,11 +7,15 @@ from msgspec.structs import replace
 
 from cockpit.formats.foreign.bringing import JOB_FILE, Brought
 from cockpit.model.spec import Mode, WorkerPool
-from cockpit.present.form.aside import brought_lines, run_lines
+from cockpit.present.columns import Context
+from cockpit.present.form.aside import brought_lines, run_lines, start_line, why_lines
 from cockpit.present.form.nodes import node_lines
+from cockpit.present.outlook import prediction
 from cockpit.present.spans import plain
 from tests.builders import ANN, a_spec
-from tests.doubles.samples import node_row
+from tests.doubles.samples import NOW, node_row, outlook
+
+CONTEXT = Context(now=NOW)
 
 
 @pytest.mark.req("UI-08", "LA-60")
@@ -50,3 +54,13 @@ def test_what_could_not_be_carried_over_is_listed_and_a_job_file_says_nothing() 
         "",
     ]
     assert list(brought_lines(Brought(JOB_FILE, {}), 60)) == []
+
+
+@pytest.mark.req("UI-08", "SC-12")
+def test_the_start_of_a_form_is_a_sentence_or_says_that_it_is_being_asked() -> None:
+    assert plain(start_line(None, CONTEXT)) == "asking when it would start …"
+    said = plain(start_line(outlook(), CONTEXT))
+    assert said == f"{said[0].upper()}{said[1:-1]}."
+    assert said.lower() == f"{prediction(outlook(), CONTEXT).lower()}."
+    assert [plain(each) for each in why_lines(outlook(), CONTEXT, 80)] != []
+    assert list(why_lines(None, CONTEXT, 80)) == []

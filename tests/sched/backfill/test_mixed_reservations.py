@@ -9,13 +9,15 @@ from hypothesis import strategies as st
 
 from cockpit.model.cluster import Backfill, BackfillKind, Reservation
 from cockpit.model.ids import NodeName
-from cockpit.model.spec import WorkerPool
+from cockpit.model.node import NodeState
+from cockpit.model.reasons import NeverFits
+from cockpit.model.spec import JobSpec, TaskSpread, WorkerPool
 from cockpit.sched.cycle import cycle
 from cockpit.sched.plan import Plan
 from cockpit.sched.policy import Policy
 from tests.sched.random_worlds import act, histories, mixed_specs, some_nodes
 from tests.sched.reference import Reference, holes
-from tests.sched.world import World, node, wants
+from tests.sched.world import World, node, spec_of, wants
 
 HOUR = 3600
 quick = settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
@@ -101,3 +103,54 @@ def test_it_goes_in_when_a_reservation_of_nodes_is_over() -> None:
     unlike = world.submit(wants(2000), **UNLIKE)
     kept = world.cycle().reservation
     assert (kept.job, kept.reserved_at, [part.node for part in kept.placement]) == (unlike, 3000 * HOUR, ["g1", "p1"])
+
+
+def competing() -> tuple[World, JobSpec]:
+    """A replica that fits on both nodes and fits the first better, and one that fits on the first alone."""
+    first = node("n1", 1, cpus=4, memory_mib=4096)
+    second = node("n2", 1, cpus=16, memory_mib=1024)
+    modest, large = wants(1000, cpus=4, memory_mib=512), wants(0, cpus=1, memory_mib=4096)
+    pools = (WorkerPool(replicas=1, spec=modest), WorkerPool(replicas=1, spec=large))
+    return World(first, second), spec_of(modest, worker_pools=pools, limit=HOUR)
+
+
+@pytest.mark.req("SC-04", "SC-06")
+@pytest.mark.parametrize("kind", BackfillKind)
+def test_kinds_that_compete_for_a_node_are_placed_together(kind: BackfillKind) -> None:
+    world, spec = competing()
+    world.policy = Policy(backfill=Backfill(kind=kind))
+    runs = world.submit(wants(cpus=1, memory_mib=256), pins=("n1",), limit=HOUR)
+    world.run()
+    job = world.submit_spec(spec)
+    plan = world.run()
+    if kind is not BackfillKind.OFF or plan.reservation is not None:
+        assert (plan.reservation.job, plan.reservation.reserved_at) == (job, 1000 * HOUR)
+    world.end(runs)
+    (start,) = world.run().starts
+    assert [part.node for part in start.placement] == ["n2", "n1"]
+
+
+@pytest.mark.req("SC-04", "SC-13")
+def test_kinds_that_fit_only_by_themselves_never_start() -> None:
+    """Each kind fits on the first node, and on no other."""
+    world, spec = competing()
+    world.set_node(node("n2", cpus=16, memory_mib=1024))
+    job = world.submit_spec(spec)
+    behind = world.submit(wants(memory_mib=2048))
+    plan = world.run()
+    assert world.reason(job) == NeverFits(None, 2, 1, ())
+    assert behind in {start.job for start in plan.starts}
+
+
+@pytest.mark.req("SC-13")
+@pytest.mark.parametrize("kind", ["kinds", "tasks"])
+def test_a_node_out_of_service_hides_no_size_that_lasts(kind: str) -> None:
+    world = World(node("n1", 1, cpus=4), node("n2", cpus=4))
+    world.set_state("n2", NodeState.DRAINED)
+    if kind == "tasks":
+        job = world.submit(wants(cpus=2), spread=TaskSpread(tasks=5, each=wants(cpus=2)))
+    else:
+        pools = tuple(WorkerPool(replicas=1, spec=wants(1000, cpus=cpus)) for cpus in (1, 2))
+        job = world.submit(wants(1000), worker_pools=pools)
+    world.run()
+    assert isinstance(world.reason(job), NeverFits)

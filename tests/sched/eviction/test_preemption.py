@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from cockpit.model.accounts import Accounts, Association, Qos
-from cockpit.model.cluster import Backfill, BackfillKind, Cluster, Partition, Preemption
+from cockpit.model.cluster import Backfill, BackfillKind, Cluster, Partition, Preemption, Priority, PriorityKind
 from cockpit.model.eviction import EvictionMode, Grounds
 from cockpit.model.forecast import Forecast
 from cockpit.model.ids import JobId, Millis
 from cockpit.model.job import JobState
 from cockpit.model.reasons import MakingRoom, NotEnoughFree
+from cockpit.model.spec import Dependency, DependencyKind
 from cockpit.sched.decisions import Eviction
 from cockpit.sched.forecast.history import History
 from cockpit.sched.forecast.predict import StartPredictor
@@ -218,6 +220,40 @@ def test_predictions_let_others_give_way() -> None:
     plan = world.run()
     assert [each.job for each in plan.evictions] == [victim]
     assert foretold(world, urgent).likely_at == world.now + 5000
+
+
+@pytest.mark.req("SC-08", "SC-12")
+@pytest.mark.parametrize("kind", PriorityKind)
+def test_predictions_give_a_requeued_job_its_place_before_jobs_that_came_later(kind: PriorityKind) -> None:
+    world = qos_world(node("n1", 4))
+    world.change_rules(cluster=replace(world.rules["cluster"], priority=Priority(kind=kind)))
+    victim = running(world, wants(4000), limit=100)
+    behind = submit(world, wants(4000), limit=1000)
+    urgent = submit(world, wants(4000), qos="high", limit=10)
+    foreseen = foretold(world, behind).likely_at
+    assert {each.job for each in world.run().evictions} == {victim}
+    world.gone(victim)
+    for job, seconds in ((urgent, 10), (victim, 100)):
+        assert [start.job for start in world.run().starts] == [job]
+        world.now = Millis(world.now + 1000 * seconds)
+        world.end(job)
+    assert [start.job for start in world.run().starts] == [behind]
+    assert foreseen - world.now in (0, 1)  # the simulation gives a victim a millisecond
+
+
+@pytest.mark.req("SC-08", "SC-10", "SC-12")
+def test_what_waits_for_the_success_of_a_cancelled_job_is_predicted_no_start() -> None:
+    world = qos_world(node("n1", 4))
+    victim = running(world, wants(4000), qos="scavenge", limit=1000)
+    after = {
+        kind: world.submit(wants(1000), record={"qos": "normal", "waits_for": (Dependency(kind, victim),)})
+        for kind in (DependencyKind.AFTER_OK, DependencyKind.AFTER_ANY)
+    }
+    submit(world, wants(4000), qos="high", limit=600)
+    assert foretold(world, after[DependencyKind.AFTER_OK]).likely_at is None
+    assert foretold(world, after[DependencyKind.AFTER_ANY]).likely_at == world.now + 605_000
+    assert [each.mode for each in world.run().evictions] == [EvictionMode.CANCEL]
+    assert foretold(world, after[DependencyKind.AFTER_OK]).likely_at is None
 
 
 @pytest.mark.req("SC-08", "SC-12")

@@ -6,7 +6,7 @@ import os
 from random import Random
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from cockpit.model.accounts import Accounts, Qos
@@ -100,6 +100,9 @@ def lived(seed: int, steps: int, kind: BackfillKind):
 @pytest.mark.parametrize("kind", [BackfillKind.EASY, BackfillKind.OFF])
 @many
 @given(st.integers(0, 2**32), st.integers(6, 45))
+@example(2000, 15)  # a later alternative behind the first waiting job
+@example(2027, 45)  # CPUs kept for a suspended job: fewer than none are free on the only node
+@example(2175, 24)  # a victim leaves sooner, and so widens what the first waiting job may choose from
 def test_easy_and_in_order(kind: BackfillKind, seed: int, steps: int) -> None:
     for world in lived(seed, steps, kind):
         expected = NaivePreempting(world, backfill=kind is BackfillKind.EASY)

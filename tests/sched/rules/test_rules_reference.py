@@ -6,8 +6,9 @@ import os
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from cockpit.model import reasons
 from cockpit.model.cluster import BackfillKind
@@ -47,6 +48,7 @@ LATER = {
     ("kept", "no room"),
     ("no room", "would delay"),  # whoever came after took the room that there was
     ("would delay", "no room"),  # as one that runs into fewer reservations, so that nobody has looked at this one
+    ("kept", "would delay"),  # the same, and what is left is where an advance reservation keeps it away
     ("limit", "never"),  # for what the limit leaves of the alternatives, that is
 }
 """What is told, where something else was said when the job was looked at."""
@@ -93,8 +95,10 @@ def for_good(rules: NaiveRules, job: Job) -> Iterator[str]:
     for name in job.partitions or ("",) if rules.own(job) != "held" else ():
         yield rules.refused(job, name)
         yield "" if could_start(job.spec, rules.own_nodes(job, name)) else "never"
-        specs = job.spec.specs
-        if all(rules.exceeds_alone(job, name, amounts_asked(each, job.spec.nodes)) for each in specs):
+        specs, nodes = job.spec.specs, rules.own_nodes(job, name)
+        limits = [rules.exceeds_alone(job, name, amounts_asked(each, job.spec.nodes)) for each in specs]
+        too_big = [not could_start(replace(job.spec, specs=(each,)), nodes) for each in specs]
+        if all(limits) or (any(limits) and all(map(max, limits, too_big))):  # each alternative by the one or the other
             yield "limit"
         if rules.own(job) in ("begins", "waits") and not rules.may_be_inside(job, rules.now):
             yield "reservation"
@@ -104,6 +108,8 @@ def for_good(rules: NaiveRules, job: Job) -> Iterator[str]:
 @pytest.mark.parametrize("kind", [BackfillKind.EASY, BackfillKind.OFF])
 @many
 @given(st.integers(0, 2**32), st.integers(3, 30))
+@example(20171, 40)  # a reservation keeps a job off the last nodes that are left
+@example(20194, 40)  # one alternative breaks a limit, the other is too big
 def test_easy_and_in_order(kind: BackfillKind, seed: int, steps: int) -> None:
     for world in lived(seed, steps, kind):
         rules = rules_of(world)
@@ -126,6 +132,7 @@ def test_easy_and_in_order(kind: BackfillKind, seed: int, steps: int) -> None:
 @pytest.mark.req("SC-06", "SC-03", "SC-14")
 @many
 @given(st.integers(0, 2**32), st.integers(3, 30))
+@example(5137, 24)  # a job that waits in one partition starts in another
 def test_conservative(seed: int, steps: int) -> None:
     for world in lived(seed, steps, BackfillKind.CONSERVATIVE):
         if holds_more(rules_of(world)):

@@ -1,1 +1,1 @@
-"""What Slurm prints, as the model's values, and the commands that act. Pure."""
+"""Converts Slurm's output into values of the model, and requests into Slurm's commands. Pure."""

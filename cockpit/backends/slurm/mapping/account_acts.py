@@ -11,7 +11,7 @@ _HEAD = ("sacctmgr", "--immediate", "--quiet")
 
 
 def command(wanted: change.AccountChange) -> tuple[str, ...]:
-    """One command, which asks nothing back."""
+    """Return the sacctmgr command for a change; it asks for no confirmation."""
     return (*_HEAD, *_words(wanted))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import tzinfo
 from typing import NamedTuple
 
@@ -51,7 +51,7 @@ FIELDS = (
 
 
 FIELDS_OF_ONE = (*FIELDS, "NTasks", "SubmitLine", "StdOut", "StdErr")
-"""Of a single job that somebody looks at. 22.05 does not know the last two."""
+"""The fields that are requested for a single job. Slurm 22.05 does not know the last two."""
 
 
 class Past(NamedTuple):
@@ -79,16 +79,20 @@ def _sacct(fields: Sequence[str], *which: str) -> tuple[str, ...]:
 
 def unknown_field(complaint: str) -> str | None:
     """Return the field that this version of sacct does not know, out of its message on stderr."""
-    _, found, rest = complaint.partition('Invalid field requested: "')
-    return rest.partition('"')[0] if found else None
+    _, marker, rest = complaint.partition('Invalid field requested: "')
+    return rest.partition('"')[0] if marker else None
 
 
 def ended(
     printed: str, separator: str, zone: tzinfo | None, fields: Sequence[str] = FIELDS, shards_per_card: int = 0
 ) -> Iterator[Past]:
     """Yield the ended jobs in sacct's order; a job's use is taken from its steps, which follow it."""
+    return _ended(_records(printed, separator, fields), zone, shards_per_card)
+
+
+def _ended(records: Iterable[dict[str, str]], zone: tzinfo | None, shards_per_card: int) -> Iterator[Past]:
     current: Past | None = None
-    for record in _records(printed, separator, fields):
+    for record in records:
         if "." in record["JobID"]:
             current = current._replace(used=_more(current.used, record)) if current is not None else None
             continue
@@ -111,12 +115,38 @@ def with_amounts(job: Job) -> Job:
     return replace(job, attempt=replace(job.attempt, placement=placement))
 
 
-def steps(printed: str, separator: str, zone: tzinfo | None, fields: Sequence[str]) -> Iterator[StepRow]:
-    """Yield the steps of the last job in the output; of a requeued job those of its last run."""
-    records = list(_records(printed, separator, fields))
-    whole = [place for place, record in enumerate(records) if "." not in record["JobID"]]
-    for record in records[whole[-1] + 1 :] if whole else ():
-        yield _step(record, zone)
+def of_one(
+    printed: str,
+    separator: str,
+    job: str,
+    zone: tzinfo | None,
+    fields: Sequence[str] = FIELDS_OF_ONE,
+    shards_per_card: int = 0,
+) -> tuple[Past | None, tuple[StepRow, ...]]:
+    """Return the record of the job with this id of Slurm (None until it has ended), and its steps.
+
+    sacct prints a whole array or heterogeneous job when it is asked for its number. Of a requeued job the last run
+    counts; an array's own number stands for its first task.
+    """
+    runs: list[list[dict[str, str]]] = []
+    for record in _records(printed, separator, fields):
+        if "." not in record["JobID"]:
+            runs.append([record])
+        elif runs:
+            runs[-1].append(record)
+    if not runs:
+        return None, ()
+    whole, *steps = _run_of(job, runs)
+    past = next(_ended((whole, *steps), zone, shards_per_card), None)
+    return past, tuple(_step(step, zone) for step in steps)
+
+
+def _run_of(job: str, runs: Sequence[list[dict[str, str]]]) -> list[dict[str, str]]:
+    """Return the job's own records; the number of an array is also that of one of its tasks, mostly the last."""
+    named = [run for run in runs if run[0]["JobID"] == job]
+    numbered = [run for run in runs if run[0]["JobIDRaw"] == job]
+    tasks = [run for run in runs if run[0]["JobID"].startswith(f"{job}_")]
+    return (named[-1:] or tasks[:1] or numbered[-1:] or runs[-1:])[0]
 
 
 def _step(record: Mapping[str, str], zone: tzinfo | None) -> StepRow:
@@ -194,9 +224,9 @@ def _more(used: Used, fields: dict[str, str]) -> Used:
 
 
 def _cpu_ms(printed: str) -> int | None:
-    """`1-02:03:04`, `03:04.567`; nothing where nobody counted."""
+    """Return the CPU time of `1-02:03:04` or `03:04.567`; None where it was not counted."""
     whole, _, part = printed.partition(".")
-    found = values.seconds(whole)
-    if not found and not part.strip("0"):
+    whole_seconds = values.seconds(whole)
+    if not whole_seconds and not part.strip("0"):
         return None
-    return 1000 * (found or 0) + int((part + "000")[:3] or 0)
+    return 1000 * (whole_seconds or 0) + int((part + "000")[:3] or 0)

@@ -40,8 +40,8 @@ def accounts(associations: str, qos: str, shares: str, cluster: str) -> Accounts
 
 
 def of_shares(printed: str) -> Accounts:
-    """What sshare alone says, where there is no sacctmgr to ask."""
-    found = (
+    """Return the accounts from sshare alone, where sacctmgr is not available."""
+    associations = (
         Association(
             account=row.key.split("/")[0],
             user=_user(row.key),
@@ -50,7 +50,7 @@ def of_shares(printed: str) -> Accounts:
         )
         for row in shared(printed)
     )
-    return Accounts(associations={each.key: each for each in found})
+    return Accounts(associations={each.key: each for each in associations})
 
 
 def _user(key: AssocKey) -> str:
@@ -62,7 +62,7 @@ def usage(rows: Iterable[Shared]) -> dict[AssocKey, Usage]:
 
 
 def shared(printed: str) -> Iterator[Shared]:
-    """In the order of the tree, parents before what is below them."""
+    """Return sshare's records in the order of the tree, parents first."""
     above: list[str] = []
     for row in with_header(printed):
         name = row["Account"].strip()
@@ -142,5 +142,5 @@ def _qos(row: Row) -> Qos:
     )
 
 
-def _or(found: float | None, otherwise: float) -> float:
-    return otherwise if found is None else found
+def _or(figure: float | None, otherwise: float) -> float:
+    return otherwise if figure is None else figure

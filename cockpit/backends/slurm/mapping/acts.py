@@ -33,7 +33,7 @@ class Command(NamedTuple):
 
 
 EXCLUSIVE_IS_FIXED = (26, 5)
-"""From this version on OverSubscribe is about CPUs alone, and scontrol has no word for whole nodes."""
+"""The Slurm version from which OverSubscribe only concerns CPUs, so that scontrol cannot set whole nodes any more."""
 
 
 class CannotBe(Exception):
@@ -88,9 +88,9 @@ def edit(job: Job, spec: JobSpec, version: tuple[int, ...]) -> list[Command]:
     """Everything that differs, in one update; how many tasks of an array run at once is the whole array's. Raises
     `CannotBe` for what Slurm of this version changes in no waiting job."""
     changes = list(_changes(job.spec, spec))
-    found = [_update(job.id, None, *changes)] if changes else []
+    commands = [_update(job.id, None, *changes)] if changes else []
     if job.array is not None and spec.array is not None and spec.array.at_once != job.array.at_once:
-        found.append(_update(job.array.array, None, f"ArrayTaskThrottle={spec.array.at_once}"))
+        commands.append(_update(job.array.array, None, f"ArrayTaskThrottle={spec.array.at_once}"))
     fixed = [name for name in ("command", "output", "env", "algorithm", "array") if _differs(job.spec, spec, name)]
     if version >= EXCLUSIVE_IS_FIXED and spec.exclusive != job.spec.exclusive:
         fixed.append("exclusive")
@@ -98,9 +98,9 @@ def edit(job: Job, spec: JobSpec, version: tuple[int, ...]) -> list[Command]:
         raise CannotBe(
             f"Slurm changes no {' and no '.join(fixed)} of a job that waits: cancel it and submit a copy (clone)."
         )
-    if not found:
+    if not commands:
         raise CannotBe("Nothing of it would be other than it is.")
-    return found
+    return commands
 
 
 def _differs(before: JobSpec, after: JobSpec, name: str) -> bool:
@@ -152,7 +152,7 @@ def resume_node(args: messages.NameArgs) -> Command:
 
 
 def make_reservation(wanted: Reservation) -> Command:
-    """A maintenance is root's; Slurm will have somebody named."""
+    """Return the command for a reservation. A maintenance is given to root, since Slurm requires a user."""
     who = [f"Users={','.join(wanted.users)}"] if wanted.users else []
     who += [f"Accounts={','.join(wanted.accounts)}"] if wanted.accounts else []
     flags = ["Flags=MAINT,IGNORE_JOBS"] if wanted.maintenance else []

@@ -1,4 +1,5 @@
-"""What the script of a job does: says where it is, starts the command on its nodes, and ends as it did."""
+"""Writes the body of a job's script: it sets variables, starts the command on the job's nodes, and ends with its exit
+code."""
 
 from __future__ import annotations
 
@@ -28,8 +29,8 @@ _TRIAL = "COCKPIT_TRIAL_OPTIONS"
 
 
 def body(spec: JobSpec, asked_seconds: int, kept_seconds: int, runtime: Runtime | None) -> Iterator[str]:
-    """Its lines, for sh. `kept_seconds`: how long a failed one keeps its nodes; 0: not at all. `runtime`: of
-    containers."""
+    """Return the body's lines, for sh. `kept_seconds`: how long a failed job holds its nodes; 0: not at all. `runtime`:
+    that of containers."""
     if kept_seconds:
         yield beginning(asked_seconds)
     for name, value in spec.env.items():
@@ -64,7 +65,7 @@ def _place(spec: JobSpec) -> Iterator[str]:
 
 
 def _trials(spec: JobSpec) -> Iterator[str]:
-    """Of a sweep: what stands behind the command of each of them."""
+    """Return the arguments that each trial of a sweep adds to the command."""
     if spec.sweep is None:
         return
     yield 'export COCKPIT_TRIAL="$((SLURM_ARRAY_TASK_ID + 1))"'
@@ -76,7 +77,7 @@ def _trials(spec: JobSpec) -> Iterator[str]:
 
 
 def _run(spec: JobSpec, runtime: Runtime | None) -> Iterator[str]:
-    """Those that only help are started first, and let go with those that decide."""
+    """Return the lines that start the groups: helpers first, which end with the groups that decide the job's end."""
     (first, *others) = groups(spec)
     for each in others:
         yield f"{_step(spec, each, started(spec, each), runtime)} &"
@@ -101,7 +102,8 @@ def _decisive(spec: JobSpec, group: Group, runtime: Runtime | None) -> Iterator[
 
 
 def _step(spec: JobSpec, group: Group, command: str, runtime: Runtime | None) -> str:
-    """On one node by itself, or where the command starts all others by its own means; else once on each node."""
+    """Return the command of one step: on one node alone, if the command starts the others itself; else once on each
+    node."""
     rank = f"$((SLURM_NODEID + {group.first}))" if group.first else NODE
     assigned = [f'COCKPIT_REPLICA="{rank}"', 'COCKPIT_NODE="$SLURMD_NODENAME"']
     assigned += of_replica(spec, group)
@@ -113,7 +115,7 @@ def _step(spec: JobSpec, group: Group, command: str, runtime: Runtime | None) ->
 
 
 def _srun(spec: JobSpec, group: Group) -> str:
-    """Empty where the batch script itself is on the only node that counts."""
+    """Return the srun of a group; empty if the group is only the node that runs the script."""
     if group.alone and (group.nodes == 1 or spec.mode in LAUNCHED_BY_FIRST):
         return ""
     own = f" --nodes={group.nodes} --ntasks={group.nodes}"  # since 23.11 srun would take the first component's

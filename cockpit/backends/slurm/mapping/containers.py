@@ -14,7 +14,7 @@ from cockpit.model.spec import JobSpec
 
 
 class Runtime(StrEnum):
-    """What makes them."""
+    """The program that runs containers."""
 
     PYXIS = "pyxis"
     APPTAINER = "apptainer"
@@ -36,12 +36,12 @@ class Left(NamedTuple):
     node: str
     runtime: Runtime
     kept: str
-    """Its name, or the folder with what was changed in it."""
+    """The name of the held container, or the folder with the files that it changed."""
     image: str
 
 
 def runtime_of(printed: str) -> Runtime | None:
-    """Of what `PROBE` prints."""
+    """Return the runtime that the output of `PROBE` shows."""
     known = [each for each in printed.split() if each in set(Runtime)]
     return Runtime(known[0]) if known else None
 
@@ -97,21 +97,21 @@ def leaving(spec: JobSpec, runtime: Runtime) -> Iterator[str]:
 
 def left(comment: str) -> Left | None:
     """The container that the comment of a job tells of."""
-    found = _LEFT.fullmatch(comment)
-    return Left(found[1], Runtime(found[2]), found[3], found[4]) if found else None
+    match = _LEFT.fullmatch(comment)
+    return Left(match[1], Runtime(match[2]), match[3], match[4]) if match else None
 
 
 _OVERLAY = "$COCKPIT_OUTPUTS/.cockpit-overlay-$SLURM_JOB_ID-$SLURMD_NODENAME"
-"""Where apptainer writes what is changed in a container, so that another can begin with it."""
+"""The folder where apptainer stores changed files, so that another container can continue with them."""
 
 
 def _source(spec: JobSpec) -> str:
-    """As the runtime calls the image; apptainer's names say where they are from, by default a registry."""
+    """Return the image in the runtime's notation; apptainer's names include the source, by default a registry."""
     kind, where = image_of(spec.image)
     return where if kind is ImageKind.DIR or "://" in where else f"docker://{where}"
 
 
 def _folders(spec: JobSpec) -> list[str]:
-    """What a container shows of the machine."""
+    """Return the folders of the node that the container sees."""
     code = [spec.algorithm.path] if spec.algorithm is not None else []
     return list(dict.fromkeys([spec.output, *code]))

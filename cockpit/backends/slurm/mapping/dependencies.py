@@ -18,17 +18,17 @@ _KINDS = {
 
 
 class Conditions(NamedTuple):
-    """What a job waits for."""
+    """The dependencies of a job."""
 
     open: tuple[Dependency, ...] = ()
-    """Not come true yet."""
+    """Dependencies that are not met yet."""
     failed: tuple[Dependency, ...] = ()
-    """They never will."""
+    """Dependencies that can never be met."""
 
 
 @lru_cache(maxsize=4096)
 def conditions(printed: str) -> Conditions:
-    """Those that squeue still lists; it leaves out what has come true."""
+    """Return the dependencies that squeue still lists; it leaves out those that are met."""
     waiting: list[Dependency] = []
     failed: list[Dependency] = []
     for part in re.split(r"[,?](?=[a-z])", printed):
@@ -38,7 +38,7 @@ def conditions(printed: str) -> Conditions:
             continue
         if kind is DependencyKind.SINGLETON:
             waiting.append(Dependency(kind))
-        for found in _TARGET.finditer(targets):
-            task = int(found[2]) if found[2] and found[2] != "*" else None
-            (failed if found[3] == "failed" else waiting).append(Dependency(kind, JobId(int(found[1])), task))
+        for match in _TARGET.finditer(targets):
+            task = int(match[2]) if match[2] and match[2] != "*" else None
+            (failed if match[3] == "failed" else waiting).append(Dependency(kind, JobId(int(match[1])), task))
     return Conditions(tuple(waiting), tuple(failed))

@@ -1,4 +1,4 @@
-"""What only Slurm does, as its commands."""
+"""Builds the commands for requests that only Slurm serves."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def command(wanted: Directive, *, on_this_disk: bool = False) -> Command:
 
 
 def _submit(wanted: SubmitScript, *, by_name: bool) -> Command:
-    """By the name of its file sbatch tells the job's name, its Command and %x from the file. A script that has to go
-    through standard input is given its file's name as the job's, unless it says another itself."""
+    """Return the sbatch command. From a file's name sbatch derives the job's name, its Command and %x. A script on
+    standard input gets its file's name as the job's name, unless it sets one itself."""
     options = ["sbatch", "--parsable", *wanted.options]
     if wanted.wrap:
         return Command((*options, f"--wrap={wanted.wrap}"))

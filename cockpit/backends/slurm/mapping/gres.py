@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from cockpit.backends.slurm.mapping.hostlist import numbers
 from cockpit.backends.slurm.mapping.values import number
-from cockpit.model.mig import instances_per_card
+from cockpit.model.cardmodels import instances_per_card
 from cockpit.model.node import Card, CardSlice, CardVendor
 from cockpit.model.spec import WHOLE_CARD
 from cockpit.sched.nodes.cards import slot_milli
@@ -27,12 +27,13 @@ class Cards(NamedTuple):
 
     cards: tuple[Card, ...]
     numbered: tuple[CardSlice, ...]
-    """By Slurm's number of a GPU or instance: the card, or the part of it."""
+    """The card, or the part of it, by Slurm's number of the GPU or instance."""
     shards_per_card: int
     """Into how many a card is cut (gres/shard); 0: into none."""
 
     def held(self, printed: str) -> Iterator[CardSlice]:
-        """What `gpu:a100:2(IDX:0,3)`, `shard:3(IDX:2)` or `shard:4(4/8,0/8)` is."""
+        """Return the cards and slices in a text such as `gpu:a100:2(IDX:0,3)`, `shard:3(IDX:2)` or
+        `shard:4(4/8,0/8)`."""
         for kind, _, count, where in _HOLDS.findall(printed):
             if kind != "shard":
                 yield from (self._numbered(each) for each in numbers(where.removeprefix("IDX:")))
@@ -45,7 +46,7 @@ class Cards(NamedTuple):
         return self.numbered[index] if index < len(self.numbered) else CardSlice(index, None)
 
     def _shards(self, count: int, cards: tuple[int, ...]) -> Iterator[CardSlice]:
-        """As many of each of these."""
+        """Return the shards of each of these cards."""
         if self.shards_per_card and cards:
             milli = WHOLE_CARD * count // len(cards) // self.shards_per_card
             yield from (CardSlice(card, 0, min(milli, WHOLE_CARD)) for card in cards if milli)
@@ -86,5 +87,5 @@ def _fractions(where: str, shards_per_card: int) -> Iterator[CardSlice]:
 
 
 def _vendor(model: str) -> CardVendor:
-    found = (vendor for lead, vendor in _VENDORS.items() if model.lower().startswith(lead))
-    return next(found, CardVendor.NVIDIA)
+    vendors = (vendor for lead, vendor in _VENDORS.items() if model.lower().startswith(lead))
+    return next(vendors, CardVendor.NVIDIA)

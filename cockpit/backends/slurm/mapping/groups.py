@@ -21,7 +21,7 @@ class Group(NamedTuple):
     """Nodes of one size that run one command."""
 
     position: int
-    """Of the component of a heterogeneous job."""
+    """The number of the component of a heterogeneous job."""
     alone: bool
     """The job is of one piece."""
     first: int
@@ -29,7 +29,7 @@ class Group(NamedTuple):
     nodes: int
     each: NodeSpec
     role: str
-    """As TensorFlow or Vertex AI says it."""
+    """The role as TensorFlow or Vertex AI calls it."""
     command: str
 
     @property
@@ -48,7 +48,7 @@ class Group(NamedTuple):
 
 
 def groups(spec: JobSpec) -> tuple[Group, ...]:
-    """By rank; what decides over the end of the job stands first."""
+    """Return the groups by rank; the group that decides the job's end comes first."""
     kinds = list(_kinds(spec))
     firsts = accumulate((nodes for nodes, *_ in kinds), initial=0)
     return tuple(
@@ -69,5 +69,5 @@ def _kinds(spec: JobSpec) -> Iterator[tuple[int, NodeSpec, str, str]]:
 
 
 def _command(spec: JobSpec, command: str) -> str:
-    """As the script's shell is to read it, with the paths of the nodes."""
+    """Return the command for the script's shell, with the paths on the nodes."""
     return shell_text(on_nodes(spec, command), known={*spec.env, *_SET})

@@ -37,23 +37,23 @@ def held(job: Job, comment: str) -> Job:
     code = _CODE.match(comment)
     if code is not None and job.state in ENDED:  # Slurm tells only how the hold ended: with the signal of a cancel
         return replace(job, exit=ExitStatus(code=int(code[1])))
-    found = _HELD.fullmatch(comment)
-    if found is None or job.state is not JobState.RUNNING or job.attempt is None:
+    match = _HELD.fullmatch(comment)
+    if match is None or job.state is not JobState.RUNNING or job.attempt is None:
         return job
     return replace(
         job,
         state=JobState.ERROR,
-        exit=ExitStatus(code=int(found[1])),
+        exit=ExitStatus(code=int(match[1])),
         end_cause=EndCause.EXIT,
         ended_at=job.attempt.placed_at,
-        held_until=Millis(1000 * int(found[2])),
+        held_until=Millis(1000 * int(match[2])),
     )
 
 
 def folder_copied(comment: str) -> str:
-    """Where the copy is that a failed job's wrapper made; empty: there is none."""
-    found = _COPIED.match(comment)
-    return found[1] if found else ""
+    """Return the folder to which a failed job's wrapper copied its files; empty: there is none."""
+    match = _COPIED.match(comment)
+    return match[1] if match else ""
 
 
 def kept_until(job: Job) -> Millis:
@@ -62,20 +62,21 @@ def kept_until(job: Job) -> Millis:
 
 
 def extension(job: Job, seconds: int, *, admin: bool) -> list[Command]:
-    """The wrapper is told another end by the comment that it left, and to look at it. An administrator's word also
-    raises the time limit where that would end it before. Raises `CannotBe` where its owner has no such time left."""
+    """Return the commands that extend a hold: they change the end in the comment that the wrapper reads, and signal the
+    wrapper. For an administrator they also raise the time limit if it ends earlier. Raises `CannotBe` if an owner's
+    time limit leaves no such time."""
     until = kept_until(job) // 1000 + seconds
     beyond = until - _last_moment(job)
     if beyond > 0 and not admin:
         raise CannotBe(_no_time_left(job, seconds - beyond))
     name, code = slurm_id(job.id), job.exit.code if job.exit is not None else 1
     longer = [Command(("scontrol", "update", f"JobId={name}", f"TimeLimit=+{-(-beyond // 60)}"))] if beyond > 0 else []
-    said = Command(("scontrol", "update", f"JobId={name}", f"Comment=cockpit:held rc={code} until={until}"))
-    return [*longer, said, Command(("scancel", "--batch", "--signal=USR2", name))]
+    comment = Command(("scontrol", "update", f"JobId={name}", f"Comment=cockpit:held rc={code} until={until}"))
+    return [*longer, comment, Command(("scancel", "--batch", "--signal=USR2", name))]
 
 
 def _last_moment(job: Job) -> int:
-    """Until when the time limit leaves the wrapper time to end with the command's exit code."""
+    """Return the latest end at which the wrapper still has time to end with the command's exit code."""
     placed = job.attempt.placed_at if job.attempt is not None else 0
     return placed // 1000 + job.spec.time_limit_seconds - SLACK_SECONDS
 
@@ -90,7 +91,7 @@ def _no_time_left(job: Job, seconds: int) -> str:
 
 
 def holds(jobs: Iterable[Job]) -> Iterator[HoldRow]:
-    """Those that are kept, the first to end first."""
+    """Return the held jobs, the first to end first."""
     kept = [job for job in jobs if job.kept]
     for job in sorted(kept, key=lambda job: job.held_until or 0):
         attempt, until = job.attempt, job.held_until

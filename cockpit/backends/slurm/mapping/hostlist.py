@@ -9,31 +9,31 @@ from functools import lru_cache
 from cockpit.model.ids import NodeName
 
 MOST = 1 << 16
-"""As many names as Slurm itself makes of one list."""
+"""The largest number of names that Slurm itself expands from one list."""
 _PIECE = re.compile(r"([^,\[]*(?:\[[^\]]*\][^,\[]*)*)(?:,|$)")
 _RANGE = re.compile(r"\[([^\]]*)\]")
 
 
 @lru_cache(maxsize=4096)
 def hosts(value: str) -> tuple[NodeName, ...]:
-    """Every name, in order; at most `MOST`."""
-    found: list[NodeName] = []
+    """Return all names in order, at most `MOST`."""
+    names: list[NodeName] = []
     for piece in filter(None, _PIECE.findall(value)):
         for name in _expanded(piece):
-            if len(found) == MOST:
-                return tuple(found)
-            found.append(NodeName(name))
-    return tuple(found)
+            if len(names) == MOST:
+                return tuple(names)
+            names.append(NodeName(name))
+    return tuple(names)
 
 
 def _expanded(piece: str) -> Iterator[str]:
-    found = _RANGE.search(piece)
-    if found is None:
+    match = _RANGE.search(piece)
+    if match is None:
         yield piece
         return
-    for each in _padded(found[1]):
-        for rest in _expanded(piece[found.end() :]):
-            yield piece[: found.start()] + each + rest
+    for each in _padded(match[1]):
+        for rest in _expanded(piece[match.end() :]):
+            yield piece[: match.start()] + each + rest
 
 
 def _padded(ranges: str) -> Iterator[str]:
@@ -48,11 +48,11 @@ def _padded(ranges: str) -> Iterator[str]:
 
 def numbers(value: str) -> tuple[int, ...]:
     """`0-3,8`, and steps as in `0-8:4`; at most `MOST`."""
-    found: list[int] = []
+    values: list[int] = []
     for part in value.split(","):
         span, _, step = part.partition(":")
         low, dash, high = span.partition("-")
         if low.isdigit() and (not dash or high.isdigit()):
             last = min(int(high or low), int(low) + MOST)
-            found += range(int(low), last + 1, int(step) if step.isdigit() and int(step) else 1)
-    return tuple(found[:MOST])
+            values += range(int(low), last + 1, int(step) if step.isdigit() and int(step) else 1)
+    return tuple(values[:MOST])

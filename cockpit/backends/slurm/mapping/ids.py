@@ -1,4 +1,4 @@
-"""Job ids here and there: a task of an array has one id of its own, the same while it waits and while it runs."""
+"""Translates job ids: each task of an array has one id in cockpit, which stays the same from its wait to its end."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ def job_id(number: int, task: int | None = None) -> JobId:
 
 
 def slurm_id(job: JobId | int, task: int | None = None) -> str:
-    """As Slurm's commands take it: `123` or `123_4`."""
+    """Return the id for Slurm's commands: `123` or `123_4`."""
     return job_words(job) if task is None else f"{task_of(job)[0]}_{task}"

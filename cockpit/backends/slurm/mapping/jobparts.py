@@ -1,4 +1,4 @@
-"""What a job is made of, out of the fields of one record: its spec, whose it is, where it runs."""
+"""Converts the fields of one record into the parts of a job: spec, owner, times and placement."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from cockpit.backends.slurm.mapping import values
 from cockpit.backends.slurm.mapping.dependencies import conditions
 from cockpit.backends.slurm.mapping.hostlist import hosts, numbers
 from cockpit.model.attempt import Attempt, Replica
+from cockpit.model.cardmodels import instances_per_card
 from cockpit.model.ids import Millis, NodeName, UserName
 from cockpit.model.job import Submitter
-from cockpit.model.mig import instances_per_card
 from cockpit.model.node import Allocation
 from cockpit.model.spec import DAY_SECONDS, WHOLE_CARD, Array, HomeAccess, JobSpec, Mode, NodeSpec
 
@@ -30,7 +30,7 @@ def submitter(fields: Fields) -> Submitter:
 
 
 def holder(reason: str, state: str, user: str) -> str:
-    """Who holds it back."""
+    """Return who holds the job."""
     if reason == "JobHeldUser":
         return user
     if reason in {"JobHeldAdmin", "JobHoldMaxRequeue", "ReservationDeleted"} or state in {
@@ -42,7 +42,7 @@ def holder(reason: str, state: str, user: str) -> str:
 
 
 def begin_at(reason: str, eligible: Millis | None, submitted: Millis | None) -> Millis | None:
-    """When its owner wants it to begin; None: at once."""
+    """Return the begin time that the owner set; None: at once."""
     return eligible if reason == "BeginTime" or (eligible or 0) > (submitted or 0) + 60_000 else None
 
 
@@ -59,8 +59,8 @@ def node_count(fields: Fields) -> int:
 
 
 def spreads_freely(fields: Fields) -> bool:
-    """Whether a waiting job runs on any number of nodes that hold its tasks (`-n 24` without -N): then the count that
-    squeue prints is the one of Slurm's last plan, and what it asks for says the least. `spreads` knows the rest."""
+    """Return whether a queued job runs on any number of nodes that fit its tasks (`-n 24` without -N). The node count
+    in squeue is then that of Slurm's last plan, and the job's request gives the least. `spreads` has the rest."""
     least = values.tres(fields.get("tres-alloc", "")).get("node", 0)
     return 0 < least < node_count(fields)
 
@@ -95,8 +95,8 @@ def spec(fields: Fields, begin: Millis | None, shards: int) -> JobSpec:
 
 
 def exclusive(fields: Fields) -> bool:
-    """Until 26.05 whoever shares its CPUs with nobody has whole nodes; since then a field of its own says so, and
-    OverSubscribe=NO is everybody's."""
+    """Return whether the job has whole nodes. Before 26.05 OverSubscribe=NO means so; since then a field of its own
+    does, and OverSubscribe=NO is the default."""
     whole = values.text(fields.get("Exclusive", ""))
     return whole in {"NODE", "TOPO"} if whole else fields.get("OverSubscribe", "") in {"NO", "EXCLUSIVE"}
 
@@ -107,18 +107,19 @@ def _nice(printed: str) -> int:
 
 
 def node_spec(fields: Fields, shards: int) -> NodeSpec:
-    """What it asks of each of its nodes."""
+    """Return the resources that the job requests of each node."""
     said = next((text for name in _ASKED if (text := values.text(fields.get(name, "")))), "")
     return _node_spec(fields.get("tres-alloc", ""), said, fields["NumCPUs"], node_count(fields), shards)
 
 
 @lru_cache(maxsize=4096)
-def _node_spec(amounts: str, said: str, all_cpus: str, nodes: int, shards: int) -> NodeSpec:
-    """Of thousands of jobs many ask for the same. `said`: what was asked for, where amounts do not name its kind."""
+def _node_spec(amounts: str, request: str, all_cpus: str, nodes: int, shards: int) -> NodeSpec:
+    """Return one shared spec for equal requests, since thousands of jobs often request the same.
+    `request`: the text of the request, where the amounts do not name its kind."""
     tres = values.tres(amounts)
     cpus = tres.get("cpu") or values.number(all_cpus) or 1
     models = tuple(name.partition(":")[2] for name in tres if name.startswith("gres/gpu:"))
-    models = models or tuple(dict.fromkeys(each.lower() for each in _TYPED.findall(said)))
+    models = models or tuple(dict.fromkeys(each.lower() for each in _TYPED.findall(request)))
     return NodeSpec(
         cpus=-int(-cpus // nodes),
         memory_mib=-int(-tres.get("mem", 0) // nodes),
@@ -150,8 +151,8 @@ def attempt(
     times: tuple[Millis, Millis | None],
     partitions: tuple[str, ...],
 ) -> Attempt:
-    """One replica a node. What each node gives is known of the whole only: taken to be the same everywhere, until
-    `placements` says more. `times`: its start and its end."""
+    """Return the attempt with one replica per node. Only the totals are known, so they are divided evenly until
+    `placements` has the figures per node. `times`: its start and its end."""
     each, (started, ended) = wanted.specs[0], times
     tres = values.tres(fields.get("tres-alloc", ""))
     return Attempt(

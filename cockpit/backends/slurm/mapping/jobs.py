@@ -22,7 +22,7 @@ from cockpit.model.job import ENDED, ArrayTask, Job, JobState
 
 
 class Listed:
-    """A job as squeue tells it. A list needs little of it: the model's job is made when somebody looks at one.
+    """A job in squeue's list. The model's job is made only when it is needed, since a list needs little of it.
 
     Of tasks that wait together `job` is the first, under the id of all of them.
     """
@@ -103,7 +103,7 @@ def _id(number: str, array: ArrayTask | None, tasks: tuple[int, ...]) -> JobId:
 
 
 def _array(number: str, printed: str) -> tuple[ArrayTask | None, tuple[int, ...]]:
-    """The task, and the indices of all that the record stands for, where it is more than one: `4-90%5`."""
+    """Return the task, and the indices of all tasks that the record stands for if there are several: `4-90%5`."""
     array = values.number(number)
     if not array or not printed[:1].isdigit():
         return None, ()
@@ -118,15 +118,15 @@ class Found(NamedTuple):
 
     job: Job
     listed: Listed | None
-    """Its record of squeue; None: it is out of accounting."""
+    """The job's record from squeue; None: it is from accounting."""
     fields: Mapping[str, str] = {}
-    """Its record of accounting, if `listed` is None."""
+    """The job's record from accounting, if `listed` is None."""
 
     @property
     def number(self) -> int:
         """Slurm's own number of the job, which each task of an array has, too."""
-        told = self.listed.fields["JobID"] if self.listed is not None else self.fields.get("JobIDRaw", "")
-        return values.number(told) or self.job.id
+        printed = self.listed.fields["JobID"] if self.listed is not None else self.fields.get("JobIDRaw", "")
+        return values.number(printed) or self.job.id
 
     @property
     def leader(self) -> JobId | None:

@@ -18,7 +18,7 @@ COMMAND = ("scontrol", "-o", "show", "licenses")
 
 
 class Licence(NamedTuple):
-    """One name, and how many of it there are."""
+    """A licence: its name and its total."""
 
     name: str
     total: int
@@ -26,7 +26,7 @@ class Licence(NamedTuple):
 
 
 def licences(printed: str) -> Iterator[Licence]:
-    """Nothing where the cluster has none: then it prints a sentence."""
+    """Return the licences; nothing where the cluster has none and scontrol prints a sentence."""
     for line in printed.splitlines():
         record = words(line)
         if name := record.get("LicenseName", ""):
@@ -36,16 +36,16 @@ def licences(printed: str) -> Iterator[Licence]:
 
 def asked(fields: dict[str, str]) -> dict[str, int]:
     """`matlab:3,fluent@site:1|…`: how many of each the job has, or wants."""
-    found = {}
+    counts = {}
     for part in values.text(fields.get("Licenses", "")).replace("|", ",").replace(";", ",").split(","):
         name, _, count = part.partition(":")
         if name:
-            found[name] = values.number(count) or 1
-    return found
+            counts[name] = values.number(count) or 1
+    return counts
 
 
 def queue_rows(known: Iterable[Licence], jobs: Iterable[Listed]) -> Iterator[QueueRow]:
-    """With who waits for each, and who has it."""
+    """Return a queue row per licence, with the jobs that wait for it and those that hold it."""
     wanting = [(each, asked(each.fields)) for each in jobs if values.text(each.fields.get("Licenses", ""))]
     for licence in known:
         of_it = [each for each, names in wanting if licence.name in names]
@@ -73,7 +73,7 @@ def figures(known: Iterable[Licence], wanted: Mapping[str, int]) -> str:
 
 
 def holders(jobs: Iterable[Listed], wanted: Mapping[str, int]) -> tuple[JobId, ...]:
-    """Who has some of these, the most first."""
+    """Return the jobs that hold some of these licences, the largest holder first."""
     having = [
         (sum(count for name, count in asked(each.fields).items() if name in wanted), each.id)
         for each in jobs

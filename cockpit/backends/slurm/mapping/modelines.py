@@ -1,4 +1,4 @@
-"""What a distributed mode adds to a job's script: variables that the script fills in once it knows its nodes, host
+"""Adds what a distributed mode needs to a job's script: variables that the script sets once it knows its nodes, host
 files in the job's folder, and a launcher before the command.
 
 Several jobs share a node's network on a Slurm cluster, so a job's port is made of its number, and each replica's of its
@@ -17,7 +17,7 @@ from cockpit.launch.torchlines import torch_command
 from cockpit.model.spec import JobSpec, Mode
 
 NODE = "$SLURM_NODEID"
-"""Which of its group a node is, from 0."""
+"""The variable with the node's number in its group, from 0."""
 _ADDRESSED = frozenset({Mode.TENSORFLOW, Mode.WORKER_POOLS})
 _TORCH = frozenset({Mode.PYTORCH, Mode.DEEPSPEED})
 _ADDRESSES = """\
@@ -104,7 +104,7 @@ def started(spec: JobSpec, group: Group) -> str:
 
 
 def under_mpi(spec: JobSpec, group: Group) -> str | None:
-    """What is started instead where the nodes have Open MPI; None: the mode cares for no MPI."""
+    """Return the command under Open MPI, where the nodes have it; None: the mode needs no MPI."""
     if spec.mode is not Mode.HOROVOD:
         return None
     return mpi_command(group.command, f"$((SLURM_JOB_NUM_NODES * {group.slots}))")

@@ -25,7 +25,7 @@ class Seen(NamedTuple):
 
     node: Node
     gres: Cards
-    """Its cards by Slurm's names."""
+    """The node's cards by Slurm's names."""
     in_use: tuple[CardSlice, ...] = ()
     """Card slices in use by any job."""
     host: str = ""
@@ -77,5 +77,5 @@ def _reason(record: dict[str, str], state: str) -> str:
         return reason
     words = [part.strip("*~#!%$@^-").lower().replace("_", " ") for part in state.split("+")]
     silent = [_SILENT] if state.endswith("*") and _SILENT not in words else []
-    told = [word for word in words if word not in _BUSY and word not in _SAID_BY_STATE]
-    return ", ".join([*told, *silent])
+    reasons = [word for word in words if word not in _BUSY and word not in _SAID_BY_STATE]
+    return ", ".join([*reasons, *silent])

@@ -1,5 +1,5 @@
-"""Where a job and its steps write, out of what Slurm and its accounting report, and the patterns of sbatch and srun in
-words."""
+"""Computes the output files of a job and its steps from the records of Slurm and its accounting, and from the patterns
+of sbatch and srun."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cockpit.model.jobdetail import StepRow
 
 OUT, ERR, FOLDER = "stdout", "stderr", "folder"
 NO_TASK = "4294967294"
-"""What stands for the task of a job that is none (NO_VAL)."""
+"""Slurm's task number of a job that is no task (NO_VAL)."""
 MOST_DIGITS = 10
 """Slurm fills up no number to more."""
 _OF_SRUN = """
@@ -22,23 +22,23 @@ _OF_SRUN = """
     preserve-env propagate pty quit-on-interrupt u unbuffered whole
 """
 SRUN_FLAGS = frozenset(_OF_SRUN.split())
-"""Of srun alone: options without a value."""
+"""Options of srun alone that take no value."""
 _NUMBERS = frozenset("AaJjnstb")
-"""Patterns that may stand for a number, and then are filled up with zeros."""
+"""Patterns for numbers, which can be padded with zeros."""
 MODULO_SINCE = (23, 2)
 """The first version that knows %b."""
 _PATTERN = re.compile(r"%(\d*)(.)")
 
 
 def of_record(fields: Mapping[str, str]) -> dict[str, str]:
-    """What sacct says of the files, else what stands in the line that submitted the job."""
-    told = {OUT: fields.get("StdOut", ""), ERR: fields.get("StdErr", ""), FOLDER: fields.get("WorkDir", "")}
-    asked = _asked(line_options(fields.get("SubmitLine", "")))
-    return asked | {name: value for name, value in told.items() if values.text(value)}
+    """Return the files in sacct's record, else those in the line that submitted the job."""
+    files = {OUT: fields.get("StdOut", ""), ERR: fields.get("StdErr", ""), FOLDER: fields.get("WorkDir", "")}
+    requested = _asked(line_options(fields.get("SubmitLine", "")))
+    return requested | {name: value for name, value in files.items() if values.text(value)}
 
 
 def of_script(script: str) -> dict[str, str]:
-    """What the script's own lines say."""
+    """Return the files in the script's own options."""
     return _asked(script_options(script))
 
 
@@ -48,18 +48,18 @@ def _asked(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def of_step(submit_line: str) -> str:
-    """The file that a step was told to write to by its srun, with srun's patterns; empty: into its job's output."""
+    """Return the file in the step's srun command, with srun's patterns; empty: the job's output."""
     return line_options(submit_line, SRUN_FLAGS).get("output", "")
 
 
-def named(told: Mapping[str, str], known: Found, *, errors: bool = False) -> str:
+def named(files: Mapping[str, str], known: Found, *, errors: bool = False) -> str:
     """The path that the job writes to, with sbatch's patterns; empty where it writes to the terminal of its srun.
 
-    `told`: by stream, and its folder. For a job that gave no name squeue makes one up of the job's number: of an array
+    `files`: by stream, and its folder. For a job that gave no name squeue makes one up of the job's number: of an array
     it is not the file's, and an interactive job, which has no error file then, has no file at all.
     """
-    out, err = (values.text(told.get(name, "")) for name in (OUT, ERR))
-    folder = told.get(FOLDER, "") or known.job.spec.output
+    out, err = (values.text(files.get(name, "")) for name in (OUT, ERR))
+    folder = files.get(FOLDER, "") or known.job.spec.output
     made_up = _made_up(folder, known)
     if out in made_up and not err:
         return ""
@@ -81,10 +81,10 @@ def resolved(path: str, words: Mapping[str, str]) -> str:
     if "\\" in path:
         return path.replace("\\", "")
 
-    def word(found: re.Match[str]) -> str:
-        width, letter = found[1], found[2]
+    def word(match: re.Match[str]) -> str:
+        width, letter = match[1], match[2]
         if letter not in words:
-            return found[0]
+            return match[0]
         filled = width and letter in _NUMBERS and words[letter].isdigit()
         return words[letter].zfill(min(int(width), MOST_DIGITS)) if filled else words[letter]
 
@@ -92,9 +92,9 @@ def resolved(path: str, words: Mapping[str, str]) -> str:
 
 
 def batch_words(known: Found, version: tuple[int, ...], host: str) -> dict[str, str]:
-    """What the patterns stand for in the name of the batch script's file: %t and %n are 0 there, %s is `batch`, %J has
-    no step. A task that waits among others has no number of its own yet. `host`: of its first node; empty: it has none.
-    """
+    """Return the values of the patterns in the name of the batch script's file: %t and %n are 0 there, %s is `batch`,
+    %J has no step. A task that is still part of a queued array has no number of its own yet. `host`: the first node;
+    empty: there is none."""
     job = known.job
     array, waiting = job.array, known.listed.tasks if known.listed is not None else ()
     words = {
@@ -118,7 +118,7 @@ def batch_words(known: Found, version: tuple[int, ...], host: str) -> dict[str, 
 
 
 def step_words(batch: Mapping[str, str], step: StepRow, rank: int | None) -> dict[str, str]:
-    """What they stand for in the name of the file of a step's task; which task it is of several, where it is known."""
+    """Return the values of the patterns in the name of a step's file, with its task where that is known."""
     words = {**batch, "s": step.name, "J": f"{batch.get('j', '')}.{step.name}"}
     if step.nodes > 1:
         words = {name: word for name, word in words.items() if name not in "nN"}

@@ -1,4 +1,4 @@
-"""Where a command's files are on a cluster that mounts nothing: what stands for the places of cockpit's containers."""
+"""Translates the paths of cockpit's containers into those on a cluster without containers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cockpit.launch.workspace import ALGORITHM, OUTPUTS, WORKSPACE
 from cockpit.model.spec import JobSpec
 
 _PLAIN = re.compile(r"[\w./+@%-]+")
-"""A path that may stand in a command however that is quoted."""
+"""A path that is the same within every kind of quotes."""
 
 
 def on_nodes(spec: JobSpec, command: str) -> str:
@@ -47,7 +47,7 @@ def _word_with_quoted(word: Word, place: re.Pattern[str], path: str) -> str:
 
 
 def is_in_workspace(command: str) -> bool:
-    """It still names a place of cockpit's containers."""
+    """Return whether the command still names a path of cockpit's containers."""
     return _names(WORKSPACE).search(command) is not None
 
 

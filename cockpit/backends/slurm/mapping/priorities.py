@@ -1,4 +1,4 @@
-"""What sprio prints, factor by factor: the weighted figures as it rounds them, the total as it truncates it."""
+"""Parses sprio's output: weighted factors as it rounds them, totals as it truncates them."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _NAMES = (
 
 
 def breakdowns(printed: str, weights: Weights) -> Iterator[Breakdown]:
-    """One for each pending job and partition. Jobs that wait for something else than their turn are not among them.
-    An array's tasks stand in one line, under the array's id."""
+    """Yield the priority of each pending job in each partition. sprio leaves out jobs that do not wait for their turn.
+    The tasks of an array share a line, under the array's id."""
     of = {
         FactorName.AGE: weights.age,
         FactorName.ASSOC: weights.assoc,

@@ -39,7 +39,7 @@ _OF_CORE: tuple[tuple[str, tuple[type, ...]], ...] = (
     ("Max", (LimitReached,)),
     ("Partition", (PartitionRefuses,)),
 )
-"""Where the embedded core, looking at the same cluster, finds a reason of this type, it says the same with figures."""
+"""Reason types of the embedded scheduler, by Slurm's code with the same meaning; the core's reason has the figures."""
 
 
 _NEVER = frozenset(
@@ -55,16 +55,16 @@ _NEVER = frozenset(
         "QOSNotAllowed",
     }
 )
-"""Codes of jobs that start only once somebody changes them or the cluster."""
+"""Codes of jobs that start only after a user has changed them or the cluster."""
 
 
 def never_starts(listed: Listed) -> bool:
-    """Whether the job waits for a person and not for its turn: a start that Slurm planned before says nothing then."""
+    """Return whether the job waits for a user's action; a start that Slurm planned earlier means nothing then."""
     return bool(listed.held_by) or listed.code in _NEVER
 
 
 def reason(listed: Listed, reservations: Mapping[str, Reservation] = _NO_RESERVATIONS) -> Reason | None:
-    """None for a job that neither waits nor stands still."""
+    """Return the reason of a job; None if it neither waits nor is suspended."""
     if not states.known(listed.state):
         return Told(listed.state, "a state that cockpit does not know")
     if listed.kind is JobState.SUSPENDED:
@@ -77,7 +77,7 @@ def reason(listed: Listed, reservations: Mapping[str, Reservation] = _NO_RESERVA
 
 
 def with_figures(told: Reason, core: Reason | None) -> Reason:
-    """What the core found, where it is what the cluster means; else what the cluster told."""
+    """Return the core's reason if it has the meaning of Slurm's code, else Slurm's."""
     if not isinstance(told, Told) or core is None:
         return told
     code = told.code.replace("_", " ")
@@ -99,8 +99,8 @@ def _by_code(listed: Listed, reservations: Mapping[str, Reservation]) -> Reason 
             return _of_dependency(listed)
         case "JobArrayTaskLimit" if listed.array is not None:
             return ArrayFull(listed.array.array, listed.array.at_once)
-        case "Reservation" if (found := reservations.get(listed.fields.get("Reservation", ""))) is not None:
-            return InReservation(found.name, Millis(found.start_at))
+        case "Reservation" if (reservation := reservations.get(listed.fields.get("Reservation", ""))) is not None:
+            return InReservation(reservation.name, Millis(reservation.start_at))
     return None
 
 

@@ -14,7 +14,7 @@ COMMAND = ("scontrol", "-o", "show", "reservation")
 
 
 def reservations(printed: str, zone: tzinfo | None) -> Iterator[Reservation]:
-    """Those of whole nodes. Nothing where the cluster has none: then it prints a sentence."""
+    """Return the reservations of whole nodes; nothing where the cluster has none and scontrol prints a sentence."""
     for block in blocks(printed, "ReservationName"):
         record = words(block)
         start, end = (values.moment(record.get(name, ""), zone) for name in ("StartTime", "EndTime"))

@@ -30,14 +30,14 @@ MINUTE, DAY = 60, 86_400
 
 
 def cluster(config: str, partitions: str) -> Cluster:
-    """What decides over starts. What the embedded core has no rule for is left out."""
-    found = settings(config)
+    """Return the scheduling rules of the cluster, without those that the embedded core lacks."""
+    conf = settings(config)
     return Cluster(
         partitions=tuple(read_partitions(partitions)),
-        enforce=tuple(_members(Enforce, found.get("AccountingStorageEnforce", ""))),
-        priority=_priority(found),
-        backfill=_backfill(found),
-        preemption=_preemption(found),
+        enforce=tuple(_members(Enforce, conf.get("AccountingStorageEnforce", ""))),
+        priority=_priority(conf),
+        backfill=_backfill(conf),
+        preemption=_preemption(conf),
         mutable=False,
     )
 
@@ -51,25 +51,25 @@ def version(config: str) -> str:
     return settings(config).get("SLURM_VERSION", "")
 
 
-def _priority(found: dict[str, str]) -> Priority:
-    kind = PriorityKind.MULTIFACTOR if "multifactor" in found.get("PriorityType", "") else PriorityKind.BASIC
-    max_age = values.seconds(found.get("PriorityMaxAge", ""))
+def _priority(conf: dict[str, str]) -> Priority:
+    kind = PriorityKind.MULTIFACTOR if "multifactor" in conf.get("PriorityType", "") else PriorityKind.BASIC
+    max_age = values.seconds(conf.get("PriorityMaxAge", ""))
     return Priority(
         kind=kind,
-        weights=_weights(found),
-        flags=tuple(each for each in PriorityFlag if each.slurm in found.get("PriorityFlags", "").split(",")),
-        favor_small=values.truth(found.get("PriorityFavorSmall", "")),
+        weights=_weights(conf),
+        flags=tuple(each for each in PriorityFlag if each.slurm in conf.get("PriorityFlags", "").split(",")),
+        favor_small=values.truth(conf.get("PriorityFavorSmall", "")),
         max_age_seconds=7 * DAY if max_age is None else max_age,
-        calc_period_seconds=values.seconds(found.get("PriorityCalcPeriod", "")) or 5 * MINUTE,
-        decay_half_life_seconds=values.seconds(found.get("PriorityDecayHalfLife", "")) or 0,
-        usage_reset=next(iter(_members(UsageReset, found.get("PriorityUsageResetPeriod", ""))), UsageReset.NONE),
-        dampening_factor=values.number(found.get("FairShareDampeningFactor", "")) or 1,
+        calc_period_seconds=values.seconds(conf.get("PriorityCalcPeriod", "")) or 5 * MINUTE,
+        decay_half_life_seconds=values.seconds(conf.get("PriorityDecayHalfLife", "")) or 0,
+        usage_reset=next(iter(_members(UsageReset, conf.get("PriorityUsageResetPeriod", ""))), UsageReset.NONE),
+        dampening_factor=values.number(conf.get("FairShareDampeningFactor", "")) or 1,
     )
 
 
-def _weights(found: dict[str, str]) -> Weights:
+def _weights(conf: dict[str, str]) -> Weights:
     def weight(name: str) -> int:
-        return values.number(found.get(f"PriorityWeight{name}", "")) or 0
+        return values.number(conf.get(f"PriorityWeight{name}", "")) or 0
 
     return Weights(
         age=weight("Age"),
@@ -78,40 +78,40 @@ def _weights(found: dict[str, str]) -> Weights:
         job_size=weight("JobSize"),
         partition=weight("Partition"),
         qos=weight("QOS"),
-        tres=prices(found.get("PriorityWeightTRES", ""), Meaning.WEIGHT),
+        tres=prices(conf.get("PriorityWeightTRES", ""), Meaning.WEIGHT),
     )
 
 
 def prices(text: str, meaning: Meaning) -> Tres:
     """`CPU=1.0,Mem=0.25G,GRES/gpu=10`; nothing where it cannot be read."""
-    found = parse_tres(values.text(text), meaning)
-    return found if not isinstance(found, str) else {}
+    tres = parse_tres(values.text(text), meaning)
+    return tres if not isinstance(tres, str) else {}
 
 
-def _backfill(found: dict[str, str]) -> Backfill:
+def _backfill(conf: dict[str, str]) -> Backfill:
     """Slurm keeps room for each of the jobs that it looks at: conservative, but only so deep and so far ahead."""
-    if "backfill" not in found.get("SchedulerType", "backfill"):
+    if "backfill" not in conf.get("SchedulerType", "backfill"):
         return Backfill(kind=BackfillKind.OFF)
-    said = dict(each.partition("=")[::2] for each in found.get("SchedulerParameters", "").split(","))
+    parameters = dict(each.partition("=")[::2] for each in conf.get("SchedulerParameters", "").split(","))
     return Backfill(
         kind=BackfillKind.CONSERVATIVE,
-        window_seconds=MINUTE * (values.number(said.get("bf_window", "")) or 1440),
-        resolution_seconds=values.number(said.get("bf_resolution", "")) or 60,
-        depth=values.number(said.get("bf_max_job_test", "")) or 500,
+        window_seconds=MINUTE * (values.number(parameters.get("bf_window", "")) or 1440),
+        resolution_seconds=values.number(parameters.get("bf_resolution", "")) or 60,
+        depth=values.number(parameters.get("bf_max_job_test", "")) or 500,
     )
 
 
-def _preemption(found: dict[str, str]) -> Preemption:
+def _preemption(conf: dict[str, str]) -> Preemption:
     return Preemption(
-        kind=found.get("PreemptType", "preempt/none"),
-        mode=values.names(found.get("PreemptMode", "")) or ("OFF",),
-        exempt_seconds=values.seconds(found.get("PreemptExemptTime", "")) or 0,
-        slice_seconds=values.seconds(found.get("SchedulerTimeSlice", "")) or 30,
+        kind=conf.get("PreemptType", "preempt/none"),
+        mode=values.names(conf.get("PreemptMode", "")) or ("OFF",),
+        exempt_seconds=values.seconds(conf.get("PreemptExemptTime", "")) or 0,
+        slice_seconds=values.seconds(conf.get("SchedulerTimeSlice", "")) or 30,
     )
 
 
 def read_partitions(printed: str) -> Iterator[Partition]:
-    """One a line."""
+    """Read the partitions, one per line."""
     for block in blocks(printed, "PartitionName"):
         record = words(block)
         if values.text(record.get("PartitionName", "")):
@@ -145,6 +145,6 @@ def _partition(record: dict[str, str]) -> Partition:
 
 
 def _members(kind: type, printed: str) -> Iterable:  # type: ignore[type-arg] # of that kind
-    """Those words of the list that the kind has; Slurm does not mind the case."""
+    """Return the members of the kind that the list names; Slurm ignores case."""
     known = {str(each).lower(): each for each in kind}  # type: ignore[attr-defined] # an enum
     return [known[word] for word in (each.strip().lower() for each in printed.split(",")) if word in known]

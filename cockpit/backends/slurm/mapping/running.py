@@ -12,13 +12,13 @@ from cockpit.model.jobdetail import StepRow
 
 
 def beside(accounted: Sequence[StepRow], running: Sequence[StepRow]) -> tuple[StepRow, ...]:
-    """What accounting has, and what runs that its database has not heard of, or that no database ever will."""
+    """Return the records of accounting, with running jobs that its database does not have."""
     known = {step.name for step in accounted}
     return (*accounted, *(step for step in running if step.name not in known))
 
 
 def steps(printed: str, zone: tzinfo | None) -> Iterator[StepRow]:
-    """Nothing where none runs: then it prints a sentence."""
+    """Return the running steps; nothing where none runs and scontrol prints a sentence."""
     for block in blocks(printed, "StepId"):
         record = words(block)
         yield StepRow(

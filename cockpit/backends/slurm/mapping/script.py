@@ -17,11 +17,11 @@ from cockpit.model.ids import index_ranges
 from cockpit.model.spec import Dependency, DependencyKind, HoldAllocation, JobSpec, NodeSpec, PriorityWord
 
 HOLD_SECONDS = 3600
-"""How long a failed job keeps its allocation where its owner says nothing."""
+"""How long a failed job keeps its allocation unless its owner sets another time."""
 
 
 class Submission(NamedTuple):
-    """One sbatch."""
+    """One call of sbatch."""
 
     argv: tuple[str, ...]
     script: str
@@ -34,7 +34,8 @@ def submission(spec: JobSpec, runtime: Runtime | None = None) -> Submission:
 
 
 def options(spec: JobSpec) -> Iterator[str]:
-    """What a job asks for. Not in the script: no line break of a name can end a line of it there."""
+    """Return the job's options. They are arguments rather than lines of the script, so that no line break in a name can
+    end them."""
     (first, *others) = groups(spec)
     yield f"--job-name={spec.name}"
     usual = f"{_pattern(spec.output)}/slurm-{'%A_%a' if array_text(spec) else '%j'}.out"
@@ -55,7 +56,7 @@ def options(spec: JobSpec) -> Iterator[str]:
 
 
 def _files(script: BatchScript) -> Iterator[str]:
-    """What a batch script says of its files beside its output."""
+    """Return a batch script's options about files other than its output."""
     given = (("error", script.error), ("input", script.input))
     yield from (f"--{name}={path}" for name, path in given if path)
     if script.open_mode is OpenMode.APPEND:
@@ -68,7 +69,7 @@ def _pattern(folder: str) -> str:
 
 
 def _size(spec: JobSpec, group: Group) -> Iterator[str]:
-    """What each component of a job says anew."""
+    """Return the options that each component of a job sets anew."""
     yield f"--nodes={group.nodes}"
     yield "--ntasks-per-node=1"
     yield f"--cpus-per-task={group.each.cpus}"
@@ -93,7 +94,7 @@ def asked_seconds(spec: JobSpec) -> int:
 
 
 def kept_seconds(spec: JobSpec) -> int:
-    """For so long a failed one keeps its allocation; 0: not at all."""
+    """Return how long a failed job keeps its allocation; 0: not at all."""
     keeps = spec.terminal and spec.debug_hold.allocation is not HoldAllocation.FREE
     window = spec.debug_hold.window_seconds if keeps else 0
     return HOLD_SECONDS if window is None else window
@@ -117,7 +118,7 @@ def _wishes(spec: JobSpec) -> Iterator[tuple[str, str]]:
 
 
 def qos(spec: JobSpec) -> str:
-    """Its own, else that of the name of its priority word."""
+    """Return the job's QOS, else the one named like its priority word."""
     return spec.qos or (str(spec.priority) if spec.priority is not PriorityWord.NORMAL else "")
 
 
@@ -129,7 +130,7 @@ def dependency_text(dependencies: tuple[Dependency, ...]) -> str:
 
 
 def array_text(spec: JobSpec) -> str:
-    """Also of a sweep, whose trials are the tasks of one."""
+    """Return the array option, also for a sweep, whose trials are tasks."""
     if spec.array is not None:
         return _tasks(sorted(spec.array.indices), spec.array.at_once)
     return _tasks(range(trial_count(spec.sweep)), spec.sweep.parallel) if spec.sweep is not None else ""
@@ -140,5 +141,5 @@ def _tasks(indices: Sequence[int], at_once: int) -> str:
 
 
 def moment_text(at: int | None) -> str:
-    """In no time zone: seconds since 1970, which Slurm reads behind `uts`."""
+    """Return the time in seconds since 1970 behind `uts`, which Slurm reads independently of time zones."""
     return "" if at is None else f"uts{at // 1000}"

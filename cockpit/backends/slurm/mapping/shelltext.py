@@ -10,24 +10,24 @@ from typing import NamedTuple
 
 
 class Variable(NamedTuple):
-    """What the script knows only once it runs."""
+    """A value that the script knows only while it runs."""
 
     name: str
 
 
 def quoted(text: str) -> str:
-    """One word that is exactly this text."""
+    """Return one shell word with exactly this text."""
     return shlex.quote(text)
 
 
 def word(*parts: str | Variable) -> str:
-    """One word of texts as they are, and of variables that are filled in."""
+    """Return one shell word of fixed texts and of variables."""
     runs = groupby(parts, lambda each: isinstance(each, Variable))
     return "".join(_filled_in(run) if filled else quoted("".join(map(str, run))) for filled, run in runs)
 
 
 def json_word(value: object) -> str:
-    """One word that is this as JSON. A `Variable` in it holds JSON itself."""
+    """Return one shell word with the value as JSON. A `Variable` in it contains JSON itself."""
     return word(*_pieces(value))
 
 

@@ -81,10 +81,10 @@ def exit_of(state: str, printed: str) -> ExitStatus:
     """`printed`: `code:signal`, or the wait status that squeue's -O gives."""
     if state in _LOST:
         return ExitStatus(lost=_LOST[state])
-    found = values.exit_status(printed) if ":" in printed else _of_wait_status(values.number(printed) or 0)
+    status = values.exit_status(printed) if ":" in printed else _of_wait_status(values.number(printed) or 0)
     if state == "OUT_OF_MEMORY":
-        return ExitStatus(code=found.code, signal=found.signal, oom=True)
-    return found
+        return ExitStatus(code=status.code, signal=status.signal, oom=True)
+    return status
 
 
 def _of_wait_status(status: int) -> ExitStatus:

@@ -26,10 +26,10 @@ def text(value: str) -> str:
 @lru_cache(maxsize=4096)
 def number(value: str) -> int | None:
     """Parse a whole number; of `4-8` the first, and `12K` in Slurm's way of counting nodes and CPUs."""
-    found = _AMOUNT.match(value)
-    if found is None:
+    match = _AMOUNT.match(value)
+    if match is None:
         return None
-    return int(float(found[1]) * {"": 1, "K": 1024, "M": 1024**2}.get(found[2].upper(), 1))
+    return int(float(match[1]) * {"": 1, "K": 1024, "M": 1024**2}.get(match[2].upper(), 1))
 
 
 def decimal(value: str) -> float | None:
@@ -42,17 +42,17 @@ def decimal(value: str) -> float | None:
 
 def memory_mib(value: str) -> int | None:
     """Parse an amount of memory, `64G`, `500M` or a plain number of MiB; return it in MiB."""
-    found = _AMOUNT.match(value)
-    return round(float(found[1]) * _UNITS[found[2].upper() or "M"]) if found else None
+    match = _AMOUNT.match(value)
+    return round(float(match[1]) * _UNITS[match[2].upper() or "M"]) if match else None
 
 
 @lru_cache(maxsize=4096)
 def seconds(value: str) -> int | None:
     """Parse a duration, `1-02:03:04`, `02:03:04`, `3:04` (min and s), `30 sec`, `1-02` (days and hours), in seconds."""
-    found = _DURATION.match(value)
-    if found is None:
+    match = _DURATION.match(value)
+    if match is None:
         return None
-    days, first, second, last = (int(each) if each else None for each in found.groups())
+    days, first, second, last = (int(each) if each else None for each in match.groups())
     if days is not None and first is None:
         return 3600 * (24 * days + (last or 0))
     if days is not None and second is None:
@@ -76,15 +76,15 @@ def moment(value: str, zone: tzinfo | None) -> Millis | None:
 
 @lru_cache(maxsize=16384)
 def _tres(value: str) -> tuple[tuple[str, float], ...]:
-    found = []
+    amounts = []
     for part in value.split(","):
         name, equals, amount = part.rpartition("=")
         figure = memory_mib(amount) if name == "mem" else decimal(amount) if equals else None
         if figure is None and equals:
             figure = number(amount)
         if figure is not None:
-            found.append((name.lower(), float(figure)))
-    return tuple(found)
+            amounts.append((name.lower(), float(figure)))
+    return tuple(amounts)
 
 
 def tres(value: str) -> Tres:

@@ -24,7 +24,7 @@ _CONFIG_KEYS: Final = ("ClusterName", "SLURM_VERSION", "X11Parameters")
 _LEVELS: Final = frozenset({"", "None", "Operator", "Administrator"})
 _SPRIO_FIELDS = 13
 _NO_SUCH_JOB = "Unable to find jobs matching user/id(s) specified\n"
-"""What sprio prints, with exit code 0, when none of the jobs that it was asked for is pending any more."""
+"""The output of sprio, with exit code 0, when none of the requested jobs is pending any more."""
 
 
 def flaw(argv: Sequence[str], printed: str, separator: str) -> str:
@@ -89,10 +89,10 @@ def _level(_argv: Sequence[str], printed: str, _separator: str) -> str:
 
 
 def _config(_argv: Sequence[str], printed: str, _separator: str) -> str:
-    found = settings(printed)
-    if _CONFIG_KEYS[0] not in found and _CONFIG_KEYS[1] not in found:
+    keys = settings(printed)
+    if _CONFIG_KEYS[0] not in keys and _CONFIG_KEYS[1] not in keys:
         return FOREIGN
-    return "" if all(key in found for key in _CONFIG_KEYS) and printed.endswith("\n") else BROKEN_OFF
+    return "" if all(key in keys for key in _CONFIG_KEYS) and printed.endswith("\n") else BROKEN_OFF
 
 
 def _lines(key: str) -> Callable[[Sequence[str], str, str], str]:

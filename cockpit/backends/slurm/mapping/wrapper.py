@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 WRAPPED = "cockpit:"
-"""What the comments of wrapped jobs begin with."""
+"""The beginning of the comments of wrapped jobs."""
 SLACK_SECONDS = 60
-"""Before the end of the time limit the allocation is let go: behind it there is no exit code."""
+"""How long before the end of the time limit the allocation is released, since afterwards there is no exit code."""
 _KEEPING = """\
 trap 'cockpit_let_go=1' USR1
 trap 'cockpit_look=1' USR2
@@ -65,6 +65,6 @@ def keeping(seconds: int) -> Iterator[str]:
 
 
 def beginning(asked_seconds: int) -> str:
-    """To stand at the head of the script. `asked_seconds`: the time limit with what is kept of it."""
+    """Return the head of the script. `asked_seconds`: the time limit including the hold."""
     note = "# A command that fails is kept. A time-out, lack of memory or a failing node end this script with it."
     return f"{note}\ncockpit_end=$(($(date +%s) + {asked_seconds - SLACK_SECONDS})) cockpit_let_go= cockpit_look="

@@ -46,7 +46,7 @@ class LocalCommands:
         return at_terminal(argv, self._env, request)
 
     async def close(self) -> None:
-        """Nothing stays open between two commands."""
+        """Do nothing: no connection is open between two commands."""
 
     async def _start(self, argv: Sequence[str], env: Mapping[str, str]) -> asyncio.subprocess.Process:
         pipe = asyncio.subprocess.PIPE

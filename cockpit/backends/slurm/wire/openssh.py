@@ -116,8 +116,8 @@ def log_in_now(host: Host, *, typing: bool) -> Master:
     if done.returncode == 0:
         return Master(host, folder)
     shutil.rmtree(folder, ignore_errors=True)
-    said = (done.stderr or b"").decode(errors="replace").strip()
-    raise Unreachable(f"{host.name} cannot be reached over SSH: {said or 'ssh says why above'}")
+    message = (done.stderr or b"").decode(errors="replace").strip()
+    raise Unreachable(f"{host.name} cannot be reached over SSH: {message or 'ssh says why above'}")
 
 
 def _ssh(host: Host, folder: Path | None, *options: str) -> tuple[str, ...]:

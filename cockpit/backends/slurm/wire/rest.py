@@ -88,7 +88,7 @@ class RestCommands:
         raise RequestRefused(Refusal(RefusalKind.UNAVAILABLE, NO_SHELL))
 
     async def close(self) -> None:
-        """Nothing stays open between two requests."""
+        """Do nothing: no connection is open between two requests."""
 
     async def _read(self, argv: Sequence[str]) -> Printed:
         version = await self._known_version()  # step 1

@@ -1,1 +1,2 @@
-"""What runs beside and inside a container: standard library only, loaded in about 20 ms, outlives the engine."""
+"""Programs that run beside and inside a container. They use the standard library only, load in about 20 ms, and outlive
+the engine."""

@@ -51,8 +51,9 @@ def start(plan: PlanDict, entry: program.Entry) -> None:
 
 
 def _listen(plan: PlanDict) -> _socket.socket:
-    """By a relative path: a socket's path is short. The caller's working folder is nobody's concern. It has its name
-    only once it answers: an agent that is refused gives up, and what has started it may wait for ever."""
+    """Listen on the agent's socket. The path is relative because a socket's path is short; the caller's working folder
+    does not matter. The socket gets its name only once it accepts connections: a client that is refused gives up, while
+    its own caller may wait for ever."""
     os.chdir(os.path.join(plan["network"], SHOWN))
     name = f"{plan['hostname']}.sock"
     draft = f".{name}"

@@ -63,8 +63,8 @@ def main() -> int:
     except FetchError as error:
         say({"failed": f"{order['what']}: {error}"})
     except OSError as error:
-        said = f"{error.filename}: " if error.filename else ""
-        say({"failed": f"{order['what']}: {said}{(error.strerror or str(error)).lower()}"})
+        place = f"{error.filename}: " if error.filename else ""
+        say({"failed": f"{order['what']}: {place}{(error.strerror or str(error)).lower()}"})
     except MemoryError:
         say({"failed": f"{order['what']}: {order['source']} takes too much memory to be read; is it damaged?"})
     return 0

@@ -1,4 +1,4 @@
-"""What measuring and copying have in common: their order, what they tell, and what may end them."""
+"""Shared parts of measuring and copying: their orders, their progress reports, and the conditions that end them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _TELL_SECONDS = 0.25
 
 
 class FetchError(Exception):
-    """It cannot be had; the text says what, where and why."""
+    """The source cannot be measured or copied; the text says what, where and why."""
 
 
 class DiskFull(Exception):
@@ -52,7 +52,7 @@ class Meter:
         self.done = 0
 
     def count(self, size: int) -> None:
-        """So much more is done. Raises DiskFull."""
+        """Add bytes to the progress. Raises DiskFull."""
         self.done += size
         now = time.monotonic()
         if now - self._told_at >= _TELL_SECONDS:
@@ -67,10 +67,10 @@ class Meter:
 
 
 def percent_used(folder: str, more: int = 0) -> float:
-    """Of the disk that the folder is on, as df(1) counts: what root keeps for itself is no part of it."""
-    found = os.statvfs(folder)
-    used = (found.f_blocks - found.f_bfree) * found.f_frsize
-    everything = used + found.f_bavail * found.f_frsize
+    """Return the use of the folder's disk as df(1) counts it: without the space that is reserved for root."""
+    stat = os.statvfs(folder)
+    used = (stat.f_blocks - stat.f_bfree) * stat.f_frsize
+    everything = used + stat.f_bavail * stat.f_frsize
     return 100 * (used + more) / everything if everything else 100.0
 
 

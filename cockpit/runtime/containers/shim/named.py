@@ -28,14 +28,15 @@ _NEVER_RUN = "true"
 
 
 def measure(order: Order, _meter: Meter) -> Measure:
-    """Its id, its size, what it brings to its containers, and whether podman makes these. Raises FetchError."""
+    """Return the image's id, its size, its settings for containers, and whether podman makes them. Raises
+    FetchError."""
     _hide_mounts(order)
-    program, found = _found(order["source"])
-    key = str(found["Id"]).rpartition(":")[2]
-    config = found.get("Config") or {}
+    program, image = _found(order["source"])
+    key = str(image["Id"]).rpartition(":")[2]
+    config = image.get("Config") or {}
     return {
         "key": key,
-        "size": int(found["Size"]),
+        "size": int(image["Size"]),
         "env": _variables(config.get("Env")),
         "entrypoint": list(config.get("Entrypoint") or ()),
         "cmd": list(config.get("Cmd") or ()),
@@ -60,14 +61,14 @@ def copy(order: Order, meter: Meter) -> int:
 
 
 def _hide_mounts(order: Order) -> None:
-    """What podman mounts meanwhile is nobody else's to see; an ordinary user's does so by itself."""
+    """Hide podman's mounts from all other processes; an ordinary user's podman does so itself."""
     if not order["rootless"]:
         linux.unshare(linux.CLONE_NEWNS)
         linux.mount("none", "/", None, linux.MS_REC | linux.MS_SLAVE)
 
 
 class _Stream:
-    """What `export` writes, counted."""
+    """The output of `export`, counted."""
 
     def __init__(self, fd: int, meter: Meter) -> None:
         self._fd = fd
@@ -85,7 +86,7 @@ class _Stream:
 
 @contextlib.contextmanager
 def _container(program: str, order: Order) -> Iterator[str]:
-    """Made of the image, and removed; one that an earlier try has left goes first."""
+    """Create a container of the image, and remove it afterwards; one that an earlier try has left is removed first."""
     name = f"cockpit-export-{order['key'][:24]}"
     _run(program, "rm", "--force", name)
     _said(program, "create", "--pull=never", "--name", name, order["key"], _NEVER_RUN)
@@ -96,7 +97,7 @@ def _container(program: str, order: Order) -> Iterator[str]:
 
 
 def _found(name: str) -> tuple[str, dict[str, Any]]:
-    """Who has it, and what that says of it. Raises FetchError."""
+    """Return the program that has the image, and what it reports about the image. Raises FetchError."""
     there = [each for each in _PROGRAMS if _is_installed(each)]
     if not there:
         raise FetchError(
@@ -104,9 +105,9 @@ def _found(name: str) -> tuple[str, dict[str, Any]]:
             "dir:PATH or tar:PATH"
         )
     for program in there:
-        asked = _run(program, "image", "inspect", name)
-        if asked.returncode == 0:
-            return program, json.loads(asked.stdout)[0]
+        inspection = _run(program, "image", "inspect", name)
+        if inspection.returncode == 0:
+            return program, json.loads(inspection.stdout)[0]
     raise FetchError(f"{there[0]} has no image {name} on this node; `{there[0]} pull {name}` there gets it")
 
 

@@ -41,7 +41,7 @@ def make_pair(name: str, peer: str, namespace: int) -> None:
 
 
 def bring_up(name: str, *, bridge: str = "") -> None:
-    """Also plugs it into a bridge."""
+    """Bring the interface up, which also connects it to its bridge."""
     link = _LINK.pack(0, 0, _index(name), _UP, _UP)
     plugged = _number(_MASTER, _index(bridge)) if bridge else b""
     _ask(_NEW_LINK, 0, link + plugged, f"bring up {name}")
@@ -79,7 +79,7 @@ def _number(kind: int, value: int) -> bytes:
 
 
 def _ask(kind: int, flags: int, body: bytes, what: str) -> None:
-    """One request and its answer, which is an error number, negative, or 0."""
+    """Send one request and read its answer: a negative error number, or 0."""
     sock = _socket.socket(_socket.AF_NETLINK, _socket.SOCK_RAW | _socket.SOCK_CLOEXEC, 0)
     try:
         sock.send(_HEADER.pack(_HEADER.size + len(body), kind, _REQUEST | _ACK | flags, 1, 0) + body)

@@ -1,4 +1,4 @@
-"""What podman is told, and what it says: containers made of an image that it has.
+"""Calls podman and reads its output, for containers of images that podman has.
 
 podman lays the container's file system out; what runs in it is cockpit's to start, see `maker`. Its own program there
 waits for ever, which tells podman that the container is in use: nobody's `podman prune` takes it away.
@@ -24,12 +24,12 @@ LABEL = "cockpit-cluster.job"
 _RUNTIME = "runc"
 """Used where it is there; else whichever podman chooses."""
 _WAITS = ("/bin/sh", "-c", "read -r never")
-"""On a standard input that podman keeps open."""
+"""The command of a container that does nothing: it waits on a standard input that podman keeps open."""
 _KEPT = "localhost/cockpit-kept"
 _SECONDS = 120
 _COMMIT_SECONDS = 1800
 _LIMITS = (("nofile", resource.RLIMIT_NOFILE, 1024), ("nproc", resource.RLIMIT_NPROC, 32_768))
-"""Of podman's own program. Without a word podman asks for more than it has itself where it is in a container."""
+"""The limits of podman's own program. Without them podman asks for more than it has where it runs in a container."""
 
 
 class PodmanError(Exception):
@@ -37,7 +37,7 @@ class PodmanError(Exception):
 
 
 class Layout:
-    """What a container is shown beside its image."""
+    """The mounts of a container beside its image."""
 
     def __init__(
         self, binds: Sequence[tuple[str, str, bool]], masked: Sequence[str] = (), devices: Sequence[str] = ()
@@ -50,7 +50,7 @@ class Layout:
 
 
 class Container:
-    """One attempt's, under a name that no other on the machine has."""
+    """The container of one attempt, under a name that is unique on the machine."""
 
     def __init__(self, plan: PlanDict) -> None:
         self._plan = plan
@@ -69,14 +69,14 @@ class Container:
             return int(stream.read())
 
     def commit(self) -> None:
-        """Make an image of what it holds now, instead of one from before; where it is not there, that one stands.
-        Raises PodmanError."""
+        """Make an image of the container's present content, replacing an earlier one; without the container the earlier
+        image stays. Raises PodmanError."""
         if _run("container", "exists", self.name).returncode == 0:
             said("commit", "--quiet", "--pause=false", self.name, self.kept_image, seconds=_COMMIT_SECONDS)
             self.remove()
 
     def remove(self) -> None:
-        """That it is not there is fine. Raises PodmanError."""
+        """Remove the container; it may be gone already. Raises PodmanError."""
         said("rm", "--force", "--ignore", "--time", "0", self.name)
 
     def forget_kept(self) -> None:
@@ -86,7 +86,8 @@ class Container:
 
 
 def arguments(plan: PlanDict, name: str, image: str, layout: Layout, holder: int, pidfile: str) -> list[str]:
-    """Of `podman create`. The namespaces are the holder's; what podman's own program may do is nothing."""
+    """Return the arguments of `podman create`. The namespaces are the holder's; podman's own program in the container
+    has no rights."""
     network = f"ns:/proc/{holder}/ns/net" if plan.get("network") else "host"
     return [
         *("create", "--name", name, "--label", f"{LABEL}={plan['cgroup']}", "--pull", "never"),
@@ -103,7 +104,7 @@ def arguments(plan: PlanDict, name: str, image: str, layout: Layout, holder: int
 
 
 def said(*words: str, seconds: int = _SECONDS) -> str:
-    """What podman writes. Raises PodmanError where it fails."""
+    """Return podman's output. Raises PodmanError if it fails."""
     done = _run(*words, seconds=seconds)
     if done.returncode != 0:
         lines = done.stderr.decode(errors="replace").strip().splitlines()
@@ -131,7 +132,7 @@ def _hosts(plan: PlanDict) -> Iterator[str]:
 
 
 def _user(plan: PlanDict) -> str:
-    """For an image that does not know the submitter."""
+    """Return the user option for an image that does not know the submitter."""
     return f"{plan['user']}:x:{plan['uid']}:{plan['gid']}::{plan['home']}:/bin/sh"
 
 

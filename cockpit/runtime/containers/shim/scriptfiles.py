@@ -51,7 +51,7 @@ class FileCopier:
 
 
 class Mirrors:
-    """All of one script, and when to look at them next."""
+    """The output files of one script, and when to read them next."""
 
     def __init__(self) -> None:
         self._all: list[FileCopier] = []
@@ -100,7 +100,7 @@ def _opened_output(plan: PlanDict, what: str, path: str) -> int:
 
 
 def _open(plan: PlanDict, what: str, path: str, flags: int) -> int:
-    """With no more rights than the submitter has, whatever link the path leads over."""
+    """Open a file with the submitter's rights, whatever links the path contains."""
     try:
         with credentials(plan):
             fd = os.open(path, flags, _MODE)
@@ -114,7 +114,7 @@ def _open(plan: PlanDict, what: str, path: str, flags: int) -> int:
 
 
 def _mirror(plan: PlanDict, fd: int, log: int, mirrors: Mirrors) -> None:
-    """Of a plain file that its owner may read."""
+    """Copy the new content of a plain file that its owner may read."""
     status = os.fstat(fd)
     if not stat.S_ISREG(status.st_mode):
         os.close(log)

@@ -98,7 +98,7 @@ _IOCTL, _SOCKET = (16, 54, 29), (41, 359, 198)
 _NEW_NAMESPACES = 0x7E02_0000
 """CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID and NEWNET."""
 _NEW_TIME_NAMESPACE = 0x80
-"""Of `unshare` alone: for `clone` these bits are the signal."""
+"""The flag of a new time namespace, for `unshare` alone: for `clone` these bits are the signal."""
 _TERMINAL_INPUT = (0x5412, 0x541C)
 """TIOCSTI and TIOCLINUX, which insert input into a terminal, as if its user had typed it."""
 _AF_VSOCK = 40

@@ -110,9 +110,9 @@ class _Tree:
                 else:
                     self._meter.count(found.st_size)
 
-    def finish_folder(self, target: int, found: os.stat_result) -> None:
-        self._own(target, found)
-        os.fchmod(target, stat.S_IMODE(found.st_mode) & _PERMISSIONS)
+    def finish_folder(self, target: int, status: os.stat_result) -> None:
+        self._own(target, status)
+        os.fchmod(target, stat.S_IMODE(status.st_mode) & _PERMISSIONS)
 
     def _entries(self, folder: int, path: str) -> Iterator[Entry]:
         """Yield the entries of a folder, sorted by name, and add each to the digest."""
@@ -123,14 +123,19 @@ class _Tree:
                 raise self._error(error, path) from None
         for name in names:
             with credentials(self._order):
-                found = os.lstat(name, dir_fd=folder)
-            if stat.S_IFMT(found.st_mode) in (stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK):
-                self._take_in(f"{path}/{name}", found)
-                yield name, found
+                status = os.lstat(name, dir_fd=folder)
+            if stat.S_IFMT(status.st_mode) in (stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK):
+                self._take_in(f"{path}/{name}", status)
+                yield name, status
 
-    def _take_in(self, path: str, found: os.stat_result) -> None:
-        folder = stat.S_ISDIR(found.st_mode)
-        facts = (found.st_mode, found.st_uid, found.st_gid, *(() if folder else (found.st_size, found.st_mtime_ns)))
+    def _take_in(self, path: str, status: os.stat_result) -> None:
+        folder = stat.S_ISDIR(status.st_mode)
+        facts = (
+            status.st_mode,
+            status.st_uid,
+            status.st_gid,
+            *(() if folder else (status.st_size, status.st_mtime_ns)),
+        )
         self._digest.update(os.fsencode(path) + b"\0" + repr(facts).encode())
 
     def _open(self, name: str, folder: int, path: str, flags: int) -> int:
@@ -153,23 +158,23 @@ class _Tree:
         finally:
             os.close(source)
 
-    def _copy_link(self, name: str, folder: int, target: int, found: os.stat_result) -> None:
+    def _copy_link(self, name: str, folder: int, target: int, status: os.stat_result) -> None:
         _remove(name, target)
         os.symlink(os.readlink(name, dir_fd=folder), name, dir_fd=target)
         if not self._order["rootless"]:
-            os.chown(name, found.st_uid, found.st_gid, dir_fd=target, follow_symlinks=False)
+            os.chown(name, status.st_uid, status.st_gid, dir_fd=target, follow_symlinks=False)
 
     def _copy_file(self, name: str, folder: int, target: int, path: str) -> None:
         source = self._open(name, folder, path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
-            found = os.fstat(source)
+            status = os.fstat(source)
             _remove(name, target)
             written = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600, dir_fd=target)
             try:
                 self._pour(source, written)
-                self._own(written, found)
-                os.fchmod(written, stat.S_IMODE(found.st_mode) & _PERMISSIONS)
-                os.utime(written, ns=(found.st_mtime_ns, found.st_mtime_ns))
+                self._own(written, status)
+                os.fchmod(written, stat.S_IMODE(status.st_mode) & _PERMISSIONS)
+                os.utime(written, ns=(status.st_mtime_ns, status.st_mtime_ns))
             finally:
                 os.close(written)
         finally:
@@ -179,9 +184,9 @@ class _Tree:
         while count := _piece(source, written):
             self._meter.count(count)
 
-    def _own(self, fd: int, found: os.stat_result) -> None:
+    def _own(self, fd: int, status: os.stat_result) -> None:
         if not self._order["rootless"]:
-            os.fchown(fd, found.st_uid, found.st_gid)
+            os.fchown(fd, status.st_uid, status.st_gid)
 
     def _error(self, error: OSError, path: str) -> FetchError:
         return FetchError(f"{self._order['source']}{path}: {self._said(error)}")
@@ -204,12 +209,12 @@ def _piece(source: int, written: int) -> int:
     return len(piece)
 
 
-def _is_there(name: str, target: int, found: os.stat_result) -> bool:
+def _is_there(name: str, target: int, status: os.stat_result) -> bool:
     try:
         copied = os.lstat(name, dir_fd=target)
     except FileNotFoundError:
         return False
-    return stat.S_ISREG(copied.st_mode) and (copied.st_size, copied.st_mtime_ns) == (found.st_size, found.st_mtime_ns)
+    return stat.S_ISREG(copied.st_mode) and (copied.st_size, copied.st_mtime_ns) == (status.st_size, status.st_mtime_ns)
 
 
 def _make_folder(name: str, target: int) -> None:

@@ -87,7 +87,7 @@ def _build(view: View) -> None:
 
 
 def _make_devices(view: View, folder: str) -> None:
-    """What bubblewrap's --dev makes, and the cards."""
+    """Make the devices that bubblewrap's --dev makes, and the cards."""
     _tmpfs(folder, "mode=0755")
     for name in _NODES:
         _show(f"/dev/{name}", f"{folder}/{name}", linux.ATTR_NOSUID)

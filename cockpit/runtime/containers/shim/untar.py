@@ -35,7 +35,7 @@ _MOST_MEMBERS = 5_000_000
 _MOST_DEPTH = 200
 _EVERY_ROOT_HAS = ("bin", "usr")
 _SAVED = "manifest.json"
-"""At the top of what `docker save` writes."""
+"""The file at the top of an archive that `docker save` wrote."""
 _PERMISSIONS = 0o777
 _UNSAID_MODE = 0o755
 
@@ -103,12 +103,12 @@ class _File:
             except OSError as error:
                 why = (error.strerror or "cannot be read").lower()
                 raise FetchError(f"{order['source']}: {why} for user {order['user']}") from None
-        found = os.fstat(self._fd)
-        if not stat.S_ISREG(found.st_mode):
+        status = os.fstat(self._fd)
+        if not stat.S_ISREG(status.st_mode):
             os.close(self._fd)
             raise FetchError(f"{order['source']} is no file; write dir:{order['source']} for a folder")
-        self.size = found.st_size
-        self.seen = f"{found.st_dev}:{found.st_ino}:{found.st_size}:{found.st_mtime_ns}:{found.st_ctime_ns}"
+        self.size = status.st_size
+        self.seen = f"{status.st_dev}:{status.st_ino}:{status.st_size}:{status.st_mtime_ns}:{status.st_ctime_ns}"
         self._digest = hashlib.sha256()
         self._meter = meter
 

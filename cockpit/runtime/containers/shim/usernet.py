@@ -1,5 +1,5 @@
-"""A job network's way to the world where the engine is an ordinary user's: slirp4netns, else pasta, which speak to the
-world with sockets of that user's for whoever is in the network.
+"""Connects a job's network to the outside for an ordinary user's engine, through slirp4netns or pasta. These programs
+make the job's connections with sockets of that user.
 
 They are given the network from outside of it. So a process stays behind on the machine before the first container
 leaves it, starts the program when it is told to, and ends it once the last container of the job is gone.
@@ -38,12 +38,13 @@ _LONGEST = 1000
 
 def installed() -> str:
     """The program's path; empty: none is here."""
-    found = (f"{folder}/{name}" for name in PROGRAMS for folder in _FOLDERS)
-    return next((path for path in found if os.access(path, os.X_OK)), "")
+    programs = (f"{folder}/{name}" for name in PROGRAMS for folder in _FOLDERS)
+    return next((path for path in programs if os.access(path, os.X_OK)), "")
 
 
 def arguments(program: str, pid: int, interface: str) -> list[str]:
-    """To give the network of process `pid` an interface that leads outward, and not to this machine's `localhost`."""
+    """Return the arguments that give the network of process `pid` an interface to the outside, but not to this
+    machine's `localhost`."""
     user, network = (f"/proc/{pid}/ns/{kind}" for kind in ("user", "net"))
     if os.path.basename(program) == "slirp4netns":
         options = ["--configure", f"--cidr={_ADDRESSES}", "--disable-host-loopback", "--netns-type=path"]
@@ -54,7 +55,8 @@ def arguments(program: str, pid: int, interface: str) -> list[str]:
 
 
 class Outpost:
-    """Forked on the machine. `lock`: the path of the network's lock; `in_use`: whether a container of the job lives."""
+    """A process on the machine's side of the network. `lock`: the path of the network's lock; `in_use`: whether a
+    container of the job runs."""
 
     def __init__(self, interface: str, lock: str, in_use: Callable[[], bool]) -> None:
         self._interface = interface
@@ -65,8 +67,8 @@ class Outpost:
         there.close()
 
     def connect(self) -> str:
-        """From within the new network: the program's name, once the interface leads outward. Raises OSError where it
-        does not."""
+        """Start the program from inside the new network, and return its name once the interface leads outside. Raises
+        OSError if it does not."""
         program = installed()
         if not program:
             raise OSError(errno.ENOENT, f"neither {' nor '.join(PROGRAMS)} is installed")
@@ -83,7 +85,7 @@ class Outpost:
 
 
 def _leads_outward(interface: str) -> bool:
-    """Whether this network's way to everywhere is by it. Source: proc(5), /proc/net/route."""
+    """Return whether the default route of this network uses the interface. Source: proc(5), /proc/net/route."""
     with open("/proc/self/net/route", encoding="ascii") as stream:
         return any(line.split()[:2] == [interface, "00000000"] for line in stream)
 
@@ -93,9 +95,9 @@ def _stay(there: _socket.socket, interface: str, lock: str, in_use: Callable[[],
         linux.name_process("cockpit-outpost")
         _close_all_but(there.fileno())
         signal.pthread_sigmask(signal.SIG_SETMASK, [])
-        asked = there.recv(_NUMBER.size)
-        if asked:
-            _serve(there, arguments(installed(), _NUMBER.unpack(asked)[0], interface), lock, in_use)
+        request = there.recv(_NUMBER.size)
+        if request:
+            _serve(there, arguments(installed(), _NUMBER.unpack(request)[0], interface), lock, in_use)
     finally:
         os._exit(0)
 
@@ -122,7 +124,8 @@ def _serve(there: _socket.socket, words: list[str], lock: str, in_use: Callable[
 
 
 def _await_either(maker: int, program: int) -> bool:
-    """Whether the program has ended; else whoever made the network is gone, and others may still be in it."""
+    """Wait, and return whether the program has ended; False: the network's maker is gone, and others may still be in
+    it."""
     poll = select.poll()
     for fd in (maker, program):
         poll.register(fd, select.POLLIN)
@@ -130,7 +133,7 @@ def _await_either(maker: int, program: int) -> bool:
 
 
 def _is_left(lock: str, in_use: Callable[[], bool]) -> bool:
-    """Whether nobody is in the network any more, nor just joining it."""
+    """Return whether no process is in the network any more, or about to join it."""
     try:
         fd = os.open(lock, os.O_RDWR | os.O_CLOEXEC)
     except FileNotFoundError:

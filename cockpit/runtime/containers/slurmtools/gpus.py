@@ -1,4 +1,4 @@
-"""What of a job's CPUs and cards one of its steps holds. Source: srun(1), --exact, --exclusive, --gpus-per-task."""
+"""Computes which of a job's CPUs and cards a step holds. Source: srun(1), --exact, --exclusive, --gpus-per-task."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
 STEP_CARDS = "SLURM_STEP_GPUS"
-"""Of a step that asked for cards: the ones that it holds, as `CUDA_VISIBLE_DEVICES` names them."""
+"""The variable with the cards of a step that requested cards, in the form of `CUDA_VISIBLE_DEVICES`."""
 
 
 def step_resources(
     tasks: list[Task], options: dict[str, str], env: dict[str, str]
 ) -> Callable[[dict[str, Held]], Held | None]:
-    """What a step takes of what others hold; nothing where all of its wishes may be shared. The cards that it got stand
-    in `env` afterwards. Raises `Unusable` where the job does not have so much."""
+    """Return what a step takes exclusively; nothing where everything that it requests may be shared. Its cards are put
+    into `env`. Raises `Unusable` if the job does not have enough."""
     needed = _cpus(tasks, options, env)
     alone = bool(options.keys() & {"exclusive", "exact"}) and not options.keys() & {"overlap", "overcommit"}
     cpus = needed if alone else {}
@@ -47,7 +47,7 @@ def step_resources(
 
 
 def own_cards(options: dict[str, str], env: dict[str, str], task: Task) -> dict[str, str]:
-    """Of a task on the script's own host: its cards, where each task has its own."""
+    """Return the cards of a task on the script's own host, if each task has its own."""
     each = _count(options.get("gpus-per-task", ""))
     visible = [card for card in env.get(_VISIBLE, "").split(",") if card]
     if not each or task.host != env.get("SLURMD_NODENAME", ""):
@@ -56,21 +56,22 @@ def own_cards(options: dict[str, str], env: dict[str, str], task: Task) -> dict[
 
 
 def _cpus(tasks: list[Task], options: dict[str, str], env: dict[str, str]) -> dict[str, tuple[int, int]]:
-    """By host: how many the step needs there, and how many there are. Raises `Unusable` where these are too few."""
+    """Return, by host, the CPUs that the step needs and those that there are. Raises `Unusable` if there are
+    too few."""
     each = number(options, "cpus-per-task", number(env, "SRUN_CPUS_PER_TASK", 1))
     usual = number(env, "SLURM_CPUS_ON_NODE", 1)
     counts = ungrouped(env.get("SLURM_JOB_CPUS_PER_NODE", ""))
     hosts = expanded(env.get("SLURM_JOB_NODELIST", ""))
     there = {host: counts[at] for at, host in enumerate(hosts[: len(counts)])}
     needed = {host: each * sum(task.host == host for task in tasks) for host in {task.host for task in tasks}}
-    found = {host: (count, there.get(host, usual)) for host, count in needed.items()}
-    if "overcommit" not in options and any(count > own for count, own in found.values()):
+    cpus = {host: (count, there.get(host, usual)) for host, count in needed.items()}
+    if "overcommit" not in options and any(count > own for count, own in cpus.values()):
         raise Unusable("Unable to create step: More processors requested than permitted")
-    return found
+    return cpus
 
 
 def _cards(tasks: list[Task], options: dict[str, str], here: str) -> int:
-    """How many the step needs on the script's own host."""
+    """Return the number of cards that the step needs on the script's own host."""
     local = sum(task.host == here for task in tasks)
     if "gpus-per-task" in options:
         return local * _count(options["gpus-per-task"])

@@ -14,7 +14,7 @@ class WrongList(ValueError):
 
 
 def expanded(text: str) -> list[str]:
-    """Every name of a list, in its order."""
+    """Return all names of a list, in its order."""
     if text.count("[") != text.count("]"):
         raise WrongList(text_of(text))
     parts = [found for found in _PART.findall(text.strip()) if found.strip()]
@@ -22,13 +22,13 @@ def expanded(text: str) -> list[str]:
 
 
 def _names(part: str) -> list[str]:
-    found = _RANGES.fullmatch(part)
-    if found is None:
+    match = _RANGES.fullmatch(part)
+    if match is None:
         if "[" in part or "]" in part:
             raise WrongList(text_of(part))
         return [part]
-    heads = [f"{found['head']}{number}" for each in found["ranges"].split(",") for number in _numbers(each, part)]
-    return [head + tail for head in heads for tail in (_names(found["tail"]) if found["tail"] else [""])]
+    heads = [f"{match['head']}{number}" for each in match["ranges"].split(",") for number in _numbers(each, part)]
+    return [head + tail for head in heads for tail in (_names(match["tail"]) if match["tail"] else [""])]
 
 
 def _numbers(span: str, part: str) -> list[str]:
@@ -46,8 +46,8 @@ def compressed(names: list[str]) -> str:
     """The shortest list that Slurm writes of these names: neighbours of one head and one width as ranges."""
     groups: list[tuple[str, int, list[int]]] = []
     for name in names:
-        found = _NUMBERED.fullmatch(name)
-        head, digits = (found["head"], found["number"]) if found else (name, "")
+        match = _NUMBERED.fullmatch(name)
+        head, digits = (match["head"], match["number"]) if match else (name, "")
         width = len(digits) if digits else 0
         if groups and groups[-1][0] == head and digits and _same_width(groups[-1][1], width, digits):
             groups[-1][2].append(int(digits))

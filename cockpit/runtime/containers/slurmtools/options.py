@@ -50,7 +50,7 @@ _VALUE_BEHIND_EQUALS = frozenset(
 
 
 class Unusable(Exception):
-    """What srun was asked for cannot be had; the text says why."""
+    """The request cannot be fulfilled; the text says why."""
 
 
 class Task(NamedTuple):
@@ -104,20 +104,20 @@ def _next(words: list[str], option: str) -> str:
 
 
 def laid_out(options: dict[str, str], env: dict[str, str]) -> list[Task]:
-    """The tasks of a step, by rank; as Slurm does, as many on each host as on the one before, or one less. The number
-    of tasks that the script asked for goes before what the step asks for on each node."""
+    """Return the tasks of a step by rank, distributed as Slurm does: each host gets as many as the one before, or one
+    less. The script's number of tasks takes precedence over the step's tasks per node."""
     if set(options.get("het-group", "0").split(",")) != {"0"}:
         raise Unusable("--het-group: this job has one component, number 0")
     hosts = _hosts(options, env)
     counted = options.keys() & {"ntasks", "ntasks-per-node", "nodes"}
     per_node = number(options, "ntasks-per-node", 0)
-    asked = number(env, "SLURM_NTASKS", 0)
+    requested = number(env, "SLURM_NTASKS", 0)
     if not per_node and not counted:
         per_node = number(env, "SLURM_NTASKS_PER_NODE", 0)
     nodes = min(len(hosts), number(options, "nodes", len(hosts)))
     if number(options, "nodes", 1) > len(hosts):
         raise Unusable(f"Unable to create step: {options['nodes']} nodes requested, {len(hosts)} allocated")
-    usual = asked if asked and not options.keys() & {"nodelist", "exclude"} else 0
+    usual = requested if requested and not options.keys() & {"nodelist", "exclude"} else 0
     tasks = number(options, "ntasks", usual or (per_node * nodes if "ntasks-per-node" in options else nodes))
     nodes = max(1, min(nodes, tasks))
     if per_node and "nodes" not in options:
@@ -160,7 +160,7 @@ def grouped(counts: list[int]) -> str:
 
 
 def ungrouped(text: str) -> list[int]:
-    """What `grouped` wrote."""
+    """Return the names in a list that `grouped` wrote."""
     counts: list[int] = []
     for each in text.split(","):
         count, _, times = each.partition("(x")
@@ -184,12 +184,12 @@ def programs(text: str) -> list[tuple[set[int], list[str]]]:
     """The lines of a `--multi-prog` file: the ranks, and what they run. `*` means all that are left: an empty set."""
     import shlex
 
-    found: list[tuple[set[int], list[str]]] = []
+    programs_by_rank: list[tuple[set[int], list[str]]] = []
     for line in text.replace("\\\n", " ").splitlines():
         if line.strip() and not line.lstrip().startswith("#"):
             ranks, *command = shlex.split(line)
-            found.append((_ranks(ranks), command))
-    return found
+            programs_by_rank.append((_ranks(ranks), command))
+    return programs_by_rank
 
 
 def _ranks(text: str) -> set[int]:

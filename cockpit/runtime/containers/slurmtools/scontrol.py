@@ -14,7 +14,7 @@ from pathlib import Path
 from cockpit.runtime.containers.slurmtools.hostlists import WrongList, compressed, expanded
 
 RECORD = Path(__file__).parents[5] / "job"
-"""In a container: the folder of the script, five folders above this module's copy."""
+"""The job's record in the container, in the folder of the script: five folders above this module's copy."""
 _MOMENT = re.compile(r"@(?P<since>since )?(?P<seconds>[0-9]+)@")
 _NAMED = re.compile(r"(?P<head>.*?)(?P<number>[0-9]*)", re.DOTALL)
 USAGE = "show hostnames [LIST], show hostlist NAMES, show hostlistsorted NAMES and show job [ID] work in a container"
@@ -47,8 +47,8 @@ def _run(words: list[str], *, one_line: bool) -> int:
 
 
 def _order(name: str) -> tuple[str, int]:
-    found = _NAMED.fullmatch(name)
-    return (found["head"], int(found["number"] or 0)) if found else (name, 0)
+    match = _NAMED.fullmatch(name)
+    return (match["head"], int(match["number"] or 0)) if match else (name, 0)
 
 
 def _show_job(rest: list[str], *, one_line: bool) -> int:
@@ -66,11 +66,11 @@ def _array_name() -> str:
     return f"{env.get('SLURM_ARRAY_JOB_ID', '')}_{env.get('SLURM_ARRAY_TASK_ID', '')}"
 
 
-def _filled(found: re.Match[str]) -> str:
-    seconds = int(found["seconds"])
+def _filled(match: re.Match[str]) -> str:
+    seconds = int(match["seconds"])
     if not seconds:
         return "Unknown"
-    if found["since"]:
+    if match["since"]:
         return _clock(max(0, int(time.time()) - seconds))  # noqa: TID251 - in a container there is no other clock
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(seconds))
 

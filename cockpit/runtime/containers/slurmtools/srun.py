@@ -47,11 +47,11 @@ class Step:
         self._processes: list[subprocess.Popen[bytes]] = []
 
     def variables(self, task: Task) -> dict[str, str]:
-        """What differs from the script's own variables."""
+        """Return the variables of a task that differ from the script's own."""
         shares = self._shares()
         hosts = list(dict.fromkeys(each.host for each in self.tasks))
         job = self.env.get("SLURM_JOB_ID", "")
-        found = {
+        values = {
             "SLURMD_NODENAME": task.host,
             "SLURM_GTIDS": ",".join(str(each.rank) for each in self.tasks if each.node == task.node),
             "SLURM_JOBID": job,
@@ -70,17 +70,17 @@ class Step:
             "SLURM_TASKS_PER_NODE": shares,
         }
         if "job-name" in self.options:
-            found["SLURM_JOB_NAME"] = self.options["job-name"]
+            values["SLURM_JOB_NAME"] = self.options["job-name"]
         if "cpus-per-task" in self.options:
-            found["SLURM_CPUS_PER_TASK"] = self.options["cpus-per-task"]
-        return {**found, **own_cards(self.options, self.env, task)}
+            values["SLURM_CPUS_PER_TASK"] = self.options["cpus-per-task"]
+        return {**values, **own_cards(self.options, self.env, task)}
 
     def _shares(self) -> str:
         counts = [sum(each.node == node for each in self.tasks) for node in range(self.tasks[-1].node + 1)]
         return grouped(counts)
 
     def start(self, outputs: Outputs) -> None:
-        """Every task, in the order of their ranks."""
+        """Start all tasks in the order of their ranks."""
         lines = programs(_text(self.command[0])) if "multi-prog" in self.options else []
         feeds = len(self.tasks) > 1 and not is_nothing(0)
         for task in self.tasks:
@@ -115,7 +115,7 @@ class Step:
             return _child(["/bin/sh", "-c", f"exit {code}"], streams)
 
     def _text_for(self, words: list[str], task: Task, folder: str) -> str:
-        """What the shell of another container runs."""
+        """Return the text that the shell of another container runs."""
         common = {
             name: value
             for name, value in _exported(self.options, self.env).items()
@@ -203,7 +203,7 @@ def _kills_on_bad_exit(options: dict[str, str], env: dict[str, str]) -> bool:
 
 
 def _code(status: int) -> int:
-    """As a shell says it."""
+    """Return the exit code as a shell reports it."""
     return os.WEXITSTATUS(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status)
 
 

@@ -21,7 +21,7 @@ _PAUSE = 0.05
 
 
 class Steps:
-    """Of the job whose variables `env` has."""
+    """The steps of the job whose variables `env` contains."""
 
     def __init__(self, env: dict[str, str]) -> None:
         plain = env.get("TMPDIR", "") if "COCKPIT_PLAIN" in env else ""
@@ -31,7 +31,7 @@ class Steps:
     def begin(self, take: Callable[[dict[str, Any]], dict[str, Any] | None], waits: Callable[[], None]) -> int:
         """The number of a new step, once `take` gives what it holds of what others hold (by their process). `waits` is
         called once where it has to wait."""
-        told = False
+        said_so = False
         while True:
             with self._opened() as (state, save):
                 held = take(state["held"])
@@ -40,9 +40,9 @@ class Steps:
                     state["next"] += 1
                     save(state)
                     return int(state["next"]) - 1
-            if not told:
+            if not said_so:
                 waits()
-                told = True
+                said_so = True
             time.sleep(_PAUSE)
 
     def end(self) -> None:
@@ -53,7 +53,7 @@ class Steps:
 
     @contextmanager
     def _opened(self) -> Iterator[tuple[dict[str, Any], Callable[[dict[str, Any]], None]]]:
-        """What is known, without steps whose process is gone, and how to write it down."""
+        """Open the record, and yield its steps without those whose process is gone, and a function that writes it."""
         fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         with os.fdopen(fd, "r+", encoding="utf-8") as file:
             fcntl.flock(file, fcntl.LOCK_EX)

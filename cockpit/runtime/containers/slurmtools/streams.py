@@ -1,4 +1,4 @@
-"""Where the tasks of a step read and write: the script's own streams, labelled or not, or files."""
+"""Opens the input and output of a step's tasks: the script's own streams, with labels or without, or files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PIECE = 1 << 16
 
 
 def is_nothing(fd: int) -> bool:
-    """Whether a descriptor is /dev/null, or closed."""
+    """Return whether a descriptor is /dev/null, or closed."""
     try:
         return os.path.samestat(os.fstat(fd), Path("/dev/null").stat())
     except OSError:
@@ -48,7 +48,7 @@ def spread(to: list[IO[bytes]]) -> None:
 
 
 class Outputs:
-    """Of one step."""
+    """The outputs of one step."""
 
     def __init__(self, options: dict[str, str], env: dict[str, str], tasks: int) -> None:
         self._options = options
@@ -108,7 +108,7 @@ class Outputs:
         return self._shared(self._path(given, task, step), flags | (os.O_TRUNC if empties else 0))
 
     def _shared(self, path: str, flags: int) -> int:
-        """One descriptor for each file, which several tasks may share."""
+        """Return a descriptor of the file; tasks that share a file share its descriptor."""
         if path not in self._files:
             self._files[path] = _opened(path, flags)
         return self._files[path]
@@ -131,11 +131,11 @@ class Outputs:
             "x": env.get("SLURM_JOB_NAME", ""),
         }
 
-        def filled(found: re.Match[str]) -> str:
-            if found["letter"] is None:
+        def filled(match: re.Match[str]) -> str:
+            if match["letter"] is None:
                 return "%"
-            value = values[found["letter"]]
-            return value.zfill(min(int(found["width"] or 0), 10)) if value.isdigit() else value
+            value = values[match["letter"]]
+            return value.zfill(min(int(match["width"] or 0), 10)) if value.isdigit() else value
 
         return _PATTERN.sub(filled, pattern)
 

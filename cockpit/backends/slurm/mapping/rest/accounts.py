@@ -8,14 +8,14 @@ from typing import Any, Final
 from cockpit.backends.slurm.mapping.rest.figures import Record, at, figure, minutes, seconds, tres, word
 
 Table = Mapping[str, tuple[Callable[[Any], str], tuple[str, ...]]]
-"""By column: how it is read, and where it is."""
+"""The columns of a table: how each is read, and its place in the record."""
 ENDLESS_SHARES = 2**31 - 1
 """A user's who has the shares of the account."""
 
 
 def _number(value: object) -> str:
-    found = figure(value)
-    return "" if found == "UNLIMITED" else found
+    number = figure(value)
+    return "" if number == "UNLIMITED" else number
 
 
 def _members(value: object) -> str:
@@ -23,8 +23,8 @@ def _members(value: object) -> str:
 
 
 def _shares(value: object) -> str:
-    found = figure(value)
-    return "parent" if found == str(ENDLESS_SHARES) else found
+    shares = figure(value)
+    return "parent" if shares == str(ENDLESS_SHARES) else shares
 
 
 _TRES: Final[dict[str, tuple[Callable[[Any], str], tuple[str, ...]]]] = {
@@ -91,7 +91,7 @@ def associations(records: Iterable[Record]) -> str:
 
 
 def qos(records: Iterable[Record]) -> str:
-    """With the words that sacctmgr has for modes and flags."""
+    """Return QOS with sacctmgr's words for modes and flags."""
     return _table(_QOS, map(_in_words, records))
 
 
@@ -103,7 +103,7 @@ def _in_words(record: Record) -> Record:
 
 
 def admin_level(records: Iterable[Record]) -> str:
-    """Of the one user that was asked for."""
+    """Return the admin level of the one requested user."""
     return "".join(f"{_members(each.get('administrator_level'))}\n" for each in records)
 
 
@@ -119,7 +119,7 @@ _SHARES: Final[Sequence[tuple[str, tuple[str, ...]]]] = (
 
 
 def shares(records: Sequence[Record]) -> str:
-    """As sshare prints the tree, each level one blank further in."""
+    """Return the shares in sshare's form of the tree, each level indented by one more blank."""
     depths: dict[str, int] = {"": -1}
     lines = [["Account", "User", "RawShares", *(name for name, _ in _SHARES)]]
     for each in records:
@@ -135,12 +135,12 @@ def shares(records: Sequence[Record]) -> str:
 
 
 def _share(value: object) -> str:
-    found = figure(value)
-    return "inf" if found == "UNLIMITED" else found
+    share = figure(value)
+    return "inf" if share == "UNLIMITED" else share
 
 
 def tree_of(records: Sequence[Record]) -> str:
-    """The same out of associations alone, where slurmrestd tells no shares (before v0.0.40): without usage."""
+    """Return the tree from associations alone, without usage, where slurmrestd has no shares (before v0.0.40)."""
     below: dict[str, list[Record]] = {}
     for each in records:
         is_user = bool(word(each.get("user")))

@@ -13,13 +13,13 @@ Pairs = Iterable[tuple[str, str]]
 
 def config(meta: object, cluster: str) -> str:
     """`Name = value` lines. slurmrestd tells no weights and no policies, nor what is hidden from whom."""
-    told = at(meta, "Slurm") or at(meta, "slurm")
-    name = word(at(told, "cluster")) or cluster
-    return f"ClusterName = {name}\nSLURM_VERSION = {word(at(told, 'release'))}\nPrivateData = unknown\n"
+    version = at(meta, "Slurm") or at(meta, "slurm")
+    name = word(at(version, "cluster")) or cluster
+    return f"ClusterName = {name}\nSLURM_VERSION = {word(at(version, 'release'))}\nPrivateData = unknown\n"
 
 
 def nodes(records: Iterable[Record]) -> str:
-    """One a line. What people write stands last: what looks like a key in it is none."""
+    """Return one line per node. Text of users comes last, so that what looks like a key in it is none."""
     return "".join(_line(_node(each)) for each in records)
 
 
@@ -51,18 +51,18 @@ def _node(node: Record) -> Iterator[tuple[str, str]]:
 
 def _node_state(node: Record) -> str:
     """`MIXED+PLANNED`; v0.0.38 tells the flags beside the state."""
-    found = [node.get("state"), node.get("state_flags")]
-    return "+".join(word(each).replace(",", "+").upper() for each in found if each) or "UNKNOWN"
+    flags = [node.get("state"), node.get("state_flags")]
+    return "+".join(word(each).replace(",", "+").upper() for each in flags if each) or "UNKNOWN"
 
 
 def partitions(records: Iterable[Record]) -> str:
-    """One a line."""
+    """Return one line per partition."""
     return "".join(_line(_partition(each)) for each in records)
 
 
 def _partition(part: Record) -> Iterator[tuple[str, str]]:
     def first(*places: tuple[str, ...]) -> object:
-        return next((found for place in places if (found := at(part, *place)) is not None), None)
+        return next((value for place in places if (value := at(part, *place)) is not None), None)
 
     flags = word(first(("flags",), ("partition", "flags"))).lower()
     nodes_of = part.get("nodes")
@@ -85,33 +85,33 @@ def _partition(part: Record) -> Iterator[tuple[str, str]]:
     yield "GraceTime", figure(first(("preemption_grace_time",), ("grace_time",)))
     yield "State", word(first(("state",), ("partition", "state"))).split(",")[0] or "UP"
     yield "TRESBillingWeights", word(first(("billing_weights",), ("tres", "billing_weights")))
-    told = part.get("tres")
-    yield "TRES", word(at(told, "configured") if isinstance(told, dict) else told)
+    tres = part.get("tres")
+    yield "TRES", word(at(tres, "configured") if isinstance(tres, dict) else tres)
 
 
 def _bound(value: object) -> str:
     """v0.0.38 has -1 for no bound."""
-    found = figure(value)
-    return "UNLIMITED" if found.startswith("-") or not found else found
+    bound = figure(value)
+    return "UNLIMITED" if bound.startswith("-") or not bound else bound
 
 
 def reservations(records: Iterable[Record]) -> str:
-    """One a line."""
+    """Return one line per reservation."""
     return "".join(_line(_reservation(each)) for each in records)
 
 
-def _reservation(found: Record) -> Iterator[tuple[str, str]]:
-    yield "ReservationName", word(found.get("name"))
-    yield "StartTime", moment(found.get("start_time"))
-    yield "EndTime", moment(found.get("end_time"))
-    yield "Nodes", word(found.get("node_list")) or "(null)"
-    yield "Users", word(found.get("users")) or "(null)"
-    yield "Accounts", word(found.get("accounts")) or "(null)"
-    yield "Flags", word(found.get("flags"))
+def _reservation(record: Record) -> Iterator[tuple[str, str]]:
+    yield "ReservationName", word(record.get("name"))
+    yield "StartTime", moment(record.get("start_time"))
+    yield "EndTime", moment(record.get("end_time"))
+    yield "Nodes", word(record.get("node_list")) or "(null)"
+    yield "Users", word(record.get("users")) or "(null)"
+    yield "Accounts", word(record.get("accounts")) or "(null)"
+    yield "Flags", word(record.get("flags"))
 
 
 def licences(records: Iterable[Record]) -> str:
-    """One a line."""
+    """Return one line per licence."""
     return "".join(_line((name, word(each.get(name))) for name in ("LicenseName", "Total", "Used")) for each in records)
 
 

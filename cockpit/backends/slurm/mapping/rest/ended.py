@@ -11,6 +11,9 @@ from cockpit.backends.slurm.mapping.rest.figures import Record, at, count, exit_
 def _job_id(job: Record) -> str:
     array = count(at(job, "array", "job_id"))
     task = figure(at(job, "array", "task_id")) or f"[{word(at(job, 'array', 'task'))}]"
+    leader = count(at(job, "het", "job_id"))
+    if leader:
+        return f"{leader}+{count(at(job, 'het', 'job_offset'))}"
     return f"{array}_{task}" if array else figure(job.get("job_id"))
 
 
@@ -22,8 +25,8 @@ def _cpu(of: object) -> str:
 
 def _peak(step: Record) -> str:
     """The most memory of any task, in MiB."""
-    found = at(step, "tres", "requested", "max")
-    sizes = [count(each.get("count")) for each in found if word(each.get("type")) == "mem"] if found else []
+    maxima = at(step, "tres", "requested", "max")
+    sizes = [count(each.get("count")) for each in maxima if word(each.get("type")) == "mem"] if maxima else []
     return f"{max(sizes) // 1024}K" if sizes else ""
 
 
@@ -68,12 +71,12 @@ _OF_STEP: Final[dict[str, Callable[[Any], str]]] = {
 
 
 def _exit(value: object) -> str:
-    found = exit_code(value)
-    return found if ":" in found else f"{found or 0}:0"
+    code = exit_code(value)
+    return code if ":" in code else f"{code or 0}:0"
 
 
 def ended(jobs: Iterable[Record], fields: Sequence[str], separator: str, user: str = "") -> str:
-    """As `sacct --parsable --delimiter=separator` prints; `user`: theirs alone."""
+    """Return the jobs in the form of `sacct --parsable --delimiter=separator`; `user`: only that user's."""
     return "".join(
         "".join(f"{value}{separator}" for value in line) + "\n"
         for job in jobs

@@ -13,7 +13,7 @@ ENDLESS = "UNLIMITED"
 
 
 def at(record: object, *path: str) -> Any:  # noqa: ANN401 - JSON
-    """What lies there; None where there is no such place."""
+    """Return the value at this place of a record; None where there is no such place."""
     for name in path:
         if not isinstance(record, Mapping):
             return None
@@ -52,7 +52,7 @@ def word(value: object) -> str:
 
 
 def raw(value: object) -> str:
-    """Text as it is: where fields are told apart otherwise than by lines."""
+    """Return the text unchanged, for fields that are not separated by lines."""
     return value if isinstance(value, str) else ""
 
 
@@ -63,14 +63,14 @@ def moment(value: object) -> str:
 
 def minutes(value: object) -> str:
     """`HH:MM:00`, `UNLIMITED`, or empty."""
-    found = figure(value)
-    return _clock(60 * count(value)) if found not in {"", ENDLESS} else found
+    number = figure(value)
+    return _clock(60 * count(value)) if number not in {"", ENDLESS} else number
 
 
 def seconds(value: object) -> str:
     """`HH:MM:SS`, or empty."""
-    found = figure(value)
-    return _clock(count(value)) if found not in {"", ENDLESS} else ""
+    number = figure(value)
+    return _clock(count(value)) if number not in {"", ENDLESS} else ""
 
 
 def tres(value: object) -> str:

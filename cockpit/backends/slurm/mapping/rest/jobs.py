@@ -26,7 +26,7 @@ _OVER_THE_STATE: Final = (
 
 
 def state(value: object) -> str:
-    """One word of a state, or of a state and its flags."""
+    """Return one word for a state, or for a state and its flags."""
     words = [word(each) for each in value] if isinstance(value, list) else [word(value)]
     return next((each for each in words if each in _OVER_THE_STATE), words[0] if words else "")
 
@@ -106,8 +106,8 @@ _FIELDS: Final[dict[str, Callable[[Record], str]]] = {
 
 
 def listed(jobs: Iterable[Record], fields: Sequence[tuple[str, str]], wanted: str = "") -> str:
-    """As `squeue --Format=name:separator,…` prints; `wanted`: one job's id, or a task's. What slurmrestd does not tell
-    is not set."""
+    """Return the jobs in the form of `squeue --Format=name:separator,…`; `wanted`: the id of one job or task. Fields
+    that slurmrestd lacks are empty."""
     return "".join(
         "".join(f"{_FIELDS.get(name, _nothing)(job)}{separator}" for name, separator in fields) + "\n"
         for job in jobs
@@ -127,7 +127,7 @@ def _is(job: Record, wanted: str) -> bool:
 
 
 def placed(jobs: Iterable[Record]) -> str:
-    """Of each job that holds something, a block with one line a node."""
+    """Return a block per job that holds resources, with one line per node."""
     return "".join(_block(job) for job in jobs)
 
 
@@ -155,5 +155,5 @@ def _nodes(resources: object) -> Iterator[tuple[str, int, int]]:
 
 
 def _cores(sockets: object) -> int:
-    found = sockets.values() if isinstance(sockets, Mapping) else ()
-    return sum(len(at(each, "cores") or ()) for each in found)
+    socket_list = sockets.values() if isinstance(sockets, Mapping) else ()
+    return sum(len(at(each, "cores") or ()) for each in socket_list)

@@ -1,0 +1,61 @@
+"""A squeue that does not know all fields that newer ones have."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+
+import pytest
+
+from cockpit.backends.slurm.reading import Reading
+from cockpit.backends.slurm.wire.answers import Answers
+from cockpit.backends.slurm.wire.calls import Failed, Printed
+from cockpit.backends.slurm.wire.recorded import RecordedCommands
+from cockpit.runtime.clock import VirtualClock
+
+
+class OlderCommands(RecordedCommands):
+    """A recorded cluster whose squeue refuses some fields, one at a time, as squeue does."""
+
+    def __init__(self, refused: Sequence[str]) -> None:
+        super().__init__("22.05")
+        self.refused = refused
+        self.named = ""
+        self.asked: list[str] = []
+
+    async def run(self, argv: Sequence[str], *, seconds: float, stdin: bytes = b"", reading: bool = True) -> Printed:
+        if argv[0] == "squeue":
+            words = " ".join(argv)
+            self.asked.append(words)
+            for field in self.refused:
+                if f"{field}:" in words:
+                    return Printed("", f"squeue: error: Invalid job format specification: {self.named or field}\n", 1)
+        return await super().run(argv, seconds=seconds, stdin=stdin, reading=reading)
+
+
+def reading_of(commands: OlderCommands) -> Reading:
+    clock = VirtualClock(commands.recorded_at)
+    return Reading(Answers(commands, clock.now, Random(1)), clock.now)
+
+
+@pytest.mark.req("SL-02")
+async def test_jobs_are_listed_without_the_fields_that_an_older_squeue_does_not_know() -> None:
+    commands = OlderCommands(["AccrueTime", "tres-per-task"])
+    reading = reading_of(commands)
+    listed = await reading.jobs()
+    newest = await reading_of(OlderCommands([])).jobs()
+    assert [each.id for each in listed] == [each.id for each in newest]
+    assert all("AccrueTime" not in each.fields for each in listed)
+    assert {each.fields["UserName"] for each in listed} >= {"alice", "bob"}
+    assert len(commands.asked) == 3, "each unknown field is refused once"
+    await reading.jobs_now(listed[0].id)
+    assert len(commands.asked) == 4, "a field that was refused is not asked for again"
+
+
+@pytest.mark.req("SL-02")
+async def test_a_squeue_that_refuses_a_field_which_was_not_asked_for_has_failed() -> None:
+    commands = OlderCommands(["JobID"])
+    commands.named = "Dragons"
+    with pytest.raises(Failed, match="Dragons"):
+        await reading_of(commands).jobs()
+    assert len(commands.asked) == 1

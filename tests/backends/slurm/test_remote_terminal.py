@@ -1,0 +1,120 @@
+"""A terminal of this machine connected with a program behind a real SSH server in this process."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+import socket
+import struct
+import termios
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import asyncssh
+import pytest
+
+from cockpit.backends.slurm.wire.pumping import LOST, Connect, remote_shell
+from cockpit.backends.slurm.wire.terminal import exit_bytes
+from cockpit.errors import Unreachable
+from cockpit.model.asking import ShellRequest
+from cockpit.model.ids import JobId
+
+LONGEST = 30.0
+
+
+async def echo(process: asyncssh.SSHServerProcess[str]) -> None:
+    """Tells the size of the terminal and each change of it, and repeats each line; "bye" ends it with code 7."""
+    process.stdout.write(f"size {process.term_size[:2]} {process.term_type}\r\n")
+    process.stderr.write("begun\n")
+    while True:
+        try:
+            line = await process.stdin.readline()
+        except asyncssh.TerminalSizeChanged as changed:
+            process.stdout.write(f"now {(changed.width, changed.height)}\r\n")
+            continue
+        if not line or line == "bye\n":
+            process.stdout.write("ended\r\n" if not line else "")
+            process.exit(7)
+            return
+        process.stdout.write(f"heard {line.strip()}\r\n")
+
+
+class Anybody(asyncssh.SSHServer):
+    def begin_auth(self, username: str) -> bool:
+        return False
+
+
+@pytest.fixture
+async def connect(tmp_path: Path) -> AsyncIterator[Connect]:
+    key = asyncssh.generate_private_key("ssh-ed25519")
+    server = await asyncssh.create_server(
+        Anybody, "127.0.0.1", 0, server_host_keys=[key], process_factory=echo, line_editor=False
+    )
+    port = server.get_port()
+
+    async def connect_to_it() -> asyncssh.SSHClientConnection:
+        return await asyncssh.connect(
+            "127.0.0.1", port, known_hosts=None, config=None, client_keys=None, agent_path=None
+        )
+
+    async with server:
+        yield connect_to_it
+
+
+async def read_until(fd: int, wanted: str) -> str:
+    read = b""
+    async with asyncio.timeout(LONGEST):
+        while wanted.encode() not in read:
+            read += await asyncio.to_thread(os.read, fd, 1 << 16)
+    return read.decode()
+
+
+async def exit_code(control: int) -> bytes:
+    with socket.socket(fileno=control) as end:
+        end.setblocking(False)
+        async with asyncio.timeout(LONGEST):
+            return await asyncio.get_running_loop().sock_recv(end, 16)
+
+
+def a_request(**fields: object) -> ShellRequest:
+    return ShellRequest(job=JobId(1), **fields)  # type: ignore[arg-type] - its own fields
+
+
+@pytest.mark.req("SL-09")
+async def test_the_remote_program_learns_the_size_of_the_terminal_and_each_change_of_it(connect: Connect) -> None:
+    control, terminal = remote_shell(connect, "sh", a_request(terminal=True, rows=30, columns=90, term="xterm"))
+    assert "size (90, 30) xterm" in await read_until(terminal, "xterm")
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 41, 132, 0, 0))
+    assert "now (132, 41)" in await read_until(terminal, "now (132, 41)")
+    os.write(terminal, b"hello\n")
+    await read_until(terminal, "heard hello")
+    os.write(terminal, b"bye\n")
+    assert await exit_code(control) == exit_bytes(7)
+    os.close(terminal)
+
+
+@pytest.mark.req("SL-09")
+async def test_without_a_terminal_output_and_errors_are_apart_and_the_end_of_the_input_arrives(
+    connect: Connect,
+) -> None:
+    control, stdin, stdout, stderr = remote_shell(connect, "sh", a_request(terminal=False))
+    assert await read_until(stderr, "begun") == "begun\n"
+    os.write(stdin, b"hello\n")
+    await read_until(stdout, "heard hello")
+    os.close(stdin)
+    assert "ended" in await read_until(stdout, "ended")
+    assert await exit_code(control) == exit_bytes(7)
+    os.close(stdout)
+    os.close(stderr)
+
+
+@pytest.mark.req("SL-09")
+async def test_a_host_that_cannot_be_reached_is_told_in_the_terminal_with_sshs_exit_code() -> None:
+    async def unreachable() -> asyncssh.SSHClientConnection:
+        raise Unreachable("lab cannot be reached over SSH.")
+
+    control, terminal = remote_shell(unreachable, "sh", a_request(terminal=True))
+    assert "lab cannot be reached over SSH." in await read_until(terminal, "SSH.")
+    assert await exit_code(control) == exit_bytes(LOST)
+    os.close(terminal)

@@ -1,0 +1,42 @@
+"""What worker pools and parameter servers exclude."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from cockpit.model.rules.spec import spec_errors
+from cockpit.model.spec import Elastic, JobSpec, Mode, NodeSpec, WorkerPool
+
+GOOD = JobSpec(name="train", command="/workspace/algorithm/t.sh", output="/data/out")
+ELASTIC = Elastic(workers=1, max_workers=2)
+
+
+def with_pools(*replicas: int) -> JobSpec:
+    pools = tuple(WorkerPool(replicas=each) for each in replicas)
+    return replace(GOOD, mode=Mode.WORKER_POOLS, worker_pools=pools, specs=(pools[0].spec,))
+
+
+WITH_SERVERS = replace(GOOD, mode=Mode.TENSORFLOW, parameter_servers=2)
+
+
+@pytest.mark.req("LA-60")
+@pytest.mark.parametrize("spec", [GOOD, with_pools(1), with_pools(1, 3), WITH_SERVERS])
+def test_pools_and_servers_alone_are_right(spec: JobSpec) -> None:
+    assert spec_errors(spec) == []
+
+
+@pytest.mark.req("LA-60")
+@pytest.mark.parametrize("spec", [with_pools(1), with_pools(1, 3), WITH_SERVERS])
+def test_pools_and_servers_exclude_elastic_jobs_and_division_over_clusters(spec: JobSpec) -> None:
+    path = "worker_pools" if spec.worker_pools else "parameter_servers"
+    assert f"{path}: cannot stand beside elastic; remove one" in spec_errors(replace(spec, elastic=ELASTIC))
+    divided = replace(spec, divide_over_clusters=True)
+    assert f"{path}: cannot stand beside divide_over_clusters; remove one" in spec_errors(divided)
+
+
+@pytest.mark.req("LA-60")
+def test_the_first_pool_is_the_primary_alone_and_says_what_it_asks_for() -> None:
+    assert any("first pool is the primary alone" in error for error in spec_errors(with_pools(2)))
+    other = replace(with_pools(1), specs=(NodeSpec(cpus=7),))
+    assert any(error.startswith("specs: cannot stand beside worker_pools") for error in spec_errors(other))
