@@ -72,5 +72,5 @@ def test_what_nothing_bounds_has_no_bar() -> None:
 )
 def test_the_bound_on_jobs_stands_beside_those_that_run_unless_it_bounds_nothing(most: int | None, shown: str) -> None:
     row = replace(queue(), running=3, max_jobs=most)
-    (running,) = (column for column in COLUMNS if column.id == "running")
-    assert plain(running.cell(row, {}, 20)) == shown
+    (running,) = (column for column in QUEUES.screen if column.id == "running")
+    assert plain(running.drawn(row, {}, 20)) == shown
