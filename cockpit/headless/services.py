@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 import msgspec
 
-from cockpit.present.filters import Saved, none_saved
+from cockpit.present.saved import Saved, none_saved
 
 if TYPE_CHECKING:
     from pathlib import Path

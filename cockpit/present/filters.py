@@ -9,7 +9,7 @@ before a term negates it, quotes keep spaces together. A bare word is searched i
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import compress
 from operator import ge, gt, le, lt
 from typing import Any, Final, TypeVar
@@ -24,19 +24,9 @@ from cockpit.present.moments import parse_moment
 from cockpit.present.nearest import nearest
 from cockpit.present.row_filters import Mask, all_of, any_of, containing, fact_is, negated
 from cockpit.present.safe import safe
+from cockpit.present.saved import SAVED, Saved, none_saved
 from cockpit.present.searching import SearchMemory, anywhere
 from cockpit.present.states import STATE_ALIASES
-
-SAVED: Final = "@"
-"""Before the name of a saved filter."""
-
-Saved = Callable[[str], Mapping[str, str]]
-"""The saved filters of a table of this name, by their names."""
-
-
-def none_saved(_: str) -> Mapping[str, str]:
-    """Where nothing is kept."""
-    return {}
 
 
 class Operand(msgspec.Struct, frozen=True):

@@ -10,11 +10,12 @@ from cockpit.headless import account_words, catalogue_words
 from cockpit.model.ids import JobId, job_words
 from cockpit.model.spec import PriorityWord
 from cockpit.model.text import is_whole
-from cockpit.present.filters import SAVED, compile_filter
+from cockpit.present.filters import compile_filter
 from cockpit.present.folding import group_of, id_text
 from cockpit.present.nearest import nearest
 from cockpit.present.references import parse_reference
 from cockpit.present.safe import safe
+from cockpit.present.saved import SAVED
 from cockpit.tui.actions.all import ACTIONS, called, command_name
 from cockpit.tui.controllers import accounts, catalogue, directives, nodes
 from cockpit.tui.controllers.jobs import TIME_LIMIT, prioritise, set_limit

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from textual.app import SystemCommand
 from textual.markup import escape
 
-from cockpit.present.filters import SAVED
 from cockpit.present.frame import Key
 from cockpit.present.safe import safe
+from cockpit.present.saved import SAVED
 from cockpit.tui.actions.all import command_name
 from cockpit.tui.cockpit import HelpEntry
 from cockpit.tui.keys import key_name

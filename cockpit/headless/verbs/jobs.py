@@ -11,9 +11,9 @@ from cockpit.headless.exitcodes import OF_REFUSAL, ExitCode
 from cockpit.headless.lists import add_list_options
 from cockpit.headless.output import write_rows
 from cockpit.headless.services import Call
-from cockpit.present.filters import SAVED
 from cockpit.present.folding import fold, own_ids, standing
 from cockpit.present.safe import safe
+from cockpit.present.saved import SAVED
 from cockpit.present.tables.jobs import JOBS as TABLE
 
 

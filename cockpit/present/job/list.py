@@ -14,7 +14,8 @@ from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
 from cockpit.model.ids import is_apart, seniority
-from cockpit.present.filters import Saved, compile_filter, none_saved
+from cockpit.present.filters import compile_filter
+from cockpit.present.saved import Saved, none_saved
 from cockpit.present.searching import SearchMemory
 from cockpit.present.sorting import arranged, comparables, key_parts
 from cockpit.present.tables.jobs import JOBS

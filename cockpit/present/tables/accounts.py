@@ -13,8 +13,9 @@ from cockpit.model.view import AccountRow
 from cockpit.present.accounting import card_hours
 from cockpit.present.bars import bar
 from cockpit.present.columns import NOTHING, Cell, Column, Context, TableView, ValueKind
-from cockpit.present.filters import Saved, compile_filter, none_saved
+from cockpit.present.filters import compile_filter
 from cockpit.present.safe import safe
+from cockpit.present.saved import Saved, none_saved
 from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line, spread
 from cockpit.present.tables.qos import labelled, qos_answer
 from cockpit.present.units import counted, grouped

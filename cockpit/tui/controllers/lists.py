@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cockpit.model.ids import job_words
-from cockpit.present.filters import SAVED
+from cockpit.present.saved import SAVED
 from cockpit.present.tables.jobs import JOBS
 from cockpit.present.tables.priority import PRIORITY
 from cockpit.tui.screens.confirm import Confirm

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cockpit.present.card_map import FIGURES, Layout, by_job, by_user, cells, laid_out
-from cockpit.present.filters import compile_filter, none_saved
+from cockpit.present.filters import compile_filter
+from cockpit.present.saved import none_saved
 from cockpit.present.stranded import requests_in_sight
 from cockpit.present.tables.cards import CARDS, card_rows
 from cockpit.present.width import width as columns_of
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from cockpit.model.jobrow import JobRow
     from cockpit.model.view import NodeRow
     from cockpit.present.columns import Context
-    from cockpit.present.filters import Saved
+    from cockpit.present.saved import Saved
     from cockpit.present.spans import Line
     from cockpit.present.stranded import Requests
     from cockpit.present.tables.cards import CardRow

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from cockpit.model.ids import task_of
 from cockpit.model.view import ClusterRow, ClusterState, QueueRow
 from cockpit.present.columns import laid_out
-from cockpit.present.filters import compile_filter, none_saved
+from cockpit.present.filters import compile_filter
 from cockpit.present.job.folded_list import ARRAYS, FoldedList
 from cockpit.present.job.list import JobList
+from cockpit.present.saved import none_saved
 from cockpit.present.tables.accounts import ACCOUNTS, AccountTree
 from cockpit.present.tables.jobs import ARRAY_COLUMNS, LEAST_ID_COLUMNS, OPTIONAL, laid_out_jobs
 from cockpit.present.tables.queues import QUEUES, Bounds, bounds_of
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from cockpit.model.jobrow import JobRow
     from cockpit.model.view import AccountRow
     from cockpit.present.columns import Column, Context, TableView
-    from cockpit.present.filters import Saved
+    from cockpit.present.saved import Saved
     from cockpit.present.spans import Line
 
 Id = TypeVar("Id")

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from cockpit.model.cluster import PriorityKind
-from cockpit.present.filters import compile_filter, none_saved
+from cockpit.present.filters import compile_filter
 from cockpit.present.priority_parts import SIGNS, counting_factors, longest, of_jobs, weight_of
+from cockpit.present.saved import none_saved
 from cockpit.present.sorting import sorted_rows
 from cockpit.present.tables.priority import (
     PLACE,
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from cockpit.model.priority import FactorName, WeightChanges
     from cockpit.model.view import Priorities, PriorityRow
     from cockpit.present.columns import Column, Context
-    from cockpit.present.filters import Saved
+    from cockpit.present.saved import Saved
     from cockpit.present.spans import Line
     from cockpit.tui.widgets.table import TableColumn
 

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from cockpit.present.accounting import By, Held, days_until, held_by
-from cockpit.present.filters import none_saved
+from cockpit.present.saved import none_saved
 from cockpit.present.spans import MUTED, Span, line
 from cockpit.present.spending_chart import chart, in_cards, sign_of
 from cockpit.present.tables.accounting import HOURS, Shown, spending_title
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from cockpit.model.accounting import Spending
     from cockpit.model.ids import Millis
     from cockpit.present.columns import Context
-    from cockpit.present.filters import Saved
+    from cockpit.present.saved import Saved
     from cockpit.present.spans import Line
 
 RANGES = (7, 30)

@@ -9,8 +9,9 @@ from textual import on
 
 from cockpit.errors import CockpitError
 from cockpit.formats.typed_values import read_weights, weights_text
-from cockpit.present.filters import SAVED, quoted
+from cockpit.present.filters import quoted
 from cockpit.present.safe import safe
+from cockpit.present.saved import SAVED
 from cockpit.present.tables.queues import jobs_filter
 from cockpit.tui.action import ACCOUNTS, CARDS, CATALOGUE, CLUSTERS, JOBS, NODES, PRIORITY, QOS, QUEUES, SPENDING
 from cockpit.tui.screens.arranging import Arranging

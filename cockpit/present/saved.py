@@ -1,0 +1,17 @@
+"""The saved filters of a user, by table and name. Commands that filter nothing load this module alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+SAVED: Final = "@"
+"""The character before the name of a saved filter."""
+
+Saved = Callable[[str], Mapping[str, str]]
+"""Returns the saved filters of the table with this name, by their names."""
+
+
+def none_saved(_: str) -> Mapping[str, str]:
+    """Return no filters, where none can be saved."""
+    return {}
