@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import os
+import select
 import socket
 import struct
 import termios
@@ -71,7 +72,8 @@ async def read_until(fd: int, wanted: str) -> str:
             while wanted.encode() not in read:
                 await ready.wait()
                 ready.clear()
-                read += os.read(fd, 1 << 16)
+                if select.select([fd], [], [], 0)[0]:  # the event may be of what was read already
+                    read += os.read(fd, 1 << 16)
     finally:
         loop.remove_reader(fd)
     return read.decode()
