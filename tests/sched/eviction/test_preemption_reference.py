@@ -103,7 +103,7 @@ def lived(seed: int, steps: int, kind: BackfillKind):
 @example(2000, 15)  # a later alternative behind the first waiting job
 @example(2027, 45)  # CPUs kept for a suspended job: fewer than none are free on the only node
 @example(2175, 24)  # a victim leaves sooner, and so widens what the first waiting job may choose from
-def test_easy_and_in_order(kind: BackfillKind, seed: int, steps: int) -> None:
+def test_easy_and_in_order_passes_equal_the_reference(kind: BackfillKind, seed: int, steps: int) -> None:
     for world in lived(seed, steps, kind):
         expected = NaivePreempting(world, backfill=kind is BackfillKind.EASY)
         plan = world.cycle()
