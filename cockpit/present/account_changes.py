@@ -1,4 +1,4 @@
-"""What removing something from the accounts asks first."""
+"""Questions to confirm before something is removed from the accounts."""
 
 from __future__ import annotations
 

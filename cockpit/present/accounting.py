@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 HOUR_MS: Final = 3_600_000
 NOBODY: Final = "-"
-"""What has no account, project or QOS."""
+"""Name under which jobs without an account, project or QOS are summed."""
 OTHERS: Final = "others"
 """Users whose names the asker may not know."""
 
 
 class By(StrEnum):
-    """What sums are made of."""
+    """The field by which sums are grouped."""
 
     ACCOUNT = "account"
     USER = "user"
@@ -34,11 +34,11 @@ class By(StrEnum):
 
 
 class JobSum(NamedTuple):
-    """Of jobs that have a name in common."""
+    """Totals of the ended jobs that share one name."""
 
     name: str
     jobs: int
-    """All that have ended: what succeeded besides `failed`, `stopped` and `expired`."""
+    """Number of ended jobs, those that succeeded included; `failed`, `stopped` and `expired` count the others."""
     failed: int
     stopped: int
     expired: int
@@ -49,13 +49,13 @@ class JobSum(NamedTuple):
 
 
 class Held(NamedTuple):
-    """What was held under one name, by stretch of time."""
+    """The CPUs and cards that jobs held under one name, one figure per interval of time."""
 
     name: str
     card_milli_ms: tuple[int, ...]
     cpu_ms: tuple[int, ...]
     share: float
-    """Of all card-hours, in percent; where nobody held a card, of all CPU-hours."""
+    """Percent of all card-hours; of all CPU-hours where no job held a card."""
 
 
 def card_hours(milli_ms: int) -> float:

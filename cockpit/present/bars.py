@@ -13,7 +13,7 @@ TRACK_ROLE = "free"
 
 
 def bar(part: float, columns: int, role: str) -> Line:
-    """So many columns for a part between 0 and 1. Only nothing is empty, and only the whole is full.
+    """Return a bar of `columns` cells for a part between 0 and 1; only 0 is drawn empty, and only 1 is drawn full.
 
     Without a column there is no bar: what stands beside it took them.
     """
@@ -26,7 +26,7 @@ def bar(part: float, columns: int, role: str) -> Line:
 
 
 def apportioned(amounts: Sequence[float], cells: int, *, least: int = 0) -> list[int]:
-    """How many of the cells each amount gets, in proportion: the largest remainder method (Hamilton's).
+    """Return the number of cells for each amount, in proportion, by the largest remainder method (Hamilton's).
 
     A larger amount never gets fewer cells than a smaller one. They add up to `cells`, unless all amounts are 0. Each
     that is more than 0 gets at least `least`, where there are cells enough for that.
@@ -52,17 +52,17 @@ def apportioned(amounts: Sequence[float], cells: int, *, least: int = 0) -> list
 
 
 def _below(amounts: Sequence[float], places: Sequence[int], cells: int, least: int) -> set[int]:
-    """Those whose share of the cells is less than the least."""
+    """Return the places of the amounts whose proportional share of the cells is below `least`."""
     total = sum(amounts[place] for place in places)
     return {place for place in places if amounts[place] * cells < least * total}
 
 
 LEVELS: Final = "▁▂▃▄▅▆▇█"
 GAP: Final = " "
-"""Where nothing is known."""
+"""Sign of a cell without a known figure."""
 
 Part = tuple[float, float | None]
-"""How long, and the figure meanwhile."""
+"""Length of an interval and the figure during it; None: not known."""
 
 
 def sparkline(parts: Sequence[Part], columns: int, most: float) -> str:

@@ -1,4 +1,4 @@
-"""What TensorBoard shows of a job: which folders under which names, and what people read about it."""
+"""The folders and names under which TensorBoard shows a job, and the sentences that users read about it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def runs_of(detail: JobDetail) -> dict[str, str]:
 
 
 def board_name(detail: JobDetail) -> str:
-    """What tells its board from all others of this user, as a folder's name: that of the whole batch."""
+    """Return the folder name of the job's board, unique among the user's boards; all tasks of a batch share one."""
     from hashlib import sha256
 
     whole, array = detail.batch or detail.job.spec, detail.job.array

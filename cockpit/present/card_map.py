@@ -27,7 +27,7 @@ from cockpit.present.width import clusters
 
 HUES = 8
 GAP = 2
-"""Between columns; cards stand one column apart."""
+"""Terminal columns between two columns of the view; cards are one terminal column apart."""
 LEAST_CELL, MOST_CELL = 3, 24
 NODE_COLUMNS, MODEL_COLUMNS, ALLOCATED_COLUMNS, STRANDED_COLUMNS = 10, 8, 7, 8
 MODEL_NEED, STRANDED_NEED = 100, 90
@@ -35,7 +35,7 @@ BAR, BOUNDARY, EDGE = "━", "┿", "│"
 SHAPES = {CardState.FREE: "·", CardState.STRANDED: "░", CardState.OUT: "╌"}
 ROLES = {CardState.FREE: "free", CardState.STRANDED: "stranded", CardState.OUT: "drained"}
 FIGURES = frozenset({"ALLOC", "STRANDED"})
-"""Columns whose figures stand at the right edge."""
+"""Titles of the columns whose figures are aligned at the right."""
 PICKED = "picked"
 """The role of the part under the cursor."""
 
@@ -56,14 +56,14 @@ def by_user(row: CardRow) -> str:
 
 
 class Layout(NamedTuple):
-    """How wide everything is; 0: not shown."""
+    """Widths of the view's columns in terminal columns; 0: the column is not shown."""
 
     node: int
     model: int
     cell: int
-    """Of one card, without the column between two."""
+    """Width of one card, without the terminal column between two cards."""
     cards: int
-    """As many as are shown of a node."""
+    """Largest number of cards that are shown of a node."""
     allocated: int
     stranded: int
 
@@ -72,7 +72,7 @@ class Layout(NamedTuple):
         return max(self.cards * (self.cell + 1) - 1, 0)
 
     def widths(self) -> list[int]:
-        """Of the columns that are shown, in order."""
+        """Return the widths of the shown columns, in order."""
         return [each for each in (self.node, self.model, self.map_columns, self.allocated, self.stranded) if each]
 
     def titles(self) -> list[str]:
@@ -87,7 +87,7 @@ class Layout(NamedTuple):
 
 
 def laid_out(total: int, most_cards: int, longest_name: int) -> Layout:
-    """For so many terminal columns, the largest node's cards and the longest name of a node."""
+    """Return the layout for `total` terminal columns, the most cards of one node and the longest node name."""
     node = min(max(longest_name, 4), NODE_COLUMNS if total < MODEL_NEED else 2 * NODE_COLUMNS)
     model = MODEL_COLUMNS if total >= MODEL_NEED else 0
     stranded = STRANDED_COLUMNS if total >= STRANDED_NEED else 0
@@ -105,8 +105,8 @@ def cells(
     lit: Collection[tuple[int, int]] | None = None,
     picked: tuple[int, int] | None = None,
 ) -> list[Line]:
-    """One node's line, in the columns of `layout.widths()`. `lit`: the keys of the parts that a filter lets through,
-    None for all; `picked`: the key of the one under the cursor."""
+    """Return one node's line as cells for the columns of `layout.widths()`. `lit`: the keys of the parts that pass the
+    filter; None: all pass. `picked`: the key of the part under the cursor."""
     node = parts[0].node
     models = dict.fromkeys(part.card.model for part in parts)
     allocated = sum(part.milli for part in parts if part.job is not None)
@@ -122,7 +122,7 @@ def cells(
 
 
 def part_at(parts: Sequence[CardRow], layout: Layout, column: int) -> CardRow | None:
-    """The part that stands there, counted from the left edge of the map; None between and beside cards."""
+    """Return the part at a terminal column, counted from the left edge of the map; None between and beside cards."""
     cell = _cell(parts, layout)
     card, within = divmod(column, cell + 1)
     of_card = [part for part in parts if part.card.index == card]
@@ -131,7 +131,7 @@ def part_at(parts: Sequence[CardRow], layout: Layout, column: int) -> CardRow | 
 
 
 class _Look(NamedTuple):
-    """What decides the roles."""
+    """The inputs from which a part's colour role is derived."""
 
     hue: Hue
     lit: Collection[tuple[int, int]] | None
@@ -150,7 +150,8 @@ class _Look(NamedTuple):
 
 
 def _cell(parts: Sequence[CardRow], layout: Layout) -> int:
-    """How wide the node's cards are: shared ones of a small node are as wide as there is room for them."""
+    """Return the width of each of the node's cards; shared cards of a node with few cards are widened to fill
+    the map."""
     if all(part.whole for part in parts):
         return layout.cell
     return max((layout.map_columns + 1) // len({part.card.index for part in parts}) - 1, layout.cell)
@@ -225,7 +226,7 @@ def _named(part: CardRow) -> str:
 
 
 def _clipped(text: str, columns: int) -> Iterator[tuple[str, int]]:
-    """What of a text fits, each character with its columns."""
+    """Yield each character that fits into `columns`, with its width."""
     for cluster, size in clusters(text):
         columns -= size
         if columns < 0:

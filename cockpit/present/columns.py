@@ -74,7 +74,7 @@ class Fraction(msgspec.Struct, frozen=True):
 
 
 class Context(msgspec.Struct, frozen=True, kw_only=True):
-    """What facts and texts depend on besides the row: moment, time zone, user."""
+    """The moment, time zone, user and predictions on which facts and texts depend besides the row."""
 
     now: Millis
     zone: tzinfo | None = None
@@ -105,7 +105,7 @@ class Cell(msgspec.Struct, frozen=True):
     title: str = ""
     """Title in the TUI; empty: the column's."""
     right: bool | None = None
-    """Whether the cells are aligned at the right; None: as the column's kind says."""
+    """Whether the cells are aligned at the right; None: the column's kind decides."""
     role: str = ""
     """Colour role of a cell without `draw` and `fill`."""
     grows: int = 0
@@ -329,7 +329,8 @@ _TYPES: Final[dict[ValueKind, dict[str, Any]]] = {
 
 
 def table_schema(table: TableView, version: int) -> dict[str, Any]:
-    """The schema of `{"version": …, "rows": […]}`. Columns may come any time, none goes without a new version."""
+    """Return the JSON Schema of `{"version": …, "rows": […]}`. New columns may be added under the same version;
+    removing one needs a new version."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": table.name,

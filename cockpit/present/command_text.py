@@ -9,7 +9,7 @@ from cockpit.present.safe import safe, safe_lines
 
 
 def shell_text(argv: Sequence[str]) -> str:
-    """One harmless line that Bash takes apart into exactly these words."""
+    """Return a harmless line that Bash splits into exactly these words."""
     return " ".join(map(_word, argv))
 
 
@@ -31,7 +31,8 @@ def command_lines(argv: Sequence[str], stdin: str = "") -> Iterator[str]:
 
 
 def _word(text: str) -> str:
-    """In quotes where a shell needs them; what cannot be seen by its bytes, as `$'…'` takes them."""
+    """Return the word as Bash reads it: quoted where needed, and as `$'…'` with escapes where it has invisible
+    characters."""
     if safe(text) == text:
         return shlex.quote(text)
     return f"$'{''.join(map(_escaped, text))}'"

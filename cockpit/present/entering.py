@@ -1,4 +1,4 @@
-"""What a person is told on entering a container."""
+"""The lines that a user sees on entering a container."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class Operand(msgspec.Struct, frozen=True):
     """The column's facts are fractions."""
 
     def numbers(self, facts: list[Any]) -> list[float | None]:
-        """What is compared of each fact: of a fraction the total. None: nothing to compare."""
+        """Return the figure to compare for each fact: the total for a fraction; None: nothing to compare."""
         return [None if fact is None else fact.total for fact in facts] if self.of_totals else facts
 
 
@@ -51,7 +51,8 @@ def read_operand(kind: ValueKind, text: str) -> Operand | str:
 
 
 def _number(text: str) -> float | None:
-    """Not all that Python takes: 1_2 is no twelve, and nothing is larger than nan."""
+    """Return the figure that the text writes in plain digits; None for what only Python reads as one, such as `1_2` or
+    `nan`."""
     return float(text) if _FIGURE.fullmatch(text) else None
 
 
@@ -86,13 +87,13 @@ class FilterError(CockpitError):
 
 
 class Filter:
-    """What a text asks for."""
+    """A parsed filter text: the terms that a row must pass."""
 
     def __init__(self, terms: Sequence[Mask]) -> None:
         self._terms = terms
 
     def __call__(self, row: object, context: Context) -> bool:
-        """Whether a row passes."""
+        """Return whether the row passes every term."""
         return bool(self.passing((row,), context))
 
     def passing(self, rows: Iterable[Row], context: Context) -> list[Row]:
@@ -103,7 +104,7 @@ class Filter:
         return left
 
     def passing_jobs(self, rows: JobRows, context: Context) -> JobRows:
-        """The same without making a row of each."""
+        """Return the rows that pass, without making an object of each row."""
         for term in self._terms:
             rows = rows.where(term(rows, context))
         return rows
@@ -168,7 +169,7 @@ def _saved_text(name: str, table: TableView, saved: Saved, inside: tuple[str, ..
 
 
 def quoted(text: str) -> str:
-    """As a value of a term, whatever is in it."""
+    """Return the text quoted, so that a filter reads it as one value whatever characters it has."""
     escaped = re.sub(r'(["\\])', r"\\\1", text)
     return f'"{escaped}"'
 
@@ -267,6 +268,6 @@ def _operand(column: Column, value: str) -> Operand:
 
 
 TASK: Final = re.compile(r"\d+_\d+", re.ASCII)
-"""How a task of an array is written, other than its number."""
+"""Pattern of an array task's id, such as `123_4`; it is not a number."""
 
 _COMPARISONS: Final[dict[str, Callable[[float, float], bool]]] = {">": gt, ">=": ge, "<": lt, "<=": le}

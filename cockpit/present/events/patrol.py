@@ -1,4 +1,4 @@
-"""What is found while a job runs that goes on from its checkpoints: faults of nodes, slow iterations."""
+"""Sentences for the problems that are detected in a running job with checkpoints: node faults and slow iterations."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ PatrolEvent = events.FaultFound | events.PerformanceFell
 
 
 def patrol_sentence(body: PatrolEvent) -> str:
-    """As an event says it."""
+    """Return the sentence of an event about a node fault or slow iterations."""
     if isinstance(body, events.FaultFound):
         return f"a fault was found on {safe(body.node)}: {safe(body.because)}"
     said = slow_sentence(body.slow.part, body.threshold)

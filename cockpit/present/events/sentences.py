@@ -1,4 +1,4 @@
-"""One sentence for every event."""
+"""Sentences for events, one for each."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def bound_sentence(members: Sequence[str]) -> str:
 
 
 def binding_sentence(body: BindingEvent) -> str:
-    """What a cluster of the fleet said to what was bound to it."""
+    """Return the sentence for a fleet member's answer to a job that was bound to it."""
     match body:
         case events.MemberPlaced():
             nodes = listed(each.node for each in body.placement)
@@ -47,7 +47,7 @@ def _afterwards(body: events.BindingGivenUp) -> str:
 
 
 def member_lines(members: Sequence[Member]) -> list[str]:
-    """How each cluster of a fleet is bound to, as comments of its rules."""
+    """Return one comment line per member of a fleet that names its binding mode, for the file of the rules."""
     return [f"# {safe(each.name)} is bound to by {each.mode}{_because(each)}" for each in members]
 
 
@@ -59,7 +59,7 @@ WorkersEvent = events.WorkersAdded | events.WorkersRecalled | events.WorkersLeft
 
 
 def workers_sentence(body: WorkersEvent, at: Millis, zone: tzinfo | None) -> str:
-    """What became of some of a running job's workers."""
+    """Return the sentence for a change of some of a running job's workers."""
     match body:
         case events.WorkersAdded():
             nodes = listed(part.node for part in body.placement)
@@ -99,7 +99,8 @@ def event_job(body: events.EventBody) -> JobId | None:
 
 
 def event_sentence(record: events.EventRecord, zone: tzinfo | None) -> str:
-    """What happened, without the job and the actor: those stand beside it. Times are told relative to the event."""
+    """Return the event's sentence without the job and the actor, which are shown beside it. Times are relative to the
+    event."""
     body = record.body
     match body:
         case events.NodesChanged():
