@@ -1,4 +1,4 @@
-"""What stands beside a form: when the job would start, and what will really be run."""
+"""The panel beside the submit form: the predicted start and the commands that will be run."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def why_lines(outlook: Outlook | None, context: Context, columns: int) -> Iterat
 
 
 def brought_lines(found: Brought, columns: int) -> Iterator[Line]:
-    """What a form was filled from, and what of it stands nowhere in it."""
+    """Yield the source from which the form was filled, and the parts of it that no field could take."""
     if found.what == JOB_FILE:
         return
     yield line(Span("Taken over from ", MUTED), Span(found.what, STRONG))
@@ -61,8 +61,8 @@ def brought_lines(found: Brought, columns: int) -> Iterator[Line]:
 
 
 def run_lines(spec: JobSpec, submitter: Submitter, nodes: Sequence[NodeRow], columns: int) -> Iterator[Line]:
-    """The final command of each rank, placed on the first nodes that come: where it really goes is seen later. Of a
-    batch that of each task's first rank."""
+    """Yield each rank's final command, placed on the first nodes in service, as the real placement is not known yet.
+    For a batch: the command of each task's first rank."""
     if spec.kind is JobKind.BATCH:
         yield from _task_lines(spec, submitter, nodes, columns)
         return

@@ -1,4 +1,4 @@
-"""A job as a form: which fields it has, what stands in them, and what is wrong with which."""
+"""The fields of a job's submit form, their texts, and the errors of each."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ _PATH: Final = re.compile(
 
 
 class Judged(NamedTuple):
-    """What a form comes to."""
+    """Result of reading the form: the job spec, or the errors."""
 
     spec: JobSpec | None
-    """None: something is wrong."""
+    """The job spec; None: the form has errors."""
     errors: Mapping[str, str]
-    """By the path of a field that the form shows."""
+    """Error texts by the path of the form's field."""
     others: tuple[str, ...]
-    """What is wrong with no field of it."""
+    """Errors that belong to none of the form's fields."""
 
 
 class JobForm:
@@ -86,7 +86,7 @@ class JobForm:
         return True
 
     def put(self, texts: Mapping[str, str]) -> None:
-        """These fields with these texts, each where its like stand."""
+        """Set these fields to these texts; a new field is added behind the other fields of its group."""
         order = [*self.texts]
         for path in texts:
             if path not in order:
@@ -96,7 +96,7 @@ class JobForm:
         self.texts = {path: known[path] for path in order}
 
     def put_specs(self, specs: Sequence[Mapping[str, object]]) -> None:
-        """These node specs, as in a job file, in the place of those that stand here."""
+        """Replace the form's node specs by these, which have the form of a job file."""
         named = {number for number, spec in enumerate(specs) if "name" in spec}
         fresh = {
             path: text
@@ -118,11 +118,12 @@ class JobForm:
 
     @property
     def specs(self) -> list[int]:
-        """Numbers of the node specs that stand here."""
+        """Numbers of the node specs in the form."""
         return self._numbers(SPECS)
 
     def lead(self, path: str) -> str:
-        """What stands above a field: of several specs, above the first of each."""
+        """Return the heading above a field: `spec 1`, `or spec 2` at each spec's first field where there are several;
+        else empty."""
         member = member_of(path)
         if member is None or member.group != SPECS or len(self.specs) < 2:
             return ""
@@ -135,7 +136,8 @@ class JobForm:
 
     @property
     def absent(self) -> list[str]:
-        """Fields that could be added: a further spec unless they stand in one line; to a batch a task first."""
+        """Return the paths of fields that can be added: for a batch first a further task; a further node spec unless
+        the specs are written on one line; and what the form's node specs do not have yet."""
         batch = self.texts.get(KIND) == JobKind.BATCH
         there = self.texts.keys() | {*(EACH_TASKS if batch else ())}
         named = [Member(SPECS, number, field).path for number in self.specs for field in GROUPS[SPECS]]
@@ -143,18 +145,18 @@ class JobForm:
         return [path for path in paths if path not in there]
 
     def choice(self, path: str) -> str:
-        """What a field is called where one is chosen to be added."""
+        """Return the label of a field in the list of fields to add."""
         member = member_of(path)
         if member is not None:
             return f"{member.group.removesuffix('s')} {member.number + 1}: {title(path)}"
         return f"another {path.removesuffix('s')}" if path in GROUPS else title(path)
 
     def values(self) -> dict[str, object]:
-        """As in a job file."""
+        """Return the form's values with the names of a job file."""
         return values_of(self.texts)
 
     def judged(self, read: ReadJobs, folder: str) -> Judged:
-        """By the rules of job files; relative paths begin at `folder`."""
+        """Read the form by the rules of job files; relative paths begin at `folder`."""
         text = msgspec.json.encode(self.values()).decode()
         try:
             (spec,) = read(SOURCE, text, folder)
@@ -163,7 +165,8 @@ class JobForm:
         return Judged(spec, {}, ())
 
     def blamed(self, errors: Sequence[str]) -> Judged:
-        """Each error beside the field whose path leads it; the first where there are several."""
+        """Return the errors sorted by field: each at the form's field that its path names, and only the first error of
+        a field."""
         at: dict[str, str] = {}
         others: list[str] = []
         for error in errors:
@@ -197,7 +200,7 @@ class JobForm:
 
 
 def _is_in(path: str, group: str) -> bool:
-    """Whether it is the group in a line of its own, or a field of an entry."""
+    """Return whether the path is the group as one line, or a field of one of the group's entries."""
     member = member_of(path)
     return path == group or (member is not None and member.group == group)
 
@@ -208,13 +211,14 @@ def _is_of(path: str, group: str, number: int) -> bool:
 
 
 def _kin(path: str, other: str) -> bool:
-    """Whether a field belongs behind another: of its own entry, or of one before it."""
+    """Return whether a field belongs behind another: they are of one group, and the other's entry is the same or an
+    earlier one."""
     one, two = member_of(path), member_of(other)
     return one is not None and two is not None and one.group == two.group and two.number <= one.number
 
 
 def title(path: str) -> str:
-    """What stands before a field: `card models`, `#1 command` of a task."""
+    """Return the label of a field: `card models`; `#1 command` for a task's field."""
     member = member_of(path)
     if member is None:
         return path.replace("_", " ")
@@ -223,5 +227,5 @@ def title(path: str) -> str:
 
 
 def about(path: str) -> str:
-    """What it is for, in a sentence."""
+    """Return a sentence about the field's purpose."""
     return field_of(path).about

@@ -28,7 +28,7 @@ FIELD_OF: Final = {
     EntryKind.POOL: "pool",
     EntryKind.PROJECT: "project",
 }
-"""Users stand in no field."""
+"""Path of the form's field for each kind of catalogue entry; user entries have none."""
 _LISTS: Final = frozenset({"datasets", "models", "volumes"})
 
 
@@ -46,7 +46,7 @@ def take_entry(form: JobForm, row: EntryRow) -> str:
 
 
 def _reference(row: EntryRow) -> dict[str, object]:
-    """As a job file writes it."""
+    """Return the reference to a catalogue entry as a job file writes it."""
     entry, found = row.entry, dict[str, object]({"name": row.entry.name})
     written = TABLES[entry.kind].write(entry)
     if "source" in written:
@@ -59,7 +59,7 @@ def _reference(row: EntryRow) -> dict[str, object]:
 
 
 def with_named_specs(spec: JobSpec, entries: Iterable[AnyEntry]) -> JobSpec:
-    """With what the catalogue says of the node specs that it names."""
+    """Return the spec with each named node spec replaced by the catalogue's node spec of that name."""
     if not any(each.name for each in spec.specs):
         return spec
     known = {each.name: each.spec for each in entries if isinstance(each, SpecEntry)}

@@ -1,4 +1,4 @@
-"""What a form that can be read comes to: what is run, where it may be, or the same as a file."""
+"""Previews of a valid form: the commands, the possible nodes, and the job as a file in several formats."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ HANDED: Final = "What the cluster is handed"
 
 
 class Preview(StrEnum):
-    """In the order in which they are turned over."""
+    """The previews, in the order in which the key switches between them."""
 
     RUNS = "What each rank runs"
     ROOM = "Nodes it may be on"
@@ -77,7 +77,8 @@ def preview_lines(
 
 
 def script_lines(shown: Shown | RequestRefused | None, columns: int) -> Iterator[Line]:
-    """What a cluster that takes scripts will really be handed, or why it cannot be. None: not known yet."""
+    """Yield the script that a cluster's submit command receives, or why none can be made. `shown` None: not
+    known yet."""
     yield line(Span(HANDED, STRONG))
     if isinstance(shown, RequestRefused):
         for said in shown.refusal.message.splitlines():
@@ -89,7 +90,7 @@ def script_lines(shown: Shown | RequestRefused | None, columns: int) -> Iterator
 
 
 def _foreign_lines(spec: JobSpec, read_jobs: ReadJobs, *, manifest: bool) -> Iterator[Line]:
-    """As other systems would be handed it, and what they have no word for."""
+    """Yield the job in another system's format, and the fields that the format cannot express."""
     from cockpit.formats.foreign.exchange import Form, written
 
     def read(source: str, text: str) -> list[JobSpec]:

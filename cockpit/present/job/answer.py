@@ -1,4 +1,4 @@
-"""The answer panel: what stands in the way of the job under the cursor, how it gets on, or how it ended.
+"""The answer panel of the job under the cursor: why it waits, its progress, or how it ended.
 
 The first lines matter most: a small screen shows only them.
 """
@@ -52,7 +52,7 @@ INDENT = "  "
 
 
 class Around(NamedTuple):
-    """What the panel's text depends on besides the job."""
+    """The context, size and look-ups on which the panel's text depends besides the job."""
 
     context: Context
     columns: int

@@ -1,4 +1,4 @@
-"""A job list with one row for each array or heterogeneous job, until somebody wants to see its parts."""
+"""A job list with one row for each array or heterogeneous job, until the user unfolds it."""
 
 from __future__ import annotations
 
@@ -23,9 +23,8 @@ _NOTHING: Final[frozenset[object]] = frozenset({(), None})
 
 
 class FoldedList:
-    """What `jobs` shows, folded. A folded row is known by its array's id, which is that of its first task; so a cursor
-    there stays where it is when the array is unfolded. An array of which one task is shown is not folded.
-    """
+    """The rows that `jobs` shows, folded. A folded row has its array's id, which is that of its first task; so a cursor
+    on it stays in place when the array is unfolded. An array with only one task shown is not folded."""
 
     def __init__(self, jobs: JobList) -> None:
         self.jobs = jobs
@@ -53,7 +52,7 @@ class FoldedList:
         return self._order
 
     def place(self, row_id: JobId) -> int | None:
-        """Where it is shown; None when it is not."""
+        """Return the row's place in the shown order; None when it is not shown."""
         if not self._array_of:
             return self.jobs.place(row_id)
         self._refresh()
@@ -83,7 +82,7 @@ class FoldedList:
         return live[:1] if live and live[0].component is not None else live
 
     def behind(self, row_id: JobId) -> list[JobRow]:
-        """The jobs that a row stands for: one, or the shown tasks of an array. Of an id that is gone: none."""
+        """Return the jobs that a row represents: one job, or the shown tasks of an array; empty for an unknown id."""
         ids = self._groups[row_id] if self.is_folded(row_id) else (row_id,)
         return [row for each in ids if (row := self.jobs.row(each)) is not None]
 
@@ -93,14 +92,14 @@ class FoldedList:
         return self.jobs.row(row.speaker) if isinstance(row, FoldedRow) else row
 
     def is_folded(self, row_id: JobId) -> bool:
-        """Whether there is one row for the array of this id."""
+        """Return whether the array of this id is shown as one row."""
         if not self._array_of:
             return False
         self._refresh()
         return row_id not in self._unfolded and self._may_fold(row_id)
 
     def _may_fold(self, array: JobId) -> bool:
-        """Whether its shown tasks can be one row."""
+        """Return whether the array's shown tasks can be one row."""
         return self._rows_fold(self._groups.get(array, []), array)
 
     def _rows_fold(self, tasks: Sequence[JobId], array: JobId) -> bool:
@@ -110,7 +109,8 @@ class FoldedList:
         return row is not None and folds([row], self._gone(array))
 
     def _gone(self, array: JobId) -> int:
-        """How many of its tasks have ended so long ago that nobody lists them; 0 where a filter hides others too."""
+        """Return the number of the array's tasks that ended so long ago that they are not listed; 0 where a filter
+        hides others too."""
         tasks = self._groups[array]
         row = self.jobs.row(tasks[0]) if len(tasks) == self._known[array] else None
         if row is None or row.array is None or array in self._bundles:
@@ -123,7 +123,8 @@ class FoldedList:
         return array if array is not None and self.is_folded(array) else job
 
     def toggle(self, row_id: JobId) -> JobId | None:
-        """Unfold the array of this row, or fold it; the row to stand on then. None: it is of no array."""
+        """Unfold or fold the row's array, and return the id of the row for the cursor; None: the row belongs to no
+        array."""
         self._refresh()
         array = self._array_of.get(row_id, row_id if row_id in self._groups else None)
         if array is None:
@@ -140,7 +141,7 @@ class FoldedList:
         return self._groups[array][0] if array in self._unfolded and array in self._groups else self.shown_as(row_id)
 
     def apply(self, changed: Iterable[JobRow], removed: Iterable[JobId]) -> Changes:
-        """As `JobList.apply`; what changes of a task that is folded away changes its array's row."""
+        """Apply a change of rows like `JobList.apply`; a change of a folded task changes its array's row."""
         rows, gone = self._spread(list(changed), list(removed))
         self._note(rows)
         for job in gone:
@@ -155,7 +156,8 @@ class FoldedList:
         return self._shown(self.jobs.replace_all(listed))
 
     def _spread(self, rows: list[JobRow], gone: list[JobId]) -> tuple[list[JobRow], list[JobId]]:
-        """The same with a row for each task of an array that is unfolded; those that are none any more are gone."""
+        """Return the changed and removed rows with each row for several tasks split into a row per task where its array
+        is unfolded. Tasks that such a row no longer represents are added to the removed ones."""
         if not self._bundles and not any(row.tasks for row in rows):
             return rows, gone
         shown, before = [], {each.id: array for array, each in self._bundles.items()}

@@ -1,5 +1,5 @@
-"""What a kept job costs (cards, and on a cluster that keeps whole allocations the CPUs too, are billed meanwhile), and
-why one is not kept that asked for it."""
+"""Sentences about a held job: what it costs (its cards are billed, and its CPUs too where the cluster holds whole
+allocations), and why a job that requested a hold is not held."""
 
 from __future__ import annotations
 

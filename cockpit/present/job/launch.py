@@ -92,7 +92,7 @@ def _slots(place: Allocation | None) -> str:
 
 
 def _files(job: Job) -> Iterator[Line]:
-    """What each container shows of the machine beside its system."""
+    """Yield the paths that each container shares with the machine, and its image."""
     spec = job.spec
     rows = [("/", spec.image, "changes stay in it")] if spec.image != HOST_IMAGE else []
     rows += [(each.target, each.source, "read and write" if each.writable else "read only") for each in shown(spec)]
@@ -125,7 +125,8 @@ def _ranks(job: Job, attempt: Attempt, around: Around) -> Iterator[Line]:
 
 
 def _command(plan: LaunchPlan) -> Iterator[Line]:
-    """What runs; before it what the variables in it were filled into, where there are any."""
+    """Yield the command that runs; before it the command with variables where they were replaced, then files
+    and hints."""
     if words_of(plan.command) != list(plan.argv):
         yield line(Span(f"{INDENT}  of    ", MUTED), Span(safe(plan.command), MUTED))
     yield line(Span(f"{INDENT}  runs  ", MUTED), shell_text(plan.argv))
@@ -137,7 +138,7 @@ def _command(plan: LaunchPlan) -> Iterator[Line]:
 
 
 def _plans(job: Job, attempt: Attempt, around: Around) -> Iterator[tuple[int, LaunchPlan | str]]:
-    """Of each rank, or why it cannot be told."""
+    """Yield each rank's launch plan, or the sentence why it cannot be computed."""
     for place in attempt.everybody:
         node = around.node(place.node)
         replica = ReplicaId(job.id, attempt.number, place.rank)

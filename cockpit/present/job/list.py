@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from cockpit.present.columns import Column, Context
 
 Key = Any
-"""What compares with every other key."""
+"""A sort key: a value that can be compared with every other key of the list."""
 Id = TypeVar("Id")
 
 
@@ -40,7 +40,7 @@ class Ordered(Generic[Id]):
         self._keys = keys
 
     def place(self, key: Key) -> int | None:
-        """Where the id with that key stands."""
+        """Return the place of the id with that key; None: no such key."""
         place = bisect_left(self._keys, key)
         return place if place < len(self._keys) and self._keys[place] == key else None
 
@@ -61,7 +61,8 @@ T = TypeVar("T")
 
 
 def _edited(old: list[T], edits: Sequence[tuple[int, bool]], new: Sequence[T]) -> list[T]:
-    """`edits`: ascending places, each with whether the element there goes; else the next new one comes before it."""
+    """Return the list with the edits applied. `edits`: ascending places, each with True to remove the element there, or
+    False to insert the next element of `new` before it."""
     edited: list[T] = []
     coming = iter(new)
     done = 0
@@ -85,7 +86,7 @@ PREPARED_AT_ONCE: Final = 1_000
 
 
 class Changes(NamedTuple):
-    """What a delta did to what is shown."""
+    """Effect of a delta on the shown rows."""
 
     changed: list[JobId]
     """Shown rows whose cells may differ."""
@@ -127,18 +128,18 @@ class JobList:
 
     @property
     def counts(self) -> Mapping[str, int]:
-        """Of all jobs, shown or not, by state."""
+        """Number of jobs by state, hidden ones included."""
         return +self._counts
 
     def row(self, job: JobId) -> JobRow | None:
         return self._rows.get(job)
 
     def rows(self) -> Collection[JobRow]:
-        """All of them, shown or not."""
+        """All rows, hidden ones included."""
         return self._rows.values()
 
     def place(self, job: JobId) -> int | None:
-        """Where it is shown; None when it is not."""
+        """Return the job's place in the shown order; None when it is not shown."""
         row = self._rows.get(job)
         if row is None:
             return None
@@ -192,7 +193,7 @@ class JobList:
         self.renew()
 
     def sort_by(self, column: str, *, descending: bool) -> None:
-        """By the column of this name; empty: in order of submission."""
+        """Sort by the column of this name; empty: in order of submission."""
         self.sort_column, self.descending = column, descending
         self.renew()
 
@@ -254,7 +255,7 @@ class JobList:
         return dict(zip(map(_id, rows), self._keys(rows), strict=True))
 
     def _keys(self, rows: Sequence[JobRow]) -> list[Any]:
-        """What the rows are ordered by: the sorted column as of the moment it was sorted, then seniority."""
+        """Return the sort keys of rows: the facts of the sorted columns as of the moment of sorting, then seniority."""
         parts: list[list[Any]] = [list(map(self._age, rows))]
         for column, descending in self._sorting():
             parts[:0] = key_parts(column, column.facts(rows, self._judged()), descending=descending)

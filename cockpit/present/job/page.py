@@ -1,4 +1,4 @@
-"""One job as a page to read: the sentence first, then facts, replicas, the kept container, last lines, events."""
+"""One job's page: first the sentence, then facts, replicas, the held container, last log lines and events."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from cockpit.present.workers import LEFT_OVER, replica_count, replica_name, work
 LABEL_ROOM: Final = 14
 LAST_EVENTS: Final = 20
 TERMINAL: Final = "the terminal that it was started from"
-"""Where a job writes that has no file."""
+"""Words for the output of a job without a log file."""
 
 KINDS: Final = {
     JobKind.BATCH: "a task of a batch, with a command, an algorithm and an output folder of its own",
@@ -78,7 +78,7 @@ def job_page(detail: JobDetail, context: Context) -> list[str]:
 
 
 def head(detail: JobDetail, context: Context) -> Iterator[str]:
-    """Which job, in what state, and why."""
+    """Yield the job's id, name, user and state, then the reason, its place in the queue and its predicted start."""
     row = detail.row
     state = f"{GLYPHS[row.state]} {state_text(row, context)}"
     yield f"{attempt_id(row)} {safe(row.name)} · {safe(row.user)} · {state}"
@@ -99,12 +99,12 @@ def _as_sentence(words: Line) -> str:
 
 
 def priority(detail: JobDetail) -> Iterator[str]:
-    """What makes its place in the queue: a bar for each factor."""
+    """Yield the parts of the job's priority, one bar for each factor."""
     yield from map(plain, priority_lines(detail))
 
 
 def facts(detail: JobDetail, context: Context) -> Iterator[str]:
-    """What was asked for and what became of it."""
+    """Yield the job's request, and what it received and used."""
     spec, row = detail.job.spec, detail.row
     yield _fact("command", command_words(spec.command))
     yield _fact("asks for", asked_for(detail.job))
@@ -263,7 +263,7 @@ def _replica(replica: Replica, place: Allocation | None, context: Context) -> st
 
 
 def _used(use: ReplicaUse) -> str:
-    """What one replica really used so far, as far as somebody measures."""
+    """Return one replica's measured use so far; `n/a` where nothing is measured."""
     parts = [] if use.cpu_ms is None else [f"{units.duration(use.cpu_ms // 1000)} CPU time"]
     if use.peak_memory_mib is not None:
         parts.append(f"{units.memory(use.peak_memory_mib)} at most")

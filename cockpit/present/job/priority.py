@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 INDENT: Final = "  "
 MOST_COLUMNS: Final = 100
-"""Of the bar: a longer one is not read at a glance."""
+"""Largest width of the bar in terminal columns; a longer bar cannot be read at a glance."""
 PART_COLUMNS: Final = 20
 WAITS_NO_LONGER: Final = "It waits no longer: a priority counts only among jobs that wait."
 HELD: Final = "It is held, and not considered until it is released."

@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 
 TABS = ("why", "priority", "spec", "replicas", "logs", "events", "usage", "terminal", "record")
 _AS_WRITTEN: Final = frozenset({"spec", "replicas", "record"})
-"""What others wrote stays a line a line."""
+"""Tabs whose lines are not wrapped, so that each line of the original stays one line."""
 INDENT = "  "
 
 
 def head_line(detail: JobDetail, around: Around) -> Line:
-    """Which job, whose, in what state; at the right its place in the queue."""
+    """Return the line with the job's id, name, user and state; at the right its place in the queue."""
     row = detail.row
     state = Span(f"{GLYPHS[row.state]} {state_text(row, around.context)}", str(row.state))
     left = line(
@@ -86,7 +86,7 @@ def _spec(detail: JobDetail, _: Around) -> Iterator[Line]:
 
 
 def _record(detail: JobDetail, _: Around) -> Iterator[Line]:
-    """What the engine keeps of the job, as it keeps it."""
+    """Yield the engine's record of the job as indented JSON."""
     text = msgspec.json.format(msgspec.json.encode(detail.job), indent=2).decode()
     for each in text.split("\n"):
         name, colon, value = each.partition(": ")

@@ -34,17 +34,17 @@ NO_CGROUP: Final = "What it really uses is not known: no cgroup counts it"
 
 
 class Given(NamedTuple):
-    """One attempt: what it held, and from when to when."""
+    """One attempt with its allocations and the time that it held them."""
 
     number: int
     placement: Placement
     since: Millis
     until: Millis
     parts: Sequence[tuple[Allocation, int]]
-    """What each of its replicas held, and for how many milliseconds."""
+    """Each replica's allocation, and the milliseconds for which it held it."""
 
     def hours(self, amount: Callable[[Allocation], float]) -> str:
-        """So much of something, times hours."""
+        """Return the sum over the replicas of an amount times the hours held, with two digits."""
         return f"{sum(amount(part) * held_ms for part, held_ms in self.parts) / HOUR_MS:.2f}"
 
 
@@ -68,7 +68,7 @@ def usage_tab(detail: JobDetail, around: Around) -> Iterator[Line]:
 
 
 def given(detail: JobDetail, now: Millis) -> Iterator[Given]:
-    """Every attempt that the record or the events still tell of, the first one first."""
+    """Yield each attempt that the record or the events still contain, the first one first."""
     attempt = detail.job.attempt
     if attempt is None:
         return
