@@ -1,4 +1,4 @@
-"""What a row of the job list says: sentences, states, times and amounts, for whoever shows one."""
+"""Values of a job row as text: sentences, states, times and amounts, for every view that shows jobs."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ _SUSPENDED: Final = JobState.SUSPENDED  # a member costs a look-up in each of a 
 
 
 def elapsed_seconds(row: JobRow, context: Context) -> int | None:
-    """How long it has run, or ran, without the time in which it stood still."""
+    """Return the seconds that the job has run, or ran, without its suspended time; None: it has not started."""
     if row.started_at is None:
         return None
     until = row.ended_at or (row.state_since if row.state is _SUSPENDED else context.now)
@@ -86,7 +86,7 @@ def elapsed_seconds(row: JobRow, context: Context) -> int | None:
 
 
 def wait_seconds(row: JobRow, context: Context) -> int:
-    """How long it has waited, or waited, from submission to start (or end, when it never started)."""
+    """Return the seconds from submission to the start, to the end of a job that never started, or to now."""
     until = row.started_at or row.ended_at or context.now
     return (until - row.submitted_at) // 1000 if until > row.submitted_at else 0
 
@@ -100,7 +100,8 @@ def is_waiting(row: JobRow) -> bool:
 
 
 is_kept: Final = attrgetter("held_until")
-"""Whether its containers are, and so its cells count down. A hundred thousand rows are asked for each word."""
+"""Whether the job's containers are held, so that its cells count down. An attribute getter, as it is called for a
+hundred thousand rows."""
 
 
 def cards(row: JobRow, _: Context) -> int | float:
@@ -117,7 +118,7 @@ def amount(field: str) -> Callable[[JobRow, Context], int]:
 
 
 def node_spec(row: JobRow, _: Context) -> str:
-    """What it asks of each node, as one text to search in."""
+    """Return the job's request per node, as one text to search in."""
     nodes = max(row.nodes, 1)
     named = f"{safe(row.spec_name)}: " if row.spec_name else ""
     per_node = f"{named}{units.counted(row.cpus // nodes, 'CPU')}, {units.memory(row.memory_mib // nodes)}"
@@ -137,7 +138,7 @@ def reason_json(reason: Reason) -> Reason | dict[str, object]:
 
 
 def bounds_json(bounds: tuple[int, int, int] | None) -> dict[str, int] | None:
-    """By the names of a job file."""
+    """Return the bounds of an elastic job with the names of a job file; None: not elastic."""
     return dict(zip(("min_workers", "workers", "max_workers"), bounds, strict=True)) if bounds is not None else None
 
 

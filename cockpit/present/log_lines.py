@@ -18,13 +18,13 @@ def left_out_line(amount: int) -> str:
 
 
 def log_lines(text: str) -> list[str]:
-    """Of a whole text, without colours and without an empty last line."""
+    """Return the lines of a whole text, without colours and without an empty last line."""
     lines = text.removesuffix("\n").split("\n")
     return ["".join(span.text for span in _shown(without_colours(each), PLAIN)[0]) for each in lines] if text else []
 
 
 class LogLines:
-    """Of a log that arrives in pieces, which may end anywhere."""
+    """The lines of a log that arrives in pieces, which may end anywhere."""
 
     def __init__(self) -> None:
         from codecs import getincrementaldecoder

@@ -10,13 +10,13 @@ from typing import Any, Final, TypeVar
 Made = TypeVar("Made")
 
 SAMPLE: Final = 256
-"""Values from which it is told whether a column repeats itself."""
+"""Number of values from which it is judged whether a column repeats its values."""
 FEW: Final = 32
-"""So many are quickly made one by one."""
+"""Number of values that are quickly computed one by one, without looking for repeated ones."""
 
 
 def hardly_repeats(values: Sequence[Any]) -> bool:
-    """Whether most values differ, or cannot be told apart by their hash."""
+    """Return whether most values differ, or cannot be compared by their hash."""
     try:
         return len(set(values[:SAMPLE])) > SAMPLE // 2
     except TypeError:

@@ -1,4 +1,4 @@
-"""What a job's replicas really use, beside what each was given: figures, bars, and how they went over time."""
+"""The measured use of a job's replicas beside their allocations: figures, bars, and charts over time."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ INDENT: Final = "  "
 LABEL, USED, GIVEN, BAR, NOTE = 13, 6, 9, 10, 21
 """Columns of a line's parts; what is left between the bar and the note is the chart's."""
 FEW: Final = 4
-"""So many replicas are shown one by one; of more there is a table."""
+"""Largest number of replicas that are shown one by one; more are shown as a table."""
 LEAST_CHART: Final = 8
 UNKNOWN: Final = "n/a"
 ROLE, TIGHT, NEARLY_ALL = "running", "tight", 0.9
 
 
 class Measured(NamedTuple):
-    """One replica that somebody has measured."""
+    """The measured use of one replica, and its allocation."""
 
     job: JobId
     use: ReplicaUse
     place: Allocation
     ran_ms: int
-    """From its start to now, or to its end."""
+    """Milliseconds from its start to now, or to its end."""
     runs: bool
 
     @property
@@ -71,7 +71,7 @@ class Measured(NamedTuple):
 
 
 def measured(detail: JobDetail, now: Millis) -> list[Measured]:
-    """Of the last attempt, by rank."""
+    """Return the measured replicas of the last attempt, in order of rank."""
     attempt = detail.job.attempt
     if attempt is None:
         return []
@@ -88,7 +88,7 @@ def measured(detail: JobDetail, now: Millis) -> list[Measured]:
 
 
 def measured_lines(replicas: Sequence[Measured], columns: int, node: Nodes) -> Iterator[Line]:
-    """Harmless lines; the figures of all replicas stand under each other. `node`: those that are known, by name."""
+    """Yield harmless lines in which the figures of all replicas are aligned. `node`: the known nodes by name."""
     runs = any(each.runs for each in replicas)
     yield line(Span(f"{INDENT}{'uses, as it is measured' if runs else 'used, as it was measured'}", STRONG))
     if len(replicas) > FEW:
@@ -173,7 +173,7 @@ def _line(
 
 
 def _chart(use: ReplicaUse, columns: int, figure: Callable[[Sample], float | None], most: float) -> str:
-    """At the end of the line, as wide as there is room."""
+    """Return the chart of a figure over time, as wide as the rest of the line; empty where there is no room."""
     room = columns - (2 * len(INDENT) + LABEL + USED + GIVEN + BAR + 2 + NOTE + 2 + 1)
     if room < LEAST_CHART or len(use.course) < 2:
         return ""

@@ -64,7 +64,7 @@ def _iso_minute(minutes: int) -> str:
 
 @lru_cache(maxsize=16_384)
 def _clock_of_quarter(quarter: int, now_quarter: int, zone: tzinfo | None) -> tuple[str, int]:
-    """What stands before the minute, and the quarter's first minute."""
+    """Return the text before the minute, and the minute at which the quarter of an hour begins."""
     local, today = _local(quarter * QUARTER, zone), _local(now_quarter * QUARTER, zone)
     if local.date() == today.date():
         before = f"{local:%H:}"

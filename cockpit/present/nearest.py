@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """Empty when none is near."""
+    """Return the known word that is most similar to `word`; empty where none is similar."""
     from difflib import get_close_matches
 
     found = get_close_matches(word.lower(), list(known), n=1, cutoff=0.5)

@@ -1,4 +1,4 @@
-"""One node as a page: what is used of it, each of its cards with who holds it, and the jobs that run there."""
+"""One node's page: its used resources, the user of each card, and the jobs that run there."""
 
 from __future__ import annotations
 

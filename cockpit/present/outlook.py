@@ -1,4 +1,4 @@
-"""When a job starts, whose ends it waits for, and what it could ask for instead, in words."""
+"""Sentences about a predicted start: when, after which jobs, and which other requests would start sooner."""
 
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ MOST_NAMED: Final = 3
 
 
 def prediction(outlook: Outlook, context: Context) -> str:
-    """`starts now`, or `queued behind 3, starts about 14:20 (in 25 min), no later than 16:05`, or `likely 13:50–15:40`
-    where the policy promises no latest start. Where another scheduler knows the job, it is that one's start;
-    of a job that nobody has submitted the sentence ends with `by cockpit's own plan, not Slurm's`."""
+    """Return the prediction as a sentence: `starts now`, `queued behind 3, starts about 14:20 (in 25 min), no later
+    than 16:05`, or `likely 13:50–15:40` where the policy promises no latest start. Where another scheduler knows the
+    job, it is that scheduler's start; for a job that is not submitted the sentence then ends with `by cockpit's own
+    plan, not Slurm's`."""
     if outlook.told_by and not outlook.job:
         return f"{_planned(outlook, context)}, by cockpit's own plan, not {safe(outlook.told_by)}'s"
     return _planned(outlook, context)
@@ -118,14 +119,16 @@ def told_lines(outlook: Outlook, context: Context) -> Iterator[Line]:
 
 
 def after_lines(outlook: Outlook, context: Context) -> Iterator[Line]:
-    """`after 4711 (ann, 8 cards) ends about 14:12`; nothing where it waits for nobody's end."""
+    """Yield the line of jobs whose end the job waits for: `after 4711 (ann, 8 cards) ends about 14:12`; no line without
+    such jobs."""
     words = [_awaited(each, outlook, context) for each in outlook.forecast.after[-MOST_NAMED:]]
     if words:
         yield line(Span(f"{INDENT}after ", MUTED), listed_words(words))
 
 
 def behind_reason(outlook: Outlook, context: Context) -> Iterator[Line]:
-    """Who is: `in use by 4711 (ann, 8 cards) and 3 more`, `job 47 stage1 is running, ends by 14:20`."""
+    """Yield the jobs and nodes behind the reason: `in use by 4711 (ann, 8 cards) and 3 more`, `job 47 stage1 is
+    running, ends by 14:20`."""
     if outlook.holders_in_all:
         named = [holding(job, outlook.holding(job)) for job in outlook.holders[:MOST_NAMED]]
         rest = outlook.holders_in_all - len(named)
@@ -145,7 +148,7 @@ def _now(state: JobState) -> str:
 
 
 def what_if_lines(outlook: Outlook, context: Context) -> Iterator[Line]:
-    """One a line."""
+    """Yield one line for each changed request, with the start that it would have."""
     for each in outlook.what_ifs:
         yield line(Span(f"{INDENT}{what_if(each)}: ", MUTED), Span(until(each.forecast, context), STRONG))
 

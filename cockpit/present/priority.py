@@ -29,7 +29,7 @@ FACTOR_WORDS: Final = {
 
 INDENT: Final = "  "
 BAR_COLUMNS: Final = 20
-"""Of a whole: the largest part's, or all parts' together."""
+"""Width of a whole bar in terminal columns: that of the largest part, or that of all parts together."""
 WIDE: Final = 100
 """Columns from which a line has bars too."""
 GAP: Final = "   "
@@ -51,7 +51,7 @@ def counting(breakdown: Breakdown) -> list[Part]:
 
 
 def says_something(breakdown: Breakdown) -> bool:
-    """Not that of a held job, or in order of submission."""
+    """Return whether the breakdown shows a priority; false for a held job and under order of submission."""
     return bool(breakdown.total and (breakdown.parts or breakdown.direct))
 
 
@@ -75,7 +75,7 @@ def in_a_line(breakdown: Breakdown, columns: int, lead: Line = ()) -> Line:
 
 
 def priority_lines(detail: JobDetail) -> Iterator[Line]:
-    """Of a queued job: each of its priorities with its parts. Nothing where jobs have none."""
+    """Yield a queued job's priorities with their parts; no lines where jobs have no priority."""
     for breakdown in detail.priority:
         if says_something(breakdown):
             yield from in_lines(breakdown, partition=len(detail.priority) > 1)
@@ -98,13 +98,13 @@ def in_lines(breakdown: Breakdown, *, partition: bool) -> Iterator[Line]:
 
 
 def _amounts(breakdown: Breakdown) -> list[tuple[str, float]]:
-    """What each part adds, the largest first, and what nice takes off."""
+    """Return what each part adds, the largest first, then what nice subtracts."""
     added = [(factor_word(part), part.contribution) for part in counting(breakdown)]
     return [*added, ("nice", -breakdown.nice)] if breakdown.nice else added
 
 
 def _within(amounts: list[tuple[str, float]], room: int, bars: int) -> list[tuple[str, float]]:
-    """As many as there is room for, the small ones in one sum."""
+    """Return as many amounts as fit into `room` columns, the smaller ones summed up as `others`."""
     for kept in range(len(amounts), 0, -1):
         rest = amounts[kept:]
         shown = [*amounts[:kept], ("others", sum(amount for _, amount in rest))] if rest else amounts
@@ -143,7 +143,7 @@ def weights_line(weights: Weights) -> str:
 
 
 def weights_set(done: WeightsSet) -> str:
-    """What was put in force, and what the engine's next start makes of it."""
+    """Return the sentence that says which weights are in force, and whether they stay after the engine's next start."""
     kept = f"; {safe(done.file)} says the same now, so they stay" if done.file else ""
     return f"in force: {weights_line(done.weights)}{kept}" + (f"\n{safe(done.trouble)}" if done.trouble else "")
 

@@ -29,7 +29,7 @@ NAMED: Final = 3
 
 
 class Detail(Enum):
-    """How much the legend says, as far as there is room for it."""
+    """Amount of text in the legend; the most detailed one that fits is shown."""
 
     WORDS = auto()
     """Whole words, every weight."""
@@ -49,7 +49,8 @@ def legend(
     *,
     letters: bool,
 ) -> Line:
-    """Each factor as it looks in the bars, with its weight and what that was before. The chosen one stands out."""
+    """Return each factor as it looks in the bars, with its weight and its former weight. The chosen factor is
+    highlighted."""
     for detail in Detail:
         parts = [_entry(name, weights, before, detail, letters=letters, chosen=name is chosen) for name in factors]
         shown = (Span(" "), *(span for part in parts for span in part))
@@ -131,7 +132,8 @@ def _totals(row: PriorityRow) -> Line:
 
 
 def _beside(row: PriorityRow, queue: Sequence[PriorityRow]) -> Line:
-    """Who is just ahead, by how much, and by which factors; of the first, who is just behind."""
+    """Return the line about the job just ahead: the difference and the factors that cause it. For the first job: the
+    one behind."""
     ahead = _neighbour(row, queue, reversed(range(_index(row, queue))))
     if ahead is not None:
         return line(Span(f"{INDENT}behind  ", MUTED), *_gap(row, ahead))
@@ -162,7 +164,7 @@ def _gap(row: PriorityRow, other: PriorityRow) -> Line:
 
 
 def _tie(row: PriorityRow, other: PriorityRow, *, first: bool) -> str:
-    """Why somebody stands where the figures do not put it."""
+    """Return why a job is ahead of or behind another although the figures do not decide it."""
     if set(other.partition.split(BETWEEN)).isdisjoint(row.partition.split(BETWEEN)):
         return f"whose queue {safe(other.partition)} comes {'first' if first else 'later'}"
     return f"which has just as much and came {'earlier' if first else 'later'}"
@@ -216,7 +218,7 @@ def _nice(breakdown: Breakdown) -> Span:
 
 
 def nothing_to_rank(priorities: Priorities | None, hidden: int, keys: Mapping[str, str], *, tried: bool) -> list[Line]:
-    """What stands in place of the rows; empty where rows are to be shown."""
+    """Return the lines that replace an empty list; empty where rows are shown."""
     if priorities is None:
         return [line(), line(Span("   counting …", MUTED))]
     if priorities.kind is PriorityKind.BASIC and not tried:

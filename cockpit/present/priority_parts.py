@@ -24,7 +24,7 @@ NICE_LETTER: Final = "n"
 
 
 class Sign(NamedTuple):
-    """How a factor is told from the others."""
+    """Colour, letter and words that identify a factor in the bars and columns."""
 
     name: FactorName
     letter: str
@@ -32,9 +32,9 @@ class Sign(NamedTuple):
     title: str
     word: str
     column: str
-    """Of the table `priority`: what filters and sorting call it."""
+    """Column of the table `priority` by which filters and sorting name the factor."""
     means: str
-    """What makes it large."""
+    """Explanation of what makes the factor large."""
 
 
 SIGNS: Final[Mapping[FactorName, Sign]] = {
@@ -50,11 +50,11 @@ SIGNS: Final[Mapping[FactorName, Sign]] = {
         Sign(FactorName.SITE, "x", "site", "SITE", "site", "site", "what the site adds"),
     )
 }
-"""In the order of the bar."""
+"""The factors' signs, in the order of the bar."""
 
 
 class Amounts(NamedTuple):
-    """One factor of one job; resources are one factor together."""
+    """Amounts of one factor in one job's priority; all resources are one factor together."""
 
     raw: float
     weight: float
@@ -62,7 +62,8 @@ class Amounts(NamedTuple):
 
 
 def amounts(breakdown: Breakdown) -> dict[FactorName, Amounts]:
-    """By factor, in the order of the bar. The raw value of resources is what they add of what they could."""
+    """Return the amounts by factor, in the order of the bar. The raw value of the resources is their contribution
+    divided by their weight."""
     found: dict[FactorName, Amounts] = {}
     for part in breakdown.parts:
         before = found.get(part.name)
@@ -75,12 +76,13 @@ def amounts(breakdown: Breakdown) -> dict[FactorName, Amounts]:
 
 
 def added(breakdown: Breakdown) -> float:
-    """What the factors add, before nice is taken off."""
+    """Return the sum of what the factors and a negative nice add, before a positive nice is subtracted."""
     return sum(max(part.contribution, 0.0) for part in breakdown.parts) + max(-breakdown.nice, 0)
 
 
 def of_jobs(rows: Iterable[PriorityRow]) -> list[PriorityRow]:
-    """One row for a job that stands at one place by the same figures in all its partitions: all are its queue."""
+    """Return one row per job that has the same place and figures in all its partitions, with their names joined; other
+    jobs keep one row per partition."""
     rows = list(rows)
     if len({row.job for row in rows}) == len(rows):
         return rows
@@ -102,13 +104,13 @@ def _standing(row: PriorityRow) -> tuple[JobId, object]:
 
 
 def longest(rows: Iterable[PriorityRow]) -> float:
-    """What a whole bar stands for: the most that the factors of one job add."""
+    """Return the amount that a whole bar represents: the most that the factors of one job add."""
     computed = (row.breakdown for row in rows if row.breakdown is not None and row.breakdown.parts)
     return max((each.total + max(each.nice, 0) for each in computed), default=0)
 
 
 def weight_of(weights: Weights, name: FactorName) -> float:
-    """Of all resources together; the site's factor has none of its own."""
+    """Return the factor's weight; for resources the sum of their weights, for the site's factor 0, as it has none."""
     match name:
         case FactorName.TRES:
             return sum(weights.tres.values())
@@ -119,7 +121,7 @@ def weight_of(weights: Weights, name: FactorName) -> float:
 
 
 def counting_factors(weights: Weights, rows: Iterable[PriorityRow]) -> tuple[FactorName, ...]:
-    """Those with a weight; the site's where it adds anything."""
+    """Return the factors with a weight, and the site's factor where it adds anything."""
     names = [name for name in SIGNS if weight_of(weights, name)]
     computed = (row.breakdown for row in rows if row.breakdown is not None and row.breakdown.parts)
     site = any(_of_site(each.parts) for each in computed)
@@ -127,7 +129,7 @@ def counting_factors(weights: Weights, rows: Iterable[PriorityRow]) -> tuple[Fac
 
 
 def _of_site(parts: Sequence[Part]) -> bool:
-    """It comes first in sprio's order."""
+    """Return whether the site's factor adds anything; it is the first part, as in sprio."""
     return parts[0].name is FactorName.SITE and bool(parts[0].contribution)
 
 
@@ -158,6 +160,6 @@ def _column(reached: float, whole: float, columns: int) -> int:
 
 
 def swatch(name: FactorName, *, letters: bool) -> Span:
-    """How the factor looks in the bar."""
+    """Return the sign of the factor as the bars show it."""
     sign = SIGNS[name]
     return Span(sign.letter if letters else BLOCK, sign.role)

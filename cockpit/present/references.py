@@ -1,6 +1,5 @@
-"""What a user types for a job: `123`, `123_4` (task), `34_[0-1]` (tasks, as a list shows them), `123+1` (component of a
-heterogeneous job), `123/2` (replica), `123#2` (attempt), `lab:123` (cluster), or its name.
-"""
+"""References to jobs as users type them: `123`, `123_4` (task), `34_[0-1]` (tasks, as a list shows them), `123+1`
+(component of a heterogeneous job), `123/2` (replica), `123#2` (attempt), `lab:123` (cluster), or the job's name."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ REFERENCE = re.compile(
 
 _RANGE = re.compile(r"(?P<first>\d{1,9})(?:-(?P<last>\d{1,9})(?::(?P<step>\d{1,9}))?)?", re.ASCII)
 MOST_TASKS = 10_000
-"""That one reference may name."""
+"""Largest number of tasks that one reference may name."""
 
 
 def job_text(ref: JobRef) -> str:
@@ -49,7 +48,8 @@ def _named(text: str) -> JobRef | None:
 
 
 def _indices(text: str) -> tuple[int, ...]:
-    """Of `0-3,7,10-20:5%2`, as Slurm writes tasks, in order; empty where it is not that, or more than `MOST_TASKS`."""
+    """Return the task indices of a list such as `0-3,7,10-20:5%2`, in Slurm's syntax, in order; empty where the text is
+    no such list or names more than `MOST_TASKS`."""
     found: set[int] = set()
     for part in text.partition("%")[0].split(","):
         if (matched := _RANGE.fullmatch(part)) is None:
@@ -62,7 +62,7 @@ def _indices(text: str) -> tuple[int, ...]:
 
 
 def job_cell(job: int | None) -> str:
-    """Of a table's column of jobs: `4711`, `4700_3`; a dash where nobody has it, or one who is hidden."""
+    """Return a job's id for a table's cell: `4711`, `4700_3`; a dash without a job, or where the job is hidden."""
     return job_words(job) if job else NOTHING
 
 

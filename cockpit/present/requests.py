@@ -1,4 +1,4 @@
-"""What became of a request, as a person reads it."""
+"""Sentences about the outcome of a request to the engine."""
 
 from __future__ import annotations
 

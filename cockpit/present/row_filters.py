@@ -14,10 +14,10 @@ from cockpit.present.map_unique import hardly_repeats, map_unique
 from cockpit.present.safe import safe
 
 Mask = Callable[[Sequence[Any], Context], list[bool]]
-"""Which of the rows pass."""
+"""A function that returns for each row whether it passes."""
 
 MOST_DAYS: Final = 3
-"""Digits of a duration's days, where its longest figure stands: nothing runs for 27 years."""
+"""Largest number of digits in a duration's days: no job runs for 27 years."""
 
 _FIGURES: Final = frozenset("0123456789.-–")
 _FLOAT: Final = _FIGURES | set("e+")
@@ -29,7 +29,7 @@ _ALPHABETS: Final = {
     ValueKind.MOMENT: _FIGURES | set(": "),
     ValueKind.MIB: _FIGURES | set("kmgt"),
 }
-"""Every character of a cell of this kind that its column does not put into words of its own."""
+"""All characters that cells of each kind can have in columns without words of their own."""
 
 
 def none(rows: Sequence[Any]) -> list[bool]:
@@ -76,7 +76,7 @@ def fact_is(column: Column, test: Callable[[Any, Context], bool]) -> Mask:
 
 
 def containing(column: Column, word: str) -> Mask:
-    """Rows in whose cell of this column the word stands, in whatever case."""
+    """Return the mask of rows whose cell of this column contains the word, ignoring case."""
     wanted = word.casefold()
     if not can_hold(column, wanted):
         return lambda rows, _: none(rows)
@@ -95,7 +95,7 @@ def containing(column: Column, word: str) -> Mask:
 
 
 def can_hold(column: Column, wanted: str) -> bool:
-    """Whether cells of this column are written in such characters at all."""
+    """Return whether cells of this column can contain the text, by the characters that they are written with."""
     alphabet = _ALPHABETS.get(column.kind)
     if column.words is not None or alphabet is None:
         return True
@@ -104,7 +104,7 @@ def can_hold(column: Column, wanted: str) -> bool:
 
 
 def _shown(column: Column, wanted: str, rows: Sequence[Any], context: Context) -> list[bool]:
-    """For a column whose cell says more than its fact."""
+    """Return the mask for a column whose cell shows more than its fact."""
 
     def found(row: object) -> bool:
         (text,) = column.texts((row,), context)
@@ -120,14 +120,15 @@ def _shown(column: Column, wanted: str, rows: Sequence[Any], context: Context) -
 
 
 def _keys(rows: Sequence[Any], fields: Sequence[str]) -> list[Any]:
-    """One key a row: rows with equal fields have equal keys. Fields that no row has are left out."""
+    """Return one key per row: rows with equal fields have equal keys. Fields without a value in any row are
+    left out."""
     columns = [values(rows, field) for field in fields]
     first, *others = [column for column in columns if column.count(None) < len(rows)] or columns[:1]
     return list(zip(first, *others, strict=True)) if others else first
 
 
 def searched(column: Column, fact: object, context: Context) -> str:
-    """What is searched in: the cell as shown, and of a text also what was written out to be harmless."""
+    """Return the text to search in: the cell as shown, and for a text with escaped characters also the original."""
     shown = fact_text(column.kind, fact, context)
     said = f"{shown}\n{fact}" if isinstance(fact, str) and fact != shown else shown
     return said.casefold()

@@ -65,7 +65,7 @@ _AWAITED = {
 
 
 def rule_clauses(reason: RuleReason, now: Millis, zone: tzinfo | None) -> tuple[str, ...]:
-    """What stands in the way, then what else is to know of it."""
+    """Return the clauses of a reason: first what blocks the job, then the details."""
     match reason:
         case BeginsLater() | InReservation() | NodesReserved():
             return _of_time(reason, now, zone)
@@ -212,7 +212,7 @@ def tres_amount(resource: str, amount: float) -> str:
 
 
 def _amount(reason: LimitReached, amount: float) -> str:
-    """In the unit that people write the limit in; what is used up is minutes."""
+    """Return the amount in the unit in which the limit is written; for `GrpTRESMins` that is minutes."""
     if reason.limit.endswith("Wall"):
         return units.spoken(round(amount))
     number = units.memory(round(amount)) if reason.resource == "mem" else f"{round(amount, 1):.10g}"

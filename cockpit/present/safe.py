@@ -27,20 +27,21 @@ def safe(text: str) -> str:
 
 
 def safe_lines(text: str) -> str:
-    """Like `safe` for text of several lines: newlines and tabs stay, and a carriage return before a newline goes."""
+    """Return a text of several lines made harmless like `safe`: newlines and tabs stay, and a carriage return before a
+    newline is removed."""
     lines = text.replace("\r\n", "\n").split("\n")
     return "\n".join("\t".join(map(safe, line.split("\t"))) for line in lines)
 
 
 def is_harmful(char: str) -> bool:
-    """Whether a terminal might obey this character, or draw nothing for it."""
+    """Return whether a terminal might obey this character, or draw nothing for it."""
     import unicodedata
 
     return unicodedata.category(char) in HARMFUL_CATEGORIES or INVISIBLE.match(char) is not None
 
 
 def is_emoji(char: str) -> bool:
-    """Whether a joiner beside this character makes one picture of two."""
+    """Return whether a joiner beside this character makes one picture of two."""
     return char == VARIATION_SELECTOR or "\u2190" <= char <= "\u2bff" or "\U0001f000" <= char <= "\U0001faff"
 
 
@@ -69,13 +70,13 @@ class LogText:
         self._held_return = ""
 
     def feed(self, data: bytes) -> str:
-        """What can be shown so far."""
+        """Return the text that can be shown so far."""
         text = self._held_return + self._decoder.decode(data)
         self._held_return = "\r" if text.endswith("\r") else ""
         return safe_lines(text.removesuffix("\r"))
 
     def finish(self) -> str:
-        """What was waiting for a byte that never came."""
+        """Return the rest of the text, including an incomplete character at its end."""
         text = self._held_return + self._decoder.decode(b"", final=True)
         self._held_return = ""
         return safe_lines(text)

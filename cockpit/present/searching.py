@@ -19,7 +19,7 @@ _ids: Final = attrgetter("id")
 
 
 class SearchMemory:
-    """One text of each row of a table, by its id: every cell that stays as it is while the row does.
+    """Cached search text of each row of a table, by the row's id: all cells that change only when the row does.
 
     Cells that change with every moment are left out, and the dash of empty ones: plain ASCII takes half the room. What
     is remembered holds for a day, since moments are told otherwise on the next one. Whoever holds the rows forgets

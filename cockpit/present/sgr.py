@@ -13,17 +13,18 @@ from typing import Final, NamedTuple
 from cockpit.present.spans import TEXT
 
 ROLE: Final = "sgr:"
-"""Before the words of a role that stands for colours: `sgr:bold red on #202020`, which a theme reads as a style."""
+"""Prefix of a role that stands for colours: `sgr:bold red on #202020`, which a theme reads as a style."""
 _SEQUENCE: Final = re.compile(r"\x1b\[([0-9;:]*)m")
 _COLOURS: Final = ("black", "red", "green", "yellow", "blue", "magenta", "cyan", "white")
 _SWITCHES: Final = {1: "bold", 2: "dim", 3: "italic", 4: "underline", 7: "reverse", 9: "strike"}
 _OFF: Final = {21: (4,), 22: (1, 2), 23: (3,), 24: (4,), 27: (7,), 29: (9,)}
 MOST_LETTERS: Final = 128
-"""Of one sequence's parameters; what follows is not looked at."""
+"""Longest parameters of one sequence, in characters; the rest is ignored."""
 
 
 class Rendition(NamedTuple):
-    """How text is drawn from here on. Colours as a style names them; empty: the terminal's own."""
+    """Attributes and colours in which the following text is drawn. Colours have the names of a style; empty: the
+    terminal's own."""
 
     switches: frozenset[int] = frozenset()
     foreground: str = ""
@@ -70,7 +71,8 @@ def _changed(rendition: Rendition, parameters: str) -> Rendition:
 
 
 def _numbers(parameter: str) -> list[int]:
-    """Those of one parameter. Behind colons a colour has its parts (`38:2::1:2:3`), and an underline its shape."""
+    """Return the numbers of one parameter. After colons a colour has its parts (`38:2::1:2:3`), and an underline its
+    shape."""
     first, *parts = [min(int(each), 255) if each else 0 for each in parameter.split(":")]
     if first not in {38, 48}:
         return [first]
@@ -78,7 +80,7 @@ def _numbers(parameter: str) -> list[int]:
 
 
 def _next(now: Rendition, numbers: list[int]) -> tuple[Rendition, list[int]]:
-    """After the first of the parameters, and those that it leaves."""
+    """Return the rendition after the first of the parameters, and the parameters that remain."""
     code, rest = numbers[0], numbers[1:]
     if code == 0:
         return PLAIN, rest

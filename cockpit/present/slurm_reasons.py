@@ -96,12 +96,12 @@ SENTENCES: Final[tuple[tuple[str, str], ...]] = (
     ("FedJobLock", "another cluster of the federation has it"),
     ("Federation", "another cluster of the federation has it"),
 )
-"""The first whose code a reason begins with; of equal beginnings the longer stands first. Slurm writes some codes as
-sentences, with blanks or underscores, and lists nodes behind a comma."""
+"""Sentences by the beginning of a reason's code; of codes with a common beginning the longer comes first. Slurm writes
+some codes as sentences, with blanks or underscores, and lists nodes after a comma."""
 
 
 def told_clauses(reason: Told) -> tuple[str, ...]:
-    """What stands in the way, then what it is about."""
+    """Return the clauses of a Slurm reason: first what blocks the job, then what the reason is about."""
     code = reason.code.replace("_", " ").strip()
     more = [safe(reason.about)] if reason.about else [*_behind_the_comma(code)]
     limit = _LIMIT.fullmatch(code.replace(" ", ""))

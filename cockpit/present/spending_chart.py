@@ -1,4 +1,5 @@
-"""What was held, day by day, as a chart of stacked columns: one colour, or letter, for each of the largest names."""
+"""A chart of the CPUs and cards held, as one stacked column per day, with a colour or letter for each of the largest
+names."""
 
 from __future__ import annotations
 
@@ -34,19 +35,19 @@ STEPS: Final = (1.0, 1.2, 1.6, 2.0, 2.4, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)
 
 
 class Sign(NamedTuple):
-    """How a name is told from others."""
+    """Colour and letter of a name in the chart."""
 
     role: str
     letter: str
 
 
 def sign_of(place: int) -> Sign:
-    """Of the name at that place among the largest."""
+    """Return the sign of the name at that place in the order of size."""
     return Sign(HUES[place], LETTERS[place]) if place < len(HUES) else Sign(OTHERS_ROLE, OTHERS_LETTER)
 
 
 def in_cards(rows: Sequence[Held]) -> bool:
-    """Whether card-hours say something: else CPU-hours do."""
+    """Return whether any cards were held, so that the chart shows card-hours; else it shows CPU-hours."""
     return any(any(row.card_milli_ms) for row in rows)
 
 
@@ -76,7 +77,7 @@ def chart(
 
 
 def _stacks(series: Sequence[Sequence[float]]) -> list[list[float]]:
-    """By stretch: the amounts of the largest names, then of all others together."""
+    """Return the stack of each interval: the amounts of the largest names, then the sum of all others."""
     if not series:
         return []
     stretches = range(len(series[0]))
@@ -85,8 +86,8 @@ def _stacks(series: Sequence[Sequence[float]]) -> list[list[float]]:
 
 
 def _column(stack: Sequence[float], top: float, height: int, *, letters: bool) -> Iterator[tuple[str, str]]:
-    """Its cells from the bottom up: signs and roles. Each amount has as many as its part; the topmost is as full as it
-    is."""
+    """Yield the cells of a column from the bottom up, as sign and role. Each amount gets cells in proportion; the
+    topmost cell is drawn partly filled."""
     filled = sum(stack) / top * height if top else 0.0
     cells = min(height, ceil(filled - 1 / 16))
     owners = [place for place, count in enumerate(apportioned(stack, max(cells, 0))) for _ in range(count)]
@@ -100,7 +101,7 @@ def _column(stack: Sequence[float], top: float, height: int, *, letters: bool) -
 
 
 def _sizes(stretches: int, columns: int) -> tuple[int, int]:
-    """Of one column, and of the gap behind it."""
+    """Return the width of one column of the chart and of the gap behind it, in terminal columns."""
     room = max(1, (columns - AXIS) // stretches)
     gap = 0 if room < 2 else 1 if room < 6 else 2
     return min(room - gap, WIDEST), gap
@@ -116,7 +117,8 @@ def _round_top(most: float) -> float:
 
 
 def _scale(level: int, height: int, top: float) -> str:
-    """At the top and, where one is, in the middle a figure; else the line."""
+    """Return the vertical axis at a level: a figure at the top and, where the height is even, in the middle; else the
+    line."""
     middle = {height // 2 - 1: top / 2} if height % 2 == 0 else {}
     figure = (middle | {height - 1: top}).get(level)
     text = "" if figure is None or not top else _figure(figure, top)
@@ -124,7 +126,7 @@ def _scale(level: int, height: int, top: float) -> str:
 
 
 def _figure(figure: float, top: float) -> str:
-    """As many digits as the scale needs, so that no two places of it have the same."""
+    """Return a figure of the axis with so many digits that no two figures look the same."""
     return grouped(figure) if top >= 10 else f"{figure:.1f}" if top >= 1 else f"{figure:.2g}"
 
 

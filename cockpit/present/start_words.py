@@ -51,8 +51,8 @@ def likely_words(forecast: Forecast, context: Context) -> str:
 
 
 def spread_words(forecast: Forecast, context: Context) -> tuple[str, str] | None:
-    """How far the start may be from the likely one, as a label and moments: `no later than`, `16:05` where the policy
-    promises a latest start, else `likely`, `14:40–17:10`. None: neither is known."""
+    """Return a label and the moments between which the job starts: `no later than`, `16:05` where the policy promises a
+    latest start, else `likely`, `14:40–17:10`. None: neither is known."""
     if forecast.latest_at is not None:
         return "no later than", _rounded_up(forecast.latest_at, context)
     if forecast.likely_from is None or forecast.likely_to is None:
@@ -92,7 +92,7 @@ def move_words(move: BoundMove, context: Context) -> str:
 
 
 def cause_words(cause: MoveCause, context: Context, named: Named = job_named) -> str:
-    """What moved it: `job 4722 came ahead of it`."""
+    """Return the words for what moved a predicted start: `job 4722 came ahead of it`."""
     return _CAUSES[type(cause)](cause, context, named)
 
 

@@ -99,7 +99,7 @@ def ended_words(cause: EndCause) -> str:
 
 
 def end_sentence(row: JobRow, cause: EndCause) -> str:
-    """How a job ended; empty when it simply succeeded."""
+    """Return the sentence about how a job ended; empty for a job that simply succeeded."""
     match cause:
         case EndCause.EXIT:
             exit_code = of_hook(row.hook) + exit_words(row.exit_code, oom=row.oom) if row.exit_code else ""
@@ -135,7 +135,7 @@ def exit_sentence(status: ExitStatus) -> str:
 
 
 def of_hook(name: str) -> str:
-    """What stands before an exit that is not the command's."""
+    """Return the words before the exit code of a hook; empty for the job's command itself."""
     return f"{safe(name)} failed: " if name else ""
 
 

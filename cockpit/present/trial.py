@@ -26,7 +26,8 @@ def stepped(weight: float, direction: int) -> int:
 
 
 def with_step(weights: Weights, factor: FactorName, direction: int) -> WeightChanges:
-    """These weights with one of them a step larger or smaller; of resources each. A site's factor has none."""
+    """Return the weights with one of them a step larger or smaller; for resources each of theirs. The site's factor has
+    no weight."""
     if factor is FactorName.SITE:
         return whole(weights)
     if factor is FactorName.TRES:
@@ -35,6 +36,6 @@ def with_step(weights: Weights, factor: FactorName, direction: int) -> WeightCha
 
 
 def whole(weights: Weights, **changed: object) -> WeightChanges:
-    """Every weight named, some of them changed."""
+    """Return all weights by name, with the given ones changed."""
     named = {name: getattr(weights, name) for name in WeightChanges.__struct_fields__}
     return WeightChanges(**(named | changed))

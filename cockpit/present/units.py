@@ -14,7 +14,7 @@ DAY: Final = 86_400
 _SECONDS_LEFT: Final = [f":{seconds:02}" for seconds in range(60)]
 
 FULL, HALF = "━", "╸"
-"""Of one height, and that of the dots after them: a bar ends without a step."""
+"""Signs of a bar's full and half cells, of the same height as the dots after them."""
 
 
 def duration(seconds: int) -> str:

@@ -1,4 +1,4 @@
-"""How many terminal columns a text takes, and text cut or padded to a number of them.
+"""Width of texts in terminal columns, and functions that cut or pad a text to a number of them.
 
 Wide and full-width characters take two columns, combining marks none, an emoji sequence as much as its first emoji.
 From Unicode's East Asian Width (UAX #11) through the standard library: rich's table costs thirty times the import.
@@ -33,7 +33,7 @@ def widest(texts: Sequence[str]) -> int:
 
 
 def aligned(texts: Sequence[str], columns: int, *, right: bool = False) -> list[str]:
-    """Each cut and padded to exactly so many columns."""
+    """Return each text cut or padded to exactly `columns` terminal columns."""
     if _ascii(texts) and widest(texts) <= columns:
         return [text.rjust(columns) for text in texts] if right else [text.ljust(columns) for text in texts]
     return map_unique(lambda text: pad(cut(text, columns), columns, right=right), texts)
@@ -44,7 +44,8 @@ def _ascii(texts: Sequence[str]) -> bool:
 
 
 def clusters(text: str) -> list[tuple[str, int]]:
-    """What is drawn as one, with its columns: a character with its marks, an emoji sequence, a flag."""
+    """Return the units that a terminal draws as one, with their widths: a character with its marks, an emoji sequence,
+    a flag."""
     found: list[tuple[str, int]] = []
     for char in text:
         columns = _char_width(char)
@@ -56,7 +57,7 @@ def clusters(text: str) -> list[tuple[str, int]]:
 
 
 def cut(text: str, columns: int) -> str:
-    """At most so many columns; what was cut off shows as `…`."""
+    """Return the text cut to at most `columns` terminal columns; `…` replaces what was cut off."""
     if width(text) <= columns:
         return text
     if columns <= 0:
@@ -70,7 +71,7 @@ def cut(text: str, columns: int) -> str:
 
 
 def pad(text: str, columns: int, *, right: bool = False) -> str:
-    """At least so many columns; `right` aligns figures."""
+    """Return the text padded to at least `columns` terminal columns; `right` aligns it at the right, as figures are."""
     blanks = " " * (columns - width(text))
     return blanks + text if right else text + blanks
 

@@ -29,7 +29,7 @@ _NO_GROWTH: Final = {
 
 
 LEFT_OVER: Final = "what is left over (best effort)"
-"""What whoever asks for nothing has."""
+"""Words for the resources of a job that requests no CPUs."""
 
 
 def workers_now(row: JobRow) -> str:
@@ -40,19 +40,20 @@ def workers_now(row: JobRow) -> str:
 
 
 def _held(row: JobRow) -> int:
-    """Its nodes; a job that is suspended below its minimum has none."""
+    """Return the number of the job's nodes; a job that is suspended below its minimum has none."""
     return 0 if row.waits_until is not None else row.nodes
 
 
 def short_of_workers(row: JobRow) -> str | None:
-    """Of an elastic job that runs with fewer than it asked for."""
+    """Return the sentence about an elastic job that runs with fewer workers than requested; None: it is not one."""
     if row.workers is None or not row.placed_on or row.ended_at is not None or row.nodes >= row.workers[1]:
         return None
     return f"runs with {row.nodes} of {row.workers[1]} workers"
 
 
 def below_min(row: JobRow, now: Millis, zone: tzinfo | None) -> str:
-    """Of an elastic job that is suspended because it had to give up too many workers; empty: it is not."""
+    """Return the sentence about an elastic job that is suspended because it had to release too many workers; empty: it
+    is not."""
     if row.waits_until is None or row.workers is None:
         return ""
     least = units.counted(row.workers[0], "worker")
@@ -79,5 +80,5 @@ def replica_name(spec: JobSpec, rank: int) -> str:
 
 
 def replica_count(job: Job) -> str:
-    """What of the machine it asks for as many times: `2 nodes`, `3 workers`."""
+    """Return the number of nodes or workers of the job: `2 nodes`, `3 workers`."""
     return units.counted(job.spec.nodes, "node" if job.spec.elastic is None else "worker")
