@@ -35,7 +35,8 @@ def _of_jobs(*names: str, wide: bool = False) -> tuple[Column, ...]:
 
 
 def _two_digits(derive: Callable[[Any, Context], float]) -> Callable[[Any, Context], str]:
-    """So that figures stand under each other."""
+    """Return a function that formats the derived figure with two digits, so that the figures of a column are
+    aligned."""
     return lambda row, context: f"{derive(row, context):.2f}"
 
 
@@ -63,7 +64,7 @@ def _hours_column(id: str, derive: Callable[[Any, Context], float], *, wide: boo
 
 
 def _mean_busy(job: EndedJob, _: Context) -> float | None:
-    """Of the CPUs that it held, how many were kept busy, in percent."""
+    """Return the mean percentage of its CPUs that the job kept busy; None: not measured."""
     return None if job.cpu_ms is None or not job.cpu_held_ms else round(100 * job.cpu_ms / job.cpu_held_ms, 1)
 
 
@@ -166,7 +167,7 @@ SUMS: Final = TableView(
 
 
 class Shown(NamedTuple):
-    """What the cells of a row depend on besides it."""
+    """The sign and unit on which the cells of a row depend besides it."""
 
     sign: Sign
     cards: bool

@@ -33,12 +33,12 @@ def level_fs(row: AccountRow, _: Context) -> float | None:
 
 
 def level_words(row: AccountRow, _: Context) -> str:
-    """As sshare writes it, shorter."""
+    """Return the level fair share as sshare writes it, with fewer digits; a dash where there is none."""
     return NOTHING if row.level_fs is None else f"{row.level_fs:.4g}"
 
 
 def tree_name(row: AccountRow, _: Context) -> str:
-    """The account, set in as deep as it stands; a user's one deeper than the account, as in sshare."""
+    """Return the account's name, indented by its depth; a user's row is one deeper than its account, as in sshare."""
     return f"{INDENT * row.depth}{safe(row.association.account)}"
 
 
@@ -57,7 +57,7 @@ def _shares_cell(row: AccountRow, _: AccountTree) -> Line:
 
 
 def _usage_cell(row: AccountRow, _: AccountTree) -> Line:
-    """Of all usage."""
+    """Return the cell with the association's part of all usage, as percentage and bar."""
     role = "tight" if is_over(row) else "running"
     return (Span(f"{percent(row.norm_usage):>5} "), *bar(row.norm_usage, BAR_COLUMNS, role))
 
@@ -68,7 +68,7 @@ def percent(part: float) -> str:
 
 
 def is_over(row: AccountRow) -> bool:
-    """It used more than its share."""
+    """Return whether the association used more than its share; false for root."""
     return row.effective_usage > row.norm_shares and row.depth > 0
 
 
@@ -311,7 +311,7 @@ class AccountTree:
         return changed, self._order != before
 
     def spend(self, spending: Spending) -> None:
-        """What was held lately, for `held`."""
+        """Take over the usage of recent days, for `held`."""
         self.days = len(spending.stretches)
         self._held = {}
         own = {(row.association.account, row.association.user): key for key, row in reversed(self._rows.items())}
@@ -341,7 +341,7 @@ class AccountTree:
         return True
 
     def fold_all(self) -> None:
-        """Only what is right below root, or everything again."""
+        """Fold everything below the accounts right under root, or unfold everything where anything is folded."""
         below_root = {key for key in self._parents if self._above[key]}
         self._folded = set() if self._folded else below_root
         self._arrange()
@@ -351,14 +351,14 @@ class AccountTree:
         return self._order
 
     def place(self, key: AssocKey) -> int | None:
-        """Where in `order` the row stands; None when it is gone, folded away or filtered out."""
+        """Return the row's place in `order`; None when it no longer exists, or is folded or filtered out."""
         return self._places.get(key)
 
     def row(self, key: AssocKey) -> AccountRow | None:
         return self._rows.get(key)
 
     def rows(self) -> Sequence[AccountRow]:
-        """All of them, shown or not."""
+        """All rows, hidden ones included."""
         return list(self._rows.values())
 
     def above(self, key: AssocKey) -> Sequence[AssocKey]:
@@ -389,7 +389,7 @@ class AccountTree:
 
 
 def _chains(rows: Sequence[AccountRow]) -> Iterator[tuple[AssocKey, tuple[AssocKey, ...]]]:
-    """By the depths of rows that stand in the tree's order."""
+    """Yield each row's key with the keys of the accounts above it. `rows` are in the order of the tree."""
     chain: list[AssocKey] = []
     for row in rows:
         del chain[row.depth :]
@@ -426,7 +426,7 @@ def account_answer(
 
 
 def _held_words(row: AccountRow, tree: AccountTree) -> str:
-    """In the last days, used or not; empty where nobody has counted."""
+    """Return the words for the card-hours held in recent days, busy or not; empty where no usage is known."""
     hours = grouped(card_hours(tree.held(row.association.key)))
     return f"{hours} card-hours in the last {counted(tree.days, 'day')}" if tree.days else ""
 
@@ -456,7 +456,8 @@ def _usage_words(row: AccountRow, above: Sequence[AccountRow]) -> str:
 
 
 def _qos_words(row: AccountRow, above: Sequence[AccountRow]) -> str:
-    """Where it has none of its own, those of the nearest account above that has."""
+    """Return the association's QOS and default QOS; without its own, those of the nearest account above that
+    has some."""
     own = row.association.qos
     giver = next((each.association for each in reversed(above) if each.association.qos), None)
     if own:
@@ -481,7 +482,8 @@ def _more(row: AccountRow) -> Iterator[Line]:
 
 
 def first_account_lines(keys: Mapping[str, str], *, locked: str) -> Iterator[Line]:
-    """Where root is alone. `locked`: why this person may not change that; empty when they may."""
+    """Yield the lines for a tree that has only root. `locked`: why the user may not change accounts; empty: the user
+    may."""
     command = keys.get("command", ":")
     yield line()
     yield line(Span("   There are no accounts yet: use is not counted, and no limits apply.", STRONG))

@@ -29,7 +29,7 @@ SHAPES: Final = {
     ClusterState.SILENT: ("✗", "error"),
 }
 OLD_SECONDS = 60
-"""Data of a live cluster that is older than this stands out."""
+"""Age in seconds from which the data of a live cluster is highlighted."""
 LEAST_BAR = 6
 GAP = 1
 
@@ -38,12 +38,12 @@ INDENT = "  "
 
 
 def age_seconds(row: ClusterRow, context: Context) -> int | None:
-    """How old is what is known of it; None where nothing is."""
+    """Return the age of the cluster's data in seconds; None without data."""
     return None if row.heard_at is None else max(0, (context.now - row.heard_at) // 1000)
 
 
 def count(row: ClusterRow, state: JobState) -> int:
-    """Its jobs in this state, as last heard."""
+    """Return the number of the cluster's jobs in this state, by its last answer."""
     return row.overview.jobs_by_state.get(str(state), 0) if row.overview is not None else 0
 
 
@@ -111,7 +111,7 @@ def _held_cell(
 
 
 def _way_cell(row: ClusterRow, _: Context) -> Line:
-    """Or why nothing is heard that way."""
+    """Return the cell with the way to the cluster, or why the cluster does not answer that way."""
     return line(Span(safe(row.reason), "error") if row.reason else Span(safe(row.way), MUTED))
 
 

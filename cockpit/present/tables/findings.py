@@ -33,7 +33,7 @@ MARKS: Final = {"ok": "✓", "note": "·", "missing": "✗"}
 
 
 class Finding(Protocol):
-    """One thing that was looked at."""
+    """Result of one check: its level, subject, finding and advice."""
 
     @property
     def level(self) -> str: ...

@@ -43,7 +43,7 @@ def likely_column(forecast_of: ForecastOf, *, wide: bool = False) -> Column:
 
 
 def spread_columns(forecast_of: ForecastOf) -> tuple[Column, ...]:
-    """How far the start may be from the likely one, and why."""
+    """Return the columns for the range of possible starts and its causes."""
     return (
         _moment(
             "latest_at",
@@ -87,7 +87,7 @@ def spread_columns(forecast_of: ForecastOf) -> tuple[Column, ...]:
 
 
 def spread_column(forecast_of: ForecastOf) -> Column:
-    """The same for people, in one cell."""
+    """Return one column for people that shows the range of possible starts."""
 
     def words(row: Any, context: Context) -> str | None:  # noqa: ANN401 - whatever the table has a row of
         forecast = forecast_of(row, context)

@@ -75,7 +75,7 @@ def reserved_at(detail: JobDetail, _: Context) -> Millis | None:
 
 
 def replicas(detail: JobDetail, _: Context) -> list[dict[str, Any]]:
-    """One object a replica of the last attempt: where it is, what it holds, how it went."""
+    """Return one object per replica of the last attempt: its node, its cards, its times and its exit code."""
     if detail.job.attempt is None:
         return []
     nodes = detail.job.attempt.places
@@ -108,7 +108,7 @@ def events(detail: JobDetail, context: Context) -> list[dict[str, Any]]:
 
 
 def waited(detail: JobDetail, context: Context) -> list[dict[str, Any]]:
-    """What it waited for, as far as it was seen."""
+    """Return the reasons for which the job waited, each with the time from which it applied."""
     return [
         {
             "since": iso(each.since),
@@ -120,12 +120,12 @@ def waited(detail: JobDetail, context: Context) -> list[dict[str, Any]]:
 
 
 def use(detail: JobDetail, _: Context) -> list[dict[str, Any]]:
-    """Of each replica that is measured."""
+    """Return one object per measured replica with its use."""
     return [asdict(each) for each in detail.use]
 
 
 def tasks(detail: JobDetail, _: Context) -> list[dict[str, Any]]:
-    """Of a job that is of no batch: none."""
+    """Return one object per task of the job's batch; empty for other jobs."""
     return [
         {
             "id": row.id,

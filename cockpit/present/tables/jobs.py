@@ -121,7 +121,7 @@ def coarse(seconds: int) -> str:
 
 
 def _start_cell(row: JobRow, context: Context) -> Line:
-    """When it did; of a queued job when it likely will, marked so."""
+    """Return the cell with the time of the start; for a queued job the likely start, marked with `~`."""
     if row.started_at is not None:
         return line(Span(brief_clock(row.started_at, context.now, context.zone), MUTED))
     forecast = context.forecasts.get(speaker_of(row)) if row.queued else None
@@ -131,7 +131,7 @@ def _start_cell(row: JobRow, context: Context) -> Line:
 
 
 def _why_cell(row: JobRow, context: Context) -> Line:
-    """What stands in the way first; what else is to know of it is quieter, and is cut first."""
+    """Return the cell with the reason first; its details are muted, and are cut off first."""
     if row.reason is not None:
         first, *more = reason_clauses(row.reason, context.now, context.zone)
         more += [] if row.retries is None else [retry_words(row.retries)]

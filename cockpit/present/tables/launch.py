@@ -14,7 +14,7 @@ from cockpit.present.safe import safe
 
 
 class Launch(msgspec.Struct, frozen=True):
-    """What one replica would be started with."""
+    """The command, environment and files with which one replica would be started."""
 
     name: str
     """The job's; of a batch's task with its number."""
@@ -84,7 +84,7 @@ LAUNCH: Final = TableView(
 
 
 class LaunchScript(msgspec.Struct, frozen=True):
-    """What would submit one job."""
+    """The command and script that would submit one job."""
 
     name: str
     argv: tuple[str, ...]
@@ -131,7 +131,7 @@ def _replica(launch: Launch, common: dict[str, str]) -> Iterator[str]:
 
 
 def _said(name: str, command: str) -> Iterator[str]:
-    """With the line breaks that it was written with."""
+    """Yield the command under a label, with its original line breaks."""
     first, *others = command.strip("\n").split("\n")
     yield f"  {name:<8} {safe(first)}"
     yield from (f"           {safe(each)}" for each in others)

@@ -30,12 +30,12 @@ NOTES: Final = {
     UNCOUNTED: "",
     "": "",
 }
-"""What they mean; of a job that is not counted the reason is said."""
+"""Words for each note; for a job that is not counted the reason's sentence is shown instead."""
 
 
 LEAST_BAR: Final = 20
 NARROW_BAR: Final = 12
-"""Where the factor that leads would be missed otherwise."""
+"""Width of the bar where the leading factor's column would not fit otherwise, in terminal columns."""
 UP, DOWN, SAME = "▲", "▼", "·"
 PLACE, WAS, MOVED, TOTAL, BAR = "position", "position_before", "moved", "priority", "bar"
 
@@ -52,7 +52,7 @@ def _id_words(row: PriorityRow, _: Context) -> str:
 
 
 def priority(row: PriorityRow, _: Context) -> int | None:
-    """None in order of submission, and for a job that the asker may not see."""
+    """Return the job's priority; None under order of submission, and for a job that the user may not see."""
     return row.breakdown.total if row.breakdown is not None and _computed(row) else None
 
 
@@ -71,7 +71,7 @@ def note(row: PriorityRow, _: Context) -> str:
 
 
 def note_words(row: PriorityRow, context: Context) -> str:
-    """In a few words; why sprio leaves a job out, as the sentence that says why it waits."""
+    """Return the note in a few words; for a job that sprio leaves out, the sentence that says why it waits."""
     if row.position is not None and row.uncounted is not None:
         return reason_sentence(row.uncounted, context.now, context.zone)
     return NOTES[note(row, context)]
@@ -90,8 +90,8 @@ def factors(breakdown: Breakdown) -> dict[str, dict[str, float]]:
 
 
 def factors_of(row: PriorityRow, _: Context) -> dict[str, dict[str, float]]:
-    """Of a job that the asker may not see: none. Where another scheduler told its figures, what the factor adds by
-    them (`cluster`) and by cockpit's own count (`core`)."""
+    """Return the factors by name; empty for a job that the user may not see. Where another scheduler reported its
+    figures, a factor also has the contribution by them (`cluster`) and by cockpit's own count (`core`)."""
     own = factors(row.breakdown) if row.breakdown is not None else {}
     if row.told is None:
         return own
@@ -119,7 +119,7 @@ def resources_text(row: PriorityRow, _: Context) -> str:
 
 
 def contribution(name: FactorName) -> Callable[[Any, Context], float | None]:
-    """What a factor adds; None where nothing is computed."""
+    """Return a function that returns what the factor adds; None where no priority is computed."""
 
     def added(row: PriorityRow, _: Context) -> float | None:
         if row.breakdown is None or not row.breakdown.parts:
@@ -248,8 +248,8 @@ SEARCHED: Final = replace(
     columns=tuple(column for column in PRIORITY.columns if column.id in _NAMING),
     keys=tuple(column for column in PRIORITY.columns if column.id not in _NAMING),
 )
-"""For who looks at thousands of rows every few seconds: a bare word is looked for in what names a job, figures are
-filtered by their column."""
+"""The table for searching thousands of rows every few seconds: a bare word is searched in the names of a job only, and
+figures are filtered by their column."""
 
 
 def table_of(priorities: Priorities, *, tried: bool) -> TableView:
@@ -309,7 +309,7 @@ SPRIO: Final = replace(
 
 
 class Figures(StrEnum):
-    """What the columns of factors say."""
+    """The figures that the columns of factors show."""
 
     CONTRIBUTION = "contribution"
     RAW = "raw"
@@ -322,10 +322,10 @@ class Figures(StrEnum):
 
 
 class Shape(NamedTuple):
-    """What the layout depends on besides the room."""
+    """The columns and widths on which the layout depends besides the room."""
 
     factors: tuple[FactorName, ...]
-    """Those that count, the heaviest first."""
+    """The factors that count, the heaviest first."""
     first: FactorName | None
     """The one that must be seen: sorted by, or being changed."""
     id_columns: int
@@ -339,10 +339,10 @@ class Shape(NamedTuple):
 
 
 class CellContext(NamedTuple):
-    """What the cells depend on besides the row and the room."""
+    """The scale and figures on which the cells depend besides the row and the room."""
 
     whole: float
-    """What a whole bar stands for."""
+    """The amount that a whole bar represents."""
     letters: bool
     figures: Figures
 
@@ -474,8 +474,7 @@ QUEUE_NEEDS, ACCOUNT_NEEDS = 90, 125
 
 
 def _fitting_factors(shape: Shape, room: int) -> list[FactorName]:
-    """So many of those that count, the one that must be seen among them, the heaviest first; in the order of the
-    bar."""
+    """Return the `room` heaviest factors, with the one that must be visible among them, in the order of the bar."""
     wanted = [name for name in (shape.first, *shape.factors) if name is not None]
     chosen = set(list(dict.fromkeys(wanted))[:room])
     return [name for name in SIGNS if name in chosen]

@@ -23,7 +23,7 @@ def _preempts_cell(qos: Qos, _: Context) -> Line:
 
 
 def qos_limits(qos: Qos) -> tuple[str, ...]:
-    """What it says beside its priority and whom it preempts, in sacctmgr's words."""
+    """Return the words for a QOS besides its priority and preemption, in sacctmgr's syntax."""
     return tuple(word for word in qos_words(qos) if not word.startswith(PREEMPTION))
 
 

@@ -35,19 +35,19 @@ LEAST_BAR, MOST_BAR = 6, 40
 GAP = 1
 
 Bounds = Mapping[str, int]
-"""By resource: where a queue's bar is full, in thousandths."""
+"""Amount at which a queue's bar is full, by resource, in thousandths."""
 
 
 NO_TREE = "There is no quota tree. For administrators: cockpit quota apply FILE"
 
 
 class Held(msgspec.Struct, frozen=True):
-    """Of one resource of one queue: CPUs, MiB or cards."""
+    """Amounts of one resource that a queue uses, is guaranteed and may hold: CPUs, MiB or cards."""
 
     used: int | float
     min: int | float
     max: int | float | None
-    """None: unlimited."""
+    """Most that the queue may hold; None: unlimited."""
 
 
 _SHARE: Final[dict[str, Any]] = {
@@ -58,7 +58,7 @@ _SHARE: Final[dict[str, Any]] = {
 
 
 def whole(thousandths: int) -> int | float:
-    """As an integer where it is one."""
+    """Return thousandths as whole units: an integer where it is one, else a fraction."""
     return thousandths / 1000 if thousandths % 1000 else thousandths // 1000
 
 
@@ -69,7 +69,8 @@ def share(row: QueueRow, resource: str) -> Held:
 
 
 def borrowed(row: QueueRow, resource: str) -> int | float:
-    """Held beyond what is kept for it; the root, and a partition, has nobody to borrow from."""
+    """Return the amount that the queue uses beyond its guarantee; 0 for the root and for a partition, which cannot
+    borrow."""
     if resource not in row.bounded or not row.level:
         return 0
     return whole(max(0, row.used.get(resource, 0) - row.min.get(resource, 0)))
@@ -100,7 +101,7 @@ def amount_words(resource: str, amount: float) -> str:
 
 
 def queue_title(row: QueueRow) -> str:
-    """Its name; a node's in its tree."""
+    """Return the queue's name; for a queue in the quota tree the last part of its path."""
     return safe(row.path.rpartition("/")[2] if row.kind is QueueKind.QUOTA else row.name) or ALL_NODES
 
 
@@ -131,7 +132,8 @@ def _held_text(resource: str) -> Callable[[QueueRow, Context], str]:
 
 
 def bounds_of(rows: list[QueueRow]) -> dict[str, Bounds]:
-    """By path and kind: each queue's max, else that of the nearest above; rows are parents first."""
+    """Return the bounds of each queue by row id: its own max, else that of the nearest queue above. Parents come first
+    in `rows`."""
     found: dict[str, Bounds] = {}
     for row in rows:
         above = found.get(row_id(row, row.path.rpartition("/")[0]), {})
@@ -145,7 +147,7 @@ def row_id(row: QueueRow, path: str | None = None) -> str:
 
 
 def bar(row: QueueRow, resource: str, full: int, columns: int) -> Line:
-    """Every part that is more than nothing takes a column at least, as long as there are enough."""
+    """Return the bar of a resource. Every part above 0 takes at least one column while there are enough columns."""
     used, kept = row.used.get(resource, 0), row.min.get(resource, 0)
     borrows = resource in row.bounded and row.level > 0
     own = min(used, kept) if borrows else used
@@ -190,7 +192,7 @@ def _name_cell(row: QueueRow, _: Bounds) -> Line:
 
 
 def _running_cell(row: QueueRow, _: Bounds) -> Line:
-    """Beside the bound on jobs, where there is one worth telling."""
+    """Return the cell with the number of running jobs, and the bound on jobs where it is below a million."""
     if row.max_jobs is None or row.max_jobs >= 10**6:
         return line(Span(str(row.running), "running" if row.running else MUTED))
     role = FULL_ROLE if row.running >= row.max_jobs else "running" if row.running else MUTED
@@ -390,7 +392,7 @@ def queue_answer(
 
 
 def jobs_filter(row: QueueRow, below: Sequence[QueueRow]) -> str | None:
-    """What shows the jobs of a queue and of those below it in the list of jobs; None: none can belong to it."""
+    """Return the filter that shows the jobs of the queue and of those below it; None: no job can belong to it."""
     if row.kind is QueueKind.PARTITION:
         return f"partition:{quoted(row.path)}" if row.path else ""
     if row.kind is QueueKind.LICENCE:
@@ -400,7 +402,7 @@ def jobs_filter(row: QueueRow, below: Sequence[QueueRow]) -> str | None:
 
 
 def legend_line() -> Line:
-    """What the bars say."""
+    """Return the line that explains the signs of the bars."""
     return line(
         Span(f"   {OWN} ", "running"),
         Span("its own   ", MUTED),
@@ -440,7 +442,7 @@ def _holds_words(row: QueueRow) -> Iterator[str]:
 
 
 def _lent(row: QueueRow) -> Iterator[str]:
-    """What is kept for it and idle; the root has nobody to lend to."""
+    """Yield the guaranteed amounts that the queue does not use; none for the root, which cannot lend."""
     for resource in RESOURCES if row.level else ():
         held = share(row, resource)
         if held.min > held.used:

@@ -68,7 +68,7 @@ def reservation_line(kept: Reservation, now: Millis, zone: tzinfo | None) -> str
 
 
 def end_question(kept: Reservation) -> tuple[str, str]:
-    """What is asked before it is ended, and what follows."""
+    """Return the question to confirm before the reservation is ended, and the consequences."""
     serves = "serves" if len(kept.nodes) == 1 else "serve"
     return (
         f"End the reservation {safe(kept.name)}?",

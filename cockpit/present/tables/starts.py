@@ -17,7 +17,7 @@ _OF_JOBS: Final = {column.id: column for column in JOBS.columns}
 
 
 def forecast(row: JobRow, context: Context) -> Forecast | None:
-    """What the context knows of the job's start."""
+    """Return the job's forecast in the context; None: not known."""
     return context.forecasts.get(row.id)
 
 

@@ -17,7 +17,7 @@ class Trial(msgspec.Struct, frozen=True):
     """A task of the sweep, and the values that it was given."""
 
     trial: str
-    """Its number, from 1."""
+    """Number of the trial, from 1."""
     parameters: dict[str, str]
     row: JobRow
 
