@@ -12,8 +12,8 @@ def question(wanted: change.AccountChange) -> tuple[str, str]:
     """The question, and what follows from a yes. Harmless."""
     match wanted:
         case change.RemoveAccount():
-            asked = f"Remove account {safe(wanted.name)}?"
-            return asked, f"With every account and user below it. {KEPT}"
+            sentence = f"Remove account {safe(wanted.name)}?"
+            return sentence, f"With every account and user below it. {KEPT}"
         case change.RemoveUser():
             account = f"account {safe(wanted.account)}" if wanted.account else "every account"
             where = f", partition {safe(wanted.partition)}" if wanted.partition else ""

@@ -72,8 +72,8 @@ def job_sums(jobs: Iterable[EndedJob], by: By) -> list[JobSum]:
     groups: dict[str, list[EndedJob]] = defaultdict(list)
     for job in jobs:
         groups[str(getattr(job.row, by)) or NOBODY].append(job)
-    found = (_sum(name, group) for name, group in groups.items())
-    return sorted(found, key=lambda each: (-each.card_milli_ms, -each.cpu_held_ms, each.name))
+    sums = (_sum(name, group) for name, group in groups.items())
+    return sorted(sums, key=lambda each: (-each.card_milli_ms, -each.cpu_held_ms, each.name))
 
 
 def held_by(spending: Spending, by: By) -> list[Held]:
@@ -99,11 +99,11 @@ def days_until(now: Millis, days: int, zone: tzinfo | None) -> list[Millis]:
 
 
 def _by_stretch(spending: Spending, by: By, figure: Callable[[Spent], int]) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = defaultdict(lambda: [0] * len(spending.stretches))
+    totals: dict[str, list[int]] = defaultdict(lambda: [0] * len(spending.stretches))
     for place, stretch in enumerate(spending.stretches):
         for each in stretch:
-            found[_name(each, by)][place] += figure(each)
-    return found
+            totals[_name(each, by)][place] += figure(each)
+    return totals
 
 
 def _name(each: Spent, by: By) -> str:

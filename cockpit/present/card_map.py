@@ -268,7 +268,7 @@ def totals(parts: Iterable[CardRow], *, words: bool) -> Line:
     for part in parts:
         milli[part.state] += part.milli
     given, total = milli[CardState.ALLOCATED] + milli[CardState.KEPT], sum(milli.values())
-    said = [
+    spans = [
         Span(
             f"{units.cards(given)} of {units.counted_cards(total)} allocated"
             if words
@@ -278,8 +278,8 @@ def totals(parts: Iterable[CardRow], *, words: bool) -> Line:
     for state in (CardState.FREE, CardState.STRANDED, *((CardState.OUT,) if words else ())):
         if milli[state]:
             role = "warning" if state is CardState.STRANDED else "text"
-            said += [Span(" · ", MUTED), Span(f"{units.cards(milli[state])} {state}", role)]
-    return tuple(said)
+            spans += [Span(" · ", MUTED), Span(f"{units.cards(milli[state])} {state}", role)]
+    return tuple(spans)
 
 
 _EMPTY = ((CardState.FREE, "free"), (CardState.STRANDED, "stranded"), (CardState.OUT, "drained"))

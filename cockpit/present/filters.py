@@ -133,11 +133,11 @@ def whole_word_hint(text: str, table: TableView, rows: Any, context: Context) ->
         ):
             continue
         value = term["value"].strip('"')
-        found = sum(containing(column, value)(rows, context))
-        if found and not sum(_equal(column, table, value)(rows, context)):
+        matches = sum(containing(column, value)(rows, context))
+        if matches and not sum(_equal(column, table, value)(rows, context)):
             return (
                 f"No {column.id} is {safe(value)}: {safe(term[0].strip())} wants the whole of it; "
-                f"{column.id}~{safe(term['value'])} finds it in {found}."
+                f"{column.id}~{safe(term['value'])} finds it in {matches}."
             )
     return ""
 
@@ -146,13 +146,13 @@ def _terms(
     text: str, table: TableView, memory: SearchMemory | None, saved: Saved, inside: tuple[str, ...]
 ) -> Iterator[Mask]:
     """`inside`: the saved filters that this text belongs to."""
-    for found in _split(text):
-        if found["key"] is None and found["value"].startswith(SAVED):
-            name = found["value"].removeprefix(SAVED)
+    for term in _split(text):
+        if term["key"] is None and term["value"].startswith(SAVED):
+            name = term["value"].removeprefix(SAVED)
             terms = list(_terms(_saved_text(name, table, saved, inside), table, memory, saved, (*inside, name)))
-            yield negated(all_of(terms)) if found["not"] is not None else all_of(terms)
+            yield negated(all_of(terms)) if term["not"] is not None else all_of(terms)
         else:
-            yield _term(found, table, memory)
+            yield _term(term, table, memory)
 
 
 def _saved_text(name: str, table: TableView, saved: Saved, inside: tuple[str, ...]) -> str:
@@ -175,21 +175,21 @@ def quoted(text: str) -> str:
 
 
 def _split(text: str) -> list[re.Match[str]]:
-    found, position = [], 0
+    terms, position = [], 0
     end = len(text.rstrip())
     while position < end:
         term = TERM.match(text, position)
         if term is None or term.end() == position or term["junk"]:
             raise FilterError(f"filter: a quote in {safe(text[position:].strip())} is not closed")
-        found.append(term)
+        terms.append(term)
         position = term.end()
-    return found
+    return terms
 
 
-def _term(found: re.Match[str], table: TableView, memory: SearchMemory | None) -> Mask:
-    value = re.sub(r'"((?:[^"\\]|\\.)*)"', lambda quoted: re.sub(r"\\(.)", r"\1", quoted[1]), found["value"])
-    mask = anywhere(table, value, memory) if found["key"] is None else _keyed(found["key"], found["op"], value, table)
-    return negated(mask) if (found["not"] is not None) != (found["op"] == "!=") else mask
+def _term(term: re.Match[str], table: TableView, memory: SearchMemory | None) -> Mask:
+    value = re.sub(r'"((?:[^"\\]|\\.)*)"', lambda quoted: re.sub(r"\\(.)", r"\1", quoted[1]), term["value"])
+    mask = anywhere(table, value, memory) if term["key"] is None else _keyed(term["key"], term["op"], value, table)
+    return negated(mask) if (term["not"] is not None) != (term["op"] == "!=") else mask
 
 
 def _keyed(key: str, op: str, value: str, table: TableView) -> Mask:

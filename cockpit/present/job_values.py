@@ -25,10 +25,10 @@ from cockpit.present.workers import below_min, short_of_workers
 
 def why(row: JobRow, context: Context) -> str | None:
     """The sentence: why it waits, is being ended, or how it ended. None: nothing to say."""
-    said = _own_why(row, context)
+    sentence = _own_why(row, context)
     if row.retries is None:
-        return said
-    return f"{said}; {retry_words(row.retries)}" if said else retry_words(row.retries)
+        return sentence
+    return f"{sentence}; {retry_words(row.retries)}" if sentence else retry_words(row.retries)
 
 
 def _own_why(row: JobRow, context: Context) -> str | None:
@@ -49,15 +49,15 @@ def _own_why(row: JobRow, context: Context) -> str | None:
 
 def failure_words(row: JobRow) -> str:
     """Return why the job's start is not known; empty where it is, or its reason says it already."""
-    told = row.reason.failure if isinstance(row.reason, NotEvaluated) else ""
-    return f"{UNFORETOLD}: {safe(row.failure)}" if row.failure and not told else ""
+    failure = row.reason.failure if isinstance(row.reason, NotEvaluated) else ""
+    return f"{UNFORETOLD}: {safe(row.failure)}" if row.failure and not failure else ""
 
 
 def copied_json(progress: Progress | None) -> dict[str, int | None] | None:
     if progress is None:
         return None
-    told = {"done_bytes": progress.done, "total_bytes": progress.total, "bytes_per_second": progress.rate}
-    return {**told, "seconds_left": progress.seconds_left}
+    figures = {"done_bytes": progress.done, "total_bytes": progress.total, "bytes_per_second": progress.rate}
+    return {**figures, "seconds_left": progress.seconds_left}
 
 
 def state_text(row: JobRow, context: Context) -> str:
@@ -143,8 +143,8 @@ def bounds_json(bounds: tuple[int, int, int] | None) -> dict[str, int] | None:
 
 
 def progress_of(row: JobRow, _: Context) -> Fraction | None:
-    found = progress(row)
-    return None if found is None else Fraction(*found)
+    counts = progress(row)
+    return None if counts is None else Fraction(*counts)
 
 
 def reason_type(row: JobRow, _: Context) -> str:

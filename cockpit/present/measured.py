@@ -77,14 +77,14 @@ def measured(detail: JobDetail, now: Millis) -> list[Measured]:
         return []
     places = attempt.places
     replicas = {each.rank: each for each in attempt.replicas}
-    found = []
+    measurements = []
     for use in detail.use:
         replica = replicas[use.rank]
         began, ended = replica.started_at, replica.ended_at
         ran = (now if ended is None else ended) - began if began is not None else 0
         runs = ended is None and detail.row.holds
-        found.append(Measured(detail.job.id, use, places[use.rank], max(ran, 0), runs))
-    return found
+        measurements.append(Measured(detail.job.id, use, places[use.rank], max(ran, 0), runs))
+    return measurements
 
 
 def measured_lines(replicas: Sequence[Measured], columns: int, node: Nodes) -> Iterator[Line]:
@@ -103,8 +103,8 @@ def why_cards_are_not_measured(place: Allocation, node: Nodes) -> str:
     if any(part.milli < WHOLE_CARD for part in place.slices):
         return "not measured: a part of a card has no figures of its own"
     held = {part.card for part in place.slices}
-    found = node(place.node)
-    if found is not None and any(card.declared for card in found.cards if card.index in held):
+    host = node(place.node)
+    if host is not None and any(card.declared for card in host.cards if card.index in held):
         return "not measured: the card is only declared"
     return "not measured"
 
@@ -154,8 +154,8 @@ def _cards(each: Measured, columns: int, node: Nodes) -> Iterator[Line]:
 
 
 def _card_memory(place: Allocation, node: Nodes) -> int:
-    found = node(place.node)
-    sizes = {card.index: card.memory_mib for card in found.cards} if found is not None else {}
+    host = node(place.node)
+    sizes = {card.index: card.memory_mib for card in host.cards} if host is not None else {}
     return sum(sizes.get(part.card, 0) for part in place.slices)
 
 

@@ -9,5 +9,5 @@ def nearest(word: str, known: Iterable[str]) -> str:
     """Return the known word that is most similar to `word`; empty where none is similar."""
     from difflib import get_close_matches
 
-    found = get_close_matches(word.lower(), list(known), n=1, cutoff=0.5)
-    return found[0] if found else ""
+    matches = get_close_matches(word.lower(), list(known), n=1, cutoff=0.5)
+    return matches[0] if matches else ""

@@ -37,12 +37,12 @@ def prediction(outlook: Outlook, context: Context) -> str:
 
 
 def _planned(outlook: Outlook, context: Context) -> str:
-    told = outlook.told_by and outlook.job
-    if outlook.forecast.now and not told:
+    other_scheduler = outlook.told_by and outlook.job
+    if outlook.forecast.now and not other_scheduler:
         return "starts now"
     if outlook.explanation is not None and never_starts(outlook.explanation.reason):
         return NEVER
-    when = _told_start(outlook, context) if told else starts(outlook.forecast, context)
+    when = _told_start(outlook, context) if other_scheduler else starts(outlook.forecast, context)
     if outlook.place is None:
         return when
     behind = outlook.place - 1
@@ -102,8 +102,8 @@ def moved_lines(outlook: Outlook, context: Context, forecast: Forecast | None = 
 def failure_lines(outlook: Outlook) -> Iterator[Line]:
     """The defect for which the start is not known, where the reason does not name it already."""
     reason = outlook.explanation.reason if outlook.explanation is not None else None
-    told = reason.failure if isinstance(reason, NotEvaluated) else ""
-    if outlook.failure and not told:
+    failure = reason.failure if isinstance(reason, NotEvaluated) else ""
+    if outlook.failure and not failure:
         yield line(Span(f"{INDENT}{UNFORETOLD}: ", "warning"), safe(outlook.failure))
 
 

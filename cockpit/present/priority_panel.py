@@ -99,11 +99,11 @@ def priority_answer(
     if lines >= TALL:
         yield from _each_factor(row.breakdown)
     elif counting:
-        said = (
+        parts = (
             f"{SIGNS[name].word} {figure(amount.contribution)} of {units.grouped(amount.weight)}"
             for name, amount in sorted(counting, key=lambda each: -each[1].contribution)
         )
-        yield line(Span(f"{INDENT}made of ", MUTED), " · ".join(said), _nice(row.breakdown))
+        yield line(Span(f"{INDENT}made of ", MUTED), " · ".join(parts), _nice(row.breakdown))
 
 
 def _head(row: PriorityRow, queue: Sequence[PriorityRow], *, tried: bool) -> Line:

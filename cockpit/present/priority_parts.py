@@ -64,15 +64,15 @@ class Amounts(NamedTuple):
 def amounts(breakdown: Breakdown) -> dict[FactorName, Amounts]:
     """Return the amounts by factor, in the order of the bar. The raw value of the resources is their contribution
     divided by their weight."""
-    found: dict[FactorName, Amounts] = {}
+    by_factor: dict[FactorName, Amounts] = {}
     for part in breakdown.parts:
-        before = found.get(part.name)
+        before = by_factor.get(part.name)
         if before is None:
-            found[part.name] = Amounts(part.raw, part.weight, part.contribution)
+            by_factor[part.name] = Amounts(part.raw, part.weight, part.contribution)
         else:
             weight, added = before.weight + part.weight, before.contribution + part.contribution
-            found[part.name] = Amounts(added / weight if weight else 0.0, weight, added)
-    return {name: found[name] for name in SIGNS if name in found}
+            by_factor[part.name] = Amounts(added / weight if weight else 0.0, weight, added)
+    return {name: by_factor[name] for name in SIGNS if name in by_factor}
 
 
 def added(breakdown: Breakdown) -> float:
@@ -90,12 +90,12 @@ def of_jobs(rows: Iterable[PriorityRow]) -> list[PriorityRow]:
     for row in rows:
         alike.setdefault(_standing(row), []).append(row.partition)
     several = {job for job, count in Counter(job for job, _ in alike).items() if count > 1}
-    found: dict[object, PriorityRow] = {}
+    by_job: dict[object, PriorityRow] = {}
     for number, row in enumerate(rows):
         whole = row.job and row.job not in several
         names = alike[_standing(row)] if whole else [row.partition]
-        found.setdefault(_standing(row) if whole else number, replace(row, partition=BETWEEN.join(names)))
-    return list(found.values())
+        by_job.setdefault(_standing(row) if whole else number, replace(row, partition=BETWEEN.join(names)))
+    return list(by_job.values())
 
 
 def _standing(row: PriorityRow) -> tuple[JobId, object]:

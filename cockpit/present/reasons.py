@@ -163,12 +163,12 @@ def _kept(reason: NeverFits | NoEligibleNode, which: str) -> Iterator[str]:
 
 
 def _no_eligible_node(reason: NoEligibleNode) -> tuple[str, ...]:
-    asked = _asked_of_nodes(reason) + (" for its launcher" if reason.launcher else "")
+    request = _asked_of_nodes(reason) + (" for its launcher" if reason.launcher else "")
     if reason.out_of_service:
-        return f"asks for {asked}", _out_of_service(reason)
+        return f"asks for {request}", _out_of_service(reason)
     if kept := tuple(_kept(reason, "such nodes")):
-        return f"asks for {asked}", *kept
-    return f"asks for {asked}", "the cluster has no such node"
+        return f"asks for {request}", *kept
+    return f"asks for {request}", "the cluster has no such node"
 
 
 def _out_of_service(reason: NoEligibleNode) -> str:

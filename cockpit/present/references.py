@@ -27,17 +27,17 @@ def job_text(ref: JobRef) -> str:
 
 def parse_reference(text: str) -> JobRef | None:
     """An id of any form, or a name with an optional replica (`train/2`); None when it can be neither."""
-    found = REFERENCE.fullmatch(text)
-    if found is None:
+    match = REFERENCE.fullmatch(text)
+    if match is None:
         return _named(text)
     tasks: tuple[int, ...] = ()
-    if (task := found["task"]) and task.startswith("["):
+    if (task := match["task"]) and task.startswith("["):
         if not (tasks := _indices(task[1:-1])):
             return None
         task = None
-    rank, attempt = (int(part) if part else None for part in found.group("rank", "attempt"))
-    job = int(found["job"]) + int(found["component"] or 0)  # Slurm numbers the components of a job one by one
-    return JobRef(JobId(job), int(task) if task else None, rank, attempt, found["cluster"] or "", tasks=tasks)
+    rank, attempt = (int(part) if part else None for part in match.group("rank", "attempt"))
+    job = int(match["job"]) + int(match["component"] or 0)  # Slurm numbers the components of a job one by one
+    return JobRef(JobId(job), int(task) if task else None, rank, attempt, match["cluster"] or "", tasks=tasks)
 
 
 def _named(text: str) -> JobRef | None:
@@ -50,15 +50,15 @@ def _named(text: str) -> JobRef | None:
 def _indices(text: str) -> tuple[int, ...]:
     """Return the task indices of a list such as `0-3,7,10-20:5%2`, in Slurm's syntax, in order; empty where the text is
     no such list or names more than `MOST_TASKS`."""
-    found: set[int] = set()
+    indices: set[int] = set()
     for part in text.partition("%")[0].split(","):
         if (matched := _RANGE.fullmatch(part)) is None:
             return ()
         first, last = int(matched["first"]), int(matched["last"] or matched["first"])
         if last - first >= MOST_TASKS:
             return ()
-        found.update(range(first, last + 1, int(matched["step"] or 1) or 1))
-    return tuple(sorted(found)) if len(found) <= MOST_TASKS else ()
+        indices.update(range(first, last + 1, int(matched["step"] or 1) or 1))
+    return tuple(sorted(indices)) if len(indices) <= MOST_TASKS else ()
 
 
 def job_cell(job: int | None) -> str:

@@ -15,8 +15,8 @@ from cockpit.present.units import counted
 
 def refusal_text(refusal: Refusal, now: Millis, zone: tzinfo | None = None) -> str:
     """Lines of plain sentences; each reason behind the path of the field it is about."""
-    said = [refusal.message] if refusal.message else []
-    return "\n".join([*said, *(f"{path}: {reason_sentence(reason, now, zone)}" for path, reason in refusal.reasons)])
+    lines = [refusal.message] if refusal.message else []
+    return "\n".join([*lines, *(f"{path}: {reason_sentence(reason, now, zone)}" for path, reason in refusal.reasons)])
 
 
 def outcome_text(request: str, outcome: RequestOutcome, shown: int, now: Millis, zone: tzinfo | None = None) -> str:

@@ -47,12 +47,12 @@ def any_of(masks: Iterable[Mask]) -> Mask:
         return first
 
     def either(rows: Sequence[Any], context: Context) -> list[bool]:
-        found = first(rows, context)
+        passing = first(rows, context)
         for mask in others:
             more = mask(rows, context)
             if any(more):
-                found = list(map(or_, found, more))
-        return found
+                passing = list(map(or_, passing, more))
+        return passing
 
     return either
 
@@ -61,13 +61,13 @@ def all_of(masks: Iterable[Mask]) -> Mask:
     """Rows that pass every one."""
     every = list(masks)
 
-    def map_unique(rows: Sequence[Any], context: Context) -> list[bool]:
-        found = [True] * len(rows)
+    def passes_all(rows: Sequence[Any], context: Context) -> list[bool]:
+        passing = [True] * len(rows)
         for mask in every:
-            found = list(map(and_, found, mask(rows, context)))
-        return found
+            passing = list(map(and_, passing, mask(rows, context)))
+        return passing
 
-    return map_unique
+    return passes_all
 
 
 def fact_is(column: Column, test: Callable[[Any, Context], bool]) -> Mask:
@@ -83,7 +83,7 @@ def containing(column: Column, word: str) -> Mask:
     if column.words is not None:
         return lambda rows, context: _shown(column, wanted, rows, context)
 
-    def found(rows: Sequence[Any], context: Context) -> list[bool]:
+    def contains(rows: Sequence[Any], context: Context) -> list[bool]:
         facts = column.facts(rows, context)
         if column.kind is ValueKind.TEXT and hardly_repeats(facts):
             return _in_texts(wanted, facts)
@@ -91,7 +91,7 @@ def containing(column: Column, word: str) -> Mask:
             return [wanted in fact_text(ValueKind.SECONDS, fact, context) for fact in facts]
         return map_unique(lambda fact: wanted in searched(column, fact, context), facts)
 
-    return found
+    return contains
 
 
 def can_hold(column: Column, wanted: str) -> bool:
@@ -106,16 +106,16 @@ def can_hold(column: Column, wanted: str) -> bool:
 def _shown(column: Column, wanted: str, rows: Sequence[Any], context: Context) -> list[bool]:
     """Return the mask for a column whose cell shows more than its fact."""
 
-    def found(row: object) -> bool:
+    def contains(row: object) -> bool:
         (text,) = column.texts((row,), context)
         return wanted in text.casefold() or (
             column.kind is ValueKind.TEXT and wanted in f"{column.fact(row, context)}".casefold()
         )
 
     if not column.words_from:
-        return list(map(found, rows))
+        return list(map(contains, rows))
     keys = _keys(rows, column.words_from)
-    passing = {key for key, row in dict(zip(keys, rows, strict=True)).items() if found(row)}
+    passing = {key for key, row in dict(zip(keys, rows, strict=True)).items() if contains(row)}
     return [key in passing for key in keys] if passing else none(rows)
 
 
@@ -130,13 +130,13 @@ def _keys(rows: Sequence[Any], fields: Sequence[str]) -> list[Any]:
 def searched(column: Column, fact: object, context: Context) -> str:
     """Return the text to search in: the cell as shown, and for a text with escaped characters also the original."""
     shown = fact_text(column.kind, fact, context)
-    said = f"{shown}\n{fact}" if isinstance(fact, str) and fact != shown else shown
-    return said.casefold()
+    text = f"{shown}\n{fact}" if isinstance(fact, str) and fact != shown else shown
+    return text.casefold()
 
 
 def _in_texts(wanted: str, texts: list[str | None]) -> list[bool]:
-    found = [text is not None and wanted in text.casefold() for text in texts]
+    passing = [text is not None and wanted in text.casefold() for text in texts]
     for place, text in enumerate(texts):
-        if text is not None and not found[place] and not (text.isascii() and text.isprintable()):
-            found[place] = wanted in safe(text).casefold()
-    return found
+        if text is not None and not passing[place] and not (text.isascii() and text.isprintable()):
+            passing[place] = wanted in safe(text).casefold()
+    return passing

@@ -68,7 +68,7 @@ def anywhere(table: TableView, word: str, memory: SearchMemory | None = None) ->
     wanted = word.casefold()
     others = [(column.ticks, containing(column, word)) for column in memory.ticking if can_hold(column, wanted)]
 
-    def found(rows: Sequence[Any], context: Context) -> list[bool]:
+    def contains(rows: Sequence[Any], context: Context) -> list[bool]:
         passing = [wanted in text for text in memory.texts(rows, context)]
         for ticks, holds in others:  # those cells are not remembered
             ticking = list(map(ticks, rows)) if ticks is not None else []
@@ -78,7 +78,7 @@ def anywhere(table: TableView, word: str, memory: SearchMemory | None = None) ->
                 passing = [there or (open_ and next(more)) for there, open_ in zip(passing, unsure, strict=True)]
         return passing
 
-    return found
+    return contains
 
 
 def _is_plain(column: Column) -> bool:

@@ -140,9 +140,9 @@ def _marked(span: Span, wanted: str, role: str) -> Iterator[Span]:
         yield span
         return
     done = 0
-    while (found := folded.find(wanted, done)) >= 0:
-        yield from (Span(span.text[done:found], span.role), Span(span.text[found : found + len(wanted)], role))
-        done = found + len(wanted)
+    while (start := folded.find(wanted, done)) >= 0:
+        yield from (Span(span.text[done:start], span.role), Span(span.text[start : start + len(wanted)], role))
+        done = start + len(wanted)
     yield Span(span.text[done:], span.role)
 
 

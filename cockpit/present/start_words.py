@@ -114,10 +114,10 @@ def _rounded_up(moment: Millis, context: Context) -> str:
 
 
 def _ran_longer(cause: RanLonger, context: Context, named: Named) -> str:
-    said = f"{named(cause.job)} keeps its resources longer than planned"
+    sentence = f"{named(cause.job)} keeps its resources longer than planned"
     if cause.until is None or cause.until <= context.now:
-        return said
-    return f"{said}, until {_rounded_up(cause.until, context)}"
+        return sentence
+    return f"{sentence}, until {_rounded_up(cause.until, context)}"
 
 
 _CAUSES: Final[dict[type[MoveCause], Callable[[Any, Context, Named], str]]] = {

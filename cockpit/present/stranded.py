@@ -21,9 +21,9 @@ Requests = tuple[NodeSpec, ...]
 def requests_in_sight(jobs: Iterable[JobRow]) -> Requests:
     """Return the smallest requests per node of live jobs with cards. A request that asks for at least as much as
     another is left out: whatever cards it could use, the other could too."""
-    asked = {_request(job) for job in jobs if job.card_milli and job.ended_at is None}
+    requests = {_request(job) for job in jobs if job.card_milli and job.ended_at is None}
     least: list[NodeSpec] = []
-    for spec in sorted(asked, key=lambda spec: (spec.card_milli, spec.cpus, spec.memory_mib, len(spec.card_models))):
+    for spec in sorted(requests, key=lambda spec: (spec.card_milli, spec.cpus, spec.memory_mib, len(spec.card_models))):
         if not any(_asks_less(other, spec) for other in least):
             least = [other for other in least if not _asks_less(spec, other)]
             least.append(spec)

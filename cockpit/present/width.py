@@ -46,14 +46,14 @@ def _ascii(texts: Sequence[str]) -> bool:
 def clusters(text: str) -> list[tuple[str, int]]:
     """Return the units that a terminal draws as one, with their widths: a character with its marks, an emoji sequence,
     a flag."""
-    found: list[tuple[str, int]] = []
+    groups: list[tuple[str, int]] = []
     for char in text:
         columns = _char_width(char)
-        if found and (columns == 0 or _continues(found[-1][0], char)):
-            found[-1] = _joined(found[-1], char)
+        if groups and (columns == 0 or _continues(groups[-1][0], char)):
+            groups[-1] = _joined(groups[-1], char)
         else:
-            found.append((char, columns))
-    return found
+            groups.append((char, columns))
+    return groups
 
 
 def cut(text: str, columns: int) -> str:

@@ -13,11 +13,11 @@ def patrol_sentence(body: PatrolEvent) -> str:
     """Return the sentence of an event about a node fault or slow iterations."""
     if isinstance(body, events.FaultFound):
         return f"a fault was found on {safe(body.node)}: {safe(body.because)}"
-    said = slow_sentence(body.slow.part, body.threshold)
-    told = f"; {safe(body.address)} is written to" if body.address else ""
+    sentence = slow_sentence(body.slow.part, body.threshold)
+    notice = f"; {safe(body.address)} is written to" if body.address else ""
     goes_on = f"; it is to go on on {listed(map(safe, body.elsewhere))}" if body.elsewhere else ""
     figures = f" ({body.slow.hardware_ms:g} of {body.slow.e2e_ms:g} ms in replica {body.slow.rank})"
-    return f"{said}{figures}{told}{goes_on}"
+    return f"{sentence}{figures}{notice}{goes_on}"
 
 
 def slow_sentence(part: float, threshold: float) -> str:

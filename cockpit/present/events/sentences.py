@@ -66,8 +66,8 @@ def workers_sentence(body: WorkersEvent, at: Millis, zone: tzinfo | None) -> str
             return f"grows by {units.counted(len(body.placement), 'worker')}: {nodes}"
         case events.WorkersRecalled():
             patience = " at once" if body.kill_at <= at else f", and killed at {clock(body.kill_at, at, zone)}"
-            asked = "is" if len(body.ranks) == 1 else "are"
-            return f"{gives_way(body.for_job, body.grounds)}: {_named(body.ranks)} {asked} recalled{patience}"
+            verb = "is" if len(body.ranks) == 1 else "are"
+            return f"{gives_way(body.for_job, body.grounds)}: {_named(body.ranks)} {verb} recalled{patience}"
         case events.WorkersLeft():
             return f"goes on without {_named(body.ranks)}" + (_off(body) if body.because else "")
         case events.WorkerReplaced():

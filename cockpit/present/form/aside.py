@@ -36,8 +36,8 @@ def start_line(outlook: Outlook | None, context: Context) -> Line:
     """`Starts now`, or behind how many and about when. None: not known yet."""
     if outlook is None:
         return line(Span("asking when it would start …", MUTED))
-    said = prediction(outlook, context)
-    return line(Span(f"{said[0].upper()}{said[1:]}.", STRONG))
+    sentence = prediction(outlook, context)
+    return line(Span(f"{sentence[0].upper()}{sentence[1:]}.", STRONG))
 
 
 def why_lines(outlook: Outlook | None, context: Context, columns: int) -> Iterator[Line]:
@@ -48,14 +48,14 @@ def why_lines(outlook: Outlook | None, context: Context, columns: int) -> Iterat
         yield line()
 
 
-def brought_lines(found: Brought, columns: int) -> Iterator[Line]:
+def brought_lines(source: Brought, columns: int) -> Iterator[Line]:
     """Yield the source from which the form was filled, and the parts of it that no field could take."""
-    if found.what == JOB_FILE:
+    if source.what == JOB_FILE:
         return
-    yield line(Span("Taken over from ", MUTED), Span(found.what, STRONG))
-    if found.notes:
-        yield line(Span(f"{counted(len(found.notes), 'thing', 'things')} of it could not be carried over:", "warning"))
-    for note in found.notes:
+    yield line(Span("Taken over from ", MUTED), Span(source.what, STRONG))
+    if source.notes:
+        yield line(Span(f"{counted(len(source.notes), 'thing', 'things')} of it could not be carried over:", "warning"))
+    for note in source.notes:
         yield from hung(line(Span(f"  {safe(note)}", "warning")), columns)
     yield line()
 

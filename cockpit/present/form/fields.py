@@ -170,21 +170,21 @@ class JobForm:
         at: dict[str, str] = {}
         others: list[str] = []
         for error in errors:
-            path, said = self._place(error)
+            path, text = self._place(error)
             if path:
-                at.setdefault(path, said)
+                at.setdefault(path, text)
             else:
-                others.append(said)
+                others.append(text)
         return Judged(None, at, tuple(others))
 
     def _place(self, error: str) -> tuple[str, str]:
-        found = _PATH.fullmatch(error)
-        if found is None:
+        match = _PATH.fullmatch(error)
+        if match is None:
             return "", error.removeprefix(f"{SOURCE}: ")
-        path = self._shown(found["path"])
+        path = self._shown(match["path"])
         near = (path, path.rpartition(".")[0], path.partition("[")[0], path.partition(".")[0])
         shown = next((each for each in near if each in self.texts), "")
-        return (shown, found["said"]) if shown else ("", error.removeprefix(f"{SOURCE}: "))
+        return (shown, match["said"]) if shown else ("", error.removeprefix(f"{SOURCE}: "))
 
     def _shown(self, path: str) -> str:
         """Specs that are blank are none, so that those behind them have other numbers in a file."""

@@ -47,15 +47,15 @@ def take_entry(form: JobForm, row: EntryRow) -> str:
 
 def _reference(row: EntryRow) -> dict[str, object]:
     """Return the reference to a catalogue entry as a job file writes it."""
-    entry, found = row.entry, dict[str, object]({"name": row.entry.name})
+    entry, reference = row.entry, dict[str, object]({"name": row.entry.name})
     written = TABLES[entry.kind].write(entry)
     if "source" in written:
-        found["source"] = written["source"]
+        reference["source"] = written["source"]
     if isinstance(entry, DatasetEntry | ModelEntry) and entry.versions:
-        found["version"] = list(entry.versions)[-1]
+        reference["version"] = list(entry.versions)[-1]
     if entry.kind in {EntryKind.DATASET, EntryKind.ALGORITHM} and row.may is not Access.RW:
-        found["read_only"] = True
-    return found
+        reference["read_only"] = True
+    return reference
 
 
 def with_named_specs(spec: JobSpec, entries: Iterable[AnyEntry]) -> JobSpec:

@@ -81,8 +81,8 @@ def script_lines(shown: Shown | RequestRefused | None, columns: int) -> Iterator
     known yet."""
     yield line(Span(HANDED, STRONG))
     if isinstance(shown, RequestRefused):
-        for said in shown.refusal.message.splitlines():
-            yield from hung(line(Span(safe(_LEAD.sub("", said)), "warning")), columns)
+        for text in shown.refusal.message.splitlines():
+            yield from hung(line(Span(safe(_LEAD.sub("", text)), "warning")), columns)
     elif shown is not None:
         yield from wrapped(line(Span(shell_text(shown.argv), ACCENT)), columns)
         for each in text_lines(shown.stdin):
@@ -98,10 +98,10 @@ def _foreign_lines(spec: JobSpec, read_jobs: ReadJobs, *, manifest: bool) -> Ite
 
     of_kind = Form.CUSTOMJOB if spec.worker_pools else Form.PYTORCHJOB
     try:
-        found = written(spec, of_kind if manifest else Form.SBATCH, read)
+        document = written(spec, of_kind if manifest else Form.SBATCH, read)
     except SpecErrors as wrong:
         yield from (line(Span(safe(each), "warning")) for each in wrong.errors)
         return
-    if found.lost:
-        yield line(Span(f"does not say all of: {safe(', '.join(found.lost))}", "warning"))
-    yield from text_lines(found.text)
+    if document.lost:
+        yield line(Span(f"does not say all of: {safe(', '.join(document.lost))}", "warning"))
+    yield from text_lines(document.text)

@@ -69,10 +69,10 @@ def with_models(every: Iterable[SpecChoice], chosen: Collection[str]) -> list[Sp
     return [each for each in every if not chosen or any(model in chosen for model in each.spec.card_models)]
 
 
-def models_line(found: Sequence[Model], chosen: Collection[str]) -> Line:
+def models_line(choices: Sequence[Model], chosen: Collection[str]) -> Line:
     """`1 ■ A100  24 · 4 queued for`, with the key of each."""
     spans: list[Span] = []
-    for key, model in enumerate(found, 1):
+    for key, model in enumerate(choices, 1):
         mark = "■" if model.name in chosen else "□"
         spans += [Span(f" {key} ", "accent"), Span(f"{mark} {safe(model.name)} ", STRONG if mark == "■" else "")]
         spans.append(Span(f"{model.cards} · {model.waited_milli / WHOLE_CARD:g} queued for   ", MUTED))

@@ -71,9 +71,9 @@ def job_page(detail: JobDetail, context: Context) -> list[str]:
     )
     lines: list[str] = []
     for section in sections:
-        found = list(section)
-        if found:
-            lines += ["", *found] if lines else found
+        part = list(section)
+        if part:
+            lines += ["", *part] if lines else part
     return lines
 
 
@@ -88,8 +88,8 @@ def head(detail: JobDetail, context: Context) -> Iterator[str]:
     if detail.explanation is not None and detail.explanation.place is not None:
         yield f"Place {detail.explanation.place} in the queue" + _ahead(detail) + "."
     if row.queued and (forecast := context.forecasts.get(row.id)) is not None:
-        said = starts(forecast, context)
-        yield f"{said[0].upper()}{said[1:]}."
+        start = starts(forecast, context)
+        yield f"{start[0].upper()}{start[1:]}."
         yield from map(_as_sentence, (*bound_lines(forecast, context), *no_bound_lines(forecast)))
 
 

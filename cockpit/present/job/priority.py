@@ -39,10 +39,10 @@ def priority_tab(detail: JobDetail, around: Around) -> Iterator[Line]:
         yield line(Span(f"{INDENT}place ", MUTED), Span(place, STRONG), Span(" in the queue", MUTED))
         if ahead := tuple(ahead_of_it(detail.explanation, around, INDENT)):
             yield ahead
-    told = [each for each in detail.priority if says_something(each)]
-    if not told:
+    breakdowns = [each for each in detail.priority if says_something(each)]
+    if not breakdowns:
         yield line(Span(INDENT + (HELD if detail.job.held_by else IN_ORDER), MUTED))
-    for breakdown in told:
+    for breakdown in breakdowns:
         yield line()
         yield from _made_of(breakdown, around)
 

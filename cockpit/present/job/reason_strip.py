@@ -119,10 +119,10 @@ def _strip(stretches: Sequence[Stretch], signs: Signs, columns: int) -> Iterator
 
 def _legend(stretches: Sequence[Stretch], signs: Signs, around: Around, unseen: str) -> Iterator[Line]:
     context = around.context
-    told = [each for each in stretches if each.reason is not None or each.until - each.since >= 60_000]
-    if len(told) > MOST_LINES:
-        yield line(Span(f"{INDENT}… {len(told) - MOST_LINES} before that", MUTED))
-    shown = told[-MOST_LINES:]
+    entries = [each for each in stretches if each.reason is not None or each.until - each.since >= 60_000]
+    if len(entries) > MOST_LINES:
+        yield line(Span(f"{INDENT}… {len(entries) - MOST_LINES} before that", MUTED))
+    shown = entries[-MOST_LINES:]
     clocks = [clock(each.since, context.now, context.zone) for each in shown]
     lengths = [units.spoken((each.until - each.since) // 1000) for each in shown]
     room = widest(lengths)

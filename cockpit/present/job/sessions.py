@@ -45,9 +45,9 @@ def waiting_words(detail: JobDetail, context: Context, key: str) -> str:
         return f"session {job_words(row.id)} has ended already: {why(row, context) or row.state}"
     if row.state is JobState.RUNNING:
         return f"session {job_words(row.id)} runs; its page shows its address once it has printed one"
-    said = why(row, context)
+    reason = why(row, context)
     entering = f"; {key} enters it once it runs" if key else ""
-    return f"session {job_words(row.id)} is {row.state}{f': {said}' if said else ''}{entering}"
+    return f"session {job_words(row.id)} is {row.state}{f': {reason}' if reason else ''}{entering}"
 
 
 def address_words(job: JobId, address: str) -> str:

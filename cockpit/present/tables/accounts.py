@@ -382,8 +382,8 @@ class AccountTree:
 
     def _shown(self) -> Iterator[AssocKey]:
         if self._filter_text:
-            found = [row.association.key for row in self._filter.passing(self._rows.values(), self._context())]
-            wanted = {*found, *(above for key in found for above in self._above[key])}
+            passing = [row.association.key for row in self._filter.passing(self._rows.values(), self._context())]
+            wanted = {*passing, *(above for key in passing for above in self._above[key])}
             return (key for key in self._rows if key in wanted)
         return (key for key in self._rows if self._folded.isdisjoint(self._above[key]))
 

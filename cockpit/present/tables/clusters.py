@@ -58,8 +58,10 @@ def cpus(row: ClusterRow) -> tuple[int, int]:
     return (row.overview.used_cpus, row.overview.cpus) if row.overview is not None else (0, 0)
 
 
-def _of(found: Callable[[ClusterRow], tuple[float, float]]) -> Callable[[ClusterRow, Context], Fraction | None]:
-    return lambda row, _: Fraction(*found(row)) if row.overview is not None else None
+def _of(
+    used_and_total: Callable[[ClusterRow], tuple[float, float]],
+) -> Callable[[ClusterRow, Context], Fraction | None]:
+    return lambda row, _: Fraction(*used_and_total(row)) if row.overview is not None else None
 
 
 def _jobs(state: JobState) -> Callable[[ClusterRow, Context], int | None]:
@@ -94,12 +96,12 @@ def _jobs_cell(state: JobState, role: str) -> Callable[[ClusterRow, Context], Li
 
 
 def _held_cell(
-    digits: int, found: Callable[[ClusterRow], tuple[float, float]]
+    digits: int, used_and_total: Callable[[ClusterRow], tuple[float, float]]
 ) -> Callable[[ClusterRow, Context, int], Line]:
     """`115/132` and a bar."""
 
     def cell(row: ClusterRow, _: Context, columns: int) -> Line:
-        used, total = found(row)
+        used, total = used_and_total(row)
         if not total:
             return line(Span(NOTHING.rjust(digits), MUTED))
         text = f"{used:g}/{total:g}".rjust(digits)

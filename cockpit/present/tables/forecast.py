@@ -91,8 +91,8 @@ def spread_column(forecast_of: ForecastOf) -> Column:
 
     def words(row: Any, context: Context) -> str | None:  # noqa: ANN401 - whatever the table has a row of
         forecast = forecast_of(row, context)
-        found = spread_words(forecast, context) if forecast is not None and not forecast.now else None
-        return " ".join(found) if found is not None else None
+        parts = spread_words(forecast, context) if forecast is not None and not forecast.now else None
+        return " ".join(parts) if parts is not None else None
 
     return Column(
         "spread",
@@ -107,14 +107,14 @@ def spread_column(forecast_of: ForecastOf) -> Column:
 def _moment(
     name: str,
     title: str,
-    told: str,
+    about: str,
     forecast_of: ForecastOf,
     moment: Callable[[Forecast], Millis | None],
     *,
     wide: bool = True,
 ) -> Column:
     derive = _of(forecast_of, moment)
-    return Column(name, title, ValueKind.MOMENT, told, derive=derive, nullable=True, wide=wide)
+    return Column(name, title, ValueKind.MOMENT, about, derive=derive, nullable=True, wide=wide)
 
 
 def _of(forecast_of: ForecastOf, field: Callable[[Forecast], Any]) -> Callable[[Any, Context], Any]:
@@ -147,9 +147,9 @@ def _move_json(move: BoundMove, context: Context) -> dict[str, Any]:
 
 def _cause_json(cause: MoveCause, context: Context) -> dict[str, Any]:
     """A job that the asker may not see is null."""
-    found: dict[str, Any] = to_builtins(cause)
-    if "job" in found:
-        found["job"] = found["job"] or None
+    record: dict[str, Any] = to_builtins(cause)
+    if "job" in record:
+        record["job"] = record["job"] or None
     if isinstance(cause, RanLonger):
-        found["until"] = iso(cause.until) if cause.until is not None else None
-    return found | {"sentence": cause_words(cause, context)}
+        record["until"] = iso(cause.until) if cause.until is not None else None
+    return record | {"sentence": cause_words(cause, context)}

@@ -95,9 +95,9 @@ def _time_cell(row: JobRow, context: Context) -> Line:
     limit = Span(f" / {coarse(row.time_limit_seconds):>5}", MUTED)
     if (tasks := progress(row)) is not None:
         ended, count = tasks
-        said = f"{ended}/{count}"
-        room = TIME_COLUMNS + 1 + BAR_COLUMNS - max(TIME_COLUMNS, len(said)) - 1
-        return (Span(f"{said:>{TIME_COLUMNS}} "), *bar(ended / count, room, str(row.state)), limit)
+        text = f"{ended}/{count}"
+        room = TIME_COLUMNS + 1 + BAR_COLUMNS - max(TIME_COLUMNS, len(text)) - 1
+        return (Span(f"{text:>{TIME_COLUMNS}} "), *bar(ended / count, room, str(row.state)), limit)
     elapsed = elapsed_seconds(row, context)
     if elapsed is None:
         return line(Span(" " * (TIME_COLUMNS + 1 + BAR_COLUMNS)), limit)

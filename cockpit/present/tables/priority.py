@@ -95,9 +95,10 @@ def factors_of(row: PriorityRow, _: Context) -> dict[str, dict[str, float]]:
     own = factors(row.breakdown) if row.breakdown is not None else {}
     if row.told is None:
         return own
-    told = {weight_name(part): part.contribution for part in row.told.parts}
+    cluster_figures = {weight_name(part): part.contribution for part in row.told.parts}
     return {
-        name: factor | {"cluster": told.get(name, 0.0), "core": factor["contribution"]} for name, factor in own.items()
+        name: factor | {"cluster": cluster_figures.get(name, 0.0), "core": factor["contribution"]}
+        for name, factor in own.items()
     }
 
 
@@ -409,10 +410,10 @@ def _bar_cell(row: PriorityRow, scale: CellContext, columns: int) -> Line:
 
 def _factor_cell(name: FactorName) -> Callable[[PriorityRow, CellContext], Line]:
     def cell(row: PriorityRow, scale: CellContext) -> Line:
-        found = amounts(row.breakdown).get(name) if row.breakdown is not None else None
-        if found is None:
+        amount = amounts(row.breakdown).get(name) if row.breakdown is not None else None
+        if amount is None:
             return line(Span(NOTHING, MUTED))
-        return line(Span(factor_text(found, scale.figures), SIGNS[name].role if found.contribution else MUTED))
+        return line(Span(factor_text(amount, scale.figures), SIGNS[name].role if amount.contribution else MUTED))
 
     return cell
 

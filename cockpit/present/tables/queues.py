@@ -90,8 +90,8 @@ def amount_text(resource: str, amount: float | None) -> str:
 
 def borrowed_words(row: QueueRow) -> tuple[str, ...]:
     """`4 cards`, `16 CPUs`, `64G memory`."""
-    found = ((resource, borrowed(row, resource)) for resource in RESOURCES)
-    return tuple(amount_words(resource, amount) for resource, amount in found if amount)
+    amounts = ((resource, borrowed(row, resource)) for resource in RESOURCES)
+    return tuple(amount_words(resource, amount) for resource, amount in amounts if amount)
 
 
 def amount_words(resource: str, amount: float) -> str:
@@ -134,11 +134,11 @@ def _held_text(resource: str) -> Callable[[QueueRow, Context], str]:
 def bounds_of(rows: list[QueueRow]) -> dict[str, Bounds]:
     """Return the bounds of each queue by row id: its own max, else that of the nearest queue above. Parents come first
     in `rows`."""
-    found: dict[str, Bounds] = {}
+    bounds: dict[str, Bounds] = {}
     for row in rows:
-        above = found.get(row_id(row, row.path.rpartition("/")[0]), {})
-        found[row_id(row)] = {**above, **row.max}
-    return found
+        above = bounds.get(row_id(row, row.path.rpartition("/")[0]), {})
+        bounds[row_id(row)] = {**above, **row.max}
+    return bounds
 
 
 def row_id(row: QueueRow, path: str | None = None) -> str:

@@ -23,8 +23,8 @@ def forecast(row: JobRow, context: Context) -> Forecast | None:
 
 def starts_at(row: JobRow, context: Context) -> Millis | None:
     """The likely start; None: unknown."""
-    found = forecast(row, context)
-    return found.likely_at if found is not None else None
+    prediction = forecast(row, context)
+    return prediction.likely_at if prediction is not None else None
 
 
 def starts_in_seconds(row: JobRow, context: Context) -> int | None:
