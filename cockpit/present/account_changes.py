@@ -9,7 +9,7 @@ KEPT = "What still has jobs is not removed; usage and accounting stay."
 
 
 def question(wanted: change.AccountChange) -> tuple[str, str]:
-    """The question, and what follows from a yes. Harmless."""
+    """Return the question, and the consequences of a yes, both harmless."""
     match wanted:
         case change.RemoveAccount():
             sentence = f"Remove account {safe(wanted.name)}?"

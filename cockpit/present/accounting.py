@@ -1,4 +1,4 @@
-"""Sums of accounting: of ended jobs, and of what was held over time, by account, user, project or QOS."""
+"""Sums of accounting by account, user, project or QOS: of ended jobs, and of what was held over time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HOUR_MS: Final = 3_600_000
 NOBODY: Final = "-"
 """Name under which jobs without an account, project or QOS are summed."""
 OTHERS: Final = "others"
-"""Users whose names the asker may not know."""
+"""Name under which users are summed whose names the user may not see."""
 
 
 class By(StrEnum):
@@ -63,12 +63,12 @@ def card_hours(milli_ms: int) -> float:
 
 
 def hours(milliseconds: float) -> float:
-    """Rounded to what people read."""
+    """Return milliseconds as hours, rounded to two digits."""
     return round(milliseconds / HOUR_MS, 2)
 
 
 def job_sums(jobs: Iterable[EndedJob], by: By) -> list[JobSum]:
-    """The most card-hours first, then the most CPU-hours."""
+    """Return the totals by name, those with the most card-hours first, then those with the most CPU-hours."""
     groups: dict[str, list[EndedJob]] = defaultdict(list)
     for job in jobs:
         groups[str(getattr(job.row, by)) or NOBODY].append(job)
@@ -77,7 +77,7 @@ def job_sums(jobs: Iterable[EndedJob], by: By) -> list[JobSum]:
 
 
 def held_by(spending: Spending, by: By) -> list[Held]:
-    """The most card-hours first, then the most CPU-hours."""
+    """Return what was held by name, those with the most card-hours first, then those with the most CPU-hours."""
     cards = _by_stretch(spending, by, lambda each: each.card_milli_ms)
     cpus = _by_stretch(spending, by, lambda each: each.cpu_ms)
     parts = cards if any(map(any, cards.values())) else cpus
@@ -90,8 +90,8 @@ def held_by(spending: Spending, by: By) -> list[Held]:
 
 
 def days_until(now: Millis, days: int, zone: tzinfo | None) -> list[Millis]:
-    """The midnights before each of the last days, today among them, and now. A day on which clocks are set has as many
-    hours as it has."""
+    """Return the midnights at which each of the last `days` days began, today included, and then now. Midnights are
+    local, so a day on which the clocks change is shorter or longer."""
     today = datetime.fromtimestamp(now / 1000, zone).replace(hour=0, minute=0, second=0, microsecond=0, tzinfo=None)
     starts = (today - timedelta(days=back) for back in reversed(range(days)))
     midnights = [Millis(int(each.replace(tzinfo=zone).timestamp() * 1000)) for each in starts]

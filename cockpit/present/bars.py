@@ -1,4 +1,4 @@
-"""Bars: a filled part in the role of what it measures, the rest as a quiet track that is seen without colours too."""
+"""Bars: a filled part in the colour role of what it measures, and a muted track that is visible without colours too."""
 
 from __future__ import annotations
 
@@ -66,13 +66,13 @@ Part = tuple[float, float | None]
 
 
 def sparkline(parts: Sequence[Part], columns: int, most: float) -> str:
-    """The parts, one after the other, over so many columns; `most` is the full height. Only nothing is at the bottom,
-    and more than `most` is as `most`."""
+    """Return the chart of consecutive parts over `columns` cells; `most` is the full height. Only 0 is drawn at the
+    bottom, and a figure above `most` is drawn as `most`."""
     return "".join(GAP if figure is None else _level(figure, most) for figure in spread_over(parts, columns))
 
 
 def spread_over(parts: Sequence[Part], columns: int) -> Iterator[float | None]:
-    """The mean of what is known in each column's share of the time."""
+    """Yield the mean of the known figures in each column's share of the time; None: none is known there."""
     whole = sum(lasted for lasted, _ in parts)
     if whole <= 0 or columns <= 0:
         return

@@ -10,8 +10,8 @@ if TYPE_CHECKING:
 
 
 def runs_of(detail: JobDetail) -> dict[str, str]:
-    """Folders by run: of a batch's task those of all tasks of the batch (`tune-0`, `tune-1` …), of any other job its
-    own."""
+    """Return the folders by the name of the run: for a task of a batch those of all its tasks (`tune-0`, `tune-1` …),
+    for any other job its own."""
     if detail.tasks:
         return {posixpath.basename(row.output): row.output for row in detail.tasks}
     return {detail.job.spec.name: detail.job.spec.output}

@@ -37,7 +37,7 @@ ROLES = {CardState.FREE: "free", CardState.STRANDED: "stranded", CardState.OUT: 
 FIGURES = frozenset({"ALLOC", "STRANDED"})
 """Titles of the columns whose figures are aligned at the right."""
 PICKED = "picked"
-"""The role of the part under the cursor."""
+"""Colour role of the part under the cursor."""
 
 Hue = Callable[[CardRow], str]
 
@@ -46,12 +46,12 @@ INDENT = "  "
 
 
 def by_job(row: CardRow) -> str:
-    """The role in whose colour a job's cards are drawn: the same wherever it has some."""
+    """Return the colour role of a job's cards, the same on every node."""
     return f"hue{(row.job or 0) % HUES}"
 
 
 def by_user(row: CardRow) -> str:
-    """Likewise, for all jobs of one user."""
+    """Return the colour role of a user's cards, the same for all the user's jobs."""
     return f"hue{crc32(row.user.encode('utf-8', 'surrogatepass')) % HUES}"
 
 
@@ -141,7 +141,7 @@ class _Look(NamedTuple):
         return PICKED if part.key == self.picked else self.plain(part)
 
     def plain(self, part: CardRow) -> str:
-        """Wherever the cursor is."""
+        """Return the part's role without the cursor."""
         if self.lit is not None and part.key not in self.lit:
             return "free"
         if part.job is None:
@@ -171,7 +171,7 @@ def _held_whole(part: CardRow) -> bool:
 
 
 def _run(part: CardRow) -> tuple[object, ...]:
-    """Equal for whole cards of one job side by side, and for the parts of one card."""
+    """Return a grouping key, equal for adjacent whole cards of one job and for the parts of one card."""
     return _holder(part) if _held_whole(part) else (part.card.index,)
 
 
@@ -180,13 +180,14 @@ def _holder(part: CardRow) -> tuple[object, ...]:
 
 
 def _bar(run: Sequence[CardRow], cell: int, look: _Look) -> Iterator[Span]:
-    """The job's name, then a bar to the end of its last card; the edges of cards are seen where the name is over."""
+    """Yield the job's name, then a bar up to the end of its last card; the boundaries of cards are visible after the
+    name."""
     roles = [role for part in run for role in (*[look.role(part)] * cell, look.plain(part))][:-1]
     return _painted(_named(run[0]), BOUNDARY.join([BAR * cell] * len(run)), roles)
 
 
 def _split(parts: Sequence[CardRow], cell: int, look: _Look) -> Iterator[Span]:
-    """A card in its parts, each as wide as it is large; slices of one job side by side are one."""
+    """Yield a card's parts, each as wide as its size; adjacent slices of one job are drawn as one."""
     sized = zip(parts, _shares(parts, cell), strict=True)
     segments = [list(group) for _, group in groupby(sized, key=lambda each: _holder(each[0]))]
     for segment, after in zip_longest(segments, segments[1:]):
@@ -202,7 +203,7 @@ def _split(parts: Sequence[CardRow], cell: int, look: _Look) -> Iterator[Span]:
 
 
 def _painted(name: str, ground: str, roles: Sequence[str]) -> Iterator[Span]:
-    """The name on the ground, clipped to it; each column in its role."""
+    """Yield the name drawn over the ground, clipped to it; each column has its role."""
     pieces = list(_clipped(name, len(ground)))
     pieces += [(char, 1) for char in ground[sum(columns for _, columns in pieces) :]]
     starts = accumulate((columns for _, columns in pieces), initial=0)
@@ -211,7 +212,7 @@ def _painted(name: str, ground: str, roles: Sequence[str]) -> Iterator[Span]:
 
 
 def _shares(parts: Sequence[CardRow], cell: int) -> list[int]:
-    """Columns of each part: by its size, at least one while there are enough, together the cell."""
+    """Return the columns of each part by its size: at least one while there are enough, and `cell` in total."""
     total = sum(part.milli for part in parts) or WHOLE_CARD
     edges, before = [0], 0
     for number, part in enumerate(parts, 1):
@@ -237,8 +238,8 @@ def _clipped(text: str, columns: int) -> Iterator[tuple[str, int]]:
 def card_answer(
     part: CardRow, row: NodeRow, job: JobRow | None, context: Context, columns: int, *, brief: bool
 ) -> Iterator[Line]:
-    """Harmless lines, two where it is to be `brief`. `row`: its node; `job`: who holds it, where the asker may see
-    that."""
+    """Yield harmless lines about a card; two lines where `brief`. `row`: the card's node; `job`: the job that holds it;
+    None where the user may not see it."""
     place = line(Span(f"{safe(part.node.name)} ", ACCENT), Span(safe(usage(part, context)), ACCENT))
     left = (*place, Span(f"  {_sentence(part, job, context)}", STRONG))
     yield spread(left, line(Span("Enter", ACCENT), Span(" its job", MUTED)) if part.job else (), columns)

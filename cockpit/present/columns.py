@@ -101,7 +101,7 @@ class Cell(msgspec.Struct, frozen=True):
     draw: Callable[[Any, Any], Line] | None = None
     """A function that makes the cell; None: the cell is the column's text, and the scene must be a `Context`."""
     fill: Callable[[Any, Any, int], Line] | None = None
-    """A function for `draw`'s purpose that also receives the width which the column got, as bars need it."""
+    """A function like `draw` that also receives the width which the column got, as bars need it."""
     title: str = ""
     """Title in the TUI; empty: the column's."""
     right: bool | None = None
@@ -342,7 +342,7 @@ def table_schema(table: TableView, version: int) -> dict[str, Any]:
 
 
 def row_schema(table: TableView) -> dict[str, Any]:
-    """The schema of one row, every column of which is always there."""
+    """Return the schema of one row, which always has every column."""
     return {
         "type": "object",
         "properties": {column.id: column_schema(column) for column in table.columns},
@@ -351,7 +351,7 @@ def row_schema(table: TableView) -> dict[str, Any]:
 
 
 def column_schema(column: Column) -> dict[str, Any]:
-    """The schema of one column's JSON."""
+    """Return the schema of one column's JSON."""
     schema = dict(column.schema or _TYPES[column.kind])
     if column.nullable and isinstance(schema.get("type"), str):
         schema["type"] = [schema["type"], "null"]

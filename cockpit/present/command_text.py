@@ -1,4 +1,4 @@
-"""A command as one would type it into a shell, with what it reads: to be looked at, and to be copied and run."""
+"""A command as a user would type it into a shell, with its input, for reading, copying and running."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ def shell_text(argv: Sequence[str]) -> str:
 
 
 def command_lines(argv: Sequence[str], stdin: str = "") -> Iterator[str]:
-    """Harmless lines. A here document says what the command reads, unless something in it cannot be seen, or it does
-    not end with a line break."""
+    """Yield the command in harmless lines. Its input is a here document, unless the input has invisible characters or
+    does not end with a line break."""
     if not stdin:
         yield shell_text(argv)
         return

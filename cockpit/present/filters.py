@@ -30,11 +30,11 @@ from cockpit.present.states import STATE_ALIASES
 
 
 class Operand(msgspec.Struct, frozen=True):
-    """The wanted number, in the unit of the column's facts."""
+    """The number to compare with, in the unit of the column's facts."""
 
     wanted: float
     of_totals: bool = False
-    """The column's facts are fractions."""
+    """Whether the column's facts are fractions, of which the total is compared."""
 
     def numbers(self, facts: list[Any]) -> list[float | None]:
         """Return the figure to compare for each fact: the total for a fraction; None: nothing to compare."""
@@ -42,7 +42,7 @@ class Operand(msgspec.Struct, frozen=True):
 
 
 def read_operand(kind: ValueKind, text: str) -> Operand | str:
-    """The operand, or what this kind of column wants instead."""
+    """Return the operand, or the sentence about the operand that this kind of column needs."""
     if kind not in _READERS:
         return "a word after : or ~"
     read, wants = _READERS[kind]
@@ -83,7 +83,7 @@ HELD: Final = "held"
 
 
 class FilterError(CockpitError):
-    """A filter that cannot be read: what, and what is near it."""
+    """A filter that cannot be parsed; the text says what is wrong, and what was probably meant."""
 
 
 class Filter:
@@ -97,7 +97,7 @@ class Filter:
         return bool(self.passing((row,), context))
 
     def passing(self, rows: Iterable[Row], context: Context) -> list[Row]:
-        """The rows that pass, in their order."""
+        """Return the rows that pass, in their order."""
         left = list(rows)
         for term in self._terms:
             left = list(compress(left, term(left, context)))
@@ -113,8 +113,8 @@ class Filter:
 def compile_filter(
     text: str, table: TableView, memory: SearchMemory | None = None, saved: Saved = none_saved
 ) -> Filter:
-    """The filter that the text asks for. `memory` makes bare words quick for who searches again and again; `saved` is
-    asked only where the text names a saved filter.
+    """Compile the text to a filter. `memory` speeds up repeated searches for bare words; `saved` is called only where
+    the text names a saved filter.
 
     Raises `FilterError`.
     """
@@ -145,7 +145,7 @@ def whole_word_hint(text: str, table: TableView, rows: Any, context: Context) ->
 def _terms(
     text: str, table: TableView, memory: SearchMemory | None, saved: Saved, inside: tuple[str, ...]
 ) -> Iterator[Mask]:
-    """`inside`: the saved filters that this text belongs to."""
+    """Yield the mask of each term. `inside`: the names of the saved filters that contain this text."""
     for term in _split(text):
         if term["key"] is None and term["value"].startswith(SAVED):
             name = term["value"].removeprefix(SAVED)
@@ -209,7 +209,7 @@ def _keyed(key: str, op: str, value: str, table: TableView) -> Mask:
 
 
 def _check_value(column: Column, value: str) -> None:
-    """Raises `FilterError` where the column has few values and this is none of them."""
+    """Raise `FilterError` where the column has only certain values and this is not one of them."""
     known = [str(each) for each in (column.schema or {}).get("enum", ()) if each is not None]
     aliases = [*STATE_ALIASES, HELD] if column.id == "state" else []
     if known and value.casefold() not in {each.casefold() for each in (*known, *aliases)}:

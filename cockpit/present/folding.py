@@ -30,17 +30,18 @@ container, any other."""
 
 
 class FoldedRow(JobRow, frozen=True, array_like=True, gc=False):
-    """Stands for several tasks of an array, or components of a job. Its id is the array's, or the first component's;
-    sizes are those of all that have not ended (or of all when all have), and everything else is as one of them says."""
+    """One row for several tasks of an array, or several components of a heterogeneous job. Its id is the array's, or
+    the first component's; sizes are the sums of those that have not ended (of all when all have), and all other values
+    are those of one of them."""
 
     speaker: JobId = JobId(0)
-    """The task that speaks for all."""
+    """Id of the task whose values the row shows."""
     indices: tuple[int, ...] = ()
     """Indices of all tasks, in order."""
     states: tuple[tuple[JobState, int], ...] = ()
     """Number of tasks in each state, in the states' own order."""
     gone: int = 0
-    """Further tasks, which have ended and are not listed any more."""
+    """Number of further tasks, which have ended and are no longer listed."""
 
 
 def folded(tasks: Sequence[JobRow], gone: int = 0) -> FoldedRow:
@@ -73,7 +74,8 @@ def folded(tasks: Sequence[JobRow], gone: int = 0) -> FoldedRow:
 
 
 def speaker_of(row: JobRow) -> JobId:
-    """The job whose state and start the row shows: the task that speaks for its array, or itself."""
+    """Return the id of the job whose state and start the row shows: the array's task with the shown values, or the job
+    itself."""
     return row.speaker if isinstance(row, FoldedRow) else row.id
 
 
@@ -130,7 +132,8 @@ def _own(row: JobRow) -> JobRow:
 
 
 def id_text(row: JobRow) -> str:
-    """`4711`; `4700_3` for a task; `4700_[0-2,5%2]` for several, with how many may run at once."""
+    """Return the id as users read it: `4711`; `4700_3` for a task; `4700_[0-2,5%2]` for several, with the largest
+    number that may run at once."""
     mark = "_" if row.array is not None else "+"
     if (whole := group_of(row)) is None:
         return job_words(row.id)

@@ -21,5 +21,6 @@ def patrol_sentence(body: PatrolEvent) -> str:
 
 
 def slow_sentence(part: float, threshold: float) -> str:
-    """`its iterations are slow: their hardware took 0.95 of the whole time, above 0.9`."""
+    """Return the sentence about slow iterations: `its iterations are slow: their hardware took 0.95 of the whole time,
+    above 0.9`."""
     return f"its iterations are slow: their hardware took {part:.3g} of the whole time, above {threshold:g}"

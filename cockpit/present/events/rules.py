@@ -1,4 +1,4 @@
-"""Sentences for the events of rules: accounts, partitions, reservations, and what holds a queued job back."""
+"""Sentences for events of the cluster's rules (accounts, partitions, reservations) and for changes of queued jobs."""
 
 from __future__ import annotations
 

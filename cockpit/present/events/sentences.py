@@ -26,7 +26,7 @@ BindingEvent = events.MemberPlaced | events.BindingGivenUp
 
 
 def bound_sentence(members: Sequence[str]) -> str:
-    """The known event, word for word."""
+    """Return the sentence for a job that was bound to members of a fleet, in the words of the fleet's own event."""
     return f"{REASON}: {safe(binding_message(bindings_of(members)))}"
 
 
@@ -89,12 +89,12 @@ _OF_NO_JOB = RuleEvent | events.NodesChanged | events.EngineStarted | events.Eng
 
 
 def event_kind(body: events.EventBody) -> str:
-    """The journal's word for it: `job_submitted`."""
+    """Return the event's name in the journal, such as `job_submitted`."""
     return str(type(body).__struct_config__.tag)
 
 
 def event_job(body: events.EventBody) -> JobId | None:
-    """The job that it is about; None for events of the cluster."""
+    """Return the id of the event's job; None for events of the cluster."""
     return None if isinstance(body, _OF_NO_JOB) else body.job
 
 

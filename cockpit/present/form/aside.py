@@ -33,7 +33,7 @@ MOST_RANKS: Final = 4
 
 
 def start_line(outlook: Outlook | None, context: Context) -> Line:
-    """`Starts now`, or behind how many and about when. None: not known yet."""
+    """Return the predicted start as a line, such as `Starts now.`; None: not known yet."""
     if outlook is None:
         return line(Span("asking when it would start …", MUTED))
     sentence = prediction(outlook, context)
@@ -41,7 +41,7 @@ def start_line(outlook: Outlook | None, context: Context) -> Line:
 
 
 def why_lines(outlook: Outlook | None, context: Context, columns: int) -> Iterator[Line]:
-    """The rule that would stop it; none where it starts."""
+    """Yield the reason that would block the job; no lines where it would start now."""
     if outlook is not None and outlook.explanation is not None and not outlook.forecast.now:
         reason = reason_sentence(outlook.explanation.reason, context.now, context.zone)
         yield from worded(f"{reason[0].upper()}{reason[1:]}.", columns)
@@ -101,5 +101,5 @@ def _rank(rank: int, plan: LaunchPlan, columns: int) -> Iterator[Line]:
 
 
 def text_lines(text: str) -> Iterator[Line]:
-    """A file's."""
+    """Yield the lines of a file's text, harmless."""
     return (line(each) for each in safe_lines(text).splitlines())

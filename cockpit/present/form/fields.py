@@ -33,9 +33,9 @@ USUAL: Final = (
     *("name", "command", "algorithm", "output", "nodes"),
     *(SPECS, "mode", "time_limit", "priority", "partitions", "account", "terminal", KIND),
 )
-"""Always there,"""
+"""Fields that a new form always has,"""
 EACH_TASKS: Final = ("command", "algorithm")
-"""but for these in a batch."""
+"""except these in a batch, where each task has them."""
 _PATH: Final = re.compile(
     r"(?:the form: )?(?:jobs\[0\]\.)?(?P<path>[a-z_]+(?:\[\d+\])?(?:\.[a-z_]+)*)[^:]*: (?P<said>.*)"
 )
@@ -53,10 +53,11 @@ class Judged(NamedTuple):
 
 
 class JobForm:
-    """The texts as they were typed. What its fields cannot say is not lost: such a field has a line of its own."""
+    """The form's texts as the user typed them, by path. Values that the form's fields cannot express are kept as fields
+    of their own."""
 
     def __init__(self, values: Mapping[str, object]) -> None:
-        """`values`: as in a job file."""
+        """Fill the form. `values`: with the names of a job file."""
         given = texts_of(values)
         usual = list(USUAL)
         if values.get(KIND) == JobKind.BATCH:
@@ -68,14 +69,15 @@ class JobForm:
         self.texts: dict[str, str] = {**dict.fromkeys(usual, ""), **given}
 
     def add(self, path: str) -> str:
-        """Show another field, empty; of specs and tasks those of one more, behind the last. The path of the first."""
+        """Add an empty field and return its path; for specs and tasks add the fields of one more behind the last, and
+        return the first path."""
         paths = member_paths(path, len(self._numbers(path))) if path in GROUPS else [path]
         self.put(dict.fromkeys(paths, ""))
         return paths[0]
 
     def follow_kind(self) -> bool:
-        """Command and algorithm of a job that becomes a batch are its first task's; those of an only task are the job's
-        when it is a batch no more. Whether fields have changed."""
+        """Move command and algorithm to the first task when the job becomes a batch, and back from an only task when it
+        no longer is one. Return whether fields have changed."""
         batch = self.texts.get(KIND, "").strip() == JobKind.BATCH
         fields = dict(zip(EACH_TASKS, member_paths(TASKS, 0), strict=True))
         names = fields if batch else {task: own for own, task in fields.items()}
@@ -113,7 +115,7 @@ class JobForm:
 
     @property
     def first_spec(self) -> str:
-        """The path of what says first which nodes are asked for; empty: nothing does."""
+        """The path of the first field that describes the requested nodes; empty: no field does."""
         return next((path for path in self.texts if _is_in(path, SPECS)), "")
 
     @property
@@ -187,7 +189,8 @@ class JobForm:
         return (shown, match["said"]) if shown else ("", error.removeprefix(f"{SOURCE}: "))
 
     def _shown(self, path: str) -> str:
-        """Specs that are blank are none, so that those behind them have other numbers in a file."""
+        """Return the form's path for a path of the job file, in which blank specs are left out and the others are
+        renumbered."""
         member = member_of(path)
         if member is None or member.group != SPECS:
             return path

@@ -1,4 +1,4 @@
-"""Entries of the catalogue in a form: what is written into which field when one is chosen, and what names mean."""
+"""Catalogue entries in the submit form: the field that each kind of entry fills, and the node specs behind names."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ _LISTS: Final = frozenset({"datasets", "models", "volumes"})
 
 
 def take_entry(form: JobForm, row: EntryRow) -> str:
-    """Write the entry into its field, which is then shown: the path of it. Of versions the last is meant."""
+    """Write the entry into its field and return the field's path; an entry with versions is written with the
+    last one."""
     path = FIELD_OF[row.entry.kind]
     if isinstance(row.entry, SpecEntry):
         form.put_specs([{"name": row.entry.name}])

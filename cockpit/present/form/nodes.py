@@ -38,7 +38,7 @@ def room_lines(spec: JobSpec, nodes: Sequence[NodeRow], demand: Mapping[str, flo
 
 
 def node_lines(spec: JobSpec, nodes: Sequence[NodeRow], columns: int) -> Iterator[Line]:
-    """A table of them, the idle first: used of total, and who is on the cards."""
+    """Yield the table of the possible nodes, the idle ones first: used and total amounts, and the card models."""
     idle, tight = _judged(spec, nodes)
     if not idle and not tight:
         yield line(Span("no node that the job asks for is in service", "warning"))

@@ -26,7 +26,7 @@ _LEAD: Final = re.compile(r"^jobs\[0\]\.")
 
 
 class Shown(Protocol):
-    """A command and what it reads."""
+    """A command and its standard input."""
 
     @property
     def argv(self) -> Sequence[str]: ...
@@ -61,7 +61,7 @@ def preview_lines(
     read: ReadJobs,
     columns: int,
 ) -> Iterator[Line]:
-    """`known`: the spec with the names of the catalogue looked up, as far as they are known."""
+    """Yield the preview's title and lines. `known`: the spec with catalogue names replaced as far as they are known."""
     yield line(Span(preview, STRONG))
     match preview:
         case Preview.RUNS:

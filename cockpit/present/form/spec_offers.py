@@ -1,4 +1,4 @@
-"""Node specs to choose from: those of the catalogue, and even parts of the nodes there are; by model of card."""
+"""Node specs to choose from, filtered by card model: the catalogue's, and even parts of the existing nodes."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ class SpecChoice(NamedTuple):
 
 
 class Model(NamedTuple):
-    """A model of card."""
+    """A card model, with the number of its cards and of those that queued jobs request."""
 
     name: str
     cards: int
     """Number of the model's cards in service."""
     waited_milli: int
-    """Thousandths of cards that queued jobs ask for."""
+    """Cards that queued jobs request, in thousandths."""
 
 
 def offers(nodes: Sequence[NodeRow], entries: Iterable[AnyEntry]) -> list[SpecChoice]:
@@ -70,7 +70,7 @@ def with_models(every: Iterable[SpecChoice], chosen: Collection[str]) -> list[Sp
 
 
 def models_line(choices: Sequence[Model], chosen: Collection[str]) -> Line:
-    """`1 ■ A100  24 · 4 queued for`, with the key of each."""
+    """Return the line of card models, each with its key: `1 ■ A100  24 · 4 queued for`."""
     spans: list[Span] = []
     for key, model in enumerate(choices, 1):
         mark = "■" if model.name in chosen else "□"
@@ -80,7 +80,7 @@ def models_line(choices: Sequence[Model], chosen: Collection[str]) -> Line:
 
 
 def offer_cells(offer: SpecChoice) -> list[Line]:
-    """Cards, CPUs, memory, where it fits now, and its name in the catalogue."""
+    """Return the cells of a choice: cards, CPUs, memory, the nodes with room for it, and its name in the catalogue."""
     spec = offer.spec
     cards = f"{units.cards(spec.card_milli)} × {' or '.join(spec.card_models) or 'card'}" if spec.card_milli else "–"
     where = Span(f"○ {offer.idle} idle", "idle") if offer.idle else Span(f"◉ {offer.tight} tight", "tight")

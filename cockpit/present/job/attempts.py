@@ -27,12 +27,13 @@ MOST: Final = 5
 
 
 def attempt_id(row: JobRow) -> str:
-    """`123`; `123#2` once it has begun anew."""
+    """Return the job's id, followed by its attempt from the second one on: `123`, `123#2`."""
     return f"{id_text(row)}#{row.attempt}" if row.attempt > 1 else id_text(row)
 
 
 def attempt_facts(detail: JobDetail, context: Context) -> Iterator[tuple[str, str]]:
-    """Label and text of each line: what follows a failure, and how it went before; none where there is neither."""
+    """Yield label and text of each line: what happens after a failure, and how earlier attempts ended; nothing without
+    either."""
     if follows := _after_failure(detail.job.spec):
         yield "on failure", follows
     if (resume := detail.job.spec.resume) is not None and resume.performance is not None:

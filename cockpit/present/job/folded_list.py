@@ -33,19 +33,20 @@ class FoldedList:
         self._array_of: dict[JobId, JobId] = {}
         self._unfolded: set[JobId] = set()
         self._bundles: dict[JobId, JobRow] = {}
-        """By array: rows that stand for several tasks, which are rows of their own while the array is unfolded."""
+        """Rows for several tasks, by the array's id; while the array is unfolded each task has its own row in
+        `jobs`."""
         self._of: tuple[Sequence[JobId], int] = ((), -1)
-        """The order that is folded below, and its length: it may have grown since."""
+        """The order that was folded last, and its length then, as it may have grown since."""
         self._order: list[JobId] = []
         self._groups: dict[JobId, list[JobId]] = {}
-        """Shown tasks by array."""
+        """Ids of the shown tasks, by the array's id."""
         self._known: Counter[JobId] = Counter()
-        """How many tasks of each array are listed, shown or not."""
+        """Number of listed tasks of each array, hidden ones included."""
         self._places: dict[JobId, int] | None = None
 
     @property
     def order(self) -> Sequence[JobId]:
-        """The ids that are shown."""
+        """Ids of the shown rows, in order."""
         if not self._array_of:
             return self.jobs.order
         self._refresh()
@@ -61,13 +62,14 @@ class FoldedList:
         return self._places.get(row_id)
 
     def row(self, row_id: JobId) -> JobRow | None:
-        """The row that is shown under this id, or a job's own."""
+        """Return the row that is shown under this id, or the job's own row."""
         if self.is_folded(row_id):
             return folded(self.behind(row_id), self._gone(row_id))
         return self.jobs.row(row_id)
 
     def tasks(self, job: JobId) -> list[JobId]:
-        """The shown tasks of the array that this is one of, or the id of; empty: of none, or it is alone."""
+        """Return the shown tasks of the array with this id or this task; empty: the job is in no array, or
+        alone there."""
         if not self._array_of:
             return []
         self._refresh()
@@ -75,8 +77,8 @@ class FoldedList:
         return tasks if self._may_fold(self._array_of.get(job, job)) else []
 
     def acted_on(self, row_id: JobId) -> list[JobRow]:
-        """The jobs that an act on a row is about. Of an array those that have not ended, where there are any; what is
-        done to the first component of a heterogeneous job is done to all."""
+        """Return the jobs to which an action on the row applies. For an array: the tasks that have not ended, or all
+        where all have. For a heterogeneous job: the first component, as actions on it apply to all."""
         rows = self.behind(row_id)
         live = [row for row in rows if row.ended_at is None] or rows
         return live[:1] if live and live[0].component is not None else live
@@ -87,7 +89,7 @@ class FoldedList:
         return [row for each in ids if (row := self.jobs.row(each)) is not None]
 
     def speaker(self, row_id: JobId) -> JobRow | None:
-        """The job that a row is about: its own, or the task that speaks for its array."""
+        """Return the row of the job whose values the row shows: its own, or that of a task of its array."""
         row = self.row(row_id)
         return self.jobs.row(row.speaker) if isinstance(row, FoldedRow) else row
 
@@ -118,7 +120,7 @@ class FoldedList:
         return max(0, row.array.count - len(tasks))
 
     def shown_as(self, job: JobId) -> JobId:
-        """The row in which a job is shown: its own, or its array's."""
+        """Return the id of the row in which the job is shown: its own, or its array's."""
         array = self._array_of.get(job)
         return array if array is not None and self.is_folded(array) else job
 
@@ -149,7 +151,7 @@ class FoldedList:
         return self._shown(self.jobs.apply(rows, gone))
 
     def replace_all(self, rows: Iterable[JobRow]) -> Changes:
-        """Start over with these; what was unfolded stays so."""
+        """Replace all rows; unfolded arrays stay unfolded."""
         self._array_of, self._bundles = {}, {}
         listed, _ = self._spread(list(rows), [])
         self._note(listed)

@@ -1,5 +1,5 @@
-"""The Replicas tab of a job's page: where each rank is and how it went, then what each container is started with: its
-files, its environment and its final command, computed as the engine computes them."""
+"""The Replicas tab of a job's page: the node and state of each rank, then each container's files, environment and final
+command, computed as the engine computes them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ NOT_PLACED: Final = "It has not been placed yet; the first tab says why. Once it
 
 
 def replicas_tab(detail: JobDetail, around: Around) -> Iterator[Line]:
-    """Harmless lines."""
+    """Yield the tab's harmless lines."""
     attempt = detail.job.attempt
     if attempt is None:
         yield line(Span(INDENT + NOT_PLACED, MUTED))
@@ -86,7 +86,7 @@ def _replica(replica: Replica, place: Allocation | None, context: Context, recal
 
 
 def _slots(place: Allocation | None) -> str:
-    """`1, 2` whole cards, `1(2)` the second slice of the first."""
+    """Return the cards of an allocation: `1, 2` for whole cards, `1(2)` for the second slice of the first card."""
     parts = place.slices if place is not None else ()
     return ", ".join(f"{part.card + 1}" + ("" if part.slot is None else f"({part.slot + 1})") for part in parts) or "–"
 

@@ -33,7 +33,7 @@ Id = TypeVar("Id")
 
 
 class Ordered(Generic[Id]):
-    """`ids` is what to read, `move` what changes it. They are given in the order of their keys."""
+    """Ids in the order of their sort keys: `ids` is read, `move` changes it."""
 
     def __init__(self, keys: list[Key], ids: list[Id]) -> None:
         self.ids = ids
@@ -45,7 +45,7 @@ class Ordered(Generic[Id]):
         return place if place < len(self._keys) and self._keys[place] == key else None
 
     def move(self, gone: Iterable[Key], come: Iterable[tuple[Key, Id]]) -> None:
-        """Take out the ids with these keys (each must be there), then put in these."""
+        """Remove the ids with the keys in `gone` (each must be in the list), then insert those in `come`."""
         cuts = [(bisect_left(self._keys, key), True) for key in gone]
         new = sorted(come, key=itemgetter(0))
         if not cuts and (not self._keys or not new or self._keys[-1] < new[0][0]):
@@ -89,12 +89,13 @@ class Changes(NamedTuple):
     """Effect of a delta on the shown rows."""
 
     changed: list[JobId]
-    """Shown rows whose cells may differ."""
+    """Ids of shown rows whose cells may differ."""
     order_changed: bool
 
 
 class JobList:
-    """`context` gives the moment that filters and derived columns are judged at; `renew` judges again.
+    """Rows by id, filtered and sorted. `context` gives the moment as of which filters and derived columns are
+    evaluated; `renew` evaluates them again.
 
     A row is as it was as long as `row` gives the same object. Rows without another order stand in that of submission.
     """
@@ -110,20 +111,22 @@ class JobList:
         self._filter = compile_filter("", JOBS)
         self._order: list[JobId] = []
         self._ordered: Ordered[JobId] | None = Ordered([], [])
-        """`_order` with its keys; None until somebody needs those."""
+        """`_order` with its sort keys; None until they are needed."""
         self._places: dict[JobId, int] | None = None
-        """Of `_order` while it has no keys, once somebody asks: ten times faster than making those."""
+        """Places in `_order` while it has no sort keys, computed when first needed: ten times faster than computing the
+        keys."""
         self.sort_column = ""
         self.descending = False
         self.mine = False
         self.largest_id = 0
-        """Of the jobs that have been here."""
+        """Largest id among all jobs that have been in the list."""
         self._age: Callable[[JobRow], int] = _id
-        """What rows without another order stand by: ids alone, until one has been here that they do not order."""
+        """Function that gives the sort key of rows without another order: the id, until a job has been in the list
+        whose id does not give the order of submission."""
 
     @property
     def order(self) -> Sequence[JobId]:
-        """The ids that are shown."""
+        """Ids of the shown rows, in order."""
         return self._order
 
     @property
@@ -150,7 +153,7 @@ class JobList:
         return self._places.get(job)
 
     def apply(self, changed: Iterable[JobRow], removed: Iterable[JobId]) -> Changes:
-        """Take over rows that are new or different, and forget those that are gone."""
+        """Apply a delta: insert or replace the changed rows, and remove the others."""
         now = _by_id(changed)
         self._mind_tasks(now)
         ordered = self._keyed()
@@ -166,7 +169,7 @@ class JobList:
         return Changes(list(new), bool(gone or come))
 
     def replace_all(self, rows: Iterable[JobRow]) -> Changes:
-        """Start over with these."""
+        """Replace all rows."""
         self._rows = {}
         self._counts.clear()
         self._memory.clear()
@@ -174,7 +177,7 @@ class JobList:
         return Changes(list(self._rows), self.renew())
 
     def filter_by(self, text: str) -> None:
-        """Show what matches. Raises `FilterError`, and then nothing has changed."""
+        """Set the filter. Raises `FilterError`; then nothing has changed."""
         self._filter = compile_filter(text, JOBS, self._memory, self._saved)
         longer = _ONE_WORD.fullmatch(self._text) is not None and _ONE_WORD.fullmatch(text) is not None
         narrower = longer and text.startswith(self._text)
@@ -182,7 +185,8 @@ class JobList:
         self._arrange([self._rows[job] for job in self._order] if narrower else self._rows.values())
 
     def prepare_search(self) -> Iterator[None]:
-        """Read what the first word would have to wait for, in pieces of a few milliseconds."""
+        """Cache the search texts of all rows, in pieces of a few milliseconds, so that the first search does
+        not wait."""
         rows = list(self._rows.values())
         for start in range(0, len(rows), PREPARED_AT_ONCE):
             self._memory.texts(rows[start : start + PREPARED_AT_ONCE], self._context())
@@ -198,7 +202,8 @@ class JobList:
         self.renew()
 
     def renew(self) -> bool:
-        """Judge everything as of now, and whether that shows other rows or another order: times go on by themselves."""
+        """Evaluate filter and order as of now, and return whether the shown rows or their order differ: times change
+        without a delta."""
         before = self._order
         self._arrange(self._rows.values())
         return self._order != before
@@ -215,7 +220,8 @@ class JobList:
         self.largest_id = max(self.largest_id, max(now, default=0))
 
     def _mind_tasks(self, now: Mapping[JobId, JobRow]) -> None:
-        """The id itself is ten times faster than `seniority`: it does where no scheduler names tasks by two numbers."""
+        """Change to `seniority` as sort key once a scheduler names tasks by two numbers. Until then the id is the key,
+        which is ten times faster."""
         if self._age is _id and is_apart(max(now, default=0)):
             self._age = _seniority
             self._arrange([self._rows[job] for job in self._order])

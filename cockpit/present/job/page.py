@@ -56,7 +56,7 @@ _OPEN_TO_MEMBERS = {
 
 
 def job_page(detail: JobDetail, context: Context) -> list[str]:
-    """Harmless lines."""
+    """Return the page as harmless lines."""
     sections = (
         head(detail, context),
         priority(detail),
@@ -133,7 +133,7 @@ def facts(detail: JobDetail, context: Context) -> Iterator[str]:
 
 
 def _output_facts(job: Job) -> Iterator[str]:
-    """The folder for results; of a batch script the folder that it runs in, and the files that it writes into."""
+    """Yield the job's output folder; for a batch script its working folder and its output files."""
     if job.spec.script is None:
         yield _fact("output", safe(job.spec.output) or TERMINAL)
         return
@@ -146,7 +146,7 @@ def _output_facts(job: Job) -> Iterator[str]:
 
 
 def _trial(sweep: Sweep, task: ArrayTask) -> str:
-    """`3 of 12: lr=0.1 layers=4`."""
+    """Return the number and values of a trial: `3 of 12: lr=0.1 layers=4`."""
     if not has_trial(sweep, task.index):
         return no_trial(sweep, task.index)
     values = " ".join(f"{safe(name)}={safe(value)}" for name, value in trial_values(sweep, task.index).items())
@@ -154,14 +154,14 @@ def _trial(sweep: Sweep, task: ArrayTask) -> str:
 
 
 def _mounted(each: Reference) -> str:
-    """`corpus v1 = /data/corpus/1 (read-only)`; a folder without a name is its path."""
+    """Return a mounted folder: `corpus v1 = /data/corpus/1 (read-only)`; for a folder without a name its path."""
     name = " ".join(filter(None, (each.name, getattr(each, "version", ""))))
     where = safe(f"{name} = {each.folder}" if name else each.folder)
     return where + (" (read-only)" if getattr(each, "read_only", isinstance(each, Model)) else "")
 
 
 def replicas(detail: JobDetail, context: Context) -> Iterator[str]:
-    """A line for each container of the last attempt, and one for what it used."""
+    """Yield a line for each container of the last attempt, and one for its measured use."""
     attempt = detail.job.attempt
     if attempt is None:
         return
@@ -215,7 +215,7 @@ def events(detail: JobDetail, context: Context) -> Iterator[str]:
 
 
 def asked_for(job: Job) -> str:
-    """`2 nodes, each with 4 CPUs, 16G and 2 A100, or 8 CPUs …`."""
+    """Return the job's request: `2 nodes, each with 4 CPUs, 16G and 2 A100, or 8 CPUs …`."""
     each = " with " if job.spec.nodes == 1 else ", each with "
     first = replica_count(job) + each + ", or ".join(map(_node_spec, job.spec.specs))
     others = Counter(job.spec.helpers).items()

@@ -1,4 +1,5 @@
-"""The Priority tab of a job's page: its place, a bar of what its priority is made of, and of what each part comes."""
+"""The Priority tab of a job's page: its place in the queue, a bar of its priority's parts, and how each part is
+computed."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ SET: Final = "An administrator set it: its factors do not count."
 
 
 def priority_tab(detail: JobDetail, around: Around) -> Iterator[Line]:
-    """Harmless lines; for each queue in which it waits one bar and one table."""
+    """Yield harmless lines: one bar and one table for each queue in which the job waits."""
     if not detail.row.queued:
         yield line(Span(INDENT + WAITS_NO_LONGER, MUTED))
         return
@@ -60,7 +61,8 @@ def _made_of(breakdown: Breakdown, around: Around) -> Iterator[Line]:
 
 
 def _table(breakdown: Breakdown, around: Around) -> Iterator[Line]:
-    """`▆ fair share  0.59 × 20 000 = 11 800 ━━━━`, the factor that adds most first; also those that add nothing."""
+    """Yield the table of factors, the largest contribution first, including weighted factors that add nothing: `▆ fair
+    share  0.59 × 20 000 = 11 800 ━━━━`."""
     counting = (
         part for part in breakdown.parts if part.contribution or (part.weight and part.name is not FactorName.SITE)
     )
@@ -93,5 +95,5 @@ def _adds_least(part: Part) -> float:
 
 
 def _raw(raw: float) -> str:
-    """Aligned at the point; what a flag leaves raw has more before it."""
+    """Return a raw factor with four digits, so that the points of a column are aligned."""
     return f"{raw:.4f}"

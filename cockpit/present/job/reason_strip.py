@@ -1,4 +1,4 @@
-"""The strip of reasons over the time that a job waited: what stood in its way, when, and for how long."""
+"""The strip of reasons over a job's waiting time: what blocked the job, when, and for how long."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Stretch(NamedTuple):
 
 
 def strip_lines(detail: JobDetail, around: Around) -> Iterator[Line]:
-    """The strip and its legend; nothing of a job that did not wait, or of which nothing was seen."""
+    """Yield the strip and its legend; no lines for a job that did not wait, or without any recorded reason."""
     since, until = waiting_time(detail, around.context.now)
     stretches = list(_stretches(detail, since, until))
     if until <= since or not any(each.reason for each in stretches):

@@ -27,11 +27,11 @@ NEARLY_ALL: Final = 0.9
 SOFT: Final = "soft"
 """Prefix of limits that no cgroup enforces."""
 NO_CONTAINER: Final = "plain processes, not a container"
-"""Stands in what is said of the limits of a job that has none."""
+"""Words in place of the limits for a job that runs without a container."""
 
 
 def running_lines(row: JobRow, detail: JobDetail | None, context: Context) -> Iterator[Line]:
-    """Harmless lines: alerts, if there is reason for any; then of the fullest replica what it uses of what it has."""
+    """Yield harmless lines: warnings first, then the use and the limits of the replica whose memory is fullest."""
     measured = list(_measured(detail))
     for sentence in (*_of_speed(row), *_of_time(row, context), *_of_memory(measured), *_of_limits(detail)):
         yield line(Span(f"{INDENT}⚠ {sentence}", "warning"))

@@ -1,4 +1,4 @@
-"""Sessions: jobs of the kind interactive, as people read of them."""
+"""Sentences about sessions, which are jobs of the kind interactive."""
 
 from __future__ import annotations
 
