@@ -24,7 +24,7 @@ from cockpit.present.workers import below_min, short_of_workers
 
 
 def why(row: JobRow, context: Context) -> str | None:
-    """The sentence: why it waits, is being ended, or how it ended. None: nothing to say."""
+    """Return the sentence that says why the job waits, is being ended, or how it ended. None: nothing to say."""
     sentence = _own_why(row, context)
     if row.retries is None:
         return sentence
@@ -65,7 +65,7 @@ def state_text(row: JobRow, context: Context) -> str:
 
 
 def states_text(row: JobRow, context: Context) -> str:
-    """`queued`; `2 running, 7 queued` of a folded array."""
+    """Return the state, such as `queued`; for a folded array the number of tasks in each: `2 running, 7 queued`."""
     if isinstance(row, FoldedRow):
         gone = (f"{row.gone} ended",) if row.gone else ()
         return ", ".join((*(f"{count} {state}" for state, count in row.states), *gone))
@@ -109,7 +109,8 @@ def cards(row: JobRow, _: Context) -> int | float:
 
 
 def amount(field: str) -> Callable[[JobRow, Context], int]:
-    """The value of a column of `nodes`, `cpus` or `memory_mib`: what the job has, or asks for while it is queued.
+    """Return a function that returns the amount in `nodes`, `cpus` or `memory_mib`: what the job has, or requests while
+    it is queued.
 
     An elastic job that is suspended below its minimum (`waits_until`) gave up its workers: it has nothing.
     """
@@ -129,7 +130,8 @@ def node_spec(row: JobRow, _: Context) -> str:
 
 @lru_cache(maxsize=4096)
 def reason_json(reason: Reason) -> Reason | dict[str, object]:
-    """The reason with its `type`, its moments in ISO 8601; everything else is its own JSON."""
+    """Return the reason for JSON with its `type`; moments become ISO 8601, and all other reasons are encoded as they
+    are."""
     if isinstance(reason, Held):
         return {"type": "held", "by": reason.by, "since": iso(reason.since) if reason.since is not None else None}
     if isinstance(reason, WouldDelay):

@@ -1,6 +1,5 @@
-"""Columns repeat themselves: ten thousand jobs have few users, limits and reasons. What is made of a value is made once
-for all that are equal.
-"""
+"""Functions that compute a value once for all equal inputs: ten thousand jobs have few different users, limits and
+reasons."""
 
 from __future__ import annotations
 
@@ -24,7 +23,7 @@ def hardly_repeats(values: Sequence[Any]) -> bool:
 
 
 def map_unique(make: Callable[[Any], Made], values: Sequence[Any]) -> list[Made]:
-    """`make` of each value; equal ones get the same. The order of calls is not the values'."""
+    """Return `make` of each value, computed once for equal values. The order of the calls is not that of the values."""
     if len(values) <= FEW or hardly_repeats(values):
         return list(map(make, values))
     try:

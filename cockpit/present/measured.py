@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 INDENT: Final = "  "
 LABEL, USED, GIVEN, BAR, NOTE = 13, 6, 9, 10, 21
-"""Columns of a line's parts; what is left between the bar and the note is the chart's."""
+"""Widths of a line's parts in terminal columns; the chart gets what is left between the bar and the note."""
 FEW: Final = 4
 """Largest number of replicas that are shown one by one; more are shown as a table."""
 LEAST_CHART: Final = 8
@@ -45,28 +45,28 @@ class Measured(NamedTuple):
 
     @property
     def mean_busy(self) -> float | None:
-        """CPUs that it kept busy, on average over its life."""
+        """Mean number of CPUs that the replica kept busy since its start; None: not measured."""
         return self.use.cpu_ms / self.ran_ms if self.use.cpu_ms is not None and self.ran_ms > 0 else None
 
     @property
     def busy(self) -> float | None:
-        """CPUs that it keeps busy now; of one that has ended, on average."""
+        """Number of CPUs that the replica keeps busy now; after its end the mean."""
         last = self.use.course[-1].busy_milli if self.runs and self.use.course else None
         return self.mean_busy if last is None else last / 1000
 
     @property
     def memory_mib(self) -> int | None:
-        """Now; of one that has ended, the most."""
+        """Memory in MiB that the replica uses now; after its end the most that it used."""
         return self.use.memory_mib if self.runs else self.use.peak_memory_mib
 
     @property
     def card_percent(self) -> int | None:
-        """Now; of one that has ended, on average."""
+        """Percentage of its cards that is busy now; after its end the mean."""
         return self.use.card_percent if self.runs else self.use.mean_card_percent
 
     @property
     def card_memory_mib(self) -> int | None:
-        """Now; of one that has ended, the most."""
+        """Card memory in MiB that the replica uses now; after its end the most that it used."""
         return self.use.card_memory_mib if self.runs else self.use.peak_card_memory_mib
 
 
@@ -88,7 +88,8 @@ def measured(detail: JobDetail, now: Millis) -> list[Measured]:
 
 
 def measured_lines(replicas: Sequence[Measured], columns: int, node: Nodes) -> Iterator[Line]:
-    """Yield harmless lines in which the figures of all replicas are aligned. `node`: the known nodes by name."""
+    """Yield harmless lines in which the figures of all replicas are aligned. `node`: a function from a node's name to
+    the known node."""
     runs = any(each.runs for each in replicas)
     yield line(Span(f"{INDENT}{'uses, as it is measured' if runs else 'used, as it was measured'}", STRONG))
     if len(replicas) > FEW:
@@ -99,7 +100,7 @@ def measured_lines(replicas: Sequence[Measured], columns: int, node: Nodes) -> I
 
 
 def why_cards_are_not_measured(place: Allocation, node: Nodes) -> str:
-    """A few words."""
+    """Return the words for why the cards' use is not measured."""
     if any(part.milli < WHOLE_CARD for part in place.slices):
         return "not measured: a part of a card has no figures of its own"
     held = {part.card for part in place.slices}
@@ -162,7 +163,7 @@ def _card_memory(place: Allocation, node: Nodes) -> int:
 def _line(
     label: str, used: str | None, given: str, part: float | None, note: str, chart: str, *, tight: bool = False
 ) -> Line:
-    """`tight`: that nearly all of it is used is no good sign."""
+    """Return a line with label, figure, bar and chart. `tight`: highlight a use of nearly all."""
     figure = f"{UNKNOWN if used is None else used:>{USED}}"
     of = f" of {given}" if given and used is not None else ""
     role = TIGHT if tight and part is not None and part >= NEARLY_ALL else ROLE

@@ -1,4 +1,4 @@
-"""The known word that a mistyped one most likely meant."""
+"""Look-up of the known word that a mistyped one most likely meant."""
 
 from __future__ import annotations
 

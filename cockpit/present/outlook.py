@@ -50,7 +50,7 @@ def _planned(outlook: Outlook, context: Context) -> str:
 
 
 def _told_start(outlook: Outlook, context: Context) -> str:
-    """`starts about 14:20 (in 25 min) by Slurm's plan`: where another scheduler decides, its figure is the one."""
+    """Return the start by another scheduler's plan, which decides: `starts about 14:20 (in 25 min) by Slurm's plan`."""
     by, at = safe(outlook.told_by), outlook.told_at
     if at is None:
         return f"{by} names no start"
@@ -58,7 +58,7 @@ def _told_start(outlook: Outlook, context: Context) -> str:
 
 
 def starts(forecast: Forecast, context: Context) -> str:
-    """The second half of it: the likely start, then the promised latest one or the range of likely ones."""
+    """Return the words for a forecast: the likely start, then the promised latest one or the range of likely ones."""
     if forecast.likely_at is None:
         return f"{UNKNOWN} it starts"
     about = f"starts about {likely_words(forecast, context)} ({until(forecast, context)})"
@@ -67,14 +67,15 @@ def starts(forecast: Forecast, context: Context) -> str:
 
 
 def until(forecast: Forecast, context: Context) -> str:
-    """`now`, `in 25 min`."""
+    """Return the time until the likely start: `now`, `in 25 min`."""
     if forecast.now or forecast.likely_at is None:
         return NOW if forecast.now else UNKNOWN
     return f"in {_spoken(forecast.likely_at, context)}"
 
 
 def outlook_lines(outlook: Outlook, context: Context) -> Iterator[Line]:
-    """The whole answer: the rule, the start, whose ends make room, who is ahead, and the what-ifs."""
+    """Yield the complete answer: the start, the reason, the jobs that are waited for, the jobs ahead, and the
+    what-ifs."""
     head = f"{job_words(outlook.job)} " if outlook.job else ""
     yield line(Span(head, MUTED), Span(safe(outlook.name), STRONG), f"  {prediction(outlook, context)}.")
     if outlook.explanation is not None:
@@ -91,7 +92,8 @@ def outlook_lines(outlook: Outlook, context: Context) -> Iterator[Line]:
 
 
 def moved_lines(outlook: Outlook, context: Context, forecast: Forecast | None = None) -> Iterator[Line]:
-    """Why the latest start has moved, with what the jobs that moved it hold. `forecast`: a newer one than its own."""
+    """Yield the line that says why the latest start has moved, with the resources of the jobs that moved it.
+    `forecast`: a newer one than the outlook's."""
     return bound_lines(
         forecast or outlook.forecast,
         context,
@@ -100,7 +102,7 @@ def moved_lines(outlook: Outlook, context: Context, forecast: Forecast | None = 
 
 
 def failure_lines(outlook: Outlook) -> Iterator[Line]:
-    """The defect for which the start is not known, where the reason does not name it already."""
+    """Yield the error for which the start is not known, unless the reason contains it already."""
     reason = outlook.explanation.reason if outlook.explanation is not None else None
     failure = reason.failure if isinstance(reason, NotEvaluated) else ""
     if outlook.failure and not failure:
@@ -108,9 +110,9 @@ def failure_lines(outlook: Outlook) -> Iterator[Line]:
 
 
 def told_lines(outlook: Outlook, context: Context) -> Iterator[Line]:
-    """`By cockpit's own plan, if jobs run as long as usual: about 14:20 (in 25 min)`, beside the other scheduler's
-    start; nothing where cockpit is the scheduler, or plans none, and of a job that only cockpit knows. It is no bound
-    there: other rules decide."""
+    """Yield `by cockpit's own plan, if jobs run as long as usual: about 14:20 (in 25 min)`, beside the other
+    scheduler's start; no line where cockpit is the scheduler or plans no start, and for a job that only cockpit knows.
+    The plan is no bound there, as the other scheduler's rules decide."""
     at = outlook.forecast.likely_at
     if not outlook.told_by or not outlook.job or at is None:
         return
@@ -143,7 +145,7 @@ def behind_reason(outlook: Outlook, context: Context) -> Iterator[Line]:
 
 
 def _now(state: JobState) -> str:
-    """`is running`, `has ended: error`."""
+    """Return the words for a job's state: `is running`, `has ended: error`."""
     return f"has ended: {state}" if state in ENDED else f"is {state}"
 
 
@@ -154,7 +156,7 @@ def what_if_lines(outlook: Outlook, context: Context) -> Iterator[Line]:
 
 
 def what_if(each: WhatIf) -> str:
-    """`with 4 cards instead of 8`."""
+    """Return the changed request in words: `with 4 cards instead of 8`."""
     return _CHANGES[each.change](each.before, each.after)
 
 
@@ -183,7 +185,8 @@ _CHANGES: Final[dict[Change, Callable[[str, str], str]]] = {
 
 
 def holding(job: JobId, known: Holding | None) -> str:
-    """`4722 (carol, 32 cards)`; of a job that the asker may not see that it is one."""
+    """Return the job with its user and resources: `4722 (carol, 32 cards)`; for a job that the user may not see only
+    that there is one."""
     if known is None:
         return f"{job_words(job)} (-)" if job else HIDDEN
     amount = units.counted(known.cpus, "CPU")
@@ -193,7 +196,7 @@ def holding(job: JobId, known: Holding | None) -> str:
 
 
 def listed_words(words: list[str]) -> str:
-    """`a, b and c`, of words that are harmless already."""
+    """Return the texts, which must be harmless, as one list: `a, b and c`."""
     return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
 
 

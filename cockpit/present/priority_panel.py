@@ -1,4 +1,5 @@
-"""The Priority view's words: the legend, what is tried out, and the panel about the job under the cursor."""
+"""Texts of the Priority view: the legend, the weights that are tried out, and the panel about the job under the
+cursor."""
 
 from __future__ import annotations
 
@@ -19,10 +20,10 @@ from cockpit.present.width import pad
 
 INDENT: Final = "  "
 TALL: Final = 6
-"""Lines of a panel in which each factor has its own."""
+"""Least number of lines of a panel in which each factor has a line of its own."""
 _WEIGHED: Final = frozenset(SIGNS) - {FactorName.SITE}
 NAMED: Final = 3
-"""Factors that a comparison names."""
+"""Number of factors that a comparison of two jobs names."""
 
 
 # The legend
@@ -32,11 +33,11 @@ class Detail(Enum):
     """Amount of text in the legend; the most detailed one that fits is shown."""
 
     WORDS = auto()
-    """Whole words, every weight."""
+    """Full words and every weight."""
     WEIGHTS = auto()
-    """Short words, every weight."""
+    """Short words and every weight."""
     CHANGES = auto()
-    """The weights that are tried out."""
+    """Only the weights that are tried out."""
     NAMES = auto()
 
 
@@ -72,7 +73,7 @@ def _entry(
 
 
 def trial_words(rows: Iterable[PriorityRow]) -> str:
-    """`12 move up, 9 down`."""
+    """Return the number of jobs that the weights tried out move: `12 up, 9 down`."""
     places = {row.job or (row.position, row.partition): moved(row) for row in rows}
     up, down = sum(rise > 0 for rise in places.values()), sum(rise < 0 for rise in places.values())
     return f"{up} up, {down} down" if up or down else "the same order"
@@ -90,7 +91,7 @@ def priority_answer(
     tried: bool,
     offers: Line = (),
 ) -> Iterator[Line]:
-    """Harmless lines about a row of `queue`, which is in the order of the cluster."""
+    """Yield harmless lines about a row of `queue`, whose rows are in the cluster's order."""
     yield spread(_head(row, queue, tried=tried), offers, columns)
     if row.breakdown is None or row.position is None:
         return
@@ -171,7 +172,7 @@ def _tie(row: PriorityRow, other: PriorityRow, *, first: bool) -> str:
 
 
 def _differences(mine: Breakdown, theirs: Breakdown) -> Iterator[Span]:
-    """The factors by which the one is ahead, the largest first; then those that the other has more of."""
+    """Yield the factors by which the first job is ahead, the largest first, then those in which the other has more."""
     if mine.direct or theirs.direct:
         yield Span(": set by an administrator")
         return
@@ -191,7 +192,7 @@ def _signed(word: str, gap: float) -> str:
 
 
 def _each_factor(breakdown: Breakdown) -> Iterator[Line]:
-    """`fair share  11 800 = 0.590 × 20 000   the less its share was used`."""
+    """Yield a line for each factor: `fair share  11 800 = 0.590 × 20 000   the less its share was used`."""
     known = amounts(breakdown).items()
     counting = [(name, amount) for name, amount in known if amount.contribution or (amount.weight and name in _WEIGHED)]
     counting.sort(key=lambda each: -each[1].contribution)

@@ -1,4 +1,4 @@
-"""The parts of a priority as a stacked bar: each factor has its colour role, and a letter where colours do not show."""
+"""The parts of a priority as a stacked bar: each factor has a colour role, and a letter for screens without colours."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from cockpit.present.bars import apportioned
 from cockpit.present.spans import Line, Span
 
 BETWEEN: Final = ", "
-"""Partitions."""
+"""Separator between the names of partitions."""
 BLOCK: Final = "▆"
 NICE: Final = "nice"
 NICE_LETTER: Final = "n"
@@ -134,8 +134,8 @@ def _of_site(parts: Sequence[Part]) -> bool:
 
 
 def stacked(breakdown: Breakdown, whole: float, columns: int, *, letters: bool) -> Line:
-    """The parts side by side, in so many columns for `whole`; what nice takes off is hatched at the end. `letters`
-    instead of blocks, where colours are not seen."""
+    """Return the stacked bar of the parts, in which `columns` represent `whole`; what nice subtracts is hatched at the
+    end. `letters`: use letters instead of blocks, for screens without colours."""
     pieces = [(sign, max(amount, 0.0)) for sign, amount in _pieces(breakdown)]
     reached = sum(amount for _, amount in pieces)
     left = min(max(added(breakdown) - max(breakdown.nice, 0), 0.0), reached)

@@ -1,4 +1,4 @@
-"""The table that turns a typed reason into its sentence, for the TUI, the command line and the documentation."""
+"""The table from a typed reason to its sentence, for the TUI, the command line and the documentation."""
 
 from __future__ import annotations
 

@@ -21,12 +21,12 @@ MOST_TASKS = 10_000
 
 
 def job_text(ref: JobRef) -> str:
-    """The job or task, as a person types it: `123`, `123_4`."""
+    """Return the job or task as users type it: `123`, `123_4`."""
     return str(ref.job) if ref.task is None else f"{ref.job}_{ref.task}"
 
 
 def parse_reference(text: str) -> JobRef | None:
-    """An id of any form, or a name with an optional replica (`train/2`); None when it can be neither."""
+    """Parse an id of any form, or a name with an optional replica (`train/2`); None when the text can be neither."""
     match = REFERENCE.fullmatch(text)
     if match is None:
         return _named(text)
@@ -67,5 +67,5 @@ def job_cell(job: int | None) -> str:
 
 
 def job_shown(job: int) -> str:
-    """A job that a sentence names: its id, or `-` for one that the asker may not see."""
+    """Return the id of a job in a sentence, or `-` for a job that the user may not see."""
     return job_words(job) if job else "-"

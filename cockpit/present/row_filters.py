@@ -1,4 +1,4 @@
-"""Tests of many rows at once, column by column: a hundred thousand of them in the time of a frame.
+"""Filters on many rows at once, column by column: a hundred thousand rows in the time of one frame.
 
 Cells repeat, so each distinct fact is looked at once; a column whose cells cannot hold a word is not looked at.
 """
@@ -41,7 +41,7 @@ def negated(mask: Mask) -> Mask:
 
 
 def any_of(masks: Iterable[Mask]) -> Mask:
-    """Rows that pass at least one."""
+    """Return the mask of rows that pass at least one of the masks."""
     first, *others = masks
     if not others:
         return first
@@ -58,7 +58,7 @@ def any_of(masks: Iterable[Mask]) -> Mask:
 
 
 def all_of(masks: Iterable[Mask]) -> Mask:
-    """Rows that pass every one."""
+    """Return the mask of rows that pass all masks."""
     every = list(masks)
 
     def passes_all(rows: Sequence[Any], context: Context) -> list[bool]:
@@ -71,7 +71,7 @@ def all_of(masks: Iterable[Mask]) -> Mask:
 
 
 def fact_is(column: Column, test: Callable[[Any, Context], bool]) -> Mask:
-    """Rows whose fact in this column passes."""
+    """Return the mask of rows whose fact in this column passes the test."""
     return lambda rows, context: map_unique(lambda fact: test(fact, context), column.facts(rows, context))
 
 

@@ -1,4 +1,4 @@
-"""Sentences for the reasons that rules, other jobs and the clusters of a fleet give."""
+"""Sentences for reasons from rules, from other jobs and from the clusters of a fleet."""
 
 from __future__ import annotations
 
@@ -206,7 +206,7 @@ def _of_fleets(reason: ClusterShort | NoRoomThere, now: Millis, zone: tzinfo | N
 
 
 def tres_amount(resource: str, amount: float) -> str:
-    """`64 CPUs`, `1.5T of memory`, `4 cards`: of what quotas bound."""
+    """Return an amount of a resource that quotas limit: `64 CPUs`, `1.5T of memory`, `4 cards`."""
     if resource == "mem":
         return f"{units.memory(round(amount))} of memory"
     name = {"cpu": "CPU", "gres/gpu": "card"}.get(resource, safe(resource))

@@ -1,4 +1,5 @@
-"""Text from outside made harmless for a terminal: what could act on it becomes visible, everything else stays as it is.
+"""Functions that make text from outside harmless for a terminal: characters that could act on it become visible, all
+others stay unchanged.
 
 Control, C1, bidirectional, zero-width and other format characters, lone surrogates and line separators are shown as
 Python writes them in a string (`\\x1b`, `\\u202e`). Letters, CJK, emoji and combining marks are unchanged; a zero-width
@@ -18,7 +19,7 @@ HARMFUL_CATEGORIES: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
 
 def safe(text: str) -> str:
-    """The text, with everything that a terminal might obey or hide written out."""
+    """Return the text with every character that a terminal might obey or hide written as an escape."""
     if text.isascii():
         return text if text.isprintable() else _escaped(text)
     if text.isprintable() and INVISIBLE.search(text) is None:
@@ -61,7 +62,8 @@ def _joins_emoji(text: str, index: int) -> bool:
 
 
 class LogText:
-    """Decodes a log that arrives in pieces: UTF-8, undecodable bytes written out, harmless, newline and tab kept."""
+    """A decoder for a log that arrives in pieces: UTF-8, undecodable bytes as escapes, harmless; newlines and tabs
+    stay."""
 
     def __init__(self) -> None:
         from codecs import getincrementaldecoder

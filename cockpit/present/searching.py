@@ -1,4 +1,4 @@
-"""A word looked for in every column, and what can be remembered for the next word."""
+"""Search for a word in all columns, and the cache that makes the next search fast."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from cockpit.present.row_filters import Mask, any_of, can_hold, containing, sear
 from cockpit.present.safe import safe
 
 _BETWEEN: Final = "\n"
-"""Between two cells: no word that is typed has it."""
+"""Separator between two cells, which no typed word contains."""
 _ids: Final = attrgetter("id")
 
 
@@ -35,14 +35,14 @@ class SearchMemory:
         self._day: tuple[date, tzinfo | None] | None = None
 
     def forget(self, row_id: object) -> None:
-        """The row has changed or gone."""
+        """Remove the text of a row that has changed or is gone."""
         self._texts.pop(row_id, None)
 
     def clear(self) -> None:
         self._texts.clear()
 
     def texts(self, rows: Sequence[Any], context: Context) -> list[str]:
-        """Folded to one case, one a row."""
+        """Return the case-folded search text of each row."""
         today = day(context.now, context.zone), context.zone
         if self._day != today:
             self._texts.clear()
@@ -62,7 +62,7 @@ class SearchMemory:
 
 
 def anywhere(table: TableView, word: str, memory: SearchMemory | None = None) -> Mask:
-    """Rows with the word in any of the table's columns."""
+    """Return the mask of rows with the word in any of the table's columns."""
     if memory is None or _BETWEEN in word or NOTHING in word:
         return any_of([containing(column, word) for column in table.columns])
     wanted = word.casefold()
@@ -82,12 +82,12 @@ def anywhere(table: TableView, word: str, memory: SearchMemory | None = None) ->
 
 
 def _is_plain(column: Column) -> bool:
-    """Text that hardly repeats: searched as it is."""
+    """Return whether the column is a text that rarely repeats, whose cells are searched as they are."""
     return column.kind is ValueKind.TEXT and bool(column.field) and column.words is None and not column.nullable
 
 
 def _plain_cells(cells: tuple[str, ...]) -> str:
-    """The cells as they are and, where that differs, as they are shown."""
+    """Return the cells as one text, and the shown cells too where these differ."""
     text = _BETWEEN.join(cells)
     if text.isascii() and text.replace(_BETWEEN, "").isprintable():
         return text

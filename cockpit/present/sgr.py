@@ -1,4 +1,4 @@
-"""Colours that a program's output asks for: "Select Graphic Rendition" (SGR, ECMA-48 8.3.117 and ISO 8613-6) as roles.
+"""Colours in a program's output: "Select Graphic Rendition" (SGR, ECMA-48 8.3.117 and ISO 8613-6) as roles.
 
 Only SGR is understood; every other escape sequence stays in the text, where `safe` writes it out. Blinking and hidden
 text are not drawn as such: nothing blinks here, and what a log says can be read.
@@ -32,7 +32,7 @@ class Rendition(NamedTuple):
 
     @property
     def role(self) -> str:
-        """The role of a span that is drawn so."""
+        """Role of a span in this rendition."""
         if self == PLAIN:
             return TEXT
         words = [_SWITCHES[each] for each in sorted(self.switches)]
@@ -45,7 +45,7 @@ PLAIN: Final = Rendition()
 
 
 def pieces(text: str, rendition: Rendition = PLAIN) -> Iterator[tuple[str, Rendition]]:
-    """The text without its SGR sequences, piece by piece with how each is drawn.
+    """Yield the text's pieces without SGR sequences, each with its rendition.
 
     The last piece may be empty: its rendition is the one that goes on. `rendition` is the one before the text.
     """
@@ -59,7 +59,7 @@ def pieces(text: str, rendition: Rendition = PLAIN) -> Iterator[tuple[str, Rendi
 
 
 def without_colours(text: str) -> str:
-    """The text alone."""
+    """Return the text without its SGR sequences."""
     return _SEQUENCE.sub("", text)
 
 
@@ -103,7 +103,8 @@ def _next(now: Rendition, numbers: list[int]) -> tuple[Rendition, list[int]]:
 
 
 def _extended(numbers: list[int]) -> tuple[str, list[int]]:
-    """`5;N`: one of 256 colours; `2;R;G;B`: any. Empty, and nothing left, where it is neither."""
+    """Return the colour and the remaining numbers: `5;N` is one of 256 colours, `2;R;G;B` any colour. Both results are
+    empty for other numbers."""
     if len(numbers) >= 2 and numbers[0] == 5:
         return f"color({numbers[1]})", numbers[2:]
     if len(numbers) >= 4 and numbers[0] == 2:

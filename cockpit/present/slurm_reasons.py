@@ -1,6 +1,5 @@
-"""Slurm's reason codes as sentences. There are more than two hundred, most of them limits named by one pattern; what no
-row knows is shown as it is.
-"""
+"""Slurm's reason codes as sentences. There are more than two hundred, most of them limits named by one pattern; an
+unknown code is shown as it is."""
 
 from __future__ import annotations
 
@@ -114,7 +113,7 @@ def told_clauses(reason: Told) -> tuple[str, ...]:
 
 
 def _behind_the_comma(code: str) -> list[str]:
-    """`ReqNodeNotAvail, UnavailableNodes:n[1-3]`: which."""
+    """Return the details after the comma of a code: the nodes of `ReqNodeNotAvail, UnavailableNodes:n[1-3]`."""
     _, comma, rest = code.partition(", ")
     if not comma or code.startswith("Nodes required"):
         return []

@@ -1,4 +1,4 @@
-"""Rows in the order of named columns: `cards,-submitted_at` (minus: largest first). Cells without a fact come last."""
+"""Sorting of rows by named columns: `cards,-submitted_at` (minus: largest first). Cells without a fact come last."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LAST: Final = b"\xff"
 
 
 def sorted_rows(rows: Sequence[Row], keys: Sequence[SortKey], context: Context) -> list[Row]:
-    """The rows in the order of the keys. Stable."""
+    """Return the rows in the order of the keys. The sort is stable."""
     return [rows[place] for place in sorted_places(rows, keys, context)]
 
 
@@ -33,7 +33,8 @@ def sorted_places(rows: Sequence[Any], keys: Sequence[SortKey], context: Context
 
 
 def arranged(items: Sequence[Item], values: Sequence[Any], *, descending: bool) -> list[Item]:
-    """The items in the order of their values (`comparables`), one each. Stable; those without one come last."""
+    """Return the items in the order of their values (`comparables`), one value per item. The sort is stable; items
+    without a value come last."""
     often = len(set(values[:SAMPLE])) <= SAMPLE // 4
     return (_by_bucket if often else _one_by_one)(items, values, descending)
 

@@ -24,14 +24,14 @@ OTHERS_ROLE: Final = "unknown"
 LETTERS: Final = "abcdefgh"
 OTHERS_LETTER: Final = "z"
 AXIS: Final = 8
-"""Columns of the scale at the left."""
+"""Width of the scale at the left in terminal columns."""
 WIDEST: Final = 14
 LEAST_TOP: Final = 0.02
-"""Hours."""
+"""Least top of the scale, in hours."""
 MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 DAYS: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 STEPS: Final = (1.0, 1.2, 1.6, 2.0, 2.4, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)
-"""Times a power of ten: where a scale may end."""
+"""Values at which a scale may end, times a power of ten."""
 
 
 class Sign(NamedTuple):
@@ -52,7 +52,7 @@ def in_cards(rows: Sequence[Held]) -> bool:
 
 
 def amounts(row: Held, *, cards: bool) -> list[float]:
-    """Card-hours, or CPU-hours, of each stretch."""
+    """Return the card-hours, or CPU-hours, of each interval."""
     if cards:
         return [each / WHOLE_CARD / HOUR_MS for each in row.card_milli_ms]
     return [each / HOUR_MS for each in row.cpu_ms]
@@ -61,7 +61,8 @@ def amounts(row: Held, *, cards: bool) -> list[float]:
 def chart(
     rows: Sequence[Held], edges: Sequence[Millis], columns: int, lines: int, zone: tzinfo | None, *, letters: bool
 ) -> Iterator[Line]:
-    """Harmless lines, the days in the last of them; `rows`: the largest first; `letters`: colours are not seen."""
+    """Yield the chart's harmless lines, the last of them with the dates. `rows`: the largest first; `letters`: the
+    screen shows no colours."""
     cards = in_cards(rows)
     stacks = _stacks([amounts(row, cards=cards) for row in rows])
     height = lines - 1
@@ -108,7 +109,8 @@ def _sizes(stretches: int, columns: int) -> tuple[int, int]:
 
 
 def _round_top(most: float) -> float:
-    """The least round figure that is no less; a scale of less than a minute says nothing."""
+    """Return the least round figure that is at least `most`; it is at least `LEAST_TOP`, as a scale of less than a
+    minute is useless."""
     if most <= 0:
         return 0.0
     most = max(most, LEAST_TOP)
@@ -131,7 +133,7 @@ def _figure(figure: float, top: float) -> str:
 
 
 def _dates(edges: Sequence[Millis], size: int, zone: tzinfo | None) -> str:
-    """Under each column its day, or under as many as there is room for."""
+    """Return the line of dates: one under each column, or under as many columns as there is room for."""
     text = ""
     for place, edge in enumerate(edges[:-1]):
         day = datetime.fromtimestamp(edge / 1000, zone)

@@ -20,7 +20,7 @@ NOTHING: Final = "–"
 
 
 def step_lines(detail: JobDetail, context: Context) -> Iterator[Line]:
-    """A line for each; none of a job that has none."""
+    """Yield the table of the job's steps; no lines for a job without steps."""
     if not detail.steps:
         return
     written = any(each.output for each in detail.steps)

@@ -26,7 +26,8 @@ BindingEvent = events.MemberPlaced | events.BindingGivenUp
 
 
 def bound_sentence(members: Sequence[str]) -> str:
-    """Return the sentence for a job that was bound to members of a fleet, in the words of the fleet's own event."""
+    """Return the words for a binding to members of a fleet: exactly the reason and message of the event
+    `ScheduleBindingSucceed`."""
     return f"{REASON}: {safe(binding_message(bindings_of(members)))}"
 
 
