@@ -1,4 +1,4 @@
-"""Weights that are tried out: step by step, and what differs from the cluster's own."""
+"""Weights that are tried out: changing them step by step, and comparing them with the cluster's own."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from cockpit.model.priority import FactorName, WeightChanges
 from cockpit.present.priority_parts import weight_of
 
 FIRST_STEP: Final = 100
-"""A weight that counts for nothing begins with this."""
+"""First value of a weight that is increased from 0."""
 MOST: Final = (1 << 32) - 1
 _LADDER: Final = (1, 2, 5, 10)
 
 
 def stepped(weight: float, direction: int) -> int:
-    """The next of 1, 2, 5, 10, 20, 50 … above or below; below 1 is 0."""
+    """Return the next of 1, 2, 5, 10, 20, 50 … above or below the weight; below 1 the result is 0, and upwards
+    `FIRST_STEP`."""
     if weight < 1:
         return FIRST_STEP if direction > 0 else 0
     base: int = 10 ** (len(str(int(weight))) - 1)

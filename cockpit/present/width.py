@@ -17,18 +17,18 @@ ELLIPSIS: Final = "…"
 
 
 def width(text: str) -> int:
-    """Columns of a text without control characters."""
+    """Return the terminal columns of a text without control characters."""
     return len(text) if text.isascii() else _wide(text)
 
 
 @lru_cache(maxsize=4096)
 def _wide(text: str) -> int:
-    """A screen is full of the same dashes, states and names."""
+    """Return the width of a text that is not ASCII, cached: a screen repeats the same dashes, states and names."""
     return sum(columns for _, columns in clusters(text))
 
 
 def widest(texts: Sequence[str]) -> int:
-    """Columns of the widest one; 0 of none."""
+    """Return the width of the widest text; 0 without texts."""
     return max(map(len, texts) if _ascii(texts) else map_unique(width, texts), default=0)
 
 
@@ -85,7 +85,8 @@ def _char_width(char: str) -> int:
 
 
 def _continues(cluster: str, char: str) -> bool:
-    """A joiner without an emoji before it, as at the start of a text, joins nothing: not even the blank before it."""
+    """Return whether the character continues the cluster. A joiner without an emoji before it, as at the start of a
+    text, joins nothing."""
     joins = cluster.endswith(ZERO_WIDTH_JOINER) and is_emoji(cluster[0]) and cluster[0] != VARIATION_SELECTOR
     return joins or (_is_flag_letter(char) and len(cluster) == 1 and _is_flag_letter(cluster))
 

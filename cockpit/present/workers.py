@@ -1,4 +1,4 @@
-"""Words for elastic jobs: how many workers they have, might have and must have."""
+"""Words for elastic jobs: how many workers they have, can have and must have."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ LEFT_OVER: Final = "what is left over (best effort)"
 
 
 def workers_now(row: JobRow) -> str:
-    """`3 (1–8)`: how many it has, or asks for while it is queued, and its bounds; a dash: it is not elastic."""
+    """Return the number of workers, or for a queued job the requested number, with its bounds: `3 (1–8)`; a dash for a
+    job that is not elastic."""
     if row.workers is None:
         return "–"
     return f"{_held(row)} ({row.workers[0]}–{row.workers[2]})"
@@ -61,7 +62,7 @@ def below_min(row: JobRow, now: Millis, zone: tzinfo | None) -> str:
 
 
 def workers_fact(detail: JobDetail) -> str:
-    """`2, asked for 3, may have 1 to 8; no node has room for one more`."""
+    """Return the job's workers in words: `2, asked for 3, may have 1 to 8; no node has room for one more`."""
     elastic, row = detail.job.spec.elastic, detail.row
     if elastic is None:
         return ""
@@ -73,7 +74,7 @@ def workers_fact(detail: JobDetail) -> str:
 
 
 def replica_name(spec: JobSpec, rank: int) -> str:
-    """`launcher`, `worker 0`: what a replica is beside its number, where its job has a launcher; else empty."""
+    """Return a replica's role where its job has a launcher: `launcher`, `worker 0`; else empty."""
     if not spec.has_launcher:
         return ""
     return "launcher" if rank < spec.first_worker else f"worker {rank - spec.first_worker}"

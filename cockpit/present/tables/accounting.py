@@ -1,4 +1,5 @@
-"""Accounting: the columns of ended jobs, sums of them and card-hours for every output, and the panel about a name."""
+"""Accounting: the columns of ended jobs, of their sums and of card-hours for every output, and the panel about
+a name."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ INDENT = "  "
 
 
 def _of_jobs(*names: str, wide: bool = False) -> tuple[Column, ...]:
-    """The job list's, where they say something of a job that has ended."""
+    """Return those columns of the job list that apply to an ended job."""
     named = {column.id: column for column in JOBS.columns}
     return tuple(replace(of_the_row(named[name]), wide=wide) for name in names)
 
@@ -171,9 +172,9 @@ class Shown(NamedTuple):
 
     sign: Sign
     cards: bool
-    """Card-hours are drawn, else CPU-hours."""
+    """Whether the figures are card-hours, else CPU-hours."""
     letters: bool
-    """Colours are not seen."""
+    """Whether letters stand for colours, as the terminal shows none."""
 
 
 def _name_cell(row: Held, shown: Shown) -> Line:
@@ -245,7 +246,7 @@ def _chart(row: Held) -> str:
 
 
 def spending_title(by: By, days: int, rows: Sequence[Held]) -> str:
-    """`12 345.6 card-hours in the last 30 days, by user`."""
+    """Return the title of a chart: `12 345.6 card-hours in the last 30 days, by user`."""
     cards = in_cards(rows)
     total = sum(sum(amounts(row, cards=cards)) for row in rows)
     return f"{tenths(total)} {'card' if cards else 'CPU'}-hours in the last {counted(days, 'day')}, by {by}"
@@ -254,7 +255,8 @@ def spending_title(by: By, days: int, rows: Sequence[Held]) -> str:
 def spending_answer(
     row: Held, begins: Sequence[datetime], by: By, keys: Mapping[str, str], columns: int, *, cards: bool
 ) -> Iterator[Line]:
-    """Harmless lines about one name. `begins`: of each stretch; `cards`: card-hours are drawn, else CPU-hours."""
+    """Yield harmless lines about one name. `begins`: the beginning of each interval; `cards`: show card-hours, else
+    CPU-hours."""
     unit, figures = "card-hours" if cards else "CPU-hours", amounts(row, cards=cards)
     total = sum(figures)
     held = f"  held {tenths(total)} {unit}, {row.share:.1f}% of all."

@@ -28,7 +28,7 @@ OPEN, FOLDED = "▾ ", "▸ "
 
 
 def level_fs(row: AccountRow, _: Context) -> float | None:
-    """JSON has no infinity: what used nothing has none there."""
+    """Return the level fair share; None where it is infinite, as nothing was used: JSON has no infinity."""
     return None if row.level_fs is None or isinf(row.level_fs) else round(row.level_fs, 6)
 
 
@@ -63,7 +63,7 @@ def _usage_cell(row: AccountRow, _: AccountTree) -> Line:
 
 
 def percent(part: float) -> str:
-    """`41%`; what is little but not nothing: `<1%`."""
+    """Return a part as a percentage: `41%`; `<1%` for a small part above 0."""
     return "<1%" if 0 < part < 0.005 else f"{part:.0%}"
 
 
@@ -279,28 +279,28 @@ ACCOUNTS: Final = TableView(
 
 
 class AccountTree:
-    """Rows by the keys of their associations, parents before what is below them. While a filter holds, what is above
-    a matching row is shown too, and nothing is folded.
-    """
+    """Account rows by association key, parents before their children. While a filter is set, the accounts above a
+    matching row are shown too, and nothing is folded."""
 
     def __init__(self, context: Callable[[], Context], saved: Saved = none_saved) -> None:
         self._context = context
         self._saved = saved
         self._rows: dict[AssocKey, AccountRow] = {}
         self._above: dict[AssocKey, tuple[AssocKey, ...]] = {}
-        """Of each row: the accounts above it, root first."""
+        """Keys of the accounts above each row, root first."""
         self._parents: frozenset[AssocKey] = frozenset()
         self._folded: set[AssocKey] = set()
         self._filter_text = ""
         self._filter = compile_filter("", ACCOUNTS)
         self._held: dict[AssocKey, int] = {}
         self.days = 0
-        """Over which `held` counts; 0: nobody has counted yet."""
+        """Number of days over which `held` sums; 0: no usage is known yet."""
         self._order: list[AssocKey] = []
         self._places: dict[AssocKey, int] = {}
 
     def take(self, rows: Sequence[AccountRow]) -> tuple[list[AssocKey], bool]:
-        """The rows that differ from the last ones, and whether rows came, went or moved."""
+        """Replace the rows; return the keys of those that differ from the last ones, and whether the order has
+        changed."""
         fresh = {row.association.key: row for row in rows}
         changed = [key for key, row in fresh.items() if self._rows.get(key) != row]
         self._rows, self._above = fresh, dict(_chains(rows))
@@ -323,17 +323,17 @@ class AccountTree:
                     self._held[key] = self._held.get(key, 0) + each.card_milli_ms
 
     def held(self, key: AssocKey) -> int:
-        """Thousandths of a card × milliseconds, with what is below it."""
+        """Return what the association and those below it held, in thousandths of a card × milliseconds."""
         return self._held.get(key, 0)
 
     def filter_by(self, text: str) -> None:
-        """Show what matches. Raises `FilterError`, and then nothing has changed."""
+        """Set the filter. Raises `FilterError`; then nothing has changed."""
         self._filter = compile_filter(text, ACCOUNTS, saved=self._saved)
         self._filter_text = text
         self._arrange()
 
     def fold(self, key: AssocKey) -> bool:
-        """Hide what is below an account, or show it again; False: there is nothing below it."""
+        """Fold or unfold an account; False: there is nothing below it."""
         if key not in self._parents:
             return False
         self._folded ^= {key}
@@ -362,7 +362,7 @@ class AccountTree:
         return list(self._rows.values())
 
     def above(self, key: AssocKey) -> Sequence[AssocKey]:
-        """The accounts above a row, root first."""
+        """Return the keys of the accounts above a row, root first."""
         return self._above.get(key, ())
 
     def is_parent(self, key: AssocKey) -> bool:
@@ -373,7 +373,7 @@ class AccountTree:
 
     @property
     def only_root(self) -> bool:
-        """Nobody has added anything yet."""
+        """Return whether the tree has only root and its users, as no account was added yet."""
         return all(row.association.account == "root" for row in self._rows.values())
 
     def _arrange(self) -> None:
@@ -400,7 +400,7 @@ def _chains(rows: Sequence[AccountRow]) -> Iterator[tuple[AssocKey, tuple[AssocK
 def place_answer(
     place: AccountRow | Qos | None, tree: AccountTree, keys: Mapping[str, str], columns: int
 ) -> Iterator[Line]:
-    """Harmless lines about what is under the cursor. `keys`: of actions by id."""
+    """Yield harmless lines about the row under the cursor. `keys`: the first key of each action by the action's id."""
     if isinstance(place, Qos):
         yield from qos_answer(place, tree.rows(), keys, columns)
     elif place is not None:
@@ -411,7 +411,8 @@ def place_answer(
 def account_answer(
     row: AccountRow, above: Sequence[AccountRow], keys: Mapping[str, str], columns: int, held: str = ""
 ) -> Iterator[Line]:
-    """Harmless lines. `above`: the accounts above it, root first; `keys`: of actions by id; `held`: lately."""
+    """Yield harmless lines about an association. `above`: the accounts above it, root first; `keys`: the first key of
+    each action by the action's id; `held`: the words for what it held in recent days."""
     each = row.association
     left = line(Span(safe(each.user or each.account), ACCENT), Span(f"  {_shares_words(row, above)}", STRONG))
     does = "its jobs" if each.user else "fold"

@@ -30,11 +30,11 @@ class CardState(StrEnum):
     STRANDED = "stranded"
     """Free, but of no use to any known request."""
     OUT = "out of service"
-    """Free, on a node that takes no jobs."""
+    """Free, but on a node that takes no jobs."""
 
 
 class CardRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A whole card, one slice of a card, or what is free of one."""
+    """A whole card, one slice of a card, or the free part of a card."""
 
     node: Node
     card: Card
@@ -108,7 +108,7 @@ def _used(node: Node, card: Card, use: SliceUse, load: int | None) -> CardRow:
 
 
 def part_name(row: CardRow) -> str:
-    """`1` is card 1, `1(2)` virtual card 2 of card 1; both count from 1."""
+    """Return the name of the place, which counts from 1: `1` is card 1, `1(2)` slice 2 of card 1."""
     return f"{row.card.index + 1}" if row.slot is None else f"{row.card.index + 1}({row.slot + 1})"
 
 
@@ -247,15 +247,15 @@ def uuid(row: CardRow) -> str | None:
 
 
 class ModelRow(msgspec.Struct, frozen=True):
-    """Cards of one model, those out of service not counted."""
+    """Totals of one card model, without cards out of service."""
 
     model: str
     nodes: int
     cards: int
     free: int
-    """Whole ones."""
+    """Number of cards of which no part is allocated."""
     waited_milli: int
-    """Thousandths of cards that queued jobs ask for."""
+    """Cards that queued jobs request, in thousandths."""
 
 
 def model_rows(nodes: Iterable[NodeRow], overview: Overview) -> list[ModelRow]:

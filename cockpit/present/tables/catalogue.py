@@ -1,4 +1,4 @@
-"""Entries of the catalogue: the columns of their list, the panel about one, and its page."""
+"""Catalogue entries: the columns of their list, the panel about one, and its page."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def home(row: EntryRow, _: Context) -> str | None:
 
 
 def stands_in(row: EntryRow, _: Context) -> str | None:
-    """The file that alone changes it."""
+    """Return the file that defines the entry, where only the file can change it; None: commands can change it."""
     return ("cluster.toml" if row.of_rules else "catalogue.toml") if row.entry.filed else None
 
 
@@ -148,7 +148,7 @@ CATALOGUE: Final = TableView(
 
 
 def entry_answer(row: EntryRow, keys: Mapping[str, str], columns: int) -> Iterator[Line]:
-    """Harmless lines."""
+    """Yield harmless lines about an entry."""
     entry = row.entry
     about = f" · {safe(entry.about)}" if entry.about else ""
     change = keys.get("set_entry", ":set-entry")
@@ -186,7 +186,7 @@ def entry_page(row: EntryRow) -> Iterator[str]:
 
 
 def entry_facts(row: EntryRow) -> Iterator[tuple[str, str]]:
-    """Names and harmless texts."""
+    """Yield harmless labels and texts of an entry."""
     entry = row.entry
     yield "project", safe(entry.project) or "the whole cluster's"
     yield "owner", safe(entry.owner) or NOTHING

@@ -48,13 +48,13 @@ def count(row: ClusterRow, state: JobState) -> int:
 
 
 def cards(row: ClusterRow) -> tuple[int | float, int | float]:
-    """Held, of how many."""
+    """Return the allocated cards and all cards."""
     seen = row.overview
     return (units.cards(seen.used_card_milli), units.cards(seen.card_milli)) if seen is not None else (0, 0)
 
 
 def cpus(row: ClusterRow) -> tuple[int, int]:
-    """Held, of how many."""
+    """Return the allocated CPUs and all CPUs."""
     return (row.overview.used_cpus, row.overview.cpus) if row.overview is not None else (0, 0)
 
 
@@ -74,7 +74,7 @@ def state_cell(row: ClusterRow, _: Context) -> Line:
 
 
 def age_words(row: ClusterRow, context: Context) -> str:
-    """`2 s`, `17 h`; a dash where nothing is known."""
+    """Return the age of the cluster's data: `2 s`, `17 h`; a dash without data."""
     seconds = age_seconds(row, context)
     return NOTHING if seconds is None else units.age(seconds)
 
@@ -98,7 +98,7 @@ def _jobs_cell(state: JobState, role: str) -> Callable[[ClusterRow, Context], Li
 def _held_cell(
     digits: int, used_and_total: Callable[[ClusterRow], tuple[float, float]]
 ) -> Callable[[ClusterRow, Context, int], Line]:
-    """`115/132` and a bar."""
+    """Return a function that makes the cell `115/132` with a bar."""
 
     def cell(row: ClusterRow, _: Context, columns: int) -> Line:
         used, total = used_and_total(row)
@@ -220,7 +220,7 @@ CLUSTERS: Final = TableView(
 
 
 def cluster_answer(row: ClusterRow, context: Context, keys: Mapping[str, str], columns: int) -> Iterator[Line]:
-    """Harmless lines. `keys`: of actions by id."""
+    """Yield harmless lines about the cluster. `keys`: the first key of each action by the action's id."""
     left = line(Span(f"{safe(row.name)}  ", ACCENT), Span(_standing(row, context), _role(row)))
     hints = [
         (keys.get("open_cluster", "Enter"), " its jobs   " if row.fleet else " opens it   "),
@@ -241,7 +241,7 @@ def _role(row: ClusterRow) -> str:
 
 
 def _standing(row: ClusterRow, context: Context) -> str:
-    """A sentence."""
+    """Return the sentence about the cluster's state and the age of its data."""
     age = age_words(row, context)
     if row.state is ClusterState.SILENT:
         known = f"; what is shown is {age} old" if row.heard_at is not None else ""

@@ -1,4 +1,4 @@
-"""The columns of a predicted start, for every table that shows one."""
+"""The columns of a predicted start, for all tables that show one."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MOVES: Final = {
 
 
 def likely_column(forecast_of: ForecastOf, *, wide: bool = False) -> Column:
-    """The figure that the Jobs list shows as START."""
+    """Return the column of the likely start, which the Jobs list shows as START."""
     return _moment(
         "likely_at",
         "LIKELY",
@@ -146,7 +146,7 @@ def _move_json(move: BoundMove, context: Context) -> dict[str, Any]:
 
 
 def _cause_json(cause: MoveCause, context: Context) -> dict[str, Any]:
-    """A job that the asker may not see is null."""
+    """Return a cause for JSON; a job that the user may not see is null."""
     record: dict[str, Any] = to_builtins(cause)
     if "job" in record:
         record["job"] = record["job"] or None

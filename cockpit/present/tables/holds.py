@@ -1,4 +1,4 @@
-"""The columns of the list of kept containers."""
+"""The columns of the list of held containers."""
 
 from __future__ import annotations
 

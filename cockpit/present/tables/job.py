@@ -1,4 +1,4 @@
-"""The columns of one job: those of the list, and what only a look at one job tells."""
+"""The columns of one job: those of the job list, and those that need the job's details."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ RECORDS: Final = {"type": "array", "items": {"type": "object"}}
 
 
 def of_the_row(column: Column) -> Column:
-    """The list's column, for a whole job."""
+    """Return the job list's column, derived from a job's details."""
     return Column(
         column.id,
         column.title,
@@ -56,7 +56,7 @@ def forecast(detail: JobDetail, context: Context) -> Forecast | None:
 
 
 def priorities(detail: JobDetail, _: Context) -> list[dict[str, Any]]:
-    """The best first; none where jobs have no priority."""
+    """Return the job's priorities, the best first; empty where jobs have no priority."""
     return [
         {
             "partition": each.partition,
@@ -142,7 +142,7 @@ def tasks(detail: JobDetail, _: Context) -> list[dict[str, Any]]:
 
 
 def numbered(count: Callable[[JobDetail], int], one: str) -> Callable[[Any, Context], str]:
-    """The text of a cell with many objects: how many."""
+    """Return a function that returns the text of a cell with many objects: their number."""
     return lambda detail, _: counted(count(detail), one)
 
 

@@ -17,11 +17,11 @@ class Launch(msgspec.Struct, frozen=True):
     """The command, environment and files with which one replica would be started."""
 
     name: str
-    """The job's; of a batch's task with its number."""
+    """Name of the job; for a task of a batch followed by its number."""
     rank: int
     node: str
     given: str
-    """The command as the job file has it."""
+    """The command as written in the job file."""
     plan: LaunchPlan
 
 
@@ -104,7 +104,7 @@ LAUNCH_SCRIPT: Final = TableView(
 
 
 def launch_lines(launches: Sequence[Launch]) -> Iterator[str]:
-    """Harmless lines; what all replicas of a job have in common is said once."""
+    """Yield harmless lines; the environment that all replicas of a job have in common is shown once."""
     for name in dict.fromkeys(each.name for each in launches):
         ours = [each for each in launches if each.name == name]
         common = dict(set.intersection(*(set(each.plan.env.items()) for each in ours))) if len(ours) > 1 else {}

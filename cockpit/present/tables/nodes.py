@@ -24,7 +24,7 @@ from cockpit.sched.nodes.cards import can_be_whole, share_taken, shareable
 
 
 def fits(row: NodeRow, spec: NodeSpec) -> bool:
-    """The spec asks for no more of any resource than the node has free."""
+    """Return whether the node has as much of every resource free as the spec requests."""
     return copies_that_fit(row, spec) >= 1
 
 

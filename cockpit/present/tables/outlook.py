@@ -1,4 +1,4 @@
-"""The columns of an answer to "why not, when, and what if"."""
+"""The columns of an explanation, a predicted start and its what-ifs."""
 
 from __future__ import annotations
 

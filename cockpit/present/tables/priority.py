@@ -45,7 +45,7 @@ def job_id(row: PriorityRow, _: Context) -> int | None:
 
 
 def _id_words(row: PriorityRow, _: Context) -> str:
-    """`4711`, `4700_3` for a task of an array, `-` where the asker may not see it."""
+    """Return the job's id: `4711`, `4700_3` for a task of an array, `-` where the user may not see the job."""
     if row.task is not None:
         return f"{row.task.array}_{f'[{index_ranges(row.tasks)}]' if row.tasks else row.task.index}"
     return job_shown(row.job)
@@ -82,7 +82,7 @@ def _is_noted(breakdown: Breakdown | None) -> bool:
 
 
 def factors(breakdown: Breakdown) -> dict[str, dict[str, float]]:
-    """Raw factor, weight and what they multiply to, by the name that `--weights` has for it."""
+    """Return raw factor, weight and contribution by the name that `--weights` uses."""
     return {
         weight_name(part): {"raw": part.raw, "weight": part.weight, "contribution": part.contribution}
         for part in breakdown.parts
@@ -107,14 +107,14 @@ def told_total(row: PriorityRow, _: Context) -> int | None:
 
 
 def weight_name(part: Part) -> str:
-    """`fairshare`, `tres/cpu`."""
+    """Return the name that `--weights` uses for a part: `fairshare`, `tres/cpu`."""
     if part.name is FactorName.TRES:
         return f"tres/{part.tres}"
     return "jobsize" if part.name is FactorName.JOB_SIZE else str(part.name)
 
 
 def resources_text(row: PriorityRow, _: Context) -> str:
-    """`cpu=120,gres/gpu=400`, as sprio has it."""
+    """Return the contributions of resources in sprio's syntax: `cpu=120,gres/gpu=400`."""
     parts = row.breakdown.parts if row.breakdown is not None else ()
     return ",".join(f"{safe(p.tres)}={p.contribution:.0f}" for p in parts if p.tres and p.contribution) or NOTHING
 
@@ -254,7 +254,8 @@ figures are filtered by their column."""
 
 
 def table_of(priorities: Priorities, *, tried: bool) -> TableView:
-    """Shows the factors that have a weight, and the place before where other weights were tried out."""
+    """Return the table with the factors that have a weight, and with the former place where other weights are tried
+    out."""
     shown = {
         "position_before": tried,
         "nice": any(row.breakdown is not None and row.breakdown.nice for row in priorities.rows),
@@ -306,7 +307,7 @@ SPRIO: Final = replace(
     ),
     keys=tuple(column for column in PRIORITY.columns if column.id in {"position", "name", "note"}),
 )
-"""The columns of `sprio -l`, for people who know it."""
+"""The columns of `sprio -l`, for users who know it."""
 
 
 class Figures(StrEnum):
@@ -328,15 +329,15 @@ class Shape(NamedTuple):
     factors: tuple[FactorName, ...]
     """The factors that count, the heaviest first."""
     first: FactorName | None
-    """The one that must be seen: sorted by, or being changed."""
+    """The factor that must be visible, as rows are sorted by it or its weight is being changed; None: none must."""
     id_columns: int
     place_columns: int
     total_columns: int
     figure_columns: int
     tried: bool
-    """Places before and after."""
+    """Whether weights are tried out, so that the places before and after are shown."""
     queues: bool
-    """There is more than one partition."""
+    """Whether there are several partitions, so that they are shown."""
 
 
 class CellContext(NamedTuple):
@@ -364,7 +365,7 @@ def _moved_cell(row: PriorityRow, _: CellContext) -> Line:
 
 
 def moved(row: PriorityRow) -> int:
-    """Places that a job gains by the weights that are tried out; negative: loses."""
+    """Return the number of places that a job gains by the weights that are tried out; negative: loses."""
     if row.position is None or row.position_before is None:
         return 0
     return row.position_before - row.position
@@ -375,7 +376,7 @@ def _id_cell(row: PriorityRow, _: CellContext) -> Line:
 
 
 def id_text(row: PriorityRow) -> str:
-    """`4711`, `4700_3` for a task of an array; nothing where the asker may not see it."""
+    """Return the job's id: `4711`, `4700_3` for a task of an array, a dash where the user may not see the job."""
     if row.task is not None:
         return f"{row.task.array}_{row.task.index}"
     return str(row.job) if row.job else NOTHING
@@ -419,7 +420,7 @@ def _factor_cell(name: FactorName) -> Callable[[PriorityRow, CellContext], Line]
 
 
 def factor_text(amount: Amounts, figures: Figures) -> str:
-    """`3 120`, `0.312` of `10 000`."""
+    """Return the shown figure of a factor: the contribution `3 120`, the raw value `0.312` or the weight `10 000`."""
     match figures:
         case Figures.CONTRIBUTION:
             return figure(amount.contribution)
@@ -431,7 +432,7 @@ def factor_text(amount: Amounts, figures: Figures) -> str:
 
 @lru_cache(maxsize=64)
 def laid_out_priorities(total: int, shape: Shape) -> Sequence[tuple[Column, int]]:
-    """The columns that fit, with their widths; of the factors as many as leave room for a bar."""
+    """Return the columns that fit, with their widths, with as many factors as leave room for a bar."""
     head = list(_head(total, shape))
     room = total - sum(column.screen.width + GAP for column in head) - LEAST_BAR
     one = shape.figure_columns + GAP

@@ -26,7 +26,7 @@ CARDS: Final = "gres/gpu"
 RESOURCES: Final = {CARDS: "cards", CPUS: "CPUs", MEMORY: "memory", LICENCES: "licences"}
 INDENT: Final = "  "
 ALL_NODES: Final = "(all nodes)"
-"""The queue of a cluster that has no partitions."""
+"""Name of the queue of a cluster without partitions."""
 
 
 OWN, BORROWED, KEPT = "━", "═", "╌"
@@ -77,7 +77,8 @@ def borrowed(row: QueueRow, resource: str) -> int | float:
 
 
 def amount_text(resource: str, amount: float | None) -> str:
-    """Shorter than exact from a hundred thousand on; unlimited: a dash."""
+    """Return an amount: memory in its largest unit, other resources exactly up to a million and with four digits from
+    there; a dash: unlimited."""
     if amount is None:
         return NOTHING
     if resource == MEMORY and amount:
@@ -89,13 +90,13 @@ def amount_text(resource: str, amount: float | None) -> str:
 
 
 def borrowed_words(row: QueueRow) -> tuple[str, ...]:
-    """`4 cards`, `16 CPUs`, `64G memory`."""
+    """Return the amounts that the queue borrows: `4 cards`, `16 CPUs`, `64G memory`."""
     amounts = ((resource, borrowed(row, resource)) for resource in RESOURCES)
     return tuple(amount_words(resource, amount) for resource, amount in amounts if amount)
 
 
 def amount_words(resource: str, amount: float) -> str:
-    """`4 cards`, `1 CPU`, `64G memory`."""
+    """Return an amount with its resource: `4 cards`, `1 CPU`, `64G memory`."""
     name = RESOURCES[resource]
     return f"{amount_text(resource, amount)} {name.removesuffix('s') if amount == 1 else name}"
 
@@ -142,7 +143,7 @@ def bounds_of(rows: list[QueueRow]) -> dict[str, Bounds]:
 
 
 def row_id(row: QueueRow, path: str | None = None) -> str:
-    """Distinct, also where a partition is called as a node of the tree is."""
+    """Return an id that differs between a partition and a queue of the tree with equal names."""
     return f"{row.kind}:{row.path if path is None else path}"
 
 
@@ -367,8 +368,9 @@ def queue_answer(
     brief: bool = False,
     takes_tree: bool = True,
 ) -> Iterator[Line]:
-    """Harmless lines. `rows`: all queues; `keys`: of actions by id. `brief`: three lines, of signs the last.
-    `takes_tree`: there could be a quota tree."""
+    """Yield harmless lines about a queue. `rows`: all queues; `keys`: the first key of each action by the action's id;
+    `brief`: three lines, the last of which explains the signs; `takes_tree`: whether the cluster can have a quota tree.
+    """
     where = "queue" if row.kind is QueueKind.QUOTA else str(row.kind)
     title = safe(row.path) if row.kind is QueueKind.QUOTA else queue_title(row)
     left = line(Span(f"{where} {title}", ACCENT), Span(f"  {_verdict(row)}", STRONG))

@@ -63,7 +63,7 @@ NAMED_NODES = 4
 
 
 def reservation_line(kept: Reservation, now: Millis, zone: tzinfo | None) -> str:
-    """`now, until 15:00 · n01 and n02 · for ann and account nlp`."""
+    """Return a reservation in one line: `now, until 15:00 · n01 and n02 · for ann and account nlp`."""
     return " · ".join((_when(kept, now, zone), _nodes(kept), _whom(kept)))
 
 

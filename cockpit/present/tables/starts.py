@@ -1,4 +1,4 @@
-"""The columns of the list of expected starts: of queued jobs, and when each likely starts."""
+"""The columns of the list of queued jobs with their likely starts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def forecast(row: JobRow, context: Context) -> Forecast | None:
 
 
 def starts_at(row: JobRow, context: Context) -> Millis | None:
-    """The likely start; None: unknown."""
+    """Return the likely start; None: unknown."""
     prediction = forecast(row, context)
     return prediction.likely_at if prediction is not None else None
 
