@@ -15,7 +15,7 @@ TRACK_ROLE = "free"
 def bar(part: float, columns: int, role: str) -> Line:
     """Return a bar of `columns` cells for a part between 0 and 1; only 0 is drawn empty, and only 1 is drawn full.
 
-    Without a column there is no bar: what stands beside it took them.
+    With less than one column the result is empty, as the text beside the bar took all columns.
     """
     if columns < 1:
         return ()
@@ -28,8 +28,8 @@ def bar(part: float, columns: int, role: str) -> Line:
 def apportioned(amounts: Sequence[float], cells: int, *, least: int = 0) -> list[int]:
     """Return the number of cells for each amount, in proportion, by the largest remainder method (Hamilton's).
 
-    A larger amount never gets fewer cells than a smaller one. They add up to `cells`, unless all amounts are 0. Each
-    that is more than 0 gets at least `least`, where there are cells enough for that.
+    A larger amount never gets fewer cells than a smaller one. The numbers add up to `cells`, unless all amounts are 0.
+    Each amount above 0 gets at least `least` cells, where there are enough cells for that.
     """
     places = [place for place, amount in enumerate(amounts) if amount > 0]
     given = [0] * len(amounts)

@@ -1,7 +1,7 @@
 """The map of the cards: a line for each node, a cell for each card, split into its slices.
 
-A job that has whole cards side by side is one bar over all of them. What nobody holds has a shape of its own, so that
-the map reads without colours too: `·` free, `░` stranded, `╌` out of service, `✗` before a kept container's name.
+Adjacent whole cards of one job are drawn as one bar. Parts that no job holds have signs of their own, so that the map
+is readable without colours too: `·` free, `░` stranded, `╌` out of service, `✗` before the name of a held container.
 """
 
 from __future__ import annotations

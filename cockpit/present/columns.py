@@ -92,8 +92,8 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
 class Cell(msgspec.Struct, frozen=True):
     """How the TUI draws a column.
 
-    `draw` and `fill` receive the row and the *scene*: what the cells of a view depend on besides the row, which is the
-    `Context` unless the view's module names another type.
+    `draw` and `fill` receive the row and the *scene*: the values on which the cells of a view depend besides the row.
+    It is the `Context` unless the view's module names another type.
     """
 
     width: int
@@ -290,8 +290,8 @@ GAP: Final = 2
 def laid_out(columns: Sequence[Column], total: int) -> list[tuple[Column, int]]:
     """Return the columns that a table of this width shows, with their widths.
 
-    The last column gets what is left over or lacking after the others have grown. A table that has no size yet shows
-    nothing, but its titles are asked for all the same.
+    The last column is widened or narrowed by what is left over or lacking after the others have grown. For a table
+    without a size yet the result is empty, although its titles are requested.
     """
     chosen = [column for column in columns if total >= column.screen.need]
     if not chosen:

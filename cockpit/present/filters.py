@@ -1,9 +1,9 @@
 """The filter language: `state:failed user:ann cards>=4 wait>2h name~bert !spot "two words"`.
 
-Terms stand beside each other and all must hold. `key:value` is equality (a comma separates alternatives, `none` is a
-cell without a fact, `me` is the asker), `~` contains, `> >= < <=` compare numbers, durations, memory and moments, `!`
-before a term negates it, quotes keep spaces together. A bare word is searched in every column. Case does not matter.
-`@name` is a filter that was saved under that name.
+Terms are separated by blanks, and a row must pass all of them. `key:value` is equality (a comma separates alternatives,
+`none` is a cell without a fact, `me` is the user), `~` contains, `> >= < <=` compare numbers, durations, memory and
+moments, `!` before a term negates it, and quotes keep words with blanks together. A bare word is searched in every
+column. Case does not matter. `@name` is the filter that was saved under that name.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Folded rows: one row for the tasks of an array (`4700_[0-9%2]`) or the components of a heterogeneous job
 (`4700+[0-2]`), with the number of them in each state.
 
-Another scheduler may list tasks that wait and are alike as one row already (`JobRow.tasks`): it counts as all of them.
+Another scheduler may already list equal queued tasks as one row (`JobRow.tasks`); such a row counts as all of its
+tasks.
 """
 
 from __future__ import annotations

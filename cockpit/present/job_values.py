@@ -112,7 +112,8 @@ def amount(field: str) -> Callable[[JobRow, Context], int]:
     """Return a function that returns the amount in `nodes`, `cpus` or `memory_mib`: what the job has, or requests while
     it is queued.
 
-    An elastic job that is suspended below its minimum (`waits_until`) gave up its workers: it has nothing.
+    An elastic job that is suspended below its minimum (`waits_until`) has released its workers, so that its amounts are
+    0.
     """
     value = attrgetter(field)
     return lambda row, _: 0 if row.waits_until is not None else value(row)

@@ -27,7 +27,7 @@ def iso(moment: Millis) -> str:
 def clock(moment: Millis, now: Millis, zone: tzinfo | None) -> str:
     """Return the local time: `09:14` on the same day as now, else `10-05 09:14`, in another year `2025-10-05 09:14`.
 
-    `zone` None: this machine's.
+    `zone` None: this machine's time zone.
     """
     quarter, minute = divmod(moment // 60_000, QUARTER)
     before, first = _clock_of_quarter(quarter, now // 60_000 // QUARTER, zone)

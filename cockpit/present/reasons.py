@@ -45,7 +45,7 @@ _NOT_EVALUATED = ("waits for the scheduler to look at it",)
 def reason_sentence(reason: Reason, now: Millis, zone: tzinfo | None) -> str:
     """Return why a queued job does not start, in words without a full stop. `zone` None: this machine's.
 
-    Ten thousand jobs wait for few reasons, whose hashes are remembered.
+    The sentences are cached: ten thousand queued jobs have few different reasons, and reasons cache their hashes.
     """
     return "; ".join(reason_clauses(reason, now, zone))
 

@@ -1,6 +1,6 @@
 """Filters on many rows at once, column by column: a hundred thousand rows in the time of one frame.
 
-Cells repeat, so each distinct fact is looked at once; a column whose cells cannot hold a word is not looked at.
+Cells repeat, so each distinct fact is tested once; a column whose cells cannot contain a word is skipped.
 """
 
 from __future__ import annotations

@@ -21,9 +21,9 @@ _ids: Final = attrgetter("id")
 class SearchMemory:
     """Cached search text of each row of a table, by the row's id: all cells that change only when the row does.
 
-    Cells that change with every moment are left out, and the dash of empty ones: plain ASCII takes half the room. What
-    is remembered holds for a day, since moments are told otherwise on the next one. Whoever holds the rows forgets
-    those that change.
+    Cells that change as time passes are left out, and so is the dash of empty cells: a text in plain ASCII takes half
+    the memory. The cache is valid for one day, as moments are written differently on the next. The caller must remove
+    the texts of rows that change.
     """
 
     def __init__(self, table: TableView) -> None:

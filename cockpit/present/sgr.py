@@ -1,7 +1,7 @@
 """Colours in a program's output: "Select Graphic Rendition" (SGR, ECMA-48 8.3.117 and ISO 8613-6) as roles.
 
-Only SGR is understood; every other escape sequence stays in the text, where `safe` writes it out. Blinking and hidden
-text are not drawn as such: nothing blinks here, and what a log says can be read.
+Only SGR is interpreted; every other escape sequence stays in the text, where `safe` makes it visible. Blinking text
+does not blink, and hidden text is shown, so that everything in a log can be read.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ PLAIN: Final = Rendition()
 def pieces(text: str, rendition: Rendition = PLAIN) -> Iterator[tuple[str, Rendition]]:
     """Yield the text's pieces without SGR sequences, each with its rendition.
 
-    The last piece may be empty: its rendition is the one that goes on. `rendition` is the one before the text.
+    The last piece may be empty: its rendition applies to the text that follows. `rendition` is the rendition before the
+    text.
     """
     done = 0
     for sequence in _SEQUENCE.finditer(text):

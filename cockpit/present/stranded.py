@@ -1,8 +1,8 @@
 """Free cards, and parts of cards, that no known request can use now.
 
-What is free of a card is stranded when no request in sight could take any of it: a part too small for all of them, a
-card on a node without the CPUs or the memory beside it, too few whole cards together, a model that nobody asks for. In
-sight are the requests of the jobs that wait or run; where none of them asks for cards, nothing counts as stranded.
+The free part of a card is stranded when no known request could use it: the part is too small for all requests, the
+card's node lacks the CPUs or the memory, too few whole cards are free on the node, or no job requests its model. Known
+requests are those of queued and running jobs; where none of them requests cards, nothing counts as stranded.
 """
 
 from __future__ import annotations

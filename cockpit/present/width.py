@@ -1,7 +1,8 @@
 """Width of texts in terminal columns, and functions that cut or pad a text to a number of them.
 
-Wide and full-width characters take two columns, combining marks none, an emoji sequence as much as its first emoji.
-From Unicode's East Asian Width (UAX #11) through the standard library: rich's table costs thirty times the import.
+Wide and full-width characters take two columns, combining marks none, and an emoji sequence as many as its first emoji.
+The widths are those of Unicode's East Asian Width (UAX #11) in the standard library; importing rich's table takes
+thirty times as long.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The model behind the Jobs view: rows by id, and which of them are shown in what order.
 
-A hundred thousand rows, of which a thousand change each second: what changes is moved, nothing is sorted again.
+The list is made for a hundred thousand rows, of which a thousand change each second: changed rows are moved, and the
+list is never sorted as a whole for them.
 """
 
 from __future__ import annotations
@@ -97,7 +98,7 @@ class JobList:
     """Rows by id, filtered and sorted. `context` gives the moment as of which filters and derived columns are
     evaluated; `renew` evaluates them again.
 
-    A row is as it was as long as `row` gives the same object. Rows without another order stand in that of submission.
+    While `row` returns the same object, the row has not changed. Rows without another order are in order of submission.
     """
 
     def __init__(self, context: Callable[[], Context], saved: Saved = none_saved) -> None:

@@ -1,7 +1,7 @@
 """Queues and the quota tree: their columns for every output, their bars, and the panel about a queue.
 
-A bar has three signs, which differ without colours too: `━` held within what is guaranteed, `═` borrowed, `╌`
-guaranteed and not in use. It is full at the queue's max, or where it has none at that of the nearest node above.
+A bar has three signs, which differ without colours too: `━` used within the guarantee, `═` borrowed, `╌` guaranteed and
+not used. It is full at the queue's max, or without one at the max of the nearest queue above.
 """
 
 from __future__ import annotations
