@@ -35,6 +35,8 @@ def apportioned(amounts: Sequence[float], cells: int, *, least: int = 0) -> list
     given = [0] * len(amounts)
     if least * len(places) > cells:
         least = 0
+    # Amounts whose share is below `least` get exactly that. It is taken from the others, so that one of them may fall
+    # below `least` in turn: repeat until none does.
     while small := _below(amounts, places, cells, least):
         for place in small:
             given[place] = least
@@ -45,6 +47,8 @@ def apportioned(amounts: Sequence[float], cells: int, *, least: int = 0) -> list
     for place, quota in quotas.items():
         given[place] = int(quota)
     rest = cells - sum(map(int, quotas.values()))
+    # The cells left over by rounding down go to the largest remainders; of equal remainders the larger amount comes
+    # first, so that it never gets fewer cells.
     by_remainder = sorted(places, key=lambda place: (int(quotas[place]) - quotas[place], -amounts[place], place))
     for place in by_remainder[: max(rest, 0)]:
         given[place] += 1
@@ -76,6 +80,8 @@ def spread_over(parts: Sequence[Part], columns: int) -> Iterator[float | None]:
     whole = sum(lasted for lasted, _ in parts)
     if whole <= 0 or columns <= 0:
         return
+    # `at` is where the part at `place` begins. A part that reaches beyond a column is not left, as the next column
+    # shares it: one walk over the parts serves all columns.
     at, place = 0.0, 0
     for column in range(columns):
         ends, amount, known = whole * (column + 1) / columns, 0.0, 0.0

@@ -182,6 +182,7 @@ def _holder(part: CardRow) -> tuple[object, ...]:
 def _bar(run: Sequence[CardRow], cell: int, look: _Look) -> Iterator[Span]:
     """Yield the job's name, then a bar up to the end of its last card; the boundaries of cards are visible after the
     name."""
+    # The boundary behind a card has its role without the cursor; behind the last card there is none.
     roles = [role for part in run for role in (*[look.role(part)] * cell, look.plain(part))][:-1]
     return _painted(_named(run[0]), BOUNDARY.join([BAR * cell] * len(run)), roles)
 
@@ -198,6 +199,7 @@ def _split(parts: Sequence[CardRow], cell: int, look: _Look) -> Iterator[Span]:
         elif after is None or after[0][0].job is None or len(roles) < LEAST_CELL:
             yield from _painted(_named(first), " " * len(roles), roles)
         else:
+            # Another job follows: an edge keeps the two names apart.
             yield from _painted(_named(first), " " * (len(roles) - 1), roles[:-1])
             yield Span(EDGE, MUTED)
 
@@ -214,6 +216,8 @@ def _painted(name: str, ground: str, roles: Sequence[str]) -> Iterator[Span]:
 def _shares(parts: Sequence[CardRow], cell: int) -> list[int]:
     """Return the columns of each part by its size: at least one while there are enough, and `cell` in total."""
     total = sum(part.milli for part in parts) or WHOLE_CARD
+    # Edges are rounded, not widths, so that errors do not add up. An edge leaves one column for each part before and
+    # behind it while there are enough columns.
     edges, before = [0], 0
     for number, part in enumerate(parts, 1):
         before += part.milli

@@ -49,6 +49,7 @@ def folded(tasks: Sequence[JobRow], gone: int = 0) -> FoldedRow:
     """Return one row for the tasks of an array or the components of a heterogeneous job. `gone`: number of further
     tasks of which only the end is known."""
     speaker = next(row for wanted in _FIRST_OF for row in tasks if wanted(row))
+    # Ended tasks hold nothing any more: the sizes are what the others hold or request.
     counting = [row for row in tasks if row.ended_at is None] or tasks
     counts: Counter[JobState] = Counter()
     for row in tasks:

@@ -52,6 +52,7 @@ class LogLines:
         replaced, _, shown = text.rpartition("\r")
         if replaced:
             *_, (_, self._rendition) = pieces(replaced, self._rendition)
+        # One carriage return at the end stays: the text that follows it replaces the line.
         return shown + line[len(text) :][:1]
 
 

@@ -140,6 +140,7 @@ def stacked(breakdown: Breakdown, whole: float, columns: int, *, letters: bool) 
     reached = sum(amount for _, amount in pieces)
     left = min(max(added(breakdown) - max(breakdown.nice, 0), 0.0), reached)
     filled = _column(left, whole, columns)
+    # What nice subtracts is cut from the end of the bar, so the last parts are shortened first.
     ends = [min(end, left) for end in accumulate((amount for _, amount in pieces), initial=0.0)]
     cells = apportioned([after - before for before, after in pairwise(ends)], filled)
     signs = [(letter if letters else BLOCK, role) for (letter, role), _ in pieces]

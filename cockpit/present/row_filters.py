@@ -50,6 +50,7 @@ def any_of(masks: Iterable[Mask]) -> Mask:
         passing = first(rows, context)
         for mask in others:
             more = mask(rows, context)
+            # Most columns have no match for a word: skip the copy of a hundred thousand values.
             if any(more):
                 passing = list(map(or_, passing, more))
         return passing
@@ -85,6 +86,7 @@ def containing(column: Column, word: str) -> Mask:
 
     def contains(rows: Sequence[Any], context: Context) -> list[bool]:
         facts = column.facts(rows, context)
+        # Where most facts differ, testing each costs less than collecting the distinct ones.
         if column.kind is ValueKind.TEXT and hardly_repeats(facts):
             return _in_texts(wanted, facts)
         if column.kind is ValueKind.SECONDS and hardly_repeats(facts):

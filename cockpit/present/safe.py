@@ -74,6 +74,7 @@ class LogText:
     def feed(self, data: bytes) -> str:
         """Return the text that can be shown so far."""
         text = self._held_return + self._decoder.decode(data)
+        # A newline that makes this carriage return part of a line end may come with the next piece.
         self._held_return = "\r" if text.endswith("\r") else ""
         return safe_lines(text.removesuffix("\r"))
 

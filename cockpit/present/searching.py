@@ -63,6 +63,7 @@ class SearchMemory:
 
 def anywhere(table: TableView, word: str, memory: SearchMemory | None = None) -> Mask:
     """Return the mask of rows with the word in any of the table's columns."""
+    # The cache has no dashes, and separators of its own, so it cannot answer for words with either.
     if memory is None or _BETWEEN in word or NOTHING in word:
         return any_of([containing(column, word) for column in table.columns])
     wanted = word.casefold()
@@ -70,7 +71,8 @@ def anywhere(table: TableView, word: str, memory: SearchMemory | None = None) ->
 
     def contains(rows: Sequence[Any], context: Context) -> list[bool]:
         passing = [wanted in text for text in memory.texts(rows, context)]
-        for ticks, holds in others:  # those cells are not remembered
+        # Cells that change as time passes are not in the cache: search those of the rows that have not passed yet.
+        for ticks, holds in others:
             ticking = list(map(ticks, rows)) if ticks is not None else []
             if any(ticking):
                 unsure = [bool(does) and not there for does, there in zip(ticking, passing, strict=True)]

@@ -77,6 +77,7 @@ def _numbers(parameter: str) -> list[int]:
     first, *parts = [min(int(each), 255) if each else 0 for each in parameter.split(":")]
     if first not in {38, 48}:
         return [first]
+    # Behind colons a direct colour has the number of a colour space before red, green and blue.
     return [first, parts[0], *parts[2:]] if len(parts) == 5 else [first, *parts]
 
 

@@ -26,6 +26,7 @@ def sorted_rows(rows: Sequence[Row], keys: Sequence[SortKey], context: Context) 
 def sorted_places(rows: Sequence[Any], keys: Sequence[SortKey], context: Context) -> list[int]:
     """Return the places of the rows in sorted order, as indices into `rows`."""
     places = list(range(len(rows)))
+    # Each sort is stable, so sorting by the most important key last gives the order of all keys.
     for number, (column, descending) in enumerate(reversed(keys)):
         values = comparables(column, column.facts(rows, context))
         places = arranged(places, [values[place] for place in places] if number else values, descending=descending)
@@ -80,5 +81,6 @@ def key_parts(column: Column, facts: Sequence[Any], *, descending: bool) -> tupl
 def _mirrored(value: Any) -> Any:  # noqa: ANN401 - whatever compares
     """Return a value that compares in the opposite order. UTF-8 bytes compare in the order of their characters."""
     if isinstance(value, str):
+        # Without the last byte a text would come before the longer texts that begin with it, in this direction too.
         return value.encode("utf-8", "surrogatepass").translate(_MIRRORED) + _LAST
     return -value

@@ -90,6 +90,7 @@ def _column(stack: Sequence[float], top: float, height: int, *, letters: bool) -
     """Yield the cells of a column from the bottom up, as sign and role. Each amount gets cells in proportion; the
     topmost cell is drawn partly filled."""
     filled = sum(stack) / top * height if top else 0.0
+    # Less than half of the lowest level (an eighth) is not worth a cell: it would be drawn as a whole level.
     cells = min(height, ceil(filled - 1 / 16))
     owners = [place for place, count in enumerate(apportioned(stack, max(cells, 0))) for _ in range(count)]
     for level in range(height):

@@ -25,6 +25,7 @@ def requests_in_sight(jobs: Iterable[JobRow]) -> Requests:
     least: list[NodeSpec] = []
     for spec in sorted(requests, key=lambda spec: (spec.card_milli, spec.cpus, spec.memory_mib, len(spec.card_models))):
         if not any(_asks_less(other, spec) for other in least):
+            # Of requests with equal sizes the one that accepts more models comes later, and replaces the others.
             least = [other for other in least if not _asks_less(spec, other)]
             least.append(spec)
     return tuple(least)

@@ -94,6 +94,8 @@ def _continues(cluster: str, char: str) -> bool:
 
 def _joined(before: tuple[str, int], char: str) -> tuple[str, int]:
     cluster, columns = before
+    # The selector makes a text sign from © on an emoji of two columns; digits, # and * before it stay as wide. A
+    # second flag letter completes a flag of two columns.
     widens = (char == VARIATION_SELECTOR and columns == 1 and cluster >= "\u00a9") or _is_flag_letter(char)
     return cluster + char, 2 if widens else columns
 

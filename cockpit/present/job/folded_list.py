@@ -114,6 +114,7 @@ class FoldedList:
         """Return the number of the array's tasks that ended so long ago that they are not listed; 0 where a filter
         hides others too."""
         tasks = self._groups[array]
+        # While a filter hides listed tasks, these cannot be distinguished from tasks that are no longer listed.
         row = self.jobs.row(tasks[0]) if len(tasks) == self._known[array] else None
         if row is None or row.array is None or array in self._bundles:
             return 0
@@ -163,6 +164,8 @@ class FoldedList:
         if not self._bundles and not any(row.tasks for row in rows):
             return rows, gone
         shown, before = [], {each.id: array for array, each in self._bundles.items()}
+        # A row for several tasks that is removed or replaced may have represented tasks that no row has now. While
+        # its array is unfolded these have rows in `jobs`, which must be removed too.
         lost = [self._bundles.pop(before[job]) for job in gone if job in before]
         for row in rows:
             whole = group_of(row) if row.tasks else None
@@ -188,6 +191,7 @@ class FoldedList:
 
     def _refresh(self) -> None:
         jobs = self.jobs.order
+        # `Ordered.move` appends new last ids to the same list, so the length must be compared too.
         if self._of[0] is jobs and self._of[1] == len(jobs):
             return
         self._of, self._places, self._groups = (jobs, len(jobs)), None, {}
@@ -197,5 +201,6 @@ class FoldedList:
                 groups.setdefault(array, []).append(job)
         self._known = Counter(array_of.values())
         folds = {array for array, tasks in groups.items() if self._rows_fold(tasks, array)} - self._unfolded
+        # A folded array is shown at the place of its first shown task, with the array as id.
         heads = {groups[array][0]: array for array in folds}
         self._order = [heads.get(job, job) for job in jobs if array_of.get(job) not in folds or job in heads]

@@ -49,6 +49,7 @@ class Ordered(Generic[Id]):
         """Remove the ids with the keys in `gone` (each must be in the list), then insert those in `come`."""
         cuts = [(bisect_left(self._keys, key), True) for key in gone]
         new = sorted(come, key=itemgetter(0))
+        # New jobs come last in most orders: appending does not copy a hundred thousand ids.
         if not cuts and (not self._keys or not new or self._keys[-1] < new[0][0]):
             self.ids += [each for _, each in new]
             self._keys += [key for key, _ in new]
@@ -154,11 +155,13 @@ class JobList:
         return self._places.get(job)
 
     def apply(self, changed: Iterable[JobRow], removed: Iterable[JobId]) -> Changes:
-        """Apply a delta: insert or replace the changed rows, and remove the others."""
+        """Apply a delta: insert or replace the changed rows, and remove the rows with the ids in `removed`."""
         now = _by_id(changed)
         self._mind_tasks(now)
         ordered = self._keyed()
         before = [*filter(None, map(self._rows.get, chain(now, removed)))]
+        # These keys must be computed before `_take` replaces the rows: ids are found in the order by the keys of
+        # their old rows.
         old = {job: key for job, key in self._keys_by_id(before).items() if ordered.place(key) is not None}
         self._take(before, now)
         new = self._keys_by_id(self._passing(now.values()))
@@ -181,6 +184,7 @@ class JobList:
         """Set the filter. Raises `FilterError`; then nothing has changed."""
         self._filter = compile_filter(text, JOBS, self._memory, self._saved)
         longer = _ONE_WORD.fullmatch(self._text) is not None and _ONE_WORD.fullmatch(text) is not None
+        # A longer word can only match rows that the shorter one matched, so the others need no second look.
         narrower = longer and text.startswith(self._text)
         self._text = text
         self._arrange([self._rows[job] for job in self._order] if narrower else self._rows.values())
@@ -229,9 +233,12 @@ class JobList:
 
     def _arrange(self, rows: Iterable[JobRow]) -> None:
         context = self._context()
+        # Deltas must compute keys as of this moment, too: with the times of a later one, bisection would not find
+        # rows.
         self._judged = lambda: context
         passing = self._passing(rows)
         ages = list(map(self._age, passing))
+        # Rows nearly always come in order of submission, which is cheap to find out by numbers alone.
         if ages != sorted(ages):
             passing.sort(key=self._age)
         submitted = list(map(_id, passing))
