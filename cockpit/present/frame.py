@@ -53,7 +53,7 @@ class Key(NamedTuple):
 def top_bar(standing: TopBar, overview: Overview | None, columns: int) -> Line:
     """Return the top bar: cluster, access and user at the left, the cluster's figures and their age at the right.
 
-    On narrow screens the figures have fewer words, and then there are fewer of them.
+    On narrow screens the figures first have fewer words, and then there are fewer figures.
     """
     left = _left(standing)
     amiss = _amiss(standing, overview)

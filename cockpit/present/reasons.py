@@ -1,4 +1,4 @@
-"""The table that turns a typed reason into its sentence, for the TUI, the command line and the documentation."""
+"""The table from a typed reason to its sentence, for the TUI, the command line and the documentation."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _NOT_EVALUATED = ("waits for the scheduler to look at it",)
 def reason_sentence(reason: Reason, now: Millis, zone: tzinfo | None) -> str:
     """Return why a queued job does not start, in words without a full stop. `zone` None: this machine's.
 
-    Ten thousand jobs wait for few reasons, whose hashes are remembered.
+    The sentences are cached: ten thousand queued jobs have few different reasons, and reasons cache their hashes.
     """
     return "; ".join(reason_clauses(reason, now, zone))
 
@@ -163,12 +163,12 @@ def _kept(reason: NeverFits | NoEligibleNode, which: str) -> Iterator[str]:
 
 
 def _no_eligible_node(reason: NoEligibleNode) -> tuple[str, ...]:
-    asked = _asked_of_nodes(reason) + (" for its launcher" if reason.launcher else "")
+    request = _asked_of_nodes(reason) + (" for its launcher" if reason.launcher else "")
     if reason.out_of_service:
-        return f"asks for {asked}", _out_of_service(reason)
+        return f"asks for {request}", _out_of_service(reason)
     if kept := tuple(_kept(reason, "such nodes")):
-        return f"asks for {asked}", *kept
-    return f"asks for {asked}", "the cluster has no such node"
+        return f"asks for {request}", *kept
+    return f"asks for {request}", "the cluster has no such node"
 
 
 def _out_of_service(reason: NoEligibleNode) -> str:

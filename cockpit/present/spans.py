@@ -84,6 +84,7 @@ def hung(spans: Line, columns: int) -> list[Line]:
     if line_width(spans) <= columns:
         return [spans]
     begins = [width(text[: gap.end()]) for gap in _GAP.finditer(text)]
+    # An indent beyond half the width would leave too little room for the text.
     indent = max((each for each in begins if each <= columns // 2), default=0)
     rows: list[list[Span]] = [[]]
     used = 0
@@ -136,13 +137,13 @@ def marked(spans: Line, text: str, role: str) -> Line:
 
 def _marked(span: Span, wanted: str, role: str) -> Iterator[Span]:
     folded = span.text.casefold()
-    if not wanted or len(folded) != len(span.text):  # a letter that folds to two: places would not be the same
+    if not wanted or len(folded) != len(span.text):  # a letter folded to two: places would differ
         yield span
         return
     done = 0
-    while (found := folded.find(wanted, done)) >= 0:
-        yield from (Span(span.text[done:found], span.role), Span(span.text[found : found + len(wanted)], role))
-        done = found + len(wanted)
+    while (start := folded.find(wanted, done)) >= 0:
+        yield from (Span(span.text[done:start], span.role), Span(span.text[start : start + len(wanted)], role))
+        done = start + len(wanted)
     yield Span(span.text[done:], span.role)
 
 

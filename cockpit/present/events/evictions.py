@@ -1,4 +1,4 @@
-"""Sentences for jobs that give way to others, stand still, go on and begin anew."""
+"""Sentences for jobs that are evicted, suspended, resumed or requeued for other jobs."""
 
 from __future__ import annotations
 
@@ -31,18 +31,20 @@ _DEEDS = {
     EvictionMode.SUSPEND: ("is suspended", "are suspended"),
     EvictionMode.SHRINK: ("gives up workers", "give up workers"),
 }
-"""Of one, and of several."""
+"""The words for one job and for several jobs, by the mode of eviction."""
 
 
 def gives_way(for_job: JobId | None, grounds: Grounds | None) -> str:
-    """To whom, and by what right that one takes its room; of nobody's sake why."""
+    """Return the words for the job that receives the resources and its right to them; without such a job, for the
+    grounds."""
     if for_job is None or grounds in _OF_NOBODY:
         return _OF_NOBODY.get(grounds, "gives way")
     return f"gives way to job {job_shown(for_job)}" + (f", {_GROUNDS[grounds]}" if grounds is not None else "")
 
 
 def giving_way_sentence(body: GivingWayEvent) -> str:
-    """What happened to the one, or for the other."""
+    """Return the sentence for a job that is evicted, suspended, resumed or requeued, or that receives their
+    resources."""
     match body:
         case events.RoomMade():
             return f"{_jobs(body.others)} {_DEEDS[body.mode][len(body.others) > 1]} for its sake"
@@ -73,7 +75,7 @@ def _waits_again(body: events.JobRequeued) -> str:
 
 
 def suspension_sentence(suspension: Suspension) -> str:
-    """Why a job stands still."""
+    """Return the sentence that says why a job is suspended."""
     if suspension.by:
         return f"was suspended by {safe(suspension.by)}"
     if suspension.grounds is None:

@@ -1,4 +1,4 @@
-"""Sentences for the events of rules: accounts, partitions, reservations, and what holds a queued job back."""
+"""Sentences for events of the cluster's rules (accounts, partitions, reservations) and for changes of queued jobs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ WaitingEvent = (
 
 
 def rule_sentence(body: RuleEvent, at: Millis, zone: tzinfo | None) -> str:
-    """What the cluster's rules are from here on."""
+    """Return the sentence for a change of the cluster: configuration, accounts, nodes, reservations, quota or usage."""
     match body:
         case events.ClusterConfigured():
             names = listed(each.name for each in body.cluster.partitions)
@@ -90,7 +90,7 @@ def _quota(body: events.QuotaApplied | events.QuotaRemoved) -> str:
 
 
 def waiting_sentence(body: WaitingEvent) -> str:
-    """What changed for a queued job."""
+    """Return the sentence for a change of a queued job."""
     match body:
         case events.DependencyMet():
             return f"no longer waits for {_condition(body.dependency)}"

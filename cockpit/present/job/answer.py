@@ -1,6 +1,6 @@
-"""The answer panel: what stands in the way of the job under the cursor, how it gets on, or how it ended.
+"""The answer panel of the job under the cursor: why it waits, its progress, or how it ended.
 
-The first lines matter most: a small screen shows only them.
+The most important lines come first, as a small screen shows only them.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ INDENT = "  "
 
 
 class Around(NamedTuple):
-    """What the panel's text depends on besides the job."""
+    """The context, size and look-ups on which the panel's text depends besides the job."""
 
     context: Context
     columns: int
@@ -138,7 +138,8 @@ def _waiting(row: JobRow, detail: JobDetail | None, around: Around) -> Iterator[
 def _best_reason(row: JobRow, around: Around) -> Reason | None:
     """Return the reason why the job waits.
 
-    The row of another scheduler's job (Slurm) has only that scheduler's word; a prediction knows the figures behind it.
+    The row of another scheduler's job (Slurm) has only that scheduler's reason; a prediction adds the figures behind
+    it.
     """
     outlook = _outlook(row, around)
     if isinstance(row.reason, Told) and outlook is not None and outlook.explanation is not None:

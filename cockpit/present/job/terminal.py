@@ -1,4 +1,4 @@
-"""The Terminal tab of a job's page: whether one can get into its container, by which key, and who has been inside."""
+"""The Terminal tab of a job's page: whether its container can be entered, by which key, and who has entered it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ UNWATCHED: Final = "The engine does not record when a shell ends."
 
 
 def terminal_tab(detail: JobDetail, around: Around) -> Iterator[Line]:
-    """Harmless lines."""
+    """Yield the tab's harmless lines."""
     row, attempt = detail.row, detail.job.attempt
     if attempt is None or not (row.held_until is not None or row.state is JobState.RUNNING):
         gone = uncovered_words(detail.job) or GONE

@@ -1,4 +1,4 @@
-"""The Usage tab of a job's page: what it was given, for how long, and what it really used where that is measured."""
+"""The Usage tab of a job's page: its allocations, for how long it held them, and its measured use."""
 
 from __future__ import annotations
 
@@ -34,22 +34,22 @@ NO_CGROUP: Final = "What it really uses is not known: no cgroup counts it"
 
 
 class Given(NamedTuple):
-    """One attempt: what it held, and from when to when."""
+    """One attempt with its allocations and the time that it held them."""
 
     number: int
     placement: Placement
     since: Millis
     until: Millis
     parts: Sequence[tuple[Allocation, int]]
-    """What each of its replicas held, and for how many milliseconds."""
+    """Each replica's allocation, and the milliseconds for which it held it."""
 
     def hours(self, amount: Callable[[Allocation], float]) -> str:
-        """So much of something, times hours."""
+        """Return the sum over the replicas of an amount times the hours held, with two digits."""
         return f"{sum(amount(part) * held_ms for part, held_ms in self.parts) / HOUR_MS:.2f}"
 
 
 def usage_tab(detail: JobDetail, around: Around) -> Iterator[Line]:
-    """Harmless lines."""
+    """Yield the tab's harmless lines."""
     row = detail.row
     yield _fact("asked for", asked_for(detail.job))
     attempts = list(given(detail, around.context.now))
@@ -68,7 +68,7 @@ def usage_tab(detail: JobDetail, around: Around) -> Iterator[Line]:
 
 
 def given(detail: JobDetail, now: Millis) -> Iterator[Given]:
-    """Every attempt that the record or the events still tell of, the first one first."""
+    """Yield each attempt that the record or the events still contain, the first one first."""
     attempt = detail.job.attempt
     if attempt is None:
         return
@@ -104,7 +104,7 @@ def _time(detail: JobDetail, around: Around) -> Iterator[Line]:
 
 
 def _hours(attempts: list[Given], around: Around) -> list[tuple[str, ...]]:
-    """A row an attempt; what is given counts, used or not."""
+    """Return one row per attempt; what was allocated counts, busy or not."""
     context = around.context
     return [
         (
@@ -127,7 +127,7 @@ def _measured(detail: JobDetail, around: Around) -> Iterator[Line]:
 
 
 def why_unknown(detail: JobDetail) -> str:
-    """Why there are no figures of what it uses: a sentence."""
+    """Return the sentence that says why the job's use is not known."""
     if not detail.row.holds:
         return GONE
     attempt = detail.job.attempt
@@ -136,7 +136,7 @@ def why_unknown(detail: JobDetail) -> str:
 
 
 def _allocation(part: Allocation) -> str:
-    """`n01: 4 CPUs, 16G, 2 cards`."""
+    """Return an allocation: `n01: 4 CPUs, 16G, 2 cards`."""
     words = [units.counted(part.cpus, "CPU"), units.memory(part.memory_mib)]
     if part.card_milli:
         number = units.cards(part.card_milli)

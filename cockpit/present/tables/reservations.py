@@ -63,12 +63,12 @@ NAMED_NODES = 4
 
 
 def reservation_line(kept: Reservation, now: Millis, zone: tzinfo | None) -> str:
-    """`now, until 15:00 · n01 and n02 · for ann and account nlp`."""
+    """Return a reservation in one line: `now, until 15:00 · n01 and n02 · for ann and account nlp`."""
     return " · ".join((_when(kept, now, zone), _nodes(kept), _whom(kept)))
 
 
 def end_question(kept: Reservation) -> tuple[str, str]:
-    """What is asked before it is ended, and what follows."""
+    """Return the question to confirm before the reservation is ended, and the consequences."""
     serves = "serves" if len(kept.nodes) == 1 else "serve"
     return (
         f"End the reservation {safe(kept.name)}?",

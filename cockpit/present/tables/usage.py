@@ -1,4 +1,4 @@
-"""The columns of what a job's replicas really use."""
+"""The columns of the measured use of a job's replicas."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def memory(row: Measured, _: Context) -> Fraction | None:
 
 
 def course(row: Measured, _: Context) -> list[dict[str, Any]]:
-    """The stretches of its life, the oldest first."""
+    """Return the use in each interval of the replica's life, the oldest first."""
     return [
         {
             "seconds": round(each.lasted_ms / 1000, 1),
