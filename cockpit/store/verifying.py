@@ -1,6 +1,6 @@
 """Verifies a whole store without changing it, that of a running engine too (`cockpit doctor --journal`).
 
-In this order: SQLite's own structure, snapshots, archive files, events, and records of ended jobs.
+In this order: SQLite's own structure, snapshots, archive files, events, answers to requests, and records of ended jobs.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ MOST_SHOWN = 20
 """The most damages that a result names; further ones are counted."""
 _PAGE = 5_000
 _EVENTS = f"SELECT {', '.join(codec.COLUMNS)} FROM events WHERE seq > ? ORDER BY seq LIMIT ?"  # noqa: S608 - constants
+_ANSWERS = f"SELECT {', '.join(codec.ANSWER_COLUMNS)} FROM answers"  # noqa: S608 - constants
+_ENDED = f"SELECT {', '.join(accounting.COLUMNS)} FROM ended_jobs"  # noqa: S608 - constants
 
 
 class Damage(NamedTuple):
@@ -48,6 +50,8 @@ class Verified(NamedTuple):
     unchecked: int
     """The number of events, of both kinds, without a checksum because an older cockpit wrote them: they can be read."""
     snapshots: int
+    answers: int
+    """The number of stored answers to requests."""
     ended: int
     """The number of records of ended jobs."""
     damages: tuple[Damage, ...]
@@ -117,8 +121,9 @@ class _Verification:
         kept = self._snapshots()
         archived, last = self._archives()
         events = self._events(last)
+        answers = self._answers()
         ended = self._ended()
-        return Verified(events, archived, self._unchecked, kept, ended, tuple(self._damages), self._more)
+        return Verified(events, archived, self._unchecked, kept, answers, ended, tuple(self._damages), self._more)
 
     def _note(self, damage: Damage) -> None:
         if len(self._damages) < MOST_SHOWN:
@@ -139,7 +144,7 @@ class _Verification:
         try:
             for seq, checksum, blob in self._connection.execute("SELECT seq, checksum, state FROM snapshots"):
                 count += 1
-                if snapshots.is_whole(checksum, blob):
+                if snapshots.is_whole(seq, checksum, blob):
                     self._covered = max(self._covered, seq)
                 else:
                     wrong.append(seq)
@@ -218,15 +223,28 @@ class _Verification:
             yield from rows
             seq = rows[-1][0]
 
+    def _answers(self) -> int:
+        count = 0
+        try:
+            for row in self._connection.execute(_ANSWERS):
+                count += 1
+                try:
+                    codec.answer_from_row(row)
+                except StoreError:
+                    self._note(Damage(f"answer to request {row[0]}", "It does not match its checksum", needed=False))
+        except (sqlite3.DatabaseError, TypeError) as error:
+            self._note(Damage("answers to requests", f"They cannot be read to their end: {error}", needed=False))
+        return count
+
     def _ended(self) -> int:
         count = 0
         try:
-            for job, text in self._connection.execute("SELECT id, job FROM ended_jobs"):
+            for row in self._connection.execute(_ENDED):
                 count += 1
                 try:
-                    accounting.read(text)
+                    accounting.check(row)
                 except StoreError as error:
-                    self._note(Damage(f"accounting record of job {job}", _first_sentence(error), needed=False))
+                    self._note(Damage(f"accounting record of job {row[0]}", _first_sentence(error), needed=False))
         except (sqlite3.DatabaseError, TypeError) as error:
             self._note(Damage("accounting", f"It cannot be read to its end: {error}"))
         return count
