@@ -18,7 +18,7 @@ from cockpit.sched.nodes.cards import accepts, can_be_whole, share_taken, sharea
 Requests = tuple[NodeSpec, ...]
 
 
-def requests_in_sight(jobs: Iterable[JobRow]) -> Requests:
+def known_requests(jobs: Iterable[JobRow]) -> Requests:
     """Return the smallest requests per node of live jobs with cards. A request that asks for at least as much as
     another is left out: whatever cards it could use, the other could too."""
     requests = {_request(job) for job in jobs if job.card_milli and job.ended_at is None}

@@ -76,7 +76,7 @@ class FoldedList:
         tasks = self._groups.get(self._array_of.get(job, job), [])
         return tasks if self._may_fold(self._array_of.get(job, job)) else []
 
-    def acted_on(self, row_id: JobId) -> list[JobRow]:
+    def action_targets(self, row_id: JobId) -> list[JobRow]:
         """Return the jobs to which an action on the row applies. For an array: the tasks that have not ended, or all
         where all have. For a heterogeneous job: the first component, as actions on it apply to all."""
         rows = self.behind(row_id)

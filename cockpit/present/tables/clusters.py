@@ -221,7 +221,7 @@ CLUSTERS: Final = TableView(
 
 def cluster_answer(row: ClusterRow, context: Context, keys: Mapping[str, str], columns: int) -> Iterator[Line]:
     """Yield harmless lines about the cluster. `keys`: the first key of each action by the action's id."""
-    left = line(Span(f"{safe(row.name)}  ", ACCENT), Span(_standing(row, context), _role(row)))
+    left = line(Span(f"{safe(row.name)}  ", ACCENT), Span(_state_sentence(row, context), _role(row)))
     hints = [
         (keys.get("open_cluster", "Enter"), " its jobs   " if row.fleet else " opens it   "),
         (keys.get("every_job", ":every-job"), " all jobs"),
@@ -240,7 +240,7 @@ def _role(row: ClusterRow) -> str:
     return SHAPES[row.state][1] if row.state is ClusterState.SILENT else STRONG
 
 
-def _standing(row: ClusterRow, context: Context) -> str:
+def _state_sentence(row: ClusterRow, context: Context) -> str:
     """Return the sentence about the cluster's state and the age of its data."""
     age = age_words(row, context)
     if row.state is ClusterState.SILENT:
