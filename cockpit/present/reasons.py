@@ -166,8 +166,8 @@ def _no_eligible_node(reason: NoEligibleNode) -> tuple[str, ...]:
     request = _asked_of_nodes(reason) + (" for its launcher" if reason.launcher else "")
     if reason.out_of_service:
         return f"asks for {request}", _out_of_service(reason)
-    if kept := tuple(_kept(reason, "such nodes")):
-        return f"asks for {request}", *kept
+    if restrictions := tuple(_kept(reason, "such nodes")):
+        return f"asks for {request}", *restrictions
     return f"asks for {request}", "the cluster has no such node"
 
 

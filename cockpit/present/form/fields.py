@@ -81,8 +81,8 @@ class JobForm:
         batch = self.texts.get(KIND, "").strip() == JobKind.BATCH
         fields = dict(zip(EACH_TASKS, member_paths(TASKS, 0), strict=True))
         names = fields if batch else {task: own for own, task in fields.items()}
-        there = self.texts.keys()
-        if not there & names.keys() or there & {*names.values()} or len(self._numbers(TASKS)) > 1:
+        paths = self.texts.keys()
+        if not paths & names.keys() or paths & {*names.values()} or len(self._numbers(TASKS)) > 1:
             return False
         self.texts = {names.get(path, path): text for path, text in self.texts.items()}
         return True

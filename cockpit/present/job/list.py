@@ -67,15 +67,15 @@ def _edited(old: list[T], edits: Sequence[tuple[int, bool]], new: Sequence[T]) -
     False to insert the next element of `new` before it."""
     edited: list[T] = []
     coming = iter(new)
-    done = 0
-    for place, goes in edits:
-        edited += old[done:place]
-        done = place
-        if goes:
-            done += 1
+    position = 0
+    for place, removes in edits:
+        edited += old[position:place]
+        position = place
+        if removes:
+            position += 1
         else:
             edited.append(next(coming))
-    edited += old[done:]
+    edited += old[position:]
     return edited
 
 

@@ -49,8 +49,8 @@ def count(row: ClusterRow, state: JobState) -> int:
 
 def cards(row: ClusterRow) -> tuple[int | float, int | float]:
     """Return the allocated cards and all cards."""
-    seen = row.overview
-    return (units.cards(seen.used_card_milli), units.cards(seen.card_milli)) if seen is not None else (0, 0)
+    overview = row.overview
+    return (units.cards(overview.used_card_milli), units.cards(overview.card_milli)) if overview is not None else (0, 0)
 
 
 def cpus(row: ClusterRow) -> tuple[int, int]:
@@ -254,14 +254,16 @@ def _state_sentence(row: ClusterRow, context: Context) -> str:
     return words[row.state]
 
 
-def _jobs_words(seen: Overview) -> str:
-    counts = [f"{number} {state}" for state, number in sorted(seen.jobs_by_state.items(), key=lambda each: -each[1])]
-    return ", ".join([*counts, *([f"{seen.held} held"] if seen.held else [])]) or "none"
+def _jobs_words(overview: Overview) -> str:
+    counts = [
+        f"{number} {state}" for state, number in sorted(overview.jobs_by_state.items(), key=lambda each: -each[1])
+    ]
+    return ", ".join([*counts, *([f"{overview.held} held"] if overview.held else [])]) or "none"
 
 
-def _holds_words(row: ClusterRow, seen: Overview) -> str:
+def _holds_words(row: ClusterRow, overview: Overview) -> str:
     (held, of), (busy, cores) = cards(row), cpus(row)
     parts = [f"{held:g} of {of:g} cards"] if of else []
-    memory = f"{units.memory(seen.used_memory_mib)} of {units.memory(seen.memory_mib)}"
+    memory = f"{units.memory(overview.used_memory_mib)} of {units.memory(overview.memory_mib)}"
     parts += [f"{busy} of {cores} CPUs", memory]
-    return f"{', '.join(parts)}, on {units.counted(seen.nodes, 'node')}"
+    return f"{', '.join(parts)}, on {units.counted(overview.nodes, 'node')}"
