@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from cockpit.model.accounting import EndedJob, Spending, Spent
 
 HOUR_MS: Final = 3_600_000
-NOBODY: Final = "-"
+NO_NAME: Final = "-"
 """Name under which jobs without an account, project or QOS are summed."""
 OTHERS: Final = "others"
 """Name under which users are summed whose names the user may not see."""
@@ -71,7 +71,7 @@ def job_sums(jobs: Iterable[EndedJob], by: By) -> list[JobSum]:
     """Return the totals by name, those with the most card-hours first, then those with the most CPU-hours."""
     groups: dict[str, list[EndedJob]] = defaultdict(list)
     for job in jobs:
-        groups[str(getattr(job.row, by)) or NOBODY].append(job)
+        groups[str(getattr(job.row, by)) or NO_NAME].append(job)
     sums = (_sum(name, group) for name, group in groups.items())
     return sorted(sums, key=lambda each: (-each.card_milli_ms, -each.cpu_held_ms, each.name))
 
@@ -107,7 +107,7 @@ def _by_stretch(spending: Spending, by: By, figure: Callable[[Spent], int]) -> d
 
 
 def _name(each: Spent, by: By) -> str:
-    unknown = OTHERS if by in {By.USER, By.PROJECT} and not each.user else NOBODY
+    unknown = OTHERS if by in {By.USER, By.PROJECT} and not each.user else NO_NAME
     return str(getattr(each, by)) or unknown
 
 

@@ -32,27 +32,27 @@ def apportioned(amounts: Sequence[float], cells: int, *, least: int = 0) -> list
     Each amount above 0 gets at least `least` cells, where there are enough cells for that.
     """
     places = [place for place, amount in enumerate(amounts) if amount > 0]
-    given = [0] * len(amounts)
+    counts = [0] * len(amounts)
     if least * len(places) > cells:
         least = 0
     # Amounts whose share is below `least` get exactly that. It is taken from the others, so that one of them may fall
     # below `least` in turn: repeat until none does.
     while small := _below(amounts, places, cells, least):
         for place in small:
-            given[place] = least
+            counts[place] = least
         cells -= least * len(small)
         places = [place for place in places if place not in small]
     total = sum(amounts[place] for place in places)
     quotas = {place: amounts[place] / total * cells for place in places}
     for place, quota in quotas.items():
-        given[place] = int(quota)
+        counts[place] = int(quota)
     rest = cells - sum(map(int, quotas.values()))
     # The cells left over by rounding down go to the largest remainders; of equal remainders the larger amount comes
     # first, so that it never gets fewer cells.
     by_remainder = sorted(places, key=lambda place: (int(quotas[place]) - quotas[place], -amounts[place], place))
     for place in by_remainder[: max(rest, 0)]:
-        given[place] += 1
-    return given
+        counts[place] += 1
+    return counts
 
 
 def _below(amounts: Sequence[float], places: Sequence[int], cells: int, least: int) -> set[int]:

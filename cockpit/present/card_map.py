@@ -272,12 +272,12 @@ def totals(parts: Iterable[CardRow], *, words: bool) -> Line:
     milli = dict.fromkeys(CardState, 0)
     for part in parts:
         milli[part.state] += part.milli
-    given, total = milli[CardState.ALLOCATED] + milli[CardState.KEPT], sum(milli.values())
+    allocated, total = milli[CardState.ALLOCATED] + milli[CardState.KEPT], sum(milli.values())
     spans = [
         Span(
-            f"{units.cards(given)} of {units.counted_cards(total)} allocated"
+            f"{units.cards(allocated)} of {units.counted_cards(total)} allocated"
             if words
-            else f"{units.cards(given)} alloc"
+            else f"{units.cards(allocated)} alloc"
         )
     ]
     for state in (CardState.FREE, CardState.STRANDED, *((CardState.OUT,) if words else ())):

@@ -224,8 +224,8 @@ def _check_value(column: Column, value: str) -> None:
 def _equal(column: Column, table: TableView, value: str) -> Mask:
     if value.casefold() == NONE_WORD:
         return fact_is(column, lambda fact, _: fact in {None, "", ()})
-    if column.id == "state" and value.casefold() == HELD and (kept := table.find("held_until")) is not None:
-        return fact_is(kept, lambda fact, _: fact is not None)
+    if column.id == "state" and value.casefold() == HELD and (held_until := table.find("held_until")) is not None:
+        return fact_is(held_until, lambda fact, _: fact is not None)
     if column.kind is ValueKind.RECORD:
         wanted = value.casefold()
         return lambda rows, context: [wanted in text.casefold().split(", ") for text in column.texts(rows, context)]

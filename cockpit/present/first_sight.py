@@ -15,7 +15,7 @@ def empty_lines(capacity: str, hidden: int, keys: Mapping[str, str], *, demo: bo
     filter hides; `keys`: the first key of each action by the action's id."""
     yield line()
     if hidden:
-        yield line(Span(f"{INDENT}No job matches.", STRONG), Span(f" {_out_of_sight(hidden)}", MUTED))
+        yield line(Span(f"{INDENT}No job matches.", STRONG), Span(f" {_hidden_words(hidden)}", MUTED))
         yield line()
         yield _offers(keys, ("back", "show them all"), ("filter", "another filter"))
         return
@@ -47,7 +47,7 @@ def no_cards_lines(hidden: int, keys: Mapping[str, str]) -> Iterator[Line]:
     yield _offers(keys, ("nodes", "the nodes"), ("jobs", "the jobs"))
 
 
-def _out_of_sight(hidden: int) -> str:
+def _hidden_words(hidden: int) -> str:
     return f"{units.counted(hidden, 'job')} {'is' if hidden == 1 else 'are'} out of sight."
 
 

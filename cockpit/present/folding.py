@@ -20,7 +20,7 @@ from cockpit.model.jobrow import JobRow, JobRows
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_FIRST_OF: tuple[Callable[[JobRow], bool], ...] = (
+_SPEAKER_ORDER: tuple[Callable[[JobRow], bool], ...] = (
     lambda row: row.queued,
     lambda row: row.holds,
     lambda row: row.held_until is not None,
@@ -48,7 +48,7 @@ class FoldedRow(JobRow, frozen=True, array_like=True, gc=False):
 def folded(tasks: Sequence[JobRow], gone: int = 0) -> FoldedRow:
     """Return one row for the tasks of an array or the components of a heterogeneous job. `gone`: number of further
     tasks of which only the end is known."""
-    speaker = next(row for wanted in _FIRST_OF for row in tasks if wanted(row))
+    speaker = next(row for wanted in _SPEAKER_ORDER for row in tasks if wanted(row))
     # Ended tasks hold nothing any more: the sizes are what the others hold or request.
     counting = [row for row in tasks if row.ended_at is None] or tasks
     counts: Counter[JobState] = Counter()

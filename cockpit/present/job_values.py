@@ -17,7 +17,7 @@ from cockpit.present.copying import copying_sentence
 from cockpit.present.folding import FoldedRow, progress
 from cockpit.present.moments import iso
 from cockpit.present.phrases import listed
-from cockpit.present.reasons import REASON_TYPES, UNFORETOLD, reason_sentence
+from cockpit.present.reasons import REASON_TYPES, START_UNKNOWN, reason_sentence
 from cockpit.present.safe import safe
 from cockpit.present.states import end_sentence, ending_sentence, failed_replica, retry_words, state_words
 from cockpit.present.workers import below_min, short_of_workers
@@ -50,7 +50,7 @@ def _own_why(row: JobRow, context: Context) -> str | None:
 def failure_words(row: JobRow) -> str:
     """Return why the job's start is not known; empty where it is, or its reason says it already."""
     failure = row.reason.failure if isinstance(row.reason, NotEvaluated) else ""
-    return f"{UNFORETOLD}: {safe(row.failure)}" if row.failure and not failure else ""
+    return f"{START_UNKNOWN}: {safe(row.failure)}" if row.failure and not failure else ""
 
 
 def copied_json(progress: Progress | None) -> dict[str, int | None] | None:

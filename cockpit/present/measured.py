@@ -161,11 +161,11 @@ def _card_memory(place: Allocation, node: Nodes) -> int:
 
 
 def _line(
-    label: str, used: str | None, given: str, part: float | None, note: str, chart: str, *, tight: bool = False
+    label: str, used: str | None, limit: str, part: float | None, note: str, chart: str, *, tight: bool = False
 ) -> Line:
     """Return a line with label, figure, bar and chart. `tight`: highlight a use of nearly all."""
     figure = f"{UNKNOWN if used is None else used:>{USED}}"
-    of = f" of {given}" if given and used is not None else ""
+    of = f" of {limit}" if limit and used is not None else ""
     role = TIGHT if tight and part is not None and part >= NEARLY_ALL else ROLE
     filled = bar(min(part, 1.0), BAR, role) if part is not None else line(" " * BAR)
     shown = (Span(f"  {chart}", role),) if chart else ()

@@ -79,12 +79,12 @@ def _slot(use: SliceUse) -> str:
 
 
 def _jobs(row: NodeRow, others: Callable[[JobId], JobRow | None], context: Context) -> Iterator[Line]:
-    seen = [job for number in row.jobs if (job := others(number)) is not None]
-    if not seen:
+    visible = [job for number in row.jobs if (job := others(number)) is not None]
+    if not visible:
         yield line(Span(INDENT + NO_JOBS, MUTED))
         return
     yield line(Span(f"{INDENT}Jobs", STRONG))
-    rows = [_job(job, context) for job in seen]
+    rows = [_job(job, context) for job in visible]
     yield from small_table(("ID", "STATE", "USER", "CPUS", "MEMORY", "CARDS", "TIME", "NAME"), rows, right=(3, 4, 5, 6))
 
 

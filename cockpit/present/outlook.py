@@ -13,7 +13,7 @@ from cockpit.present import units
 from cockpit.present.columns import Context
 from cockpit.present.moments import clock
 from cockpit.present.phrases import listed
-from cockpit.present.reasons import UNFORETOLD, reason_sentence
+from cockpit.present.reasons import START_UNKNOWN, reason_sentence
 from cockpit.present.safe import safe
 from cockpit.present.spans import MUTED, STRONG, Line, Span, line
 from cockpit.present.start_words import MINUTE_MS, bound_lines, likely_words, no_bound_lines, spread_words
@@ -42,14 +42,14 @@ def _planned(outlook: Outlook, context: Context) -> str:
         return "starts now"
     if outlook.explanation is not None and never_starts(outlook.explanation.reason):
         return NEVER
-    when = _told_start(outlook, context) if other_scheduler else starts(outlook.forecast, context)
+    when = _other_schedulers_start(outlook, context) if other_scheduler else starts(outlook.forecast, context)
     if outlook.place is None:
         return when
     behind = outlook.place - 1
     return f"{f'queued behind {behind}' if behind else 'first in the queue'}, {when}"
 
 
-def _told_start(outlook: Outlook, context: Context) -> str:
+def _other_schedulers_start(outlook: Outlook, context: Context) -> str:
     """Return the start by another scheduler's plan, which decides: `starts about 14:20 (in 25 min) by Slurm's plan`."""
     by, at = safe(outlook.told_by), outlook.told_at
     if at is None:
@@ -83,7 +83,7 @@ def outlook_lines(outlook: Outlook, context: Context) -> Iterator[Line]:
         yield line(f"{INDENT}{sentence[0].upper()}{sentence[1:]}.")
     yield from failure_lines(outlook)
     yield from behind_reason(outlook, context)
-    yield from told_lines(outlook, context)
+    yield from own_plan_lines(outlook, context)
     yield from after_lines(outlook, context)
     yield from moved_lines(outlook, context)
     yield from _ahead(outlook)
@@ -106,10 +106,10 @@ def failure_lines(outlook: Outlook) -> Iterator[Line]:
     reason = outlook.explanation.reason if outlook.explanation is not None else None
     failure = reason.failure if isinstance(reason, NotEvaluated) else ""
     if outlook.failure and not failure:
-        yield line(Span(f"{INDENT}{UNFORETOLD}: ", "warning"), safe(outlook.failure))
+        yield line(Span(f"{INDENT}{START_UNKNOWN}: ", "warning"), safe(outlook.failure))
 
 
-def told_lines(outlook: Outlook, context: Context) -> Iterator[Line]:
+def own_plan_lines(outlook: Outlook, context: Context) -> Iterator[Line]:
     """Yield `by cockpit's own plan, if jobs run as long as usual: about 14:20 (in 25 min)`, beside the other
     scheduler's start; no line where cockpit is the scheduler or plans no start, and for a job that only cockpit knows.
     The plan is no bound there, as the other scheduler's rules decide."""

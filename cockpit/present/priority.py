@@ -105,9 +105,9 @@ def _amounts(breakdown: Breakdown) -> list[tuple[str, float]]:
 
 def _within(amounts: list[tuple[str, float]], room: int, bars: int) -> list[tuple[str, float]]:
     """Return as many amounts as fit into `room` columns, the smaller ones summed up as `others`."""
-    for kept in range(len(amounts), 0, -1):
-        rest = amounts[kept:]
-        shown = [*amounts[:kept], ("others", sum(amount for _, amount in rest))] if rest else amounts
+    for count in range(len(amounts), 0, -1):
+        rest = amounts[count:]
+        shown = [*amounts[:count], ("others", sum(amount for _, amount in rest))] if rest else amounts
         if _labels_width(shown) + (bars and bars + 2 * len(shown)) <= room:
             return shown
     return []
@@ -144,8 +144,8 @@ def weights_line(weights: Weights) -> str:
 
 def weights_set(done: WeightsSet) -> str:
     """Return the sentence that says which weights are in force, and whether they stay after the engine's next start."""
-    kept = f"; {safe(done.file)} says the same now, so they stay" if done.file else ""
-    return f"in force: {weights_line(done.weights)}{kept}" + (f"\n{safe(done.trouble)}" if done.trouble else "")
+    permanence = f"; {safe(done.file)} says the same now, so they stay" if done.file else ""
+    return f"in force: {weights_line(done.weights)}{permanence}" + (f"\n{safe(done.trouble)}" if done.trouble else "")
 
 
 def _raw(part: Part) -> str:

@@ -88,17 +88,17 @@ def of_jobs(rows: Iterable[PriorityRow]) -> list[PriorityRow]:
         return rows
     alike: dict[tuple[JobId, object], list[str]] = {}
     for row in rows:
-        alike.setdefault(_standing(row), []).append(row.partition)
+        alike.setdefault(_place_key(row), []).append(row.partition)
     several = {job for job, count in Counter(job for job, _ in alike).items() if count > 1}
     by_job: dict[object, PriorityRow] = {}
     for number, row in enumerate(rows):
         whole = row.job and row.job not in several
-        names = alike[_standing(row)] if whole else [row.partition]
-        by_job.setdefault(_standing(row) if whole else number, replace(row, partition=BETWEEN.join(names)))
+        names = alike[_place_key(row)] if whole else [row.partition]
+        by_job.setdefault(_place_key(row) if whole else number, replace(row, partition=BETWEEN.join(names)))
     return list(by_job.values())
 
 
-def _standing(row: PriorityRow) -> tuple[JobId, object]:
+def _place_key(row: PriorityRow) -> tuple[JobId, object]:
     breakdown = replace(row.breakdown, partition="") if row.breakdown is not None else None
     return row.job, (row.position, breakdown, row.position_before, row.total_before)
 
@@ -124,11 +124,11 @@ def counting_factors(weights: Weights, rows: Iterable[PriorityRow]) -> tuple[Fac
     """Return the factors with a weight, and the site's factor where it adds anything."""
     names = [name for name in SIGNS if weight_of(weights, name)]
     computed = (row.breakdown for row in rows if row.breakdown is not None and row.breakdown.parts)
-    site = any(_of_site(each.parts) for each in computed)
+    site = any(_has_site_factor(each.parts) for each in computed)
     return (*names, FactorName.SITE) if site else tuple(names)
 
 
-def _of_site(parts: Sequence[Part]) -> bool:
+def _has_site_factor(parts: Sequence[Part]) -> bool:
     """Return whether the site's factor adds anything; it is the first part, as in sprio."""
     return parts[0].name is FactorName.SITE and bool(parts[0].contribution)
 

@@ -28,7 +28,7 @@ from cockpit.present.phrases import RESOURCE_NAMES, amount, bare_amount, listed
 from cockpit.present.references import job_shown
 from cockpit.present.rule_reasons import rule_clauses
 from cockpit.present.safe import safe
-from cockpit.present.slurm_reasons import told_clauses
+from cockpit.present.slurm_reasons import slurm_clauses
 
 REASON_TYPES: Final = tuple(str(kind.__struct_config__.tag) for kind in get_args(Reason))
 """The name of each type of reason in JSON."""
@@ -36,7 +36,7 @@ REASON_TYPES: Final = tuple(str(kind.__struct_config__.tag) for kind in get_args
 
 MOST_CAUSES: Final = 2
 """Largest number of different causes that a sentence about nodes out of service names; a node's page has the rest."""
-UNFORETOLD: Final = "its start is not known because of a defect in cockpit, which the engine's log records"
+START_UNKNOWN: Final = "its start is not known because of a defect in cockpit, which the engine's log records"
 FAILED: Final = "could not be judged because of a defect in cockpit, which the engine's log records"
 _NOT_EVALUATED = ("waits for the scheduler to look at it",)
 
@@ -63,7 +63,7 @@ def reason_clauses(reason: Reason, now: Millis, zone: tzinfo | None) -> tuple[st
         case NotEnoughFree() | NeverFits() | NoEligibleNode() | NoAlternative():
             return tuple(_of_room(reason, now, zone))
         case Told():
-            return told_clauses(reason)
+            return slurm_clauses(reason)
         case _:
             return _not_evaluated(reason) if isinstance(reason, NotEvaluated) else rule_clauses(reason, now, zone)
 
@@ -166,8 +166,8 @@ def _no_eligible_node(reason: NoEligibleNode) -> tuple[str, ...]:
     request = _asked_of_nodes(reason) + (" for its launcher" if reason.launcher else "")
     if reason.out_of_service:
         return f"asks for {request}", _out_of_service(reason)
-    if kept := tuple(_kept(reason, "such nodes")):
-        return f"asks for {request}", *kept
+    if restrictions := tuple(_kept(reason, "such nodes")):
+        return f"asks for {request}", *restrictions
     return f"asks for {request}", "the cluster has no such node"
 
 

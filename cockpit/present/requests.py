@@ -34,5 +34,5 @@ def outcome_text(request: str, outcome: RequestOutcome, shown: int, now: Millis,
         return f"{named} was refused{at}: {refusal_text(outcome.refusal, now, zone)}"
     if not outcome.jobs:
         return f"{named} was accepted{at}."
-    gone = len(outcome.jobs) - shown
-    return f"{counted(gone, 'job')} of request {safe(request)} are no longer listed." if gone > 0 else ""
+    unlisted = len(outcome.jobs) - shown
+    return f"{counted(unlisted, 'job')} of request {safe(request)} are no longer listed." if unlisted > 0 else ""

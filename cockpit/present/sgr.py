@@ -50,13 +50,13 @@ def pieces(text: str, rendition: Rendition = PLAIN) -> Iterator[tuple[str, Rendi
     The last piece may be empty: its rendition applies to the text that follows. `rendition` is the rendition before the
     text.
     """
-    done = 0
+    position = 0
     for sequence in _SEQUENCE.finditer(text):
-        if sequence.start() > done:
-            yield text[done : sequence.start()], rendition
+        if sequence.start() > position:
+            yield text[position : sequence.start()], rendition
         rendition = _changed(rendition, sequence[1])
-        done = sequence.end()
-    yield text[done:], rendition
+        position = sequence.end()
+    yield text[position:], rendition
 
 
 def without_colours(text: str) -> str:

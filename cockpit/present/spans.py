@@ -67,14 +67,14 @@ def wrapped(spans: Line, columns: int) -> list[Line]:
     lines: list[list[Span]] = [[]]
     left = columns
     for text, role in spans:
-        kept = ""
+        text_so_far = ""
         for cluster, size in clusters(text):
             if size > left:
-                lines[-1].append(Span(kept, role))
+                lines[-1].append(Span(text_so_far, role))
                 lines.append([])
-                kept, left = "", columns
-            kept, left = kept + cluster, left - size
-        lines[-1].append(Span(kept, role))
+                text_so_far, left = "", columns
+            text_so_far, left = text_so_far + cluster, left - size
+        lines[-1].append(Span(text_so_far, role))
     return [tuple(each) for each in lines]
 
 
@@ -102,9 +102,9 @@ def hung(spans: Line, columns: int) -> list[Line]:
 
 def hung_within(lines: Iterable[Line], columns: int, rows: int) -> list[Line]:
     """Wrap lines at words as far as all of them still fit into this number of rows."""
-    given = list(lines)
-    spare, shown = rows - len(given), list[Line]()
-    for each in given:
+    unwrapped = list(lines)
+    spare, shown = rows - len(unwrapped), list[Line]()
+    for each in unwrapped:
         whole = hung(each, columns)
         fits = len(whole) - 1 <= spare
         spare -= len(whole) - 1 if fits else 0
@@ -140,11 +140,11 @@ def _marked(span: Span, wanted: str, role: str) -> Iterator[Span]:
     if not wanted or len(folded) != len(span.text):  # a letter folded to two: places would differ
         yield span
         return
-    done = 0
-    while (start := folded.find(wanted, done)) >= 0:
-        yield from (Span(span.text[done:start], span.role), Span(span.text[start : start + len(wanted)], role))
-        done = start + len(wanted)
-    yield Span(span.text[done:], span.role)
+    position = 0
+    while (start := folded.find(wanted, position)) >= 0:
+        yield from (Span(span.text[position:start], span.role), Span(span.text[start : start + len(wanted)], role))
+        position = start + len(wanted)
+    yield Span(span.text[position:], span.role)
 
 
 def _cut(spans: Line, columns: int) -> Line:

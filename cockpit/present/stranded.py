@@ -18,7 +18,7 @@ from cockpit.sched.nodes.cards import accepts, can_be_whole, share_taken, sharea
 Requests = tuple[NodeSpec, ...]
 
 
-def requests_in_sight(jobs: Iterable[JobRow]) -> Requests:
+def known_requests(jobs: Iterable[JobRow]) -> Requests:
     """Return the smallest requests per node of live jobs with cards. A request that asks for at least as much as
     another is left out: whatever cards it could use, the other could too."""
     requests = {_request(job) for job in jobs if job.card_milli and job.ended_at is None}
@@ -43,19 +43,19 @@ def usable_cards(row: NodeRow, requests: Requests) -> set[int]:
     if node.state is not NodeState.UP:
         return set()
     free = {card.index: free_milli(row, card) for card in node.cards}
-    taken = {use.card for use in row.slices}
+    used_indices = {use.card for use in row.slices}
     usable: set[int] = set()
     for spec in requests:
         if node.cpus - row.used_cpus >= spec.cpus and node.memory_mib - row.used_memory_mib >= spec.memory_mib:
-            usable |= _cards_for(spec, node.cards, free, taken)
+            usable |= _cards_for(spec, node.cards, free, used_indices)
     return usable
 
 
-def _cards_for(spec: NodeSpec, cards: Iterable[Card], free: dict[int, int], taken: set[int]) -> set[int]:
+def _cards_for(spec: NodeSpec, cards: Iterable[Card], free: dict[int, int], used_indices: set[int]) -> set[int]:
     accepted = [card for card in cards if accepts(spec, card)]
     if spec.shares_a_card:
         return {card.index for card in accepted if share_taken(card, spec.card_milli) <= free[card.index]}
-    whole = {card.index for card in accepted if can_be_whole(card) and card.index not in taken}
+    whole = {card.index for card in accepted if can_be_whole(card) and card.index not in used_indices}
     return whole if len(whole) >= spec.whole_cards else set()
 
 

@@ -28,7 +28,7 @@ _NO_GROWTH: Final = {
 }
 
 
-LEFT_OVER: Final = "what is left over (best effort)"
+BEST_EFFORT: Final = "what is left over (best effort)"
 """Words for the resources of a job that requests no CPUs."""
 
 

@@ -21,11 +21,11 @@ _GROUNDS = {
     Grounds.PARTITION: "whose partition is of a higher tier",
     Grounds.QUOTA: "whose queue is owed what its own has borrowed",
 }
-_OF_NOBODY: Final[Mapping[Grounds | None, str]] = {
+_WITHOUT_JOB: Final[Mapping[Grounds | None, str]] = {
     Grounds.RECLAIM: "its node is taken back",
     Grounds.PRESSURE: "its node runs short of memory, and best effort goes first",
 }
-_DEEDS = {
+_EVICTION_WORDS = {
     EvictionMode.CANCEL: ("ends", "end"),
     EvictionMode.REQUEUE: ("ends, to wait again,", "end, to wait again,"),
     EvictionMode.SUSPEND: ("is suspended", "are suspended"),
@@ -37,8 +37,8 @@ _DEEDS = {
 def gives_way(for_job: JobId | None, grounds: Grounds | None) -> str:
     """Return the words for the job that receives the resources and its right to them; without such a job, for the
     grounds."""
-    if for_job is None or grounds in _OF_NOBODY:
-        return _OF_NOBODY.get(grounds, "gives way")
+    if for_job is None or grounds in _WITHOUT_JOB:
+        return _WITHOUT_JOB.get(grounds, "gives way")
     return f"gives way to job {job_shown(for_job)}" + (f", {_GROUNDS[grounds]}" if grounds is not None else "")
 
 
@@ -47,7 +47,7 @@ def giving_way_sentence(body: GivingWayEvent) -> str:
     resources."""
     match body:
         case events.RoomMade():
-            return f"{_jobs(body.others)} {_DEEDS[body.mode][len(body.others) > 1]} for its sake"
+            return f"{_jobs(body.others)} {_EVICTION_WORDS[body.mode][len(body.others) > 1]} for its sake"
         case events.JobSuspended():
             return suspension_sentence(body.suspension)
         case events.JobResumed():

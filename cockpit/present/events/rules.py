@@ -68,16 +68,17 @@ def _of_nodes(
 ) -> str:
     match body:
         case events.ReservationMade():
-            kept = body.reservation
-            span = f"{clock(Millis(kept.start_at), at, zone)} to {clock(Millis(kept.end_at), at, zone)}"
-            return f"reservation {safe(kept.name)} reserves {units.counted(len(kept.nodes), 'node')} from {span}"
+            reservation = body.reservation
+            span = f"{clock(Millis(reservation.start_at), at, zone)} to {clock(Millis(reservation.end_at), at, zone)}"
+            nodes = units.counted(len(reservation.nodes), "node")
+            return f"reservation {safe(reservation.name)} reserves {nodes} from {span}"
         case events.ReservationEnded():
             return f"reservation {safe(body.name)} ended"
         case events.CopyRemoved():
             return f"the copy of {safe(body.what)} {safe(body.source)} was removed"
         case events.NodeDrained():
-            taken = f"; it is taken back at {clock(body.gone_at, at, zone)}" if body.gone_at is not None else ""
-            return f"node {safe(body.node)} was drained by {safe(body.by)}: {safe(body.reason)}{taken}"
+            reclaim = f"; it is taken back at {clock(body.gone_at, at, zone)}" if body.gone_at is not None else ""
+            return f"node {safe(body.node)} was drained by {safe(body.by)}: {safe(body.reason)}{reclaim}"
         case events.NodeResumed():
             return f"node {safe(body.node)} was given back by {safe(body.by)}"
 

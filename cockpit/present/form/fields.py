@@ -41,7 +41,7 @@ _PATH: Final = re.compile(
 )
 
 
-class Judged(NamedTuple):
+class FormResult(NamedTuple):
     """Result of reading the form: the job spec, or the errors."""
 
     spec: JobSpec | None
@@ -81,8 +81,8 @@ class JobForm:
         batch = self.texts.get(KIND, "").strip() == JobKind.BATCH
         fields = dict(zip(EACH_TASKS, member_paths(TASKS, 0), strict=True))
         names = fields if batch else {task: own for own, task in fields.items()}
-        there = self.texts.keys()
-        if not there & names.keys() or there & {*names.values()} or len(self._numbers(TASKS)) > 1:
+        paths = self.texts.keys()
+        if not paths & names.keys() or paths & {*names.values()} or len(self._numbers(TASKS)) > 1:
             return False
         self.texts = {names.get(path, path): text for path, text in self.texts.items()}
         return True
@@ -92,7 +92,7 @@ class JobForm:
         order = [*self.texts]
         for path in texts:
             if path not in order:
-                near = [at for at, other in enumerate(order) if _kin(path, other)]
+                near = [at for at, other in enumerate(order) if _belongs_after(path, other)]
                 order.insert(near[-1] + 1 if near else len(order), path)
         known = {**self.texts, **texts}
         self.texts = {path: known[path] for path in order}
@@ -157,16 +157,16 @@ class JobForm:
         """Return the form's values with the names of a job file."""
         return values_of(self.texts)
 
-    def judged(self, read: ReadJobs, folder: str) -> Judged:
+    def read_spec(self, read: ReadJobs, folder: str) -> FormResult:
         """Read the form by the rules of job files; relative paths begin at `folder`."""
         text = msgspec.json.encode(self.values()).decode()
         try:
             (spec,) = read(SOURCE, text, folder)
         except SpecErrors as wrong:
-            return self.blamed(wrong.errors)
-        return Judged(spec, {}, ())
+            return self.errors_by_field(wrong.errors)
+        return FormResult(spec, {}, ())
 
-    def blamed(self, errors: Sequence[str]) -> Judged:
+    def errors_by_field(self, errors: Sequence[str]) -> FormResult:
         """Return the errors sorted by field: each at the form's field that its path names, and only the first error of
         a field."""
         at: dict[str, str] = {}
@@ -177,7 +177,7 @@ class JobForm:
                 at.setdefault(path, text)
             else:
                 others.append(text)
-        return Judged(None, at, tuple(others))
+        return FormResult(None, at, tuple(others))
 
     def _place(self, error: str) -> tuple[str, str]:
         match = _PATH.fullmatch(error)
@@ -213,7 +213,7 @@ def _is_of(path: str, group: str, number: int) -> bool:
     return member is not None and (member.group, member.number) == (group, number)
 
 
-def _kin(path: str, other: str) -> bool:
+def _belongs_after(path: str, other: str) -> bool:
     """Return whether a field belongs behind another: they are of one group, and the other's entry is the same or an
     earlier one."""
     one, two = member_of(path), member_of(other)

@@ -49,9 +49,9 @@ def take_entry(form: JobForm, row: EntryRow) -> str:
 def _reference(row: EntryRow) -> dict[str, object]:
     """Return the reference to a catalogue entry as a job file writes it."""
     entry, reference = row.entry, dict[str, object]({"name": row.entry.name})
-    written = TABLES[entry.kind].write(entry)
-    if "source" in written:
-        reference["source"] = written["source"]
+    values = TABLES[entry.kind].write(entry)
+    if "source" in values:
+        reference["source"] = values["source"]
     if isinstance(entry, DatasetEntry | ModelEntry) and entry.versions:
         reference["version"] = list(entry.versions)[-1]
     if entry.kind in {EntryKind.DATASET, EntryKind.ALGORITHM} and row.may is not Access.RW:

@@ -26,7 +26,7 @@ IDLE, TIGHT = "○ idle", "◉ tight"
 def room_lines(spec: JobSpec, nodes: Sequence[NodeRow], demand: Mapping[str, float], columns: int) -> Iterator[Line]:
     """Yield the nodes that have room for one node's part of the job now, and the number of requested cards of each
     model."""
-    idle, tight = _judged(spec, nodes)
+    idle, tight = _idle_and_tight(spec, nodes)
     yield line(Span("room now on  ", MUTED), counted(len(idle), "node"), Span(f", {len(tight)} tight", MUTED))
     names = ", ".join(safe(row.node.name) for row in idle[:MOST_NODES])
     if names:
@@ -39,7 +39,7 @@ def room_lines(spec: JobSpec, nodes: Sequence[NodeRow], demand: Mapping[str, flo
 
 def node_lines(spec: JobSpec, nodes: Sequence[NodeRow], columns: int) -> Iterator[Line]:
     """Yield the table of the possible nodes, the idle ones first: used and total amounts, and the card models."""
-    idle, tight = _judged(spec, nodes)
+    idle, tight = _idle_and_tight(spec, nodes)
     if not idle and not tight:
         yield line(Span("no node that the job asks for is in service", "warning"))
         return
@@ -65,7 +65,7 @@ def _model(row: NodeRow) -> Span:
     return Span(f"  {safe(', '.join(models))}", MUTED)
 
 
-def _judged(spec: JobSpec, nodes: Sequence[NodeRow]) -> tuple[list[NodeRow], list[NodeRow]]:
+def _idle_and_tight(spec: JobSpec, nodes: Sequence[NodeRow]) -> tuple[list[NodeRow], list[NodeRow]]:
     """Return the idle and the tight nodes among those in service that the job may use and that are big enough when
     empty."""
     idle: list[NodeRow] = []

@@ -60,8 +60,8 @@ def offers(nodes: Sequence[NodeRow], entries: Iterable[AnyEntry]) -> list[SpecCh
 
 def models(nodes: Sequence[NodeRow], demand: Mapping[str, int]) -> list[Model]:
     """Return the card models in order of their names."""
-    there = [card.model for row in _in_service(nodes) for card in row.node.cards]
-    return [Model(name, there.count(name), demand.get(name, 0)) for name in sorted({*there, *demand} - {""})]
+    names = [card.model for row in _in_service(nodes) for card in row.node.cards]
+    return [Model(name, names.count(name), demand.get(name, 0)) for name in sorted({*names, *demand} - {""})]
 
 
 def with_models(every: Iterable[SpecChoice], chosen: Collection[str]) -> list[SpecChoice]:

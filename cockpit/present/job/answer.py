@@ -31,7 +31,7 @@ from cockpit.present.outlook import (
     behind_reason,
     failure_lines,
     moved_lines,
-    told_lines,
+    own_plan_lines,
     until,
     what_if,
 )
@@ -42,7 +42,7 @@ from cockpit.present.safe import safe
 from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, hung, line, line_width, spread
 from cockpit.present.start_words import likely_words, no_bound_lines, spread_words
 from cockpit.present.states import seconds_left
-from cockpit.present.workers import LEFT_OVER, below_min
+from cockpit.present.workers import BEST_EFFORT, below_min
 
 PROGRESS_COLUMNS = 30
 MOST_TAIL = 8
@@ -126,7 +126,7 @@ def _waiting(row: JobRow, detail: JobDetail | None, around: Around) -> Iterator[
     if (outlook := _outlook(row, around)) is not None:
         yield from failure_lines(outlook)
         yield from behind_reason(outlook, context)
-        yield from told_lines(outlook, context)
+        yield from own_plan_lines(outlook, context)
         yield from after_lines(outlook, context)
         forecast = _forecast(row, around) or outlook.forecast
         yield from moved_lines(outlook, context, forecast)
@@ -253,7 +253,7 @@ def _asks(row: JobRow) -> Line:
     models = listed(row.card_models, "or")
     cards = f", {units.counted_cards(row.card_milli, models)}" if row.card_milli else ""
     nodes = units.counted(row.nodes, "node") if row.workers is None else units.counted(row.nodes, "worker")
-    each = f"{units.counted(row.cpus, 'CPU')}, {units.memory(row.memory_mib)}" if row.cpus else LEFT_OVER
+    each = f"{units.counted(row.cpus, 'CPU')}, {units.memory(row.memory_mib)}" if row.cpus else BEST_EFFORT
     limit = Span(f" for {units.spoken(row.time_limit_seconds)} at most", MUTED)
     return line(Span(f"{INDENT}asks for ", MUTED), f"{nodes}, {each}{cards}", limit)
 

@@ -45,7 +45,7 @@ def attempt_facts(detail: JobDetail, context: Context) -> Iterator[tuple[str, st
     retries = f" · {retry_words(detail.row.retries)}" if detail.row.retries is not None else ""
     yield "attempts", f"{len(earlier) + 1}{retries}"
     for attempt in earlier[-MOST:]:
-        yield f"attempt #{attempt.number}", _told(attempt, context)
+        yield f"attempt #{attempt.number}", _outcome_text(attempt, context)
 
 
 def _after_failure(spec: JobSpec) -> str:
@@ -61,7 +61,7 @@ def _times(count: int) -> str:
     return "once" if count == 1 else f"up to {count} times"
 
 
-def _told(attempt: Attempt, context: Context) -> str:
+def _outcome_text(attempt: Attempt, context: Context) -> str:
     starts = [each.started_at for each in attempt.replicas if each.started_at is not None]
     lasted = "never started"
     if starts:

@@ -76,7 +76,7 @@ class FoldedList:
         tasks = self._groups.get(self._array_of.get(job, job), [])
         return tasks if self._may_fold(self._array_of.get(job, job)) else []
 
-    def acted_on(self, row_id: JobId) -> list[JobRow]:
+    def action_targets(self, row_id: JobId) -> list[JobRow]:
         """Return the jobs to which an action on the row applies. For an array: the tasks that have not ended, or all
         where all have. For a heterogeneous job: the first component, as actions on it apply to all."""
         rows = self.behind(row_id)
@@ -134,11 +134,11 @@ class FoldedList:
             return None
         self._unfolded ^= {array}
         if (bundle := self._bundles.get(array)) is not None:
-            come, goes = [bundle], [row.id for row in expanded(bundle)]
+            added, removed = [bundle], [row.id for row in expanded(bundle)]
             if array in self._unfolded:
-                come, goes = expanded(bundle), [bundle.id]
-            self._note(come)
-            self.jobs.apply(come, goes)
+                added, removed = expanded(bundle), [bundle.id]
+            self._note(added)
+            self.jobs.apply(added, removed)
         self._of = ((), -1)
         self._refresh()
         return self._groups[array][0] if array in self._unfolded and array in self._groups else self.shown_as(row_id)
@@ -175,9 +175,9 @@ class FoldedList:
             lost += [self._bundles[whole]] if whole in self._bundles else []
             self._bundles[whole] = row
             shown += expanded(row) if whole in self._unfolded else [row]
-        there = {row.id for row in shown}
+        shown_ids = {row.id for row in shown}
         tasks = (task.id for bundle in lost for task in expanded(bundle))
-        return shown, [*(job for job in gone if job not in there), *(job for job in tasks if job not in there)]
+        return shown, [*(job for job in gone if job not in shown_ids), *(job for job in tasks if job not in shown_ids)]
 
     def _note(self, rows: Sequence[JobRow]) -> None:
         self.used |= {name for name in _NOTED - self.used if set(map(attrgetter(name), rows)) - _NOTHING}

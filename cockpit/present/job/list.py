@@ -67,15 +67,15 @@ def _edited(old: list[T], edits: Sequence[tuple[int, bool]], new: Sequence[T]) -
     False to insert the next element of `new` before it."""
     edited: list[T] = []
     coming = iter(new)
-    done = 0
-    for place, goes in edits:
-        edited += old[done:place]
-        done = place
-        if goes:
-            done += 1
+    position = 0
+    for place, removes in edits:
+        edited += old[position:place]
+        position = place
+        if removes:
+            position += 1
         else:
             edited.append(next(coming))
-    edited += old[done:]
+    edited += old[position:]
     return edited
 
 
@@ -104,7 +104,7 @@ class JobList:
 
     def __init__(self, context: Callable[[], Context], saved: Saved = none_saved) -> None:
         self._context = context
-        self._judged = context
+        self._order_context = context
         self._rows: dict[JobId, JobRow] = {}
         self._counts: Counter[str] = Counter()
         self._saved = saved
@@ -157,7 +157,7 @@ class JobList:
     def apply(self, changed: Iterable[JobRow], removed: Iterable[JobId]) -> Changes:
         """Apply a delta: insert or replace the changed rows, and remove the rows with the ids in `removed`."""
         now = _by_id(changed)
-        self._mind_tasks(now)
+        self._switch_to_seniority(now)
         ordered = self._keyed()
         before = [*filter(None, map(self._rows.get, chain(now, removed)))]
         # These keys must be computed before `_take` replaces the rows: ids are found in the order by the keys of
@@ -221,10 +221,10 @@ class JobList:
                 del self._rows[row.id]
         self._counts.update(map(_state, now.values()))
         self._rows |= now
-        self._mind_tasks(now)
+        self._switch_to_seniority(now)
         self.largest_id = max(self.largest_id, max(now, default=0))
 
-    def _mind_tasks(self, now: Mapping[JobId, JobRow]) -> None:
+    def _switch_to_seniority(self, now: Mapping[JobId, JobRow]) -> None:
         """Change to `seniority` as sort key once a scheduler names tasks by two numbers. Until then the id is the key,
         which is ten times faster."""
         if self._age is _id and is_apart(max(now, default=0)):
@@ -235,7 +235,7 @@ class JobList:
         context = self._context()
         # Deltas must compute keys as of this moment, too: with the times of a later one, bisection would not find
         # rows.
-        self._judged = lambda: context
+        self._order_context = lambda: context
         passing = self._passing(rows)
         ages = list(map(self._age, passing))
         # Rows nearly always come in order of submission, which is cheap to find out by numbers alone.
@@ -272,7 +272,7 @@ class JobList:
         """Return the sort keys of rows: the facts of the sorted columns as of the moment of sorting, then seniority."""
         parts: list[list[Any]] = [list(map(self._age, rows))]
         for column, descending in self._sorting():
-            parts[:0] = key_parts(column, column.facts(rows, self._judged()), descending=descending)
+            parts[:0] = key_parts(column, column.facts(rows, self._order_context()), descending=descending)
         return parts[0] if len(parts) == 1 else list(zip(*parts, strict=True))
 
 

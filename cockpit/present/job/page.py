@@ -37,7 +37,7 @@ from cockpit.present.spans import Line, plain
 from cockpit.present.start_words import bound_lines, no_bound_lines
 from cockpit.present.states import GLYPHS, exit_sentence, seconds_left
 from cockpit.present.steps import step_lines
-from cockpit.present.workers import LEFT_OVER, replica_count, replica_name, workers_fact
+from cockpit.present.workers import BEST_EFFORT, replica_count, replica_name, workers_fact
 
 LABEL_ROOM: Final = 14
 LAST_EVENTS: Final = 20
@@ -224,7 +224,7 @@ def asked_for(job: Job) -> str:
 
 def _node_spec(spec: NodeSpec) -> str:
     named = f"{safe(spec.name)}: " if spec.name else ""
-    parts = [units.counted(spec.cpus, "CPU"), units.memory(spec.memory_mib)] if spec.cpus else [LEFT_OVER]
+    parts = [units.counted(spec.cpus, "CPU"), units.memory(spec.memory_mib)] if spec.cpus else [BEST_EFFORT]
     if spec.card_milli:
         parts.append(units.counted_cards(spec.card_milli, listed(spec.card_models, "or")))
     return f"{named}{', '.join(parts[:-1])}{' and ' if len(parts) > 1 else ''}{parts[-1]}"

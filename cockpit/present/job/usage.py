@@ -33,7 +33,7 @@ UNMEASURED: Final = "Its use is not known: containers are not measured here."
 NO_CGROUP: Final = "What it really uses is not known: no cgroup counts it"
 
 
-class Given(NamedTuple):
+class AttemptUse(NamedTuple):
     """One attempt with its allocations and the time that it held them."""
 
     number: int
@@ -52,7 +52,7 @@ def usage_tab(detail: JobDetail, around: Around) -> Iterator[Line]:
     """Yield the tab's harmless lines."""
     row = detail.row
     yield _fact("asked for", asked_for(detail.job))
-    attempts = list(given(detail, around.context.now))
+    attempts = list(attempt_uses(detail, around.context.now))
     if not attempts:
         yield line()
         yield line(Span(INDENT + NOT_YET, MUTED))
@@ -67,7 +67,7 @@ def usage_tab(detail: JobDetail, around: Around) -> Iterator[Line]:
     yield from _measured(detail, around)
 
 
-def given(detail: JobDetail, now: Millis) -> Iterator[Given]:
+def attempt_uses(detail: JobDetail, now: Millis) -> Iterator[AttemptUse]:
     """Yield each attempt that the record or the events still contain, the first one first."""
     attempt = detail.job.attempt
     if attempt is None:
@@ -77,13 +77,13 @@ def given(detail: JobDetail, now: Millis) -> Iterator[Given]:
         if isinstance(body, events.JobPlaced) and body.attempt < attempt.number:
             until = _ended(detail, body.attempt, record.at)
             parts = [(part, until - record.at) for part in body.placement]
-            yield Given(body.attempt, body.placement, record.at, until, parts)
+            yield AttemptUse(body.attempt, body.placement, record.at, until, parts)
     starts = [each.started_at for each in attempt.replicas if each.started_at is not None]
     ends = [each.ended_at for each in attempt.replicas if each.ended_at is not None]
     over = not detail.row.holds
     until = max(ends, default=detail.job.ended_at or attempt.placed_at) if over else now
     since = min(starts, default=attempt.placed_at)
-    yield Given(attempt.number, attempt.placement, since, until, attempt.held(since, until))
+    yield AttemptUse(attempt.number, attempt.placement, since, until, attempt.held(since, until))
 
 
 def _ended(detail: JobDetail, attempt: int, placed: Millis) -> Millis:
@@ -103,7 +103,7 @@ def _time(detail: JobDetail, around: Around) -> Iterator[Line]:
     yield (label, Span(f"{units.duration(elapsed)} "), *filled, share)
 
 
-def _hours(attempts: list[Given], around: Around) -> list[tuple[str, ...]]:
+def _hours(attempts: list[AttemptUse], around: Around) -> list[tuple[str, ...]]:
     """Return one row per attempt; what was allocated counts, busy or not."""
     context = around.context
     return [

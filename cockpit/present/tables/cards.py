@@ -86,8 +86,8 @@ def _parts(row: NodeRow, card: Card, free: CardState, load: int | None) -> list[
     left = free_milli(row, card)
     slots: list[int | None] = [None] if left else []
     if left and card.slices and (uses or card.slice_uuids):
-        taken = {use.slot for use in uses}
-        slots, left = [slot for slot in range(card.slices) if slot not in taken], slot_milli(card)
+        used_slots = {use.slot for use in uses}
+        slots, left = [slot for slot in range(card.slices) if slot not in used_slots], slot_milli(card)
     parts = [_used(row.node, card, use, load) for use in uses]
     parts += [CardRow(node=row.node, card=card, slot=slot, milli=left, state=free, load=load) for slot in slots]
     return sorted(parts, key=lambda part: part.key)

@@ -49,8 +49,8 @@ def count(row: ClusterRow, state: JobState) -> int:
 
 def cards(row: ClusterRow) -> tuple[int | float, int | float]:
     """Return the allocated cards and all cards."""
-    seen = row.overview
-    return (units.cards(seen.used_card_milli), units.cards(seen.card_milli)) if seen is not None else (0, 0)
+    overview = row.overview
+    return (units.cards(overview.used_card_milli), units.cards(overview.card_milli)) if overview is not None else (0, 0)
 
 
 def cpus(row: ClusterRow) -> tuple[int, int]:
@@ -221,7 +221,7 @@ CLUSTERS: Final = TableView(
 
 def cluster_answer(row: ClusterRow, context: Context, keys: Mapping[str, str], columns: int) -> Iterator[Line]:
     """Yield harmless lines about the cluster. `keys`: the first key of each action by the action's id."""
-    left = line(Span(f"{safe(row.name)}  ", ACCENT), Span(_standing(row, context), _role(row)))
+    left = line(Span(f"{safe(row.name)}  ", ACCENT), Span(_state_sentence(row, context), _role(row)))
     hints = [
         (keys.get("open_cluster", "Enter"), " its jobs   " if row.fleet else " opens it   "),
         (keys.get("every_job", ":every-job"), " all jobs"),
@@ -240,7 +240,7 @@ def _role(row: ClusterRow) -> str:
     return SHAPES[row.state][1] if row.state is ClusterState.SILENT else STRONG
 
 
-def _standing(row: ClusterRow, context: Context) -> str:
+def _state_sentence(row: ClusterRow, context: Context) -> str:
     """Return the sentence about the cluster's state and the age of its data."""
     age = age_words(row, context)
     if row.state is ClusterState.SILENT:
@@ -254,14 +254,16 @@ def _standing(row: ClusterRow, context: Context) -> str:
     return words[row.state]
 
 
-def _jobs_words(seen: Overview) -> str:
-    counts = [f"{number} {state}" for state, number in sorted(seen.jobs_by_state.items(), key=lambda each: -each[1])]
-    return ", ".join([*counts, *([f"{seen.held} held"] if seen.held else [])]) or "none"
+def _jobs_words(overview: Overview) -> str:
+    counts = [
+        f"{number} {state}" for state, number in sorted(overview.jobs_by_state.items(), key=lambda each: -each[1])
+    ]
+    return ", ".join([*counts, *([f"{overview.held} held"] if overview.held else [])]) or "none"
 
 
-def _holds_words(row: ClusterRow, seen: Overview) -> str:
+def _holds_words(row: ClusterRow, overview: Overview) -> str:
     (held, of), (busy, cores) = cards(row), cpus(row)
     parts = [f"{held:g} of {of:g} cards"] if of else []
-    memory = f"{units.memory(seen.used_memory_mib)} of {units.memory(seen.memory_mib)}"
+    memory = f"{units.memory(overview.used_memory_mib)} of {units.memory(overview.memory_mib)}"
     parts += [f"{busy} of {cores} CPUs", memory]
-    return f"{', '.join(parts)}, on {units.counted(seen.nodes, 'node')}"
+    return f"{', '.join(parts)}, on {units.counted(overview.nodes, 'node')}"

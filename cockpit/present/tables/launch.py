@@ -124,13 +124,13 @@ def _replica(launch: Launch, common: dict[str, str]) -> Iterator[str]:
     for path, text in plan.files.items():
         yield f"  {safe(path)}"
         yield from (f"    {safe(each)}" for each in text.splitlines())
-    yield from _said("given", launch.given)
-    yield from _said("command", plan.command)
+    yield from _command_lines("given", launch.given)
+    yield from _command_lines("command", plan.command)
     yield f"  runs     {shell_text(plan.argv)}"
     yield from (f"  hint     {safe(hint)}" for hint in plan.hints)
 
 
-def _said(name: str, command: str) -> Iterator[str]:
+def _command_lines(name: str, command: str) -> Iterator[str]:
     """Yield the command under a label, with its original line breaks."""
     first, *others = command.strip("\n").split("\n")
     yield f"  {name:<8} {safe(first)}"

@@ -149,15 +149,15 @@ def row_id(row: QueueRow, path: str | None = None) -> str:
 
 def bar(row: QueueRow, resource: str, full: int, columns: int) -> Line:
     """Return the bar of a resource. Every part above 0 takes at least one column while there are enough columns."""
-    used, kept = row.used.get(resource, 0), row.min.get(resource, 0)
+    used, guaranteed = row.used.get(resource, 0), row.min.get(resource, 0)
     borrows = resource in row.bounded and row.level > 0
-    own = min(used, kept) if borrows else used
+    own = min(used, guaranteed) if borrows else used
     parts = (
         (OWN, OWN_ROLE, own),
         (BORROWED, BORROWED_ROLE, used - own),
-        (KEPT, KEPT_ROLE, kept - own if borrows else 0),
+        (KEPT, KEPT_ROLE, guaranteed - own if borrows else 0),
     )
-    top, amount, drawn, spans = max(full, used, kept, 1), 0, 0, list[Span]()
+    top, amount, drawn, spans = max(full, used, guaranteed, 1), 0, 0, list[Span]()
     for sign, role, part in parts:
         amount += part
         end = min(columns, max(drawn + (part > 0), round(columns * amount / top)))
