@@ -74,8 +74,8 @@ def _opened_or_explained(file: Path) -> sqlite3.Connection:
         if damage is None:
             raise
         raise StoreError(
-            f"The write-ahead log {wal.log_of(file).name} of {file} is damaged: {damage}. Nothing of the store can be read without it. Keep a copy of the "
-            "state folder, then restore it from a backup."
+            f"The write-ahead log {wal.log_of(file).name} of {file} is damaged: {damage}. Nothing of the store "
+            "can be read without it. Keep a copy of the state folder, then restore it from a backup."
         ) from None
 
 
