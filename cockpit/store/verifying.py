@@ -1,6 +1,7 @@
 """Verifies a whole store without changing it, that of a running engine too (`cockpit doctor --journal`).
 
-In this order: SQLite's write-ahead log and structure, snapshots, archive files, events, answers, and records of ended jobs.
+In this order: SQLite's write-ahead log and structure, snapshots, archive files, events, answers to requests, and
+records of ended jobs.
 """
 
 from __future__ import annotations
