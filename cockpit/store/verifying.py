@@ -1,6 +1,7 @@
 """Verifies a whole store without changing it, that of a running engine too (`cockpit doctor --journal`).
 
-In this order: SQLite's own structure, snapshots, archive files, events, answers to requests, and records of ended jobs.
+In this order: SQLite's write-ahead log and structure, snapshots, archive files, events, answers to requests, and
+records of ended jobs.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
 from cockpit.errors import StoreError
-from cockpit.store import accounting, archive, codec, snapshots
+from cockpit.store import accounting, archive, codec, snapshots, wal
 from cockpit.store.faults import store_errors
 from cockpit.store.schema import SCHEMA_VERSION
 
@@ -61,8 +62,22 @@ class Verified(NamedTuple):
 
 def verify(file: Path, archive_folder: Path) -> Verified:
     """Verify a store. Raises `StoreError` if there is no readable store of the current schema."""
-    with store_errors(file), closing(_opened(file)) as connection:
-        return _Verification(connection, archive_folder).run()
+    with store_errors(file), closing(_opened_or_explained(file)) as connection:
+        return _Verification(connection, file, archive_folder).run()
+
+
+def _opened_or_explained(file: Path) -> sqlite3.Connection:
+    """Open the file. Where a damaged write-ahead log hides the whole store, the error says so."""
+    try:
+        return _opened(file)
+    except (StoreError, sqlite3.DatabaseError):
+        damage = wal.find_damage(file)
+        if damage is None:
+            raise
+        raise StoreError(
+            f"The write-ahead log {wal.log_of(file).name} of {file} is damaged: {damage}. Nothing of the store "
+            "can be read without it. Keep a copy of the state folder, then restore it from a backup."
+        ) from None
 
 
 def _opened(file: Path) -> sqlite3.Connection:
@@ -107,8 +122,8 @@ def _checked(connection: sqlite3.Connection, file: Path) -> sqlite3.Connection:
 class _Verification:
     """Verifies a store in one read transaction, so that an engine may write meanwhile."""
 
-    def __init__(self, connection: sqlite3.Connection, archive_folder: Path) -> None:
-        self._connection, self._archive = connection, archive_folder
+    def __init__(self, connection: sqlite3.Connection, file: Path, archive_folder: Path) -> None:
+        self._connection, self._file, self._archive = connection, file, archive_folder
         self._damages: list[Damage] = []
         self._more = 0
         self._unchecked = 0
@@ -117,6 +132,7 @@ class _Verification:
 
     def run(self) -> Verified:
         """Verify everything. Snapshots come before events, since they decide which events are needed."""
+        self._log()
         self._structure()
         kept = self._snapshots()
         archived, last = self._archives()
@@ -130,6 +146,12 @@ class _Verification:
             self._damages.append(damage)
         else:
             self._more += 1
+
+    def _log(self) -> None:
+        damage = wal.find_damage(self._file)
+        if damage is not None:
+            what = f"{damage}: after a crash SQLite ignores what follows, the last events among it"
+            self._note(Damage(f"write-ahead log {wal.log_of(self._file).name}", what))
 
     def _structure(self) -> None:
         try:
