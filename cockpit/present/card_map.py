@@ -292,6 +292,7 @@ _EMPTY = ((CardState.FREE, "free"), (CardState.STRANDED, "stranded"), (CardState
 
 
 def _sentence(part: CardRow, job: JobRow | None, context: Context) -> str:
+    """Return the sentence about the part: its user and size, or why it is free."""
     size = "the whole card" if part.whole else f"{part.milli}/{WHOLE_CARD} of card {part.card.index + 1}"
     match part.state:
         case CardState.ALLOCATED | CardState.KEPT:

@@ -63,6 +63,7 @@ def legend(
 def _entry(
     name: FactorName, weights: Weights, before: Weights | None, detail: Detail, *, letters: bool, chosen: bool
 ) -> Line:
+    """Return the legend's entry of one factor; weights that are tried out are shown with their former value."""
     sign, weight = SIGNS[name], units.grouped(weight_of(weights, name))
     was = units.grouped(weight_of(before, name)) if before is not None else weight
     changed = was != weight and detail is not Detail.NAMES
@@ -108,6 +109,7 @@ def priority_answer(
 
 
 def _head(row: PriorityRow, queue: Sequence[PriorityRow], *, tried: bool) -> Line:
+    """Return the panel's first line: the job, its place and its priority."""
     if row.breakdown is None:
         return line(Span("Somebody else's job", ACCENT), Span("  of which only the place is told.", STRONG))
     name = (Span(f"{id_text(row)} ", MUTED), Span(safe(row.name), ACCENT))
@@ -243,6 +245,7 @@ def nothing_to_rank(priorities: Priorities | None, hidden: int, keys: Mapping[st
 
 
 def _in_order(keys: Mapping[str, str], queued: bool) -> list[Line]:
+    """Return the lines of the Priority view under order of submission, where jobs have no priority."""
     lines = [
         line(),
         line(Span("   This cluster serves in order of submission (priority/basic): jobs have no priority.", STRONG)),

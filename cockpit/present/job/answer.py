@@ -107,6 +107,7 @@ def _head(row: JobRow, sentence: str, role: str, right: Line, around: Around) ->
 
 
 def _waiting(row: JobRow, detail: JobDetail | None, around: Around) -> Iterator[Line]:
+    """Yield the panel of a queued job: the reason, its place, the predicted start, and ways to start sooner."""
     context, explanation = around.context, detail.explanation if detail is not None else None
     reason = _best_reason(row, around)
     first, *more = reason_clauses(reason, context.now, context.zone) if reason is not None else ("is queued",)
@@ -259,6 +260,7 @@ def _asks(row: JobRow) -> Line:
 
 
 def _occupying(row: JobRow, detail: JobDetail | None, around: Around) -> Iterator[Line]:
+    """Yield the panel of a job that holds resources: its state and end, its progress, warnings, and last log lines."""
     context = around.context
     where = f" on {listed(dict.fromkeys(row.placed_on))}" if row.placed_on else ""
     words = {
@@ -304,6 +306,7 @@ def _progress(row: JobRow, context: Context) -> Line:
 
 
 def _ended(row: JobRow, detail: JobDetail | None, around: Around) -> Iterator[Line]:
+    """Yield the panel of an ended job: how it ended, the hold of its containers, and last log lines."""
     context = around.context
     sentence = why(row, context) or ""
     verb = "ended with " if sentence.startswith("exit ") else ""
