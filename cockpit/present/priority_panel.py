@@ -111,7 +111,7 @@ def priority_answer(
 def _head(row: PriorityRow, queue: Sequence[PriorityRow], *, tried: bool) -> Line:
     """Return the panel's first line: the job, its place and its priority."""
     if row.breakdown is None:
-        return line(Span("Somebody else's job", ACCENT), Span("  of which only the place is told.", STRONG))
+        return line(Span("Another user's job", ACCENT), Span("  is shown with its place only.", STRONG))
     name = (Span(f"{id_text(row)} ", MUTED), Span(safe(row.name), ACCENT))
     if row.position is None:
         return (*name, Span("  is held: it is not considered until it is released.", "held"))
@@ -234,7 +234,7 @@ def nothing_to_rank(priorities: Priorities | None, hidden: int, keys: Mapping[st
             line(Span("   "), *_key(keys, "new"), "  submit one"),
         ]
     if hidden and hidden == len(priorities.rows):
-        sentence = f"{units.counted(hidden, 'row')} {'is' if hidden == 1 else 'are'} out of sight."
+        sentence = f"{units.counted(hidden, 'row')} {'is' if hidden == 1 else 'are'} hidden."
         return [
             line(),
             line(Span("   No queued job matches.", STRONG), Span(f" {sentence}", MUTED)),

@@ -206,7 +206,7 @@ def _waits(row: JobRow, context: Context) -> Line:
 def _way_out(row: JobRow, around: Around) -> Iterator[Line]:
     """Yield the keys that help a job that does not start by itself."""
     if isinstance(row.reason, Held):
-        yield _keys(around, ("hold", "let it go"), ("edit", "edit it"), ("cancel", "cancel it"))
+        yield _keys(around, ("hold", "release it"), ("edit", "edit it"), ("cancel", "cancel it"))
     elif row.reason is not None and _never(row.reason):
         yield _keys(around, ("edit", "ask for something else"), ("nodes", "see the nodes"), ("cancel", "cancel it"))
 
