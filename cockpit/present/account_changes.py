@@ -21,7 +21,7 @@ def question(wanted: change.AccountChange) -> tuple[str, str]:
         case change.RemoveQos():
             return (
                 f"Remove QOS {safe(wanted.name)}?",
-                "Nobody can ask for it any more; one that is in use is not removed.",
+                "Jobs can no longer request it; a QOS that is in use is not removed.",
             )
         case change.RemoveCoordinators():
             users = ", ".join(map(safe, wanted.users))

@@ -112,6 +112,7 @@ def _name(each: Spent, by: By) -> str:
 
 
 def _sum(name: str, jobs: Sequence[EndedJob]) -> JobSum:
+    """Return the totals of these ended jobs; CPU time is None where it was measured for none of them."""
     cpu = [each.cpu_ms for each in jobs if each.cpu_ms is not None]
     ended_as = Counter(each.row.state for each in jobs)
     return JobSum(

@@ -18,6 +18,7 @@ from cockpit.model.spec import WHOLE_CARD
 from cockpit.model.view import NodeRow
 from cockpit.present import units
 from cockpit.present.columns import NOTHING, Context
+from cockpit.present.job_values import elapsed_seconds
 from cockpit.present.moments import clock
 from cockpit.present.safe import safe
 from cockpit.present.spans import ACCENT, MUTED, STRONG, Line, Span, line, spread
@@ -291,6 +292,7 @@ _EMPTY = ((CardState.FREE, "free"), (CardState.STRANDED, "stranded"), (CardState
 
 
 def _sentence(part: CardRow, job: JobRow | None, context: Context) -> str:
+    """Return the sentence about the part: its user and size, or why it is free."""
     size = "the whole card" if part.whole else f"{part.milli}/{WHOLE_CARD} of card {part.card.index + 1}"
     match part.state:
         case CardState.ALLOCATED | CardState.KEPT:
@@ -312,12 +314,11 @@ def _since(job: JobRow | None, context: Context) -> str:
 
 def _job(job: JobRow, context: Context) -> Line:
     state = Span(f"{GLYPHS[job.state]} {job.state}", str(job.state))
-    if job.started_at is None:
+    elapsed = elapsed_seconds(job, context)
+    if elapsed is None:
         return line(f"{job_words(job.id)} {safe(job.name)}  ", state)
-    ran = units.duration(((job.ended_at or context.now) - job.started_at) // 1000)
-    return line(
-        f"{job_words(job.id)} {safe(job.name)}  ", state, f"  {ran} of {units.duration(job.time_limit_seconds)}"
-    )
+    ran = f"  {units.duration(elapsed)} of {units.duration(job.time_limit_seconds)}"
+    return line(f"{job_words(job.id)} {safe(job.name)}  ", state, ran)
 
 
 def _beside(row: NodeRow) -> str:

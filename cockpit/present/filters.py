@@ -156,6 +156,8 @@ def _terms(
 
 
 def _saved_text(name: str, table: TableView, saved: Saved, inside: tuple[str, ...]) -> str:
+    """Return the text of a saved filter. Raises `FilterError` for an unknown name and for a filter that contains
+    itself."""
     known = saved(table.name)
     if name in inside:
         raise FilterError(f"filter: @{safe(name)} contains itself")
@@ -175,6 +177,7 @@ def quoted(text: str) -> str:
 
 
 def _split(text: str) -> list[re.Match[str]]:
+    """Return the terms of a filter text. Raises `FilterError` for a quote that is not closed."""
     terms, position = [], 0
     end = len(text.rstrip())
     while position < end:
@@ -193,6 +196,7 @@ def _term(term: re.Match[str], table: TableView, memory: SearchMemory | None) ->
 
 
 def _keyed(key: str, op: str, value: str, table: TableView) -> Mask:
+    """Return the mask of a term with a key. Raises `FilterError` for an unknown column or a wrong value."""
     column = table.find(key)
     if column is None:
         hint = nearest(key, table.names())
@@ -222,6 +226,7 @@ def _check_value(column: Column, value: str) -> None:
 
 
 def _equal(column: Column, table: TableView, value: str) -> Mask:
+    """Return the mask of rows that equal the value: `none`, a state, a word, a task's id or a number."""
     if value.casefold() == NONE_WORD:
         return fact_is(column, lambda fact, _: fact in {None, "", ()})
     if column.id == "state" and value.casefold() == HELD and (held_until := table.find("held_until")) is not None:

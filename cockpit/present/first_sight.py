@@ -48,7 +48,7 @@ def no_cards_lines(hidden: int, keys: Mapping[str, str]) -> Iterator[Line]:
 
 
 def _hidden_words(hidden: int) -> str:
-    return f"{units.counted(hidden, 'job')} {'is' if hidden == 1 else 'are'} out of sight."
+    return f"{units.counted(hidden, 'job')} {'is' if hidden == 1 else 'are'} hidden."
 
 
 def _offers(keys: Mapping[str, str], *offers: tuple[str, str]) -> Line:

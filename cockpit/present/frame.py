@@ -97,6 +97,7 @@ def _figures(overview: Overview | None) -> Iterator[list[Line]]:
 
 
 def _counts(overview: Overview, *, words: bool) -> Iterator[Line]:
+    """Yield the number of jobs in each state, and of held jobs. `words`: whether the states are named."""
     count = overview.jobs_by_state.get
     for state in (JobState.RUNNING, JobState.QUEUED):
         number = count(state, 0)

@@ -32,6 +32,7 @@ def why(row: JobRow, context: Context) -> str | None:
 
 
 def _own_why(row: JobRow, context: Context) -> str | None:
+    """Return the sentence without the retries; None: nothing to say."""
     if row.reason is not None:
         sentence = reason_sentence(row.reason, context.now, context.zone)
         suspended = below_min(row, context.now, context.zone)

@@ -111,6 +111,7 @@ def why_cards_are_not_measured(place: Allocation, node: Nodes) -> str:
 
 
 def _replica(each: Measured, columns: int, node: Nodes, *, alone: bool) -> Iterator[Line]:
+    """Yield the lines of one replica; the replica is named where it is not `alone`."""
     use, place = each.use, each.place
     if not alone:
         yield line(Span(f"{INDENT}replica {place.rank} on {safe(place.node)}", MUTED))
@@ -134,6 +135,7 @@ def _replica(each: Measured, columns: int, node: Nodes, *, alone: bool) -> Itera
 
 
 def _cards(each: Measured, columns: int, node: Nodes) -> Iterator[Line]:
+    """Yield the lines about the use of a replica's cards, or why it is not measured."""
     use, percent = each.use, each.card_percent
     if percent is None and use.mean_card_percent is None:
         why = why_cards_are_not_measured(each.place, node)
@@ -192,6 +194,7 @@ def _table(replicas: Sequence[Measured]) -> Iterator[Line]:
 
 
 def _row(each: Measured) -> tuple[str, ...]:
+    """Return the cells of one replica for the table."""
     use, place = each.use, each.place
     busy = UNKNOWN if each.busy is None else f"{each.busy:.1f} of {place.cpus}"
     return (

@@ -37,6 +37,7 @@ def prediction(outlook: Outlook, context: Context) -> str:
 
 
 def _planned(outlook: Outlook, context: Context) -> str:
+    """Return the prediction by the scheduler that decides about the job."""
     other_scheduler = outlook.told_by and outlook.job
     if outlook.forecast.now and not other_scheduler:
         return "starts now"

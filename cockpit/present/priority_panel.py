@@ -63,6 +63,7 @@ def legend(
 def _entry(
     name: FactorName, weights: Weights, before: Weights | None, detail: Detail, *, letters: bool, chosen: bool
 ) -> Line:
+    """Return the legend's entry of one factor; weights that are tried out are shown with their former value."""
     sign, weight = SIGNS[name], units.grouped(weight_of(weights, name))
     was = units.grouped(weight_of(before, name)) if before is not None else weight
     changed = was != weight and detail is not Detail.NAMES
@@ -108,8 +109,9 @@ def priority_answer(
 
 
 def _head(row: PriorityRow, queue: Sequence[PriorityRow], *, tried: bool) -> Line:
+    """Return the panel's first line: the job, its place and its priority."""
     if row.breakdown is None:
-        return line(Span("Somebody else's job", ACCENT), Span("  of which only the place is told.", STRONG))
+        return line(Span("Another user's job", ACCENT), Span("  is shown with its place only.", STRONG))
     name = (Span(f"{id_text(row)} ", MUTED), Span(safe(row.name), ACCENT))
     if row.position is None:
         return (*name, Span("  is held: it is not considered until it is released.", "held"))
@@ -232,7 +234,7 @@ def nothing_to_rank(priorities: Priorities | None, hidden: int, keys: Mapping[st
             line(Span("   "), *_key(keys, "new"), "  submit one"),
         ]
     if hidden and hidden == len(priorities.rows):
-        sentence = f"{units.counted(hidden, 'row')} {'is' if hidden == 1 else 'are'} out of sight."
+        sentence = f"{units.counted(hidden, 'row')} {'is' if hidden == 1 else 'are'} hidden."
         return [
             line(),
             line(Span("   No queued job matches.", STRONG), Span(f" {sentence}", MUTED)),
@@ -243,6 +245,7 @@ def nothing_to_rank(priorities: Priorities | None, hidden: int, keys: Mapping[st
 
 
 def _in_order(keys: Mapping[str, str], queued: bool) -> list[Line]:
+    """Return the lines of the Priority view under order of submission, where jobs have no priority."""
     lines = [
         line(),
         line(Span("   This cluster serves in order of submission (priority/basic): jobs have no priority.", STRONG)),

@@ -75,6 +75,7 @@ def _not_evaluated(reason: NotEvaluated) -> tuple[str, ...]:
 def _of_room(
     reason: NotEnoughFree | NeverFits | NoEligibleNode | NoAlternative, now: Millis, zone: tzinfo | None
 ) -> Iterable[str]:
+    """Return the clauses of a reason about room on nodes."""
     match reason:
         case NotEnoughFree():
             return _not_enough_free(reason)
@@ -87,6 +88,7 @@ def _of_room(
 
 
 def _not_enough_free(reason: NotEnoughFree) -> list[str]:
+    """Return the clauses: the request, the nodes with room, the nearest nodes, and preemption."""
     parts = [_wish(reason)]
     if reason.nodes_wanted > 1:
         some = reason.nodes_with_room
@@ -142,6 +144,7 @@ def _no_alternative(reason: NoAlternative, now: Millis, zone: tzinfo | None) -> 
 
 
 def _never_fits(reason: NeverFits) -> tuple[str, ...]:
+    """Return the clauses for a request that exceeds the largest node, or the nodes that the job may use."""
     if reason.resource is None:
         big_enough = "none is" if reason.most == 0 else f"only {reason.most} {_is(reason.most)}"
         head = f"asks for {units.counted(reason.wanted, 'node')} of that size", f"{big_enough} big enough"
@@ -182,6 +185,7 @@ def _out_of_service(reason: NoEligibleNode) -> str:
 
 
 def _asked_of_nodes(reason: NoEligibleNode) -> str:
+    """Return the requested properties of nodes in words, such as names, pool and labels."""
     parts = []
     if reason.pins:
         parts.append(f"{'node' if len(reason.pins) == 1 else 'nodes'} {listed(reason.pins)}")

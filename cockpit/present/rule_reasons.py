@@ -84,6 +84,7 @@ def rule_clauses(reason: RuleReason, now: Millis, zone: tzinfo | None) -> tuple[
 
 
 def _of_other_jobs(reason: WaitsForJob | DependencyNever | ArrayFull | BehindHead) -> tuple[str, ...]:
+    """Return the clauses of a reason about dependencies, arrays or jobs ahead."""
     match reason:
         case WaitsForJob():
             more = (f"and for {units.counted(reason.more, 'more condition')}",) if reason.more else ()
@@ -99,6 +100,7 @@ def _of_other_jobs(reason: WaitsForJob | DependencyNever | ArrayFull | BehindHea
 
 
 def _of_rights(reason: PartitionRefuses | LimitReached | NoAssociation | QosRefused) -> tuple[str, ...]:
+    """Return the clauses of a reason about partitions, limits, associations or QOS."""
     match reason:
         case PartitionRefuses():
             return _partition_refuses(reason)
@@ -115,6 +117,7 @@ def _of_rights(reason: PartitionRefuses | LimitReached | NoAssociation | QosRefu
 
 
 def _of_time(reason: BeginsLater | InReservation | NodesReserved, now: Millis, zone: tzinfo | None) -> tuple[str, ...]:
+    """Return the clauses of a reason about a start time or a reservation."""
     match reason:
         case BeginsLater():
             return (f"is not to begin before {clock(reason.begin_at, now, zone)}",)
@@ -136,6 +139,7 @@ def _not_open(reason: InReservation, now: Millis, zone: tzinfo | None) -> str:
 
 
 def _partition_refuses(reason: PartitionRefuses) -> tuple[str, ...]:
+    """Return the clauses for a partition that does not accept the job."""
     where = f"partition {safe(reason.partition)}"
     match reason.rule:
         case PartitionRule.STATE:
@@ -164,6 +168,7 @@ def _limit_reached(reason: LimitReached) -> tuple[str, ...]:
 
 
 def _of_quota(reason: QuotaFull | QuotaMaxJobs | NoQueue) -> tuple[str, ...]:
+    """Return the clauses of a reason about the quota tree."""
     if isinstance(reason, NoQueue):
         return "waits for a queue to release it", f"no queue of the quota tree has project {safe(reason.project)}"
     queue = f"queue {safe(reason.queue)}"
@@ -192,6 +197,7 @@ def _named(jobs: tuple[JobId, ...]) -> str:
 
 
 def _of_fleets(reason: ClusterShort | NoRoomThere, now: Millis, zone: tzinfo | None) -> tuple[str, ...]:
+    """Return the clauses of a reason from the clusters of a fleet."""
     match reason:
         case ClusterShort():
             wanted = amount(reason.resource, reason.wanted, reason.card_models)

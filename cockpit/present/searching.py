@@ -97,6 +97,7 @@ def _plain_cells(cells: tuple[str, ...]) -> str:
 
 
 def _lasting_cells(column: Column, rows: Sequence[Any], context: Context) -> Sequence[str]:
+    """Return the column's cells for the cache; empty for cells that change as time passes and for the dash."""
     if column.ticks is not None:
         ticks = column.ticks
         return ["" if ticks(row) else _cell(column, row, context) for row in rows]

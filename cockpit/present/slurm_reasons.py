@@ -133,6 +133,7 @@ def _of_limit(match: re.Match[str]) -> str:
 
 
 def _of_resource(match: re.Match[str], whose: str, what: str) -> str:
+    """Return the sentence for a limit on a resource, by its scope in the code's name."""
     counted = what in _COUNTED
     if match["scope"] == "Min":
         return f"asks for {'fewer' if counted else 'less'} {what} than {whose} demands"

@@ -148,6 +148,7 @@ def _marked(span: Span, wanted: str, role: str) -> Iterator[Span]:
 
 
 def _cut(spans: Line, columns: int) -> Line:
+    """Return the line cut or padded to exactly `columns` terminal columns."""
     kept: list[Span] = []
     left = columns
     for span in spans:

@@ -61,6 +61,7 @@ def giving_way_sentence(body: GivingWayEvent) -> str:
 
 
 def _waits_again(body: events.JobRequeued) -> str:
+    """Return the sentence for a job that is queued again, by the cause of its attempt's end."""
     if body.retry and body.cause in {EndCause.FAULT, EndCause.SLOW}:
         return f"waits again, to go on elsewhere, retry {body.retry}"
     if body.retry:

@@ -66,6 +66,7 @@ def _of_nodes(
     at: Millis,
     zone: tzinfo | None,
 ) -> str:
+    """Return the sentence for a change of reservations, staged copies or nodes."""
     match body:
         case events.ReservationMade():
             reservation = body.reservation

@@ -119,6 +119,7 @@ def event_sentence(record: events.EventRecord, zone: tzinfo | None) -> str:
 
 
 def _of_job(body: _JobEvent, at: Millis, zone: tzinfo | None) -> str:
+    """Return the sentence for an event of one job, by the phase of its life."""
     match body:
         case (
             events.JobSubmitted()
@@ -175,6 +176,7 @@ def _of_job(body: _JobEvent, at: Millis, zone: tzinfo | None) -> str:
 
 
 def _before_running(body: _BeforeRunning) -> str:
+    """Return the sentence for an event between a job's submission and its start."""
     match body:
         case events.JobSubmitted():
             return f"was submitted as {safe(body.spec.name)} by {safe(body.submitter.name)}"
@@ -194,6 +196,7 @@ def _before_running(body: _BeforeRunning) -> str:
 
 
 def _before_start(body: _BeforeStart) -> str:
+    """Return the sentence for the result of a check or prolog on a placed job's nodes."""
     match body:
         case events.PrecheckPassed():
             return "its nodes were checked" + (f": {safe(body.found)}" if body.found else "") + _attempt(body.attempt)
@@ -206,6 +209,7 @@ def _before_start(body: _BeforeStart) -> str:
 
 
 def _while_running(body: _WhileRunning, at: Millis, zone: tzinfo | None) -> str:
+    """Return the sentence for an event between a job's placement and its end."""
     match body:
         case events.ReplicaStaged() | events.ReplicaStarted() | events.ReplicaEnded():
             return _of_replica(body)
@@ -244,6 +248,7 @@ def _is_asked_to_end(body: events.EndingBegan, at: Millis, zone: tzinfo | None) 
 
 
 def _after_running(body: _AfterRunning, at: Millis, zone: tzinfo | None) -> str:
+    """Return the sentence for a job's end, or for an event of its hold and its record."""
     match body:
         case events.JobEnded():
             ended = f"ended: {body.state} ({_cause(body.cause)})"

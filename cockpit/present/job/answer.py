@@ -107,6 +107,7 @@ def _head(row: JobRow, sentence: str, role: str, right: Line, around: Around) ->
 
 
 def _waiting(row: JobRow, detail: JobDetail | None, around: Around) -> Iterator[Line]:
+    """Yield the panel of a queued job: the reason, its place, the predicted start, and ways to start sooner."""
     context, explanation = around.context, detail.explanation if detail is not None else None
     reason = _best_reason(row, around)
     first, *more = reason_clauses(reason, context.now, context.zone) if reason is not None else ("is queued",)
@@ -205,7 +206,7 @@ def _waits(row: JobRow, context: Context) -> Line:
 def _way_out(row: JobRow, around: Around) -> Iterator[Line]:
     """Yield the keys that help a job that does not start by itself."""
     if isinstance(row.reason, Held):
-        yield _keys(around, ("hold", "let it go"), ("edit", "edit it"), ("cancel", "cancel it"))
+        yield _keys(around, ("hold", "release it"), ("edit", "edit it"), ("cancel", "cancel it"))
     elif row.reason is not None and _never(row.reason):
         yield _keys(around, ("edit", "ask for something else"), ("nodes", "see the nodes"), ("cancel", "cancel it"))
 
@@ -259,6 +260,7 @@ def _asks(row: JobRow) -> Line:
 
 
 def _occupying(row: JobRow, detail: JobDetail | None, around: Around) -> Iterator[Line]:
+    """Yield the panel of a job that holds resources: its state and end, its progress, warnings, and last log lines."""
     context = around.context
     where = f" on {listed(dict.fromkeys(row.placed_on))}" if row.placed_on else ""
     words = {
@@ -304,6 +306,7 @@ def _progress(row: JobRow, context: Context) -> Line:
 
 
 def _ended(row: JobRow, detail: JobDetail | None, around: Around) -> Iterator[Line]:
+    """Yield the panel of an ended job: how it ended, the hold of its containers, and last log lines."""
     context = around.context
     sentence = why(row, context) or ""
     verb = "ended with " if sentence.startswith("exit ") else ""

@@ -190,6 +190,7 @@ class FoldedList:
         return Changes(list(dict.fromkeys(map(self.shown_as, changes.changed))), changes.order_changed)
 
     def _refresh(self) -> None:
+        """Compute the folded order again where the order of `jobs` has changed since."""
         jobs = self.jobs.order
         # `Ordered.move` appends new last ids to the same list, so the length must be compared too.
         if self._of[0] is jobs and self._of[1] == len(jobs):

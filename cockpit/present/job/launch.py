@@ -61,6 +61,7 @@ def replicas_tab(detail: JobDetail, around: Around) -> Iterator[Line]:
 
 
 def _placed(job: Job, attempt: Attempt, context: Context) -> Iterator[Line]:
+    """Yield the table of replicas: node, cards, start, limits and state of each."""
     places = attempt.places
     recalled = {each.rank for each in job.leaving}
     rows = [
@@ -103,6 +104,7 @@ def _files(job: Job) -> Iterator[Line]:
 
 
 def _ranks(job: Job, attempt: Attempt, around: Around) -> Iterator[Line]:
+    """Yield the launch plan of each rank; the environment that all have in common comes first, once."""
     plans = dict(_plans(job, attempt, around))
     known = [plan for plan in plans.values() if isinstance(plan, LaunchPlan)]
     common = dict(set.intersection(*(set(plan.env.items()) for plan in known))) if len(known) > 1 else {}

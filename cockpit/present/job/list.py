@@ -214,6 +214,7 @@ class JobList:
         return self._order != before
 
     def _take(self, before: Iterable[JobRow], now: Mapping[JobId, JobRow]) -> None:
+        """Replace the rows in `before` by those in `now`, and update the counts and the search cache."""
         for row in before:
             self._counts[row.state] -= 1
             self._memory.forget(row.id)
@@ -232,6 +233,7 @@ class JobList:
             self._arrange([self._rows[job] for job in self._order])
 
     def _arrange(self, rows: Iterable[JobRow]) -> None:
+        """Filter and sort these rows as of now; the result is the shown order."""
         context = self._context()
         # Deltas must compute keys as of this moment, too: with the times of a later one, bisection would not find
         # rows.

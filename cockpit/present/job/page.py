@@ -236,6 +236,7 @@ def _ahead(detail: JobDetail) -> str:
 
 
 def _times(detail: JobDetail, context: Context) -> str:
+    """Return the times of submission, start and end, and the run time with its limit."""
     row = detail.row
     parts = [f"submitted {clock(row.submitted_at, context.now, context.zone)}"]
     if row.started_at is not None:
@@ -249,6 +250,7 @@ def _times(detail: JobDetail, context: Context) -> str:
 
 
 def _replica(replica: Replica, place: Allocation | None, context: Context) -> str:
+    """Return one replica's node, cards, start, exit and limits."""
     parts = [] if place is None else [safe(place.node) + _cards(place)]
     if replica.started_at is not None:
         parts.append(f"started {clock(replica.started_at, context.now, context.zone)}")

@@ -49,6 +49,7 @@ def priority_tab(detail: JobDetail, around: Around) -> Iterator[Line]:
 
 
 def _made_of(breakdown: Breakdown, around: Around) -> Iterator[Line]:
+    """Yield the priority in one queue: its total, its bar and its table."""
     where = Span(f" in {safe(breakdown.partition)}" if breakdown.partition else "", MUTED)
     yield line(Span(f"{INDENT}priority ", MUTED), Span(total_words(breakdown), STRONG), where)
     if breakdown.direct:

@@ -118,6 +118,7 @@ def _strip(stretches: Sequence[Stretch], signs: Signs, columns: int) -> Iterator
 
 
 def _legend(stretches: Sequence[Stretch], signs: Signs, around: Around, unseen: str) -> Iterator[Line]:
+    """Yield a line for each of the last parts of the wait; unrecorded parts below a minute are left out."""
     context = around.context
     entries = [each for each in stretches if each.reason is not None or each.until - each.since >= 60_000]
     if len(entries) > MOST_LINES:

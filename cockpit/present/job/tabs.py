@@ -56,6 +56,7 @@ def tab_lines(tab: str, detail: JobDetail, around: Around) -> list[Line]:
 
 
 def _why(detail: JobDetail, around: Around) -> Iterator[Line]:
+    """Yield the Why tab: the panel's text, the priority, the facts, and the tasks or trials."""
     yield from verdict(detail.row, msgspec.structs.replace(detail, priority=()), around)
     yield line()
     if made_of := list(priority_lines(detail)):
@@ -108,6 +109,7 @@ def _yaml_line(text: str) -> Line:
 
 
 def _events(detail: JobDetail, around: Around) -> Iterator[Line]:
+    """Yield the Events tab: the strip of reasons, then the job's events."""
     context = around.context
     yield from strip_lines(detail, around)
     rows = [

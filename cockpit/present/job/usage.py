@@ -92,6 +92,7 @@ def _ended(detail: JobDetail, attempt: int, placed: Millis) -> Millis:
 
 
 def _time(detail: JobDetail, around: Around) -> Iterator[Line]:
+    """Yield the run time with its part of the time limit; no line for a job that has not started."""
     row = detail.row
     elapsed = elapsed_seconds(row, around.context)
     if elapsed is None:

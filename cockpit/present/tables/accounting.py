@@ -206,7 +206,7 @@ HOURS: Final = TableView(
     name="accounting-hours",
     key=attrgetter("name"),
     help="Card-hours and CPU-hours over days",
-    empty="Nobody held anything in that time. --days 90 looks further back.",
+    empty="No job held resources in that time. --days 90 shows a longer time.",
     columns=(
         Column(
             "name",

@@ -82,6 +82,7 @@ def _free_state(row: NodeRow, card: Card, usable: set[int]) -> CardState:
 
 
 def _parts(row: NodeRow, card: Card, free: CardState, load: int | None) -> list[CardRow]:
+    """Return the card's parts: those in use, and the free slots or the free rest."""
     uses = [use for use in row.slices if use.card == card.index]
     left = free_milli(row, card)
     slots: list[int | None] = [None] if left else []
@@ -94,6 +95,7 @@ def _parts(row: NodeRow, card: Card, free: CardState, load: int | None) -> list[
 
 
 def _used(node: Node, card: Card, use: SliceUse, load: int | None) -> CardRow:
+    """Return the row of a part in use."""
     return CardRow(
         node=node,
         card=card,

@@ -232,7 +232,7 @@ def cluster_answer(row: ClusterRow, context: Context, keys: Mapping[str, str], c
         yield line(Span(f"{INDENT}jobs   ", MUTED), _jobs_words(row.overview))
         yield line(Span(f"{INDENT}holds  ", MUTED), _holds_words(row, row.overview))
     elif row.state is ClusterState.SILENT:
-        yield line(Span(f"{INDENT}It is asked again by itself; the others do not wait for it.", MUTED))
+        yield line(Span(f"{INDENT}Cockpit asks it again automatically; the other clusters do not wait for it.", MUTED))
     yield line(Span(f"{INDENT}way    ", MUTED), safe(row.way))
 
 

@@ -12,7 +12,7 @@ from cockpit.present.width import pad
 FINDINGS: Final = TableView(
     name="doctor",
     help="What this machine has and lacks",
-    empty="Nothing was looked at.",
+    empty="Nothing was checked.",
     columns=(
         Column(
             "level",

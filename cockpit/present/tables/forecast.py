@@ -113,6 +113,7 @@ def _moment(
     *,
     wide: bool = True,
 ) -> Column:
+    """Return a column with a moment of the forecast."""
     derive = _of(forecast_of, moment)
     return Column(name, title, ValueKind.MOMENT, about, derive=derive, nullable=True, wide=wide)
 

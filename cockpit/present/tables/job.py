@@ -95,6 +95,7 @@ def replicas(detail: JobDetail, _: Context) -> list[dict[str, Any]]:
 
 
 def events(detail: JobDetail, context: Context) -> list[dict[str, Any]]:
+    """Return one object per event of the job."""
     return [
         {
             "seq": record.seq,

@@ -118,6 +118,7 @@ def launch_lines(launches: Sequence[Launch]) -> Iterator[str]:
 
 
 def _replica(launch: Launch, common: dict[str, str]) -> Iterator[str]:
+    """Yield one replica's host, environment, files and commands."""
     plan = launch.plan
     yield f"{safe(launch.name)}: rank {launch.rank}, host {safe(plan.hostname)}"
     yield from _texts_launch_page({name: value for name, value in plan.env.items() if name not in common})

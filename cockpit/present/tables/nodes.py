@@ -382,6 +382,7 @@ def node_sentence(row: NodeRow) -> Line:
 
 
 def _free_sentence(row: NodeRow) -> str:
+    """Return what the node has free, or why it takes no jobs."""
     node = row.node
     if node.state is not NodeState.UP:
         reason = f": {safe(node.state_reason)}" if node.state_reason else ""

@@ -81,6 +81,7 @@ def condition_words(outlook: Outlook, _: Context) -> str:
 
 
 def what_ifs(outlook: Outlook, _: Context) -> list[dict[str, Any]]:
+    """Return one object per changed request, with its predicted start."""
     return [
         {
             "change": each.change,

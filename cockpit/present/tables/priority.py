@@ -267,6 +267,7 @@ def table_of(priorities: Priorities, *, tried: bool) -> TableView:
 
 
 def _counting(priorities: Priorities) -> dict[str, bool]:
+    """Return for each factor's column whether it counts under the cluster's weights."""
     weights, computed = priorities.weights, priorities.kind is PriorityKind.MULTIFACTOR
     weighed = {
         FactorName.AGE: weights.age,
@@ -450,6 +451,7 @@ def _column(name: str, cell: Cell) -> Column:
 
 
 def _head(total: int, shape: Shape) -> Iterator[Column]:
+    """Yield the columns before the bar that this width has room for."""
     if shape.tried:
         yield _column(WAS, Cell(shape.place_columns, _was_cell, right=True, title="WAS"))
     place = "NOW" if shape.tried else "PLACE"

@@ -167,6 +167,8 @@ def bar(row: QueueRow, resource: str, full: int, columns: int) -> Line:
 
 
 def _resource_cell(resource: str, digits: int) -> Callable[[QueueRow, Bounds, int], Line]:
+    """Return a function that makes the cell of a resource: used/min/max, and a bar where there is room."""
+
     def cell(row: QueueRow, bounds: Bounds, columns: int) -> Line:
         full = bounds.get(resource)
         if not full and not row.used.get(resource):
@@ -206,6 +208,7 @@ def _borrowed_cell(row: QueueRow, _: Bounds) -> Line:
 
 
 def _resource(resource: str, column: str, about: str, cell: Cell | None = None) -> Column:
+    """Return the column of a resource."""
     return Column(
         column,
         f"{column.upper()} USED/MIN/MAX",
@@ -415,6 +418,7 @@ def legend_line() -> Line:
 
 
 def _verdict(row: QueueRow) -> str:
+    """Return the sentence that says what matters most about the queue now."""
     if row.kind is not QueueKind.QUOTA:
         place = "here" if row.kind is QueueKind.PARTITION else "for it"
         return f"{units.counted(row.waiting, 'job')} wait{'s' if row.waiting == 1 else ''} {place}."

@@ -39,7 +39,7 @@ USAGE: Final = TableView(
     name="usage",
     identity=("job", "rank"),
     help="What a job's replicas really use",
-    empty="Nobody has measured this job: it has not run yet, or nothing here counts. `cockpit job ID` says more.",
+    empty="This job was not measured: it has not run yet, or use is not measured here. `cockpit job ID` shows more.",
     columns=(
         Column(
             "job", "JOB", ValueKind.INTEGER, "Job id", field="job", words=lambda row, _: job_cell(row.job), wide=True
