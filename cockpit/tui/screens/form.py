@@ -18,9 +18,10 @@ from textual.widgets import Input, Label
 from cockpit.errors import CockpitError, RequestRefused, SpecErrors
 from cockpit.formats.foreign.bringing import Brought, brought
 from cockpit.headless.absent import absent
+from cockpit.model.capabilities import Ability
 from cockpit.model.catalogue import EntryKey
 from cockpit.present.form.aside import brought_lines, start_line, why_lines
-from cockpit.present.form.fields import KIND, JobForm, Judged, about
+from cockpit.present.form.fields import KIND, FormResult, JobForm, about
 from cockpit.present.form.names import FIELD_OF, take_entry, with_named_specs
 from cockpit.present.form.nodes import room_lines
 from cockpit.present.form.preview import Preview, preview_lines, script_lines
@@ -122,7 +123,7 @@ class FormScreen(Dialog[None]):
         self._brought, self._read = brought, read
         self._form = JobForm(values)
         self._initial_texts = dict(self._form.texts)
-        self._judged: Judged = Judged(None, {}, ())
+        self._result: FormResult = FormResult(None, {}, ())
         self._outlook: Outlook | None = None
         self._script: Shown | RequestRefused | None = None
         self._missing_files: tuple[str, ...] = ()
@@ -186,14 +187,14 @@ class FormScreen(Dialog[None]):
         lines.show(lines_by_field.get(self._field, []))
 
     def _judge(self) -> None:
-        self._show(self._form.judged(self._read, str(Path.cwd())))
+        self._show(self._form.read_spec(self._read, str(Path.cwd())))
         if self._timer is not None:
             self._timer.stop()
-        if self._judged.spec is not None:
+        if self._result.spec is not None:
             self._timer = self.set_timer(ASK_AFTER_SECONDS, self._predict_start)
 
-    def _show(self, judged: Judged) -> None:
-        self._judged, self._outlook, self._script, self._missing_files = judged, None, None, ()
+    def _show(self, judged: FormResult) -> None:
+        self._result, self._outlook, self._script, self._missing_files = judged, None, None, ()
         for row in self.query(FieldRow):
             row.blame(judged.errors.get(row.path, ""))
         self._draw()
@@ -203,17 +204,17 @@ class FormScreen(Dialog[None]):
     async def _ask_nodes(self) -> None:
         try:
             self._cluster_nodes = await self.app.backend.nodes()
-            if not self.app.backend.takes_scripts:  # else nothing has a name there
+            if self.app.backend.capabilities.has("catalogue"):
                 self._catalogue = (await self.app.backend.catalogue()).rows
         except CockpitError as error:
             self.app.notify(str(error), severity="warning")
         self._draw()
 
     def _predict_start(self) -> None:
-        spec = self._judged.spec
+        spec = self._result.spec
         if spec is not None:
             self.run_worker(self._ask_start(spec), group="start", exclusive=True)
-            if self.app.backend.reads_this_disk:
+            if self.app.backend.capabilities.has(Ability.LOCAL_FILES):
                 _in_thread(lambda: absent(spec), lambda sentences: self._show_missing_files(spec, sentences))
 
     async def _ask_written(self, spec: JobSpec) -> None:
@@ -222,37 +223,37 @@ class FormScreen(Dialog[None]):
             script = await self.app.backend.written(self._with_named_specs(spec))
         except RequestRefused as no:
             script = no
-        if spec is self._judged.spec:
+        if spec is self._result.spec:
             self._script = script
             self._draw()
 
     def _show_missing_files(self, spec: JobSpec, sentences: tuple[str, ...]) -> None:
-        if spec is self._judged.spec:
+        if spec is self._result.spec:
             self._missing_files = sentences
             self._draw()
 
     async def _ask_start(self, spec: JobSpec) -> None:
         try:
-            if self.app.backend.takes_scripts:
+            if self.app.backend.capabilities.has(Ability.SCRIPTS):
                 await self._ask_written(spec)
             (outlook,) = await self.app.backend.predict([spec])
         except RequestRefused as no:
-            if spec is self._judged.spec:
+            if spec is self._result.spec:
                 self._refuse(no)
         except CockpitError as error:
             self.app.notify(str(error), severity="warning")
         else:
-            if spec is self._judged.spec:
+            if spec is self._result.spec:
                 self._outlook = outlook
                 self._draw()
 
     def _refuse(self, no: RequestRefused) -> None:
-        self._show(self._form.blamed(refusal_text(no.refusal, self.app.state.now()).splitlines()))
+        self._show(self._form.errors_by_field(refusal_text(no.refusal, self.app.state.now()).splitlines()))
 
     # Actions
 
     async def action_submit(self) -> None:
-        spec = self._judged.spec
+        spec = self._result.spec
         if spec is None:
             self._focus_first_error()
             return
@@ -268,7 +269,7 @@ class FormScreen(Dialog[None]):
             self.dismiss()
 
     def _focus_first_error(self) -> None:
-        wrong = next((row for row in self.query(FieldRow) if row.path in self._judged.errors), None)
+        wrong = next((row for row in self.query(FieldRow) if row.path in self._result.errors), None)
         if wrong is not None:
             wrong.typed.focus()
 
@@ -412,7 +413,7 @@ class FormScreen(Dialog[None]):
         return with_named_specs(spec, (row.entry for row in self._catalogue))
 
     def _verdict(self) -> Line:
-        judged = self._judged
+        judged = self._result
         if judged.spec is not None:
             return (
                 Span(" ^s ", ACCENT),
@@ -425,9 +426,9 @@ class FormScreen(Dialog[None]):
     def _aside(self, columns: int) -> Iterator[Line]:
         if self._brought is not None:
             yield from brought_lines(self._brought, columns)
-        for sentence in self._judged.others:
+        for sentence in self._result.others:
             yield line(Span(safe(sentence), "warning"))
-        spec = self._judged.spec
+        spec = self._result.spec
         if spec is None:
             yield line(Span("Once every field can be read, this says when it would start and what would run.", MUTED))
             return
@@ -438,7 +439,7 @@ class FormScreen(Dialog[None]):
         if self._shows is Preview.RUNS or not self.has_class("narrow"):
             yield from room_lines(known, self._cluster_nodes, self.app.state.demand, columns)
             yield line()
-        if self._shows in {Preview.RUNS, Preview.SBATCH} and self.app.backend.takes_scripts:
+        if self._shows in {Preview.RUNS, Preview.SBATCH} and self.app.backend.capabilities.has(Ability.SCRIPTS):
             yield from script_lines(self._script, columns)
         else:
             yield from preview_lines(
