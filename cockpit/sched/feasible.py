@@ -144,6 +144,7 @@ def _with_kept_off(never: Reason | None, groups: Sequence[Group], shape: Shape) 
 def _kept_off(never: OfOne, groups: Sequence[Group], shape: Shape) -> OfOne:
     if not isinstance(never, NeverFits | NoEligibleNode):
         return never
+    # nodes that suit exist and are only out of service: no taint is to blame
     if isinstance(never, NoEligibleNode) and never.out_of_service:
         return never
     nodes_free = [
@@ -167,8 +168,8 @@ def _mixed_verdict(shape: Shape, matching: Sequence[Group], *, in_service: bool)
     """Judge each kind of replica by itself, then whether all kinds fit on different nodes; nodes out of service last,
     since they come back."""
     for only_up in (False, True) if in_service else (False,):
-        for node_class in shape.replica_groups:
-            if never := _verdict(node_class, matching, in_service=only_up):
+        for group in shape.replica_groups:
+            if never := _verdict(group, matching, in_service=only_up):
                 return never
         wanted, most = shape.nodes + len(shape.helpers), _most_together(shape, matching, in_service=only_up)
         if most < wanted:
@@ -179,10 +180,11 @@ def _mixed_verdict(shape: Shape, matching: Sequence[Group], *, in_service: bool)
 
 def _most_together(shape: Shape, matching: Sequence[Group], *, in_service: bool) -> int:
     """Return how many replicas of all kinds fit at once, by the best of their alternatives."""
-    node_classes, empty = shape.replica_groups, list(_each_empty(matching))
+    groups, empty = shape.replica_groups, list(_each_empty(matching))
     usable = [each for each in empty if not in_service or each.node.state is NodeState.UP]
-    holding = [[_holding(usable, shape, spec) for spec in node_class.specs] for node_class in node_classes]
-    counts = [node_class.nodes for node_class in node_classes]
+    holding = [[_holding(usable, shape, spec) for spec in group.specs] for group in groups]
+    counts = [group.nodes for group in groups]
+    # each combination of alternatives has its own nodes; the best one is the figure shown
     return max(most_apart(nodes, counts) for nodes in product(*holding))
 
 
@@ -249,6 +251,7 @@ def _alternative(shape: Shape, spec: NodeSpec, matching: Sequence[Group], in_ser
     count = sum(map(len, big))
     if count < shape.nodes:
         return NeverFits(None, shape.nodes, count, spec.card_models)
+    # a group is of one class, and so of one state
     out = [node for nodes in big if nodes[0].state is not NodeState.UP for node in nodes]
     if in_service and count - len(out) < shape.nodes:
         return _no_eligible(shape, out)
@@ -256,6 +259,7 @@ def _alternative(shape: Shape, spec: NodeSpec, matching: Sequence[Group], in_ser
 
 
 def _too_small(spec: NodeSpec, lacking: Sequence[tuple[Resource, int]]) -> NeverFits:
+    # the node that comes nearest: the furthest stage reached, and of that the most
     resource, most = max(lacking, key=lambda lack: (_STAGES.index(lack[0]), lack[1]))
     return NeverFits(resource, wanted(spec, resource), most, spec.card_models)
 

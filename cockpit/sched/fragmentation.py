@@ -55,6 +55,7 @@ def target_workload(queued: Iterable[Shape], running: Mapping[NodeSpec, int]) ->
     Frequencies are rounded down to two binary digits. So what was computed for a workload holds until it really
     changes, not only until the next job comes.
     """
+    # running jobs stand for themselves; queued ones are counted by their first alternative
     count = Counter(running)
     for shape, jobs in Counter(queued).items():
         count[shape.specs[0]] += shape.nodes * jobs
@@ -71,6 +72,7 @@ def fragmentation(node_free: NodeFree, targets: Sequence[Target]) -> int:
 
 
 def _rounded(often: int) -> int:
+    # only the two highest bits stay
     low = max(0, often.bit_length() - 2)
     return often >> low << low
 
@@ -141,6 +143,7 @@ class GradientDescent:
 
     def entry(self, node_free: NodeFree, spec: NodeSpec) -> Entry | None:
         """Return the node's sort key; None where the replica does not fit."""
+        # first, since it needs no look at the cards
         if node_free.cpus < spec.cpus or node_free.memory_mib < spec.memory_mib:
             return None
         ways = self._ways_of(node_free, spec)
@@ -158,6 +161,7 @@ class GradientDescent:
         for way in ways:
             # F before and after differ by what the workload could use of the node, less what the replica itself takes
             growth = before - measure.of(cpus, memory_mib, way.usable) - way.taken * measure.weight
+            # in whole steps: growth that differs by less is a tie, which best fit decides
             growth = -(-growth // step)
             if least is None or growth < least:
                 least, card = growth, way.card
@@ -165,6 +169,7 @@ class GradientDescent:
         return least, card
 
     def _usable_of(self, node_free: NodeFree) -> Usable:
+        # what the cards can serve depends on nothing else, so equal nodes share the figure
         key = (node_free.node_class, node_free.idle, node_free.holes)
         if key not in self._usable:
             self._usable[key] = self._measure.usable(node_free.node.cards, node_free.idle, node_free.holes)
@@ -182,6 +187,7 @@ class GradientDescent:
     def _found_ways(self, node_free: NodeFree, spec: NodeSpec) -> Ways | None:
         if spec.shares_a_card:
             cards = sharing_cards(node_free, spec)
+            # cards that are alike lead to the same growth, so one of them is tried
             ways = [self._sharing(node_free, spec, card) for card in _distinct(node_free, cards)]
             return (share_rank(node_free, cards[0]), ways) if ways else None
         taken = whole_cards_taken(node_free, spec)
@@ -214,6 +220,7 @@ class _Ranking:
         """Compute the nodes again that have changed."""
         if not self._nodes_free:
             self._nodes_free, self._entry_of = [None] * len(nodes_free), [None] * len(nodes_free)
+        # by identity: a node's state is replaced when it changes, never changed in place
         changed = list(compress(range(len(nodes_free)), map(is_not, nodes_free, self._nodes_free)))
         # to sort once is quicker than many single moves in a long list
         sorts_again = len(changed) > len(nodes_free) // 8
@@ -259,6 +266,7 @@ class WorkloadMeasure:
 
     def of(self, cpus: int, memory_mib: int, usable: Usable) -> int:
         """Return what the whole workload can use with these free CPUs and this free memory."""
+        # which requests fit changes only at the amounts that some request names, so weights are kept by step
         steps = (bisect_right(self._cpus, cpus), bisect_right(self._memory, memory_mib))
         weights = self._weights.get(steps) or self._weigh(steps)
         return sum(map(mul, weights, usable))
@@ -284,6 +292,7 @@ def _usable(
     accepted = [card for card in cards if accepts(spec, card)]
     if not spec.shares_a_card:
         count = sum(card.index in idle for card in accepted)
+        # whole-card requests can use all idle cards or, if too few are idle, none
         return WHOLE_CARD * count if count >= spec.whole_cards else 0
     enough = (card.index for card in accepted if share_taken(card, milli) <= holes[card.index])
     return sum(WHOLE_CARD if index in idle else holes[index] for index in enough)

@@ -49,6 +49,7 @@ def most_apart(nodes: Sequence[Sequence[int]], counts: Sequence[int], taken: Col
 
 def _serve(kind: int, nodes: Sequence[Sequence[int]], holder: dict[int, int], excluded: Collection[int]) -> bool:
     """Give the kind one more node; other kinds may change theirs for that. `holder`: the kind that has each node."""
+    # breadth first: the shortest path moves the fewest kinds
     came_from: dict[int, tuple[int, int]] = {}
     seen, queue = {kind}, deque((kind,))
     while queue:

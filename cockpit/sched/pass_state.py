@@ -207,10 +207,10 @@ class PassState:
         if self.eviction_planner is None and self._next_begin_at is None and self._windows is NO_WINDOWS:
             return None
         proposal = self.eviction_planner.next_at() if self.eviction_planner is not None else None
-        bars = self._windows.next_at() if self._windows.lasting else None
+        window_at = self._windows.next_at() if self._windows.lasting else None
         soon = Millis(self.snapshot.now + 1000) if self._reclaims_deferred else None
         return min(
-            [each for each in (self._next_begin_at, bars, proposal, soon, self._slice_ends) if each], default=None
+            [each for each in (self._next_begin_at, window_at, proposal, soon, self._slice_ends) if each], default=None
         )
 
     def _take_over(self, index: Index) -> None:

@@ -88,6 +88,7 @@ def find_spread(nodes_free: Iterable[NodeFree], shape: Shape) -> JobPlacement | 
         return None
     spec, spread = shape.specs[0], shape.spread
     assert spread is not None
+    # ranks follow the cluster's order of nodes, not the order of the choice
     in_order = sorted(shares, key=lambda share: share[0].order)
     parts = [
         allocate(node_free, share_of(spec, spread, tasks), rank, exclusive=shape.exclusive)
@@ -114,34 +115,34 @@ def _find_mixed(index: Index, shape: Shape, fit: Fit | None, avoid: Collection[i
     taken = set(avoid)
     placements: dict[Shape, JobPlacement] = {}
     # a demanding kind fits on few nodes; a modest one that chose first could take them
-    for node_class in by_demand(shape.replica_groups):
-        place = find_placement(index, node_class, fit, taken)
+    for group in by_demand(shape.replica_groups):
+        place = find_placement(index, group, fit, taken)
         if place is None:
             # 2. where nothing is taken yet, this kind does not fit by itself
             return _find_together(index, shape, fit, avoid) if placements else None
         taken |= {order for order, _ in index.located(place.placement)}
-        placements[node_class] = place
+        placements[group] = place
     return joined(shape, placements)
 
 
 def _find_together(index: Index, shape: Shape, fit: Fit | None, avoid: Collection[int]) -> JobPlacement | None:
     """Find nodes for all kinds of replicas at once."""
 
-    def place(node_class: Shape, number: int, orders: Sequence[int]) -> JobPlacement:
-        spec, nodes_free = node_class.specs[number], list(index.nodes_free_at(orders))
-        return JobPlacement(number, allocated(node_class, spec, nodes_free, None if shape.exclusive else fit))
+    def place(group: Shape, number: int, orders: Sequence[int]) -> JobPlacement:
+        spec, nodes_free = group.specs[number], list(index.nodes_free_at(orders))
+        return JobPlacement(number, allocated(group, spec, nodes_free, None if shape.exclusive else fit))
 
-    def holding(node_class: Shape, number: int) -> list[int]:
+    def holding(group: Shape, number: int) -> list[int]:
         own_fit = None if shape.exclusive else fit
-        nodes_free = _choose(index, _for_all(shape, node_class), node_class.specs[number], own_fit, avoid)
+        nodes_free = _choose(index, _for_all(shape, group), group.specs[number], own_fit, avoid)
         return [node_free.order for node_free in nodes_free]
 
     return place_together(shape, holding, place)
 
 
-def _for_all(shape: Shape, node_class: Shape) -> Shape:
+def _for_all(shape: Shape, group: Shape) -> Shape:
     """Return the kind with as many replicas as the whole job has: of more nodes than that, no kind needs any."""
-    return replace(node_class, nodes=shape.nodes + len(shape.helpers))
+    return replace(group, nodes=shape.nodes + len(shape.helpers))
 
 
 def place_together(
@@ -151,28 +152,30 @@ def place_together(
 ) -> JobPlacement | None:
     """Place all kinds of replicas on different nodes, by the first alternatives for which these suffice. `holding`: the
     nodes that hold one replica by this alternative, best first; `place`: places a kind on nodes."""
-    node_classes = by_demand(shape.replica_groups)
-    for numbers in product(*(range(len(each.specs)) for each in node_classes)):
-        nodes = [holding(node_class, number) for node_class, number in zip(node_classes, numbers, strict=True)]
-        chosen = choose_apart(nodes, [each.nodes for each in node_classes])
+    groups = by_demand(shape.replica_groups)
+    # the first alternatives first, so that later ones are used only where these do not suffice
+    for numbers in product(*(range(len(each.specs)) for each in groups)):
+        nodes = [holding(group, number) for group, number in zip(groups, numbers, strict=True)]
+        chosen = choose_apart(nodes, [each.nodes for each in groups])
         if chosen is not None:
-            each = zip(node_classes, numbers, chosen, strict=True)
-            return joined(shape, {node_class: place(node_class, number, orders) for node_class, number, orders in each})
+            each = zip(groups, numbers, chosen, strict=True)
+            return joined(shape, {group: place(group, number, orders) for group, number, orders in each})
     return None
 
 
-def by_demand(node_classes: Iterable[Shape]) -> list[Shape]:
+def by_demand(groups: Iterable[Shape]) -> list[Shape]:
     """Sort kinds of replicas, the most demanding first."""
-    return sorted(node_classes, key=lambda each: _demand(each.specs[0]), reverse=True)
+    return sorted(groups, key=lambda each: _demand(each.specs[0]), reverse=True)
 
 
 def joined(shape: Shape, placements: Mapping[Shape, JobPlacement]) -> JobPlacement:
     """Join the placements of each kind of replica into the placement of the whole job, with ranks in the job's
     order."""
-    node_classes = shape.replica_groups
-    first = placements[node_classes[0]]
+    groups = shape.replica_groups
+    first = placements[groups[0]]
+    # helpers like the first kind were placed with it, as further replicas of one group
     own, like_first = first.placement[: shape.nodes], first.placement[shape.nodes :]
-    left = {node_class.specs[0]: iter(placements[node_class].placement) for node_class in node_classes[1:]}
+    left = {group.specs[0]: iter(placements[group].placement) for group in groups[1:]}
     left.setdefault(shape.specs[0], iter(like_first))
     placement = (*own, *(next(left[spec]) for spec in shape.helpers))
     return JobPlacement(first.spec_index, tuple([replace(part, rank=rank) for rank, part in enumerate(placement)]))
@@ -250,13 +253,16 @@ def _is_all_taken(node_free: NodeFree) -> bool:
 
 def _fitting(index: Index, shape: Shape, spec: NodeSpec) -> Iterator[NodeFree]:
     if shape.node_names:
+        # few nodes: they are sorted, without a walk through the buckets
         named_nodes = [node_free for node_free in pinned(index, shape) if _fits(node_free, shape, spec)]
         return iter(sorted(named_nodes, key=lambda node_free: best_fit_rank(node_free, spec)))
     node_classes = index.layout.classes_for(shape, spec)
+    # CPUs and memory alone on one class: every node of the walk fits, so none is tested again
     if len(node_classes) == 1 and not (spec.card_milli or shape.exclusive):
         return index.nodes_free_at(index.by_whole[node_classes[0].number].wide_enough(spec.cpus, spec.memory_mib))
     idle = [index.by_whole[node_class.number] for node_class in node_classes]
     if shape.exclusive:
+        # a node that is free as a whole has all its cards idle, so buckets below that are skipped
         least = min((node_class.whole_cards for node_class in node_classes), default=0)
         nodes_free = _filtered(index, walk(idle, least, spec.cpus, spec.memory_mib), shape, spec)
         return (
@@ -290,6 +296,7 @@ def _choose(
     nodes_free = fit.nodes_free(index, shape, spec) if fit else fitting(index, shape, spec)
     if avoid:
         nodes_free = (node_free for node_free in nodes_free if node_free.order not in avoid)
+    # generators are best first and stop here: a job of one node costs one step of the walk
     return list(islice(nodes_free, shape.nodes))
 
 
@@ -306,8 +313,8 @@ def _sharing(
 ) -> Iterator[NodeFree]:
     """Yield nodes for a share of a card: shared cards before idle ones. A node comes once, at the place of its best
     card."""
-    for on_idle, shelves, least in ((False, holes, spec.card_milli), (True, idle, 1)):
-        for label, order in walk(shelves, least, spec.cpus, spec.memory_mib):
+    for on_idle, buckets, least in ((False, holes, spec.card_milli), (True, idle, 1)):
+        for label, order in walk(buckets, least, spec.cpus, spec.memory_mib):
             node_free = index.nodes_free[order]
             if _fits(node_free, shape, spec) and share_rank(node_free, sharing_cards(node_free, spec)[0]) == (
                 on_idle,

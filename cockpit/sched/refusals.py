@@ -74,7 +74,7 @@ class Refusals:
     def __init__(
         self,
         gates: Gates,
-        bars: ReservationWindows,
+        windows: ReservationWindows,
         noted: PassNotes,
         backfiller: BackfillState,
         index: Index,
@@ -85,7 +85,7 @@ class Refusals:
         self._backfiller = backfiller
         self.index = index
         """The index with the starts of the pass."""
-        self._bars = bars
+        self._windows = windows
         self._failed, self._narrowed, self._exceeded = noted
         self.promised = eviction_planner.promised if eviction_planner is not None else {}
         """Nominated jobs, with the jobs whose end they wait for."""
@@ -257,7 +257,7 @@ class Refusals:
     def _of_room(self, shape: Shape, job: Job) -> Reason | None:
         """The verdict on the shape; else that on a shape barred from fewer reservations: what fails with more nodes
         fails with fewer."""
-        barred = self._bars.against_job(job)
+        barred = self._windows.against_job(job)
         # reservations are sorted by their start, so a shorter job runs into the first few of these
         for count in range(len(barred), -1, -1):
             tried = replace(shape, barred=barred[:count]) if count else shape

@@ -59,7 +59,9 @@ class Shape(msgspec.Struct, frozen=True, cache_hash=True):
     def replica_groups(self) -> list[Shape]:
         """Shapes with replicas that are alike, one for each kind of replica; all of them must fit. The first kind comes
         first, together with helpers that ask for exactly the same."""
+        # equal helpers form one group, however many the job lists
         counted, base = Counter(self.helpers), self.alike
+        # with alternatives the first kind may take another one than these helpers, so they stay a group of their own
         like_first = counted.pop(self.specs[0], 0) if len(self.specs) == 1 else 0
         others = [replace(base, nodes=count, specs=(spec,)) for spec, count in counted.items()]
         return [replace(base, nodes=self.nodes + like_first), *others]

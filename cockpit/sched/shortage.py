@@ -39,9 +39,7 @@ class Shortages:
         if kept := kept_by(shape, layout, lambda freer: find_placement(self._index, freer) is not None):
             return kept
         if shape.helpers:
-            lacking = (
-                node_class for node_class in shape.replica_groups if find_placement(self._index, node_class) is None
-            )
+            lacking = (group for group in shape.replica_groups if find_placement(self._index, group) is None)
             shape = next(lacking, shape.alike)
         elif shape.spread is not None:
             return self._of_tasks(shape)

@@ -40,13 +40,13 @@ def plan_timeslices(snapshot: Snapshot, cluster: Cluster, index: Index) -> Times
     2. Else, if both share the CPUs by time slices and the slice is over, the running jobs are suspended in its place.
     3. Otherwise it stays suspended.
     """
-    course = _TimeslicePlanner(snapshot, cluster, index)
+    planner = _TimeslicePlanner(snapshot, cluster, index)
     waiting = [snapshot.jobs[job] for job in snapshot.suspended]
     for job in sorted(waiting, key=lambda each: (each.state_since, each.id)):
         # a job that a user has suspended is not suspended for any job, and only a user resumes it
         if job.suspension is not None and job.suspension.for_jobs and job.ending is None:
-            course.consider(job, job.suspension.for_jobs)
-    return TimeslicePlan(course.switches(), course.index, course.next_at)
+            planner.consider(job, job.suspension.for_jobs)
+    return TimeslicePlan(planner.switches(), planner.index, planner.next_at)
 
 
 class _TimeslicePlanner:
@@ -56,7 +56,7 @@ class _TimeslicePlanner:
         self._jobs, self._now, self._cluster = snapshot.jobs, snapshot.now, cluster
         self._instead: dict[JobId, tuple[JobId, ...]] = {}
         """Jobs that resume, with the jobs that each was suspended for."""
-        self._stilled: set[JobId] = set()
+        self._suspended: set[JobId] = set()
         self._moves: list[tuple[JobId, tuple[JobId, ...]]] = []
 
     def consider(self, job: Job, for_jobs: Sequence[JobId]) -> None:
@@ -81,7 +81,7 @@ class _TimeslicePlanner:
         """Return whether the other job runs on this job's nodes, or is about to."""
         record = self._jobs.get(other)
         # gone, or off the CPUs already
-        if record is None or other in self._stilled or record.state is JobState.SUSPENDED:
+        if record is None or other in self._suspended or record.state is JobState.SUSPENDED:
             return False
         if record.state is JobState.QUEUED:
             # a nominated job still needs the nodes that it had cleared, unless it is held
@@ -104,10 +104,10 @@ class _TimeslicePlanner:
             return
         after = self.index.fork()
         # suspended jobs keep memory and cards
-        still = [(other.id, tuple([replace(part, cpus=0) for part in after.placed[other.id]])) for other in others]
-        after.apply(still, {})
+        suspended = [(other.id, tuple([replace(part, cpus=0) for part in after.placed[other.id]])) for other in others]
+        after.apply(suspended, {})
         if _has_cpus(after, job):
-            self._stilled.update(other.id for other in others)
+            self._suspended.update(other.id for other in others)
             self._moves.append((job.id, tuple([other.id for other in others])))
             self._instead[job.id] = tuple(for_jobs)
             self.index = self._with(after, job)
@@ -122,8 +122,8 @@ class _TimeslicePlanner:
     def _with(self, index: Index, job: Job) -> Index:
         assert job.attempt is not None
         # the time limit does not run while a job is suspended
-        stood_still = job.attempt.suspended_ms + self._now - job.state_since
-        end = Millis(job.attempt.placed_at + stood_still + 1000 * job.spec.time_limit_seconds)
+        suspended_ms = job.attempt.suspended_ms + self._now - job.state_since
+        end = Millis(job.attempt.placed_at + suspended_ms + 1000 * job.spec.time_limit_seconds)
         index.apply([(job.id, job.attempt.placement)], {job.id: end})
         return index
 

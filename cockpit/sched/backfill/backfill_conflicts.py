@@ -40,23 +40,23 @@ def first_delayed(
 ) -> BackfillConflicts:
     """Return, for waiting jobs that fit now, the first job ahead in the queue that each of them would delay, and when
     that job begins. The waiting job could run until then."""
-    sight = _Sight(plan, index)
+    search = _ConflictSearch(plan, index)
     conflicts: dict[tuple[JobId, str], WouldDelay] = {}
     node_free = {shape: fits_now(index, shape) for shape in waiting.values()}
     reserved: set[JobId] = set()
     for (job, partition), shape in waiting.items():
-        if node_free[shape] and (met := sight.first_met(shape)) is not None:
+        if node_free[shape] and (met := search.first_met(shape)) is not None:
             conflicts[job, partition] = WouldDelay(met.job, met.reserved_at)
         # its own slot is reserved only now: above, the plan must have the slots of the jobs ahead alone. A job of
         # several partitions has one slot
         if job in slots and job not in reserved:
             reserved.add(job)
-            sight.ahead.append(slots[job])
+            search.ahead.append(slots[job])
             plan.keep(index, slots[job], until[job])
     return conflicts
 
 
-class _Sight:
+class _ConflictSearch:
     def __init__(self, plan: PlannedSlots, index: Index) -> None:
         self.ahead: list[Reserved] = []
         self._line, self._index = plan, index

@@ -59,7 +59,7 @@ class Conservative:
         """Jobs that cannot start now, by partition, in the order of the queue."""
         self._deferred: list[tuple[Index, Job, Shape]] = []
         """Jobs whose slots have yet to be searched, in order, each with the index in which it did not fit."""
-        self._asked: Index | None = None
+        self._certain_for: Index | None = None
         """The index that `_certain` was computed for. Jobs that start in a pass have a known end, so it still holds
         then."""
         self._certain = False
@@ -398,8 +398,8 @@ class Conservative:
     def _is_certain(self, index: Index) -> bool:
         """Return whether every job that can start at all certainly has a slot."""
         # asked for each job that does not fit, so the answer is kept for the index
-        if index is not self._asked:
-            self._asked, self._certain = index, is_certain(index, self._backfill)
+        if index is not self._certain_for:
+            self._certain_for, self._certain = index, is_certain(index, self._backfill)
         return self._certain
 
     def _rounded(self, moment: int) -> Millis:

@@ -196,9 +196,9 @@ def _reserve_for_all(
     """Reserve for a job whose replicas differ. Its moment cannot be before each kind of replica fits by itself, which
     is quicker to find."""
     since = now
-    for node_class in shape.replica_groups:
-        if not fits_now(index, node_class):
-            reservation = reserve(index, now, backfill, head, node_class)
+    for group in shape.replica_groups:
+        if not fits_now(index, group):
+            reservation = reserve(index, now, backfill, head, group)
             if reservation is None:
                 return None
             # no group fits before its own moment, so the whole job cannot fit before the latest of these

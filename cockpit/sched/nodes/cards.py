@@ -46,6 +46,7 @@ def whole_slices(cards: tuple[int, ...]) -> tuple[CardSlice, ...]:
 def share_slices(card: Card, milli: int, used_slots: Collection[int | None]) -> tuple[CardSlice, ...]:
     """The slices of a share on the lowest unused slots: one slot of any size, or as many fixed slots as it takes."""
     unused = _unused(used_slots)
+    # a slot of a card without a fixed profile is only a number: it has whatever size the share asks for
     if not card.slices:
         return (CardSlice(card.index, next(unused), milli),)
     size = slot_milli(card)

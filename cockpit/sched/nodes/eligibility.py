@@ -74,6 +74,7 @@ def _price_milli(place: Place) -> float:
 
 
 def _is_apart(place: Place, shape: Shape) -> bool:
+    # a job enters a dedicated pool only by naming it, or by node names that come from a pool that it may use
     return place.dedicated and shape.pool != place.pool and not shape.by_pool
 
 
@@ -94,5 +95,6 @@ def launcher_node(shape: Shape, placement: Placement, nodes: Mapping[NodeName, N
     """Return the node of a worker, if the launcher may run there; else the first node of the cluster where it may."""
     workers = (part.node for part in placement if part.node in nodes)
     others: Iterable[NodeName] = nodes
+    # beside a worker first: then the launcher needs no further node
     usable = (name for group in (workers, others) for name in group if may_launch(nodes[name], shape))
     return next(usable, placement[0].node)

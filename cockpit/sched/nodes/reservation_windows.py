@@ -37,8 +37,8 @@ class ReservationWindows:
         key = (limit_seconds, named)
         if key not in self._against:
             end = self._now + 1000 * limit_seconds
-            met = (each.name for each in self.lasting if each.start_at < end and each.name != named)
-            self._against[key] = tuple(met)
+            names = (each.name for each in self.lasting if each.start_at < end and each.name != named)
+            self._against[key] = tuple(names)
         return self._against[key]
 
     def against_job(self, job: Job) -> tuple[str, ...]:
@@ -61,13 +61,13 @@ class ReservationWindows:
         name = job.spec.reservation
         if not name:
             return None
-        kept = self._all.get(name)
+        reservation = self._all.get(name)
         # without a moment: no waiting opens a reservation that is over, for maintenance, or not for this user
-        if kept is None or not is_open_to(kept, job.submitter.name, job.account, self._now):
+        if reservation is None or not is_open_to(reservation, job.submitter.name, job.account, self._now):
             return InReservation(name)
-        begins_at = Millis(kept.start_at) if kept.start_at > self._now else None
-        if max(kept.start_at, self._now) + 1000 * job.spec.time_limit_seconds > kept.end_at:
-            return InReservation(name, begins_at, Millis(kept.end_at))
+        begins_at = Millis(reservation.start_at) if reservation.start_at > self._now else None
+        if max(reservation.start_at, self._now) + 1000 * job.spec.time_limit_seconds > reservation.end_at:
+            return InReservation(name, begins_at, Millis(reservation.end_at))
         return InReservation(name, begins_at) if begins_at is not None else None
 
     def next_at(self) -> Millis | None:
@@ -90,7 +90,7 @@ def closed(reservations: Mapping[str, Reservation], named: str, start: int, end:
 def reserving(reservations: Mapping[str, Reservation], nodes: Iterable[Node]) -> list[tuple[str, ...]]:
     """The names of the reservations that each node is in."""
     named = [(each.name, frozenset(each.nodes)) for each in reservations.values()]
-    return [tuple(name for name, kept in named if node.name in kept) for node in nodes]
+    return [tuple(name for name, nodes_of_it in named if node.name in nodes_of_it) for node in nodes]
 
 
 def kept_now(reservations: Mapping[str, Reservation], now: Millis) -> dict[NodeName, list[str]]:
@@ -103,9 +103,11 @@ def kept_now(reservations: Mapping[str, Reservation], now: Millis) -> dict[NodeN
     return names_by_node
 
 
-def is_open_to(kept: Reservation, user: str, account: str, now: Millis) -> bool:
+def is_open_to(reservation: Reservation, user: str, account: str, now: Millis) -> bool:
     """Return whether a job may use the reservation, now or once it begins. Where users and accounts are both set, the
     job must match both, as in Slurm (reservations.html); where neither is set, no job does."""
-    if kept.end_at <= now or kept.maintenance or not (kept.users or kept.accounts):
+    if reservation.end_at <= now or reservation.maintenance or not (reservation.users or reservation.accounts):
         return False
-    return (not kept.users or user in kept.users) and (not kept.accounts or account in kept.accounts)
+    return (not reservation.users or user in reservation.users) and (
+        not reservation.accounts or account in reservation.accounts
+    )

@@ -29,6 +29,7 @@ def age(since: Millis | None, at: Millis, max_age_seconds: int) -> float:
     """Return the part of PriorityMaxAge that has passed at `at`, at most 1; 0 while age does not count yet."""
     if since is None:
         return 0.0
+    # ages count to the last update of usage, which may be before the submission
     return min(max(0, at - since) / max(1, 1000 * max_age_seconds), 1.0)
 
 

@@ -70,8 +70,8 @@ class PriorityTable(msgspec.Struct):
         if self.calculator is None:
             return Breakdown(job.id, partition, 0 if job.held_by else max(1, MOST - job.id), ())
         breakdown = self.calculator.breakdown(job, partition)
-        kept = _raised(breakdown, self.highest)
-        return replace(breakdown, total=kept, kept=True) if kept != breakdown.total else breakdown
+        total = _raised(breakdown, self.highest)
+        return replace(breakdown, total=total, kept=True) if total != breakdown.total else breakdown
 
 
 def prioritised(snapshot: Snapshot, table: PriorityTable | None = None) -> PriorityTable:

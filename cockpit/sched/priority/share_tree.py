@@ -28,6 +28,7 @@ class ShareTree:
             if (above := _sharing_account(accounts, each)) is not None:
                 self.parent[each.key] = above
                 self.children.setdefault(above, []).append(each)
+        # once for each account: every child divides by the same sum
         self._sums = {
             account: sum(each.shares or 0 for each in children) for account, children in self.children.items()
         }

@@ -38,6 +38,7 @@ def _by_level(tree: ShareTree, usage: Mapping[AssocKey, Usage]) -> Iterator[tupl
     norm_shares = {ROOT_KEY: 1.0}
     for each in tree.downward():
         key, above = each.key, tree.parent[each.key]
+        # with `parent` shares the association has its account's share
         norm_shares[key] = norm_shares[above] if each.shares is None else tree.part(each)
         yield (
             key,

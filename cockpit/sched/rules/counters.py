@@ -68,6 +68,7 @@ class Counters:
             if now := used.get(counter, NOTHING) + amount:
                 used[counter] = now
             else:
+                # counters at 0 are left out, so that two states of equal use compare equal
                 del used[counter]
 
 
@@ -91,6 +92,7 @@ def tally_of_placed(rules: Rulebook, job: Job, placement: Placement, nodes: Mapp
         return Tally(())
     amounts = held(placement, nodes)
     if job.state in OCCUPYING:
+        # the billing of the start, not of now: a change of the weights does not change running jobs
         amounts |= {JOBS: ONE, BILLING: thousandths(attempt.billing)}
     return tally(rules, job, attempt.partition, amounts)
 
@@ -105,6 +107,7 @@ def of_workers(
         if counter[-1] == BILLING:
             yield counter, amount * len(some) // max(1, len(held_by_all))
         elif counter[-1] != JOBS:
+            # the job itself goes on, so its count of jobs is not divided
             yield counter, amounts.get(counter[-1], 0)
 
 
@@ -134,6 +137,7 @@ class LimitCache:
         return bool(self._known)
 
     def add(self, number: int, stop: Stop) -> None:
+        # a class is noted by each pass that it stops in, but needs one entry
         if (stop.counter, number) not in self._known:
             self._known.add((stop.counter, number))
             insort(self._by_counter.setdefault(stop.counter, []), (stop.least, number))

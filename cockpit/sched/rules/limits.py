@@ -148,6 +148,7 @@ def _running(line: tuple[Association, ...], several: tuple[Held, ...], account: 
                 yield Running(limit, holder, resource, allowed, (*counter, resource))
     # a QOS's limit on the jobs of each user has precedence over the association's
     if ("MaxJobsPerUser", JOBS) not in taken and (most := _most_jobs(line)) is not None:
+        # the nearest value on the way up is inherited, but it counts the jobs of the association itself
         yield Running("MaxJobs", who(most[0]), JOBS, ONE * most[1], (*_of(line[0]), JOBS))
     for each in line:
         for limit, resource, allowed in _of_group(each.limits):
@@ -178,6 +179,7 @@ def _of_group(limits: Limits) -> Iterator[tuple[str, str, int]]:
 
 
 def _most_jobs(line: Iterable[Association]) -> tuple[Association, int] | None:
+    # `line` leads upwards: the first value set is the nearest one
     return next(((each, most) for each in line if (most := each.limits.max_jobs) is not None), None)
 
 

@@ -55,6 +55,7 @@ def refusal(cluster: Cluster, name: str, job: Job, qos: Qos | None = None) -> Pa
         return None
     partition = cluster.partition(name)
     if partition is None:
+        # counted as a state, which passes: a partition that was deleted may be defined again
         return PartitionRefuses(name, PartitionRule.STATE, "not there")
     if name == OVER_CLUSTERS and cluster.members and not job.spec.divide_over_clusters:
         return PartitionRefuses(name, PartitionRule.STATE, "for jobs that may be divided")
@@ -82,6 +83,7 @@ def _about_size(partition: Partition, job: Job, qos: Qos) -> PartitionRefuses | 
     spec, most, longest = job.spec, partition.max_nodes, partition.max_time_seconds
     if longest is not None and spec.time_limit_seconds > longest and not qos.has(QosFlag.PARTITION_TIME_LIMIT):
         return _size(partition, PartitionRule.MAX_TIME, longest, spec.time_limit_seconds)
+    # an elastic job may start with its fewest workers, so these decide
     nodes = spec.least_nodes
     if nodes < partition.min_nodes and not qos.has(QosFlag.PARTITION_MIN_NODES):
         return _size(partition, PartitionRule.MIN_NODES, partition.min_nodes, nodes)

@@ -55,6 +55,7 @@ class Quotas:
         """The leaf of each project, by name."""
         lines: list[str] = []
         for place in places(tree.root) if tree is not None else ():
+            # places come depth first: the path so far is cut back to this node's parent
             del lines[place.depth :]
             lines.append(place.path)
             self.shares[place.path] = Share(place.path, tuple(reversed(lines)), place.node.min, place.node.max)

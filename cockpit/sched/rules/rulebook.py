@@ -56,10 +56,11 @@ class Rulebook:
         if not self.binding:
             return NO_SCOPE
         leaf = self.quotas.leaf(job.project)
-        asked_of = (job.account, job.submitter.name, job.qos, partition, leaf)
-        if asked_of not in self._scopes:
-            self._scopes[asked_of] = self._scope(*asked_of)
-        return self._scopes[asked_of]
+        # everything that a scope depends on: jobs of one owner share it
+        key = (job.account, job.submitter.name, job.qos, partition, leaf)
+        if key not in self._scopes:
+            self._scopes[key] = self._scope(*key)
+        return self._scopes[key]
 
     def with_cluster(self, cluster: Cluster) -> Rulebook:
         """Return the same rules with another preemption configuration."""
@@ -70,8 +71,8 @@ class Rulebook:
 
     def preemption_key(self, job: Job, partition: str) -> str:
         """Return a key of what decides which jobs the job may evict; empty: none."""
-        kept = self.quotas.leaf(job.project) if self.quotas.guarantees else NO_LEAF
-        return " ".join(filter(None, (precedence.preemption_key(self.cluster, self.accounts, job, partition), kept)))
+        leaf = self.quotas.leaf(job.project) if self.quotas.guarantees else NO_LEAF
+        return " ".join(filter(None, (precedence.preemption_key(self.cluster, self.accounts, job, partition), leaf)))
 
     def refusal(self, job: Job, partition: str) -> Reason | None:
         """Return the first rule that stops the job whatever runs and is free: partition, association, QOS, and the
@@ -109,6 +110,7 @@ class Rulebook:
         if association is None:
             return NO_SCOPE
         where = self.cluster.partition(partition)
+        # the partition's QOS binds its jobs beside their own
         own = self.accounts.qos.get(where.qos) if where is not None and where.qos else None
         return scope(self.accounts, association, self.accounts.qos.get(qos), partition, own)
 
@@ -156,6 +158,7 @@ def _broken(bound: PerJobLimit, job: JobSpec, factor: float, amounts: Amounts) -
     else:
         wanted = amounts.get(bound.resource, 0)
         if bound.limit == "MaxTRESPerNode":
+            # the requested amounts are those of all nodes
             wanted //= job.least_nodes
     within = wanted >= bound.allowed if bound.limit == "MinTRESPerJob" else wanted <= bound.allowed
     if within:

@@ -40,6 +40,7 @@ def together(each: NodeSpec, count: int, others: Iterable[NodeSpec], spread: Tas
     total = replicas(each, count)
     if spread is not None:
         tasks = replicas(replace(spread.each, card_models=each.card_models), spread.tasks)
+        # each node gives at least what one replica asks for, but all tasks together may need more
         total |= {name: max(amount, total.get(name, 0.0)) for name, amount in tasks.items() if name != NODE}
     for other in others:
         for name, amount in replicas(other, 1).items():
@@ -65,6 +66,7 @@ def capacity(nodes: Iterable[Node]) -> Tres:
     for node in nodes:
         total.update({CPU: node.cpus, MEMORY: node.memory_mib, NODE: 1})
         for card in node.cards:
+            # a card cut into instances counts as many cards as it has instances
             count = instances_per_card(card.model) or 1
             total.update({CARDS: count, cards_of(card.model): count})
     return {name: float(amount) for name, amount in total.items()}
