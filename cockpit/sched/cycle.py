@@ -60,7 +60,7 @@ def run_pass(
     # then jobs within the guarantee of their queue: no job of higher priority may borrow these resources
     if scheduling_pass.reclaim is not None:
         scheduling_pass.serve_guaranteed(queue)
-    # 3., 4. and 5. for one job after the other: if step 5 arrivals after all placements, later jobs would take the free
+    # 3., 4. and 5. for one job after the other: if step 5 came after all placements, later jobs would take the free
     #    resources beside the victims, and more victims would be needed
     scheduling_pass.schedule_queue(queue)
     if descent:

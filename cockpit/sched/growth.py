@@ -79,7 +79,7 @@ class AddedWorkers(NamedTuple):
     placement: Placement
     """The placement of the new workers."""
     stopped: NoGrowth
-    """Why there are no more."""
+    """The reason for which there are no more."""
 
 
 def further_workers(
@@ -124,7 +124,7 @@ class GrowthResult(NamedTuple):
 
     growths: list[Growth]
     stopped: dict[JobId, NoGrowth]
-    """Why each job that was considered gets no more workers."""
+    """The reason for which each job that was considered gets no more workers."""
 
 
 def grow_jobs(

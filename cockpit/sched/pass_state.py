@@ -108,7 +108,7 @@ class PassState:
         self.shape_bounds[NO_SHAPE] = 0
         self.backfiller = BACKFILLERS[backfill.kind](snapshot.now, backfill, fit)
         self._failed: dict[Shape, Reason | None] = {}
-        """Why each shape failed; None: too few free resources."""
+        """The reason for which each shape failed; None: too few free resources."""
         self._narrowed: dict[EquivalenceClass, Shape] = {}
         """The shape that was tried, for classes that a limit leaves only some of their alternatives."""
         self._exceeded: dict[EquivalenceClass, Limit] = {}
@@ -141,7 +141,7 @@ class PassState:
         self.starts: list[Start] = []
         self.growths: Sequence[Growth] = ()
         self.no_growth: Mapping[JobId, NoGrowth] = _NO_GROWTH
-        """Why running elastic jobs take no more workers, for those that were considered."""
+        """The reasons for which running elastic jobs take no more workers, for those that were considered."""
         self._started: set[JobId] = set()
         """Jobs that this pass starts or nominates; they are not considered again in another partition."""
         self.snapshot = snapshot
@@ -187,7 +187,7 @@ class PassState:
         return self.backfiller.place(self.index, job, shape)
 
     def refusals(self) -> Refusals:
-        """Why the other jobs do not start, judged by the index after the last start."""
+        """Return why the other jobs do not start, judged by the index after the last start."""
         noted = PassNotes(self._failed, self._narrowed, self._exceeded)
         return Refusals(self._gates, self._windows, noted, self.backfiller, self.index, self.eviction_planner)
 

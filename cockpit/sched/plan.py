@@ -42,7 +42,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def refusals(self) -> Refusals:
-        """Why the other jobs do not start. `WouldDelay` holds only for jobs that end after the reservation."""
+        """The reasons of the jobs that do not start. `WouldDelay` holds only for jobs that end after the
+        reservation."""
         return self.scheduling_pass.refusals()
 
     @property

@@ -61,8 +61,8 @@ class _ConflictSearch:
         self.ahead: list[Reserved] = []
         self._line, self._index = plan, index
         self._known: dict[Shape, tuple[Reserved, int]] = {}
-        """By shape: the delayed job, and how many jobs ahead were considered. Jobs added later change the answer only
-        if they begin sooner."""
+        """The delayed job and the number of jobs ahead that were considered, by shape. Jobs added later change the
+        answer only if they begin sooner."""
 
     def first_met(self, shape: Shape) -> Reserved | None:
         """The slot ahead at whose start a job of the shape would have to be gone; None: no slot limits it."""

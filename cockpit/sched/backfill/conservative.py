@@ -72,7 +72,7 @@ class Conservative:
         self._own: set[int] = set()
         """Nodes whose timelines belong to this pass alone; the timelines of others are copied before they change."""
         self._not_before: dict[Shape, tuple[int, Millis]] = {}
-        """By shape: the time limit and start of the last slot. A job of the shape that asks for as much time finds none
+        """The time limit and start of the last slot, by shape. A job of the shape that asks for as much time finds none
         sooner."""
 
     @property

@@ -40,7 +40,7 @@ in twenty."""
 
 
 def unstable_order(job: Job, rules: Rulebook, nodes: Iterable[Node]) -> NoBound | None:
-    """Why other jobs may come before this one, or take what it waits for; None: the order is fixed."""
+    """Return why other jobs may come before this one, or take what it waits for; None: the order is fixed."""
     cluster = rules.cluster
     if cluster.members:
         return NoBound.OTHER_CLUSTERS

@@ -185,6 +185,7 @@ class _Difference:
         ends, ends_now, now = self._before.snapshot.ends, self._after.snapshot.ends, self._after.snapshot.now
         held = (job for job in self._after.snapshot.occupied if job in self._before.snapshot.occupied and job in ends)
         until = ((ends_now.get(job), job) for job in held)
+        # also jobs whose known end has passed although they still hold their resources
         late = [(end, job) for end, job in until if end is None or end > ends[job] or ends[job] <= now]
         return [RanLonger(job, end) for end, job in sorted(late, key=lambda each: (-(each[0] or NEVER), each[1]))]
 

@@ -180,7 +180,7 @@ class StartPredictor:
         return self._contained(job.id, lambda: self._unstable(job) is None, False)
 
     def _unstable(self, job: Job) -> NoBound | None:
-        """Why the order may change ahead of the job; worked out once for all jobs of the same partitions."""
+        """Return why the order may change ahead of the job; worked out once for all jobs of the same partitions."""
         if job.partitions not in self._unstable_by_partitions:
             reason = unstable_order(job, self._index.equivalence.rules, self.snapshot.nodes.values())
             self._unstable_by_partitions[job.partitions] = reason

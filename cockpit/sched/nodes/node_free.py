@@ -163,14 +163,14 @@ def sharing_cards(node_free: NodeFree, spec: NodeSpec) -> list[int]:
 
 
 def share_rank(node_free: NodeFree, card: int) -> tuple[bool, int]:
-    """Sort key of cards for a share: shared cards by their free thousandths, least first; then idle cards, by how many
-    the node has."""
+    """Return the sort key of cards for a share: shared cards by their free thousandths, least first; then idle cards,
+    by how many the node has."""
     return (True, len(node_free.idle)) if card in node_free.idle else (False, node_free.holes[card])
 
 
 def best_fit_rank(node_free: NodeFree, spec: NodeSpec) -> tuple[bool, int, int, int, int]:
-    """Sort key of nodes that fit one replica: fewest idle cards (or least free on the shared card), so that nodes with
-    many idle cards stay whole; then least free CPUs and memory; then the cluster's order."""
+    """Return the sort key of nodes that fit one replica: fewest idle cards (or least free on the shared card), so that
+    nodes with many idle cards stay whole; then least free CPUs and memory; then the cluster's order."""
     first = (
         share_rank(node_free, sharing_cards(node_free, spec)[0]) if spec.shares_a_card else (True, len(node_free.idle))
     )

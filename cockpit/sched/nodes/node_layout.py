@@ -77,7 +77,8 @@ class NodeLayout:
 
     def _forget(self) -> None:
         self.never: dict[Shape, Reason | None] = {}
-        """Why a shape could not start even on empty nodes; None: it could (cache of `feasible.infeasible`)."""
+        """The reason for which a shape could not start even on empty nodes; None: it could (cache of
+        `feasible.infeasible`)."""
         self.possible: set[Shape] = set()
         """Shapes for which `never` is None."""
         self.groups: dict[object, Any] = {}

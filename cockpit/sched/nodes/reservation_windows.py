@@ -57,7 +57,7 @@ class ReservationWindows:
         return max(0, (self._all[barred[-1]].start_at - self._now) // 1000 + 1)
 
     def refusal(self, job: Job) -> InReservation | None:
-        """Why the job cannot start in the reservation that it names just now; None: it can, or names none."""
+        """Return why the job cannot start now in the reservation that it names; None: it can, or names none."""
         name = job.spec.reservation
         if not name:
             return None

@@ -130,7 +130,7 @@ class LimitCache:
 
     def __init__(self) -> None:
         self._by_counter: dict[Counter, list[tuple[int, int]]] = {}
-        """By counter: the least use that stops a class, and the class's number; sorted."""
+        """The least use that stops a class and the class's number, by counter; sorted."""
         self._known: set[tuple[Counter, int]] = set()
 
     def __bool__(self) -> bool:
