@@ -327,7 +327,6 @@ QUEUES: Final = TableView(
     key=row_id,
 )
 
-NEVER_A_TREE: Final = "No quota tree: this cluster has a scheduler of its own, which knows none."
 QUOTA: Final = TableView(
     name="quota",
     identity=("path",),

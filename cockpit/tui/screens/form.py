@@ -18,6 +18,7 @@ from textual.widgets import Input, Label
 from cockpit.errors import CockpitError, RequestRefused, SpecErrors
 from cockpit.formats.foreign.bringing import Brought, brought
 from cockpit.headless.absent import absent
+from cockpit.model.capabilities import Ability
 from cockpit.model.catalogue import EntryKey
 from cockpit.present.form.aside import brought_lines, start_line, why_lines
 from cockpit.present.form.fields import KIND, FormResult, JobForm, about
@@ -201,7 +202,7 @@ class FormScreen(Dialog[None]):
     async def _ask_nodes(self) -> None:
         try:
             self._there = await self.app.backend.nodes()
-            if not self.app.backend.takes_scripts:  # else nothing has a name there
+            if self.app.backend.capabilities.has("catalogue"):
                 self._catalogue = (await self.app.backend.catalogue()).rows
         except CockpitError as error:
             self.app.notify(str(error), severity="warning")
@@ -211,7 +212,7 @@ class FormScreen(Dialog[None]):
         spec = self._judged.spec
         if spec is not None:
             self.run_worker(self._ask_start(spec), group="start", exclusive=True)
-            if self.app.backend.reads_this_disk:
+            if self.app.backend.capabilities.has(Ability.LOCAL_FILES):
                 _in_thread(lambda: absent(spec), lambda found: self._tell_absent(spec, found))
 
     async def _ask_written(self, spec: JobSpec) -> None:
@@ -231,7 +232,7 @@ class FormScreen(Dialog[None]):
 
     async def _ask_start(self, spec: JobSpec) -> None:
         try:
-            if self.app.backend.takes_scripts:
+            if self.app.backend.capabilities.has(Ability.SCRIPTS):
                 await self._ask_written(spec)
             (outlook,) = await self.app.backend.predict([spec])
         except RequestRefused as no:
@@ -434,7 +435,7 @@ class FormScreen(Dialog[None]):
         if self._shows is Preview.RUNS or not self.has_class("narrow"):
             yield from room_lines(known, self._there, self.app.state.demand, columns)
             yield line()
-        if self._shows in {Preview.RUNS, Preview.SBATCH} and self.app.backend.takes_scripts:
+        if self._shows in {Preview.RUNS, Preview.SBATCH} and self.app.backend.capabilities.has(Ability.SCRIPTS):
             yield from script_lines(self._handed, columns)
         else:
             yield from preview_lines(
