@@ -25,7 +25,7 @@ def test_a_shell_right_after_submitting_waits_for_its_container(user: CockpitUse
         user.ok("cancel", job, "--now")
 
 
-def test_an_engine_whose_folder_is_gone_is_still_stopped_and_restarted(user: CockpitUser) -> None:
+def test_an_engine_whose_folder_was_removed_is_still_stopped_and_restarted(user: CockpitUser) -> None:
     user.ok("engine", "start")
     pid = user.engine_pid()
     (user.folder / "state/cockpit-cluster").rename(user.folder / "tidied-away")
@@ -37,7 +37,7 @@ def test_an_engine_whose_folder_is_gone_is_still_stopped_and_restarted(user: Coc
 
 
 @pytest.mark.req("JT-36")
-def test_stopping_the_engine_with_its_jobs_starts_none_of_those_that_wait(user: CockpitUser) -> None:
+def test_stopping_the_engine_with_its_jobs_starts_no_waiting_job(user: CockpitUser) -> None:
     holder = user.submit("exec sleep 300", name="holder", exclusive=True)
     user.until(holder, "running")
     waiting = user.submit("touch /workspace/outputs/ran", name="waiting")
@@ -49,7 +49,7 @@ def test_stopping_the_engine_with_its_jobs_starts_none_of_those_that_wait(user: 
 
 
 @pytest.mark.req("UI-40")
-def test_who_watches_goes_on_over_a_killed_engine_and_stops_with_one_that_is_stopped(user: CockpitUser) -> None:
+def test_a_watch_continues_after_a_killed_engine_and_ends_with_a_stopped_one(user: CockpitUser) -> None:
     first = user.submit("exec sleep 300", name="first")
     seen = user.folder / "seen.jsonl"
     with seen.open("w") as told:

@@ -35,7 +35,7 @@ def submit_batch(user: CockpitUser, *commands: str, **fields: object) -> str:
 
 
 @pytest.mark.req("JT-03", "JT-06", "JT-07")
-def test_each_task_writes_into_its_own_folder_without_knowing(user: CockpitUser) -> None:
+def test_each_task_writes_into_its_own_folder_without_changes_to_the_script(user: CockpitUser) -> None:
     batch = submit_batch(user, "a 0", "b 3", "c 0")
     assert user.wait(batch) == 3
     for index, letter in enumerate("abc"):
@@ -80,7 +80,7 @@ def test_tensorboard_shows_a_run_for_each_task_until_it_is_stopped(user: Cockpit
 
 
 @pytest.mark.req("JT-06")
-def test_a_folder_that_is_not_there_is_told_of_by_the_engine_of_this_machine_and_by_no_demo(user: CockpitUser) -> None:
+def test_a_missing_folder_is_reported_by_the_local_engine_and_not_by_a_demo(user: CockpitUser) -> None:
     told = "algorithm: {} is not there now; the job fails if it is not when it starts"
     file = user.job("true", algorithm={"path": "./lost"}, hold=True)
     asked = user.run("submit", str(file))

@@ -84,7 +84,7 @@ def test_no_path_leads_to_what_the_submitter_may_not_read(engine: SystemEngine, 
     assert "permission denied for user" in page
 
 
-def test_nobody_works_in_a_folder_that_is_closed_to_them(engine: SystemEngine) -> None:
+def test_no_script_runs_in_a_folder_closed_to_its_submitter(engine: SystemEngine) -> None:
     closed = engine.root.work / "closed"
     closed.mkdir(mode=0o700)
     code, page = ends(engine, "closed", f"--chdir={closed} -o /dev/null")

@@ -50,7 +50,7 @@ def output(lab: CockpitUser, name: str) -> list[str]:
     return (lab.work / name).read_text().splitlines()
 
 
-def test_a_script_runs_where_it_was_submitted_and_its_output_lies_there(lab: CockpitUser) -> None:
+def test_a_script_runs_where_it_was_submitted_and_writes_its_output_there(lab: CockpitUser) -> None:
     lab.write("data/input.txt", "seven\n")
     job = ran(
         lab,
@@ -65,7 +65,7 @@ def test_a_script_runs_where_it_was_submitted_and_its_output_lies_there(lab: Coc
     assert (lab.work / "job.sh").is_file()
 
 
-def test_the_submission_says_where_the_output_goes(lab: CockpitUser) -> None:
+def test_the_submission_prints_the_path_of_the_output(lab: CockpitUser) -> None:
     lab.write("job.sh", "#!/bin/bash\n#SBATCH -J train -o logs/%x-%j.out\ntrue\n")
     (lab.work / "logs").mkdir()
     done = lab.run("submit", "--hold", "job.sh")
@@ -82,7 +82,9 @@ def test_the_submission_says_where_the_output_goes(lab: CockpitUser) -> None:
         ("#!/bin/sh", "echo plain", ["plain"]),
     ],
 )
-def test_any_interpreter_with_its_options(lab: CockpitUser, first: str, body: str, said: list[str] | None) -> None:
+def test_a_script_may_use_any_interpreter_with_its_options(
+    lab: CockpitUser, first: str, body: str, said: list[str] | None
+) -> None:
     job = ran(lab, f"{first}\n#SBATCH -o out.txt --mem=200M\n{body}\n", code=1 if "-e" in first.split() else 0)
     assert job
     found = output(lab, "out.txt")
@@ -102,7 +104,7 @@ seq 2000; false
     assert (output(lab, "out.txt"), output(lab, "log.txt")) == (said, said)
 
 
-def test_who_reads_a_pipe_that_stays_open_does_not_keep_the_job(lab: CockpitUser) -> None:
+def test_a_reader_of_a_pipe_left_open_does_not_prevent_the_end_of_the_job(lab: CockpitUser) -> None:
     job = ran(lab, "#!/bin/bash\n#SBATCH --mem=200M -o out.txt\nexec > >(cat)\nsleep 1000 &\necho said\n")
     assert output(lab, "out.txt") == ["said"]
     assert lab.row("job", job)["state"] == "succeeded"
@@ -231,7 +233,7 @@ def test_a_step_has_the_input_the_name_and_the_cpus_that_it_asks_for(lab: Cockpi
 
 
 @pytest.mark.parametrize("temporary", ["", "/scratch/of/a/login/node", "/tmp/mine"])
-def test_there_is_always_a_temporary_folder(lab: CockpitUser, temporary: str) -> None:
+def test_a_script_always_has_a_temporary_folder(lab: CockpitUser, temporary: str) -> None:
     if temporary:
         lab.env["TMPDIR"] = temporary
     ran(lab, "#!/bin/bash\n#SBATCH -o out.txt --mem=200M\necho $TMPDIR\ncd $(mktemp -d) && srun true && dirname $PWD\n")
@@ -292,7 +294,7 @@ pwd; echo $SLURM_SUBMIT_DIR; ls $SLURM_SUBMIT_DIR/job.sh; echo wrong >&2
     assert lab.ok("logs", job, "--stderr") == "wrong\n"
 
 
-def test_output_into_a_folder_that_is_not_there_ends_the_job_with_the_path(lab: CockpitUser) -> None:
+def test_output_into_a_missing_folder_ends_the_job_with_the_path(lab: CockpitUser) -> None:
     lab.write("job.sh", "#!/bin/bash\n#SBATCH -o logs/x.out\ntrue\n")
     done = lab.run("submit", "job.sh")
     assert b"logs is not there now" in done.stderr
@@ -318,7 +320,7 @@ def test_the_variables_of_the_shell_are_exported_as_asked(lab: CockpitUser, expo
     assert output(lab, f"slurm-{job}.out") == [said]
 
 
-def test_what_has_no_counterpart_is_told_and_several_models_on_a_node_are_refused(lab: CockpitUser) -> None:
+def test_unsupported_options_are_reported_and_several_models_on_a_node_are_refused(lab: CockpitUser) -> None:
     lab.write("job.sh", "#!/bin/bash\n#SBATCH --mail-type=END --mem=200M\ntrue\n")
     assert b"--mail-type: has no counterpart here" in lab.run("submit", "job.sh").stderr
     lab.write("mixed.sh", "#!/bin/bash\n#SBATCH --gres=gpu:a100:2,gpu:v100:1\ntrue\n")
@@ -346,7 +348,7 @@ scontrol show job $SLURM_JOB_ID | grep -o 'TimeLimit=[0-9:-]*'; echo $SLURM_CPUS
     assert output(lab, "out.txt") == ["TimeLimit=1-00:00:00", "2 150"]
 
 
-def test_a_job_that_is_stopped_is_told_by_its_trap(lab: CockpitUser) -> None:
+def test_a_stopped_script_runs_its_trap(lab: CockpitUser) -> None:
     job = submitted(
         lab,
         "#!/bin/bash\n#SBATCH -o out.txt --mem=200M\n"
@@ -380,7 +382,7 @@ wait; echo after
     assert "gets its signal before the time limit" in lab.ok("job", job)
 
 
-def test_a_signal_that_there_is_not_is_refused(lab: CockpitUser) -> None:
+def test_an_unknown_signal_is_refused(lab: CockpitUser) -> None:
     lab.write("job.sh", "#!/bin/bash\n#SBATCH --signal=B:NONE@60\ntrue\n")
     assert b"--signal=B:NONE@60 is no signal; write --signal=B:USR1@60" in lab.run("submit", "job.sh").stderr
 
@@ -406,7 +408,7 @@ def test_a_script_runs_in_an_image_where_its_folder_is_too(lab: CockpitUser) -> 
     assert (lab.work / "made").exists()
 
 
-def test_a_failed_script_keeps_its_container_with_its_folder(lab: CockpitUser) -> None:
+def test_the_held_container_of_a_failed_script_has_its_folder(lab: CockpitUser) -> None:
     spec_of = yaml.safe_load
     lab.write("job.sh", "#!/bin/bash\n#SBATCH -o out.txt --mem=200M\necho before; exit 3\n")
     spec = spec_of(lab.ok("convert", "job.sh", "--to", "yaml"))
@@ -434,7 +436,7 @@ def test_dos_line_breaks_are_refused_as_sbatch_does(lab: CockpitUser) -> None:
     assert b"has DOS line breaks" in lab.run("submit", "job.sh").stderr
 
 
-def test_the_same_script_may_be_submitted_again_while_its_job_lives(lab: CockpitUser) -> None:
+def test_a_script_may_be_submitted_again_while_its_job_runs(lab: CockpitUser) -> None:
     lab.write("job.sh", "#!/bin/bash\n#SBATCH -J same --mem=200M\necho $SLURM_JOB_ID\n")
     first = lab.ok("submit", "--hold", "job.sh").split()[-1]
     done = lab.run("submit", "job.sh", "job.sh")

@@ -24,7 +24,7 @@ echo "this is attempt $COCKPIT_ATTEMPT"
 
 
 @pytest.mark.req("JT-18", "JT-40")
-def test_it_is_restarted_until_it_succeeds_or_no_restart_is_left(user: CockpitUser) -> None:
+def test_a_failed_job_is_restarted_until_it_succeeds_or_no_restart_is_left(user: CockpitUser) -> None:
     script = f"{COUNTS}[ $COCKPIT_ATTEMPT -ge $GOOD ] || exit 3"
     heals = user.submit(script, name="heals", restart={"max_restarts": 3}, env={"GOOD": "3"}, terminal=True)
     assert user.wait(heals) == 0
@@ -68,7 +68,7 @@ while [ ! -e done ]; do step=$((step + 1)); echo $step > now; sleep 0.05; done
 
 
 @pytest.mark.req("JT-17", "EL-02")
-def test_an_interrupted_job_goes_on_from_its_checkpoint(user: CockpitUser) -> None:
+def test_an_interrupted_job_resumes_from_its_checkpoint(user: CockpitUser) -> None:
     user.configure("cluster.toml", RULES)
     small = [{"cpus": 1, "memory": "64M"}]
     resume = {"max_resumes": 1, "grace_period": "30s"}
@@ -108,7 +108,7 @@ while [ ! -e $COCKPIT_OUTPUTS/done ]; do sleep 0.05; done
 
 
 @pytest.mark.req("EL-13", "JT-17", "JT-49")
-def test_a_job_whose_iterations_are_slow_is_told_of_and_goes_on_elsewhere(user: CockpitUser) -> None:
+def test_a_job_with_slow_iterations_is_reported_and_resumes_on_other_nodes(user: CockpitUser) -> None:
     user.configure("cluster.toml", WATCHED)
     mail, told = user.work / "mail", user.work / "told"
     user.configure("config.toml", f'alert_mail = "tee {mail}"\nalert_command = "tee {told}"\n')
@@ -135,7 +135,7 @@ while [ ! -e $COCKPIT_OUTPUTS/done ]; do sleep 0.05; done
 
 
 @pytest.mark.req("EL-12", "JT-17")
-def test_a_resuming_job_starts_smaller_and_takes_more_nodes_when_they_come_free(user: CockpitUser) -> None:
+def test_a_resuming_job_starts_smaller_and_grows_when_nodes_are_free(user: CockpitUser) -> None:
     user.configure("cluster.toml", WATCHED)
     small = [{"cpus": 1, "memory": "64M"}]
     other = user.submit("while [ ! -e /workspace/outputs/go ]; do sleep 0.05; done", name="other", specs=small)

@@ -48,7 +48,7 @@ def lost_journal(user: CockpitUser) -> None:
 
 
 @pytest.mark.parametrize("damage", [garbage, changed_event, lost_journal])
-def test_an_engine_that_cannot_start_from_its_store_says_so(
+def test_an_engine_that_cannot_start_from_its_store_reports_the_error(
     user: CockpitUser, damage: Callable[[CockpitUser], None]
 ) -> None:
     file = str(user.job("true", hold=True))
@@ -65,7 +65,7 @@ def test_an_engine_that_cannot_start_from_its_store_says_so(
         assert b"Traceback" not in done.stderr
 
 
-def test_a_running_engine_that_meets_damage_says_so_and_goes_on(user: CockpitUser) -> None:
+def test_a_running_engine_reports_a_damaged_store_and_continues(user: CockpitUser) -> None:
     user.ok("submit", str(user.job("true", hold=True)))
     user.ok("cancel", "1", "--yes")
     eventually(lambda: user.rows("accounting"))
@@ -76,7 +76,7 @@ def test_a_running_engine_that_meets_damage_says_so_and_goes_on(user: CockpitUse
 
 
 @pytest.mark.parametrize("where", ["/proc/cockpit", "/dev/null/cockpit", "/sys/cockpit"])
-def test_a_state_folder_that_cannot_be_made_is_a_sentence(user: CockpitUser, where: str) -> None:
+def test_a_state_folder_that_cannot_be_created_is_reported_in_one_sentence(user: CockpitUser, where: str) -> None:
     user.env["COCKPIT_STATE_FOLDER"] = where
     done = user.run("jobs")
     assert (done.returncode, where.encode() in done.stderr) == (STORE, True)
@@ -84,7 +84,7 @@ def test_a_state_folder_that_cannot_be_made_is_a_sentence(user: CockpitUser, whe
 
 
 @pytest.mark.skipif(os.geteuid() != 0 or shutil.which("unshare") is None, reason="mounts a read-only disk")
-def test_a_state_folder_on_a_read_only_disk_is_a_sentence(user: CockpitUser) -> None:
+def test_a_state_folder_on_a_read_only_disk_is_reported_in_one_sentence(user: CockpitUser) -> None:
     user.ok("jobs")
     user.ok("engine", "stop")
     folder = state(user)
@@ -113,7 +113,7 @@ def test_the_doctor_verifies_the_journal(user: CockpitUser) -> None:
     assert "restore it from a backup" in next(row["advice"] for row in rows if row["subject"] == "event 1")
 
 
-def test_what_ends_by_itself_is_no_damage(user: CockpitUser) -> None:
+def test_a_temporarily_locked_journal_is_not_reported_as_damage(user: CockpitUser) -> None:
     """Another program has the journal for a moment."""
     file = str(user.job("true", hold=True))
     user.ok("jobs")

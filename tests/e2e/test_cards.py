@@ -98,7 +98,7 @@ def test_slices_of_one_card_are_shared_and_each_job_sees_only_its_card(two_nodes
 
 
 @pytest.mark.req("JT-47")
-def test_whole_cards_are_given_and_no_card_is_seen_by_a_job_without(two_nodes: CockpitUser) -> None:
+def test_whole_cards_are_allocated_and_a_job_without_cards_sees_none(two_nodes: CockpitUser) -> None:
     pair = two_nodes.submit(SHOW, name="pair", **asking(2, card_model="A100"))
     none = two_nodes.submit(SHOW, name="none", **asking(0))
     assert (two_nodes.wait(pair), two_nodes.wait(none)) == (0, 0)
@@ -107,7 +107,7 @@ def test_whole_cards_are_given_and_no_card_is_seen_by_a_job_without(two_nodes: C
 
 
 @pytest.mark.req("SC-13")
-def test_what_does_not_fit_waits_and_says_for_what(two_nodes: CockpitUser) -> None:
+def test_a_job_that_does_not_fit_waits_and_names_the_missing_resource(two_nodes: CockpitUser) -> None:
     holder = two_nodes.submit("exec sleep 300", name="holder", **asking(3, card_model="A100"))
     waits = two_nodes.submit("true", name="waits", **asking(2, card_model="A100"))
     two_nodes.until(holder, "running")
@@ -121,7 +121,7 @@ def test_what_does_not_fit_waits_and_says_for_what(two_nodes: CockpitUser) -> No
 
 
 @pytest.mark.req("SC-04", "JT-14", "SC-13")
-def test_a_gang_over_two_nodes_is_whole_or_absent(two_nodes: CockpitUser) -> None:
+def test_a_gang_over_two_nodes_starts_completely_or_not_at_all(two_nodes: CockpitUser) -> None:
     holder = two_nodes.submit("exec sleep 300", name="holder", **asking(1, card_model="H100"))
     two_nodes.until(holder, "running")
     script = "echo $COCKPIT_REPLICA of $COCKPIT_REPLICAS on $COCKPIT_NODE with $COCKPIT_CARDS"
@@ -136,7 +136,7 @@ def test_a_gang_over_two_nodes_is_whole_or_absent(two_nodes: CockpitUser) -> Non
 
 
 @pytest.mark.req("JT-20", "JT-40", "JT-47")
-def test_after_a_failure_the_cards_are_free_while_the_container_is_kept(eight: CockpitUser) -> None:
+def test_after_a_failure_the_cards_are_free_while_the_container_is_held(eight: CockpitUser) -> None:
     failed = eight.submit(f"{SHOW}; exit 3", name="failed", terminal=True, **asking(8))
     assert eight.wait(failed) == 3
     assert shown(eight, failed) == given_nvidia("0,1,2,3,4,5,6,7")
@@ -152,7 +152,7 @@ def test_after_a_failure_the_cards_are_free_while_the_container_is_kept(eight: C
 
 
 @pytest.mark.req("JT-20", "JT-40")
-def test_kept_cards_stay_with_the_container_until_its_hold_ends(eight: CockpitUser) -> None:
+def test_retained_cards_stay_allocated_to_the_container_until_its_hold_ends(eight: CockpitUser) -> None:
     failed = eight.submit("exit 3", name="failed", terminal=True, debug_hold={"cards": "keep"}, **asking(6))
     assert eight.wait(failed) == 3
     assert eight.row("nodes")["cards"] == {"used": 6, "total": 8}

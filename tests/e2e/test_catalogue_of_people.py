@@ -69,7 +69,7 @@ def refused_job(person: CockpitUser, **fields: object) -> str:
 
 
 @pytest.mark.req("JT-49", "JT-02", "JT-05")
-def test_a_dataset_is_its_owners_until_it_is_opened(lab: Lab) -> None:
+def test_a_dataset_is_private_until_its_owner_shares_it(lab: Lab) -> None:
     ann, bob, carol, root = lab.engine.ann, lab.engine.bob, lab.engine.carol, lab.engine.root
     ann.ok("catalogue", "add", "dataset", "nlp/corpus", f"path={lab.data}/corpus")
     reading = [{"name": "corpus", "read_only": True}]
@@ -94,7 +94,7 @@ def test_a_dataset_is_its_owners_until_it_is_opened(lab: Lab) -> None:
 
 
 @pytest.mark.req("JT-23", "JT-49", "JT-30")
-def test_what_is_written_into_a_volume_stays_and_is_the_writers(lab: Lab) -> None:
+def test_files_written_into_a_volume_persist_and_belong_to_the_writer(lab: Lab) -> None:
     bob, root = lab.engine.bob, lab.engine.root
     root.ok("catalogue", "add", "volume", "/open", f"path={lab.data}/open", "access=rw")
     job = bob.submit("touch /workspace/volume/open/bobs", name="writes", volumes=[{"name": "open"}], **SMALL)
@@ -111,7 +111,7 @@ def test_an_image_for_other_cards_is_refused(lab: Lab) -> None:
 
 
 @pytest.mark.req("JT-49", "TR-09")
-def test_what_is_everybodys_is_added_by_administrators_and_a_file_is_changed_in_the_file(lab: Lab) -> None:
+def test_public_entries_are_added_by_administrators_and_entries_of_a_file_changed_in_the_file(lab: Lab) -> None:
     ann, root = lab.engine.ann, lab.engine.root
     ann.ok("catalogue", "add", "user", ANN, "email=ann@lab.example")
     for words in (("pool", "mine"), ("project", "mine"), ("spec", "/mine"), ("volume", "vision/v", "path=/tmp")):
@@ -127,7 +127,7 @@ def test_what_is_everybodys_is_added_by_administrators_and_a_file_is_changed_in_
 
 
 @pytest.mark.req("JT-49", "TR-01")
-def test_the_catalogue_outlives_the_engine_and_goes_through_a_file(lab: Lab) -> None:
+def test_the_catalogue_survives_a_restart_and_an_export_to_a_file(lab: Lab) -> None:
     root = lab.engine.root
     before = root.ok("catalogue", "export")
     root.ok("engine", "restart")
@@ -137,7 +137,7 @@ def test_the_catalogue_outlives_the_engine_and_goes_through_a_file(lab: Lab) -> 
 
 
 @pytest.mark.req("JT-49")
-def test_a_file_that_is_wrong_is_told_whole_where_the_engine_starts(lab: Lab) -> None:
+def test_all_errors_of_a_catalogue_file_are_reported_when_the_engine_starts(lab: Lab) -> None:
     root, file = lab.engine.root, lab.engine.machine.root / "etc/cockpit-cluster/catalogue.toml"
     root.ok("engine", "stop")
     file.write_text(FILED + '[[volumes]]\nname = "v"\npath = "v/../.."\nmode = 1\n[[users]]\nemail = 3\n')
@@ -152,7 +152,7 @@ def test_a_file_that_is_wrong_is_told_whole_where_the_engine_starts(lab: Lab) ->
 
 
 @pytest.mark.req("TR-14")
-def test_who_is_in_a_project_stays_among_its_members(lab: Lab) -> None:
+def test_the_members_of_a_project_are_visible_only_to_its_members(lab: Lab) -> None:
     """In every list, page, event and word to be completed."""
     outsider, member, root = lab.engine.carol, lab.engine.ann, lab.engine.root
     lists = ("cluster show", "catalogue", "catalogue list project", "events", "queues", "accounts", "jobs")

@@ -101,7 +101,7 @@ def engine(everybodys_python: str, people: None) -> Iterator[SystemEngine]:
 
 
 @pytest.mark.req("SC-03", "SC-01", "SC-15")
-def test_each_is_served_by_their_own_rules(engine: SystemEngine) -> None:
+def test_the_limits_of_each_users_account_are_applied(engine: SystemEngine) -> None:
     ann, bob, root = engine.ann, engine.bob, engine.root
     first = [ann.submit("sleep 300", name=f"a{number}", specs=QUARTER, time_limit="1h") for number in range(4)]
     guests = [bob.submit("sleep 300", name=f"b{number}", specs=QUARTER, time_limit="1h") for number in range(2)]
@@ -121,7 +121,7 @@ def test_each_is_served_by_their_own_rules(engine: SystemEngine) -> None:
 
 
 @pytest.mark.req("SC-03", "SC-15", "JT-24")
-def test_what_breaks_a_rule_is_refused_by_name_and_what_runs_is_prepared_by_root(engine: SystemEngine) -> None:
+def test_a_broken_rule_is_refused_by_name_and_the_prolog_runs_as_root(engine: SystemEngine) -> None:
     ann, bob = engine.ann, engine.bob
     for person, fields, words in (
         (

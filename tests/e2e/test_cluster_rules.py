@@ -46,7 +46,7 @@ def test_a_training_cluster_serves_its_accounts(user: CockpitUser) -> None:
 
 
 @pytest.mark.req("SC-15")
-def test_fixed_rules_stay_until_another_init(user: CockpitUser) -> None:
+def test_fixed_rules_do_not_change_until_another_init(user: CockpitUser) -> None:
     user.ok("cluster", "init", "--from", str(EXAMPLE))
     user.ok("engine", "start")
     file = user.folder / "config/cockpit-cluster/cluster.toml"
@@ -62,7 +62,7 @@ def test_fixed_rules_stay_until_another_init(user: CockpitUser) -> None:
 
 
 @pytest.mark.req("SC-15")
-def test_the_shared_home_is_there_in_every_container(user: CockpitUser) -> None:
+def test_the_shared_home_is_mounted_in_every_container(user: CockpitUser) -> None:
     homes = user.folder / "homes"
     (homes / "somebody").mkdir(parents=True)
     user.configure("cluster.toml", f'home_directory_storage = "{homes}"\n')
@@ -104,7 +104,7 @@ def test_a_node_whose_prolog_fails_is_drained_and_its_job_waits_for_it(user: Coc
 
 
 @pytest.mark.req("SC-15", "UI-07")
-def test_weights_that_are_applied_outlive_the_engine(user: CockpitUser) -> None:
+def test_applied_weights_survive_a_restart(user: CockpitUser) -> None:
     user.ok("cluster", "init")
     user.ok("engine", "start")
     file = user.folder / "config/cockpit-cluster/cluster.toml"

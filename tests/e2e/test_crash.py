@@ -69,7 +69,7 @@ KILLS = 4
 
 @pytest.mark.req("TR-01", "TR-02")
 @pytest.mark.parametrize("seed", range(10))
-def test_killed_at_random_moments(careful: CockpitUser, seed: int) -> None:
+def test_an_engine_killed_at_random_times_recovers(careful: CockpitUser, seed: int) -> None:
     chance = random.Random(seed)
     accepted: dict[int, str] = {}
     kinds: dict[str, str] = {}
@@ -136,7 +136,7 @@ def dies_at(user: CockpitUser, point: str) -> int:
 
 
 @pytest.mark.req("TR-01")
-def test_an_answer_that_was_lost_is_given_again_and_nothing_doubles(careful: CockpitUser) -> None:
+def test_a_lost_answer_is_sent_again_and_no_job_is_doubled(careful: CockpitUser) -> None:
     dying = dies_at(careful, "appended JobSubmitted")
     job = careful.submit(SCRIPTS["ok"])
     assert not lives(dying)
@@ -161,7 +161,7 @@ def test_an_answer_that_was_lost_is_given_again_and_nothing_doubles(careful: Coc
         "trashed 1.1.0",
     ],
 )
-def test_killed_between_a_decision_and_its_effect(careful: CockpitUser, point: str) -> None:
+def test_an_engine_killed_between_a_decision_and_its_effect_recovers(careful: CockpitUser, point: str) -> None:
     dying = dies_at(careful, point)
     job = careful.submit(SCRIPTS["ok"])
     eventually(lambda: not lives(dying))
@@ -177,7 +177,7 @@ def test_killed_between_a_decision_and_its_effect(careful: CockpitUser, point: s
 
 
 @pytest.mark.req("TR-01", "JT-40")
-def test_jobs_that_end_while_no_engine_lives_have_their_true_ends(careful: CockpitUser) -> None:
+def test_jobs_that_end_while_no_engine_runs_have_their_actual_ends(careful: CockpitUser) -> None:
     first, second = (careful.submit(SCRIPTS["waits"], name=name, terminal=True) for name in ("first", "second"))
     eventually(lambda: times_run(careful, "first") == times_run(careful, "second") == 1)
     holders = [careful.holder_pid(job) for job in (first, second)]
@@ -195,7 +195,7 @@ def test_jobs_that_end_while_no_engine_lives_have_their_true_ends(careful: Cockp
 
 
 @pytest.mark.req("TR-01", "TR-03")
-def test_a_stopped_engine_is_told_and_restarted(careful: CockpitUser) -> None:
+def test_a_stopped_engine_is_reported_and_restarted(careful: CockpitUser) -> None:
     job = careful.submit(SCRIPTS["waits"])
     eventually(lambda: times_run(careful, "job") == 1)
     stopped = engine_process(careful)
@@ -252,7 +252,7 @@ def test_a_killed_holder_ends_its_job_as_lost(careful: CockpitUser, engine_too: 
 
 @pytest.mark.req("TR-01", "JT-40")
 @pytest.mark.parametrize("engine_too", [False, True])
-def test_a_kept_container_whose_holder_was_killed_is_entered_again(careful: CockpitUser, engine_too: bool) -> None:
+def test_a_shell_opens_in_a_held_container_whose_holder_was_killed(careful: CockpitUser, engine_too: bool) -> None:
     job = careful.submit(f"{RAN}; echo kept > /etc/kept; exit 3", terminal=True)
     assert careful.wait(job) == 3
     kill(careful.holder_pid(job), engine_process(careful) if engine_too else None)
@@ -265,7 +265,9 @@ def test_a_kept_container_whose_holder_was_killed_is_entered_again(careful: Cock
 
 @pytest.mark.req("TR-01")
 @pytest.mark.parametrize("seed", range(6))
-def test_engine_and_holder_killed_while_the_container_is_made(careful: CockpitUser, seed: int) -> None:
+def test_a_job_runs_at_most_once_if_engine_and_holder_are_killed_during_its_start(
+    careful: CockpitUser, seed: int
+) -> None:
     """The command ran once or not at all, and what the engine says of it fits."""
     careful.ok("engine", "start")
     job = careful.submit(SCRIPTS["ok"])

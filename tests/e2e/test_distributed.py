@@ -104,7 +104,7 @@ def test_a_scripts_own_variables_reach_the_shell_of_each_replica(lab: CockpitUse
 
 
 @pytest.mark.req("LA-70")
-def test_a_job_of_kubernetes_runs_as_it_is(lab: CockpitUser) -> None:
+def test_a_kubernetes_job_runs_unchanged(lab: CockpitUser) -> None:
     manifest = """apiVersion: batch/v1
 kind: Job
 metadata: {name: pi, labels: {team: nlp}}
@@ -131,7 +131,7 @@ spec:
 
 
 @pytest.mark.req("LA-21", "LA-40")
-def test_every_pair_that_tensorflow_and_deepspeed_are_told_of_connects(lab: CockpitUser) -> None:
+def test_every_pair_of_hosts_given_to_tensorflow_and_deepspeed_connects(lab: CockpitUser) -> None:
     tensorflow = submit(lab, "python3 /workspace/algorithm/train.py", PAIRS, name="flow", mode="tensorflow")
     launch = "python3 /workspace/algorithm/train.py --hostfile /job/hostfile"
     deepspeed = submit(lab, launch, PAIRS, name="speed", mode="deepspeed", env={})

@@ -68,7 +68,7 @@ def sees(user: CockpitUser, replica: int, *others: int) -> bool:
 
 
 @pytest.mark.req("EL-01", "SC-09")
-def test_it_grows_gives_way_and_grows_again(user: CockpitUser) -> None:
+def test_an_elastic_job_grows_shrinks_for_another_and_grows_again(user: CockpitUser) -> None:
     user.configure("cluster.toml", RULES)
     gate = user.work / "first" / "gate"
     first = user.submit(WAITS, name="first", output="first", specs=ONE)
@@ -101,7 +101,7 @@ def test_it_grows_gives_way_and_grows_again(user: CockpitUser) -> None:
 
 
 @pytest.mark.req("EL-07")
-def test_another_takes_the_place_of_a_worker_that_fails(user: CockpitUser) -> None:
+def test_a_failed_worker_is_replaced(user: CockpitUser) -> None:
     user.configure("cluster.toml", RULES)
     size = {"workers": 2, "min_workers": 2, "worker_restart_policy": "OnFailure"}
     job = user.submit(FAILS_ONCE, name="train", output="out", specs=ONE, elastic=size)
@@ -149,7 +149,7 @@ def discovered(user: CockpitUser) -> list[str]:
 
 
 @pytest.mark.req("EL-06", "JT-26", "EL-05")
-def test_a_launcher_knows_its_workers_reaches_them_and_goes_on_without_one(user: CockpitUser) -> None:
+def test_a_launcher_connects_to_its_workers_and_continues_without_one(user: CockpitUser) -> None:
     user.configure("cluster.toml", RULES)
     size = {"workers": 2, "max_workers": 2}
     job = user.submit(LAUNCHES, name="tune", output="out", elastic=size, **SMALL)
@@ -168,7 +168,7 @@ def test_a_launcher_knows_its_workers_reaches_them_and_goes_on_without_one(user:
 
 
 @pytest.mark.req("EL-04", "EL-02", "JT-31")
-def test_below_its_min_it_saves_is_suspended_and_resumes_by_itself(user: CockpitUser) -> None:
+def test_an_elastic_job_below_its_minimum_saves_is_suspended_and_resumes(user: CockpitUser) -> None:
     user.configure("cluster.toml", RULES)
     size = {"workers": 2, "min_workers": 2}
     job = user.submit(SAVES, name="train", output="out", qos="low", specs=ONE, elastic=size)
@@ -186,7 +186,7 @@ def test_below_its_min_it_saves_is_suspended_and_resumes_by_itself(user: Cockpit
 
 
 @pytest.mark.req("EL-05")
-def test_a_worker_that_answers_no_more_is_left_out(user: CockpitUser) -> None:
+def test_an_unresponsive_worker_is_excluded(user: CockpitUser) -> None:
     user.configure("cluster.toml", RULES)
     size = {"workers": 2, "max_wait_time": 3}
     job = user.submit(ANSWERS_ONCE, name="train", output="out", specs=ONE, elastic=size)
@@ -201,7 +201,7 @@ FILLS = """
 
 
 @pytest.mark.req("EL-02", "EL-01")
-def test_a_node_that_is_taken_back_costs_a_worker_and_no_failure(user: CockpitUser) -> None:
+def test_a_reclaimed_node_costs_a_worker_and_no_failure(user: CockpitUser) -> None:
     user.configure("cluster.toml", RULES)
     size = {"workers": 2, "max_workers": 2}
     job = user.submit(WATCHES, name="train", output="out", specs=ONE, elastic=size)

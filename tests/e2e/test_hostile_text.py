@@ -54,7 +54,7 @@ def job(user: CockpitUser) -> str:
 
 @pytest.mark.req("TR-05", "UI-40")
 @pytest.mark.parametrize("form", FORMS)
-def test_every_list_is_harmless_in_every_form(user: CockpitUser, job: str, form: str) -> None:
+def test_hostile_text_is_escaped_in_every_list_and_format(user: CockpitUser, job: str, form: str) -> None:
     for words in LISTS:
         done = user.run(*(word.format(job=job) for word in words), "-o", form)
         assert done.returncode == 0, done.stderr
@@ -62,7 +62,7 @@ def test_every_list_is_harmless_in_every_form(user: CockpitUser, job: str, form:
 
 
 @pytest.mark.req("TR-05")
-def test_pages_and_sentences_are_harmless(user: CockpitUser, job: str) -> None:
+def test_hostile_text_is_escaped_in_job_details_and_messages(user: CockpitUser, job: str) -> None:
     for words in (
         (),
         ("overview",),
@@ -89,7 +89,7 @@ def test_a_log_is_raw_for_a_program_and_escaped_for_a_person(user: CockpitUser, 
 
 
 @pytest.mark.req("TR-05", "JT-01")
-def test_names_that_cannot_be_seen_are_refused_with_the_field_named(user: CockpitUser) -> None:
+def test_invisible_names_are_refused_with_the_field(user: CockpitUser) -> None:
     lines = [{"name": text, "command": "true", "output": "./o"} for text in UNSEEN.values()]
     done = user.run("submit", str(user.write("names.jsonl", "\n".join(map(json.dumps, lines)))))
     assert done.returncode == 65
@@ -111,7 +111,7 @@ BROKEN_FILES = {
 
 @pytest.mark.req("TR-05")
 @pytest.mark.parametrize("name", BROKEN_FILES)
-def test_errors_in_job_files_quote_harmlessly(user: CockpitUser, name: str) -> None:
+def test_errors_in_job_files_quote_escaped_text(user: CockpitUser, name: str) -> None:
     for text in (EVIL, UNSEEN["escape sequence"], UNSEEN["bidi override"], "\ud800"):
         path = user.work / name
         path.write_bytes(BROKEN_FILES[name].format(evil=text).encode("utf-8", "surrogatepass"))
@@ -121,7 +121,7 @@ def test_errors_in_job_files_quote_harmlessly(user: CockpitUser, name: str) -> N
 
 
 @pytest.mark.req("TR-05")
-def test_names_of_files_clusters_and_columns_are_told_harmlessly(user: CockpitUser) -> None:
+def test_names_of_files_clusters_and_columns_are_escaped(user: CockpitUser) -> None:
     evil = EVIL.replace("\n", "").replace("/", "") + os.fsdecode(b"\xff\x9b")
     broken = user.work / f"{evil[:30]}.yaml"
     broken.write_text("name: ''\n")
@@ -151,7 +151,7 @@ def test_names_of_files_clusters_and_columns_are_told_harmlessly(user: CockpitUs
 @pytest.mark.parametrize(
     "variable", ["COCKPIT_CLUSTER", "COCKPIT_HOLD_WINDOW", "COCKPIT_STATE_FOLDER", "COCKPIT_PIDS_LIMIT"]
 )
-def test_variables_are_told_harmlessly(user: CockpitUser, variable: str) -> None:
+def test_environment_variables_are_escaped(user: CockpitUser, variable: str) -> None:
     before = dict(user.env)
     user.env[variable] = EVIL + "\udcff"
     try:
@@ -173,7 +173,7 @@ def test_variables_are_told_harmlessly(user: CockpitUser, variable: str) -> None
         ("cluster.toml", "= {evil}\n"),
     ],
 )
-def test_errors_in_settings_are_told_harmlessly(folder: Path, name: str, content: str) -> None:
+def test_errors_in_settings_are_escaped(folder: Path, name: str, content: str) -> None:
     """Of cluster.toml by the engine, which does not start, in its last words."""
     somebody = CockpitUser(folder)
     somebody.configure(name, content.format(evil="a\x9b31m\u202e\u2028\ufeffb"))

@@ -22,7 +22,7 @@ STORE, UNAVAILABLE = 74, 75
 
 
 @pytest.mark.req("TR-03", "TR-01")
-def test_a_full_disk_refuses_submissions_and_nothing_else(folder: Path) -> None:
+def test_a_full_disk_refuses_only_submissions(folder: Path) -> None:
     """What fills it may be a job's: that one can end, be entered and be removed."""
     told = told_by("full_disk", folder)
     code, sentence = told["refused"]
@@ -38,7 +38,7 @@ def test_a_full_disk_refuses_submissions_and_nothing_else(folder: Path) -> None:
 
 
 @pytest.mark.req("TR-03")
-def test_a_locked_journal_is_told_and_left_again(user: CockpitUser) -> None:
+def test_a_locked_journal_is_reported_and_the_engine_recovers(user: CockpitUser) -> None:
     user.submit("exit 0", name="first", hold=True)
     engine = engine_process(user)
     locker = sqlite3.connect(state_folder(user) / "journal.db", isolation_level=None)
@@ -66,7 +66,7 @@ def nobody(folder: Path, request: pytest.FixtureRequest) -> CockpitUser:
 
 @pytest.mark.req("TR-03")
 @pytest.mark.parametrize("closed", ["state", "state/cockpit-cluster", "home"])
-def test_a_folder_that_may_not_be_written_is_told_to_an_ordinary_user(nobody: CockpitUser, closed: str) -> None:
+def test_a_read_only_folder_is_reported_to_an_ordinary_user(nobody: CockpitUser, closed: str) -> None:
     if closed == "home":
         del nobody.env["XDG_STATE_HOME"]
     path = nobody.folder / closed
@@ -112,7 +112,7 @@ def assert_contained_without_bubblewrap(told: dict[str, Any], uid: int) -> None:
 
 
 @pytest.mark.req("TR-03")
-def test_a_bubblewrap_that_hangs_ends_the_job_and_holds_nothing_else_up(folder: Path) -> None:
+def test_a_hanging_bubblewrap_ends_the_job_and_delays_no_other(folder: Path) -> None:
     told = told_by("ill_bubblewrap", folder, "hanging")
     assert told["states_at_once"] in (["queued"], ["starting"])  # it was answered while the job hung
     assert (told["names"], told["state"], told["code"]) == (["job"], "error", 255)

@@ -60,14 +60,14 @@ def reaches_its_own_and_nobody_else(user: CockpitUser) -> None:
 
 
 @pytest.mark.req("LA-10")
-def test_it_reaches_its_own_replicas_and_nobody_elses(user: CockpitUser) -> None:
+def test_a_job_network_reaches_its_own_replicas_and_no_other_job(user: CockpitUser) -> None:
     interfaces = sorted(Path("/sys/class/net").iterdir())
     reaches_its_own_and_nobody_else(user)
     assert sorted(Path("/sys/class/net").iterdir()) == interfaces
 
 
 @pytest.mark.req("LA-10")
-def test_so_it_is_without_any_privilege(ann: CockpitUser) -> None:
+def test_a_job_network_is_isolated_without_any_privilege(ann: CockpitUser) -> None:
     reaches_its_own_and_nobody_else(ann)
 
 
@@ -124,7 +124,7 @@ def _hears_the_world(somebody: CockpitUser, way: str) -> None:
 
 
 @pytest.mark.req("LA-10")
-def test_outward_it_goes_under_the_machines_address(folder: Path, before_the_world: list[str]) -> None:
+def test_outgoing_connections_use_the_machines_address(folder: Path, before_the_world: list[str]) -> None:
     subprocess.run([*before_the_world, "sh", "-c", "echo 1 >/proc/sys/net/ipv4/ip_forward"], check=True)
     somebody = CockpitUser(folder, inside=before_the_world)
     with hears_the_world(somebody, "NAT"):
@@ -135,7 +135,7 @@ def test_outward_it_goes_under_the_machines_address(folder: Path, before_the_wor
 
 @pytest.mark.req("LA-10")
 @pytest.mark.parametrize("program", ["slirp4netns", "pasta"])
-def test_an_ordinary_users_goes_out_by_a_program(
+def test_an_ordinary_users_job_network_connects_outward_through_a_program(
     folder: Path, before_the_world: list[str], everybodys_python: str, people: None, program: str
 ) -> None:
     hide = [f"mount --bind /dev/null $(command -v {each})" for each in PROGRAMS if each != program]

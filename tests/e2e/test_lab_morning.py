@@ -102,7 +102,7 @@ def ended(person: CockpitUser, *jobs: str) -> None:
 
 
 @pytest.mark.req("SC-02", "SC-03")
-def test_who_has_used_less_starts_first_though_later_in_the_queue(lab: SystemEngine) -> None:
+def test_the_user_with_less_usage_starts_first_though_submitted_later(lab: SystemEngine) -> None:
     used = lab.ann.submit("sleep 1", name="used", **WHOLE_CLUSTER)
     ended(lab.ann, used)
     blocker = lab.root.submit("sleep 900", name="blocker", account="root", **{**WHOLE_CLUSTER, "time_limit": "15m"})
@@ -124,7 +124,7 @@ def test_who_has_used_less_starts_first_though_later_in_the_queue(lab: SystemEng
 
 
 @pytest.mark.req("SC-03", "SC-14")
-def test_limits_stop_and_say_so(lab: SystemEngine) -> None:
+def test_a_job_over_a_limit_waits_with_the_limit_as_its_reason(lab: SystemEngine) -> None:
     account = [lab.carol.submit(GATED, name=f"carols-{each}", **WHOLE_NODE) for each in "12"]
     assert why(lab.carol, account[1]) == "Limit GrpTRES=cpu of account physics is 2; 2 in use, 2 asked."
     qos = [lab.bob.submit(GATED, name=f"bobs-{each}", qos="high", **SMALL) for each in "12"]
@@ -142,7 +142,7 @@ def test_limits_stop_and_say_so(lab: SystemEngine) -> None:
 
 
 @pytest.mark.req("SC-11", "SC-14")
-def test_a_partition_has_its_guests_and_urgency_its_bound(lab: SystemEngine) -> None:
+def test_a_partition_refuses_other_accounts_and_urgent_jobs_are_bounded(lab: SystemEngine) -> None:
     refused = refusal(lab.bob, partitions=["physics"], **SMALL)
     assert "partition physics does not serve account biology; it serves physics" in refused
     urgent = lab.bob.submit("true", name="urgent", priority="urgent", hold=True, **SMALL)
@@ -155,7 +155,7 @@ def test_a_partition_has_its_guests_and_urgency_its_bound(lab: SystemEngine) -> 
 
 
 @pytest.mark.req("SC-10")
-def test_conditions_of_one_are_kept_beside_the_jobs_of_others(lab: SystemEngine) -> None:
+def test_dependencies_are_obeyed_beside_the_jobs_of_other_users(lab: SystemEngine) -> None:
     array = lab.ann.submit("sleep 0.3", name="sweep", array="0-2%1", **SMALL)
     after = lab.ann.submit("true", name="after", dependencies=f"afterok:{array}", **SMALL)
     others = lab.carol.submit("true", name="others", **SMALL)
@@ -173,7 +173,9 @@ def test_conditions_of_one_are_kept_beside_the_jobs_of_others(lab: SystemEngine)
 
 
 @pytest.mark.req("SC-10", "TR-09")
-def test_upkeep_lets_pass_what_ends_before_and_is_the_administrators(lab: SystemEngine) -> None:
+def test_a_maintenance_reservation_admits_jobs_that_end_before_it_and_only_administrators_change_it(
+    lab: SystemEngine,
+) -> None:
     span = ("--nodes", "n01,n02", "--start", "now+4m", "--duration", "1h", "--maintenance")
     assert b"Only an administrator" in lab.ann.run("reservations", "create", "mine", *span).stderr
     lab.root.ok("reservations", "create", "upkeep", *span)
@@ -187,7 +189,7 @@ def test_upkeep_lets_pass_what_ends_before_and_is_the_administrators(lab: System
 
 
 @pytest.mark.req("SC-16", "TR-09")
-def test_each_sees_what_is_theirs_and_changes_nothing_of_others(lab: SystemEngine) -> None:
+def test_each_user_sees_own_jobs_and_changes_no_others(lab: SystemEngine) -> None:
     anns = lab.ann.submit("true", name="secret-name", hold=True, **SMALL)
     assert "secret-name" not in "".join(lab.bob.ok(*words) for words in (("jobs", "--all"), ("priority", "-o", "json")))
     assert {row["user"] for row in lab.bob.rows("accounts")} == {"", BOB}
@@ -204,7 +206,7 @@ def test_each_sees_what_is_theirs_and_changes_nothing_of_others(lab: SystemEngin
 
 
 @pytest.mark.req("SC-03", "SC-16")
-def test_a_killed_engine_comes_back_with_the_same_rules_usage_and_order(lab: SystemEngine) -> None:
+def test_a_killed_engine_restarts_with_the_same_rules_usage_and_order(lab: SystemEngine) -> None:
     lab.root.ok(
         "reservations", "create", "course", "--nodes", "n01", "--start", "now+1d", "--users", ANN, "--duration", "1h"
     )

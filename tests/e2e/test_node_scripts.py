@@ -56,7 +56,7 @@ def of(file: Path, job: str) -> list[str]:
     return [f"{what} {node} {attempt}" for what, node, name, attempt in words if name == job]
 
 
-def test_every_node_has_them_in_order_however_the_job_ends(user: CockpitUser) -> None:
+def test_node_scripts_run_in_order_on_every_node_however_the_job_ends(user: CockpitUser) -> None:
     file = notes(user)
     gang = user.submit("true", name="gang", nodes=2, mode="pytorch", specs=SMALL)
     assert user.wait(gang) == 0
@@ -75,7 +75,7 @@ def test_every_node_has_them_in_order_however_the_job_ends(user: CockpitUser) ->
     assert user.row("jobs", "--all", "--filter", f"id:{late}")["state"] == "expired"
 
 
-def test_one_that_gives_way_is_tidied_up_before_anybody_takes_its_place(user: CockpitUser) -> None:
+def test_the_epilog_of_a_preempted_job_runs_before_its_preemptor_starts(user: CockpitUser) -> None:
     file = notes(user)
     victim = user.submit(WAITS, name="victim", nodes=2, mode="pytorch", qos="low", specs=SMALL)
     eventually(lambda: "begun" in user.ok("logs", f"{victim}/1"))
@@ -89,7 +89,7 @@ def test_one_that_gives_way_is_tidied_up_before_anybody_takes_its_place(user: Co
     user.ok("cancel", victim, "--now", "--yes")
 
 
-def test_a_node_that_cannot_be_tidied_up_is_drained_and_the_job_has_ended_as_it_has(user: CockpitUser) -> None:
+def test_a_failed_epilog_drains_the_node_and_does_not_change_the_end_of_the_job(user: CockpitUser) -> None:
     notes(user, "[ $SLURM_JOB_NAME != dirty ] || { echo disk is full >&2; exit 4; }")
     dirty = user.submit("true", name="dirty", specs=SMALL)
     assert user.wait(dirty) == 0

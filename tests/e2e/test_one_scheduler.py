@@ -53,7 +53,9 @@ async def started_by_engine(folder: Path) -> int:
 
 @pytest.mark.req("SC-20", "UI-50", "SC-14")
 @pytest.mark.parametrize("broken", [False, True])
-async def test_without_its_placement_step_nobody_starts_anything(tmp_path: Path, monkeypatch, broken: bool) -> None:
+async def test_without_the_common_placement_step_no_backend_starts_a_job(
+    tmp_path: Path, monkeypatch, broken: bool
+) -> None:
     if broken:
         monkeypatch.setattr(Easy, "place", lambda _self, _index, job, _shape: BehindHead(job.id))
     (tmp_path / "engine").mkdir()

@@ -27,7 +27,7 @@ exit 3
 
 
 @pytest.mark.req("JT-40", "JT-30")
-def test_a_failed_job_is_kept_and_entered(ann: CockpitUser) -> None:
+def test_a_shell_opens_in_the_held_container_of_a_failed_job(ann: CockpitUser) -> None:
     release = Path("/etc/os-release").read_bytes()
     job = ann.submit(CHANGES_THE_SYSTEM, terminal=True)
     assert ann.wait(job) == 3
@@ -62,7 +62,7 @@ def test_bytes_exit_codes_and_two_shells_at_once(ann: CockpitUser) -> None:
 @pytest.mark.parametrize(
     ("access", "found"), [("ro", "mine\nread-only"), ("rw", "mine\nwritten"), ("none", "nothing\nnothing")]
 )
-def test_the_home_is_shown_as_asked(ann: CockpitUser, access: str, found: str) -> None:
+def test_the_home_is_mounted_as_configured(ann: CockpitUser, access: str, found: str) -> None:
     home = Path(pwd.getpwnam(ANN).pw_dir)
     (home / "mine").write_text("mine\n")
     script = f"""
@@ -112,7 +112,7 @@ def test_the_engines_own_folders_are_refused_as_volumes(ann: CockpitUser, within
 
 
 @pytest.mark.req("JT-30")
-def test_limits_are_said_to_be_soft_and_are_rlimits(ann: CockpitUser) -> None:
+def test_limits_are_reported_as_soft_and_set_as_rlimits(ann: CockpitUser) -> None:
     job = ann.submit("ulimit -d; ulimit -u", specs=[{"cpus": 1, "memory": "300M"}])
     assert ann.wait(job) == 0
     assert ann.ok("logs", job).split() == [str(300 * 1024), "4096"]
@@ -120,7 +120,7 @@ def test_limits_are_said_to_be_soft_and_are_rlimits(ann: CockpitUser) -> None:
 
 
 @pytest.mark.req("JT-40")
-def test_a_killed_holder_is_replaced_and_the_person_told(ann: CockpitUser) -> None:
+def test_a_killed_holder_is_replaced_and_the_user_informed(ann: CockpitUser) -> None:
     job = ann.submit("echo kept > /etc/kept; echo gone > /tmp/gone; exit 5", terminal=True)
     assert ann.wait(job) == 5
     holder = ann.holder_pid(job)
@@ -133,7 +133,7 @@ def test_a_killed_holder_is_replaced_and_the_person_told(ann: CockpitUser) -> No
 
 
 @pytest.mark.req("JT-40", "TR-14")
-def test_nobody_else_may_use_a_users_engine(ann: CockpitUser, everybodys_python: str) -> None:
+def test_a_users_engine_refuses_other_users(ann: CockpitUser, everybodys_python: str) -> None:
     """Neither its folder, nor its socket where that were open, not even root through it."""
     ann.ok("jobs")
     socket = ann.folder / "run/cockpit-cluster/engine.sock"

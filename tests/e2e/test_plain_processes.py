@@ -67,7 +67,7 @@ exit 3
 """
 
 
-def test_a_failed_job_is_ended_whole_kept_and_entered(confined: CockpitUser) -> None:
+def test_a_failed_plain_job_ends_completely_and_a_shell_opens_in_its_folder(confined: CockpitUser) -> None:
     volume = confined.write("data/rows", "rows\n").parent
     volumes, env = [{"name": "data", "path": str(volume)}], {"ROWS": "/workspace/volume/data/rows"}
     hooks = {"before_start": "true", "after_end": "echo $COCKPIT_EXIT_CODE > /workspace/outputs/after"}
@@ -97,7 +97,7 @@ def test_its_scripts_import_the_elastic_library_beside_their_own_modules(confine
     assert path == f"{folder}:{confined.folder / 'state/cockpit-cluster/python'}"
 
 
-def test_what_it_lacks_is_said_wherever_one_looks(confined: CockpitUser) -> None:
+def test_missing_isolation_is_reported_everywhere(confined: CockpitUser) -> None:
     job = confined.submit("exit 0")
     assert confined.wait(job) == 0
     lacks = "plain processes, not a container: no file system and no /workspace of its own"
@@ -125,7 +125,7 @@ def test_several_replicas_and_images_are_refused_with_what_to_do(confined: Cockp
         confined.ok("cancel", each, "--grace", "1s", "--yes")
 
 
-def test_who_forbids_it_is_told_why_the_job_ended(confined: CockpitUser) -> None:
+def test_a_job_is_ended_with_the_reason_where_plain_processes_are_forbidden(confined: CockpitUser) -> None:
     confined.configure("config.toml", "plain_processes = false\n")
     job = confined.submit("exit 0")
     assert confined.wait(job) == 255
@@ -133,7 +133,7 @@ def test_who_forbids_it_is_told_why_the_job_ended(confined: CockpitUser) -> None
     assert "No job can run here" in confined.ok("overview")
 
 
-def test_a_killed_holder_takes_its_processes_along_and_the_engine_what_it_left(confined: CockpitUser) -> None:
+def test_a_killed_holder_ends_its_processes_and_the_engine_ends_the_rest(confined: CockpitUser) -> None:
     job = confined.submit("setsid sleep 1003 & echo $! > $COCKPIT_OUTPUTS/pid; exec sleep 1004", terminal=True)
     pid = confined.work / "job/out/pid"
     eventually(lambda: pid.exists() and pid.read_text())
@@ -146,7 +146,7 @@ def test_a_killed_holder_takes_its_processes_along_and_the_engine_what_it_left(c
     assert entered.stdout == b"in again"
 
 
-def test_the_engine_is_killed_and_finds_its_plain_processes_again(confined: CockpitUser) -> None:
+def test_a_restarted_engine_finds_its_plain_processes_again(confined: CockpitUser) -> None:
     job = confined.submit("until test -e $COCKPIT_OUTPUTS/go; do sleep 0.02; done; exit 5")
     confined.until(job, "running")
     confined.kill_engine()

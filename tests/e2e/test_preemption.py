@@ -42,7 +42,7 @@ def told(user: CockpitUser, job: str) -> str:
 
 
 @pytest.mark.req("SC-08")
-def test_a_requeued_job_is_asked_first_and_runs_again(user: CockpitUser) -> None:
+def test_a_preempted_job_is_signalled_first_requeued_and_runs_again(user: CockpitUser) -> None:
     engine(user, "REQUEUE")
     script = "trap 'echo saved; exit 9' TERM; echo begun; while :; do sleep 0.1; done"
     victim = user.submit(script, name="victim", qos="low", specs=WHOLE)
@@ -58,7 +58,7 @@ def test_a_requeued_job_is_asked_first_and_runs_again(user: CockpitUser) -> None
 
 
 @pytest.mark.req("SC-08")
-def test_who_does_not_listen_is_killed_after_the_grace(user: CockpitUser) -> None:
+def test_a_job_that_ignores_the_signal_is_killed_after_the_grace(user: CockpitUser) -> None:
     user.configure("cluster.toml", RULES.format(mode='"CANCEL"').replace('"30s"', '"1s"'))
     victim = user.submit("trap '' TERM; echo begun; while :; do sleep 0.1; done", name="deaf", qos="low", specs=WHOLE)
     eventually(lambda: "begun" in user.ok("logs", victim))
@@ -69,7 +69,7 @@ def test_who_does_not_listen_is_killed_after_the_grace(user: CockpitUser) -> Non
 
 
 @pytest.mark.req("SC-08", "JT-31")
-def test_a_suspended_job_stands_still_and_goes_on(user: CockpitUser) -> None:
+def test_a_suspended_job_is_paused_and_resumes(user: CockpitUser) -> None:
     engine(user, "SUSPEND", "GANG")
     victim = user.submit(COUNTS.format(name="n"), name="victim", qos="low", output="out", specs=WHOLE)
     count = user.work / "out" / "n"

@@ -45,7 +45,7 @@ def test_a_submission_that_is_not_answered_is_found_and_repeated_without_a_secon
     assert len(user.rows("jobs", "--all")) == 1
 
 
-def test_a_script_repeats_its_commands_under_ids_of_its_own(user: CockpitUser) -> None:
+def test_a_script_repeats_its_commands_with_its_own_request_ids(user: CockpitUser) -> None:
     """Over a killed engine and a restart; a verb on several jobs has an id for each."""
     first = user.submit("true", name="first", hold=True)
     files = [str(user.job("true", name=name, hold=True, dependencies=f"afterok:{first}")) for name in ("a", "b", "c")]
@@ -63,7 +63,7 @@ def test_a_script_repeats_its_commands_under_ids_of_its_own(user: CockpitUser) -
     assert [row["id"] for row in user.rows("jobs", "--request", "nightly")] == list(map(int, ids))
 
 
-def test_what_became_of_a_request_decides_the_exit_code(user: CockpitUser) -> None:
+def test_the_outcome_of_a_request_decides_the_exit_code(user: CockpitUser) -> None:
     never = user.run("jobs", "--request", "never")
     assert (never.returncode, never.stdout) == (66, b"")
     assert b"No request never of yours has been accepted so far" in never.stderr

@@ -28,7 +28,7 @@ SMALL = [{"cpus": 1, "memory": "48M", "cards": 0}]
 
 @in_groups
 @pytest.mark.req("JT-40")
-def test_a_job_that_eats_its_memory_is_killed_told_so_and_kept(user: CockpitUser) -> None:
+def test_a_job_that_exceeds_its_memory_is_killed_with_the_reason_and_held(user: CockpitUser) -> None:
     job = user.submit(EATS_MEMORY, specs=SMALL, terminal=True)
     assert user.wait(job) == 137
     row = user.row("jobs", "--filter", f"id:{job}")
@@ -42,7 +42,7 @@ def test_a_job_that_eats_its_memory_is_killed_told_so_and_kept(user: CockpitUser
 
 
 @in_groups
-def test_a_fork_bomb_meets_its_limit_and_others_go_on(user: CockpitUser) -> None:
+def test_a_fork_bomb_is_stopped_by_its_limit_and_other_jobs_continue(user: CockpitUser) -> None:
     user.configure("config.toml", "pids_limit = 32\n")
     bomb = user.submit(FORKS, name="bomb")
     user.wait(bomb)
@@ -71,7 +71,7 @@ def used_bytes(folder: Path) -> int:
     return used
 
 
-def test_what_a_job_writes_into_its_system_folders_goes_with_its_container(user: CockpitUser) -> None:
+def test_files_that_a_job_writes_into_system_folders_are_removed_with_its_container(user: CockpitUser) -> None:
     job = user.submit("head -c 64M /dev/zero >/usr/big; rm /etc/hostname; exit 3", terminal=True)
     assert user.wait(job) == 3
     assert not Path("/usr/big").exists()

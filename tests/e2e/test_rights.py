@@ -124,7 +124,7 @@ def test_every_operation_is_in_the_table() -> None:
 
 
 @pytest.mark.req("JT-60", "JT-02", "TR-09")
-def test_every_operation_by_everybody_on_jobs_of_every_access(lab: Lab) -> None:
+def test_every_operation_is_permitted_or_refused_for_each_role_and_access(lab: Lab) -> None:
     wrong = []
     for (operation, access, role), job in lab.jobs.items():
         answer = lab.ask(role, operation, _aimed(operation, access, job))
@@ -144,7 +144,7 @@ def _aimed(operation: str, access: str, job: int) -> dict[str, Any]:
 
 
 @pytest.mark.req("JT-60", "TR-11")
-def test_what_was_done_names_who_did_it_and_what_was_refused_left_nothing(lab: Lab) -> None:
+def test_events_name_the_acting_user_and_refused_operations_change_nothing(lab: Lab) -> None:
     for access, role in product(ACCESSES, PEOPLE):
         job = lab.jobs["hold", access, role]
         lab.ask(role, "hold", {"job": job})
@@ -162,7 +162,7 @@ def _actors(lab: Lab, job: int, event: str) -> set[str]:
 
 @pytest.mark.req("JT-60")
 @pytest.mark.parametrize("operation", sorted(ADMINISTERS))
-def test_what_is_everybodys_only_administrators_change(lab: Lab, operation: str) -> None:
+def test_only_administrators_change_cluster_wide_settings(lab: Lab, operation: str) -> None:
     for role in (OWNER, MEMBER, STRANGER):
         answer = lab.ask(role, operation, arguments_for(operation, 0))
         assert answer.no is not None
@@ -173,7 +173,7 @@ def test_what_is_everybodys_only_administrators_change(lab: Lab, operation: str)
 
 
 @pytest.mark.req("JT-60", "TR-09")
-def test_another_users_request_id_opens_nothing(lab: Lab) -> None:
+def test_another_users_request_id_grants_no_access(lab: Lab) -> None:
     job = lab.submitted(OWNER, [_spec("once", "hold", "none")])[0]
     assert lab.ask(OWNER, "hold", {"job": job}, "once").no is None
     for request in ("once", f"{pwd.getpwnam(ANN).pw_uid}:once"):
@@ -183,7 +183,7 @@ def test_another_users_request_id_opens_nothing(lab: Lab) -> None:
 
 
 @pytest.mark.req("JT-60", "TR-14")
-def test_a_job_that_is_nobody_elses_is_named_nowhere(lab: Lab) -> None:
+def test_a_private_job_is_never_named_to_other_users(lab: Lab) -> None:
     """Not in any answer, whatever is asked; its share of the node and its place in the queue are told."""
     runs = {**_spec("zq-runs", SHELL, "none")}
     ran, waits = lab.submitted(OWNER, [runs, _spec("zq-waits", "hold", "none")])
@@ -207,7 +207,7 @@ def test_a_job_that_is_nobody_elses_is_named_nowhere(lab: Lab) -> None:
 
 
 @pytest.mark.req("JT-60", "TR-09")
-def test_a_subscription_tells_of_what_is_shared_for_as_long_as_it_is(lab: Lab) -> None:
+def test_a_subscription_shows_a_job_only_while_it_is_shared(lab: Lab) -> None:
     job = lab.submitted(OWNER, [_spec("soon-private", "hold", "ro")])[0]
     with RawClient(lab.served.path, user=BOB) as watching, RawClient(lab.served.path, user=CAROL) as stranger:
         seen = _subscribed(watching)
@@ -234,7 +234,7 @@ def _subscribed(client: RawClient) -> dict[int, str]:
 
 
 @pytest.mark.req("JT-60")
-def test_who_follows_gets_past_what_others_do(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_follower_of_events_reads_past_events_of_other_users(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(timeline, "MOST", 3)
     last = lab.read(ADMINISTRATOR, "events", {"after": -1, "limit": 1})[0]["seq"]
     lab.submitted(OWNER, [_spec(f"noise-{number}", "hold", "none") for number in range(9)])
@@ -244,7 +244,7 @@ def test_who_follows_gets_past_what_others_do(lab: Lab, monkeypatch: pytest.Monk
 
 
 @pytest.mark.req("JT-02", "JT-60")
-def test_a_member_opens_nothing_more_by_an_edit(lab: Lab) -> None:
+def test_a_member_cannot_widen_access_by_an_edit(lab: Lab) -> None:
     job = lab.submitted(OWNER, [_spec("shared-rw", "edit", "rw")])[0]
     spec = _spec("shared-rw", "edit", "rw")
     for field, value in (
@@ -260,7 +260,7 @@ def test_a_member_opens_nothing_more_by_an_edit(lab: Lab) -> None:
 
 
 @pytest.mark.req("JT-02", "TR-14")
-def test_a_project_takes_jobs_of_its_members_only(lab: Lab) -> None:
+def test_a_project_accepts_jobs_of_its_members_only(lab: Lab) -> None:
     intruder = lab.ask(STRANGER, "submit", {"specs": [{**SPEC, "name": "mine", "project": PROJECT}]})
     assert intruder.no is not None
     assert intruder.no.message.startswith("project: you are not in vision; leave it out")
@@ -269,7 +269,7 @@ def test_a_project_takes_jobs_of_its_members_only(lab: Lab) -> None:
 
 
 @pytest.mark.req("JT-34", "JT-04")
-def test_urgent_jobs_count_for_their_owner_whoever_makes_them_urgent(lab: Lab) -> None:
+def test_urgent_jobs_count_for_their_owner_even_if_another_user_made_them_urgent(lab: Lab) -> None:
     specs = [
         {**_spec(f"urgent-{number}", "hold", access), "project": OTHER}
         for number, access in enumerate(("none", "rw", "rw"))
@@ -291,7 +291,7 @@ def test_urgent_jobs_count_for_their_owner_whoever_makes_them_urgent(lab: Lab) -
 
 
 @pytest.mark.req("JT-03", "JT-41", "JT-60")
-def test_of_a_batch_a_member_is_told_of_the_tasks_that_are_shared(lab: Lab) -> None:
+def test_a_member_sees_only_the_shared_tasks_of_a_batch(lab: Lab) -> None:
     tasks = [{"command": "true"}, {"command": "false"}]
     batch = {**_spec("batch", "job", "ro"), "kind": "batch", "tasks": tasks, "command": ""}
     first = lab.submitted(OWNER, [batch])[0]

@@ -42,7 +42,7 @@ def change(client: RawClient, before: dict[str, Any] | None, after: dict[str, An
 
 
 @pytest.mark.req("JT-49", "TR-09")
-def test_nobody_lies_about_whose_it_is_or_what_it_was(served: ServedEngine) -> None:
+def test_forged_owners_and_versions_of_entries_are_refused(served: ServedEngine) -> None:
     ann, bob, carol = (RawClient(served.path, user=user) for user in (ANN, BOB, CAROL))
     for lie in ({"owner": BOB}, {"owner": "root"}, {"owner": ""}, {"project": ""}, {"project": BOB}, {"filed": True}):
         assert change(ann, None, CORPUS | lie)
@@ -62,7 +62,7 @@ def test_nobody_lies_about_whose_it_is_or_what_it_was(served: ServedEngine) -> N
 
 
 @pytest.mark.req("JT-49", "JT-30", "TR-09")
-def test_a_job_says_nothing_of_what_the_engine_finds(served: ServedEngine) -> None:
+def test_resolved_entries_in_a_submitted_job_are_ignored(served: ServedEngine) -> None:
     bob, root = RawClient(served.path, user=BOB), RawClient(served.path)
     assert change(RawClient(served.path, user=ANN), None, CORPUS | {"name": "texts"}) == ""
     lie = {"found": {"project": "vision", "path": "/root"}}
@@ -88,7 +88,7 @@ def test_a_job_says_nothing_of_what_the_engine_finds(served: ServedEngine) -> No
 
 
 @pytest.mark.req("JT-49", "JT-60")
-def test_who_comes_into_a_project_or_leaves_it_need_not_connect_again(served: ServedEngine) -> None:
+def test_a_changed_project_membership_applies_without_a_new_connection(served: ServedEngine) -> None:
     root, carol, watching = (
         RawClient(served.path),
         RawClient(served.path, user=CAROL),

@@ -18,7 +18,7 @@ SMALL = [{"cpus": 1, "memory": "64M"}]
 
 
 @pytest.mark.req("SC-10", "JT-25")
-def test_an_array_runs_two_at_once_each_knowing_its_task(user: CockpitUser) -> None:
+def test_a_throttled_array_runs_two_tasks_at_once_with_their_task_ids(user: CockpitUser) -> None:
     script = (
         "echo $SLURM_ARRAY_JOB_ID/$SLURM_ARRAY_TASK_ID/$SLURM_ARRAY_TASK_COUNT"
         "/$SLURM_ARRAY_TASK_MIN-$SLURM_ARRAY_TASK_MAX; sleep 0.3"
@@ -45,7 +45,7 @@ def test_a_task_and_the_rest_of_its_array_are_cancelled(user: CockpitUser) -> No
 
 
 @pytest.mark.req("SC-10", "JT-25")
-def test_a_chain_goes_its_way_by_how_each_job_ends(user: CockpitUser) -> None:
+def test_a_chain_of_dependencies_follows_how_each_job_ends(user: CockpitUser) -> None:
     first = user.submit("exit 0", name="first", specs=SMALL)
     second = user.submit("exit 3", name="second", dependencies=f"afterok:{first}", specs=SMALL)
     repair = user.submit("exit 0", name="repair", dependencies=[f"afternotok:{second}"], specs=SMALL)

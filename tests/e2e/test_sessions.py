@@ -21,7 +21,7 @@ def state_of(user: CockpitUser, job: str) -> str:
 
 
 @pytest.mark.req("JT-03", "JT-39")
-def test_leaving_a_session_ends_it_unless_it_is_to_be_kept(user: CockpitUser) -> None:
+def test_leaving_a_session_ends_it_unless_keep_is_given(user: CockpitUser) -> None:
     left = user.run("session", *SMALL, stdin=b"echo mine > /workspace/outputs/made; exit 5\n")
     assert left.returncode == 5
     job = left.stdout.decode().split()[-1]
@@ -36,7 +36,7 @@ def test_leaving_a_session_ends_it_unless_it_is_to_be_kept(user: CockpitUser) ->
 
 
 @pytest.mark.req("JT-39", "JT-33")
-def test_a_session_like_a_failed_job_and_a_training_from_there(user: CockpitUser) -> None:
+def test_a_session_starts_from_a_failed_job_and_a_training_from_the_session(user: CockpitUser) -> None:
     failed = user.submit("exit 3", name="train", env={"LR": "0.1"}, time_limit="1h")
     assert user.wait(failed) == 3
     session = user.ok("session", "--from", failed, "--detach").split()[-1]
@@ -53,7 +53,7 @@ def test_a_session_like_a_failed_job_and_a_training_from_there(user: CockpitUser
 
 
 @pytest.mark.req("JT-03")
-def test_a_notebook_says_where_it_is(user: CockpitUser) -> None:
+def test_a_notebook_prints_its_address(user: CockpitUser) -> None:
     user.write("front.html", "hello")
     notebook = {
         "name": "book",

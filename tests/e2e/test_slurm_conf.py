@@ -88,7 +88,7 @@ def slurm(tmp_path: Path) -> Iterator[SlurmDaemons]:
 
 
 @pytest.mark.req("SC-15")
-def test_slurmctld_takes_the_training_cluster(slurm: SlurmDaemons) -> None:
+def test_slurmctld_accepts_the_training_cluster(slurm: SlurmDaemons) -> None:
     spec = read_slurm_spec("spec", fixture("slurmspec/training-cluster.json").read_text())
     machine = a_node("box", cpus=4, memory_mib=4096)
     setup = read_cluster(machine, initial_cluster(machine, spec, None).text)
@@ -104,7 +104,7 @@ def test_slurmctld_takes_the_training_cluster(slurm: SlurmDaemons) -> None:
 
 
 @pytest.mark.req("SC-15")
-def test_slurmctld_takes_shares_and_the_qos_of_partitions_though_nothing_is_enforced(slurm: SlurmDaemons) -> None:
+def test_slurmctld_accepts_shares_and_partition_qos_without_enforcement(slurm: SlurmDaemons) -> None:
     cluster = Cluster(
         partitions=(
             Partition(name="express", qos="short", priority_tier=5),
@@ -128,7 +128,7 @@ def test_slurmctld_takes_shares_and_the_qos_of_partitions_though_nothing_is_enfo
 
 
 @pytest.mark.req("SC-15", "SL-24")
-def test_slurmctld_gives_every_rule_back(slurm: SlurmDaemons) -> None:
+def test_slurmctld_reports_every_rule_of_the_export(slurm: SlurmDaemons) -> None:
     slurm.serve(slurm_conf(WHOLE, NODES).text)
     config = slurm.shown("config")
     weights = {name.removeprefix("PriorityWeight"): value for name, value in config.items() if "PriorityWeight" in name}

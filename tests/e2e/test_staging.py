@@ -51,7 +51,7 @@ def test_a_dataset_is_staged_seen_listed_and_removed(user: CockpitUser) -> None:
 
 
 @pytest.mark.req("JT-50", "JT-31")
-def test_two_gigabytes_are_cancelled_half_way_also_by_the_next_engine(user: CockpitUser) -> None:
+def test_staging_of_two_gigabytes_is_cancelled_half_way_also_by_a_restarted_engine(user: CockpitUser) -> None:
     fast = place(user)
     job = user.submit("true", output="out", **dataset(user, LARGE))
     user.until(job, "staging")
@@ -64,7 +64,9 @@ def test_two_gigabytes_are_cancelled_half_way_also_by_the_next_engine(user: Cock
 
 
 @pytest.mark.req("JT-50")
-def test_a_small_disk_is_never_filled_beyond_its_mark_and_drains_its_node_where_others_do(tmp_path: Path) -> None:
+def test_a_small_disk_is_never_filled_beyond_its_mark_and_drains_its_node_if_other_files_fill_it(
+    tmp_path: Path,
+) -> None:
     told = told_by("small_disk", tmp_path)
     assert f"{tmp_path}/work/large (40M) would fill {tmp_path}/fast beyond 80 %, and 33 % are used" in told["large"]
     assert told["left"] == []

@@ -21,7 +21,7 @@ FAILS = "echo model > /workspace/outputs/model.bin; echo note > /etc/cockpit-not
 
 
 @pytest.mark.req("JT-40", "JT-31", "UI-41")
-def test_a_failed_job_is_kept_and_entered(user: CockpitUser) -> None:
+def test_a_shell_opens_in_the_held_container_of_a_failed_job(user: CockpitUser) -> None:
     job = user.submit(FAILS, name="held-one", terminal=True, time_limit="10m")
     assert user.wait(job) == 3
     row = user.row("jobs", "--filter", f"id:{job}")
@@ -95,7 +95,7 @@ def test_a_read_only_algorithm_refuses_a_write(user: CockpitUser) -> None:
 
 
 @pytest.mark.req("JT-36")
-def test_a_running_job_is_entered_and_stopped(user: CockpitUser) -> None:
+def test_a_shell_opens_in_a_running_job_that_is_then_stopped(user: CockpitUser) -> None:
     job = user.submit("trap 'echo asked; exit 0' TERM; touch /tmp/ready; while :; do sleep 0.05; done")
     look = "until test -e /tmp/ready; do sleep 0.05; done; echo inside"
     user.until(job, "running")
@@ -137,7 +137,7 @@ def test_waiting_times_out_with_124_and_hold_and_release_work(user: CockpitUser)
 
 
 @pytest.mark.req("UI-41")
-def test_thousands_at_once_and_none_when_one_is_wrong(user: CockpitUser) -> None:
+def test_thousands_of_jobs_are_submitted_together_and_none_if_one_is_invalid(user: CockpitUser) -> None:
     lines = [{"name": f"j{n}", "command": "true", "output": "./out", "hold": True} for n in range(3000)]
     path = user.write("many.jsonl", "\n".join(map(json.dumps, lines)))
     ids = [line.split()[-1] for line in user.ok("submit", str(path)).splitlines()]

@@ -100,7 +100,9 @@ touch /workspace/outputs/made; echo x > /etc/cockpit-note
 
 
 @pytest.mark.req("TR-14", "JT-40")
-def test_a_shell_has_the_submitters_credentials_whoever_opens_it(engine: SystemEngine, anns_job: str) -> None:
+def test_a_shell_has_the_submitters_credentials_for_every_user_who_opens_it(
+    engine: SystemEngine, anns_job: str
+) -> None:
     looks = ("sh", "-c", "id -u; grep -E '^(CapEff|CapBnd):' /proc/self/status | tr -d '0\\n\\t'")
     expected = f"{pwd.getpwnam(ANN).pw_uid}\nCapEff:CapBnd:"
     assert engine.ann.ok("shell", anns_job, "--", *looks) == expected
@@ -138,7 +140,7 @@ def test_a_path_that_its_submitter_may_not_read_is_refused(engine: SystemEngine,
 
 
 @pytest.mark.req("TR-14", "TR-09")
-def test_nothing_of_anothers_job_is_shown(engine: SystemEngine, anns_job: str) -> None:
+def test_no_data_of_another_users_job_is_shown(engine: SystemEngine, anns_job: str) -> None:
     bob = engine.bob
     assert bob.rows("jobs") == bob.rows("jobs", "--all") == bob.rows("holds") == []
     assert {row["job"] for row in bob.rows("events")} == {None}
@@ -170,7 +172,7 @@ def test_every_forged_request_about_anothers_job_is_not_found(engine: SystemEngi
 
 
 @pytest.mark.req("TR-09", "JT-60")
-def test_a_remembered_answer_opens_nobody_elses_container(engine: SystemEngine, anns_job: str) -> None:
+def test_a_stored_answer_opens_no_other_users_container(engine: SystemEngine, anns_job: str) -> None:
     """The id of a request that was once accepted says nothing about another request."""
     own = {"specs": [{"name": "bobs", "command": "true", "output": f"{engine.bob.folder}/out"}]}
     forged = [(each, arguments_for(each, int(anns_job)), "reused") for each in ABOUT_A_JOB]

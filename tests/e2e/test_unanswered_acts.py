@@ -125,7 +125,7 @@ def command_lines(user: CockpitUser) -> list[tuple[str, ...]]:
     ]
 
 
-def test_no_verb_says_that_nothing_was_done_where_that_is_not_known(user: CockpitUser) -> None:
+def test_no_verb_reports_an_unanswered_request_as_not_done(user: CockpitUser) -> None:
     user.env["COCKPIT_ACT_PATIENCE"] = "1"
     lines = command_lines(user)
     verbs = {" ".join(words[:size]) for words in lines for size in (1, 2)} & ACTING
@@ -154,7 +154,7 @@ def test_no_verb_says_that_nothing_was_done_where_that_is_not_known(user: Cockpi
     assert len(user.rows("jobs", "--all")) == jobs, "the repeats have submitted nothing"
 
 
-def test_a_verb_on_several_jobs_names_those_not_tried_and_is_repeated_as_a_whole(user: CockpitUser) -> None:
+def test_a_verb_on_several_jobs_names_those_not_tried_and_is_safely_repeated(user: CockpitUser) -> None:
     user.env["COCKPIT_ACT_PATIENCE"] = "1"
     jobs = [user.submit("true", name=name, hold=True) for name in ("one", "two", "three")]
     with answers_to_acts_swallowed(user):

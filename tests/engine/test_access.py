@@ -50,7 +50,7 @@ def test_membership_is_by_name_or_by_group() -> None:
 
 @pytest.mark.req("JT-02", "JT-60")
 @pytest.mark.parametrize("access", Access)
-def test_access_is_the_owners_word_to_members_alone(access: Access) -> None:
+def test_only_members_have_the_access_that_the_owner_granted(access: Access) -> None:
     engine = an_engine()
     job = engine.job(shared(engine, access))
     assert access_to(ANNA, job) is access_to(ADMIN, job) is Access.RW
@@ -67,7 +67,7 @@ def test_administration_is_for_administrators() -> None:
 
 
 @pytest.mark.req("JT-02")
-def test_where_sharing_is_off_only_none_is_accepted() -> None:
+def test_where_sharing_is_off_only_the_access_none_is_accepted() -> None:
     machine = an_engine(replace(RULES, sharing=False)).machine
     for actor in (ANNA, ADMIN):
         refused = submit(machine, [a_spec(access=Access.RO)], actor)
@@ -89,7 +89,7 @@ def test_where_sharing_is_off_only_none_is_accepted() -> None:
         ("nlp", ADMIN, True),
     ],
 )
-def test_a_cluster_with_projects_takes_jobs_of_their_members(project: str, actor: Actor, fits: bool) -> None:
+def test_a_cluster_with_projects_accepts_jobs_of_their_members(project: str, actor: Actor, fits: bool) -> None:
     decided = submit(an_engine().machine, [a_spec(project=project)], actor)
     assert isinstance(decided, list) is fits
     assert not isinstance(submit(an_engine(Cluster()).machine, [a_spec(project=project)], actor), Refusal)
@@ -104,7 +104,7 @@ def test_a_project_that_has_a_users_name_is_not_that_users() -> None:
 
 @pytest.mark.req("JT-02", "JT-60")
 @pytest.mark.parametrize(("field", "value"), [("access", Access.NONE), ("output", "/elsewhere")])
-def test_a_member_edits_what_does_not_open_more(field: str, value: object) -> None:
+def test_a_member_may_edit_only_what_does_not_widen_access(field: str, value: object) -> None:
     engine = an_engine()
     job = engine.job(shared(engine, Access.RW))
     changed = replace(job.spec, **{field: value})
@@ -144,7 +144,7 @@ def _holds_a_job(hint: object, around: tuple[object, ...] = ()) -> bool:
 
 
 @pytest.mark.req("JT-60")
-def test_reasons_name_only_what_may_be_seen() -> None:
+def test_reasons_name_only_jobs_that_the_user_may_see() -> None:
     engine = an_engine()
     hidden, known = shared(engine, Access.NONE), shared(engine, Access.RO, "known")
     shown = shown_to(BOBBY, engine.machine.state.jobs)

@@ -33,7 +33,7 @@ def placed(engine: EngineDriver) -> list[tuple[int, int, str]]:
 
 
 @pytest.mark.req("JT-09")
-def test_whichever_spec_can_start_first_is_taken_and_the_others_are_withdrawn_with_it(engine: EngineDriver) -> None:
+def test_the_spec_that_can_start_first_is_chosen_and_the_alternatives_are_withdrawn(engine: EngineDriver) -> None:
     (first,) = engine.run(a_spec("first", specs=(cards(4, "A100"), cards(4, "H100"))))
     (second,) = engine.run(a_spec("second", specs=(cards(4, "A100"), cards(2, "H100"))))
     assert placed(engine) == [(first, 0, "a1"), (second, 1, "h1")]
@@ -46,7 +46,7 @@ def test_whichever_spec_can_start_first_is_taken_and_the_others_are_withdrawn_wi
 
 
 @pytest.mark.req("JT-09")
-def test_while_neither_can_start_it_is_one_job_that_says_of_each_why(engine: EngineDriver) -> None:
+def test_while_no_alternative_can_start_one_job_reports_the_reason_of_each(engine: EngineDriver) -> None:
     engine.run(a_spec("a", specs=(cards(3, "A100"),)), a_spec("h", specs=(cards(2, "H100"),)))
     (waits,) = engine.submit(a_spec("either", specs=(cards(2, "A100"), cards(4, "H100"))))
     engine.schedule()
@@ -64,7 +64,7 @@ def test_while_neither_can_start_it_is_one_job_that_says_of_each_why(engine: Eng
 
 
 @pytest.mark.req("JT-46")
-def test_the_cards_waited_for_are_counted_by_model_once_for_each_job_and_follow_its_fate(engine: EngineDriver) -> None:
+def test_requested_cards_are_counted_by_model_once_per_waiting_job(engine: EngineDriver) -> None:
     engine.submit(a_spec("any", card_milli=1000), a_spec("gang", card_milli=4000, card_models=("A100",), nodes=1))
     engine.submit(a_spec("half", card_milli=500, card_models=("H100", "A100")))
     (either,) = engine.submit(a_spec("either", specs=(cards(1, "A100"), cards(2, "A100", "H100"), NodeSpec())))

@@ -32,7 +32,7 @@ def test_one_job_per_task_with_ids_in_a_row(engine: EngineDriver) -> None:
 
 
 @pytest.mark.req("SC-10")
-def test_the_array_has_one_name_until_its_last_task_has_ended(engine: EngineDriver) -> None:
+def test_the_array_name_is_in_use_until_its_last_task_has_ended(engine: EngineDriver) -> None:
     first, second = engine.run(a_spec("sweep", array=Array((0, 1))))
     engine.ended(first, code=0)
     refused = submit(engine.machine, [a_spec("sweep")], Actor(ANN, admin=False))
@@ -43,7 +43,7 @@ def test_the_array_has_one_name_until_its_last_task_has_ended(engine: EngineDriv
 
 
 @pytest.mark.req("SC-10")
-def test_a_task_and_the_array_are_addressed(engine: EngineDriver) -> None:
+def test_a_task_and_the_array_are_addressed_by_their_ids(engine: EngineDriver) -> None:
     (alone,) = engine.submit(a_spec("alone"))
     tasks = engine.submit(a_spec("sweep", array=Array((1, 4, 9))))
     machine = engine.machine
@@ -57,7 +57,7 @@ def test_a_task_and_the_array_are_addressed(engine: EngineDriver) -> None:
 
 
 @pytest.mark.req("SC-10")
-def test_an_array_is_addressed_after_its_first_task_has_gone(engine: EngineDriver) -> None:
+def test_an_array_is_addressed_after_its_first_task_has_ended(engine: EngineDriver) -> None:
     first, second = engine.run(a_spec("sweep", array=Array((0, 1))))
     engine.ended(first, code=0)
     engine.pass_time(HOUR)
@@ -87,7 +87,7 @@ def test_a_large_array_costs_one_spec_a_task(engine: EngineDriver) -> None:
     assert len({id(body.spec) for body in bodies}) == 1
 
 
-def test_more_tasks_than_the_engine_takes_are_refused(engine: EngineDriver) -> None:
+def test_more_tasks_than_the_engine_accepts_are_refused(engine: EngineDriver) -> None:
     engine.submit(a_spec("one"))
     refused = submit(engine.machine, [a_spec("sweep", array=Array(tuple(range(100_000))))], Actor(ANN, admin=False))
     assert isinstance(refused, Refusal)

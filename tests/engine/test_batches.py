@@ -45,7 +45,7 @@ def test_the_whole_batch_and_one_task_are_addressed(engine: EngineDriver) -> Non
 
 
 @pytest.mark.req("JT-03", "JT-42")
-def test_a_task_is_edited_but_stays_one(engine: EngineDriver) -> None:
+def test_a_batch_task_is_edited_but_remains_a_task(engine: EngineDriver) -> None:
     first, second = engine.submit(a_batch("a", "b"))
     assert engine.act(edit(engine.machine, engine.job(second), a_spec("tune", cpus=2))) is None
     assert (engine.job(second).kind, engine.job(second).spec.command) == (JobKind.BATCH, "python train.py")
@@ -56,7 +56,7 @@ def test_a_task_is_edited_but_stays_one(engine: EngineDriver) -> None:
 
 
 @pytest.mark.req("JT-03", "SC-10")
-def test_tasks_wait_for_the_same_task_of_another(engine: EngineDriver) -> None:
+def test_batch_tasks_depend_on_the_corresponding_tasks_of_another_batch(engine: EngineDriver) -> None:
     first = engine.submit(a_spec("prepare", array=Array((0, 1))))
     after = (Dependency(DependencyKind.AFTER_CORR, first[0]),)
     tasks = engine.submit(a_batch("a", "b", dependencies=after))

@@ -41,7 +41,7 @@ def suspended(driver: EngineDriver, **policies: object) -> tuple[JobId, JobId]:
 
 
 @pytest.mark.req("EL-04", "EL-02")
-def test_every_worker_is_told_and_nobody_is_sent_a_signal_before_its_time_is_over() -> None:
+def test_every_worker_is_notified_and_none_gets_a_signal_before_the_grace_is_over() -> None:
     driver = engine()
     short(driver)
     assert {each.replica.rank for each in driver.effects if isinstance(each, TellWorkers)} == {0, 1, 2, 3}
@@ -51,7 +51,7 @@ def test_every_worker_is_told_and_nobody_is_sent_a_signal_before_its_time_is_ove
 
 
 @pytest.mark.req("EL-02", "EL-04")
-def test_who_asks_for_a_signal_has_it_and_who_wants_more_time_has_that() -> None:
+def test_a_job_may_request_an_early_signal_and_a_longer_grace() -> None:
     driver = engine()
     short(driver, reclaim_signal=ReclaimSignal.SIGTERM, grace_seconds=90)
     assert {each.force for each in driver.effects if isinstance(each, SignalReplica)} == {Force.TERM}
@@ -61,7 +61,7 @@ def test_who_asks_for_a_signal_has_it_and_who_wants_more_time_has_that() -> None
 
 @pytest.mark.req("EL-04", "JT-31")
 @pytest.mark.parametrize("mode", ["REQUEUE", "CANCEL"])
-def test_it_is_suspended_and_goes_on_by_itself_when_there_is_room(mode: str) -> None:
+def test_a_job_below_its_minimum_is_suspended_and_resumes_when_nodes_are_free(mode: str) -> None:
     driver = engine(mode=mode)
     job, urgent = suspended(driver)
     found = driver.job(job)
@@ -78,7 +78,7 @@ def test_it_is_suspended_and_goes_on_by_itself_when_there_is_room(mode: str) -> 
 
 
 @pytest.mark.req("EL-04")
-def test_when_it_has_waited_long_enough_it_waits_as_others_do() -> None:
+def test_a_job_suspended_for_long_enough_is_requeued() -> None:
     driver = engine()
     job, _ = suspended(driver)
     driver.pass_time(599 * SECOND)
@@ -90,7 +90,7 @@ def test_when_it_has_waited_long_enough_it_waits_as_others_do() -> None:
 
 
 @pytest.mark.req("EL-04")
-def test_or_it_fails() -> None:
+def test_a_job_suspended_for_long_enough_fails_where_configured() -> None:
     driver = engine()
     job, _ = suspended(driver, max_wait_seconds=60, after_wait=AfterWait.FAIL)
     driver.pass_time(60 * SECOND)
@@ -99,7 +99,7 @@ def test_or_it_fails() -> None:
 
 
 @pytest.mark.req("EL-04", "JT-42")
-def test_one_that_is_edited_to_be_of_a_fixed_size_waits_as_others_do() -> None:
+def test_a_suspended_job_edited_to_a_fixed_size_is_requeued() -> None:
     driver = engine()
     job, _ = suspended(driver)
     fixed = replace(driver.job(job).spec, elastic=None, nodes=2, mode=Mode.PYTORCH)
@@ -108,7 +108,7 @@ def test_one_that_is_edited_to_be_of_a_fixed_size_waits_as_others_do() -> None:
 
 
 @pytest.mark.req("EL-04")
-def test_a_person_can_stop_it_meanwhile_and_need_not_resume_it() -> None:
+def test_a_user_can_stop_a_suspended_job_and_need_not_resume_it() -> None:
     driver = engine()
     job, _ = suspended(driver)
     refused = evictions.resume(driver.machine, driver.job(job))

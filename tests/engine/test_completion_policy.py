@@ -24,7 +24,7 @@ def engine() -> EngineDriver:
 @pytest.mark.req("LA-12", "LA-40")
 @pytest.mark.parametrize("mode", [Mode.HOROVOD, Mode.DEEPSPEED])
 @pytest.mark.parametrize(("code", "state"), [(0, JobState.SUCCEEDED), (3, JobState.ERROR)])
-def test_where_rank_0_launches_its_end_is_the_jobs(
+def test_where_rank_0_launches_the_job_ends_with_rank_0(
     engine: EngineDriver, mode: Mode, code: int, state: JobState
 ) -> None:
     (job,) = engine.run(a_spec(nodes=2, mode=mode))
@@ -39,7 +39,7 @@ def test_where_rank_0_launches_its_end_is_the_jobs(
 
 
 @pytest.mark.req("LA-12")
-def test_one_that_waits_and_is_lost_ends_the_job(engine: EngineDriver) -> None:
+def test_a_lost_worker_that_waits_for_the_launcher_fails_the_job(engine: EngineDriver) -> None:
     (job,) = engine.run(a_spec(nodes=3, mode=Mode.HOROVOD))
     engine.ended(job, 2, lost="its container disappeared")
     engine.now = Millis(engine.now + 1)
@@ -50,7 +50,7 @@ def test_one_that_waits_and_is_lost_ends_the_job(engine: EngineDriver) -> None:
 
 
 @pytest.mark.req("LA-30")
-def test_where_each_runs_the_command_all_have_to_end(engine: EngineDriver) -> None:
+def test_where_each_replica_runs_the_command_all_must_end(engine: EngineDriver) -> None:
     (job,) = engine.run(a_spec(nodes=2, mode=Mode.PYTORCH))
     engine.ended(job, 0, code=0)
     assert engine.job(job).ending is None
@@ -76,7 +76,7 @@ def test_a_pool_worker_that_fails_is_in_the_row_while_the_job_runs_and_after_it_
 
 
 @pytest.mark.req("LA-60", "UI-01")
-def test_who_is_stopped_with_the_primary_has_not_failed(engine: EngineDriver) -> None:
+def test_a_replica_stopped_with_the_primary_has_not_failed(engine: EngineDriver) -> None:
     (job,) = engine.run(a_spec(mode=Mode.WORKER_POOLS, worker_pools=POOLS))
     engine.ended(job, 0, code=0)
     engine.now = Millis(engine.now + 1)

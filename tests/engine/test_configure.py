@@ -15,11 +15,11 @@ FIXED = Cluster(partitions=(Partition(name="a4"),), mutable=False)
 OTHER = Cluster(partitions=(Partition(name="b4"),), priority=Priority(kind=PriorityKind.MULTIFACTOR), mutable=False)
 
 
-def test_the_same_rules_are_no_event() -> None:
+def test_unchanged_rules_write_no_event() -> None:
     assert configured(ClusterState(cluster=FIXED), FIXED, sealed=False) == []
 
 
-def test_a_cluster_without_an_init_takes_any_rules_over() -> None:
+def test_a_cluster_without_an_init_accepts_any_rules() -> None:
     assert configured(ClusterState(), FIXED, sealed=False) == [ClusterConfigured(FIXED)]
 
 
@@ -37,7 +37,7 @@ def test_another_init_or_a_mutable_file_changes_them() -> None:
     assert configured(ClusterState(cluster=FIXED), mutable, sealed=False) == [ClusterConfigured(mutable)]
 
 
-def test_what_is_the_sites_own_is_never_fixed() -> None:
+def test_site_settings_are_always_editable() -> None:
     site = Cluster(
         partitions=FIXED.partitions, mutable=False, urgent_jobs=2, backfill=Backfill(kind=BackfillKind.CONSERVATIVE)
     )
@@ -45,7 +45,7 @@ def test_what_is_the_sites_own_is_never_fixed() -> None:
 
 
 @pytest.mark.req("SC-16")
-def test_the_files_accounts_are_taken_over_once() -> None:
+def test_the_accounts_of_the_file_are_imported_once() -> None:
     vision = Association(account="vision", parent="root")
     begin = Accounts()
     file = Accounts(

@@ -70,7 +70,7 @@ def test_each_kind_on_a_job(
 
 
 @pytest.mark.req("SC-10")
-def test_all_conditions_must_come_true(engine: EngineDriver) -> None:
+def test_all_dependencies_must_be_satisfied(engine: EngineDriver) -> None:
     first, second = engine.run(a_spec("first"), a_spec("second"))
     (third,) = engine.submit(a_spec("third", **after(OK, first, second)))
     engine.ended(first, code=0)
@@ -80,7 +80,7 @@ def test_all_conditions_must_come_true(engine: EngineDriver) -> None:
 
 
 @pytest.mark.req("SC-10")
-def test_a_chain_goes_on_through_a_cancelled_job(engine: EngineDriver) -> None:
+def test_a_chain_continues_after_a_cancelled_job(engine: EngineDriver) -> None:
     (first,) = engine.submit(a_spec("first", hold=True))
     (second,) = engine.submit(a_spec("second", **after(ANY, first)))
     (third,) = engine.submit(a_spec("third", **after(OK, first)))
@@ -114,7 +114,7 @@ def test_a_condition_on_an_array_is_one_on_all_its_tasks(
 
 
 @pytest.mark.req("SC-10")
-def test_tasks_that_are_gone_still_count(engine: EngineDriver) -> None:
+def test_ended_tasks_still_count(engine: EngineDriver) -> None:
     tasks = engine.run(a_spec("sweep", array=Array((0, 1))))
     engine.ended(tasks[0], code=1)
     engine.pass_time(HOUR)
@@ -154,7 +154,7 @@ def test_a_condition_on_a_task_waits_for_that_task_alone(engine: EngineDriver, k
 
 
 @pytest.mark.req("SC-10", "SC-13")
-def test_the_condition_that_failed_is_the_one_that_is_told(engine: EngineDriver) -> None:
+def test_the_reason_names_the_dependency_that_failed(engine: EngineDriver) -> None:
     tasks = engine.run(a_spec("sweep", array=Array((0, 1, 2))))
     conditions = tuple(Dependency(OK, tasks[0], index) for index in (0, 1, 2))
     (other,) = engine.submit(a_spec("other", dependencies=conditions))
@@ -163,7 +163,7 @@ def test_the_condition_that_failed_is_the_one_that_is_told(engine: EngineDriver)
 
 
 @pytest.mark.req("SC-10", "JT-25")
-def test_a_task_that_is_gone_counts_while_others_of_its_array_run(engine: EngineDriver) -> None:
+def test_an_ended_task_counts_while_others_of_its_array_run(engine: EngineDriver) -> None:
     tasks = engine.run(a_spec("sweep", array=Array((0, 1, 2))))
     engine.ended(tasks[1], code=1)
     gone = engine.job(tasks[1])
@@ -216,7 +216,7 @@ def test_the_tasks_of_a_singleton_array_run_one_by_one(engine: EngineDriver) -> 
 
 
 @pytest.mark.req("SC-10")
-def test_a_new_name_lets_a_singleton_go(engine: EngineDriver) -> None:
+def test_renaming_a_singleton_releases_it(engine: EngineDriver) -> None:
     (first,) = engine.submit(a_spec("nightly", hold=True))
     (second,) = engine.submit(a_spec("nightly", dependencies=(SINGLETON,)))
     (third,) = engine.submit(a_spec("third", **after(OK, first)))
@@ -226,7 +226,7 @@ def test_a_new_name_lets_a_singleton_go(engine: EngineDriver) -> None:
 
 
 @pytest.mark.req("SC-10")
-def test_everything_that_ends_at_once_counts_at_once(engine: EngineDriver) -> None:
+def test_all_jobs_that_end_together_satisfy_dependencies_together(engine: EngineDriver) -> None:
     tasks = engine.submit(a_spec("sweep", array=Array((0, 1)), hold=True))
     (other,) = engine.submit(a_spec("other", **after(ANY, tasks[0])))
     engine.act([body for job in tasks for body in decide.cancel(engine.job(job), engine.now, None)])
@@ -235,7 +235,7 @@ def test_everything_that_ends_at_once_counts_at_once(engine: EngineDriver) -> No
 
 
 @pytest.mark.req("SC-10")
-def test_what_is_stopped_itself_is_told_nothing(engine: EngineDriver) -> None:
+def test_jobs_cancelled_together_record_no_failed_dependency(engine: EngineDriver) -> None:
     (first,) = engine.submit(a_spec("first", hold=True))
     engine.submit(a_spec("second", **after(OK, first)))
     engine.act(decide.cancel_all(engine.machine, engine.now))
@@ -253,7 +253,7 @@ def test_unknown_jobs_and_those_of_others_are_refused(engine: EngineDriver) -> N
 
 
 @pytest.mark.req("SC-10")
-def test_what_accounting_remembers_counts(engine: EngineDriver) -> None:
+def test_jobs_known_only_to_accounting_satisfy_dependencies(engine: EngineDriver) -> None:
     (first,) = engine.run(a_spec("first"))
     engine.ended(first, code=3)
     gone = engine.job(first)
@@ -267,7 +267,7 @@ def test_what_accounting_remembers_counts(engine: EngineDriver) -> None:
 
 
 @pytest.mark.req("SC-10", "JT-42")
-def test_an_edit_settles_new_conditions_and_leaves_met_ones_alone(engine: EngineDriver) -> None:
+def test_an_edit_evaluates_new_dependencies_and_keeps_satisfied_ones(engine: EngineDriver) -> None:
     first, second = engine.run(a_spec("first"), a_spec("second"))
     (third,) = engine.submit(a_spec("third", **after(OK, first, second)))
     engine.ended(first, code=0)
@@ -295,7 +295,7 @@ def test_jobs_that_would_wait_for_each_other_are_refused(engine: EngineDriver) -
 
 @pytest.mark.req("SC-10")
 @pytest.mark.parametrize(("code", "waiting"), [(0, False), (1, None)])
-def test_what_ended_while_it_was_over_is_told_to_one_that_waits_anew(
+def test_a_requeued_job_learns_of_dependencies_that_ended_while_it_was_over(
     engine: EngineDriver, code: int, waiting: bool | None
 ) -> None:
     (first,) = engine.run(a_spec("first"))

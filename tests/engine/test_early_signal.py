@@ -29,7 +29,7 @@ def a_script(seconds: int, **fields: object) -> JobSpec:
     return a_spec("a", time_limit_seconds=3600, mode=Mode.SLURM, home=HomeAccess.RW, script=script, **fields)
 
 
-def test_it_comes_once_so_long_before_the_limit_and_ends_nothing(engine: EngineDriver) -> None:
+def test_the_early_signal_is_sent_once_before_the_limit_and_ends_no_job(engine: EngineDriver) -> None:
     (job,) = engine.run(a_script(600))
     engine.started(job)
     engine.pass_time(49 * MINUTE)
@@ -46,7 +46,7 @@ def test_it_comes_once_so_long_before_the_limit_and_ends_nothing(engine: EngineD
     assert ending.cause is EndCause.TIME_LIMIT
 
 
-def test_it_follows_a_limit_that_is_changed(engine: EngineDriver) -> None:
+def test_the_early_signal_moves_with_a_changed_time_limit(engine: EngineDriver) -> None:
     (job,) = engine.run(a_script(600))
     engine.started(job)
     engine.tell(events.TimeLimitSet(job, 7200))
@@ -56,14 +56,14 @@ def test_it_follows_a_limit_that_is_changed(engine: EngineDriver) -> None:
     assert warned(engine, job)
 
 
-def test_it_goes_to_the_container_of_the_script_alone(engine: EngineDriver) -> None:
+def test_the_early_signal_is_sent_only_to_the_container_of_the_script(engine: EngineDriver) -> None:
     (job,) = engine.run(a_script(600, nodes=2))
     first, _second = engine.replicas(job)
     engine.tell(events.JobWarned(job))
     assert [each for each in engine.effects if isinstance(each, SignalReplica)] == [SignalReplica(first, Force.EARLY)]
 
 
-def test_a_job_without_one_is_only_ended(engine: EngineDriver) -> None:
+def test_a_job_without_an_early_signal_is_only_ended(engine: EngineDriver) -> None:
     spec = a_script(600)
     assert spec.script is not None
     (job,) = engine.run(replace(spec, script=replace(spec.script, early_signal=None)))

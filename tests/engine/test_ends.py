@@ -23,7 +23,7 @@ def engine() -> EngineDriver:
 
 
 @pytest.mark.req("JT-31")
-def test_exit_zero_succeeds_and_its_container_goes(engine: EngineDriver) -> None:
+def test_exit_code_zero_succeeds_and_removes_the_container(engine: EngineDriver) -> None:
     (job,) = engine.run(a_spec(terminal=True))
     engine.ended(job, code=0)
     assert engine.job(job).state is JobState.SUCCEEDED
@@ -33,7 +33,7 @@ def test_exit_zero_succeeds_and_its_container_goes(engine: EngineDriver) -> None
 
 
 @pytest.mark.req("JT-40")
-def test_a_failure_is_kept_and_its_cards_are_free(engine: EngineDriver) -> None:
+def test_a_failed_job_is_held_and_its_cards_are_free(engine: EngineDriver) -> None:
     (job,) = engine.run(a_spec(terminal=True, card_milli=2000))
     engine.ended(job, code=3)
     assert engine.job(job).state is JobState.ERROR
@@ -43,7 +43,7 @@ def test_a_failure_is_kept_and_its_cards_are_free(engine: EngineDriver) -> None:
 
 
 @pytest.mark.req("JT-40", "JT-20")
-def test_a_hold_may_keep_the_cards_but_no_cpus(engine: EngineDriver) -> None:
+def test_a_debug_hold_may_retain_the_cards_but_no_cpus(engine: EngineDriver) -> None:
     hold = DebugHold(cards=HoldCards.KEEP, window_seconds=60)
     (job,) = engine.run(a_spec(terminal=True, card_milli=2000, debug_hold=hold))
     engine.ended(job, code=1)
@@ -55,7 +55,7 @@ def test_a_hold_may_keep_the_cards_but_no_cpus(engine: EngineDriver) -> None:
 
 
 @pytest.mark.req("JT-20")
-def test_without_terminal_nothing_is_kept(engine: EngineDriver) -> None:
+def test_without_a_terminal_no_container_is_held(engine: EngineDriver) -> None:
     (job,) = engine.run(a_spec(terminal=False))
     engine.ended(job, code=3)
     assert engine.job(job).held_until is None
@@ -87,7 +87,7 @@ def test_a_timed_out_job_expires_and_is_held(engine: EngineDriver) -> None:
 
 
 @pytest.mark.req("JT-36")
-def test_stop_asks_then_kills_and_holds_nothing(engine: EngineDriver) -> None:
+def test_stopping_a_job_terminates_then_kills_it_and_holds_no_container(engine: EngineDriver) -> None:
     (job,) = engine.run(a_spec(terminal=True))
     engine.act(decide.cancel(engine.job(job), engine.now, None))
     assert engine.job(job).state is JobState.RUNNING
@@ -100,7 +100,7 @@ def test_stop_asks_then_kills_and_holds_nothing(engine: EngineDriver) -> None:
 
 
 @pytest.mark.req("JT-36")
-def test_a_queued_job_stops_at_once_and_an_ended_one_refuses(engine: EngineDriver) -> None:
+def test_a_queued_job_stops_at_once_and_stopping_an_ended_one_is_refused(engine: EngineDriver) -> None:
     (job,) = engine.submit(a_spec(hold=True))
     engine.act(decide.cancel(engine.job(job), engine.now, None))
     assert engine.job(job).state is JobState.STOPPED
@@ -110,7 +110,7 @@ def test_a_queued_job_stops_at_once_and_an_ended_one_refuses(engine: EngineDrive
 
 
 @pytest.mark.req("JT-36")
-def test_all_jobs_stop_at_once_and_none_that_waits_takes_the_place_of_another(engine: EngineDriver) -> None:
+def test_all_jobs_stop_together_and_no_waiting_job_starts_instead(engine: EngineDriver) -> None:
     running, ending = engine.run(a_spec("running", card_milli=2000), a_spec("ending", card_milli=2000))
     (waiting,) = engine.submit(a_spec("waiting", card_milli=2000))
     engine.act(decide.cancel(engine.job(ending), engine.now, 0))
@@ -131,7 +131,7 @@ def test_stopping_now_after_stopping_does_not_wait(engine: EngineDriver) -> None
 
 
 @pytest.mark.req("JT-31", "JT-40")
-def test_one_failed_replica_ends_the_gang_before_its_cards_are_free(engine: EngineDriver) -> None:
+def test_the_cards_of_a_gang_with_a_failed_replica_are_free_only_after_all_replicas_end(engine: EngineDriver) -> None:
     (job,) = engine.run(a_spec(nodes=2, card_milli=2000, terminal=True))
     engine.ended(job, rank=1, code=7)
     assert engine.job(job).state is JobState.RUNNING
@@ -155,7 +155,7 @@ def test_a_container_that_could_not_be_made_is_an_error_without_a_hold(engine: E
 
 
 @pytest.mark.req("JT-40")
-def test_holds_are_extended_and_ended_by_people(engine: EngineDriver) -> None:
+def test_holds_are_extended_and_ended_by_users(engine: EngineDriver) -> None:
     (job,) = engine.run(a_spec(terminal=True))
     engine.ended(job, code=1)
     engine.act(decide.extend_hold(engine.job(job), engine.now, 3600))
@@ -168,7 +168,7 @@ def test_holds_are_extended_and_ended_by_people(engine: EngineDriver) -> None:
 
 
 @pytest.mark.req("JT-37")
-def test_an_ended_job_is_deleted_with_what_is_kept_of_it(engine: EngineDriver) -> None:
+def test_an_ended_job_is_deleted_with_its_held_container(engine: EngineDriver) -> None:
     (job,) = engine.run(a_spec(terminal=True))
     assert isinstance(decide.delete(engine.job(job)), Refusal)
     engine.ended(job, code=1)
@@ -199,7 +199,7 @@ def test_an_ended_job_leaves_the_live_state_for_accounting(engine: EngineDriver)
 
 @pytest.mark.req("JT-36", "UI-01")
 @pytest.mark.parametrize("running", [True, False])
-def test_a_stopped_job_says_who_stopped_it(engine: EngineDriver, running: bool) -> None:
+def test_a_stopped_job_names_the_user_who_stopped_it(engine: EngineDriver, running: bool) -> None:
     (job,) = engine.run(a_spec()) if running else engine.submit(a_spec())
     engine.asked_by = ("bob", events.FROM_USER)
     engine.act(decide.cancel(engine.job(job), engine.now, None))

@@ -43,7 +43,7 @@ def told(driver: EngineDriver, job: JobId, kind: type) -> list:
 
 
 @pytest.mark.req("SC-08", "JT-31")
-def test_a_requeued_job_keeps_its_attempts_and_starts_again_when_there_is_room() -> None:
+def test_a_requeued_job_keeps_its_attempts_and_starts_again_when_it_fits() -> None:
     driver = engine("REQUEUE", grace_seconds=20)
     victim = run(driver, "victim", card_milli=2000)
     driver.pass_time(MINUTE)
@@ -80,7 +80,7 @@ def test_a_requeued_job_keeps_its_attempts_and_starts_again_when_there_is_room()
 
 
 @pytest.mark.req("SC-08")
-def test_a_cancelled_one_is_stopped_and_another_does_not_take_its_room() -> None:
+def test_a_victim_to_cancel_is_stopped_and_its_resources_go_to_no_other_job() -> None:
     driver = engine("CANCEL")
     victim = run(driver, "victim", card_milli=2000)
     (urgent,) = driver.submit(a_spec("urgent", qos="high", card_milli=2000))
@@ -93,7 +93,7 @@ def test_a_cancelled_one_is_stopped_and_another_does_not_take_its_room() -> None
 
 
 @pytest.mark.req("SC-08", "JT-31")
-def test_a_suspended_job_goes_on_when_the_other_has_ended() -> None:
+def test_a_suspended_job_resumes_when_its_preemptor_has_ended() -> None:
     driver = engine("SUSPEND", "GANG")
     victim = run(driver, "victim", cpus=4, card_milli=1000, time_limit_seconds=600)
     (urgent,) = driver.submit(a_spec("urgent", qos="high", cpus=2, card_milli=1000))
@@ -124,7 +124,7 @@ def test_a_suspended_job_goes_on_when_the_other_has_ended() -> None:
 
 
 @pytest.mark.req("SC-08")
-def test_jobs_of_one_partition_share_by_turns() -> None:
+def test_jobs_of_one_partition_share_by_timeslicing() -> None:
     driver = engine("SUSPEND", "GANG")
     one, two = (run(driver, name, cpus=2) for name in ("one", "two"))
     (urgent,) = driver.submit(a_spec("urgent", qos="high", cpus=4, time_limit_seconds=600))
@@ -171,7 +171,7 @@ def test_usage_counts_the_segments_that_ran_and_nothing_twice() -> None:
 
 
 @pytest.mark.req("JT-31")
-def test_what_people_may_not_do_is_refused_with_the_reason() -> None:
+def test_forbidden_actions_are_refused_with_the_reason() -> None:
     driver = engine("SUSPEND", "GANG")
     first = run(driver, "first", cpus=4)
     assert isinstance(evictions.resume(driver.machine, driver.job(first)), Refusal)
@@ -191,7 +191,7 @@ def test_what_people_may_not_do_is_refused_with_the_reason() -> None:
 
 
 @pytest.mark.req("JT-31")
-def test_a_job_that_has_ended_begins_anew_under_its_id() -> None:
+def test_an_ended_job_is_requeued_under_its_id() -> None:
     driver = engine("REQUEUE")
     job = run(driver, "failing", terminal=True)
     driver.ended(job, code=3)

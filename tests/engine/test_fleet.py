@@ -115,7 +115,7 @@ def test_a_job_that_may_be_divided_stays_in_one_cluster_that_has_room() -> None:
 
 
 @pytest.mark.req("FL-04", "FL-06")
-def test_no_part_of_a_gang_begins_before_all_have_their_place() -> None:
+def test_no_part_of_a_gang_starts_before_all_parts_are_placed() -> None:
     driver = fleet(a=(COUNTING, machines(1)), b=(COUNTING, machines(2)))
     filled(driver, "b", 5, 5)
     (job,) = driver.submit(a_spec(nodes=2, card_milli=6000, divide_over_clusters=True))
@@ -133,7 +133,7 @@ def test_no_part_of_a_gang_begins_before_all_have_their_place() -> None:
 
 
 @pytest.mark.req("FL-06")
-def test_totals_may_be_wrong_where_reservation_is_not() -> None:
+def test_binding_by_totals_may_choose_a_wrong_cluster_where_binding_by_reservation_does_not() -> None:
     """Six cards are free in all, three on each of two nodes; the other cluster has them on one node."""
     for can, mode in ((COUNTING, BindingMode.TOTALS), (RESERVING, BindingMode.RESERVATION)):
         driver = fleet(a=(can, machines(2)), b=(can, machines(1)))
@@ -146,7 +146,7 @@ def test_totals_may_be_wrong_where_reservation_is_not() -> None:
 
 
 @pytest.mark.req("FL-08")
-def test_what_has_no_room_in_its_cluster_is_given_up_and_goes_to_another() -> None:
+def test_a_job_that_does_not_fit_in_its_cluster_is_bound_to_another() -> None:
     driver = fleet(a=(COUNTING, machines(2)), b=(COUNTING, machines(1)))
     filled(driver, "a", 5, 5)
     (job,) = driver.submit(a_spec(card_milli=6000))
@@ -162,7 +162,7 @@ def test_what_has_no_room_in_its_cluster_is_given_up_and_goes_to_another() -> No
 
 
 @pytest.mark.req("FL-08")
-def test_the_toleration_is_the_job_s_own() -> None:
+def test_each_job_has_its_own_binding_toleration() -> None:
     driver = fleet(a=(COUNTING, machines(2)), b=(COUNTING, machines(1)))
     filled(driver, "a", 5, 5)
     (job,) = driver.submit(a_spec(card_milli=6000, failover=Failover(toleration_seconds=5)))
@@ -172,7 +172,7 @@ def test_the_toleration_is_the_job_s_own() -> None:
 
 
 @pytest.mark.req("FL-08")
-def test_a_cluster_without_room_is_tried_again_only_when_something_came_free_there() -> None:
+def test_a_full_cluster_is_tried_again_only_when_resources_were_freed_there() -> None:
     driver = fleet(a=(COUNTING, machines(2)))
     filled(driver, "a", 5, 5)
     job, like = driver.submit(a_spec(card_milli=6000), a_spec("like", card_milli=6000))
@@ -189,7 +189,7 @@ def test_a_cluster_without_room_is_tried_again_only_when_something_came_free_the
 
 
 @pytest.mark.req("FL-07", "FL-08")
-def test_a_suspended_job_is_revoked_and_waits_in_its_queue_to_be_let_out() -> None:
+def test_a_suspended_job_is_revoked_and_waits_in_its_queue_until_released() -> None:
     """The leaf lets out one job at a time: the one that came back is behind the one that waited."""
     driver = fleet(a=(COUNTING, machines(2)))
     leaf = QuotaNode(name="leaf", max={"jobs": 1000}, namespaces=("ann",))
@@ -210,7 +210,7 @@ def test_a_suspended_job_is_revoked_and_waits_in_its_queue_to_be_let_out() -> No
 
 
 @pytest.mark.req("FL-08")
-def test_a_job_that_comes_back_keeps_its_place_unless_it_is_revoked() -> None:
+def test_a_returned_job_keeps_its_position_unless_it_is_revoked() -> None:
     for revoked in (False, True):
         driver = fleet(a=(COUNTING, machines(2)))
         leaf = QuotaNode(name="leaf", namespaces=("ann",))
@@ -236,7 +236,7 @@ def test_no_cluster_gets_more_replicas_than_it_has_nodes_for_them() -> None:
 
 
 @pytest.mark.req("FL-06")
-def test_reasons_by_totals_say_what_the_nearest_cluster_lacks() -> None:
+def test_reasons_by_totals_name_the_missing_resource_of_the_nearest_cluster() -> None:
     driver = fleet(a=(COUNTING, machines(2)), b=(COUNTING, machines(1)))
     (job,) = driver.submit(a_spec(nodes=2, card_milli=8000))
     driver.settle()
@@ -280,7 +280,7 @@ def test_one_replica_s_failure_ends_the_gang_in_every_cluster() -> None:
 
 
 @pytest.mark.req("FL-04", "JT-18")
-def test_a_failed_job_is_begun_again_by_the_fleet_and_by_no_cluster_itself() -> None:
+def test_a_failed_job_is_restarted_by_the_fleet_and_by_no_member_cluster() -> None:
     driver = fleet(a=(RESERVING, machines(1)), b=(RESERVING, machines(1)))
     both = {"nodes": 2, "card_milli": 8000, "divide_over_clusters": True}
     (job,) = driver.submit(a_spec(restart=Restart(max_restarts=1), **both))
@@ -294,7 +294,7 @@ def test_a_failed_job_is_begun_again_by_the_fleet_and_by_no_cluster_itself() -> 
 
 
 @pytest.mark.req("FL-04", "JT-17")
-def test_a_fleet_has_no_jobs_that_go_on_from_checkpoints() -> None:
+def test_a_fleet_accepts_no_resuming_jobs() -> None:
     driver = fleet(a=(RESERVING, [a_node("n1", pool="a")]))
     resumes = a_spec(resume=Resume(max_resumes=1, grace_seconds=5), pool="a")
     refused = submit(driver.machine, [resumes], Actor(ANN, admin=False), now=driver.now)
@@ -303,7 +303,7 @@ def test_a_fleet_has_no_jobs_that_go_on_from_checkpoints() -> None:
 
 
 @pytest.mark.req("FL-04", "JT-40")
-def test_a_failed_job_s_containers_are_kept_where_they_were_until_the_fleet_lets_go() -> None:
+def test_a_failed_jobs_containers_are_held_in_their_clusters_until_the_fleet_releases_them() -> None:
     driver = fleet(a=(RESERVING, machines(1)))
     keeps = DebugHold(cards=HoldCards.KEEP, window_seconds=60)
     (job,) = driver.submit(a_spec(card_milli=8000, terminal=True, debug_hold=keeps))
@@ -318,7 +318,7 @@ def test_a_failed_job_s_containers_are_kept_where_they_were_until_the_fleet_lets
 
 
 @pytest.mark.req("FL-04")
-def test_the_time_limit_is_the_fleet_s_to_say() -> None:
+def test_the_fleet_enforces_the_time_limit() -> None:
     driver = fleet(a=(RESERVING, machines(1)))
     (job,) = driver.submit(a_spec(card_milli=8000, time_limit_seconds=600))
     driver.settle()
@@ -327,7 +327,7 @@ def test_the_time_limit_is_the_fleet_s_to_say() -> None:
 
 
 @pytest.mark.req("FL-06")
-def test_cards_that_a_member_s_own_jobs_hold_are_in_use() -> None:
+def test_cards_allocated_to_a_members_own_jobs_are_in_use() -> None:
     driver = fleet(a=(RESERVING, machines(1)))
     filled(driver, "a", 3)
     (job,) = driver.submit(a_spec(card_milli=6000))
@@ -337,7 +337,7 @@ def test_cards_that_a_member_s_own_jobs_hold_are_in_use() -> None:
 
 
 @pytest.mark.req("FL-06")
-def test_what_is_reserved_is_had_to_the_card() -> None:
+def test_a_reservation_in_a_member_is_exact_to_the_card() -> None:
     """Where the member by itself would take others: it gets exactly what the fleet decided."""
     driver = fleet(a=(RESERVING, machines(1)))
     there = Allocation(0, NodeName("n1"), 1, 1024, (CardSlice(5, None), CardSlice(6, None)))
@@ -353,14 +353,14 @@ def test_what_is_reserved_is_had_to_the_card() -> None:
 
 
 @pytest.mark.req("FL-06")
-def test_a_fleet_made_from_its_state_knows_what_members_hold_for_themselves() -> None:
+def test_a_fleet_restored_from_its_state_has_the_members_own_allocations() -> None:
     driver = fleet(a=(RESERVING, machines(1)))
     filled(driver, "a", 3)
     assert Machine(driver.machine.state).peek(driver.now).occupied == driver.machine.peek(driver.now).occupied != {}
 
 
 @pytest.mark.req("FL-06")
-def test_a_member_starts_what_is_reserved_before_its_own_jobs() -> None:
+def test_a_member_starts_reserved_jobs_before_its_own() -> None:
     driver = fleet(a=(RESERVING, machines(1)))
     (job,) = driver.submit(a_spec(card_milli=8000))
     driver.schedule()
@@ -370,7 +370,7 @@ def test_a_member_starts_what_is_reserved_before_its_own_jobs() -> None:
 
 
 @pytest.mark.req("TR-02")
-def test_what_the_fleet_journaled_makes_the_same_fleet() -> None:
+def test_replaying_the_fleets_journal_restores_the_same_fleet() -> None:
     driver = fleet(a=(COUNTING, machines(2)), b=(COUNTING, machines(1)))
     filled(driver, "a", 5, 5)
     driver.submit(a_spec(card_milli=6000), a_spec("other", card_milli=2000))
@@ -383,7 +383,7 @@ def test_what_the_fleet_journaled_makes_the_same_fleet() -> None:
 
 
 @pytest.mark.req("JT-49", "FL-01")
-def test_a_cluster_gets_what_the_names_of_the_fleet_s_catalogue_mean() -> None:
+def test_a_member_receives_the_resolved_entries_of_the_fleets_catalogue() -> None:
     driver = fleet(north=(RESERVING, machines(2)))
     driver.tell(
         events.CatalogueChanged(

@@ -118,7 +118,7 @@ def check(driver: FleetDriver) -> None:
 @settings(deadline=None, max_examples=60)
 @given(worlds())
 @pytest.mark.req("FL-04", "FL-05", "FL-08")
-def test_gangs_are_whole_or_absent_in_all_their_clusters(world: World) -> None:
+def test_gangs_start_completely_or_not_at_all_in_all_their_clusters(world: World) -> None:
     story = Story(world)
     for step in world.steps:
         story.tell(step)
@@ -131,7 +131,7 @@ def test_gangs_are_whole_or_absent_in_all_their_clusters(world: World) -> None:
 @settings(deadline=None, max_examples=60)
 @given(worlds(reserving=True))
 @pytest.mark.req("FL-06")
-def test_where_it_is_reserved_the_member_comes_to_the_same_result(world: World) -> None:
+def test_a_member_places_a_reserved_job_exactly_as_reserved(world: World) -> None:
     story = Story(world)
     for step in world.steps:
         story.tell(step)

@@ -25,7 +25,7 @@ def an_engine(**most: int) -> EngineDriver:
 @pytest.mark.parametrize(
     ("most", "told"), [({"cpu": 4_000}, "5000 thousandths of cpu"), ({JOBS: 1_000}, "2000 thousandths of jobs")]
 )
-def test_a_placement_beyond_a_quotas_max_breaks_a_promise(most: dict[str, int], told: str) -> None:
+def test_a_placement_beyond_a_quotas_maximum_violates_an_invariant(most: dict[str, int], told: str) -> None:
     engine = an_engine(**most)
     first, second = engine.submit(a_spec("first", cpus=3), a_spec("second", cpus=2))
     node = next(iter(engine.machine.state.nodes))
@@ -36,7 +36,7 @@ def test_a_placement_beyond_a_quotas_max_breaks_a_promise(most: dict[str, int], 
     assert broken.startswith(f"job 2: quota root/a has {told}")
 
 
-def test_a_max_that_was_lowered_below_what_runs_is_nobodys_defect() -> None:
+def test_a_maximum_lowered_below_the_running_jobs_violates_no_invariant() -> None:
     engine = an_engine(cpu=8_000)
     engine.run(a_spec("first", cpus=6))
     leaf = QuotaNode(name="a", max={"cpu": 1_000}, namespaces=("ann",))

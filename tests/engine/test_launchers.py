@@ -30,7 +30,7 @@ def launched(driver: EngineDriver, least: int = 1, wanted: int = 2, most: int = 
 
 
 @pytest.mark.req("JT-26", "EL-06")
-def test_it_stands_beside_the_workers_and_takes_nothing_from_anybody() -> None:
+def test_a_launcher_runs_beside_the_workers_and_is_allocated_no_resources() -> None:
     driver = engine(nodes=2)
     job = launched(driver)
     attempt = driver.job(job).attempt
@@ -43,7 +43,7 @@ def test_it_stands_beside_the_workers_and_takes_nothing_from_anybody() -> None:
 
 
 @pytest.mark.req("JT-26", "EL-01")
-def test_workers_come_and_go_and_it_stays() -> None:
+def test_a_launcher_stays_while_workers_join_and_leave() -> None:
     driver = engine()
     job = launched(driver)
     grow(driver)
@@ -58,7 +58,7 @@ def test_workers_come_and_go_and_it_stays() -> None:
 
 @pytest.mark.req("JT-26")
 @pytest.mark.parametrize(("code", "state"), [(0, JobState.SUCCEEDED), (3, JobState.ERROR)])
-def test_its_end_is_the_jobs(code: int, state: JobState) -> None:
+def test_a_job_ends_with_its_launcher(code: int, state: JobState) -> None:
     driver = engine()
     job = launched(driver)
     ends(driver, job, 0, code=code)
@@ -69,7 +69,7 @@ def test_its_end_is_the_jobs(code: int, state: JobState) -> None:
 
 
 @pytest.mark.req("EL-05", "JT-26")
-def test_without_a_worker_that_fails_the_others_go_on_and_nobody_comes_to_its_node_again() -> None:
+def test_after_a_worker_fails_the_others_continue_and_its_node_gets_no_worker_again() -> None:
     driver = engine(nodes=3)
     job = launched(driver, 1, 2, 3)
     grow(driver)
@@ -86,7 +86,7 @@ def test_without_a_worker_that_fails_the_others_go_on_and_nobody_comes_to_its_no
 
 
 @pytest.mark.req("JT-26", "EL-08")
-def test_it_goes_where_its_selector_says_or_the_job_waits_and_says_so() -> None:
+def test_a_launcher_is_placed_by_its_selector_or_the_job_waits_with_the_reason() -> None:
     driver = EngineDriver(a_node("n1", cpus=4), a_node("n2", cpus=4, labels={"instance_type": "spot-launcher"}))
     selected = elastic(
         "one", 1, 1, 1, mode=Mode.HOROVOD, qos=None, launcher_selector={"instance_type": "spot-launcher"}
@@ -113,7 +113,7 @@ def test_a_selector_that_no_node_has_is_refused() -> None:
 
 
 @pytest.mark.req("EL-07")
-def test_a_worker_that_is_always_replaced_is_so_also_when_it_succeeds() -> None:
+def test_a_worker_with_the_always_policy_is_replaced_also_when_it_succeeds() -> None:
     driver = engine()
     job = launched(driver, 1, 2, 2, worker_restart_policy=WorkerRestart.ALWAYS, backoff_limit=2)
     ends(driver, job, 2, code=0)
@@ -123,7 +123,7 @@ def test_a_worker_that_is_always_replaced_is_so_also_when_it_succeeds() -> None:
 
 
 @pytest.mark.req("EL-05")
-def test_a_worker_that_does_not_answer_is_left_out_after_the_time_that_the_job_waits() -> None:
+def test_an_unresponsive_worker_is_excluded_after_the_timeout_of_the_job() -> None:
     driver = engine()
     (job,) = begun(driver, elastic("train", 1, 3, 3, max_wait_seconds=60))
     last = driver.replicas(job)[2]
@@ -143,7 +143,7 @@ def test_a_worker_that_does_not_answer_is_left_out_after_the_time_that_the_job_w
 
 
 @pytest.mark.req("EL-05")
-def test_one_that_never_came_up_is_left_out_too() -> None:
+def test_a_worker_that_never_answered_is_excluded_too() -> None:
     driver = engine()
     (other, job) = begun(driver, a_spec("other", cpus=4, nodes=3), elastic("train", 1, 1, 2, max_wait_seconds=60))
     for rank in (0, 1, 2):
@@ -155,7 +155,7 @@ def test_one_that_never_came_up_is_left_out_too() -> None:
 
 
 @pytest.mark.req("EL-05", "EL-04")
-def test_where_too_few_are_left_the_job_is_suspended() -> None:
+def test_a_job_with_too_few_remaining_workers_is_suspended() -> None:
     driver = engine()
     (job,) = begun(driver, elastic("train", 2, 2, 2, max_wait_seconds=60))
     driver.pass_time(60 * SECOND)

@@ -25,12 +25,12 @@ def test_every_pair_is_legal_exactly_when_the_table_says_so(before: JobState, af
 
 
 @pytest.mark.req("JT-31")
-def test_an_end_is_left_only_by_a_requeue() -> None:
+def test_an_end_state_is_left_only_by_a_requeue() -> None:
     assert all(LEGAL[state] == {JobState.QUEUED} for state in ENDED)
 
 
 @pytest.mark.req("JT-31")
-def test_nothing_succeeds_or_expires_without_having_run() -> None:
+def test_no_job_succeeds_or_expires_without_having_run() -> None:
     before_running = {JobState.QUEUED, JobState.PRECHECKING, JobState.STAGING, JobState.STARTING}
     for state in before_running:
         assert LEGAL[state].isdisjoint({JobState.SUCCEEDED, JobState.EXPIRED})

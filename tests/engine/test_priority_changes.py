@@ -29,7 +29,7 @@ def asked(engine: EngineDriver, *jobs: int, wanted: WantedPriority, by: Actor = 
 
 
 @pytest.mark.req("JT-34", "JT-04")
-def test_the_word_changes_and_the_qos_follows_it(engine: EngineDriver) -> None:
+def test_a_new_priority_word_changes_the_default_qos_too(engine: EngineDriver) -> None:
     tree = (Association(account="lab", parent="root", qos=("normal", "urgent")), Association(account="lab", user="ann"))
     engine.tell(
         events.AccountsChanged(tree, (Qos(name="urgent"),)), events.ClusterConfigured(Cluster(enforce=(Enforce.QOS,)))
@@ -45,7 +45,7 @@ def test_the_word_changes_and_the_qos_follows_it(engine: EngineDriver) -> None:
 
 
 @pytest.mark.req("JT-34", "SC-10")
-def test_nothing_else_of_the_job_moves(engine: EngineDriver) -> None:
+def test_a_priority_change_changes_no_other_field(engine: EngineDriver) -> None:
     (first,) = engine.run(a_spec("first"))
     (job,) = engine.submit(
         a_spec("a", dependencies=(Dependency(DependencyKind.AFTER_OK, first),), time_limit_seconds=60)
@@ -62,7 +62,7 @@ def test_nothing_else_of_the_job_moves(engine: EngineDriver) -> None:
 
 
 @pytest.mark.req("JT-34", "SC-11")
-def test_the_bound_holds_for_changes_and_for_whole_arrays(engine: EngineDriver) -> None:
+def test_the_bound_of_urgent_jobs_applies_to_changes_and_whole_arrays(engine: EngineDriver) -> None:
     engine.tell(events.ClusterConfigured(Cluster(urgent_jobs=2)))
     tasks = engine.submit(a_spec("sweep", array=Array((0, 1, 2))))
     refused = asked(engine, *tasks, wanted=URGENT)
@@ -94,7 +94,7 @@ def test_members_set_neither_very_urgent_nor_numbers(engine: EngineDriver) -> No
 
 
 @pytest.mark.req("JT-34")
-def test_only_what_waits_and_within_reason(engine: EngineDriver) -> None:
+def test_priority_changes_need_a_waiting_job_and_a_valid_value(engine: EngineDriver) -> None:
     (job,) = engine.run(a_spec("running", cpus=4))
     refused = asked(engine, job, wanted=URGENT)
     assert refused is not None

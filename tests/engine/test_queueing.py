@@ -25,7 +25,7 @@ def engine() -> EngineDriver:
 
 
 @pytest.mark.req("JT-01")
-def test_a_name_is_taken_while_its_job_lives(engine: EngineDriver) -> None:
+def test_a_name_is_in_use_until_its_job_ends(engine: EngineDriver) -> None:
     (job,) = engine.run(a_spec("bert"))
     refused = submit(engine.machine, [a_spec("bert")], Actor(ANN, admin=False))
     assert isinstance(refused, Refusal)
@@ -36,7 +36,7 @@ def test_a_name_is_taken_while_its_job_lives(engine: EngineDriver) -> None:
 
 
 @pytest.mark.req("JT-01")
-def test_one_bad_job_refuses_all_and_every_error_is_told(engine: EngineDriver) -> None:
+def test_one_invalid_job_refuses_the_submission_and_every_error_is_reported(engine: EngineDriver) -> None:
     refused = submit(engine.machine, [a_spec("a"), a_spec("a"), a_spec("b/c", nodes=0)], Actor(ANN, admin=False))
     assert isinstance(refused, Refusal)
     lines = refused.message.splitlines()
@@ -44,7 +44,7 @@ def test_one_bad_job_refuses_all_and_every_error_is_told(engine: EngineDriver) -
 
 
 @pytest.mark.req("JT-14", "SC-04")
-def test_what_can_never_run_is_refused_with_the_field(engine: EngineDriver) -> None:
+def test_a_job_that_can_never_run_is_refused_with_the_field(engine: EngineDriver) -> None:
     refused = submit(engine.machine, [a_spec(card_milli=9000)], Actor(ANN, admin=False))
     assert isinstance(refused, Refusal)
     ((path, reason),) = refused.reasons
@@ -68,7 +68,7 @@ def test_a_gang_waits_whole_and_starts_whole(engine: EngineDriver) -> None:
 
 
 @pytest.mark.req("SC-13")
-def test_a_held_job_says_who_holds_it_and_starts_when_released(engine: EngineDriver) -> None:
+def test_a_held_job_names_the_user_who_held_it_and_starts_when_released(engine: EngineDriver) -> None:
     (job,) = engine.submit(a_spec(hold=True))
     engine.schedule()
     assert reason_of(engine.plan, engine.job(job)) == Held("ann", engine.now)
@@ -110,7 +110,7 @@ def test_a_job_held_after_the_plan_does_not_start(engine: EngineDriver) -> None:
 
 
 @pytest.mark.req("SC-14")
-def test_a_job_that_ended_and_left_unseen_is_in_no_view_of_the_queue(engine: EngineDriver) -> None:
+def test_a_job_that_ended_and_was_archived_between_views_is_in_no_view_of_the_queue(engine: EngineDriver) -> None:
     (stays, goes) = engine.submit(a_spec("stays"), a_spec("goes"))
     machine = engine.machine
     assert [job.id for job in machine.peek(engine.now).queue] == [stays, goes]

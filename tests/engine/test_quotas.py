@@ -65,7 +65,7 @@ def test_a_forged_tree_is_checked_like_a_file(engine: EngineDriver) -> None:
 
 
 @pytest.mark.req("FL-03")
-def test_queues_have_an_age_that_another_apply_leaves(engine: EngineDriver) -> None:
+def test_queues_have_an_age_that_another_apply_keeps(engine: EngineDriver) -> None:
     applied(engine, tree(ANNS))
     engine.now = Millis(NOON + HOUR)
     applied(engine, tree(ANNS, BOBS))
@@ -108,7 +108,7 @@ def test_the_tree_survives_a_restart(engine: EngineDriver) -> None:
 
 
 @pytest.mark.req("SC-07")
-def test_another_tree_holds_from_the_next_pass_on(engine: EngineDriver) -> None:
+def test_a_new_quota_tree_applies_from_the_next_pass_on(engine: EngineDriver) -> None:
     applied(engine, tree(ANNS))
     first, second = engine.submit(a_spec("one"), a_spec("two"))
     engine.schedule()

@@ -32,7 +32,7 @@ TREE = QuotaTree(
 
 
 @pytest.mark.req("SC-07", "FL-02", "SC-08")
-def test_from_lending_to_getting_back() -> None:
+def test_quota_is_lent_to_another_queue_and_reclaimed() -> None:
     engine = EngineDriver(a_node(cpus=8))
     engine.act(apply_quota(engine.machine.state, TREE))
     own, borrowed = engine.run(a_spec("own", cpus=4), a_spec("more", cpus=4))

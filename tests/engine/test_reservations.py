@@ -29,7 +29,7 @@ def asked(engine: EngineDriver, wanted: Reservation) -> Refusal | None:
 
 
 @pytest.mark.req("SC-10")
-def test_they_are_made_and_ended(engine: EngineDriver) -> None:
+def test_reservations_are_created_and_ended(engine: EngineDriver) -> None:
     assert asked(engine, a_reservation(engine)) is None
     assert list(engine.machine.state.reservations) == ["course"]
     again = asked(engine, a_reservation(engine))
@@ -55,14 +55,16 @@ def test_they_are_made_and_ended(engine: EngineDriver) -> None:
         ({"accounts": ("none",)}, "accounts"),
     ],
 )
-def test_what_is_wrong_is_told_by_its_field(engine: EngineDriver, fields: dict[str, Any], path: str) -> None:
+def test_an_invalid_reservation_is_refused_with_the_field(
+    engine: EngineDriver, fields: dict[str, Any], path: str
+) -> None:
     refused = asked(engine, a_reservation(engine, **fields))
     assert refused is not None
     assert [line.split(":")[0] for line in refused.message.splitlines()] == [path]
 
 
 @pytest.mark.req("SC-10")
-def test_two_do_not_keep_one_node_at_one_time(engine: EngineDriver) -> None:
+def test_two_reservations_may_not_overlap_on_a_node(engine: EngineDriver) -> None:
     assert asked(engine, a_reservation(engine)) is None
     refused = asked(engine, a_reservation(engine, name="other", nodes=("n2", "n1")))
     assert refused is not None
@@ -73,7 +75,7 @@ def test_two_do_not_keep_one_node_at_one_time(engine: EngineDriver) -> None:
 
 
 @pytest.mark.req("SC-10")
-def test_one_that_jobs_run_in_is_not_ended(engine: EngineDriver) -> None:
+def test_a_reservation_with_running_jobs_is_not_ended(engine: EngineDriver) -> None:
     assert asked(engine, a_reservation(engine)) is None
     (job,) = engine.run(a_spec(reservation="course", time_limit_seconds=60))
     refused = end_reservation(engine.machine, "course")

@@ -60,7 +60,7 @@ def states(driver: EngineDriver, job: JobId) -> list[JobState]:
 
 
 @pytest.mark.req("JT-17", "JT-31")
-def test_after_a_failure_it_waits_and_is_resuming_until_it_runs() -> None:
+def test_after_a_failure_a_job_is_shown_as_resuming_until_it_runs() -> None:
     driver = engine()
     (job,) = driver.run(resuming(most=1))
     driver.ended(job, lost="the machine was restarted while it ran")
@@ -72,7 +72,7 @@ def test_after_a_failure_it_waits_and_is_resuming_until_it_runs() -> None:
 
 
 @pytest.mark.req("JT-17")
-def test_what_never_ran_has_nothing_to_go_on_from() -> None:
+def test_a_job_that_never_ran_does_not_resume() -> None:
     driver = engine()
     (job,) = driver.submit(resuming())
     driver.schedule()
@@ -85,7 +85,7 @@ def test_what_never_ran_has_nothing_to_go_on_from() -> None:
 
 @pytest.mark.req("JT-17", "EL-02", "SC-08")
 @pytest.mark.parametrize("mode", ["CANCEL", "REQUEUE"])
-def test_giving_way_is_no_failure_and_it_has_its_own_time_for_a_checkpoint(mode: str) -> None:
+def test_preemption_is_no_failure_and_has_its_own_checkpoint_grace(mode: str) -> None:
     driver = engine(mode)
     (job,) = driver.run(resuming(most=0, grace=300))
     driver.submit(a_spec("urgent", cpus=4, nodes=2, qos="high"))
@@ -97,7 +97,7 @@ def test_giving_way_is_no_failure_and_it_has_its_own_time_for_a_checkpoint(mode:
 
 
 @pytest.mark.req("JT-17")
-def test_others_of_its_gang_are_asked_to_save_when_one_fails() -> None:
+def test_the_other_replicas_of_a_gang_are_signalled_to_save_when_one_fails() -> None:
     driver = engine()
     (job,) = driver.run(resuming(nodes=2, grace=60))
     driver.effects.clear()
@@ -110,7 +110,7 @@ def test_others_of_its_gang_are_asked_to_save_when_one_fails() -> None:
 
 
 @pytest.mark.req("JT-17", "JT-36")
-def test_its_grace_counts_also_where_a_person_stops_it_or_its_time_is_over() -> None:
+def test_the_checkpoint_grace_applies_also_to_a_stop_and_a_time_limit() -> None:
     driver = engine()
     stopped, late = driver.run(
         resuming(name="stopped", grace=70), resuming(name="late", grace=80, time_limit_seconds=60)
@@ -131,7 +131,7 @@ def test_its_grace_counts_also_where_a_person_stops_it_or_its_time_is_over() -> 
         ({"max_grace_seconds": 30}, "resume.grace_period: 60 s is more than the 30 s that this cluster allows"),
     ],
 )
-def test_the_administrator_bounds_both(rules: dict[str, int], error: str) -> None:
+def test_the_administrator_bounds_resumes_and_grace(rules: dict[str, int], error: str) -> None:
     driver = engine(**rules)
     refused = submit(driver.machine, [resuming(most=4)], Actor(ANN, admin=False), now=driver.now)
     assert isinstance(refused, Refusal)
@@ -140,7 +140,7 @@ def test_the_administrator_bounds_both(rules: dict[str, int], error: str) -> Non
 
 
 @pytest.mark.req("JT-17", "EL-12")
-def test_it_goes_on_with_fewer_nodes_and_takes_more_when_they_come_free() -> None:
+def test_a_resuming_job_restarts_with_fewer_nodes_and_grows_when_nodes_are_free() -> None:
     driver = engine()
     scales = ElasticResume(min_nodes=1, allow_scaling=True)
     (job,) = driver.run(resuming(nodes=2, sizes=scales))
@@ -160,7 +160,7 @@ def test_it_goes_on_with_fewer_nodes_and_takes_more_when_they_come_free() -> Non
 
 
 @pytest.mark.req("EL-10", "JT-31")
-def test_nothing_is_started_before_its_nodes_are_found_in_order() -> None:
+def test_no_job_starts_before_its_nodes_pass_their_checks() -> None:
     driver = engine()
     (job,) = driver.submit(resuming(nodes=2))
     driver.effects.clear()
@@ -177,7 +177,7 @@ def test_nothing_is_started_before_its_nodes_are_found_in_order() -> None:
 
 
 @pytest.mark.req("EL-10")
-def test_a_node_that_fails_its_check_is_drained_and_the_job_waits_in_its_place() -> None:
+def test_a_node_that_fails_its_check_is_drained_and_the_job_keeps_its_place_in_the_queue() -> None:
     driver = engine()
     (job,) = driver.submit(resuming())
     began = driver.job(job).accrues_from
@@ -195,7 +195,7 @@ def test_a_node_that_fails_its_check_is_drained_and_the_job_waits_in_its_place()
 
 
 @pytest.mark.req("EL-10", "JT-36")
-def test_it_is_stopped_at_once_while_its_nodes_are_checked() -> None:
+def test_a_job_whose_nodes_are_being_checked_stops_at_once() -> None:
     driver = engine()
     (job,) = driver.submit(resuming())
     driver.schedule()
@@ -206,7 +206,7 @@ def test_it_is_stopped_at_once_while_its_nodes_are_checked() -> None:
 
 @pytest.mark.req("EL-10", "JT-31")
 @pytest.mark.parametrize("fails", [False, True])
-def test_what_was_to_end_meanwhile_does_so_once_they_are_checked(fails: bool) -> None:
+def test_a_requested_end_during_the_node_checks_happens_after_them(fails: bool) -> None:
     driver = engine()
     again, stopped = driver.submit(resuming(name="again"), resuming(name="stopped", time_limit_seconds=60))
     driver.schedule()

@@ -34,7 +34,7 @@ def begins_again(engine: EngineDriver, job: JobId) -> None:
 
 
 @pytest.mark.req("JT-18")
-def test_it_keeps_its_id_and_is_counted_until_its_restarts_are_used_up(engine: EngineDriver) -> None:
+def test_a_restarted_job_keeps_its_id_until_its_restarts_are_used_up(engine: EngineDriver) -> None:
     (job,) = engine.run(restarting(most=2))
     for retry in (1, 2):
         engine.ended(job, code=3)
@@ -49,7 +49,7 @@ def test_it_keeps_its_id_and_is_counted_until_its_restarts_are_used_up(engine: E
 
 
 @pytest.mark.req("JT-18", "JT-40")
-def test_its_container_is_kept_after_the_last_failure_only(engine: EngineDriver) -> None:
+def test_only_the_last_failure_holds_the_container(engine: EngineDriver) -> None:
     (job,) = engine.run(restarting(most=1))
     first = engine.replicas(job)[0]
     engine.ended(job, code=1)
@@ -64,7 +64,7 @@ def test_its_container_is_kept_after_the_last_failure_only(engine: EngineDriver)
 @pytest.mark.parametrize(
     "status", [{"code": 1}, {"signal": 9, "oom": True}, {"lost": "the machine was restarted while it ran"}]
 )
-def test_whatever_it_failed_of(engine: EngineDriver, status: dict[str, object]) -> None:
+def test_a_job_restarts_after_every_kind_of_failure(engine: EngineDriver, status: dict[str, object]) -> None:
     (job,) = engine.run(restarting(most=1))
     engine.ended(job, **status)
     assert engine.job(job).state is JobState.QUEUED
@@ -88,7 +88,7 @@ def test_neither_success_nor_a_stop_nor_a_time_out_is_a_failure(engine: EngineDr
 
 
 @pytest.mark.req("JT-18")
-def test_a_gang_begins_again_as_a_whole(engine: EngineDriver) -> None:
+def test_a_gang_restarts_as_a_whole(engine: EngineDriver) -> None:
     (job,) = engine.run(restarting(nodes=2))
     engine.ended(job, 1, code=7)
     assert SignalReplica(engine.replicas(job)[0], Force.KILL) in engine.effects
@@ -101,7 +101,7 @@ def test_a_gang_begins_again_as_a_whole(engine: EngineDriver) -> None:
 
 
 @pytest.mark.req("JT-18", "JT-36")
-def test_who_stops_it_while_it_fails_has_the_last_word(engine: EngineDriver) -> None:
+def test_a_stop_during_a_failure_prevents_the_restart(engine: EngineDriver) -> None:
     (job,) = engine.run(restarting(nodes=2))
     engine.ended(job, 0, code=1)
     assert engine.act(decide.cancel(engine.job(job), engine.now, None)) is None
@@ -111,7 +111,7 @@ def test_who_stops_it_while_it_fails_has_the_last_word(engine: EngineDriver) -> 
 
 
 @pytest.mark.req("JT-18", "JT-36")
-def test_who_stops_what_is_to_begin_anew_has_the_last_word(engine: EngineDriver) -> None:
+def test_stopping_a_job_that_waits_for_its_restart_prevents_the_restart(engine: EngineDriver) -> None:
     (job,) = engine.run(a_spec(grace_seconds=30))
     engine.act(evictions.requeue(engine.machine, engine.job(job), engine.now))
     due = engine.job(job).ending.kill_at
@@ -123,7 +123,7 @@ def test_who_stops_what_is_to_begin_anew_has_the_last_word(engine: EngineDriver)
 
 
 @pytest.mark.req("JT-18")
-def test_it_keeps_its_age_but_a_person_who_requeues_it_gives_all_its_restarts_back(engine: EngineDriver) -> None:
+def test_a_restart_keeps_the_age_and_a_requeue_by_a_user_restores_all_restarts(engine: EngineDriver) -> None:
     (job,) = engine.run(restarting(most=1))
     began = engine.job(job).accrues_from
     engine.pass_time(MINUTE)
@@ -139,7 +139,7 @@ def test_it_keeps_its_age_but_a_person_who_requeues_it_gives_all_its_restarts_ba
 
 
 @pytest.mark.req("JT-18", "SC-10")
-def test_nobody_who_waits_for_its_end_is_told_of_a_failure_that_is_not_the_last(engine: EngineDriver) -> None:
+def test_dependencies_are_evaluated_only_after_the_last_failure(engine: EngineDriver) -> None:
     (job,) = engine.run(restarting(most=1))
     after = (Dependency(kind=DependencyKind.AFTER_NOT_OK, job=job),)
     (waiting,) = engine.submit(a_spec("waiting", dependencies=after))
@@ -159,7 +159,7 @@ def test_each_task_of_an_array_has_restarts_of_its_own(engine: EngineDriver) -> 
 
 
 @pytest.mark.req("JT-18", "TR-03")
-def test_an_engine_that_starts_again_remembers_how_often(engine: EngineDriver) -> None:
+def test_a_restarted_engine_keeps_the_count_of_restarts(engine: EngineDriver) -> None:
     (job,) = engine.run(restarting(most=2))
     engine.ended(job, code=1)
     again = Machine(ClusterState())
@@ -184,7 +184,7 @@ def test_a_container_that_cannot_be_made_is_tried_again_too(engine: EngineDriver
 
 
 @pytest.mark.req("JT-18", "LA-70")
-def test_one_that_begins_again_only_when_it_is_lost_does_not_where_its_command_fails(engine: EngineDriver) -> None:
+def test_a_job_restarted_only_when_lost_does_not_restart_when_its_command_fails(engine: EngineDriver) -> None:
     (job,) = engine.run(restarting(restart=Restart(max_restarts=2, lost_only=True), terminal=False))
     engine.ended(job, lost="its container disappeared")
     assert (engine.job(job).state, engine.job(job).retries) == (JobState.QUEUED, 1)
@@ -214,7 +214,7 @@ def test_a_start_that_fails_by_no_fault_of_the_job_is_tried_again_and_counts_as_
 
 
 @pytest.mark.req("TR-01")
-def test_a_start_that_succeeds_begins_the_count_anew(engine: EngineDriver) -> None:
+def test_a_successful_start_resets_the_count_of_failed_starts(engine: EngineDriver) -> None:
     (job,) = placed(engine, restarting(most=1))
     for _ in range(2):
         engine.ended(job, lost="its holder was killed", unstarted=True)
@@ -229,7 +229,7 @@ def test_a_start_that_succeeds_begins_the_count_anew(engine: EngineDriver) -> No
 
 
 @pytest.mark.req("TR-01")
-def test_a_job_that_a_person_stops_is_not_started_again(engine: EngineDriver) -> None:
+def test_a_job_stopped_by_a_user_is_not_restarted(engine: EngineDriver) -> None:
     (job,) = placed(engine, a_spec())
     engine.act(decide.cancel(engine.job(job), engine.now, None))
     engine.ended(job, lost="its holder was killed", unstarted=True)

@@ -30,13 +30,13 @@ def state(cluster: Cluster = RULES) -> ClusterState:
 
 
 @pytest.mark.req("UI-07", "SC-15")
-def test_the_weights_change_and_nothing_else() -> None:
+def test_a_change_of_weights_changes_no_other_rule() -> None:
     decided = reweighed(state(), WeightChanges(age=99, tres={"cpu": 5}))
     weights = Weights(age=99, qos=7, tres={"cpu": 5})
     assert decided == [ClusterConfigured(replace(RULES, priority=replace(RULES.priority, weights=weights)))]
 
 
-def test_what_is_so_already_leaves_no_event() -> None:
+def test_unchanged_weights_write_no_event() -> None:
     assert reweighed(state(), WeightChanges(age=10)) == []
 
 
@@ -47,7 +47,7 @@ def test_in_order_of_submission_the_factors_count_from_then_on() -> None:
 
 
 @pytest.mark.req("UI-07", "SC-15")
-def test_fixed_rules_stay() -> None:
+def test_fixed_weights_are_not_changed() -> None:
     fixed = reweighed(state(replace(RULES, mutable=False)), WeightChanges(age=1))
     assert isinstance(fixed, Refusal)
     assert (fixed.kind, "mutable = false" in fixed.message) == (RefusalKind.CONFLICT, True)

@@ -21,7 +21,7 @@ def test_a_snapshot_shows_what_happens_after_it_was_taken() -> None:
     assert job in seen.ends
 
 
-def test_every_value_in_it_is_the_engine_s_own() -> None:
+def test_every_value_of_a_snapshot_view_equals_the_engines() -> None:
     engine = EngineDriver(a_node("n1"), a_node("n2"))
     engine.submit(a_spec("a"), a_spec("b", hold=True))
     engine.schedule()
@@ -34,7 +34,7 @@ def test_every_value_in_it_is_the_engine_s_own() -> None:
     assert seen.reservations is state.reservations
 
 
-def test_nobody_can_write_through_it() -> None:
+def test_a_snapshot_view_is_read_only() -> None:
     engine = EngineDriver(a_node("n1"))
     engine.submit(a_spec())
     seen = engine.machine.snapshot(engine.now)
@@ -44,7 +44,7 @@ def test_nobody_can_write_through_it() -> None:
         seen.version = 0
 
 
-def test_its_version_grows_with_every_event_and_says_which_changes_it_has() -> None:
+def test_the_version_of_a_view_grows_with_every_event_and_identifies_its_changes() -> None:
     engine = EngineDriver(a_node("n1"))
     (job,) = engine.submit(a_spec())
     first = engine.machine.snapshot(engine.now)

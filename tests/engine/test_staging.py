@@ -70,7 +70,7 @@ def test_the_time_limit_bounds_the_run_and_not_the_copying(engine) -> None:
 
 
 @pytest.mark.req("JT-19", "JT-31")
-def test_a_gang_starts_once_all_have_their_copies(engine) -> None:
+def test_a_gang_starts_once_all_its_nodes_have_their_copies(engine) -> None:
     job = begun(engine, nodes=2)
     assert (engine.job(job).state, kinds(engine)) == (JobState.STAGING, [StageReplica] * 2)
     staged(engine, job, 1)
@@ -104,7 +104,7 @@ def test_a_job_is_cancelled_while_it_is_staged(engine) -> None:
 
 
 @pytest.mark.req("JT-50")
-def test_what_cannot_be_copied_ends_the_job_with_the_reason(engine) -> None:
+def test_a_failed_copy_ends_the_job_with_the_reason(engine) -> None:
     job = begun(engine, nodes=2, terminal=True)
     engine.ended(job, 1, lost="datasets[0]: /data/cats: no such file or directory")
     assert SignalReplica in kinds(engine)
@@ -132,7 +132,7 @@ def test_staging_needs_read_only_datasets_and_a_place(engine) -> None:
 
 
 @pytest.mark.req("JT-50")
-def test_nodes_whose_disk_is_full_start_nothing_until_it_is_not(engine) -> None:
+def test_nodes_with_a_full_disk_start_no_staged_job_until_space_is_free(engine) -> None:
     engine.act(service.drain(engine.machine, "n2", "a fan", "root"))
     engine.act(service.disk_filled(engine.machine, "/fast is filled to 95 %, beyond 90 %"))
     nodes = engine.machine.state.nodes
@@ -148,7 +148,7 @@ def test_nodes_whose_disk_is_full_start_nothing_until_it_is_not(engine) -> None:
 
 
 @pytest.mark.req("EL-01", "JT-19")
-def test_an_elastic_job_that_shrinks_while_it_is_staged_starts_with_those_that_have_theirs(engine) -> None:
+def test_an_elastic_job_that_shrinks_during_staging_starts_on_the_nodes_with_copies(engine) -> None:
     size = Elastic(workers=2, min_workers=1, max_workers=2)
     job = begun(engine, nodes=2, elastic=size)
     staged(engine, job, 0)

@@ -55,7 +55,7 @@ def test_a_running_job_ends_when_its_new_limit_is_over_and_not_before(engine: En
 
 
 @pytest.mark.req("JT-35")
-def test_its_attempt_goes_on_as_it_was(engine: EngineDriver) -> None:
+def test_a_changed_time_limit_does_not_interrupt_the_attempt(engine: EngineDriver) -> None:
     (job,) = engine.run(TWO_HOURS)
     before = engine.job(job)
     assert asked(engine, job, 3600, beside=True) is None
@@ -65,7 +65,7 @@ def test_its_attempt_goes_on_as_it_was(engine: EngineDriver) -> None:
 
 
 @pytest.mark.req("JT-35")
-def test_waiting_jobs_are_planned_anew_with_it(engine: EngineDriver) -> None:
+def test_a_changed_time_limit_replans_the_waiting_jobs(engine: EngineDriver) -> None:
     """The first in the queue waits for all four CPUs; another fits before it only where the running one runs longer."""
     (running,) = engine.run(a_spec("long", cpus=2, time_limit_seconds=3600))
     _first, other = engine.submit(
@@ -79,7 +79,7 @@ def test_waiting_jobs_are_planned_anew_with_it(engine: EngineDriver) -> None:
 
 
 @pytest.mark.req("JT-35")
-def test_a_limit_that_is_over_already_ends_nothing_but_is_refused(engine: EngineDriver) -> None:
+def test_a_time_limit_below_the_time_already_run_is_refused(engine: EngineDriver) -> None:
     (job,) = engine.run(TWO_HOURS)
     engine.pass_time(HOUR)
     refusal = asked(engine, job, 1800)
@@ -90,7 +90,7 @@ def test_a_limit_that_is_over_already_ends_nothing_but_is_refused(engine: Engine
 
 
 @pytest.mark.req("JT-35")
-def test_a_queued_jobs_is_edited_and_an_ended_ones_is_past(engine: EngineDriver) -> None:
+def test_the_time_limit_of_a_queued_job_is_edited_and_of_an_ended_one_refused(engine: EngineDriver) -> None:
     (running,) = engine.run(a_spec("all", cpus=4))
     (waiting,) = engine.submit(TWO_HOURS)
     assert asked(engine, waiting, -3600, beside=True) is None
@@ -105,7 +105,7 @@ def refused_kind(refusal: Refusal | None) -> RefusalKind | None:
 
 
 @pytest.mark.req("JT-35")
-def test_the_partitions_bound_holds_for_all_but_administrators(engine: EngineDriver) -> None:
+def test_the_partition_limit_applies_to_a_changed_time_limit_except_for_administrators(engine: EngineDriver) -> None:
     engine.tell(
         events.ClusterConfigured(Cluster(partitions=(Partition(name="short", default=True, max_time_seconds=7200),)))
     )
@@ -116,7 +116,7 @@ def test_the_partitions_bound_holds_for_all_but_administrators(engine: EngineDri
 
 
 @pytest.mark.req("JT-35")
-def test_so_does_the_limit_of_an_account(engine: EngineDriver) -> None:
+def test_the_account_limit_applies_to_a_changed_time_limit(engine: EngineDriver) -> None:
     tree = (
         Association(account="lab", parent="root", limits=Limits(max_wall_seconds=7200)),
         Association(account="lab", user="ann", default=True),
@@ -130,7 +130,7 @@ def test_so_does_the_limit_of_an_account(engine: EngineDriver) -> None:
 
 
 @pytest.mark.req("JT-35", "SC-11")
-def test_nodes_that_are_promised_to_others_are_free_in_time(engine: EngineDriver) -> None:
+def test_a_time_limit_is_not_extended_into_a_reservation_of_the_nodes(engine: EngineDriver) -> None:
     begin, end = NOON + 3 * HOUR, NOON + 5 * HOUR
     engine.tell(
         events.ReservationMade(

@@ -117,7 +117,7 @@ def test_usage_orders_the_queue_at_once(engine: EngineDriver):
 
 
 @pytest.mark.req("SC-01")
-def test_what_an_administrator_adds_counts(engine: EngineDriver):
+def test_usage_added_by_an_administrator_counts(engine: EngineDriver):
     engine.run(a_spec("all", cpus=4))
     first, second = engine.submit(a_spec("first", cpus=4), a_spec("second", cpus=4))
     engine.tell(events.SiteFactorSet(second, 50))
@@ -127,7 +127,7 @@ def test_what_an_administrator_adds_counts(engine: EngineDriver):
 
 
 @pytest.mark.req("SC-14")
-def test_the_table_follows_the_machine(engine: EngineDriver):
+def test_an_updated_priority_table_equals_a_new_one(engine: EngineDriver):
     """After a day of work: what was made from change to change is what is made from nothing."""
     for number in range(12):
         engine.submit(a_spec(f"a{number}", cpus=number % 4 + 1), by=(ANN, BOB)[number % 2])
@@ -152,7 +152,7 @@ class TestReset:
         engine.tell(events.ClusterConfigured(Cluster(partitions=(GPU,), priority=priority)))
         engine.pass_time(MINUTE)
 
-    def test_now_empties_the_accounts_once(self, engine: EngineDriver):
+    def test_reset_now_clears_the_usage_once(self, engine: EngineDriver):
         self.configure(engine, UsageReset.NOW)
         assert raw(engine) == {}
         (job,) = engine.run(a_spec("next"))
@@ -161,7 +161,7 @@ class TestReset:
         assert raw(engine)["root/"] > 100
         engine.ended(job, code=0)
 
-    def test_a_period_leaves_them_until_it_is_over(self, engine: EngineDriver):
+    def test_a_reset_period_keeps_the_usage_until_it_is_over(self, engine: EngineDriver):
         self.configure(engine, UsageReset.MONTHLY)
         assert raw(engine)["root/"] > 230
 
@@ -175,14 +175,14 @@ class TestTree:
         for job in (*anns, *bobs):
             engine.ended(job, code=0)
 
-    def test_an_account_that_moves_takes_its_usage_along(self, engine: EngineDriver):
+    def test_a_moved_account_keeps_its_usage(self, engine: EngineDriver):
         self.used(engine)
         engine.tell(events.AccountsChanged((Association(account="team", parent="other"),)))
         assert raw(engine) == {
             "team/ann": 60, "team/": 60, "other/": 60, "lab/bob": 120, "lab/": 120, "root/": 180,
         }  # fmt: skip
 
-    def test_who_leaves_leaves_it_with_the_account(self, engine: EngineDriver):
+    def test_usage_of_a_removed_user_stays_with_the_account(self, engine: EngineDriver):
         self.used(engine)
         engine.tell(events.AccountsChanged(removed_associations=(assoc_key("team", "ann"),)))
         assert raw(engine) == {"team/": 60, "lab/bob": 120, "lab/": 180, "root/": 180}

@@ -34,7 +34,7 @@ def test_the_age_of_a_plain_job_counts_from_its_submission_without_an_event_of_i
 
 
 @pytest.mark.req("SC-01", "SC-10")
-def test_a_hold_stops_the_age_and_a_release_begins_it_anew(engine: EngineDriver) -> None:
+def test_a_hold_stops_the_age_and_a_release_restarts_it(engine: EngineDriver) -> None:
     (job,) = engine.submit(a_spec(hold=True))
     assert engine.job(job).accrues_from is None
     engine.pass_time(MINUTE)
@@ -46,7 +46,7 @@ def test_a_hold_stops_the_age_and_a_release_begins_it_anew(engine: EngineDriver)
 
 
 @pytest.mark.req("SC-10", "SC-01")
-def test_a_begin_time_lets_the_age_begin_when_it_comes(engine: EngineDriver) -> None:
+def test_the_age_starts_at_the_begin_time(engine: EngineDriver) -> None:
     (job,) = engine.submit(a_spec(begin_at=engine.now + HOUR))
     assert engine.job(job).accrues_from is None
     assert engine.machine.next_at == engine.now + HOUR
@@ -57,7 +57,7 @@ def test_a_begin_time_lets_the_age_begin_when_it_comes(engine: EngineDriver) -> 
 
 
 @pytest.mark.req("SC-10")
-def test_a_held_jobs_begin_time_passes_in_silence(engine: EngineDriver) -> None:
+def test_the_begin_time_of_a_held_job_writes_no_event(engine: EngineDriver) -> None:
     (job,) = engine.submit(a_spec(begin_at=engine.now + HOUR, hold=True))
     assert engine.machine.next_at is None
     engine.pass_time(2 * HOUR)
@@ -77,7 +77,7 @@ def test_a_begin_time_may_be_moved(engine: EngineDriver) -> None:
 
 
 @pytest.mark.req("SC-01")
-def test_with_accrue_always_it_counts_whatever_holds_the_job_back(engine: EngineDriver) -> None:
+def test_with_accrue_always_the_age_counts_whatever_stops_the_job(engine: EngineDriver) -> None:
     engine.tell(events.ClusterConfigured(Cluster(priority=Priority(flags=(PriorityFlag.ACCRUE_ALWAYS,)))))
     (first,) = engine.submit(a_spec("first", hold=True))
     (second,) = engine.submit(a_spec("second", dependencies=(Dependency(DependencyKind.AFTER_OK, first),)))
@@ -86,7 +86,7 @@ def test_with_accrue_always_it_counts_whatever_holds_the_job_back(engine: Engine
 
 
 @pytest.mark.req("SC-10", "JT-31")
-def test_a_job_that_can_no_longer_end_by_its_deadline_ends(engine: EngineDriver) -> None:
+def test_a_waiting_job_that_cannot_end_by_its_deadline_is_ended(engine: EngineDriver) -> None:
     (job,) = engine.submit(a_spec("late", hold=True, time_limit_seconds=3600, deadline_at=engine.now + 2 * HOUR))
     (other,) = engine.submit(a_spec("other", dependencies=(Dependency(DependencyKind.AFTER_NOT_OK, job),)))
     engine.pass_time(HOUR)
@@ -109,7 +109,7 @@ def test_at_the_last_moment_it_still_starts_and_just_after_not(engine: EngineDri
 
 
 @pytest.mark.req("SC-10")
-def test_a_reservation_that_is_over_goes(engine: EngineDriver) -> None:
+def test_an_expired_reservation_is_removed(engine: EngineDriver) -> None:
     span = {"start_at": engine.now, "end_at": engine.now + HOUR}
     engine.tell(events.ReservationMade(Reservation(name="course", nodes=(NodeName("n1"),), users=("ann",), **span)))
     assert engine.machine.next_at == engine.now + HOUR
@@ -137,7 +137,7 @@ def test_usage_decays_every_period_while_anything_waits_runs_or_was_used(engine:
 
 
 @pytest.mark.req("SC-02")
-def test_usage_falls_to_nothing_when_its_period_is_over(engine: EngineDriver) -> None:
+def test_usage_is_reset_to_zero_when_its_period_is_over(engine: EngineDriver) -> None:
     daily = Priority(kind=PriorityKind.MULTIFACTOR, usage_reset=UsageReset.DAILY)
     engine.tell(events.ClusterConfigured(Cluster(priority=daily)))
     engine.submit(a_spec(hold=True))
@@ -147,7 +147,7 @@ def test_usage_falls_to_nothing_when_its_period_is_over(engine: EngineDriver) ->
     assert [body.reset for body in told(engine, events.UsageDecayed)] == [False, False, True]
 
 
-def test_a_cluster_without_priorities_passes_over_nothing(engine: EngineDriver) -> None:
+def test_a_cluster_without_priorities_computes_no_usage(engine: EngineDriver) -> None:
     engine.run(a_spec())
     engine.pass_time(HOUR)
     assert not told(engine, events.UsageDecayed)

@@ -31,7 +31,7 @@ def places(engine: EngineDriver, *specs: JobSpec) -> list[str]:
 
 
 @pytest.mark.req("JT-10", "JT-11", "JT-12")
-def test_pins_drivers_and_pools_are_kept_to(engine: EngineDriver) -> None:
+def test_pins_drivers_and_pools_are_obeyed(engine: EngineDriver) -> None:
     where = places(
         engine,
         a_spec("pinned", node_names=("spot", "old")),
@@ -43,7 +43,7 @@ def test_pins_drivers_and_pools_are_kept_to(engine: EngineDriver) -> None:
 
 
 @pytest.mark.req("JT-12", "JT-25")
-def test_nothing_comes_to_nodes_that_are_set_apart_or_tainted_unless_it_says_so(engine: EngineDriver) -> None:
+def test_dedicated_and_tainted_nodes_accept_only_jobs_that_request_or_tolerate_them(engine: EngineDriver) -> None:
     specs = [a_spec(f"j{number}", card_milli=2000) for number in range(2)]
     tolerant = a_spec("tolerant", card_milli=2000, tolerations=(Toleration("spot"),))
     selecting = a_spec("selecting", node_selector={"disk": "ssd"})
@@ -73,7 +73,7 @@ def test_nothing_comes_to_nodes_that_are_set_apart_or_tainted_unless_it_says_so(
     ],
 )
 @pytest.mark.req("JT-10", "JT-11", "JT-25")
-def test_what_no_node_offers_is_refused_at_the_field_that_asks_for_it(
+def test_a_request_that_no_node_satisfies_is_refused_with_its_field(
     engine: EngineDriver, fields: dict, field: str, reason: NoEligibleNode
 ) -> None:
     refused = submit(engine.machine, [a_spec("mine", **fields)], Actor(ANN, admin=False))

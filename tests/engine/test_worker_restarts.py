@@ -27,7 +27,7 @@ def three(driver: EngineDriver, **policies) -> JobId:
 
 
 @pytest.mark.req("EL-07", "JT-26")
-def test_another_takes_the_place_of_one_that_failed_and_the_others_are_told() -> None:
+def test_a_failed_worker_is_replaced_and_the_others_are_notified() -> None:
     driver = engine()
     job = three(driver, **ON_FAILURE)
     had = {part.rank: part for part in driver.job(job).attempt.placement}
@@ -61,7 +61,7 @@ def test_another_takes_the_place_of_one_that_failed_and_the_others_are_told() ->
         (SOME, {"lost": "its container disappeared"}, True),
     ],
 )
-def test_which_failures_are_worth_another_try(policy: dict, status: dict, replaced: bool) -> None:
+def test_failures_that_restart_a_worker(policy: dict, status: dict, replaced: bool) -> None:
     driver = engine()
     job = three(driver, **policy)
     ends(driver, job, 2, **status)
@@ -70,7 +70,7 @@ def test_which_failures_are_worth_another_try(policy: dict, status: dict, replac
 
 
 @pytest.mark.req("EL-07")
-def test_workers_and_job_begin_again_as_often_as_the_back_off_limit_says_all_in_all() -> None:
+def test_the_backoff_limit_counts_restarts_of_workers_and_job_together() -> None:
     driver = engine()
     job = three(driver, **ON_FAILURE, **AGAIN, backoff_limit=1)
     ends(driver, job, 2, code=1)
@@ -83,7 +83,7 @@ def test_workers_and_job_begin_again_as_often_as_the_back_off_limit_says_all_in_
 
 
 @pytest.mark.req("EL-07", "JT-18")
-def test_the_job_begins_again_where_no_worker_may() -> None:
+def test_the_job_restarts_where_no_worker_may() -> None:
     driver = engine()
     job = three(driver, **AGAIN)
     ends(driver, job, 0, code=1)
@@ -93,7 +93,7 @@ def test_the_job_begins_again_where_no_worker_may() -> None:
 
 
 @pytest.mark.req("EL-02", "EL-07")
-def test_a_worker_that_was_recalled_and_a_job_that_is_being_ended_use_up_nothing() -> None:
+def test_a_recalled_worker_and_an_ending_job_use_no_restart() -> None:
     driver = engine()
     job = three(driver, **ON_FAILURE)
     driver.submit(a_spec("urgent", cpus=4, nodes=2, qos="high"))
@@ -109,7 +109,7 @@ def test_a_worker_that_was_recalled_and_a_job_that_is_being_ended_use_up_nothing
 
 
 @pytest.mark.req("EL-07", "UI-09")
-def test_what_both_held_is_accounted_once() -> None:
+def test_resources_of_a_worker_and_its_replacement_are_accounted_once() -> None:
     driver = engine()
     began = driver.now
     job = three(driver, **ON_FAILURE)

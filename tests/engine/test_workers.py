@@ -84,7 +84,7 @@ def told(driver: EngineDriver, kind: type) -> list:
 
 
 @pytest.mark.req("EL-01", "SC-09")
-def test_it_starts_with_what_is_free_and_grows_when_more_comes_free() -> None:
+def test_an_elastic_job_starts_with_the_free_nodes_and_grows_when_more_are_free() -> None:
     driver = engine()
     (other, job) = begun(driver, a_spec("other", cpus=4, nodes=2), elastic("train", 1, 3, 4))
     assert ranks(driver, job) == [0, 1]
@@ -100,7 +100,7 @@ def test_it_starts_with_what_is_free_and_grows_when_more_comes_free() -> None:
 
 
 @pytest.mark.req("EL-01")
-def test_it_does_not_grow_unless_it_may_nor_before_all_its_workers_run() -> None:
+def test_an_elastic_job_grows_only_where_permitted_and_after_all_its_workers_run() -> None:
     driver = engine()
     (still, starting) = driver.submit(elastic("still", 1, 1, 4, grows=False), elastic("starting", 1, 1, 4))
     driver.schedule()
@@ -113,7 +113,7 @@ def test_it_does_not_grow_unless_it_may_nor_before_all_its_workers_run() -> None
 
 
 @pytest.mark.req("EL-02", "JT-26")
-def test_who_asks_for_a_signal_is_sent_one_at_once_and_who_has_a_grace_of_its_own_has_that() -> None:
+def test_a_recalled_worker_gets_its_requested_signal_at_once_and_its_own_grace() -> None:
     driver = engine()
     (job,) = begun(driver, elastic("train", 1, 4, 4, reclaim_signal=ReclaimSignal.SIGTERM, grace_seconds=300))
     driver.submit(a_spec("urgent", cpus=4, qos="high"))
@@ -127,7 +127,7 @@ def test_who_asks_for_a_signal_is_sent_one_at_once_and_who_has_a_grace_of_its_ow
 
 
 @pytest.mark.req("EL-01", "SC-09")
-def test_it_gives_up_its_youngest_workers_and_goes_on() -> None:
+def test_a_shrinking_job_releases_its_newest_workers_and_continues() -> None:
     driver = engine()
     (job,) = begun(driver, elastic("train", 1, 4, 4))
     (urgent,) = driver.submit(a_spec("urgent", cpus=4, nodes=2, qos="high"))
@@ -154,7 +154,7 @@ def test_it_gives_up_its_youngest_workers_and_goes_on() -> None:
 
 
 @pytest.mark.req("EL-01", "EL-02")
-def test_what_a_recalled_worker_exits_with_is_not_the_jobs_end() -> None:
+def test_the_exit_code_of_a_recalled_worker_does_not_end_the_job() -> None:
     driver = engine()
     (job,) = begun(driver, elastic("train", 1, 2, 2, terminal=True))
     (urgent,) = driver.submit(a_spec("urgent", cpus=4, nodes=3, qos="high"))
@@ -169,7 +169,7 @@ def test_what_a_recalled_worker_exits_with_is_not_the_jobs_end() -> None:
 
 
 @pytest.mark.req("EL-01", "JT-20")
-def test_a_failed_job_keeps_the_containers_of_those_that_had_not_left() -> None:
+def test_a_failed_elastic_job_holds_the_containers_of_its_remaining_workers() -> None:
     driver = engine()
     hold = a_spec("x").debug_hold
     spec = elastic("train", 1, 3, 3, terminal=True, card_milli=1000, debug_hold=replace(hold, cards=HoldCards.KEEP))
@@ -186,7 +186,7 @@ def test_a_failed_job_keeps_the_containers_of_those_that_had_not_left() -> None:
 
 
 @pytest.mark.req("EL-01", "SC-02")
-def test_usage_counts_what_it_held_at_each_moment() -> None:
+def test_usage_counts_the_resources_an_elastic_job_had_at_each_time() -> None:
     driver = engine()
     (job,) = begun(driver, elastic("train", 1, 3, 3, account="lab", grace_seconds=0))
     driver.pass_time(9 * SECOND)
@@ -204,7 +204,7 @@ def test_usage_counts_what_it_held_at_each_moment() -> None:
 
 
 @pytest.mark.req("EL-01", "SC-08")
-def test_nobody_is_evicted_who_could_shrink_and_below_its_min_it_goes_whole() -> None:
+def test_an_elastic_job_shrinks_before_eviction_and_is_evicted_whole_below_its_minimum() -> None:
     driver = engine()
     (job,) = begun(driver, elastic("train", 3, 4, 4))
     (urgent,) = driver.submit(a_spec("urgent", cpus=4, nodes=2, qos="high"))
@@ -216,7 +216,7 @@ def test_nobody_is_evicted_who_could_shrink_and_below_its_min_it_goes_whole() ->
 
 
 @pytest.mark.req("EL-01")
-def test_a_worker_that_has_left_cannot_be_entered() -> None:
+def test_no_shell_opens_in_a_worker_that_has_left() -> None:
     driver = engine()
     (job,) = begun(driver, elastic("train", 1, 4, 4))
     driver.submit(a_spec("urgent", cpus=4, qos="high"))
@@ -238,7 +238,7 @@ def moments(plan: Plan) -> list[tuple[JobId, Millis]]:
 
 
 @pytest.mark.req("EL-01", "JT-24")
-def test_a_new_worker_whose_node_fails_is_done_without() -> None:
+def test_a_job_continues_without_a_new_worker_whose_node_fails() -> None:
     driver = engine()
     (other, job) = begun(driver, a_spec("other", cpus=4, nodes=2), elastic("train", 2, 2, 4))
     for rank in (0, 1):

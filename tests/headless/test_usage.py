@@ -62,4 +62,4 @@ def test_the_page_of_a_job_says_what_it_used(used: Desk) -> None:
 @pytest.mark.req("JT-48")
 def test_where_nobody_measures_there_is_no_row(desk: Desk) -> None:
     done = desk("usage", "4715", terminal=True)
-    assert "Nobody has measured this job" in done.err
+    assert "This job was not measured" in done.err

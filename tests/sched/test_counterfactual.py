@@ -31,7 +31,7 @@ def reasons_of(world: World) -> Iterator[tuple[JobId, Reason]]:
     yield from {type(reason): (job, reason) for job, reason in told}.values()
 
 
-def test_every_type_of_reason_says_what_it_claims() -> None:
+def test_every_type_of_reason_has_a_counterfactual_check() -> None:
     """Those of other schedulers are told by them."""
     assert set(CLAIMS) | {Told} == set(get_args(Reason))
 
@@ -50,7 +50,7 @@ def test_without_what_its_reason_names_a_job_starts_or_waits_for_something_else(
 
 @pytest.mark.req("SC-13")
 @pytest.mark.parametrize("first", range(0, 600, 300))
-def test_those_ahead_are_all_who_matter_and_have_the_reservations_told(first: int) -> None:
+def test_the_jobs_ahead_are_all_that_matter_and_have_the_reported_reservations(first: int) -> None:
     """Jobs behind it are taken away: the job still waits for the same."""
     met = 0
     for seed in range(first, first + 300):

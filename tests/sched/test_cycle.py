@@ -8,7 +8,7 @@ from tests.sched.world import World, node, wants
 
 
 @pytest.mark.req("SC-14")
-def test_jobs_start_in_order_of_submission_as_long_as_there_is_room() -> None:
+def test_jobs_start_in_order_of_submission_while_they_fit() -> None:
     world = World(node("n1", 3))
     jobs = [world.submit(wants(1000)) for _ in range(5)]
     plan = world.run()
@@ -46,7 +46,7 @@ def test_a_shape_that_failed_is_not_tried_again_in_the_same_pass(monkeypatch) ->
 
 
 @pytest.mark.req("SC-14")
-def test_an_empty_cluster_and_an_empty_queue_are_no_trouble() -> None:
+def test_an_empty_cluster_and_an_empty_queue_are_scheduled_without_error() -> None:
     assert World().run().starts == ()
     world = World()
     job = world.submit(wants())
@@ -56,7 +56,7 @@ def test_an_empty_cluster_and_an_empty_queue_are_no_trouble() -> None:
 
 
 @pytest.mark.req("SC-14")
-def test_shapes_of_jobs_that_left_the_queue_are_forgotten() -> None:
+def test_shapes_of_jobs_that_left_the_queue_are_removed_from_the_cache() -> None:
     world = World(node("n1"))
     for _ in range(10):
         for _ in range(1000):

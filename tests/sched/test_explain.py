@@ -12,7 +12,7 @@ from tests.sched.world import World, node, wants
 
 
 @pytest.mark.req("SC-13")
-def test_an_explanation_has_reason_place_those_ahead_and_the_reservation() -> None:
+def test_an_explanation_has_the_reason_the_position_the_jobs_ahead_and_the_reservation() -> None:
     world = World(node("n1", 2))
     world.submit(wants(1000), limit=50)
     head, held, last = world.submit(wants(2000)), world.submit(wants(1000), held_by="root"), world.submit(wants(2000))
@@ -26,7 +26,7 @@ def test_an_explanation_has_reason_place_those_ahead_and_the_reservation() -> No
 
 
 @pytest.mark.req("SC-13")
-def test_at_most_ten_ahead_are_named_from_the_head_on() -> None:
+def test_at_most_ten_jobs_ahead_are_named_from_the_head_on() -> None:
     world = World(node("n1", 2))
     world.submit(wants(2000))
     world.run()
@@ -61,7 +61,7 @@ def test_an_edited_job_is_judged_by_what_it_asks_for_now() -> None:
 
 
 @pytest.mark.req("SC-13", "SC-08")
-def test_who_was_promised_room_is_ahead_of_all() -> None:
+def test_a_job_with_a_reservation_is_ahead_of_all() -> None:
     """Others were evicted for the last job: no job starts before it."""
     qos = (Qos(name="low", grace_seconds=30), Qos(name="high", preempt=("low",)))
     cluster = Cluster(preemption=Preemption(kind="preempt/qos", mode=("REQUEUE",)))

@@ -40,12 +40,12 @@ CLUSTER = {
         (spec_of(wants(1000), exclusive=True, nodes=2), None),
     ],
 )
-def test_a_job_that_the_empty_cluster_could_not_hold_is_refused_with_what_it_lacks(spec, reason) -> None:
+def test_a_job_too_large_for_the_empty_cluster_is_refused_with_the_missing_resource(spec, reason) -> None:
     assert never_fits(spec, CLUSTER) == reason
 
 
 @pytest.mark.req("SC-13")
-def test_the_cycle_says_the_same_of_a_queued_job_and_looks_only_once_per_shape() -> None:
+def test_the_cycle_gives_the_same_verdict_for_a_queued_job_and_checks_once_per_shape() -> None:
     world = World(*CLUSTER.values())
     jobs = [world.submit(wants(16000)) for _ in range(3)]
     plan = world.run()
@@ -54,7 +54,7 @@ def test_the_cycle_says_the_same_of_a_queued_job_and_looks_only_once_per_shape()
 
 
 @pytest.mark.req("SC-13")
-def test_nodes_out_of_service_do_not_refuse_a_submission_but_are_named_as_what_a_job_waits_for() -> None:
+def test_nodes_out_of_service_refuse_no_submission_and_are_named_in_the_reason() -> None:
     world = World(
         node("n1", 2),
         node("n2", 8, state=NodeState.DRAINED, state_reason="fan broken"),
@@ -85,7 +85,7 @@ def test_a_job_runs_only_where_the_labels_are_that_it_selects_and_no_taint_that_
 
 
 @pytest.mark.req("JT-12", "JT-10", "SC-13")
-def test_in_a_pool_set_apart_only_jobs_run_that_name_it_whatever_they_are_pinned_to() -> None:
+def test_only_jobs_that_name_a_dedicated_pool_run_in_it_whatever_nodes_they_are_pinned_to() -> None:
     world = World(node("n1", pool="lab"), node("n2", pool="vision", dedicated=True))
     first = world.submit(wants(cpus=16))
     second = world.submit(wants(cpus=16))
@@ -102,7 +102,7 @@ def test_in_a_pool_set_apart_only_jobs_run_that_name_it_whatever_they_are_pinned
 
 
 @pytest.mark.req("SC-13")
-def test_a_verdict_does_not_outlive_the_nodes_it_was_found_on() -> None:
+def test_a_cached_verdict_is_discarded_when_the_nodes_change() -> None:
     world = World(node("n1", 2))
     job = world.submit(wants(4000))
     world.run()
@@ -112,7 +112,7 @@ def test_a_verdict_does_not_outlive_the_nodes_it_was_found_on() -> None:
 
 
 @pytest.mark.req("SC-13", "SC-04")
-def test_a_job_of_several_specs_says_of_each_what_it_lacks() -> None:
+def test_the_missing_resource_of_each_alternative_spec_is_named() -> None:
     world = World(node("n1", cards(2, "H100")))
     world.submit(wants(1000))
     world.run()

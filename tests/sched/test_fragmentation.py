@@ -56,7 +56,7 @@ def test_the_target_workload_counts_replicas_queued_and_running_that_ask_for_car
 
 
 @pytest.mark.req("SC-04")
-def test_descent_leaves_a_hole_that_the_workload_can_use_where_best_fit_leaves_a_useless_one() -> None:
+def test_descent_leaves_usable_free_cards_where_best_fit_leaves_unusable_ones() -> None:
     node_free = room_with_holes(600, 800)
     assert GradientDescent(((wants(500), 1),)).card(node_free, wants(300)) == 1
     # 600 - 300 = 300 is of no use to anybody who wants 500; 800 - 300 = 500 is
@@ -103,7 +103,7 @@ def steps_by_hand(node_free, spec, targets) -> int | None:
 @pytest.mark.req("SC-04", "SC-05")
 @quick
 @given(some_nodes(), histories(), st.lists(st.tuples(node_specs, st.integers(1, 9)), max_size=5), job_specs())
-def test_what_it_remembers_is_what_trying_each_room_finds(nodes, history, targets, asked) -> None:
+def test_cached_fragmentation_equals_that_computed_for_each_node(nodes, history, targets, asked) -> None:
     targets = workload(dict(targets))
     descent = GradientDescent(targets)
     world = World(*nodes)

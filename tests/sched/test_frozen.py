@@ -29,7 +29,7 @@ def cached(index: Index) -> object:
     return sizes | {"requested": len(equivalence.rules.requested), "scopes": len(equivalence.rules._scopes)}
 
 
-def test_a_frozen_snapshot_stays_as_it_was_while_the_engine_goes_on() -> None:
+def test_a_frozen_snapshot_does_not_change_while_the_engine_continues() -> None:
     engine = EngineDriver(a_node("n1", cpus=4))
     (first,) = engine.run(a_spec("first"))
     frozen = engine.machine.peek(engine.now).frozen()
@@ -51,7 +51,7 @@ def settled(seed: int) -> World:
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_a_prediction_changes_nothing_that_the_passes_keep(seed: int) -> None:
+def test_a_prediction_changes_no_cache_of_the_passes(seed: int) -> None:
     world = settled(seed)
     plan, snapshot = world.plan, world.snapshot().frozen()
     reasons = {job.id: reason_of(plan, job) for job in world.queue}
@@ -69,7 +69,7 @@ def test_a_prediction_changes_nothing_that_the_passes_keep(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_a_plan_that_leaves_its_caches_to_the_next_pass_says_the_same(seed: int) -> None:
+def test_a_plan_detached_from_its_caches_gives_the_same_reasons_after_the_next_pass(seed: int) -> None:
     world = settled(seed)
     plan, queue = world.plan, list(world.queue)
     reasons = {job.id: reason_of(plan, job) for job in queue}

@@ -68,7 +68,7 @@ def test_a_jobs_own_conditions_come_first_and_in_this_order() -> None:
 
 
 @pytest.mark.req("SC-10", "SC-14")
-def test_the_plan_says_when_time_alone_may_let_something_start() -> None:
+def test_the_plan_gives_the_next_time_at_which_time_alone_may_permit_a_start() -> None:
     here = World(node("n1"), node("n2"))
     assert here.cycle().next_at is None
     for begin in (7000, 5000):
@@ -86,7 +86,7 @@ def test_the_plan_says_when_time_alone_may_let_something_start() -> None:
 
 
 @pytest.mark.req("SC-10")
-def test_of_an_array_with_a_bound_another_task_starts_when_one_ends() -> None:
+def test_another_task_of_a_throttled_array_starts_when_one_ends() -> None:
     here = World(node("n1"))
     tasks = [here.submit(record={"array": ArrayTask(JobId(1), index, 2)}) for index in range(4)]
     assert [start.job for start in here.run().starts] == tasks[:2]
@@ -96,7 +96,7 @@ def test_of_an_array_with_a_bound_another_task_starts_when_one_ends() -> None:
 
 
 @pytest.mark.req("SC-13")
-def test_a_gate_can_be_asked_by_itself() -> None:
+def test_a_gate_can_be_evaluated_alone() -> None:
     here = world(tree(nlp={"max_jobs": 1}))
     first, second = submit(here), submit(here)
     plan = here.run()
@@ -108,7 +108,7 @@ def test_a_gate_can_be_asked_by_itself() -> None:
     assert first in here.occupied
 
 
-def test_a_spec_without_limits_asks_the_book_once_for_all_that_are_alike() -> None:
+def test_equal_jobs_without_limits_share_one_equivalence_class() -> None:
     here = World(node("n1"))
     for _ in range(20):
         here.submit_spec(spec_of(wants(1000)))
@@ -117,7 +117,7 @@ def test_a_spec_without_limits_asks_the_book_once_for_all_that_are_alike() -> No
 
 
 @pytest.mark.req("SC-14")
-def test_what_a_limit_stopped_in_an_earlier_pass_is_not_asked_again_while_as_much_runs(monkeypatch) -> None:
+def test_a_job_that_a_limit_stopped_is_not_checked_again_while_usage_is_as_high(monkeypatch) -> None:
     asked = []
     class_refusal = Gates.class_refusal
 

@@ -40,7 +40,7 @@ def four(policy: Policy | None = None, **rules) -> World:
 
 @pytest.mark.req("SC-09", "EL-01")
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_is_left_goes_to_whoever_has_least_of_what_it_asked_for(kind: BackfillKind) -> None:
+def test_spare_nodes_go_to_the_elastic_job_with_the_least_of_its_requested_workers(kind: BackfillKind) -> None:
     world = four(Policy(backfill=Backfill(kind=kind)))
     rigid = world.submit(wants(cpus=4), nodes=2)
     full, short = elastic(world, 1, 1, 4), elastic(world, 1, 2, 4)
@@ -56,7 +56,7 @@ def test_what_is_left_goes_to_whoever_has_least_of_what_it_asked_for(kind: Backf
 @pytest.mark.req("SC-09", "SC-06")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(("limit", "grows"), [(9000, False), (1800, True)])
-def test_nobody_grows_into_a_place_in_line_beyond_its_moment(kind: BackfillKind, limit: int, grows: bool) -> None:
+def test_no_job_grows_into_reserved_nodes_past_the_reserved_start(kind: BackfillKind, limit: int, grows: bool) -> None:
     world = four(Policy(backfill=Backfill(kind=kind)))
     world.submit(wants(cpus=4), limit=3600)
     job = elastic(world, 1, 1, 4, limit=limit)
@@ -71,7 +71,7 @@ def test_nobody_grows_into_a_place_in_line_beyond_its_moment(kind: BackfillKind,
 
 
 @pytest.mark.req("SC-09", "SC-05")
-def test_it_grows_as_fractions_are_fitted() -> None:
+def test_growth_places_card_fractions_by_the_configured_policy() -> None:
     world = four(Policy(fraction_fit=FractionFit.FGD))
     size = Elastic(workers=1, max_workers=3)
     job = world.submit(wants(500), nodes=1, elastic=size)
@@ -83,7 +83,7 @@ def test_it_grows_as_fractions_are_fitted() -> None:
 
 @pytest.mark.req("SC-09", "SC-12")
 @pytest.mark.parametrize("seed", range(40))
-def test_what_is_foretold_is_what_happens_with_growth_too(seed: int) -> None:
+def test_predictions_are_exact_with_growth_too(seed: int) -> None:
     random = Random(seed)
     world = World(*(node(f"n{number}", cpus=4) for number in range(4)))
     for _ in range(20):
@@ -104,7 +104,7 @@ def test_what_is_foretold_is_what_happens_with_growth_too(seed: int) -> None:
 
 
 @pytest.mark.req("SC-09", "SC-12")
-def test_who_makes_others_shrink_starts_when_their_grace_is_over() -> None:
+def test_a_job_that_makes_others_shrink_starts_when_their_grace_is_over() -> None:
     rules = {"cluster": Cluster(preemption=Preemption(kind="preempt/qos", mode=("REQUEUE",)))}
     world = four(**rules, accounts=Accounts(qos={each.name: each for each in (LOW, HIGH)}))
     job = elastic(world, 1, 4, 4, qos="low")

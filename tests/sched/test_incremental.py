@@ -23,7 +23,7 @@ from tests.sched.world import World, node, wants
 @pytest.mark.req("SC-14")
 @quick
 @given(some_nodes(), histories(), policies)
-def test_where_nobody_may_start_a_pass_starts_nobody(nodes, history, policy) -> None:
+def test_a_pass_starts_no_job_where_none_may_start(nodes, history, policy) -> None:
     world = World(*nodes, policy=policy)
     left_out = 0
     for step in history:
@@ -40,7 +40,7 @@ def test_where_nobody_may_start_a_pass_starts_nobody(nodes, history, policy) -> 
 @pytest.mark.req("SC-14")
 @quick
 @given(some_nodes(), histories(), policies)
-def test_an_index_that_nobody_shares_goes_on_as_the_one_that_is_made_from_nothing(nodes, history, policy) -> None:
+def test_an_unshared_index_is_updated_to_equal_one_built_from_scratch(nodes, history, policy) -> None:
     world = World(*nodes, policy=policy)
     for step in history:
         act(world, step)
@@ -55,7 +55,7 @@ def test_an_index_that_nobody_shares_goes_on_as_the_one_that_is_made_from_nothin
 
 
 @pytest.mark.req("SC-14")
-def test_a_start_that_did_not_come_true_leaves_its_room() -> None:
+def test_resources_of_a_start_that_did_not_happen_are_free_again() -> None:
     world = World(node("n1", cpus=4))
     job = world.submit(wants(cpus=3))
     last = world.cycle()
@@ -65,7 +65,7 @@ def test_a_start_that_did_not_come_true_leaves_its_room() -> None:
 
 
 @pytest.mark.req("SC-14")
-def test_a_job_that_came_and_went_since_has_left_its_room() -> None:
+def test_resources_of_a_job_that_came_and_ended_between_passes_are_free_again() -> None:
     world = World(node("n1", cpus=4))
     job = world.submit(wants(cpus=3))
     last = world.run()
@@ -77,7 +77,7 @@ def test_a_job_that_came_and_went_since_has_left_its_room() -> None:
 @pytest.mark.req("SC-03", "SC-14")
 @pytest.mark.parametrize("kind", [BackfillKind.EASY, BackfillKind.CONSERVATIVE])
 @pytest.mark.parametrize("by", ["limit", "array"])
-def test_nothing_is_kept_for_a_job_that_a_limit_stops_since_one_behind_it_started(kind: BackfillKind, by: str) -> None:
+def test_a_job_that_a_limit_stops_after_a_later_start_has_no_reservation(kind: BackfillKind, by: str) -> None:
     world = World(
         node("n1", cpus=4),
         policy=Policy(backfill=Backfill(kind=kind)),
@@ -103,7 +103,7 @@ def test_nothing_is_kept_for_a_job_that_a_limit_stops_since_one_behind_it_starte
 @pytest.mark.parametrize("kind", BackfillKind)
 @quick
 @given(st.integers(0, 2**32))
-def test_under_rules_a_pass_that_goes_on_plans_what_a_new_one_plans(kind: BackfillKind, seed: int) -> None:
+def test_under_rules_an_incremental_pass_equals_a_full_pass(kind: BackfillKind, seed: int) -> None:
     world = RuledWorld(seed, kind)
     for _ in range(15):
         world.step()
@@ -113,7 +113,7 @@ def test_under_rules_a_pass_that_goes_on_plans_what_a_new_one_plans(kind: Backfi
 
 
 @pytest.mark.req("JT-09", "SC-04")
-def test_an_alternative_that_delays_nobody_starts_where_the_one_before_it_would() -> None:
+def test_an_alternative_that_delays_no_job_starts_where_the_one_before_it_would_delay_one() -> None:
     world = World(node("n1", cpus=8))
     runs = world.submit(wants(cpus=4), limit=100)
     head = world.submit(wants(cpus=6))
@@ -125,7 +125,7 @@ def test_an_alternative_that_delays_nobody_starts_where_the_one_before_it_would(
 
 
 @pytest.mark.req("SC-14", "SC-06")
-def test_who_was_in_the_way_of_a_gang_is_tried_again_once_its_nodes_are_taken() -> None:
+def test_a_gang_that_would_have_delayed_the_head_is_tried_again_once_its_nodes_change() -> None:
     world = World(node("n1", cpus=4), node("n2", cpus=4), node("n3", cpus=8))
     for name in ("n1", "n2"):
         world.submit(wants(cpus=1), limit=100, pins=(name,))

@@ -20,7 +20,7 @@ def index_of(*nodes) -> Index:
 
 
 @pytest.mark.req("SC-14")
-def test_refreshing_leaves_the_given_index_as_it_was() -> None:
+def test_refreshing_does_not_change_the_given_index() -> None:
     world = World(node("n1", 2))
     before = refresh_index(None, world.snapshot())
     nodes_free, shelves = list(before.nodes_free), [each.sorted_keys() for each in before.by_whole]
@@ -31,7 +31,7 @@ def test_refreshing_leaves_the_given_index_as_it_was() -> None:
 
 
 @pytest.mark.req("SC-14")
-def test_a_fork_stays_as_it_was_when_the_index_itself_goes_on() -> None:
+def test_a_fork_does_not_change_when_the_index_is_updated() -> None:
     world = World(node("n1", 2), node("n2", 2))
     index = refresh_index(None, world.snapshot())
     fork = index.fork()
@@ -61,7 +61,7 @@ def test_changes_that_the_index_has_already_seen_do_no_harm() -> None:
 
 
 @pytest.mark.req("SC-14")
-def test_an_index_older_than_the_changes_is_made_anew() -> None:
+def test_an_index_older_than_the_changes_is_rebuilt() -> None:
     world = World(node("n1"))
     old = refresh_index(None, world.snapshot())
     world.occupy(JobId(1), alone(3))
@@ -99,7 +99,7 @@ def test_kinds_are_nodes_that_the_same_requests_may_use() -> None:
 @pytest.mark.req("SC-04")
 @quick
 @given(some_nodes(), histories(), job_specs())
-def test_a_search_finds_every_room_that_fits_and_the_best_first(nodes, history, asked) -> None:
+def test_a_search_finds_every_node_that_fits_best_first(nodes, history, asked) -> None:
     world = World(*nodes)
     for step in history:
         act(world, step)
@@ -121,7 +121,7 @@ def test_a_search_finds_every_room_that_fits_and_the_best_first(nodes, history, 
 @pytest.mark.req("SC-04")
 @quick
 @given(some_nodes(), histories())
-def test_the_running_workload_is_the_same_as_counted_anew(nodes, history) -> None:
+def test_the_running_workload_equals_a_recount(nodes, history) -> None:
     world = World(*nodes)
     world.run()
     for step in history:

@@ -21,7 +21,7 @@ def part(name: str = "n1", *slices: CardSlice, rank: int = 0, cpus: int = 1, mem
 
 
 @pytest.mark.req("TR-02")
-def test_what_is_right_is_not_complained_of() -> None:
+def test_a_correct_allocation_has_no_violation() -> None:
     occupied = {
         1: (part("n1", CardSlice(0, None), cpus=2), part("n2", CardSlice(0, 1, 250), rank=1)),
         2: (part("n1", CardSlice(1, 0, 600), cpus=2), part("n2", CardSlice(0, 3, 250), rank=1)),
@@ -43,21 +43,21 @@ def test_what_is_right_is_not_complained_of() -> None:
         ([CardSlice(7, None)], "node n1 card 7: occupied but unknown"),
     ],
 )
-def test_a_card_given_twice_or_wrongly_is_named(slices, complaint) -> None:
+def test_a_card_allocated_twice_or_wrongly_is_reported(slices, complaint) -> None:
     occupied = {job: (part("n1", each),) for job, each in enumerate(slices, 1)}
     assert complaint in resource_violations(NODES, occupied)
 
 
 @pytest.mark.req("TR-02", "SC-05")
 @pytest.mark.parametrize("wrong", [CardSlice(0, 0, 300), CardSlice(0, 4, 250)])
-def test_a_slot_that_the_profile_does_not_have_is_named(wrong) -> None:
+def test_a_slot_outside_the_profile_is_reported(wrong) -> None:
     assert resource_violations(NODES, {1: (part("n2", wrong),)}) == [
         "node n2 card 0: a slot that its profile of 4 does not have"
     ]
 
 
 @pytest.mark.req("TR-02", "SC-05")
-def test_a_card_that_the_hardware_slices_is_not_given_whole() -> None:
+def test_a_card_sliced_by_the_hardware_is_reported_when_allocated_whole() -> None:
     assert resource_violations(NODES, {1: (part("n3", CardSlice(0, None)),)}) != []
 
 
@@ -73,5 +73,5 @@ def test_a_card_that_the_hardware_slices_is_not_given_whole() -> None:
         ({1: (part(), part(rank=1))}, "job 1: two replicas on one node"),
     ],
 )
-def test_a_node_or_gang_that_does_not_add_up_is_named(occupied, complaint) -> None:
+def test_an_oversubscribed_node_or_incomplete_gang_is_reported(occupied, complaint) -> None:
     assert resource_violations(NODES, occupied) == [complaint]

@@ -85,7 +85,7 @@ def starts(played: Replay) -> list[int]:
 @pytest.mark.req("SC-14", "SC-20")
 @some
 @given(SEEDS, POLICIES, st.integers(1, 20))
-def test_a_replay_that_stops_and_goes_on_from_its_snapshot_is_the_same_replay(seed, policy, after) -> None:
+def test_a_replay_resumed_from_its_snapshot_equals_an_uninterrupted_one(seed, policy, after) -> None:
     whole, split = replay(history(seed), policy), replay(history(seed), policy)
     for number, _ in enumerate(split.moments()):
         if number % after == 0:
@@ -98,7 +98,7 @@ def test_a_replay_that_stops_and_goes_on_from_its_snapshot_is_the_same_replay(se
 @pytest.mark.req("SC-14", "SC-20")
 @some
 @given(SEEDS, POLICIES)
-def test_numbers_of_jobs_and_names_of_nodes_change_no_start(seed, policy) -> None:
+def test_job_ids_and_node_names_change_no_start(seed, policy) -> None:
     expected = starts(replay(history(seed), policy))
     assert starts(replay(history(seed, numbers=7), policy)) == expected
     assert starts(replay(history(seed), policy, "x9", "a1")) == expected
@@ -107,7 +107,7 @@ def test_numbers_of_jobs_and_names_of_nodes_change_no_start(seed, policy) -> Non
 @pytest.mark.req("SC-14", "SC-20")
 @some
 @given(SEEDS, POLICIES, st.integers(2, 9))
-def test_all_times_so_much_longer_start_everything_so_much_later(seed, policy, times) -> None:
+def test_scaling_all_times_scales_every_start(seed, policy, times) -> None:
     expected = [times * start for start in starts(replay(history(seed), policy))]
     assert starts(replay(history(seed, times), policy)) == expected
 
@@ -115,7 +115,7 @@ def test_all_times_so_much_longer_start_everything_so_much_later(seed, policy, t
 @pytest.mark.req("SC-01", "SC-14")
 @some
 @given(SEEDS, st.sampled_from(BackfillKind), st.integers(1, 10**6))
-def test_as_much_more_priority_for_everybody_changes_nothing(seed, kind, more) -> None:
+def test_adding_the_same_priority_to_every_job_changes_nothing(seed, kind, more) -> None:
     world = RuledWorld(seed, kind)
     priority = replace(world.rules["cluster"].priority, kind=PriorityKind.MULTIFACTOR)
     world.change_rules(cluster=replace(world.rules["cluster"], priority=priority))

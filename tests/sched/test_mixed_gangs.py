@@ -39,7 +39,7 @@ def engine() -> EngineDriver:
 
 
 @pytest.mark.req("LA-60", "SC-08")
-def test_each_kind_goes_where_it_fits(engine: EngineDriver) -> None:
+def test_each_pool_is_placed_where_it_fits(engine: EngineDriver) -> None:
     (job,) = engine.run(pool_job(1, 1, 2))
     placement = engine.job(job).attempt.placement
     assert [(part.rank, part.node, part.cpus, len(part.slices)) for part in placement] == [
@@ -51,7 +51,7 @@ def test_each_kind_goes_where_it_fits(engine: EngineDriver) -> None:
 
 
 @pytest.mark.req("LA-60", "SC-08")
-def test_all_or_none_and_the_reason_is_that_of_what_is_missing(engine: EngineDriver) -> None:
+def test_all_pools_start_or_none_and_the_reason_is_that_of_the_missing_pool(engine: EngineDriver) -> None:
     (first,) = engine.run(a_spec("first", specs=(NodeSpec(cpus=8),)))
     (job,) = engine.submit(pool_job(1, 1, 2))
     engine.schedule()
@@ -64,7 +64,7 @@ def test_all_or_none_and_the_reason_is_that_of_what_is_missing(engine: EngineDri
 
 
 @pytest.mark.req("LA-60")
-def test_the_page_says_what_every_kind_asks_for(engine: EngineDriver) -> None:
+def test_the_job_details_show_the_request_of_every_pool(engine: EngineDriver) -> None:
     (job,) = engine.submit(pool_job(1, 1, 2))
     assert asked_for(engine.job(job)) == (
         "1 node with 4 CPUs, 1G and 2 cards; 1 node with 4 CPUs, 1G and 2 cards; 2 nodes with 8 CPUs and 1G"
@@ -87,7 +87,7 @@ def test_parameter_servers_have_one_size(engine: EngineDriver) -> None:
 
 
 @pytest.mark.req("LA-60")
-def test_the_primarys_end_is_the_jobs(engine: EngineDriver) -> None:
+def test_the_job_ends_with_its_primary(engine: EngineDriver) -> None:
     (job,) = engine.run(pool_job(1, 1, 1))
     engine.ended(job, 1, code=3)
     assert engine.job(job).ending is None
@@ -99,7 +99,7 @@ def test_the_primarys_end_is_the_jobs(engine: EngineDriver) -> None:
 
 @pytest.mark.req("LA-60")
 @pytest.mark.parametrize("replicas", [(1, 2), (1, 1, 3)])
-def test_what_never_fits_is_refused(engine: EngineDriver, replicas: tuple[int, ...]) -> None:
+def test_a_mixed_gang_that_never_fits_is_refused(engine: EngineDriver, replicas: tuple[int, ...]) -> None:
     assert isinstance(never_fits(pool_job(*replicas), engine.machine.state.nodes), NeverFits)
     refused = submit(engine.machine, [pool_job(*replicas)], Actor(ANN, admin=False), now=engine.now)
     assert refused.reasons
@@ -116,7 +116,9 @@ def test_what_never_fits_is_refused(engine: EngineDriver, replicas: tuple[int, .
         ({"parameter_servers": 1}, "parameter_servers"),
     ],
 )
-def test_pools_and_servers_that_cannot_be(engine: EngineDriver, fields: dict[str, object], path: str) -> None:
+def test_invalid_pools_and_parameter_servers_are_refused(
+    engine: EngineDriver, fields: dict[str, object], path: str
+) -> None:
     spec = a_spec(**{"specs": (CARDS,), **fields})
     refused = submit(engine.machine, [spec], Actor(ANN, admin=False), now=engine.now)
     assert refused.message.startswith(f"{path}: ")

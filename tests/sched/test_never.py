@@ -61,7 +61,7 @@ def _starts_on(world: World, job: Job, nodes) -> bool:
 
 
 @pytest.mark.parametrize("first", range(0, 800, 200))
-def test_never_is_said_of_a_job_where_and_only_where_no_free_state_could_start_it(first: int) -> None:
+def test_a_job_never_starts_if_and_only_if_no_free_cluster_could_start_it(first: int) -> None:
     met: Counter[str] = Counter()
     for seed in range(first, first + 200):
         world = every_rule_world(seed)
@@ -78,7 +78,7 @@ def test_never_is_said_of_a_job_where_and_only_where_no_free_state_could_start_i
 
 
 @pytest.mark.parametrize("seed", range(200))
-def test_nobody_who_never_starts_is_ahead_of_anybody_or_has_a_place(seed: int) -> None:
+def test_a_job_that_never_starts_is_ahead_of_no_job_and_has_no_position(seed: int) -> None:
     world = every_rule_world(seed)
     plan, snapshot = world.cycle(), world.snapshot()
     never = {job.id for job in world.queue if never_starts(reason_of(plan, job))}
@@ -102,7 +102,7 @@ def in_both(world: World, **fields) -> JobId:
     return world.submit(record={"account": "nlp", "partitions": ("short", "main")}, **fields)
 
 
-def test_of_two_partitions_the_reason_is_that_of_the_one_that_can_start_it() -> None:
+def test_the_reason_is_of_the_partition_that_can_start_the_job() -> None:
     world = of_two(max_jobs=1)
     in_both(world, limit=7200)
     world.run()
@@ -114,7 +114,7 @@ def test_of_two_partitions_the_reason_is_that_of_the_one_that_can_start_it() -> 
 
 
 @pytest.mark.parametrize("first", [10, 500])
-def test_of_two_that_are_full_the_one_that_has_room_sooner_says_why(first: int) -> None:
+def test_the_reason_is_of_the_full_partition_that_is_free_sooner(first: int) -> None:
     places = (Partition(name="a", nodes=(NodeName("n1"),)), Partition(name="b", nodes=(NodeName("n2"),)))
     world = World(node("n1", 4), node("n2", 2), cluster=Cluster(partitions=places))
     world.submit(wants(4000), limit=first, record={"partitions": ("a",)})
@@ -126,7 +126,7 @@ def test_of_two_that_are_full_the_one_that_has_room_sooner_says_why(first: int) 
 
 
 @pytest.mark.parametrize("seed", range(150))
-def test_of_several_partitions_the_reason_is_that_of_the_one_where_it_starts_first(seed: int) -> None:
+def test_the_reason_is_of_the_partition_where_the_job_starts_first(seed: int) -> None:
     """By the forecasts of the same job alone in the queue, in one partition after the other."""
     world = every_rule_world(seed)
     partitions = world.rules["cluster"].partitions
@@ -154,7 +154,7 @@ def test_of_several_partitions_the_reason_is_that_of_the_one_where_it_starts_fir
 
 
 @pytest.mark.parametrize("gate", ["begin", "waits", "full array", "limit"])
-def test_what_does_not_pass_is_told_before_what_does(gate: str) -> None:
+def test_a_permanent_reason_is_reported_before_a_temporary_one(gate: str) -> None:
     world = of_two(max_jobs=1)
     first = in_both(world)
     world.run()
@@ -171,7 +171,7 @@ def test_what_does_not_pass_is_told_before_what_does(gate: str) -> None:
         assert isinstance(world.reason(passing), BeginsLater)
 
 
-def test_a_partition_that_is_down_hides_no_rule_that_lasts() -> None:
+def test_a_partition_that_is_down_hides_no_permanent_reason() -> None:
     world = of_two()
     down = replace(SHORT, state=PartitionState.DOWN)
     world.change_rules(cluster=replace(world.rules["cluster"], partitions=(down, MAIN)))
@@ -180,7 +180,7 @@ def test_a_partition_that_is_down_hides_no_rule_that_lasts() -> None:
     assert world.reason(job) == PartitionRefuses("short", "max_time", "300", "600")
 
 
-def test_a_limit_that_passes_hides_none_that_the_job_breaks_by_itself() -> None:
+def test_a_temporary_limit_hides_none_that_the_job_exceeds_by_itself() -> None:
     world = of_two(max_jobs=1, grp_tres={"cpu": 2.0})
     in_both(world)
     world.run()
@@ -252,7 +252,7 @@ def of_ann(world: World, *specs, **fields) -> JobId:
 
 
 @pytest.mark.req("SC-03", "SC-04")
-def test_a_whole_node_is_judged_by_the_nodes_that_there_are_not_by_the_one_that_is_free() -> None:
+def test_a_whole_node_job_is_checked_against_all_nodes_not_only_the_free_one() -> None:
     world = of_sizes({"cpu": 2.0}, node("small", cpus=2), node("big", cpus=4))
     taken = world.submit(wants(cpus=2), pins=("small",), record={"account": "other"}, limit=50)
     world.run()
@@ -271,7 +271,7 @@ def test_a_whole_node_is_judged_by_the_nodes_that_there_are_not_by_the_one_that_
 
 
 @pytest.mark.req("SC-03", "SC-04")
-def test_of_the_free_nodes_it_gets_one_that_the_limit_leaves_though_another_fits_better() -> None:
+def test_a_whole_node_job_gets_a_node_within_the_limit_though_another_fits_better() -> None:
     world = of_sizes({"gres/gpu": 2.0}, node("tight", 4, cpus=2), node("wide", 2, cpus=8))
     world.submit(wants(cpus=1), pins=("wide",), record={"account": "other"}, limit=5)
     world.run()
@@ -283,7 +283,7 @@ def test_of_the_free_nodes_it_gets_one_that_the_limit_leaves_though_another_fits
 
 
 @pytest.mark.req("SC-03", "SC-04")
-def test_where_every_node_is_too_large_the_least_of_them_says_never_and_nobody_waits_behind() -> None:
+def test_where_the_limit_excludes_every_whole_node_the_job_never_starts_and_blocks_no_job() -> None:
     world = of_sizes({"cpu": 2.0}, node("n1", cpus=3), node("n2", cpus=4))
     world.submit(wants(cpus=1), pins=("n1",), record={"account": "other"})
     world.submit(wants(cpus=1), pins=("n2",), record={"account": "other"})
@@ -296,7 +296,7 @@ def test_where_every_node_is_too_large_the_least_of_them_says_never_and_nobody_w
 
 
 @pytest.mark.req("SC-03", "SC-04")
-def test_a_gang_gets_nodes_that_the_limit_leaves_together() -> None:
+def test_a_gang_of_whole_nodes_gets_nodes_that_are_together_within_the_limit() -> None:
     world = of_sizes({"cpu": 6.0}, node("a", cpus=2), node("b", cpus=4), node("c", cpus=4))
     job = of_ann(world, nodes=2, exclusive=True)
     (start,) = world.run().starts
@@ -307,7 +307,7 @@ def test_a_gang_gets_nodes_that_the_limit_leaves_together() -> None:
 
 
 @pytest.mark.req("SC-03", "SC-05")
-def test_a_share_and_a_card_of_any_model_go_where_the_limit_leaves_them_room() -> None:
+def test_a_share_and_a_card_of_any_model_are_placed_where_the_limit_permits() -> None:
     world = of_sizes({"gres/gpu": 0.4}, node("halves", cards(1, slices=2)), node("whole", cards(1)))
     of_ann(world, wants(300))
     assert [each.placement[0].node for each in world.run().starts] == ["whole"]

@@ -148,7 +148,7 @@ happenings = st.lists(
 @pytest.mark.req("SC-14")
 @quick
 @given(happenings)
-def test_a_standing_queue_is_the_snapshots_whatever_has_happened_to_it(happened) -> None:
+def test_a_fifo_queue_equals_the_snapshots_after_any_changes(happened) -> None:
     parts = (Partition(name="p", nodes=(NodeName("n1"),)), Partition(name="q"))
     world = World(node("n1", 1), node("n2", 1), cluster=Cluster(partitions=parts))
     for what, partitions, which in happened:

@@ -26,7 +26,7 @@ def test_two_replicas_never_share_a_node_even_where_both_would_fit() -> None:
 
 
 @pytest.mark.req("SC-04")
-def test_whole_cards_leave_big_holes_whole() -> None:
+def test_whole_card_jobs_keep_large_free_nodes_free() -> None:
     world = World(node("n1", 8), node("n2", 4), node("n3", 2))
     small, big = world.submit(wants(2000)), world.submit(wants(8000))
     world.run()
@@ -60,7 +60,7 @@ def test_the_first_alternative_that_can_start_wins_and_is_named() -> None:
         ({"exclusive": True}, {"n3"}),
     ],
 )
-def test_restrictions_on_nodes_are_kept(asked, on) -> None:
+def test_restrictions_on_nodes_are_obeyed(asked, on) -> None:
     world = World(node("n1"), node("n2", pool="east"), node("n3", driver_version="550.1"))
     world.submit(wants(cpus=1), pins=("n1",))
     world.submit(wants(cpus=1), pins=("n2",))
@@ -79,7 +79,7 @@ def test_card_models_are_any_of_those_named() -> None:
 
 
 @pytest.mark.req("SC-04")
-def test_a_node_with_cards_of_two_models_gives_only_the_accepted_ones() -> None:
+def test_a_job_gets_only_accepted_models_of_a_node_with_two() -> None:
     two, two_more = cards(2, "A100"), cards(4, "H100")[2:]
     world = World(node("n1", (*two, *two_more)))
     job = world.submit(wants(2000, "H100"))
@@ -101,7 +101,7 @@ def test_only_nodes_in_service_are_used(state) -> None:
 
 
 @pytest.mark.req("SC-04")
-def test_an_exclusive_job_keeps_everybody_else_off_its_node() -> None:
+def test_an_exclusive_job_excludes_other_jobs_from_its_node() -> None:
     world = World(node("n1", 2), node("n2", 2))
     alone = world.submit(wants(cpus=1), exclusive=True)
     others = [world.submit(wants(cpus=1)) for _ in range(3)]
@@ -127,7 +127,7 @@ def test_shares_pack_a_card_up_to_its_thousand_and_then_open_the_next() -> None:
 
 
 @pytest.mark.req("SC-05")
-def test_a_share_takes_the_smallest_hole_of_the_whole_cluster() -> None:
+def test_a_share_takes_the_smallest_gap_in_the_cluster() -> None:
     world = World(node("n1", 1), node("n2", 1), node("n3", 1))
     for pin, milli in (("n1", 300), ("n2", 500), ("n3", 700)):
         world.submit(wants(milli), pins=(pin,))
@@ -138,7 +138,7 @@ def test_a_share_takes_the_smallest_hole_of_the_whole_cluster() -> None:
 
 
 @pytest.mark.req("SC-05")
-def test_a_released_slot_is_given_again() -> None:
+def test_a_released_slot_is_allocated_again() -> None:
     world = World(node("n1", 1))
     first, _ = world.submit(wants(300)), world.submit(wants(300))
     world.run()

@@ -50,7 +50,7 @@ def decided(plan):
 @pytest.mark.req("SC-04", "SC-05", "TR-02")
 @quick
 @given(some_nodes(), histories(), policies)
-def test_nothing_is_ever_given_twice_and_every_gang_is_whole(nodes, history, policy) -> None:
+def test_no_resource_is_allocated_twice_and_every_gang_is_whole(nodes, history, policy) -> None:
     world = World(*nodes, policy=policy)
     for step in history:
         act(world, step)
@@ -82,7 +82,7 @@ def test_a_replica_gets_what_it_asked_for_of_cards_and_no_more_than_a_slot_beyon
 @pytest.mark.req("SC-14", "PF-01")
 @quick
 @given(some_nodes(), histories(), policies)
-def test_an_index_kept_up_to_date_equals_one_made_from_nothing(nodes, history, policy) -> None:
+def test_an_updated_index_equals_one_built_from_scratch(nodes, history, policy) -> None:
     world = World(*nodes, policy=policy)
     for step in history:
         act(world, step)
@@ -98,7 +98,7 @@ def test_an_index_kept_up_to_date_equals_one_made_from_nothing(nodes, history, p
 @pytest.mark.req("SC-04", "SC-05", "SC-14")
 @settings(quick, max_examples=150)
 @given(some_nodes(), histories(), st.booleans())
-def test_the_plan_is_that_of_a_scheduler_that_is_plainly_right(nodes, history, backfill) -> None:
+def test_the_plan_equals_that_of_the_reference_scheduler(nodes, history, backfill) -> None:
     world = World(*nodes, policy=Policy(backfill=Backfill() if backfill else Backfill(kind=BackfillKind.OFF)))
     for step in history:
         act(world, step)
@@ -120,7 +120,7 @@ def test_the_plan_is_that_of_a_scheduler_that_is_plainly_right(nodes, history, b
 @pytest.mark.req("SC-14", "SC-06")
 @settings(quick, max_examples=100)
 @given(some_nodes(), histories(), policies)
-def test_a_pass_that_goes_on_where_the_last_one_ended_decides_as_a_whole_one(nodes, history, policy) -> None:
+def test_an_incremental_pass_decides_as_a_full_pass(nodes, history, policy) -> None:
     world = World(*nodes, policy=policy)
     went_on = 0
     for step in history:
@@ -144,7 +144,7 @@ def test_a_pass_that_goes_on_where_the_last_one_ended_decides_as_a_whole_one(nod
 @pytest.mark.req("SC-06", "SC-14")
 @settings(quick, max_examples=150)
 @given(some_nodes(), histories())
-def test_conservative_plans_are_those_of_a_scheduler_that_is_plainly_right(nodes, history) -> None:
+def test_conservative_plans_equal_those_of_the_reference_scheduler(nodes, history) -> None:
     world = World(*nodes, policy=Policy(backfill=Backfill(kind=BackfillKind.CONSERVATIVE)))
     for step in history:
         act(world, step)
@@ -159,7 +159,7 @@ def test_conservative_plans_are_those_of_a_scheduler_that_is_plainly_right(nodes
 @pytest.mark.req("SC-06")
 @quick
 @given(some_nodes(), st.lists(job_specs(), min_size=1, max_size=8))
-def test_conservative_starts_nobody_later_than_first_promised(nodes, specs) -> None:
+def test_conservative_backfill_starts_no_job_later_than_its_first_reservation(nodes, specs) -> None:
     world = World(*nodes, policy=Policy(backfill=Backfill(kind=BackfillKind.CONSERVATIVE)))
     promised = {}
     for spec in specs:
@@ -176,7 +176,7 @@ def test_conservative_starts_nobody_later_than_first_promised(nodes, specs) -> N
 @pytest.mark.req("SC-14")
 @quick
 @given(some_nodes(), st.lists(job_specs(), min_size=1, max_size=8), policies)
-def test_the_head_starts_no_later_than_it_was_first_promised(nodes, specs, policy) -> None:
+def test_the_head_starts_no_later_than_its_first_reservation(nodes, specs, policy) -> None:
     world = World(*nodes, policy=policy)
     promised = {}
     for spec in specs:
@@ -193,7 +193,7 @@ def test_the_head_starts_no_later_than_it_was_first_promised(nodes, specs, polic
 @pytest.mark.req("SC-14")
 @quick
 @given(some_nodes(), histories(), policies)
-def test_names_of_nodes_do_not_matter(nodes, history, policy) -> None:
+def test_node_names_do_not_change_the_plan(nodes, history, policy) -> None:
     renamed = {each.name: NodeName(f"x{9 - number}") for number, each in enumerate(nodes)}
     without_node_changes = [step for step in history if step[0] != "node"]
 

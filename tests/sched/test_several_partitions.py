@@ -33,7 +33,7 @@ def world_of(kind: BackfillKind) -> World:
 
 
 @pytest.mark.parametrize("kind", BackfillKind)
-def test_a_job_that_waits_in_one_starts_in_the_other_and_keeps_no_reservation(kind: BackfillKind) -> None:
+def test_a_job_that_waits_in_one_partition_starts_in_the_other_and_has_no_reservation(kind: BackfillKind) -> None:
     world = world_of(kind)
     job = world.submit(wants(4000), limit=100, record=IN_BOTH)
     plan = world.run()
@@ -42,7 +42,7 @@ def test_a_job_that_waits_in_one_starts_in_the_other_and_keeps_no_reservation(ki
 
 
 @pytest.mark.parametrize("kind", BackfillKind)
-def test_who_comes_after_that_start_waits_behind_nobody(kind: BackfillKind) -> None:
+def test_a_job_after_that_start_waits_behind_no_job(kind: BackfillKind) -> None:
     """It was first in one partition and started in the other: its reservation is dropped."""
     cluster, policy = Cluster(partitions=(SMALL, BOTH)), Policy(backfill=Backfill(kind=kind))
     world = World(node("n1", 4), node("n2", 4), policy=policy, cluster=cluster)
@@ -54,7 +54,7 @@ def test_who_comes_after_that_start_waits_behind_nobody(kind: BackfillKind) -> N
     assert [start.job for start in world.run().starts] == [late]
 
 
-def test_without_partitions_any_more_jobs_that_name_one_say_so() -> None:
+def test_jobs_that_name_a_removed_partition_report_it() -> None:
     world = world_of(BackfillKind.EASY)
     job = world.submit(wants(4000), record={"partitions": ("small",)})
     world.change_rules(cluster=Cluster())
@@ -62,7 +62,7 @@ def test_without_partitions_any_more_jobs_that_name_one_say_so() -> None:
     assert world.reason(job) == PartitionRefuses("small", "state", "not there")
 
 
-def test_one_partition_of_a_high_tier_goes_before_jobs_of_none() -> None:
+def test_a_job_with_one_partition_of_a_high_tier_is_before_jobs_with_none() -> None:
     world = world_of(BackfillKind.EASY)
     old = world.submit(wants(4000))
     world.change_rules(cluster=Cluster(partitions=(replace(BOTH, priority_tier=5),)))
@@ -87,7 +87,7 @@ def test_a_reservation_names_the_jobs_own_alternative_though_a_limit_closed_anot
     assert world.run().reservation.spec_index == 1
 
 
-def test_what_a_limit_stops_after_all_keeps_nobody_from_its_place() -> None:
+def test_a_job_that_a_limit_stops_after_all_blocks_no_job_from_its_nodes() -> None:
     """A share of a sliced card takes more than it asked for, which its owner may not have."""
     line = (
         Association(account="root"),

@@ -30,7 +30,7 @@ def waiting(world: World, *specs, **fields) -> NotEnoughFree:
 
 
 @pytest.mark.req("SC-13")
-def test_the_sentence_of_the_design_has_its_figures() -> None:
+def test_the_sentence_of_the_reason_has_the_figures() -> None:
     """`waits for 4 A100 on one node; n07 has 3 free, n12 has 2 free; 21 cards are free elsewhere but are H100`"""
     world = World(node("n07", 8), node("n12", 8), node("n20", 8), node("h1", cards(21, "H100")))
     world.occupy(901, alone(0, "n07", *whole(0, 1, 2, 3, 4)))
@@ -48,7 +48,7 @@ def test_the_sentence_of_the_design_has_its_figures() -> None:
 
 
 @pytest.mark.req("SC-13")
-def test_a_gang_says_how_many_of_its_nodes_have_room() -> None:
+def test_the_reason_of_a_gang_counts_its_nodes_that_fit() -> None:
     world = World(node("n1", 4), node("n2", 4), node("n3", 4), node("n4", 2))
     world.occupy(901, alone(0, "n1", *whole(0)))
     reason = waiting(world, wants(4000), nodes=3)
@@ -57,7 +57,7 @@ def test_a_gang_says_how_many_of_its_nodes_have_room() -> None:
 
 
 @pytest.mark.req("SC-13")
-def test_who_lacks_only_memory_is_nearer_than_who_lacks_cpus_and_both_than_who_lacks_cards() -> None:
+def test_a_node_short_of_memory_is_nearer_than_one_short_of_cpus_or_cards() -> None:
     world = World(node("n1", 4), node("n2", 4), node("n3", 4), node("n4", 4))
     world.occupy(901, alone(0, "n1", *whole(0)))
     world.occupy(902, alone(10, "n2"))
@@ -72,7 +72,7 @@ def test_who_lacks_only_memory_is_nearer_than_who_lacks_cpus_and_both_than_who_l
 
 
 @pytest.mark.req("SC-13", "SC-05")
-def test_a_share_is_told_the_largest_hole() -> None:
+def test_the_reason_of_a_share_names_the_largest_free_share() -> None:
     world = World(node("n1", 1), node("n2", 1), node("n3", 1))
     world.occupy(901, alone(0, "n1", CardSlice(0, 0, 600)))
     world.occupy(902, alone(0, "n2", CardSlice(0, 0, 400), CardSlice(0, 1, 500)))
@@ -104,7 +104,7 @@ def test_the_figures_are_those_after_everything_that_started() -> None:
 @pytest.mark.req("SC-13")
 @quick
 @given(some_nodes(), histories(), job_specs())
-def test_the_nearest_are_those_that_a_look_at_every_node_finds(nodes, history, asked) -> None:
+def test_the_nearest_nodes_equal_those_of_an_exhaustive_search(nodes, history, asked) -> None:
     world = World(*nodes)
     for step in history:
         act(world, step)

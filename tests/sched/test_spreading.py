@@ -66,7 +66,7 @@ def test_tasks_start_at_once_on_what_is_free_of_several_nodes(kind: BackfillKind
 
 @pytest.mark.req("SL-14", "SC-04")
 @BOTH
-def test_few_nodes_are_taken_and_the_rest_goes_where_it_fits_most_tightly(kind: BackfillKind) -> None:
+def test_few_nodes_are_used_and_the_remaining_tasks_go_to_the_tightest_fit(kind: BackfillKind) -> None:
     world = busy(kind)
     job = world.submit_spec(tasks(13))
     assert layout(world.cycle(), job) == {"n1": 1, "n3": 12}
@@ -78,7 +78,7 @@ def test_few_nodes_are_taken_and_the_rest_goes_where_it_fits_most_tightly(kind: 
 @pytest.mark.req("SL-14", "SC-06")
 @BOTH
 @pytest.mark.parametrize(("count", "at"), [(19, 100), (24, 100), (25, 200), (28, 200), (29, 300), (32, 300)])
-def test_tasks_wait_for_the_first_moment_at_which_all_have_room(kind: BackfillKind, count: int, at: int) -> None:
+def test_tasks_wait_for_the_first_time_at_which_all_fit(kind: BackfillKind, count: int, at: int) -> None:
     world = busy(kind)
     job = world.submit_spec(tasks(count))
     assert reserved_at(world.cycle(), job) == 1000 * at
@@ -87,7 +87,7 @@ def test_tasks_wait_for_the_first_moment_at_which_all_have_room(kind: BackfillKi
 
 @pytest.mark.req("SL-14", "SC-06")
 @BOTH
-def test_who_comes_behind_may_take_only_what_the_tasks_can_do_without(kind: BackfillKind) -> None:
+def test_later_jobs_may_use_only_resources_that_the_spread_tasks_do_not_need(kind: BackfillKind) -> None:
     world = busy(kind)
     head = world.submit_spec(tasks(23))  # 24 CPUs are free at 100 s
     fits = world.submit(wants(cpus=1), limit=5000)
@@ -102,7 +102,7 @@ def test_who_comes_behind_may_take_only_what_the_tasks_can_do_without(kind: Back
 
 
 @pytest.mark.req("SL-14", "SC-06")
-def test_no_moment_counts_at_which_the_room_does_not_last() -> None:
+def test_no_start_is_reserved_where_the_resources_are_not_free_long_enough() -> None:
     world = busy(BackfillKind.CONSERVATIVE)
     first = world.submit_spec(tasks(32, limit=50))  # everything from 300 s to 350 s
     long, short = world.submit_spec(tasks(19, limit=600)), world.submit_spec(tasks(19, limit=200))
@@ -111,7 +111,7 @@ def test_no_moment_counts_at_which_the_room_does_not_last() -> None:
 
 
 @pytest.mark.req("SL-14")
-def test_bounds_of_nodes_and_tasks_per_node_are_kept() -> None:
+def test_bounds_of_nodes_and_tasks_per_node_are_obeyed() -> None:
     world = busy(BackfillKind.CONSERVATIVE)
     jobs = {
         "at least three nodes": (tasks(12, nodes=3), {"n1": 1, "n2": 1, "n3": 10}),
@@ -179,7 +179,7 @@ sizes = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=1, ma
 @pytest.mark.req("SL-14", "SC-04")
 @settings(max_examples=300, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(sizes, st.integers(1, 12), st.integers(1, 3), st.none() | st.integers(1, 4), st.none() | st.integers(1, 4))
-def test_tasks_have_room_exactly_where_some_choice_of_nodes_holds_them(free, count, least, most, per_node) -> None:
+def test_tasks_fit_exactly_where_some_choice_of_nodes_fits_them(free, count, least, most, per_node) -> None:
     if count < least or (most is not None and most < least):
         return
     each = NodeSpec(cpus=1, memory_mib=1)

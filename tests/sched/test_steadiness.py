@@ -19,7 +19,7 @@ from tests.sched.world import World, node
 
 
 @pytest.mark.req("SC-14")
-def test_counters_kept_up_to_date_equal_those_made_from_nothing() -> None:
+def test_updated_counters_equal_those_counted_from_scratch() -> None:
     limits = {"grp_jobs": 9, "grp_tres": {"cpu": 30, "gres/gpu": 5}}
     here = world(tree(nlp=limits, user=limits, normal={"max_tres_per_user": {"cpu": 20}}))
     for scheduling_pass in range(12):
@@ -42,7 +42,7 @@ def test_counters_kept_up_to_date_equal_those_made_from_nothing() -> None:
 
 
 @pytest.mark.req("SC-14")
-def test_limits_that_change_count_anew_what_runs_already() -> None:
+def test_changed_limits_recount_the_running_jobs() -> None:
     here = world(tree())
     submit(here, cpus=5)
     here.run()
@@ -53,7 +53,7 @@ def test_limits_that_change_count_anew_what_runs_already() -> None:
 
 
 @pytest.mark.req("SC-14")
-def test_who_was_stopped_by_a_limit_starts_when_it_is_free_again_and_not_before() -> None:
+def test_a_job_stopped_by_a_limit_starts_when_the_limit_is_free_again_and_not_before() -> None:
     here = world(tree(nlp={"grp_tres": {"cpu": 8}}))
     big, small = submit(here, cpus=8), [submit(here, cpus=4, user="bob") for _ in range(3)]
     for running, free in (([big], small[:2]), (small[:1], small[2:]), (small[1:2], [])):
@@ -114,7 +114,7 @@ def test_limits_written_in_another_order_give_the_same_plan() -> None:
 
 
 @pytest.mark.req("SC-14")
-def test_a_cycle_looks_at_the_state_and_leaves_it_as_it_is() -> None:
+def test_a_cycle_does_not_change_the_state_it_reads() -> None:
     here = world(tree(nlp={"grp_jobs": 1}))
     jobs = [submit(here), submit(here)]
     snapshot = here.snapshot()

@@ -59,6 +59,20 @@ def test_what_jobs_left_without_its_journal_is_not_begun_anew_with(
     StateFolder.acquire(tmp_path).release()
 
 
+@pytest.mark.req("TR-01", "TR-03")
+def test_a_container_of_a_job_that_the_journal_has_lost_is_missed_loudly(tmp_path: Path) -> None:
+    folder = StateFolder.acquire(tmp_path)
+    for name in ("40.1.0", "probe-abc"):
+        (tmp_path / "containers" / name).mkdir()
+    folder.refuse_unknown_jobs(40)
+    (tmp_path / "containers" / "41.1.0").mkdir()
+    with pytest.raises(
+        StoreError, match=r"has lost its last events.* knows is 40, .*containers/41\.1\.0.*newer backup"
+    ):
+        folder.refuse_unknown_jobs(40)
+    folder.release()
+
+
 @pytest.mark.req("TR-01")
 def test_a_container_of_no_job_is_nothing_that_jobs_left(tmp_path: Path) -> None:
     StateFolder.acquire(tmp_path).release()

@@ -21,7 +21,7 @@ from cockpit.headless.absent import absent
 from cockpit.model.capabilities import Ability
 from cockpit.model.catalogue import EntryKey
 from cockpit.present.form.aside import brought_lines, start_line, why_lines
-from cockpit.present.form.fields import KIND, JobForm, Judged, about
+from cockpit.present.form.fields import KIND, FormResult, JobForm, about
 from cockpit.present.form.names import FIELD_OF, take_entry, with_named_specs
 from cockpit.present.form.nodes import room_lines
 from cockpit.present.form.preview import Preview, preview_lines, script_lines
@@ -123,7 +123,7 @@ class FormScreen(Dialog[None]):
         self._brought, self._read = brought, read
         self._form = JobForm(values)
         self._began_with = dict(self._form.texts)
-        self._judged: Judged = Judged(None, {}, ())
+        self._judged: FormResult = FormResult(None, {}, ())
         self._outlook: Outlook | None = None
         self._handed: Shown | RequestRefused | None = None
         self._absent: tuple[str, ...] = ()
@@ -185,13 +185,13 @@ class FormScreen(Dialog[None]):
         lines.show(said.get(self._field, []))
 
     def _judge(self) -> None:
-        self._show(self._form.judged(self._read, str(Path.cwd())))
+        self._show(self._form.read_spec(self._read, str(Path.cwd())))
         if self._timer is not None:
             self._timer.stop()
         if self._judged.spec is not None:
             self._timer = self.set_timer(ASK_AFTER_SECONDS, self._foretell)
 
-    def _show(self, judged: Judged) -> None:
+    def _show(self, judged: FormResult) -> None:
         self._judged, self._outlook, self._handed, self._absent = judged, None, None, ()
         for row in self.query(FieldRow):
             row.blame(judged.errors.get(row.path, ""))
@@ -246,7 +246,7 @@ class FormScreen(Dialog[None]):
                 self._draw()
 
     def _refuse(self, no: RequestRefused) -> None:
-        self._show(self._form.blamed(refusal_text(no.refusal, self.app.state.now()).splitlines()))
+        self._show(self._form.errors_by_field(refusal_text(no.refusal, self.app.state.now()).splitlines()))
 
     # What is done
 

@@ -26,7 +26,7 @@ def test_a_real_engine_and_its_client_load_nothing_of_the_demo() -> None:
 
 
 @pytest.mark.req("UI-50")
-def test_only_who_was_asked_for_a_demo_opens_one() -> None:
+def test_only_the_user_interfaces_import_the_demo_backend() -> None:
     importing = {
         str(file.relative_to(PACKAGE))
         for file in PACKAGE.rglob("*.py")

@@ -48,7 +48,7 @@ def demo(tmp_path: Path) -> Demo:
 
 
 @pytest.mark.req("UI-50")
-def test_the_demo_is_shown_at_its_own_time_and_leaves_nothing(demo: Demo) -> None:
+def test_the_demo_is_shown_at_its_own_time_and_leaves_no_files(demo: Demo) -> None:
     code, out, err = demo("demo")
     assert (code, err) == (0, "")
     assert out.startswith("campus · DEMO: 24 nodes")
@@ -57,7 +57,7 @@ def test_the_demo_is_shown_at_its_own_time_and_leaves_nothing(demo: Demo) -> Non
 
 
 @pytest.mark.req("UI-50")
-def test_a_command_on_the_demo_says_the_same_each_time(demo: Demo) -> None:
+def test_a_command_on_the_demo_prints_the_same_each_time(demo: Demo) -> None:
     first, second, other = (
         demo(*words, "jobs", "-o", "json")
         for words in (("-c", "demo"), ("demo", "--headless"), ("demo", "--seed", "2", "--headless"))
@@ -68,13 +68,13 @@ def test_a_command_on_the_demo_says_the_same_each_time(demo: Demo) -> None:
     assert [row["name"] for row in rows] != [row["name"] for row in others]
 
 
-def test_me_is_the_demos_person(demo: Demo) -> None:
+def test_the_user_me_is_the_demos_user(demo: Demo) -> None:
     code, out, _ = demo("demo", str(LAB), "--headless", "jobs", "--all", "--filter", "user:me", "-o", "json")
     assert code == 0
     assert {row["user"] for row in json.loads(out)["rows"]} == {"ann"}
 
 
-def test_waiting_goes_as_fast_as_the_demo(demo: Demo) -> None:
+def test_waiting_runs_at_the_speed_of_the_demo(demo: Demo) -> None:
     spec = demo.folder / "mine.json"
     spec.write_text(json.dumps({"name": "mine", "command": "sleep 1000", "output": "./out", "specs": [{"cards": 0}]}))
     code, out, _ = demo("demo", str(LAB), "--speed", "9000", "--headless", "submit", str(spec))
@@ -97,7 +97,9 @@ def test_waiting_goes_as_fast_as_the_demo(demo: Demo) -> None:
         (("-c", "nowhere", "jobs"), 65, "'demo'"),
     ],
 )
-def test_what_is_wrong_is_said(demo: Demo, words: tuple[str, ...], code: int, said: str) -> None:
+def test_an_invalid_demo_command_is_reported_and_leaves_no_files(
+    demo: Demo, words: tuple[str, ...], code: int, said: str
+) -> None:
     done = demo(*words)
     assert (done[0], done[1]) == (code, "")
     assert said in done[2]
@@ -106,7 +108,7 @@ def test_what_is_wrong_is_said(demo: Demo, words: tuple[str, ...], code: int, sa
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 @pytest.mark.req("UI-50")
-def test_a_demo_that_is_ended_from_outside_leaves_nothing(demo: Demo, number: signal.Signals) -> None:
+def test_a_demo_ended_by_a_signal_leaves_no_files(demo: Demo, number: signal.Signals) -> None:
     process = demo.start("demo", str(LAB), "--headless", "jobs", "--watch")
     assert process.stdout is not None
     assert process.stdout.readline().startswith('{"version":1,"change":"row"')

@@ -36,7 +36,7 @@ async def test_a_submitted_job_runs_and_succeeds(opened: Open) -> None:
 
 
 @pytest.mark.req("UI-50")
-async def test_a_failed_job_is_kept_and_its_hold_extended_and_ended(opened: Open) -> None:
+async def test_a_failed_job_is_held_and_its_hold_extended_and_ended(opened: Open) -> None:
     demo = await opened()
     (job,) = await demo.backend.submit([a_job("mine", "bash -c 'exit 3'", terminal=True)])
     found = await until(demo, job, lambda each: each.ended)
@@ -68,7 +68,7 @@ async def test_a_job_past_its_limit_expires(opened: Open) -> None:
     assert (await until(demo, job, lambda each: each.ended)).state is JobState.EXPIRED
 
 
-async def test_a_followed_log_goes_on_as_time_does(opened: Open) -> None:
+async def test_a_followed_log_grows_with_the_demos_time(opened: Open) -> None:
     demo = await opened()
     (job,) = await demo.backend.submit([a_job("mine", "sleep 3600")])
     await until(demo, job, lambda each: each.state is JobState.RUNNING)
@@ -88,7 +88,7 @@ async def test_a_followed_log_goes_on_as_time_does(opened: Open) -> None:
     assert everything.data.endswith(b"done\n")
 
 
-async def test_what_changes_is_told_to_who_watches(opened: Open) -> None:
+async def test_changes_are_sent_to_watchers(opened: Open) -> None:
     demo = await opened()
     deltas = demo.backend.watch_jobs()
     first = await anext(deltas)
@@ -98,7 +98,7 @@ async def test_what_changes_is_told_to_who_watches(opened: Open) -> None:
     await deltas.aclose()
 
 
-async def test_the_overview_is_told_when_it_changes_and_the_connection_stands(opened: Open) -> None:
+async def test_the_overview_is_sent_when_it_changes_and_the_connection_stays_open(opened: Open) -> None:
     demo = await opened()
     overviews, connections = demo.backend.overviews(), demo.backend.connections()
     before = (await anext(overviews)).jobs_by_state.get("queued", 0)
@@ -109,7 +109,7 @@ async def test_the_overview_is_told_when_it_changes_and_the_connection_stands(op
     await connections.aclose()
 
 
-async def test_its_status_says_what_it_is(opened: Open) -> None:
+async def test_the_status_identifies_the_demo(opened: Open) -> None:
     demo = await opened()
     status = await demo.backend.status()
     assert status.containers.startswith("demo")
@@ -119,7 +119,7 @@ async def test_its_status_says_what_it_is(opened: Open) -> None:
 
 
 @pytest.mark.req("UI-50")
-async def test_two_demos_know_nothing_of_each_other(opened: Open) -> None:
+async def test_two_demos_are_independent(opened: Open) -> None:
     one, two = await opened(seed=1), await opened(seed=1)
     (job,) = await one.backend.submit([a_job("mine", "true", hold=True)])
     with pytest.raises(RequestRefused, match=f"no job {job}"):
@@ -127,9 +127,7 @@ async def test_two_demos_know_nothing_of_each_other(opened: Open) -> None:
 
 
 @pytest.mark.req("UI-50")
-async def test_it_touches_its_folder_alone_and_that_is_gone_afterwards(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_demo_writes_only_its_folder_and_removes_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -142,7 +140,7 @@ async def test_it_touches_its_folder_alone_and_that_is_gone_afterwards(
     assert names_in(tmp_path) == []
 
 
-async def test_it_goes_on_by_itself_until_it_is_closed(tmp_path: Path) -> None:
+async def test_a_demo_runs_by_itself_until_it_is_closed(tmp_path: Path) -> None:
     demo = await open_demo(LAB, folder=tmp_path / "mine", speed=10_000)
     opening = demo.now()
     async with asyncio.timeout(60):
@@ -165,7 +163,7 @@ async def kept_job(demo: object) -> JobId:
 
 @pytest.mark.real
 @pytest.mark.req("UI-50")
-async def test_a_shell_sees_the_jobs_files_and_nothing_of_this_machine(opened: Open) -> None:
+async def test_a_shell_sees_the_jobs_files_and_no_files_of_this_machine(opened: Open) -> None:
     demo = await opened()
     job = await kept_job(demo)
     script = "cat config.json; ls /home; ls -A ~; ls /sys/class/net /root /work 2>/dev/null; id -un; exit 7"
@@ -179,7 +177,7 @@ async def test_a_shell_sees_the_jobs_files_and_nothing_of_this_machine(opened: O
 
 
 @pytest.mark.real
-async def test_what_a_shell_writes_is_there_for_the_next_one_and_gone_with_the_hold(opened: Open) -> None:
+async def test_files_written_in_a_shell_persist_until_the_hold_ends(opened: Open) -> None:
     demo = await opened()
     job = await kept_job(demo)
     await asyncio.to_thread(finished, await demo.backend.open_shell(ShellRequest(job=job, command=("touch", "seen"))))
@@ -205,7 +203,7 @@ async def test_an_interactive_shell_has_a_terminal_of_the_size_asked_for(opened:
 
 
 @pytest.mark.real
-async def test_letting_go_of_the_control_ends_the_shell_and_so_does_closing_the_demo(opened: Open) -> None:
+async def test_closing_the_shell_control_or_the_demo_ends_the_shell(opened: Open) -> None:
     demo = await opened()
     job = await kept_job(demo)
     left = await demo.backend.open_shell(ShellRequest(job=job, command=("sleep", "1000")))
@@ -217,7 +215,7 @@ async def test_letting_go_of_the_control_ends_the_shell_and_so_does_closing_the_
     close(*left.pipe_fds, *kept.pipe_fds, kept.control_fd)
 
 
-async def test_without_bubblewrap_a_sentence_says_so(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_missing_bubblewrap_is_reported_in_one_sentence(opened: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     demo = await opened()
     job = await kept_job(demo)
     monkeypatch.setenv("PATH", "/nonexistent")

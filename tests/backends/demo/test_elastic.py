@@ -10,7 +10,7 @@ from tests.backends.demo.conftest import Open, history, pass_hours
 
 
 @pytest.mark.req("EL-01", "UI-50", "TR-02")
-async def test_workers_come_and_go_and_every_promise_holds(opened: Open) -> None:
+async def test_workers_join_and_leave_and_every_invariant_holds(opened: Open) -> None:
     demo = await opened("elastic")
     await pass_hours(demo, 3)
     told = [each.body for each in await history(demo)]

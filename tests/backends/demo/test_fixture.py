@@ -18,7 +18,7 @@ from tests.backends.demo.conftest import LAB
 
 @pytest.mark.parametrize("name", fixture_names())
 @pytest.mark.req("UI-50")
-def test_a_fixture_holds_no_start_and_no_reason(name: str) -> None:
+def test_a_fixture_contains_no_start_and_no_reason(name: str) -> None:
     """Nothing in it says when a job starts, only what it asks for and what becomes of it."""
     fixture = read_fixture(name)
     fields = {field.name for template in fixture.templates for field in msgspec.structs.fields(template)}
@@ -44,7 +44,7 @@ def test_the_campus_has_names_for_its_data() -> None:
     assert catalogue_of(read_fixture("elastic")) == ()
 
 
-def test_a_name_that_is_no_fixture_is_told_with_those_that_are() -> None:
+def test_an_unknown_fixture_is_reported_with_the_known_ones() -> None:
     with pytest.raises(SpecErrors, match=r"There is no demo 'nowhere'\. There are: campus"):
         read_fixture("nowhere")
 
@@ -59,7 +59,7 @@ def test_a_name_that_is_no_fixture_is_told_with_those_that_are() -> None:
         (Path(LAB).read_text().replace("[0.3, 0.2, 0.2,", "[0.3, 0.2,"), "by_hour: has 23 factors"),
     ],
 )
-def test_a_broken_file_says_what_is_wrong(tmp_path: Path, broken: str, error: str) -> None:
+def test_an_invalid_fixture_file_is_reported_with_its_error(tmp_path: Path, broken: str, error: str) -> None:
     file = tmp_path / "broken.toml"
     file.write_text(broken)
     with pytest.raises(SpecErrors, match=error):

@@ -40,7 +40,7 @@ async def emptied(demo: DemoCluster) -> None:
 
 
 @pytest.mark.req("FL-04", "FL-06", "UI-50")
-async def test_jobs_say_which_cluster_they_run_in_and_nodes_how_it_is_bound_to(opened: Open) -> None:
+async def test_jobs_show_their_cluster_and_nodes_show_its_binding_mode(opened: Open) -> None:
     demo = await opened(PAIR)
     running = [row for row in await demo.backend.jobs() if row.state is JobState.RUNNING]
     assert {name for row in running for name in row.clusters} == {"new", "old"}
@@ -50,7 +50,7 @@ async def test_jobs_say_which_cluster_they_run_in_and_nodes_how_it_is_bound_to(o
 
 
 @pytest.mark.req("FL-04", "FL-08")
-async def test_days_of_it_keep_every_promise(opened: Open) -> None:
+async def test_days_of_the_demo_fleet_violate_no_invariant(opened: Open) -> None:
     """Invariants are checked after every event, of the fleet and of both clusters."""
     demo = await opened(PAIR, seed=3)
     for _ in range(8):
@@ -86,7 +86,7 @@ async def test_a_divided_job_runs_in_both_clusters_and_is_stopped_in_both(opened
 
 
 @pytest.mark.req("FL-04")
-async def test_a_job_stands_still_and_goes_on_in_its_cluster(opened: Open) -> None:
+async def test_a_job_is_suspended_and_resumes_in_its_cluster(opened: Open) -> None:
     demo = await opened(PAIR)
     await emptied(demo)
     (job,) = await demo.backend.submit([a_job("mine", "sleep 600")])
@@ -101,7 +101,7 @@ async def test_a_job_stands_still_and_goes_on_in_its_cluster(opened: Open) -> No
 
 @pytest.mark.real
 @pytest.mark.req("FL-04")
-async def test_logs_and_a_kept_container_are_reached_through_the_fleet(opened: Open) -> None:
+async def test_logs_and_a_held_container_are_accessible_through_the_fleet(opened: Open) -> None:
     demo = await opened(PAIR)
     (job,) = await demo.backend.submit([a_job("größe-1", "bash -c 'exit 3'", terminal=True)])
     found = await until(demo, job, lambda each: each.ended)

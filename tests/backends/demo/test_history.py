@@ -34,7 +34,7 @@ async def test_another_seed_gives_another_history(opened: Open) -> None:
 
 
 @pytest.mark.req("UI-50", "TR-02")
-async def test_every_promise_holds_after_every_event_of_a_week(opened: Open) -> None:
+async def test_every_invariant_holds_after_every_event_of_a_week(opened: Open) -> None:
     demo = await opened()
     await pass_hours(demo, WEEK_HOURS)
     assert demo.host.machine.state.seq > 3_000
@@ -51,7 +51,7 @@ async def test_every_promise_holds_after_every_event_of_a_week(opened: Open) -> 
 
 @pytest.mark.parametrize("seed", [2, 3, 99])
 @pytest.mark.req("UI-50", "TR-02")
-async def test_every_promise_holds_for_other_seeds(opened: Open, seed: int) -> None:
+async def test_every_invariant_holds_for_other_seeds(opened: Open, seed: int) -> None:
     demo = await opened(seed=seed)
     await pass_hours(demo, 24)
     assert demo.host.machine.state.seq > 400
@@ -59,7 +59,7 @@ async def test_every_promise_holds_for_other_seeds(opened: Open, seed: int) -> N
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 @pytest.mark.req("UI-50")
-async def test_the_campus_opens_on_a_living_cluster(opened: Open, seed: int) -> None:
+async def test_the_campus_demo_opens_with_running_jobs(opened: Open, seed: int) -> None:
     demo = await opened("campus", seed)
     overview = await demo.backend.overview()
     counts = Counter(overview.jobs_by_state)
@@ -73,7 +73,7 @@ async def test_the_campus_opens_on_a_living_cluster(opened: Open, seed: int) -> 
     assert overview.used_card_milli > 0.7 * overview.card_milli
 
 
-async def test_the_campus_stays_alive_day_and_night(opened: Open) -> None:
+async def test_the_campus_demo_stays_busy_day_and_night(opened: Open) -> None:
     demo = await opened("campus", settings=Settings())
     for _ in range(4):
         await pass_hours(demo, 6)
@@ -89,7 +89,7 @@ async def test_every_job_of_a_fixture_could_run(opened: Open) -> None:
     assert not kinds & {"NeverFits", "NoEligibleNode", "NotEvaluated"}
 
 
-async def test_nothing_is_left_waiting_that_could_start(opened: Open) -> None:
+async def test_no_job_waits_that_could_start(opened: Open) -> None:
     """The host schedules after what could let a job start, and not after everything: that must leave nothing out."""
     demo = await opened(settings=Settings())
     for _ in range(600):
@@ -98,7 +98,7 @@ async def test_nothing_is_left_waiting_that_could_start(opened: Open) -> None:
         assert cycle(demo.host.machine.peek(demo.now()), None, Settings().policy).starts == ()
 
 
-async def test_from_its_opening_on_the_person_acts_for_themselves(opened: Open) -> None:
+async def test_after_the_opening_the_demo_does_not_act_for_the_user(opened: Open) -> None:
     demo = await opened()
     opening = demo.now()
     await pass_hours(demo, 48)
@@ -108,6 +108,6 @@ async def test_from_its_opening_on_the_person_acts_for_themselves(opened: Open) 
     assert any(each.at > opening + 24 * HOUR for each in submitted)
 
 
-def test_hardware_slices_are_never_given_whole() -> None:
+def test_hardware_sliced_cards_are_never_allocated_whole() -> None:
     cards = [card for node in nodes_of(read_fixture(LAB)) for card in node.cards if card.slices]
     assert [len(card.slice_uuids) for card in cards] == [4, 4]

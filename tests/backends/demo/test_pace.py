@@ -45,7 +45,7 @@ async def test_virtual_time_is_real_time_times_speed(watch: Watch, speed: float)
     assert clock.now() == 1000 * speed
 
 
-async def test_nothing_of_a_millisecond_is_lost(watch: Watch) -> None:
+async def test_no_fraction_of_a_millisecond_is_lost(watch: Watch) -> None:
     clock = VirtualClock()
     pace = pace_of(clock, watch, 1)
     for _ in range(1000):
@@ -54,7 +54,7 @@ async def test_nothing_of_a_millisecond_is_lost(watch: Watch) -> None:
 
 
 @pytest.mark.req("UI-50")
-async def test_a_pause_stands_still_and_does_not_owe(watch: Watch) -> None:
+async def test_time_stops_during_a_pause_and_is_not_made_up(watch: Watch) -> None:
     clock = VirtualClock()
     pace = pace_of(clock, watch)
     pace.pause()
@@ -65,13 +65,13 @@ async def test_a_pause_stands_still_and_does_not_owe(watch: Watch) -> None:
     assert clock.now() == 1000
 
 
-async def test_time_that_nobody_saw_does_not_count(watch: Watch) -> None:
+async def test_a_long_gap_between_ticks_does_not_count_in_full(watch: Watch) -> None:
     clock = VirtualClock()
     await tick(pace_of(clock, watch), watch, 3600)
     assert clock.now() == 2500
 
 
-async def test_everybody_wakes_at_their_own_moment(watch: Watch) -> None:
+async def test_every_sleeper_wakes_at_its_own_time(watch: Watch) -> None:
     clock = VirtualClock()
     seen: list[tuple[str, int]] = []
 
@@ -93,7 +93,7 @@ async def test_everybody_wakes_at_their_own_moment(watch: Watch) -> None:
     assert clock.now() == 1000
 
 
-async def test_a_step_goes_to_the_next_moment_also_while_paused(watch: Watch) -> None:
+async def test_a_step_advances_to_the_next_event_also_while_paused(watch: Watch) -> None:
     clock = VirtualClock()
     pace = pace_of(clock, watch)
     pace.pause()
@@ -106,7 +106,7 @@ async def test_a_step_goes_to_the_next_moment_also_while_paused(watch: Watch) ->
     assert clock.now() == 700
 
 
-def test_speeds_go_up_and_down_and_no_further(watch: Watch) -> None:
+def test_the_speed_changes_within_its_bounds(watch: Watch) -> None:
     pace = pace_of(VirtualClock(), watch)
     seen = []
     for change in (pace.faster, pace.faster, pace.faster, pace.slower, pace.slower, pace.slower, pace.slower):
@@ -116,6 +116,6 @@ def test_speeds_go_up_and_down_and_no_further(watch: Watch) -> None:
 
 
 @pytest.mark.parametrize("speed", [0, -1, float("nan"), 1e9])
-def test_a_speed_that_makes_no_sense_is_refused(watch: Watch, speed: float) -> None:
+def test_an_invalid_speed_is_refused(watch: Watch, speed: float) -> None:
     with pytest.raises(ValueError, match="not between"):
         pace_of(VirtualClock(), watch, speed)

@@ -30,7 +30,7 @@ def test_weeks_of_it_are_full_but_never_fuller_than_the_cluster() -> None:
 
 
 @pytest.mark.req("JT-48")
-async def test_jobs_use_what_they_were_given_and_the_end_says_so(opened) -> None:
+async def test_usage_of_demo_jobs_grows_and_is_within_their_allocation(opened) -> None:
     demo = await opened()
     running = [row for row in await demo.backend.jobs() if row.state is JobState.RUNNING]
     before = {row.id: (await demo.backend.job(row.id)).use for row in running}

@@ -60,7 +60,7 @@ def test_a_failure_complains_in_its_own_way(status: ExitStatus, said: str) -> No
         ("bash -c 'exit 300'", 5, 300 & 255),
     ],
 )
-def test_a_persons_own_command_is_taken_at_its_word(command: str, seconds: int, code: int) -> None:
+def test_a_users_command_decides_the_run_time_and_the_exit_code(command: str, seconds: int, code: int) -> None:
     scripts = Scripts(read_fixture(LAB), 1)
     script = scripts.of(JobSpec(name="mine", command=command, output="/o"))
     assert (script.runs_ms, script.exit) == (seconds * 1000, ExitStatus(code=code))

@@ -73,7 +73,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.req("UI-10")
-async def test_jobs_of_all_stand_in_one_list_and_are_told_apart() -> None:
+async def test_jobs_of_all_clusters_are_in_one_list_with_distinct_ids() -> None:
     fleet = a_fleet()
     rows = await fleet.jobs()
     assert {row.clusters for row in rows} == {("old",), ("new",)}
@@ -88,7 +88,7 @@ async def test_jobs_of_all_stand_in_one_list_and_are_told_apart() -> None:
 
 
 @pytest.mark.req("UI-10")
-async def test_what_is_told_of_a_job_is_in_the_fleets_words() -> None:
+async def test_job_details_use_the_ids_of_the_fleet() -> None:
     fleet = a_fleet()
     rows = await fleet.jobs()
     waits = next(row for row in rows if isinstance(row.reason, WaitsForJob) and row.clusters == ("new",))
@@ -111,7 +111,7 @@ async def test_what_is_told_of_a_job_is_in_the_fleets_words() -> None:
 
 
 @pytest.mark.req("UI-10")
-async def test_an_act_goes_to_the_cluster_whose_job_it_is() -> None:
+async def test_an_action_is_sent_to_the_cluster_of_the_job() -> None:
     fleet = a_fleet()
     old, new = [await member.backend() for member in fleet.members]
     assert isinstance(old, Acting)
@@ -135,7 +135,7 @@ async def test_an_act_goes_to_the_cluster_whose_job_it_is() -> None:
 
 @pytest.mark.req("UI-10", "TR-04")
 @pytest.mark.usefixtures("impatient")
-async def test_a_silent_one_holds_nobody_up() -> None:
+async def test_a_silent_cluster_delays_no_other() -> None:
     fleet = a_fleet(lab=refused, mute=never)
     rows = {row.name: row for row in await fleet.clusters()}
     assert {name: row.state for name, row in rows.items()} == {
@@ -157,7 +157,7 @@ async def test_a_silent_one_holds_nobody_up() -> None:
 
 @pytest.mark.req("UI-10", "TR-04")
 @pytest.mark.usefixtures("impatient")
-async def test_who_follows_the_jobs_learns_that_one_is_silent() -> None:
+async def test_followers_of_jobs_are_informed_of_a_silent_cluster() -> None:
     fleet = a_fleet(lab=refused)
     async with asyncio.timeout(30), aclosing(fleet.watch_jobs()) as deltas:
         async for _ in deltas:
@@ -168,7 +168,7 @@ async def test_who_follows_the_jobs_learns_that_one_is_silent() -> None:
 
 @pytest.mark.req("UI-10", "TR-04")
 @pytest.mark.usefixtures("impatient")
-async def test_one_that_comes_back_is_there_by_itself() -> None:
+async def test_a_cluster_that_answers_again_reappears_by_itself() -> None:
     tries = 0
 
     async def flapping() -> Opened:
@@ -189,13 +189,13 @@ async def test_one_that_comes_back_is_there_by_itself() -> None:
     await fleet.close()
 
 
-async def test_nothing_is_opened_before_somebody_looks() -> None:
+async def test_an_unused_fleet_opens_no_connection() -> None:
     fleet = a_fleet(lab=never)
     await fleet.close()
 
 
 @pytest.mark.req("UI-10", "SC-12")
-async def test_starts_are_told_by_each_jobs_own_cluster(impatient: None) -> None:
+async def test_start_estimates_come_from_each_jobs_own_cluster(impatient: None) -> None:
     fleet = a_fleet(away=refused)
     queued = [row for row in await fleet.jobs() if row.queued]
     promised = {row.id: row.starts_by for row in queued if row.starts_by is not None}

@@ -106,7 +106,7 @@ async def test_a_job_that_left_its_cluster_is_not_shown_to_those_who_look_later(
 
 
 @pytest.mark.req("UI-10", "TR-04")
-async def test_those_who_follow_the_jobs_learn_that_an_open_cluster_fell_silent_and_answers_again() -> None:
+async def test_followers_of_jobs_are_informed_that_a_cluster_fell_silent_and_answers_again() -> None:
     backend, opened = await changing(still=False)
     fleet = fleet_of(opened, now=opened.now())
     heard = Millis(opened.now() - 60_000)
@@ -136,7 +136,7 @@ async def test_components_of_a_heterogeneous_job_keep_their_numbers_and_name_the
 
 
 @pytest.mark.req("UI-10")
-async def test_a_recorded_cluster_was_heard_at_the_time_of_its_recording() -> None:
+async def test_a_recorded_cluster_last_answered_at_the_time_of_its_recording() -> None:
     opened = await old()
     fleet = fleet_of(opened)
     (row,) = await fleet.clusters()
@@ -147,7 +147,7 @@ async def test_a_recorded_cluster_was_heard_at_the_time_of_its_recording() -> No
 
 @pytest.mark.req("UI-10", "TR-04")
 @pytest.mark.parametrize("ahead_ms", [0, 500, -500])
-async def test_a_cluster_with_the_same_clock_was_heard_when_it_last_answered(ahead_ms: int) -> None:
+async def test_the_last_answer_of_a_cluster_with_the_same_clock_keeps_its_time(ahead_ms: int) -> None:
     backend, opened = await changing(still=False)
     answered = Millis(opened.now() - 3_000)
     backend.standing = Connection(Phase.CONNECTED, good_at=answered)
@@ -159,7 +159,7 @@ async def test_a_cluster_with_the_same_clock_was_heard_when_it_last_answered(ahe
 
 @pytest.mark.req("UI-10", "TR-04")
 @pytest.mark.parametrize("ahead_ms", [1_001, -3_600_000])
-async def test_a_cluster_that_answers_with_another_clock_was_heard_just_now(ahead_ms: int) -> None:
+async def test_a_cluster_that_answers_with_another_clock_last_answered_now(ahead_ms: int) -> None:
     backend, opened = await changing(still=False)
     backend.standing = Connection(Phase.CONNECTED, good_at=opened.now())
     now = Millis(opened.now() + ahead_ms)
@@ -181,7 +181,7 @@ async def test_times_of_a_cluster_with_another_clock_are_moved_and_those_of_the_
 
 
 @pytest.mark.req("UI-10")
-async def test_held_containers_and_nodes_of_all_clusters_stand_in_one_list(tmp_path: Path) -> None:
+async def test_held_containers_and_nodes_of_all_clusters_are_in_one_list(tmp_path: Path) -> None:
     demo = await open_demo("campus", 1, tmp_path / "demo", going=False)
     own_holds, own_nodes = await demo.backend.holds(), await demo.backend.nodes()
     assert own_holds
@@ -223,7 +223,7 @@ async def test_the_figures_of_all_clusters_are_added_up() -> None:
 
 
 @pytest.mark.req("UI-10", "TR-04")
-async def test_a_member_that_does_not_answer_is_left_out_after_a_short_time(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_member_that_does_not_answer_is_omitted_after_a_short_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fleet_module, "PATIENCE_SECONDS", 0.05)
     opened = await old()
 

@@ -86,7 +86,7 @@ def test_accounts_and_users_are_added() -> None:
 
 
 @pytest.mark.req("SC-16")
-def test_what_is_not_named_stays_and_minus_one_takes_away() -> None:
+def test_unnamed_fields_are_unchanged_and_minus_one_removes_a_limit() -> None:
     state = made(
         change.ModifyAccount(
             "research", SETTINGS(limits=change.LimitsChange(grp_tres={"cpu": 8.0, "mem": 64.0}, max_submit=9))
@@ -101,7 +101,7 @@ def test_what_is_not_named_stays_and_minus_one_takes_away() -> None:
     assert (found.shares, found.priority, found.coordinators) == (60, 5, ("carol",))
 
 
-def test_lists_are_replaced_added_to_and_taken_from() -> None:
+def test_lists_are_replaced_extended_and_reduced() -> None:
     state = made(
         change.ModifyUser("ann", SETTINGS(qos=("normal", "high"))),
         change.ModifyUser("ann", SETTINGS(qos=("-normal",)), "vision", "a4"),
@@ -125,12 +125,12 @@ def test_moving_an_account() -> None:
     assert (kind, message) == (RefusalKind.INVALID, "parent: research would be above itself.")
 
 
-def test_removing_an_account_takes_what_is_below_it() -> None:
+def test_removing_an_account_removes_its_subtree() -> None:
     state = made(change.RemoveAccount("research"), state=research())
     assert [key for key in state.accounts.associations if not key.startswith("root")] == []
 
 
-def test_nothing_new_is_no_event() -> None:
+def test_a_change_without_effect_writes_no_event() -> None:
     assert change_accounts(research(), ROOT, change.ModifyAccount("research", SETTINGS(shares=60))) == []
 
 
@@ -145,21 +145,21 @@ def test_nothing_new_is_no_event() -> None:
     ],
 )
 @pytest.mark.parametrize("state_of_job", [JobState.QUEUED, JobState.RUNNING])
-def test_what_has_jobs_stays(wanted: change.AccountChange, state_of_job: JobState) -> None:
+def test_an_account_or_user_with_jobs_is_not_removed(wanted: change.AccountChange, state_of_job: JobState) -> None:
     state = with_job(research(), state_of_job=state_of_job, account="vision", partitions=("a4",))
     kind, message = refused(state, wanted)
     assert kind is RefusalKind.CONFLICT
     assert f"7 (ann, {state_of_job})" in message
 
 
-def test_ended_jobs_and_other_peoples_do_not_count() -> None:
+def test_ended_jobs_and_jobs_of_others_do_not_prevent_a_removal() -> None:
     state = with_job(research(), state_of_job=JobState.SUCCEEDED, account="vision")
     state = with_job(state, job=8, account="research", submitter=BOB)
     made(change.RemoveUser("ann"), state=state)
     assert not state.accounts.of("vision", "ann")
 
 
-def test_a_qos_in_use_stays() -> None:
+def test_a_qos_in_use_is_not_removed() -> None:
     state = with_job(research(), account="vision", qos="high")
     assert "QOS high has jobs: 7 (ann, queued)" in refused(state, change.RemoveQos("high"))[1]
     state = made(change.ModifyUser("ann", SETTINGS(qos=("high",)), "vision"), state=research())
@@ -233,7 +233,7 @@ def test_flags_of_a_qos_are_kept_as_slurm_writes_them() -> None:
         (change.AddCoordinators("vision", ("a b",)), RefusalKind.INVALID, 'user: "a b" is no user name'),
     ],
 )
-def test_what_cannot_be_is_refused(wanted: change.AccountChange, kind: RefusalKind, message: str) -> None:
+def test_an_invalid_change_is_refused(wanted: change.AccountChange, kind: RefusalKind, message: str) -> None:
     state = research()
     before = state.accounts
     found, told = refused(state, wanted)
@@ -343,7 +343,7 @@ changes: st.SearchStrategy[change.AccountChange] = st.one_of(
 
 @settings(max_examples=150, deadline=None)
 @given(st.lists(changes, max_size=12))
-def test_whatever_is_asked_the_tree_stays_one(wanted: list[change.AccountChange]) -> None:
+def test_any_sequence_of_requests_leaves_one_valid_tree(wanted: list[change.AccountChange]) -> None:
     state = ClusterState(cluster=Cluster(partitions=(Partition(name="a4"),)))
     for each in wanted:
         decided = change_accounts(state, ROOT, each)

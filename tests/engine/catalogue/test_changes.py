@@ -67,7 +67,7 @@ def test_an_entry_is_added_changed_and_removed_by_its_owner() -> None:
 
 @pytest.mark.req("JT-49")
 @pytest.mark.parametrize("access", Access)
-def test_members_have_what_its_access_gives_them_and_strangers_nothing(access: Access) -> None:
+def test_members_have_the_rights_of_an_entrys_access_and_others_none(access: Access) -> None:
     entry = replace(CORPUS, access=access)
     engine = an_engine(entry)
     assert seen(engine, OWNER) == seen(engine, ADMIN) == [("corpus", Access.RW)]
@@ -83,7 +83,7 @@ def test_members_have_what_its_access_gives_them_and_strangers_nothing(access: A
 
 
 @pytest.mark.req("JT-49")
-def test_a_member_who_may_change_it_opens_nothing_and_gives_nothing_away() -> None:
+def test_a_member_who_may_change_an_entry_changes_neither_its_access_nor_its_owner() -> None:
     entry = replace(CORPUS, access=Access.RW)
     for taken in (replace(entry, owner="bob"), replace(entry, access=Access.NONE)):
         refused = changed(an_engine(entry), MEMBER, (entry, taken))
@@ -105,7 +105,7 @@ def test_a_member_who_may_change_it_opens_nothing_and_gives_nothing_away() -> No
         (replace(CORPUS, filed=True), "filed: only catalogue.toml says so"),
     ],
 )
-def test_what_is_not_ones_own_is_not_added(entry: AnyEntry, said: str) -> None:
+def test_an_entry_outside_the_users_rights_is_not_added(entry: AnyEntry, said: str) -> None:
     refused = changed(an_engine(), OWNER, (None, entry))
     assert refused is not None
     assert said in refused.message
@@ -113,13 +113,13 @@ def test_what_is_not_ones_own_is_not_added(entry: AnyEntry, said: str) -> None:
         assert changed(an_engine(), ADMIN, (None, entry)) is None
 
 
-def test_everybody_says_how_they_are_reached() -> None:
+def test_every_user_sets_an_own_address() -> None:
     engine = an_engine()
     assert changed(engine, OWNER, (None, UserEntry(name="ann", owner="ann", email="ann@lab.example"))) is None
 
 
 @pytest.mark.req("JT-49")
-def test_all_errors_of_a_request_are_told_and_nothing_is_done() -> None:
+def test_all_errors_of_a_request_are_reported_and_no_change_is_made() -> None:
     engine = an_engine()
     wrong = (
         replace(CORPUS, path="relative"),
@@ -143,7 +143,7 @@ def test_all_errors_of_a_request_are_told_and_nothing_is_done() -> None:
     assert engine.machine.state.catalogue == {}
 
 
-def test_nobody_writes_over_what_they_have_not_seen() -> None:
+def test_a_change_based_on_an_old_version_is_refused() -> None:
     engine = an_engine(CORPUS)
     refused = changed(engine, OWNER, (None, CORPUS))
     assert refused is not None
@@ -157,7 +157,7 @@ def test_nobody_writes_over_what_they_have_not_seen() -> None:
 
 
 @pytest.mark.req("JT-49")
-def test_what_a_file_says_is_changed_in_the_file() -> None:
+def test_an_entry_of_a_file_is_changed_only_in_the_file() -> None:
     engine = an_engine()
     engine.tell(*catalogue_filed(engine.machine.state, [CORPUS]))
     (filed,) = engine.machine.state.catalogue.values()
@@ -173,7 +173,7 @@ def test_what_a_file_says_is_changed_in_the_file() -> None:
     assert engine.machine.state.catalogue == {}
 
 
-def test_a_file_leaves_what_people_have_added() -> None:
+def test_loading_a_file_keeps_entries_that_users_added() -> None:
     own = VolumeEntry(name="scratch", project="nlp", owner="bob", path="/scratch")
     engine = an_engine(own)
     engine.tell(*catalogue_filed(engine.machine.state, [CORPUS]))
@@ -182,7 +182,7 @@ def test_a_file_leaves_what_people_have_added() -> None:
 
 
 @pytest.mark.req("JT-49")
-def test_a_project_lets_its_members_in_and_goes_last() -> None:
+def test_a_project_accepts_entries_of_its_members_and_is_removed_last() -> None:
     engine = an_engine()
     speech = ProjectEntry(name="speech", owner="ann", access=Access.RO, users=("bob",))
     assert changed(engine, ADMIN, (None, speech)) is None
@@ -201,7 +201,7 @@ def test_members_see_which_projects_they_are_in() -> None:
     assert seen(engine, STRANGER) == []
 
 
-def test_projects_and_pools_of_cluster_toml_are_listed_beside() -> None:
+def test_projects_and_pools_of_cluster_toml_are_listed_too() -> None:
     rows = catalogue_shown(an_engine().machine.state, MEMBER).rows
     assert [(row.entry.kind, row.entry.name, row.may) for row in rows] == [
         ("pool", "fast", Access.RO),
@@ -211,14 +211,14 @@ def test_projects_and_pools_of_cluster_toml_are_listed_beside() -> None:
 
 @pytest.mark.req("JT-49", "TR-05")
 @pytest.mark.parametrize("kind", ENTRIES)
-def test_hostile_names_are_refused_in_words_that_can_be_seen(kind: str) -> None:
+def test_hostile_names_are_refused_with_a_printable_message(kind: str) -> None:
     for what, text in HOSTILE.items():
         refused = changed(an_engine(), ADMIN, (None, ENTRIES[kind](name=text, owner=text, project=text, about="\0")))
         assert refused is not None, what
         assert all(line.isprintable() for line in refused.message.splitlines()), what
 
 
-def test_the_time_line_tells_of_what_the_asker_may_see() -> None:
+def test_the_event_list_shows_only_entries_that_the_user_may_see() -> None:
     hidden = AlgorithmEntry(name="secret", project="nlp", owner="ann", path="/a")
     body = events.CatalogueChanged((CORPUS,), (hidden,))
     assert shown_change(MEMBER, body) == events.CatalogueChanged((CORPUS,))
@@ -226,13 +226,13 @@ def test_the_time_line_tells_of_what_the_asker_may_see() -> None:
     assert shown_change(OWNER, body) == shown_change(ADMIN, body) == body
 
 
-def test_a_pool_is_made_of_nodes_that_are_there() -> None:
+def test_a_pool_consists_of_existing_nodes() -> None:
     refused = changed(an_engine(), ADMIN, (None, PoolEntry(name="pair", nodes=("n1", "n9"))))
     assert refused is not None
     assert refused.message == "pool pair: nodes: there is no node n9."
 
 
-def test_every_kind_says_all_that_it_is_in_the_journal() -> None:
+def test_the_journal_records_every_field_of_every_kind_of_entry() -> None:
     for kind, entry in ENTRIES.items():
         decoded = msgspec.json.decode(msgspec.json.encode(entry(name="a")), type=AnyEntry)
         assert (decoded.kind, decoded) == (kind, entry(name="a"))

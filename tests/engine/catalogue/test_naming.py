@@ -68,7 +68,7 @@ def accepted(engine: EngineDriver, actor: Actor = ANNA, **fields: Any) -> Any:
 
 
 @pytest.mark.req("JT-05", "JT-06", "JT-22")
-def test_names_are_found_when_the_job_is_accepted() -> None:
+def test_catalogue_names_are_resolved_when_the_job_is_accepted() -> None:
     spec = accepted(
         an_engine(),
         algorithm=Algorithm(name="vit"),
@@ -107,7 +107,7 @@ def test_each_task_of_a_batch_has_its_algorithm() -> None:
 
 
 @pytest.mark.req("JT-05", "JT-06", "JT-23")
-def test_what_one_may_only_read_is_mounted_read_only() -> None:
+def test_an_entry_with_read_access_is_mounted_read_only() -> None:
     lines = refused(
         an_engine(CORPUS, replace(VIT, access=Access.RO), replace(SCRATCH, access=Access.RO)),
         replace(BOBBY, who=replace(BOB, name="cat", uid=7)),
@@ -124,7 +124,7 @@ def test_what_one_may_only_read_is_mounted_read_only() -> None:
 
 
 @pytest.mark.req("JT-05", "JT-13", "JT-49")
-def test_every_name_that_is_none_is_told_with_those_that_are() -> None:
+def test_every_unknown_name_is_reported_with_the_known_names() -> None:
     lines = refused(
         an_engine(),
         algorithm=Algorithm(name="resnet"),
@@ -147,7 +147,7 @@ def test_every_name_that_is_none_is_told_with_those_that_are() -> None:
 
 
 @pytest.mark.req("JT-49")
-def test_what_is_hidden_from_somebody_is_not_there_for_them() -> None:
+def test_an_entry_hidden_from_a_user_does_not_exist_for_that_user() -> None:
     hidden = replace(CORPUS, access=Access.NONE)
     assert refused(an_engine(hidden), BOBBY, datasets=(Dataset(name="corpus", read_only=True),)) == [
         "datasets[0].name: there is no dataset corpus; `cockpit catalogue add dataset` adds one"
@@ -157,7 +157,7 @@ def test_what_is_hidden_from_somebody_is_not_there_for_them() -> None:
     assert refused(an_engine(CORPUS), EVE, project="eve", datasets=(Dataset(name="corpus", read_only=True),))
 
 
-def test_a_name_is_of_the_jobs_project_first_then_ones_own_then_the_clusters() -> None:
+def test_a_name_is_resolved_in_the_jobs_project_then_the_users_own_entries_then_the_clusters() -> None:
     places = {"nlp": "/nlp", "ann": "/ann", "": "/all"}
     entries = [
         VolumeEntry(name="v", project=project, owner="ann", access=Access.RW, path=path)
@@ -170,7 +170,7 @@ def test_a_name_is_of_the_jobs_project_first_then_ones_own_then_the_clusters() -
 
 
 @pytest.mark.req("JT-30", "TR-09")
-def test_what_a_request_claims_to_have_found_counts_for_nothing() -> None:
+def test_resolved_entries_in_a_request_are_ignored() -> None:
     lie = Found("nlp", "/root/.ssh")
     spec = accepted(
         an_engine(),
@@ -186,7 +186,7 @@ def test_what_a_request_claims_to_have_found_counts_for_nothing() -> None:
 
 @pytest.mark.req("JT-02")
 @pytest.mark.parametrize(("access", "fits"), [(Access.NONE, True), (Access.RO, True), (Access.RW, False)])
-def test_a_job_opens_no_more_than_what_it_mounts(access: Access, fits: bool) -> None:
+def test_a_job_is_no_more_accessible_than_the_entries_it_mounts(access: Access, fits: bool) -> None:
     datasets = (Dataset(name="corpus"),)
     if fits:
         accepted(an_engine(), access=access, datasets=datasets)
@@ -197,7 +197,7 @@ def test_a_job_opens_no_more_than_what_it_mounts(access: Access, fits: bool) -> 
 
 
 @pytest.mark.req("JT-02")
-def test_what_is_open_to_another_project_is_not_open_to_the_jobs() -> None:
+def test_an_entry_open_to_another_project_is_not_open_to_the_jobs_project() -> None:
     lines = refused(
         an_engine(),
         replace(BOBBY, projects=frozenset({"nlp", "vision"})),
@@ -210,7 +210,7 @@ def test_what_is_open_to_another_project_is_not_open_to_the_jobs() -> None:
 
 
 @pytest.mark.req("JT-02")
-def test_an_edit_opens_no_more_either() -> None:
+def test_an_edited_job_is_no_more_accessible_than_the_entries_it_mounts() -> None:
     engine = an_engine()
     accepted(engine, datasets=(Dataset(name="corpus"),))
     job = engine.machine.state.jobs[engine.machine.state.last_job_id]
@@ -221,7 +221,7 @@ def test_an_edit_opens_no_more_either() -> None:
 
 
 @pytest.mark.req("JT-49")
-def test_an_edited_job_keeps_what_it_has_found() -> None:
+def test_an_edited_job_keeps_its_resolved_entries() -> None:
     engine = an_engine()
     accepted(engine, access=Access.NONE, datasets=(Dataset(name="corpus"),), specs=(NodeSpec(name="big"),))
     job = engine.machine.state.jobs[engine.machine.state.last_job_id]
@@ -233,7 +233,7 @@ def test_an_edited_job_keeps_what_it_has_found() -> None:
 
 
 @pytest.mark.req("JT-49", "JT-09")
-def test_a_spec_is_what_the_catalogue_says_of_it() -> None:
+def test_a_named_spec_has_the_values_of_the_catalogue() -> None:
     engine = an_engine()
     forged = NodeSpec(name="big", cpus=1)
     spec = accepted(engine, specs=(forged, NodeSpec(cpus=1)))
@@ -241,7 +241,7 @@ def test_a_spec_is_what_the_catalogue_says_of_it() -> None:
 
 
 @pytest.mark.req("JT-12", "JT-49")
-def test_a_pool_of_the_catalogue_is_its_nodes() -> None:
+def test_a_catalogue_pool_stands_for_its_nodes() -> None:
     engine = an_engine()
     accepted(engine, pool="pair")
     engine.schedule()
@@ -250,7 +250,7 @@ def test_a_pool_of_the_catalogue_is_its_nodes() -> None:
 
 
 @pytest.mark.req("JT-12", "JT-49")
-def test_a_pool_that_is_set_apart_is_for_whom_it_is_open_to() -> None:
+def test_a_dedicated_pool_accepts_only_users_with_access() -> None:
     apart = PoolEntry(name="fast", owner="bob", access=Access.NONE)
     assert refused(an_engine(apart), pool="fast") == ["pool: fast is not open to you; ask bob"]
     accepted(an_engine(apart), BOBBY, pool="fast")

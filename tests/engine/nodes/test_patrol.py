@@ -33,7 +33,7 @@ def told(driver: EngineDriver, kind: type) -> list[object]:
 
 
 @pytest.mark.req("EL-11", "JT-17")
-def test_a_fault_has_every_such_job_of_the_node_save_and_go_on_elsewhere() -> None:
+def test_a_fault_makes_every_resuming_job_of_the_node_save_and_resume_on_other_nodes() -> None:
     driver = engine()
     hit, other, plain = driver.run(resuming(cpus=2), resuming(cpus=4, name="other"), a_spec("plain", cpus=2))
     node = driver.job(hit).attempt.placement[0].node
@@ -55,7 +55,7 @@ def test_a_fault_has_every_such_job_of_the_node_save_and_go_on_elsewhere() -> No
 
 
 @pytest.mark.req("EL-11")
-def test_with_no_resume_left_a_fault_ends_it() -> None:
+def test_a_fault_ends_a_job_without_remaining_resumes() -> None:
     driver = engine()
     (job,) = driver.run(resuming(most=0))
     driver.act(patrol.faulty(driver.machine, driver.job(job).attempt.placement[0].node, DOWN, driver.now))
@@ -64,7 +64,7 @@ def test_with_no_resume_left_a_fault_ends_it() -> None:
 
 
 @pytest.mark.req("EL-13")
-def test_an_alert_is_told_once_of_an_attempt_and_leaves_the_job_alone() -> None:
+def test_an_alert_is_sent_once_per_attempt_and_does_not_change_the_job() -> None:
     driver = engine()
     driver.tell(events.CatalogueChanged((UserEntry(name="ann", email="ann@example.org"),)))
     (job,) = driver.run(watching())
@@ -79,7 +79,7 @@ def test_an_alert_is_told_once_of_an_attempt_and_leaves_the_job_alone() -> None:
 
 
 @pytest.mark.req("EL-13", "JT-17")
-def test_a_slow_job_that_is_to_move_goes_on_on_other_nodes_and_never_there_again() -> None:
+def test_a_slow_job_configured_to_move_resumes_on_other_nodes_and_avoids_the_slow_ones() -> None:
     driver = engine()
     (job,) = driver.run(watching(OnSlow.RESCHEDULE, most=1))
     first = driver.job(job).attempt.placement[0].node
@@ -102,7 +102,7 @@ def test_a_slow_job_that_is_to_move_goes_on_on_other_nodes_and_never_there_again
 
 
 @pytest.mark.req("EL-13")
-def test_where_it_fits_on_no_other_nodes_it_is_left_where_it_is() -> None:
+def test_a_slow_job_that_fits_on_no_other_nodes_is_not_moved() -> None:
     driver = engine()
     (job,) = driver.run(watching(OnSlow.RESCHEDULE, nodes=2))
     driver.act(patrol.slow(driver.machine, driver.replicas(job)[1], replace(SLOW, rank=1), driver.now))

@@ -41,7 +41,7 @@ def pressed(driver: EngineDriver, node: str) -> None:
 
 
 @pytest.mark.req("EL-02")
-def test_a_worker_of_a_node_that_is_taken_back_is_told_and_its_job_goes_on_without_it() -> None:
+def test_a_worker_on_a_reclaimed_node_is_notified_and_its_job_continues_without_it() -> None:
     driver = engine()
     (job,) = begun(driver, elastic("train", 1, 3, 3, worker_restart_policy="OnFailure"))
     taken_back(driver, "n2")
@@ -56,7 +56,7 @@ def test_a_worker_of_a_node_that_is_taken_back_is_told_and_its_job_goes_on_witho
 
 
 @pytest.mark.req("EL-02", "EL-04")
-def test_below_its_min_the_job_is_suspended_and_goes_on_elsewhere() -> None:
+def test_a_job_reclaimed_below_its_minimum_is_suspended_and_resumes_elsewhere() -> None:
     driver = engine()
     (job,) = begun(driver, elastic("train", 3, 3, 3, grace_seconds=60))
     taken_back(driver, "n2")
@@ -74,7 +74,7 @@ def test_below_its_min_the_job_is_suspended_and_goes_on_elsewhere() -> None:
 
 
 @pytest.mark.req("EL-02", "JT-26")
-def test_with_its_launchers_node_the_whole_job_goes_and_any_other_job_waits_again() -> None:
+def test_reclaiming_the_launchers_node_ends_its_whole_job_and_requeues_other_jobs() -> None:
     driver = engine(nodes=3)
     (job, other) = begun(driver, elastic("train", 1, 2, 2, mode=Mode.HOROVOD), a_spec("other", cpus=4))
     taken_back(driver, "n1", within=60)
@@ -90,7 +90,7 @@ def test_with_its_launchers_node_the_whole_job_goes_and_any_other_job_waits_agai
 
 
 @pytest.mark.req("EL-02")
-def test_a_node_that_is_drained_is_taken_back_later_but_not_in_no_time_at_all() -> None:
+def test_a_drained_node_is_reclaimed_later_but_not_with_a_negative_notice() -> None:
     driver = engine()
     (job,) = begun(driver, a_spec("other", cpus=4))
     driver.act(service.drain(driver.machine, "n1", "fan", "root"))
@@ -102,7 +102,7 @@ def test_a_node_that_is_drained_is_taken_back_later_but_not_in_no_time_at_all() 
 
 
 @pytest.mark.req("EL-08", "EL-01")
-def test_spot_nodes_are_for_jobs_that_put_up_with_them() -> None:
+def test_spot_nodes_run_only_jobs_that_tolerate_them() -> None:
     driver = EngineDriver(a_node("n1", cpus=4, taints=(Taint("spot"),)))
     refused = submit(driver.machine, [elastic("train", 1, 1, 1, qos=None)], Actor(ANN, admin=False), now=driver.now)
     assert isinstance(refused, Refusal)
@@ -113,7 +113,7 @@ def test_spot_nodes_are_for_jobs_that_put_up_with_them() -> None:
 
 
 @pytest.mark.req("EL-01")
-def test_it_grows_only_into_nodes_that_cost_no_more_than_it_pays() -> None:
+def test_an_elastic_job_grows_only_into_nodes_within_its_maximum_price() -> None:
     prices = {"n1": "0.3", "n2": "0.5", "n3": "much"}
     nodes = [a_node(name, cpus=4, labels={"price": price}) for name, price in prices.items()]
     driver = EngineDriver(*nodes, a_node("n4", cpus=4))
@@ -128,7 +128,7 @@ def test_it_grows_only_into_nodes_that_cost_no_more_than_it_pays() -> None:
 
 
 @pytest.mark.req("EL-08")
-def test_best_effort_asks_for_nothing_and_has_room_where_others_have_all() -> None:
+def test_a_best_effort_job_requests_nothing_and_fits_on_a_full_node() -> None:
     driver = engine(nodes=2)
     (other, job) = begun(driver, a_spec("other", cpus=2, nodes=2), effortless("train", 1, 2, 2))
     assert [(part.node, part.cpus, part.memory_mib) for part in driver.job(job).attempt.placement] == [
@@ -141,14 +141,14 @@ def test_best_effort_asks_for_nothing_and_has_room_where_others_have_all() -> No
 
 
 @pytest.mark.req("EL-08", "SC-05")
-def test_a_node_that_one_job_has_alone_takes_no_best_effort() -> None:
+def test_a_node_with_an_exclusive_job_accepts_no_best_effort_job() -> None:
     driver = engine(nodes=2)
     (_, job) = begun(driver, a_spec("alone", cpus=1, exclusive=True), effortless("train", 1, 2, 2))
     assert [part.node for part in driver.job(job).attempt.placement] == ["n2"]
 
 
 @pytest.mark.req("EL-08", "EL-02")
-def test_under_pressure_the_last_to_come_goes_first_and_whoever_asked_for_memory_stays() -> None:
+def test_under_memory_pressure_the_newest_best_effort_worker_goes_first_and_jobs_with_memory_requests_stay() -> None:
     driver = engine(nodes=2)
     (other, first) = begun(driver, a_spec("other", cpus=4, nodes=2), effortless("first", 1, 2, 2, supervised=True))
     driver.pass_time(SECOND)
@@ -169,7 +169,7 @@ def test_under_pressure_the_last_to_come_goes_first_and_whoever_asked_for_memory
 
 
 @pytest.mark.req("EL-08", "EL-02")
-def test_under_pressure_the_last_to_start_goes_first_even_if_it_was_submitted_before() -> None:
+def test_under_memory_pressure_the_last_started_worker_is_evicted_first_even_if_submitted_earlier() -> None:
     driver = engine(nodes=2)
     (held,) = driver.submit(effortless("held", 1, 2, 2))
     driver.tell(events.JobHeld(held, "ann"))
@@ -183,7 +183,7 @@ def test_under_pressure_the_last_to_start_goes_first_even_if_it_was_submitted_be
 
 
 @pytest.mark.req("EL-08")
-def test_without_the_annotation_there_is_no_notice_and_the_whole_job_keeps_off_for_a_while() -> None:
+def test_without_the_annotation_there_is_no_notice_and_the_whole_job_avoids_the_node_for_a_while() -> None:
     driver = engine(nodes=2)
     (job,) = begun(driver, effortless("train", 2, 2, 2))
     pressed(driver, "n2")
@@ -199,7 +199,7 @@ def test_without_the_annotation_there_is_no_notice_and_the_whole_job_keeps_off_f
 
 
 @pytest.mark.req("EL-08", "SC-08")
-def test_of_those_who_may_be_preempted_best_effort_goes_first_and_takes_nobodys_room() -> None:
+def test_best_effort_jobs_are_preempted_first_and_preempt_no_job() -> None:
     driver = engine(nodes=2)
     low = elastic("low", 1, 1, 1, card_milli=1000)
     last = elastic("last", 1, 1, 1, card_milli=1000, best_effort=True)

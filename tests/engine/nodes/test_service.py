@@ -35,7 +35,7 @@ def state_of(engine: EngineDriver, name: NodeName) -> tuple[NodeState, str, str]
 
 
 @pytest.mark.req("JT-24", "SC-15")
-def test_after_a_failed_prolog_the_job_waits_again_in_its_place_and_the_node_is_drained(engine: EngineDriver) -> None:
+def test_after_a_failed_prolog_the_job_is_requeued_in_its_place_and_the_node_is_drained(engine: EngineDriver) -> None:
     (first,) = engine.run(a_spec("first", cpus=4, node_names=("n1",)))
     (behind,) = engine.submit(a_spec("behind", cpus=4, node_names=("n1",)))
     engine.act(prolog_failed(engine.machine, ReplicaId(first, 1, 0), "prolog 1 ended with 1 on n1", engine.now))
@@ -59,7 +59,7 @@ def test_after_a_failed_prolog_the_job_waits_again_in_its_place_and_the_node_is_
 
 
 @pytest.mark.req("JT-24")
-def test_a_gang_whose_prolog_fails_on_one_node_leaves_the_others_too(engine: EngineDriver) -> None:
+def test_a_gang_whose_prolog_fails_on_one_node_is_removed_from_all_its_nodes(engine: EngineDriver) -> None:
     (job,) = engine.run(a_spec("gang", nodes=2, cpus=4))
     engine.act(prolog_failed(engine.machine, ReplicaId(job, 1, 1), "prolog 1 ended with 1 on n2", engine.now))
     assert engine.job(job).state is JobState.QUEUED
@@ -90,7 +90,7 @@ def test_the_time_of_a_prolog_that_fails_is_used(engine: EngineDriver) -> None:
 
 
 @pytest.mark.req("JT-24")
-def test_after_a_failed_epilog_nothing_starts_there_until_the_node_is_given_back(engine: EngineDriver) -> None:
+def test_after_a_failed_epilog_no_job_starts_on_the_node_until_it_is_resumed(engine: EngineDriver) -> None:
     engine.act(epilog_failed(engine.machine, N1, "epilog 1 ended with 1 on n1"))
     assert epilog_failed(engine.machine, N1, "and again") == []
     (job,) = engine.submit(a_spec("first", node_names=("n1",)))
@@ -105,7 +105,7 @@ def test_after_a_failed_epilog_nothing_starts_there_until_the_node_is_given_back
 
 
 @pytest.mark.req("SC-10", "SC-15")
-def test_a_row_of_a_node_says_what_keeps_it_now_and_that_people_log_in_there() -> None:
+def test_the_row_of_a_node_shows_its_current_reason_and_whether_it_is_a_login_node() -> None:
     engine = EngineDriver(a_node("n1", pool="door"), a_node("n2"))
     course = Reservation(name="course", nodes=(N2,), start_at=engine.now, end_at=engine.now + HOUR, users=("ann",))
     engine.tell(events.ClusterConfigured(Cluster(login_pool="door")), events.ReservationMade(course))
@@ -118,7 +118,7 @@ def test_a_row_of_a_node_says_what_keeps_it_now_and_that_people_log_in_there() -
     assert told(HOUR) == [(True, ()), (False, ())]
 
 
-def test_which_nodes_are_drained_and_given_back(engine: EngineDriver) -> None:
+def test_nodes_that_are_drained_and_resumed(engine: EngineDriver) -> None:
     for refused, kind in (
         (service.drain(engine.machine, "n9", "fan", "root"), RefusalKind.NOT_FOUND),
         (service.drain(engine.machine, "n1", "", "root"), RefusalKind.INVALID),

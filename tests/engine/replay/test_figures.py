@@ -14,6 +14,6 @@ def test_utilisation_is_of_the_time_from_the_first_submission_to_the_last_end() 
     assert figures(runs, 4) == Figures(mean_bounded_slowdown=1.25, mean_wait=2.5, utilisation=60 / 80)
 
 
-def test_of_no_jobs_or_no_time_there_is_nothing_to_say() -> None:
+def test_a_replay_without_jobs_or_time_has_no_figures() -> None:
     assert figures([], 4) == Figures(0.0, 0.0, 0.0)
     assert figures([Run(5, 0, 0, 1)], 4).utilisation == 0.0

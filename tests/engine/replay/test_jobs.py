@@ -39,18 +39,18 @@ def starts(processors: int, *jobs: tuple[int, int, int, int], ties: Ties = EASY)
 
 
 @pytest.mark.req("SC-20")
-def test_a_job_passes_the_head_if_it_ends_by_the_head_s_moment() -> None:
+def test_a_job_passes_the_head_if_it_ends_by_the_heads_start() -> None:
     assert starts(4, (0, 3, 9, 10), (1, 4, 5, 5), (2, 1, 8, 8), (2, 1, 9, 9)) == [0, 10, 2, 15]
 
 
 @pytest.mark.req("SC-20")
-def test_of_what_is_spare_at_the_head_s_moment_each_job_that_passes_takes_its_part() -> None:
+def test_each_passing_job_reduces_the_spare_resources_at_the_heads_start() -> None:
     busy, head = (0, 3, 10, 10), (1, 2, 5, 5)
     assert starts(4, busy, head, (2, 1, 50, 50), (2, 1, 50, 50)) == [0, 10, 2, 10]
 
 
 @pytest.mark.req("SC-20")
-def test_all_that_ends_at_the_head_s_moment_counts_as_spare_then() -> None:
+def test_all_resources_that_are_freed_at_the_heads_start_count_as_spare() -> None:
     assert starts(4, (0, 1, 10, 10), (0, 2, 10, 10), (1, 2, 5, 5), (2, 1, 50, 50)) == [0, 0, 10, 2]
 
 
@@ -79,7 +79,7 @@ def test_a_job_at_its_limit_has_freed_its_processors_before_a_submission_of_that
 
 
 @pytest.mark.req("SC-20")
-def test_a_submission_without_room_sets_off_no_cycle() -> None:
+def test_a_submission_that_does_not_fit_triggers_no_cycle() -> None:
     """At 5 job 3 is at its limit, but job 6, which comes then, needs both; the cycle waits for job 1's end."""
     history = ((2, 1, 3, 7), (2, 2, 3, 7), (2, 1, 3, 3), (2, 1, 2, 3), (3, 1, 1, 2), (5, 2, 2, 2))
     assert starts(2, *history) == [2, 5, 2, 8, 8, 10]
@@ -87,7 +87,7 @@ def test_a_submission_without_room_sets_off_no_cycle() -> None:
 
 
 @pytest.mark.req("SC-22")
-def test_with_one_cycle_a_moment_all_of_the_moment_happens_before_it() -> None:
+def test_with_one_cycle_per_timestamp_all_events_of_the_timestamp_precede_it() -> None:
     history = ((0, 2, 3, 7), (1, 3, 2, 6), (3, 1, 3, 4))
     assert starts(3, *history) == [0, 6, 3]
     assert starts(3, *history, ties=ONE_CYCLE_A_MOMENT) == [0, 3, 5]
@@ -99,7 +99,7 @@ def test_a_job_that_runs_for_no_time_ends_at_the_moment_it_starts() -> None:
 
 
 @pytest.mark.req("SC-20")
-def test_every_job_goes_through_its_whole_life_in_the_machine(monkeypatch) -> None:
+def test_every_replayed_job_passes_all_states_of_the_state_machine(monkeypatch) -> None:
     told = []
 
     def follow(machine, record):
@@ -146,7 +146,7 @@ def test_arrivals_may_ask_for_nodes_in_a_gang() -> None:
 
 
 @pytest.mark.req("SC-01", "SC-02")
-def test_by_priority_who_has_used_less_comes_first() -> None:
+def test_by_priority_the_user_with_less_usage_is_first() -> None:
     """User 1 has the machine for a day; of the two jobs that wait then, user 2's starts first, though it came later."""
     history = b"""1 0 0 86400 4 -1 -1 4 90000 -1 1 1 -1 -1 -1 -1 -1 -1
 2 10 0 600 4 -1 -1 4 600 -1 1 1 -1 -1 -1 -1 -1 -1

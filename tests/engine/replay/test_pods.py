@@ -16,7 +16,7 @@ def replay(*pods, policy: Policy | None = None):
 
 
 @pytest.mark.req("SC-23")
-def test_a_pod_without_room_leaves_and_holds_up_nobody() -> None:
+def test_a_pod_that_does_not_fit_leaves_and_delays_no_other() -> None:
     world, came = replay(spec_of(wants(700)), spec_of(wants(2000)), spec_of(wants(600)), spec_of(wants(300)))
     assert came == [Arrived(700, 700, 1), Arrived(2700, 700, 1), Arrived(3300, 1300, 2), Arrived(3600, 1600, 3)]
     assert list(world.machine.queue) == []
@@ -24,7 +24,7 @@ def test_a_pod_without_room_leaves_and_holds_up_nobody() -> None:
 
 
 @pytest.mark.req("SC-23", "SC-04")
-def test_the_policy_decides_where_a_pod_goes() -> None:
+def test_the_policy_decides_where_a_pod_is_placed() -> None:
     def card_of_the_last(fit: FractionFit) -> int:
         policy = Policy(fraction_fit=fit, workload=((wants(500), 1),))
         world, _ = replay(spec_of(wants(400)), spec_of(wants(700)), spec_of(wants(200)), policy=policy)

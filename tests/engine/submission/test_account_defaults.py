@@ -60,7 +60,7 @@ def reason(engine: EngineDriver, *specs: JobSpec, **options: object) -> tuple[st
 
 
 @pytest.mark.req("SC-03", "JT-25")
-def test_what_is_left_out_is_the_users_and_the_clusters_default() -> None:
+def test_omitted_fields_have_the_defaults_of_the_user_and_the_cluster() -> None:
     engine = an_engine(a_cluster(Enforce.QOS))
     (job,) = engine.submit(a_spec())
     found = engine.job(job)
@@ -68,7 +68,7 @@ def test_what_is_left_out_is_the_users_and_the_clusters_default() -> None:
 
 
 @pytest.mark.req("SC-03", "JT-25")
-def test_what_is_named_wins() -> None:
+def test_named_values_override_the_defaults() -> None:
     engine = an_engine(a_cluster(Enforce.QOS))
     (job,) = engine.submit(a_spec(account="nlp", partitions=("cpu", "gpu"), qos="normal"))
     found = engine.job(job)
@@ -85,7 +85,7 @@ def test_what_is_named_wins() -> None:
         ("nlp", PriorityWord.NORMAL, "high"),
     ],
 )
-def test_the_word_names_a_qos_that_may_be_used_else_the_default_of_the_account_above(
+def test_the_priority_word_selects_a_permitted_qos_else_the_default_of_the_account_above(
     account: str, word: PriorityWord, qos: str
 ) -> None:
     engine = an_engine(a_cluster(Enforce.QOS))
@@ -102,7 +102,7 @@ def test_without_anything_configured_nothing_is_charged_and_nothing_refused() ->
 
 
 @pytest.mark.req("JT-21", "SC-03")
-def test_a_limit_that_nobody_chose_is_the_partitions() -> None:
+def test_a_time_limit_that_was_not_set_is_the_partitions_default() -> None:
     engine = an_engine(a_cluster())
     jobs = engine.submit(
         a_spec("a", limit_by_default=True),
@@ -114,7 +114,7 @@ def test_a_limit_that_nobody_chose_is_the_partitions() -> None:
 
 
 @pytest.mark.req("SC-03")
-def test_what_is_not_there_is_named_with_what_is() -> None:
+def test_an_unknown_name_is_reported_with_the_known_names() -> None:
     message = refusal(an_engine(a_cluster()), a_spec(partitions=("tpu",), qos="fast")).message
     assert message.splitlines() == [
         'partitions: there is no partition "tpu"; there are: gpu, cpu',
@@ -165,7 +165,7 @@ def test_a_qos_that_may_not_be_used_is_refused_where_that_is_enforced() -> None:
         ({"deny_qos": ("normal",)}, PartitionRule.QOS, "normal"),
     ],
 )
-def test_every_partition_that_is_named_must_take_it(rules: dict[str, object], rule: PartitionRule, asked: str) -> None:
+def test_every_named_partition_must_accept_the_job(rules: dict[str, object], rule: PartitionRule, asked: str) -> None:
     engine = an_engine(Cluster(partitions=(GPU, Partition(name="odd", **rules))))
     path, found = reason(engine, a_spec(partitions=("gpu", "odd")))
     assert path == "partitions"
@@ -194,7 +194,7 @@ def test_the_qos_of_a_partition_bounds_submissions_there() -> None:
 
 
 @pytest.mark.req("SC-03")
-def test_what_breaks_a_limit_by_itself_waits_unless_its_qos_denies_it() -> None:
+def test_a_job_that_exceeds_a_limit_by_itself_waits_unless_its_qos_denies_it() -> None:
     tree = (
         Association(account="root"),
         Association(account="nlp", parent="root", limits=Limits(grp_tres={"cpu": 2})),
@@ -227,7 +227,7 @@ def test_a_qos_may_serve_reservations_alone() -> None:
 
 
 @pytest.mark.req("SC-03")
-def test_a_partition_that_is_down_takes_jobs() -> None:
+def test_a_partition_that_is_down_accepts_submissions() -> None:
     engine = an_engine(Cluster(partitions=(Partition(name="p", state=PartitionState.DOWN),)))
     assert engine.submit(a_spec())
 
@@ -300,7 +300,7 @@ def test_the_urgent_jobs_of_one_request_and_of_an_array_count_each() -> None:
 
 
 @pytest.mark.req("JT-04", "JT-25")
-def test_only_administrators_push_a_job_ahead() -> None:
+def test_only_administrators_raise_a_job_ahead_of_others() -> None:
     engine = EngineDriver()
     pushed = a_spec(nice=-1, priority=PriorityWord.VERY_URGENT)
     assert [line.split(":")[0] for line in refusal(engine, pushed).message.splitlines()] == ["nice", "priority"]
@@ -319,7 +319,7 @@ def test_a_deadline_that_cannot_be_kept_is_refused() -> None:
 
 
 @pytest.mark.req("SC-10")
-def test_a_reservation_must_be_there_and_for_the_asker() -> None:
+def test_a_named_reservation_must_exist_and_admit_the_user() -> None:
     engine = EngineDriver()
     later = {"start_at": engine.now + HOUR, "end_at": engine.now + 2 * HOUR, "nodes": (NodeName("n1"),)}
     engine.tell(events.ReservationMade(Reservation(name="course", users=("ann",), **later)))
@@ -331,7 +331,7 @@ def test_a_reservation_must_be_there_and_for_the_asker() -> None:
 
 
 @pytest.mark.req("JT-42", "SC-03")
-def test_an_edit_finds_anew_what_is_left_to_the_cluster() -> None:
+def test_an_edit_computes_the_cluster_defaults_again() -> None:
     engine = an_engine(a_cluster(Enforce.QOS))
     (job,) = engine.submit(a_spec(account="nlp"))
     assert engine.act(edit(engine.machine, engine.job(job), a_spec(partitions=("gpu",)))) is None
@@ -342,13 +342,13 @@ def test_an_edit_finds_anew_what_is_left_to_the_cluster() -> None:
     assert isinstance(refused.reasons[0][1], PartitionRefuses)
 
 
-def test_accounts_begin_with_root_and_normal() -> None:
+def test_new_accounts_have_the_qos_normal() -> None:
     """What every rule above builds upon."""
     assert list(Accounts().qos) == ["normal"]
 
 
 @pytest.mark.req("SC-03", "SC-04")
-def test_what_no_node_of_its_partitions_can_hold_is_refused() -> None:
+def test_a_job_too_large_for_every_node_of_its_partitions_is_refused() -> None:
     small = Partition(name="small", nodes=(NodeName("n1"),))
     engine = EngineDriver(a_node("n1", cpus=2), a_node("n2", cpus=8))
     engine.tell(events.ClusterConfigured(Cluster(partitions=(small, Partition(name="all")))))

@@ -41,7 +41,7 @@ def test_a_model_is_found_by_the_name_that_slurm_has_for_it() -> None:
 
 
 @pytest.mark.req("LA-70")
-def test_a_model_that_is_there_as_it_is_written_is_that_one() -> None:
+def test_a_model_name_that_exists_as_written_is_not_changed() -> None:
     engine = an_engine("t4", "T4")
     for model in ("T4", "t4"):
         (job,) = engine.run(a_spec(model, card_milli=1000, card_models=(model,)))
@@ -49,7 +49,7 @@ def test_a_model_that_is_there_as_it_is_written_is_that_one() -> None:
 
 
 @pytest.mark.req("LA-70")
-def test_edits_and_worker_pools_find_it_too_and_a_model_of_no_node_is_refused_as_it_is_written() -> None:
+def test_edits_and_worker_pools_match_models_too_and_an_unknown_model_is_refused_as_written() -> None:
     engine = an_engine("A100", "A100")
     (job,) = engine.submit(a_spec("x", card_milli=1000))
     engine.act(edit(engine.machine, engine.job(job), a_spec("x", card_milli=1000, card_models=("a100",))))

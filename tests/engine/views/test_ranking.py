@@ -62,7 +62,7 @@ def places(found: list[PriorityRow]) -> list[tuple[int, int | None]]:
 
 
 @pytest.mark.req("SC-01")
-def test_rows_stand_in_order_of_priority_with_its_parts() -> None:
+def test_rows_are_in_order_of_priority_with_its_factors() -> None:
     first, second = rows(snapshot(a_job(1, 2), a_job(2, 5, account="nlp", qos="high")))
     assert (first.job, first.position, first.account, first.qos) == (2, 1, "nlp", "high")
     assert first.breakdown is not None
@@ -72,14 +72,14 @@ def test_rows_stand_in_order_of_priority_with_its_parts() -> None:
     assert (second.job, second.position) == (1, 2)
 
 
-def test_held_jobs_stand_last_and_have_no_place() -> None:
+def test_held_jobs_are_last_and_have_no_position() -> None:
     found = rows(snapshot(a_job(1, 9, held_by="ann"), a_job(2)))
     assert places(found) == [(2, 1), (1, None)]
     assert found[1].breakdown is not None
     assert found[1].breakdown.total == 0
 
 
-def test_a_place_counts_the_other_jobs_before_it_in_whatever_partition() -> None:
+def test_a_position_counts_the_jobs_before_it_in_all_partitions() -> None:
     cluster = replace(AGES, partitions=(Partition(name="slow"), Partition(name="fast", priority_tier=9)))
     both, one = a_job(1, 3, partitions=("slow", "fast")), a_job(2, 5, partitions=("slow",))
     found = rows(snapshot(both, one, cluster=cluster))
@@ -87,7 +87,7 @@ def test_a_place_counts_the_other_jobs_before_it_in_whatever_partition() -> None
 
 
 @pytest.mark.req("JT-60")
-def test_of_a_job_that_the_asker_may_not_see_only_the_place_is_told() -> None:
+def test_only_the_position_of_a_job_hidden_from_the_user_is_shown() -> None:
     theirs = a_job(1, 9, submitter=BOB, account="nlp", array=ArrayTask(JobId(1), 0))
     held = a_job(3, 9, submitter=BOB, held_by="bob")
     hidden, mine = rows(snapshot(theirs, a_job(2), held), lambda job: job.submitter is ANN)
@@ -96,7 +96,7 @@ def test_of_a_job_that_the_asker_may_not_see_only_the_place_is_told() -> None:
     assert (hidden.breakdown, hidden.task, hidden.total_before) == (None, None, None)
 
 
-def test_other_weights_move_jobs_and_their_places_before_are_told() -> None:
+def test_trial_weights_reorder_jobs_and_show_their_previous_positions() -> None:
     taken = snapshot(a_job(1, 5), a_job(90, 4))
     before = prioritised(taken)
     changed, table = tried_order(taken, WeightChanges(age=0, job_size=100))
@@ -118,7 +118,7 @@ def test_other_weights_can_be_tried_where_jobs_are_served_in_order_of_submission
     assert [(row.job, row.position_before, row.total_before) for row in found] == [(2, 2, None), (1, 1, None)]
 
 
-def test_the_last_order_serves_until_somebody_is_new() -> None:
+def test_the_last_order_is_reused_until_a_job_is_added() -> None:
     last = prioritised(snapshot(a_job(1), a_job(2)))
     assert present_order(snapshot(a_job(2)), last) is last
     assert [job.id for job, _ in present_order(snapshot(a_job(2), a_job(3, 4)), last).order] == [3, 2]

@@ -43,13 +43,13 @@ def names(actor: Actor) -> list[str]:
     return [each.name for each in shown_cluster(actor, CLUSTER).projects]
 
 
-def test_the_rules_tell_only_of_projects_that_the_asker_is_in() -> None:
+def test_the_rules_show_only_projects_of_the_user() -> None:
     assert names(OUTSIDER) == []
     assert names(MEMBER) == ["vision"]
     assert names(ADMIN) == ["vision", "speech"]
 
 
-def test_an_event_about_the_rules_tells_no_more() -> None:
+def test_an_event_about_the_rules_shows_only_projects_of_the_user() -> None:
     shown = shown_rules(STATE, OUTSIDER, ClusterConfigured(CLUSTER))
     assert isinstance(shown, ClusterConfigured)
     assert shown.cluster.projects == ()
@@ -61,7 +61,7 @@ def users(body: EventBody | None) -> set[str]:
     return told - {""}
 
 
-def test_an_event_about_accounts_tells_of_users_what_the_list_of_accounts_does() -> None:
+def test_an_event_about_accounts_shows_the_same_users_as_the_list_of_accounts() -> None:
     body = AccountsChanged(
         ASSOCIATIONS,
         (Qos(name="high"),),
@@ -72,6 +72,6 @@ def test_an_event_about_accounts_tells_of_users_what_the_list_of_accounts_does()
     assert shown_rules(STATE, ADMIN, body) == body
 
 
-def test_an_event_of_which_nothing_is_for_the_asker_is_none() -> None:
+def test_an_event_with_no_visible_content_is_not_shown() -> None:
     assert shown_rules(STATE, OUTSIDER, AccountsChanged((Association(account="other", user="carol"),))) is None
     assert shown_rules(STATE, OUTSIDER, EngineStopped("0.1.0")) == EngineStopped("0.1.0")

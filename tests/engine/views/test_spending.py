@@ -62,7 +62,7 @@ def test_an_ended_job_counts_with_all_its_attempts() -> None:
 
 
 @pytest.mark.req("JT-48")
-def test_what_nobody_measured_stays_unknown() -> None:
+def test_unmeasured_figures_remain_unknown() -> None:
     bare = replace(twice(), earlier=(), attempt=replace(twice().attempt, replicas=(ran(0, HOUR),)))
     ended = ended_job(bare)
     assert (ended.cpu_ms, ended.peak_memory_mib, ended.card_percent) == (None, None, None)
@@ -96,7 +96,7 @@ def test_a_job_over_midnight_counts_on_both_days() -> None:
     st.lists(st.tuples(st.integers(0, 50), st.integers(0, 50)), max_size=6),
     st.lists(st.integers(0, 50), min_size=2, max_size=6),
 )
-def test_nothing_is_counted_twice_or_lost(lives: list[tuple[int, int]], cuts: list[int]) -> None:
+def test_no_time_is_counted_twice_or_lost(lives: list[tuple[int, int]], cuts: list[int]) -> None:
     held = [span(min(life), max(life)) for life in lives]
     edges = [Millis(at) for at in sorted(cuts)]
     counted = sum(each.card_milli_ms for stretch in divided(held, edges) for each in stretch)
@@ -116,7 +116,7 @@ def test_names_of_others_are_only_for_administrators() -> None:
 
 
 @pytest.mark.req("JT-48")
-def test_what_began_anew_has_not_ended_and_others_are_not_shown() -> None:
+def test_a_requeued_job_has_not_ended_and_jobs_of_others_are_not_shown() -> None:
     ended, state = twice(), ClusterState()
     owner = Actor(ended.submitter, admin=False)
     assert [each.row.id for each in ended_seen([ended], state, owner)] == [ended.id]

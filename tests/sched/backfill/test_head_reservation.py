@@ -45,7 +45,7 @@ def test_a_later_job_passes_if_it_ends_by_then() -> None:
 
 
 @pytest.mark.req("SC-14")
-def test_a_long_job_does_not_pass_even_after_a_short_one_of_its_shape_did_nor_stops_one() -> None:
+def test_a_long_job_does_not_pass_after_a_short_one_of_its_shape_nor_blocks_another_short_one() -> None:
     world, _ = busy()
     long, short = world.submit(wants(1000), limit=11), world.submit(wants(1000), limit=9)
     assert [start.job for start in world.run().starts] == [short]
@@ -53,7 +53,7 @@ def test_a_long_job_does_not_pass_even_after_a_short_one_of_its_shape_did_nor_st
 
 
 @pytest.mark.req("SC-14")
-def test_a_later_job_passes_if_the_head_still_has_room_beside_it() -> None:
+def test_a_later_job_passes_if_the_head_still_fits_beside_it() -> None:
     world = World(node("n1", 8))
     world.submit(wants(4000), limit=10)
     world.run()
@@ -64,7 +64,7 @@ def test_a_later_job_passes_if_the_head_still_has_room_beside_it() -> None:
 
 
 @pytest.mark.req("SC-14")
-def test_a_long_job_goes_off_the_head_s_nodes_when_its_best_fit_would_delay_it() -> None:
+def test_a_long_job_avoids_the_head_s_nodes_when_its_best_fit_would_delay_the_head() -> None:
     world = World(node("n1", 4), node("n2", 6))
     world.submit(wants(3000), pins=("n1",), limit=10)
     world.run()
@@ -97,14 +97,14 @@ def test_jobs_started_in_the_same_cycle_count_until_their_own_limits() -> None:
 
 
 @pytest.mark.req("SC-14")
-def test_a_job_over_its_limit_is_expected_gone_any_moment() -> None:
+def test_a_job_over_its_limit_is_expected_to_end_at_any_moment() -> None:
     world, _ = busy()
     world.now = 12_000
     assert world.run().reservation.reserved_at == 12_000
 
 
 @pytest.mark.req("SC-14")
-def test_a_held_or_impossible_job_gets_no_reservation_and_stops_nobody() -> None:
+def test_a_held_or_impossible_job_gets_no_reservation_and_blocks_no_job() -> None:
     world = World(node("n1", 2))
     world.submit(wants(2000), held_by="root")
     world.submit(wants(9000))
@@ -115,14 +115,14 @@ def test_a_held_or_impossible_job_gets_no_reservation_and_stops_nobody() -> None
 
 
 @pytest.mark.req("SC-14")
-def test_there_is_one_reservation_and_it_is_the_first_s() -> None:
+def test_only_the_first_waiting_job_has_a_reservation() -> None:
     world, head = busy()
     world.submit(wants(4000), limit=1000)
     assert world.run().reservation.job == head
 
 
 @pytest.mark.req("SC-14")
-def test_a_job_behind_a_kept_container_of_unknown_end_gets_no_reservation_but_the_next_does() -> None:
+def test_a_job_behind_a_held_container_of_unknown_end_gets_no_reservation_but_the_next_does() -> None:
     world = World(node("n1", 2), node("n2", 2))
     kept, other = world.submit(wants(1000), pins=("n1",)), world.submit(wants(1000), pins=("n2",), limit=5)
     world.run()
@@ -136,7 +136,7 @@ def test_a_job_behind_a_kept_container_of_unknown_end_gets_no_reservation_but_th
 
 
 @pytest.mark.req("SC-14")
-def test_a_kept_container_whose_end_is_known_counts_until_then() -> None:
+def test_a_held_container_whose_end_is_known_counts_until_then() -> None:
     world = World(node("n1", 2))
     kept = world.submit(wants(1000))
     world.run()
@@ -146,7 +146,7 @@ def test_a_kept_container_whose_end_is_known_counts_until_then() -> None:
 
 
 @pytest.mark.req("SC-14")
-def test_the_reservation_is_for_the_alternative_that_has_room_first() -> None:
+def test_the_reservation_is_for_the_alternative_that_fits_earliest() -> None:
     world = World(node("n1", 4), node("n2", 2))
     world.submit(wants(4000), pins=("n1",), limit=20)
     world.submit(wants(1000), pins=("n2",), limit=10)
@@ -157,7 +157,7 @@ def test_the_reservation_is_for_the_alternative_that_has_room_first() -> None:
 
 
 @pytest.mark.req("SC-14")
-def test_without_backfill_nothing_passes_the_head() -> None:
+def test_without_backfill_no_job_passes_the_head() -> None:
     world, head = busy(policy=Policy(backfill=Backfill(kind=BackfillKind.OFF)))
     short, shorter = world.submit(wants(1000), limit=2), world.submit(wants(1000), limit=1)
     plan = world.run()
@@ -167,7 +167,7 @@ def test_without_backfill_nothing_passes_the_head() -> None:
 
 
 @pytest.mark.req("SC-06")
-def test_without_backfill_nothing_passes_a_head_whose_moment_nobody_knows_either() -> None:
+def test_without_backfill_no_job_passes_a_head_of_unknown_start_either() -> None:
     world, head = stuck(policy=Policy(backfill=Backfill(kind=BackfillKind.OFF)))
     short = world.submit(wants(1000), limit=1)
     plan = world.run()
@@ -176,7 +176,7 @@ def test_without_backfill_nothing_passes_a_head_whose_moment_nobody_knows_either
 
 
 @pytest.mark.req("SC-06")
-def test_a_head_that_starts_beyond_the_window_is_not_waited_for() -> None:
+def test_a_head_that_starts_beyond_the_window_blocks_no_job() -> None:
     for window, starts in ((9, True), (10, False)):
         world, _ = busy(policy=Policy(backfill=Backfill(window_seconds=window)))
         long = world.submit(wants(1000), limit=1000)
@@ -186,7 +186,7 @@ def test_a_head_that_starts_beyond_the_window_is_not_waited_for() -> None:
 
 
 @pytest.mark.req("SC-06")
-def test_the_head_s_moment_is_rounded_up_to_the_resolution() -> None:
+def test_the_head_s_start_is_rounded_up_to_the_resolution() -> None:
     world, _ = busy(policy=Policy(backfill=Backfill(resolution_seconds=4)))
     passing = world.submit(wants(1000), limit=12)
     plan = world.run()
@@ -195,7 +195,7 @@ def test_the_head_s_moment_is_rounded_up_to_the_resolution() -> None:
 
 
 @pytest.mark.req("SC-06")
-def test_beyond_the_depth_nobody_is_looked_at() -> None:
+def test_jobs_beyond_the_depth_are_not_examined() -> None:
     world, head = busy(policy=Policy(backfill=Backfill(depth=2)))
     first = world.submit(wants(1000), limit=10)
     second = world.submit(wants(1000, cpus=2), limit=10)
@@ -215,7 +215,7 @@ def test_depth_counts_from_the_first_job_that_waits() -> None:
 
 
 @pytest.mark.req("SC-06")
-def test_conservative_room_that_does_not_last_within_the_window_is_told_as_such() -> None:
+def test_conservative_backfill_reports_free_nodes_that_do_not_last_within_the_window() -> None:
     """One of three cards is free now, but all are the head's from 0:10 on, until after the window."""
     backfill = Backfill(kind=BackfillKind.CONSERVATIVE, window_seconds=20)
     world = World(node("n1", 3), policy=Policy(backfill=backfill))
@@ -233,7 +233,7 @@ KEPT = {"kept": Reservation(name="kept", nodes=(NodeName("n1"),), start_at=15_00
 @pytest.mark.req("SC-06", "SC-10")
 @pytest.mark.parametrize("kind", [BackfillKind.EASY, BackfillKind.CONSERVATIVE])
 @pytest.mark.parametrize(("limit", "moment"), [(5, 10_000), (6, 60_000)])
-def test_nobody_is_promised_a_moment_from_which_it_would_run_into_an_advance_reservation(
+def test_no_job_is_reserved_a_start_from_which_it_would_overlap_an_advance_reservation(
     kind: BackfillKind, limit: int, moment: int
 ) -> None:
     world = World(node("n1", 4), policy=Policy(backfill=Backfill(kind=kind)), reservations=KEPT)
@@ -245,7 +245,7 @@ def test_nobody_is_promised_a_moment_from_which_it_would_run_into_an_advance_res
 
 
 @pytest.mark.req("SC-06", "SC-10")
-def test_inside_a_reservation_that_ends_too_soon_nobody_is_promised_anything() -> None:
+def test_a_job_too_long_for_its_advance_reservation_gets_no_planned_start() -> None:
     world = World(node("n1", 4), reservations=KEPT)
     world.now = 20_000
     inside = {"user": "bob"}
@@ -259,7 +259,7 @@ def test_inside_a_reservation_that_ends_too_soon_nobody_is_promised_anything() -
 
 
 @pytest.mark.req("SC-13")
-def test_those_who_ask_for_the_same_are_told_whom_they_would_delay_by_one_search(monkeypatch) -> None:
+def test_few_searches_find_the_job_that_many_equal_requests_would_delay(monkeypatch) -> None:
     searched = []
     look = Conservative.open_until
     monkeypatch.setattr(Conservative, "open_until", lambda *asked: searched.append(1) or look(*asked))

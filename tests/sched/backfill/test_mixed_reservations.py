@@ -31,7 +31,7 @@ def anew(world: World) -> Plan:
 @pytest.mark.req("SC-04", "SC-06", "SC-14")
 @quick
 @given(some_nodes(), histories(jobs=mixed_specs()), st.booleans())
-def test_what_starts_and_what_is_kept_for_the_first_that_waits(nodes, history, backfill) -> None:
+def test_starts_and_the_reservation_of_the_first_waiting_job(nodes, history, backfill) -> None:
     world = World(*nodes, policy=Policy(backfill=Backfill() if backfill else Backfill(kind=BackfillKind.OFF)))
     for step in history:
         act(world, step)
@@ -45,7 +45,7 @@ def test_what_starts_and_what_is_kept_for_the_first_that_waits(nodes, history, b
 @pytest.mark.req("SC-04", "SC-06", "SC-14")
 @quick
 @given(some_nodes(), histories(jobs=mixed_specs()))
-def test_what_is_kept_for_everybody(nodes, history) -> None:
+def test_reservations_of_all_waiting_jobs(nodes, history) -> None:
     world = World(*nodes, policy=Policy(backfill=Backfill(kind=BackfillKind.CONSERVATIVE)))
     for step in history:
         act(world, step)
@@ -75,7 +75,7 @@ def busy(*more, **policy) -> World:
 
 @pytest.mark.req("SC-06")
 @pytest.mark.parametrize("kind", [BackfillKind.EASY, BackfillKind.CONSERVATIVE])
-def test_a_node_of_its_idle_kind_is_kept_for_when_the_other_has_room(kind: BackfillKind) -> None:
+def test_a_node_of_the_idle_kind_is_reserved_until_the_other_kind_fits(kind: BackfillKind) -> None:
     world = busy(kind=kind)
     unlike = world.submit(wants(2000), **UNLIKE)
     long = world.submit(wants(1000), limit=2 * HOUR)
@@ -88,14 +88,14 @@ def test_a_node_of_its_idle_kind_is_kept_for_when_the_other_has_room(kind: Backf
 
 
 @pytest.mark.req("SC-06")
-def test_a_moment_beyond_the_window_is_not_kept() -> None:
+def test_a_start_beyond_the_window_is_not_reserved() -> None:
     world = busy(window_seconds=HOUR - 1)
     world.submit(wants(2000), **UNLIKE)
     assert world.cycle().reservation is None
 
 
 @pytest.mark.req("SC-06", "SC-15")
-def test_it_goes_in_when_a_reservation_of_nodes_is_over() -> None:
+def test_a_mixed_gang_starts_when_a_reservation_of_nodes_is_over() -> None:
     world = busy(node("g2", 2, cpus=4))
     upkeep = Reservation(name="upkeep", nodes=(NodeName("g1"),), start_at=500 * HOUR, end_at=3000 * HOUR)
     world.rules["reservations"] = {"upkeep": upkeep}
@@ -144,7 +144,7 @@ def test_kinds_that_fit_only_by_themselves_never_start() -> None:
 
 @pytest.mark.req("SC-13")
 @pytest.mark.parametrize("kind", ["kinds", "tasks"])
-def test_a_node_out_of_service_hides_no_size_that_lasts(kind: str) -> None:
+def test_a_node_out_of_service_does_not_hide_a_permanent_shortage(kind: str) -> None:
     world = World(node("n1", 1, cpus=4), node("n2", cpus=4))
     world.set_state("n2", NodeState.DRAINED)
     if kind == "tasks":

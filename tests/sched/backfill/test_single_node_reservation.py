@@ -70,7 +70,7 @@ def guards(world: World, index: Index) -> tuple[Reservation, Reservation] | None
 @pytest.mark.req("SC-06")
 @quick
 @given(some_plain_nodes, plain_histories, st.lists(st.tuples(plain_specs, st.integers(0, 20)), max_size=4))
-def test_numbers_say_what_rooms_say(nodes, history, passing) -> None:
+def test_numeric_free_resources_agree_with_node_free_objects(nodes, history, passing) -> None:
     world = World(*nodes)
     for step in history:
         act(world, step)
@@ -97,7 +97,7 @@ def test_numbers_say_what_rooms_say(nodes, history, passing) -> None:
 @pytest.mark.req("SC-06", "SC-14")
 @quick
 @given(some_plain_nodes, plain_histories)
-def test_passes_over_plain_requests_are_those_of_a_scheduler_that_is_plainly_right(nodes, history) -> None:
+def test_passes_over_plain_requests_equal_the_reference_scheduler(nodes, history) -> None:
     """Step by step from the last plan, and from nothing."""
     world = World(*nodes)
     for step in history:
@@ -127,7 +127,7 @@ def test_a_plain_request_finds_the_tightest_node(nodes, history, asked) -> None:
 
 
 @pytest.mark.req("SC-06")
-def test_all_that_leave_at_the_head_s_moment_leave_room_beside_it() -> None:
+def test_all_jobs_that_end_at_the_head_s_start_free_resources_beside_it() -> None:
     world = World(node("n1", cpus=4))
     world.submit(wants(cpus=1), limit=10)
     world.submit(wants(cpus=2), limit=10)

@@ -55,7 +55,7 @@ def running(world: World, *specs, qos: str = "normal", **fields) -> JobId:
 
 @pytest.mark.req("SC-08")
 @pytest.mark.parametrize("kind", list(BackfillKind))
-def test_the_youngest_that_suffices_goes_and_the_other_starts_in_its_place(kind: BackfillKind) -> None:
+def test_the_youngest_sufficient_victim_is_evicted_and_the_preemptor_starts_in_its_place(kind: BackfillKind) -> None:
     world = qos_world(backfill=kind)
     old, young = running(world, wants(2000)), running(world, wants(2000))
     urgent = submit(world, wants(1000), qos="high")
@@ -72,7 +72,7 @@ def test_the_youngest_that_suffices_goes_and_the_other_starts_in_its_place(kind:
 
 
 @pytest.mark.req("SC-08")
-def test_nobody_goes_where_there_is_room_or_where_it_would_not_help() -> None:
+def test_no_job_is_evicted_where_resources_are_free_or_eviction_would_not_help() -> None:
     world = qos_world(node("n1", 4), node("n2", 2))
     running(world, wants(2000), pins=("n1",))
     fits = submit(world, wants(2000), qos="high")
@@ -84,7 +84,7 @@ def test_nobody_goes_where_there_is_room_or_where_it_would_not_help() -> None:
 
 
 @pytest.mark.req("SC-08")
-def test_what_else_it_may_preempt_is_told_where_that_is_not_enough() -> None:
+def test_the_reason_names_what_else_it_may_preempt_where_that_is_not_enough() -> None:
     world = qos_world(node("n1", 4))
     running(world, wants(3000), qos="high")
     running(world, wants(1000))
@@ -98,7 +98,7 @@ def test_what_else_it_may_preempt_is_told_where_that_is_not_enough() -> None:
 
 
 @pytest.mark.req("SC-08")
-def test_the_lowest_rank_goes_first_and_by_its_own_mode_and_grace() -> None:
+def test_the_lowest_rank_is_evicted_first_by_its_own_mode_and_grace() -> None:
     world = qos_world(node("n1", 4))
     scavenger, normal = running(world, wants(2000), qos="scavenge"), running(world, wants(2000))
     urgent = submit(world, wants(2000), qos="high")
@@ -120,7 +120,7 @@ def test_one_victim_of_higher_rank_rather_than_two_of_lower() -> None:
 
 @pytest.mark.req("SC-08")
 @pytest.mark.parametrize("kind", list(BackfillKind))
-def test_nobody_else_gets_the_room_meanwhile(kind: BackfillKind) -> None:
+def test_the_freed_resources_are_reserved_for_the_preemptor(kind: BackfillKind) -> None:
     """Not what is free already beside those who go, nor what they leave."""
     world = qos_world(node("n1", 4), backfill=kind)
     victim = running(world, wants(2000), qos="scavenge")
@@ -137,7 +137,7 @@ def test_nobody_else_gets_the_room_meanwhile(kind: BackfillKind) -> None:
 
 
 @pytest.mark.req("SC-08")
-def test_a_job_that_ends_anyway_is_waited_for() -> None:
+def test_no_job_is_evicted_where_an_ending_job_frees_enough() -> None:
     world = qos_world(node("n1", 4))
     ending, other = running(world, wants(2000)), running(world, wants(2000))
     world.evict(Eviction(ending, ending, EvictionMode.CANCEL, Grounds.QOS, 60))
@@ -148,7 +148,7 @@ def test_a_job_that_ends_anyway_is_waited_for() -> None:
 
 
 @pytest.mark.req("SC-08")
-def test_exempt_until_it_has_run_long_enough() -> None:
+def test_a_job_is_exempt_from_preemption_until_it_has_run_long_enough() -> None:
     world = qos_world(node("n1", 4), exempt_seconds=60)
     victim = running(world, wants(4000))
     submit(world, wants(4000), qos="high")
@@ -194,7 +194,7 @@ def test_partitions_of_a_higher_tier_preempt_unless_the_mode_is_off() -> None:
 
 
 @pytest.mark.req("SC-08")
-def test_within_a_qos_only_whoever_is_before_the_other() -> None:
+def test_preemption_within_a_qos_needs_a_higher_place_in_the_queue() -> None:
     world = qos_world(node("n1", 4), mode=("REQUEUE", "WITHIN"))
     first = submit(world, wants(4000), held_by="root")
     younger = running(world, wants(4000))
@@ -210,7 +210,7 @@ def foretold(world: World, job: JobId) -> Forecast:
 
 
 @pytest.mark.req("SC-08", "SC-12")
-def test_predictions_let_others_give_way() -> None:
+def test_predictions_simulate_preemption() -> None:
     world = qos_world(node("n1", 4))
     victim = running(world, wants(4000), qos="scavenge", limit=1000)
     behind = submit(world, wants(4000), limit=100)
@@ -257,7 +257,7 @@ def test_what_waits_for_the_success_of_a_cancelled_job_is_predicted_no_start() -
 
 
 @pytest.mark.req("SC-08", "SC-12")
-def test_predictions_let_suspended_jobs_go_on() -> None:
+def test_predictions_resume_suspended_jobs() -> None:
     world = qos_world(node("n1", 4, cpus=4), mode=("SUSPEND", "GANG"))
     running(world, wants(2000, cpus=4), limit=1000)
     urgent = submit(world, wants(1000, cpus=4), qos="high", limit=600)
@@ -281,7 +281,7 @@ def test_removing_what_a_reason_names_lets_the_job_start() -> None:
 
 
 @pytest.mark.req("SC-08")
-def test_one_pass_lets_others_give_way_to_so_many_jobs_and_the_next_follows_at_once() -> None:
+def test_one_pass_preempts_for_a_bounded_number_of_jobs_and_the_next_follows_at_once() -> None:
     world = qos_world(*(node(f"n{number}", 1) for number in range(20)))
     for _ in range(20):
         running(world, wants(1000))

@@ -103,7 +103,7 @@ def lived(seed: int, steps: int, kind: BackfillKind):
 @example(2000, 15)  # a later alternative behind the first waiting job
 @example(2027, 45)  # CPUs kept for a suspended job: fewer than none are free on the only node
 @example(2175, 24)  # a victim leaves sooner, and so widens what the first waiting job may choose from
-def test_easy_and_in_order(kind: BackfillKind, seed: int, steps: int) -> None:
+def test_easy_and_in_order_passes_equal_the_reference(kind: BackfillKind, seed: int, steps: int) -> None:
     for world in lived(seed, steps, kind):
         expected = NaivePreempting(world, backfill=kind is BackfillKind.EASY)
         plan = world.cycle()
@@ -117,7 +117,7 @@ def test_easy_and_in_order(kind: BackfillKind, seed: int, steps: int) -> None:
 @pytest.mark.parametrize("kind", list(BackfillKind))
 @many
 @given(st.integers(0, 2**32), st.integers(6, 45))
-def test_whoever_others_gave_way_to_starts(kind: BackfillKind, seed: int, steps: int) -> None:
+def test_a_job_that_preempted_others_starts(kind: BackfillKind, seed: int, steps: int) -> None:
     """Nominated jobs start first once the victims are gone: no job is evicted for nothing."""
     for world in lived(seed, steps, kind):
         plan = world.cycle()
@@ -132,7 +132,7 @@ def test_whoever_others_gave_way_to_starts(kind: BackfillKind, seed: int, steps:
 @pytest.mark.req("SC-14")
 @many
 @given(st.integers(0, 2**32), st.integers(6, 45), st.sampled_from(BackfillKind))
-def test_what_passes_keep_changes_nothing(seed: int, steps: int, kind: BackfillKind) -> None:
+def test_state_carried_between_passes_changes_no_decision(seed: int, steps: int, kind: BackfillKind) -> None:
     for world in lived(seed, steps, kind):
         kept = world.cycle()
         world.plan = None

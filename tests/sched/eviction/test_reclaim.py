@@ -52,7 +52,7 @@ def evicted(plan) -> list[JobId]:
 
 @pytest.mark.req("SC-07", "FL-02")
 @EVERY_KIND
-def test_a_lender_gets_back_what_it_lent_from_the_youngest_borrower(kind: BackfillKind) -> None:
+def test_a_lender_reclaims_its_quota_from_the_youngest_borrower(kind: BackfillKind) -> None:
     world = a_world(share("a", 4), share("b", 4), kind=kind)
     running(world, "a", 4)
     running(world, "a", 2)
@@ -72,7 +72,7 @@ def test_a_lender_gets_back_what_it_lent_from_the_youngest_borrower(kind: Backfi
 
 @pytest.mark.req("SC-07")
 @EVERY_KIND
-def test_nobody_gets_in_between_and_nobody_who_would_borrow_goes_first(kind: BackfillKind) -> None:
+def test_reclaimed_resources_are_reserved_and_no_borrowing_job_starts_first(kind: BackfillKind) -> None:
     world = a_world(share("a", 4), share("b", 4), kind=kind)
     old, young = running(world, "a", 4), running(world, "a", 3)
     eager = submit(world, "a", 1)
@@ -88,7 +88,7 @@ def test_nobody_gets_in_between_and_nobody_who_would_borrow_goes_first(kind: Bac
 
 
 @pytest.mark.req("SC-07", "FL-02")
-def test_who_holds_only_their_own_is_left_alone() -> None:
+def test_a_queue_within_its_quota_is_not_reclaimed_from() -> None:
     world = a_world(share("a", 6), share("b", 2), nodes=(node("n1", 6, cpus=32),))
     running(world, "a", 3)
     running(world, "a", 3)
@@ -98,7 +98,7 @@ def test_who_holds_only_their_own_is_left_alone() -> None:
 
 
 @pytest.mark.req("SC-07", "FL-02")
-def test_who_would_borrow_takes_nothing_back() -> None:
+def test_a_queue_that_would_borrow_reclaims_nothing() -> None:
     world = a_world(share("a", 2), share("b", 2), share("c", 4))
     running(world, "a", 4)
     running(world, "b", 4)
@@ -108,7 +108,7 @@ def test_who_would_borrow_takes_nothing_back() -> None:
 
 
 @pytest.mark.req("SC-07")
-def test_who_comes_from_no_leaf_is_neither_bound_nor_taken() -> None:
+def test_a_job_of_no_leaf_queue_is_neither_bounded_nor_reclaimed() -> None:
     world = a_world(share("a", 4), share("b", 4))
     guest = running(world, "guests", 6)
     own = submit(world, "b", 4)
@@ -130,7 +130,7 @@ def test_one_big_borrower_rather_than_two_small_ones_and_no_more_than_is_needed(
 
 
 @pytest.mark.req("SC-07")
-def test_nobody_is_taken_below_what_is_kept_for_them_by_more_than_their_last_job() -> None:
+def test_no_queue_is_reclaimed_below_its_quota_by_more_than_its_last_job() -> None:
     """`a` holds five cards and has a min of four: one of its jobs may be evicted, though two would free enough."""
     world = a_world(share("a", 4), share("b", 4), cards=8, nodes=(node("n1", 5, cpus=32),))
     for _ in range(5):
@@ -143,7 +143,7 @@ def test_nobody_is_taken_below_what_is_kept_for_them_by_more_than_their_last_job
 
 
 @pytest.mark.req("SC-07", "FL-02")
-def test_what_is_kept_for_a_node_is_kept_for_all_below_it() -> None:
+def test_the_quota_of_a_queue_protects_all_queues_below_it() -> None:
     """`team` has six, of which `x` has two of its own and the rest is anybody's below it."""
     team = share("team", 6, below=(share("x", 2), share("y", 0)))
     world = a_world(team, share("other", 2))
@@ -157,7 +157,7 @@ def test_what_is_kept_for_a_node_is_kept_for_all_below_it() -> None:
 
 
 @pytest.mark.req("SC-07", "FL-02")
-def test_within_a_node_only_the_sibling_that_borrows_goes() -> None:
+def test_within_a_parent_queue_only_the_borrowing_sibling_is_reclaimed_from() -> None:
     team = share("team", 6, below=(share("x", 3), share("y", 3)))
     world = a_world(team, share("other", 2))
     running(world, "other", 2)
@@ -169,7 +169,7 @@ def test_within_a_node_only_the_sibling_that_borrows_goes() -> None:
 
 
 @pytest.mark.req("SC-07")
-def test_room_is_taken_back_where_the_quota_is_not_full_too() -> None:
+def test_nodes_are_reclaimed_where_the_quota_is_not_full_too() -> None:
     """The cluster has fewer cards than the tree."""
     world = a_world(share("a", 2), share("b", 4), cards=8, nodes=(node("n1", 4, cpus=32),))
     running(world, "a", 1)
@@ -179,7 +179,7 @@ def test_room_is_taken_back_where_the_quota_is_not_full_too() -> None:
 
 
 @pytest.mark.req("SC-07")
-def test_borrowing_of_something_else_is_no_reason() -> None:
+def test_borrowing_of_another_resource_is_no_reason_to_reclaim() -> None:
     """`a` borrows CPUs and holds no more cards than its own; cards are what is short."""
     world = a_world(share("a", 4, cpus=2), share("b", 4), nodes=(node("n1", 4, cpus=32),))
     for _ in range(4):
@@ -190,7 +190,7 @@ def test_borrowing_of_something_else_is_no_reason() -> None:
 
 
 @pytest.mark.req("SC-07", "FL-02")
-def test_a_bound_on_jobs_is_not_lifted_by_others_going() -> None:
+def test_evicting_other_jobs_does_not_lift_a_bound_on_the_number_of_jobs() -> None:
     team = share("team", 8, jobs=1, below=(share("x", 4), share("y", 4)))
     world = a_world(team)
     running(world, "y", 8)
@@ -200,7 +200,7 @@ def test_a_bound_on_jobs_is_not_lifted_by_others_going() -> None:
 
 
 @pytest.mark.req("SC-07")
-def test_two_that_are_served_in_one_pass_share_nobody() -> None:
+def test_two_jobs_served_in_one_pass_share_no_victim() -> None:
     world = a_world(share("a", 0), share("b", 4), share("c", 4))
     first, second = running(world, "a", 4), running(world, "a", 4)
     b, c = submit(world, "b", 4), submit(world, "c", 4)
@@ -213,7 +213,7 @@ def test_two_that_are_served_in_one_pass_share_nobody() -> None:
 
 
 @pytest.mark.req("SC-07")
-def test_so_many_in_one_pass_and_the_others_a_second_later() -> None:
+def test_one_pass_serves_a_bounded_number_and_the_next_a_second_later() -> None:
     world = a_world(share("a", 0), share("b", 40), cards=40, nodes=[node(f"n{n}", 8, cpus=32) for n in range(5)])
     world.change_rules(quota=wide(world.rules["quota"]))
     for _ in range(40):
@@ -233,7 +233,7 @@ def wide(tree: QuotaTree) -> QuotaTree:
 
 
 @pytest.mark.req("SC-07")
-def test_without_a_tree_nothing_is_asked() -> None:
+def test_without_a_quota_tree_no_reclaim_is_prepared() -> None:
     world = World(node("n1", 4))
     world.submit(wants(1000))
     assert world.run().scheduling_pass.reclaim is None

@@ -65,7 +65,7 @@ def slowly(world: World, spec: JobSpec, offered: list, *, still: bool) -> tuple 
 @pytest.mark.req("SC-08")
 @many
 @given(st.integers(0, 2**32), st.booleans())
-def test_as_few_as_can_be(seed: int, still: bool) -> None:
+def test_a_minimal_set_of_victims_is_chosen(seed: int, still: bool) -> None:
     random = Random(seed)
     world = some_world(random)
     spec = some_spec(random, most=3)
@@ -79,7 +79,7 @@ def test_as_few_as_can_be(seed: int, still: bool) -> None:
 @pytest.mark.req("SC-08")
 @many
 @given(st.integers(0, 2**32))
-def test_nobody_goes_for_nothing_when_not_every_set_is_tried(seed: int) -> None:
+def test_no_job_is_evicted_needlessly_when_not_every_set_is_tried(seed: int) -> None:
     random = Random(seed)
     world = some_world(random)
     spec = some_spec(random, most=3)
@@ -95,7 +95,7 @@ def test_nobody_goes_for_nothing_when_not_every_set_is_tried(seed: int) -> None:
         assert minimal_victims(index, replace(shape, specs=spec.specs), rest) is None
 
 
-def test_many_tenants_are_not_tried_in_all_their_sets() -> None:
+def test_not_every_subset_of_many_jobs_on_a_node_is_tried() -> None:
     """Sixty jobs of one CPU on each of a hundred nodes, and one that wants thirty."""
     nodes = [node(f"n{number}", cpus=60) for number in range(100)]
     world = World(*nodes)
@@ -110,7 +110,7 @@ def test_many_tenants_are_not_tried_in_all_their_sets() -> None:
 
 
 @pytest.mark.req("SC-08")
-def test_jobs_that_share_two_nodes_are_not_tried_in_all_their_sets(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_not_every_subset_of_jobs_that_share_two_nodes_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     """Eight jobs of one CPU on each of two nodes, and one that wants five there. Fewer than five are 162 sets."""
     world = World(node("n1", cpus=8), node("n2", cpus=8))
     for _ in range(8):

@@ -84,13 +84,13 @@ def test_no_bound_where_the_order_may_change_or_resources_may_be_taken(
         (Partition(name="lesser", priority_tier=0), None),
     ],
 )
-def test_a_higher_tier_takes_the_bound_away_where_it_shares_nodes(above: Partition, why: NoBound | None) -> None:
+def test_a_higher_tier_removes_the_bound_where_it_shares_nodes(above: Partition, why: NoBound | None) -> None:
     cluster = Cluster(partitions=(Partition(name="work", nodes=(NodeName("n1"),)), above))
     assert {found for _, found in line(CONSERVATIVE, cluster, partitions=("work",))} == {why}
 
 
 @pytest.mark.req("SC-12")
-def test_a_job_that_a_rule_or_a_condition_stops_has_no_reservation() -> None:
+def test_a_job_stopped_by_a_limit_or_a_dependency_has_no_reservation() -> None:
     world = World(node("n1", 1), policy=CONSERVATIVE)
     world.submit(wants(1000), limit=HOUR)
     world.run()

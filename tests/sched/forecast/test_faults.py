@@ -39,7 +39,7 @@ def answers(world: World, without: JobId) -> dict[JobId, object]:
 
 @pytest.mark.req("SC-12", "SC-10")
 @pytest.mark.parametrize("kind", [each for each in DependencyKind if each is not DependencyKind.SINGLETON])
-def test_a_condition_that_can_never_come_true_stays_so_in_the_future(kind: DependencyKind) -> None:
+def test_a_dependency_that_can_never_be_satisfied_stays_so_in_predictions(kind: DependencyKind) -> None:
     world = World(node("n1", 4))
     world.submit(wants(4000), limit=100)
     world.run()
@@ -53,7 +53,7 @@ def test_a_condition_that_can_never_come_true_stays_so_in_the_future(kind: Depen
 
 
 @pytest.mark.req("SC-12")
-def test_of_one_condition_that_failed_and_one_that_is_open_the_job_never_starts() -> None:
+def test_a_job_with_one_failed_and_one_open_dependency_never_starts() -> None:
     world = World(node("n1", 4))
     runs = world.submit(wants(4000), limit=100)
     world.run()
@@ -113,7 +113,7 @@ def test_every_job_in_turn_may_be_the_one_whose_run_time_or_what_if_fails(
 
 
 @pytest.mark.req("SC-13")
-def test_a_what_if_that_fails_costs_no_other_what_if(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_what_if_does_not_affect_the_forecast(monkeypatch: pytest.MonkeyPatch) -> None:
     world = World(node("n1", 4))
     world.submit(wants(3000), limit=100)
     world.run()

@@ -84,7 +84,7 @@ def two_in_line(**more) -> tuple[Watched, JobId, JobId]:
 
 
 @pytest.mark.req("SC-12")
-def test_a_job_that_runs_longer_is_named() -> None:
+def test_the_cause_names_a_job_that_runs_longer() -> None:
     watched, runs, waits = two_in_line()
     watched.wait(60)
     watched.world.occupy(runs, watched.world.occupied[runs], Millis(1000 * (HOUR + 600)))
@@ -94,7 +94,7 @@ def test_a_job_that_runs_longer_is_named() -> None:
 
 
 @pytest.mark.req("SC-12")
-def test_a_job_that_outlives_its_limit_is_named() -> None:
+def test_the_cause_names_a_job_that_exceeds_its_limit() -> None:
     watched, runs, waits = two_in_line()
     watched.wait(HOUR + 5)
     watched.ask()
@@ -102,7 +102,7 @@ def test_a_job_that_outlives_its_limit_is_named() -> None:
 
 
 @pytest.mark.req("SC-12")
-def test_a_job_that_comes_ahead_is_named() -> None:
+def test_the_cause_names_a_job_that_moved_ahead() -> None:
     watched = Watched(node("n1", 1))
     watched.submit(wants(1000), limit=HOUR)
     watched.ask()
@@ -118,7 +118,7 @@ def test_a_job_that_comes_ahead_is_named() -> None:
 
 
 @pytest.mark.req("SC-12")
-def test_a_rule_that_no_longer_stops_a_job_ahead_is_named() -> None:
+def test_the_cause_names_a_job_ahead_that_a_dependency_no_longer_stops() -> None:
     watched = Watched(node("n1", 2))
     short, long = (watched.submit(wants(1000), limit=limit) for limit in (HOUR, 10 * HOUR))
     watched.ask()
@@ -134,7 +134,7 @@ def test_a_rule_that_no_longer_stops_a_job_ahead_is_named() -> None:
 
 
 @pytest.mark.req("SC-12")
-def test_nodes_that_go_and_come_are_named() -> None:
+def test_the_cause_names_nodes_that_leave_and_return() -> None:
     watched = Watched(node("n1", 1), node("n2", 1))
     for limit in (HOUR, 2 * HOUR):
         watched.submit(wants(1000), limit=limit)
@@ -150,7 +150,7 @@ def test_nodes_that_go_and_come_are_named() -> None:
 
 
 @pytest.mark.req("SC-12")
-def test_an_advance_reservation_an_edit_and_new_rules_are_named() -> None:
+def test_the_cause_names_an_advance_reservation_an_edit_and_new_rules() -> None:
     watched, _, waits = two_in_line()
     kept = Reservation(name="service", nodes=(NodeName("n1"),), start_at=1000 * HOUR, end_at=3000 * HOUR)
     watched.world.change_rules(reservations={"service": kept})
@@ -171,7 +171,7 @@ def test_an_advance_reservation_an_edit_and_new_rules_are_named() -> None:
 
 
 @pytest.mark.req("SC-12")
-def test_an_early_end_moves_it_forward_and_is_named() -> None:
+def test_an_early_end_moves_the_forecast_forward_and_is_the_named_cause() -> None:
     watched = Watched(node("n1", 2))
     short = watched.submit(wants(1000), limit=HOUR)
     watched.submit(wants(1000), limit=HOUR // 2)
@@ -185,7 +185,7 @@ def test_an_early_end_moves_it_forward_and_is_named() -> None:
 
 
 @pytest.mark.req("SC-12")
-def test_a_job_ahead_that_starts_before_its_planned_moment_is_named() -> None:
+def test_the_cause_names_a_job_ahead_that_starts_before_its_planned_start() -> None:
     """The plan rounds the end of the running job up to a whole minute; the job ahead starts at the end itself."""
     by_the_minute = Backfill(kind=BackfillKind.CONSERVATIVE, resolution_seconds=60)
     watched = Watched(node("n1", 1), policy=Policy(backfill=by_the_minute))
@@ -201,7 +201,7 @@ def test_a_job_ahead_that_starts_before_its_planned_moment_is_named() -> None:
 
 
 @pytest.mark.req("SC-12")
-def test_few_moves_are_kept_and_none_of_jobs_that_have_left_the_queue() -> None:
+def test_few_changes_of_a_forecast_are_stored_and_none_of_jobs_that_left_the_queue() -> None:
     watched, runs, waits = two_in_line()
     for more in range(1, MOST_MOVES + 4):
         watched.world.occupy(runs, watched.world.occupied[runs], Millis(1000 * (HOUR + more)))
@@ -288,7 +288,7 @@ def happens(world: World, random: Random) -> None:
         world.set_state(name, NodeState.DRAINED if up else NodeState.UP)
 
 
-def test_limits_make_the_order_unsure_where_nothing_passes_the_first() -> None:
+def test_limits_make_the_order_uncertain_where_no_job_passes_the_first() -> None:
     """A limit lets later jobs pass one that it stops, so only the first has a bound then."""
     off = Policy(backfill=Backfill(kind=BackfillKind.OFF))
     promised = []

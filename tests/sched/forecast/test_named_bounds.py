@@ -48,7 +48,7 @@ def named(world: World, job: int) -> set[tuple[Change, str]]:
     return {(each.change, each.after) for each in found}
 
 
-def test_the_limit_of_each_partition_though_another_ones_reason_is_told() -> None:
+def test_the_limit_of_each_partition_is_named_though_the_reason_is_of_another() -> None:
     places = (Partition(name="short", max_time_seconds=300), Partition(name="main"))
     world = lab_world(tree(user={"max_jobs": 1}), partitions=places)
     submit(world, partitions=("main",))
@@ -90,7 +90,7 @@ def test_the_amount_of_a_limit_of_user_account_and_qos(holder, limits, asked, bo
     assert bound in named(world, job)
 
 
-def test_of_a_limit_that_is_partly_used_what_is_left_and_where_it_is_too_little_all_of_it() -> None:
+def test_a_partly_used_limit_names_what_is_left_or_all_of_it_where_that_is_too_little() -> None:
     world = lab_world(tree(nlp={"grp_tres": {"cpu": 8.0}}))
     submit(world, cpus=3)
     world.run()
@@ -104,7 +104,7 @@ def test_the_end_of_a_budget() -> None:
     assert (Change.LIMIT, "600") in named(world, job)
 
 
-def test_what_a_node_has_in_all_and_what_it_has_free() -> None:
+def test_the_total_and_the_free_resources_of_a_node() -> None:
     world = World(node("n1", 4), node("n2", 4))
     assert (Change.CARDS, "4") in named(world, world.submit(wants(5000)))
     assert (Change.NODES, "2") in named(world, world.submit(nodes=3))
@@ -116,7 +116,7 @@ def test_what_a_node_has_in_all_and_what_it_has_free() -> None:
     assert {(Change.NODES, "1"), (Change.CARDS, "1")} <= named(world, world.submit(wants(3000), nodes=2))
 
 
-def test_the_moment_of_a_reservation_and_of_the_job_ahead() -> None:
+def test_the_start_of_a_reservation_and_of_the_job_ahead() -> None:
     kept = Reservation(name="upkeep", nodes=(NodeName("n1"),), start_at=400_000, end_at=900_000, maintenance=True)
     world = World(node("n1"), reservations={"upkeep": kept})
     assert (Change.LIMIT, "400") in named(world, world.submit(limit=600))
@@ -134,7 +134,7 @@ def test_the_quota_of_a_queue() -> None:
     assert (Change.CARDS, "3") in named(world, world.submit(wants(4000), record={"project": "nlp"}))
 
 
-def test_a_moment_to_begin_at_and_other_jobs_on_the_node() -> None:
+def test_a_begin_time_and_other_jobs_on_the_node() -> None:
     world = World(node("n1"))
     assert (Change.BEGIN, "") in named(world, world.submit(begin_at=Millis(5000)))
     world.submit()
@@ -155,7 +155,7 @@ BOUNDED = (
 
 
 @pytest.mark.parametrize("first", range(0, 600, 200))
-def test_a_job_that_keeps_a_bound_starts_or_waits_for_something_else(first: int) -> None:
+def test_a_job_changed_to_a_named_bound_starts_or_waits_for_another_reason(first: int) -> None:
     """Of those who take what is left free before it, as in the proof of the reasons."""
     met: Counter[str] = Counter()
     for seed in range(first, first + 200):
@@ -186,7 +186,7 @@ def another(world: World, job: int, reason, spec) -> bool:
             ended(fresh, other) if other in fresh.occupied else fresh.withdraw(other)
 
 
-def test_an_answer_tells_every_named_bound_with_its_start_and_of_the_rest_the_best() -> None:
+def test_an_answer_lists_every_named_bound_with_its_start_and_the_best_of_the_other_changes() -> None:
     """`[short, main]`, 10 min: short allows 5, and main is full."""
     places = (Partition(name="short", max_time_seconds=300), Partition(name="main", nodes=(NodeName("n2"),)))
     world = World(node("n1", 4), node("n2", 2), cluster=Cluster(partitions=places))
@@ -204,7 +204,7 @@ def test_an_answer_tells_every_named_bound_with_its_start_and_of_the_rest_the_be
     assert isinstance(answer.explanation.reason, NotEnoughFree)
 
 
-def test_a_named_bound_is_told_though_the_job_starts_no_sooner_with_it() -> None:
+def test_a_named_bound_is_listed_though_the_job_starts_no_sooner_with_it() -> None:
     places = (Partition(name="short", max_time_seconds=300, nodes=(NodeName("n1"),)),)
     world = World(node("n1", 4), cluster=Cluster(partitions=places))
     world.submit(wants(4000), limit=200, record={"partitions": ("short",)})
@@ -218,7 +218,7 @@ def test_a_named_bound_is_told_though_the_job_starts_no_sooner_with_it() -> None
     assert prediction(answer, Context(now=world.now)) == "never starts as it is"
 
 
-def test_every_change_has_its_words() -> None:
+def test_every_change_has_its_text() -> None:
     words = {
         Change.CPUS: ("4", "2", "with 2 CPUs on each node instead of 4"),
         Change.MEMORY: ("2048", "1024", "with 1G of memory on each node instead of 2G"),

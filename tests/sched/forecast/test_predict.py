@@ -51,7 +51,7 @@ def the_course_of_things(world: World) -> dict[JobId, int]:
 
 @pytest.mark.req("SC-12")
 @pytest.mark.parametrize("seed", range(40))
-def test_the_future_is_what_the_cycle_makes_of_it(seed: int) -> None:
+def test_predictions_equal_what_scheduling_cycles_do(seed: int) -> None:
     random = Random(seed)
     world = World(*(node(f"n{number}", random.choice((2, 4, 8))) for number in range(3)))
     for _ in range(25):
@@ -70,7 +70,7 @@ def test_the_future_is_what_the_cycle_makes_of_it(seed: int) -> None:
 
 
 @pytest.mark.req("SC-12")
-def test_likely_goes_by_habit_and_latest_no_further_than_limits() -> None:
+def test_likely_starts_use_past_run_times_and_latest_starts_are_bounded_by_limits() -> None:
     world = World(node("n1", 1))
     for _ in range(5):
         ended(world, limit=HOUR, ran=HOUR // 4)
@@ -86,7 +86,7 @@ def test_likely_goes_by_habit_and_latest_no_further_than_limits() -> None:
 
 
 @pytest.mark.req("SC-12")
-def test_a_job_with_room_starts_now_and_a_held_one_nobody_knows_when() -> None:
+def test_a_job_that_fits_starts_now_and_a_held_job_has_no_predicted_start() -> None:
     world = World(node("n1", 1))
     free, held = world.submit(wants(1000)), world.submit(wants(1000), held_by="root")
     seer = foresight(world)
@@ -96,7 +96,7 @@ def test_a_job_with_room_starts_now_and_a_held_one_nobody_knows_when() -> None:
 
 
 @pytest.mark.req("SC-12")
-def test_conditions_and_moments_to_begin_at_are_waited_for() -> None:
+def test_predictions_wait_for_dependencies_and_begin_times() -> None:
     world = World(node("n1", 4))
     first = world.submit(wants(1000), limit=100)
     world.run()
@@ -109,7 +109,7 @@ def test_conditions_and_moments_to_begin_at_are_waited_for() -> None:
 
 
 @pytest.mark.req("SC-12")
-def test_asking_changes_nothing() -> None:
+def test_a_prediction_changes_no_state() -> None:
     world = busy_world(60)
     before = world.snapshot()
     plan = world.cycle()
@@ -124,7 +124,7 @@ def test_asking_changes_nothing() -> None:
 
 
 @pytest.mark.req("SC-13")
-def test_a_what_if_is_tried_by_the_same_core() -> None:
+def test_a_what_if_is_simulated_by_the_same_scheduler() -> None:
     world = World(node("n1", 4))
     world.submit(wants(3000), limit=HOUR)
     world.run()
@@ -140,7 +140,7 @@ def test_a_what_if_is_tried_by_the_same_core() -> None:
 
 
 @pytest.mark.req("SC-13")
-def test_candidates_change_one_thing_each_and_never_to_nothing() -> None:
+def test_each_candidate_changes_one_field_and_never_to_zero() -> None:
     world = World(node("n1", 8))
     world.submit(wants(8000, "A100"), nodes=4, limit=7200, pool="east")
     (job,) = world.queue
@@ -161,7 +161,7 @@ def test_candidates_change_one_thing_each_and_never_to_nothing() -> None:
 
 
 @pytest.mark.req("SC-12")
-def test_habits_go_by_jobs_alike_and_leave_out_what_was_over_by_now() -> None:
+def test_run_times_are_predicted_from_similar_jobs_that_ran_longer_than_this_one_so_far() -> None:
     world = World(node("n1", 8))
     for ran in (10, 20, 40):
         ended(world, limit=100, ran=ran)
@@ -185,7 +185,7 @@ def test_habits_go_by_jobs_alike_and_leave_out_what_was_over_by_now() -> None:
 
 
 @pytest.mark.req("SC-12")
-def test_habits_go_by_jobs_of_the_same_size_before_those_of_the_same_limit() -> None:
+def test_run_times_are_predicted_from_jobs_of_the_same_size_before_those_of_the_same_limit() -> None:
     world = World(node("n1", 8))
     for spec, ran in ((ONE_CARD, 10), (ONE_CARD, 30), (wants(2000), 80), (wants(2000), 90)):
         ended(world, limit=100, ran=ran, spec=spec)
@@ -197,7 +197,7 @@ def test_habits_go_by_jobs_of_the_same_size_before_those_of_the_same_limit() -> 
 
 
 @pytest.mark.req("SC-12")
-def test_history_is_bounded_and_the_oldest_goes() -> None:
+def test_history_is_bounded_and_drops_the_oldest_job() -> None:
     world = World(node("n1", 8))
     for ran in range(1, MOST_RUNS + 11):
         ended(world, limit=100, ran=ran)
@@ -222,7 +222,7 @@ def test_a_what_if_behind_a_long_queue_looks_no_further_than_is_worth_the_wait(m
 
 
 @pytest.mark.req("SC-12")
-def test_nobody_waits_for_the_end_of_a_job_that_only_may_come() -> None:
+def test_no_prediction_waits_for_the_end_of_a_job_that_only_may_arrive() -> None:
     world = busy_world(300)
     history = history_of(world.jobs.values())
     seer = foresight(world, history)
@@ -258,7 +258,7 @@ def test_a_job_that_never_starts_has_no_time_however_long_the_queue_ahead_of_it_
 
 
 @pytest.mark.req("SC-12")
-def test_a_whole_limit_counts_from_the_start_of_the_command_and_goes_on_while_the_job_is_killed() -> None:
+def test_a_whole_limit_counts_from_the_start_of_the_command_and_includes_the_time_to_kill_the_job() -> None:
     world = World(node("n1", 1))
     runs = world.submit(wants(1000), limit=HOUR)
     world.run()

@@ -37,7 +37,7 @@ def test_a_fixed_share_is_one_slice_per_slot_also_around_used_ones() -> None:
 
 
 @pytest.mark.req("SC-05")
-def test_a_card_cut_by_the_hardware_is_never_whole() -> None:
+def test_a_card_sliced_by_the_hardware_is_never_allocated_whole() -> None:
     assert [can_be_whole(card) for card in (FREE, QUARTERS, SEVENTHS)] == [True, True, False]
 
 

@@ -37,7 +37,7 @@ def whole(card: int) -> CardSlice:
         (wants(100, "H100"), (Resource.CARD_SHARE, 0)),
     ],
 )
-def test_the_first_resource_that_a_room_lacks_is_named_with_what_is_free(spec, lack) -> None:
+def test_the_first_resource_that_a_node_lacks_is_named_with_what_is_free(spec, lack) -> None:
     used = node_free(3, holding(whole(0), CardSlice(1, 0, 500), cpus=4, memory_mib=5536))
     assert shortfall(used, spec, exclusive=False) == lack
 
@@ -56,7 +56,7 @@ def test_a_share_that_needs_more_slots_than_are_left_does_not_fit() -> None:
 
 
 @pytest.mark.req("SC-05")
-def test_cards_cut_by_the_hardware_serve_shares_only() -> None:
+def test_cards_sliced_by_the_hardware_serve_shares_only() -> None:
     mig = node_free(cards(2, slices=7, hardware=True))
     assert shortfall(mig, wants(1000), exclusive=False) == (Resource.CARDS, 0)
     assert allocate(mig, wants(142), 0, exclusive=False).slices == (CardSlice(0, 0, 142),)
@@ -64,7 +64,7 @@ def test_cards_cut_by_the_hardware_serve_shares_only() -> None:
 
 
 @pytest.mark.req("SC-04")
-def test_an_exclusive_job_fits_only_where_nobody_is_and_takes_everything() -> None:
+def test_an_exclusive_job_fits_only_on_an_idle_node_and_takes_all_of_it() -> None:
     assert shortfall(node_free(2, holding(cpus=0)), wants(), exclusive=True) == (Resource.NODE, 0)
     mixed = (*cards(1), *[card for card in cards(2, slices=2, hardware=True) if card.index == 1])
     taken = allocate(node_free(mixed), wants(), 0, exclusive=True)
@@ -73,7 +73,7 @@ def test_an_exclusive_job_fits_only_where_nobody_is_and_takes_everything() -> No
 
 
 @pytest.mark.req("SC-05")
-def test_a_share_goes_to_the_smallest_hole_before_it_opens_a_card() -> None:
+def test_a_share_uses_the_smallest_gap_before_an_unshared_card() -> None:
     used = node_free(4, holding(CardSlice(1, 0, 300), CardSlice(2, 0, 600)))
     assert allocate(used, wants(400), 0, exclusive=False).slices == (CardSlice(2, 1, 400),)
     assert allocate(used, wants(500), 0, exclusive=False).slices == (CardSlice(1, 1, 500),)
@@ -81,7 +81,7 @@ def test_a_share_goes_to_the_smallest_hole_before_it_opens_a_card() -> None:
 
 
 @pytest.mark.req("SC-04")
-def test_whole_cards_leave_those_made_for_sharing_to_shares() -> None:
+def test_whole_card_jobs_leave_cards_made_for_sharing_to_shares() -> None:
     sliced, plain = cards(2, slices=4)[:1], cards(3)[1:]
     mixed = node_free((*sliced, *plain))
     assert allocate(mixed, wants(1000), 0, exclusive=False).slices == (whole(1),)
@@ -101,7 +101,7 @@ def test_best_fit_strands_the_fewest_cards_then_cpus() -> None:
     assert min([empty, tight], key=lambda each: best_fit_rank(each, wants(1000))) is tight
 
 
-def test_a_room_is_the_same_whatever_the_order_of_its_tenants() -> None:
+def test_the_free_resources_of_a_node_do_not_depend_on_the_order_of_its_jobs() -> None:
     first, second = (JobId(1), holding(whole(0), cpus=1)), (JobId(2), holding(CardSlice(1, 0, 5), cpus=2))
     empty = node_free(2)
     both = empty.with_tenant(*first).with_tenant(*second)
@@ -109,5 +109,5 @@ def test_a_room_is_the_same_whatever_the_order_of_its_tenants() -> None:
     assert both.without([1]) == both.without_tenant(1) == empty.with_tenant(*second)
 
 
-def test_a_slice_of_a_card_that_was_taken_out_is_not_counted() -> None:
+def test_a_slice_of_a_removed_card_is_not_counted() -> None:
     assert node_free(1, holding(whole(7))).idle == (0,)

@@ -20,7 +20,7 @@ def reserved(name: str, nodes: tuple[str, ...], start: int, end: int, **fields) 
 
 
 @pytest.mark.req("SC-10")
-def test_nodes_kept_for_later_take_what_ends_by_then_and_not_a_second_more() -> None:
+def test_nodes_reserved_for_later_accept_only_jobs_that_end_by_then() -> None:
     here = World(node("n1"), reservations=reserved("r", ("n1",), HOUR, 2 * HOUR, users=("bob",)))
     long, right = here.submit(limit=HOUR + 1), here.submit(limit=HOUR)
     assert [start.job for start in here.cycle().starts] == [right]
@@ -30,7 +30,7 @@ def test_nodes_kept_for_later_take_what_ends_by_then_and_not_a_second_more() -> 
 
 
 @pytest.mark.req("SC-10")
-def test_other_nodes_are_used_meanwhile() -> None:
+def test_other_nodes_are_used_during_a_reservation() -> None:
     here = World(node("n1"), node("n2"), reservations=reserved("r", ("n1",), 0, HOUR, users=("bob",)))
     job = here.submit(wants(cpus=16))
     (start,) = here.run().starts
@@ -43,7 +43,7 @@ def test_other_nodes_are_used_meanwhile() -> None:
 
 
 @pytest.mark.req("SC-10")
-def test_a_job_that_names_a_reservation_runs_in_it_alone() -> None:
+def test_a_job_that_names_a_reservation_runs_only_in_it() -> None:
     here = World(node("n1"), node("n2"), reservations=reserved("r", ("n2",), 10, HOUR + 10, users=("ann",)))
     job = here.submit(reservation="r", limit=HOUR)
     here.cycle()
@@ -105,7 +105,7 @@ def test_of_two_reservations_in_the_way_removing_the_one_named_leaves_the_other(
 
 
 @pytest.mark.req("SC-10")
-def test_what_a_longer_job_runs_into_begins_with_what_a_shorter_one_does() -> None:
+def test_a_longer_job_overlaps_the_reservations_of_a_shorter_one_first() -> None:
     several = {}
     for number, start in enumerate((50, 10, 30)):
         several |= reserved(f"r{number}", ("n1",), start, 100, maintenance=True)

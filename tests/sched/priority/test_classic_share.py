@@ -21,7 +21,7 @@ def shares(*associations: Association, used: dict[str, float] | None = None, **o
     return classic_share(ShareTree(accounts), usage_of(accounts, used or {}), **options)
 
 
-def test_without_usage_everybody_with_shares_has_it_all():
+def test_without_usage_every_user_with_shares_has_the_full_factor():
     found = shares(*LAB, user("lab", "none", 0))
     assert found["lab/ann"] == found["other/eve"] == found["lab/"] == 1.0
     assert found["lab/none"] == 0.0
@@ -42,7 +42,7 @@ def test_a_user_answers_for_its_siblings_by_its_part_of_their_shares():
     assert found["lab/ann"] == pytest.approx(2 ** -(effective / (2 / 3 * 3 / 4)), rel=1e-15)
 
 
-def test_dampening_brings_everybody_nearer_to_one():
+def test_dampening_moves_every_factor_nearer_to_one():
     plain, damped = (shares(*LAB, used={"ann": 30}, dampening=factor) for factor in (1, 3))
     assert damped["lab/ann"] == pytest.approx(plain["lab/ann"] ** (1 / 3))
 
@@ -64,7 +64,7 @@ def test_an_account_with_parent_shares_is_no_level():
     assert (found["open/bob"], found["lab/ann"]) == (beside["lab/bob"], beside["lab/ann"])
 
 
-def test_where_no_sibling_has_shares_nobody_divides_by_zero():
+def test_siblings_without_shares_cause_no_division_by_zero():
     found = shares(account("lab"), user("lab", "ann", 0), user("lab", "bob", 0), used={"ann": 8})
     assert (found["lab/ann"], found["lab/bob"]) == (0.0, 0.0)
 
@@ -93,7 +93,7 @@ class TestDepthOblivious:
         k = 1 / (1 + (5 * log(ratio_above)) ** 2)
         assert found["lab/bob"] == pytest.approx(2 ** -(ratio_above * ratio**k))
 
-    def test_who_used_nothing_has_it_all(self):
+    def test_an_unused_association_has_the_full_factor(self):
         assert shares(*LAB, used={"ann": 30}, depth_oblivious=True)["lab/bob"] == 1.0
 
     def test_right_below_root_it_changes_nothing(self):

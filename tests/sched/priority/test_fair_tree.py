@@ -22,7 +22,7 @@ def ranks(*associations: Association, **used: float) -> dict[AssocKey, float]:
     return {key: factor * tree.user_count for key, factor in factors.items()}
 
 
-def test_who_used_less_of_what_is_theirs_ranks_first():
+def test_the_user_with_less_usage_for_its_shares_ranks_first():
     assert ranks(
         account("lab"), user("lab", "ann", 1), user("lab", "bob", 1), user("lab", "eve", 4), ann=10, bob=20, eve=20
     ) == {"lab/eve": 3, "lab/ann": 2, "lab/bob": 1}
@@ -53,7 +53,7 @@ def test_levels():
     assert found["lab/"] == 1.0
 
 
-def test_without_any_usage_everybody_with_shares_is_first_alike():
+def test_without_usage_every_user_with_shares_ranks_first():
     assert ranks(account("lab"), user("lab", "ann"), user("lab", "bob", 7), user("lab", "eve", 0)) == {
         "lab/ann": 3,
         "lab/bob": 3,
@@ -97,7 +97,7 @@ class TestTies:
             account("x"), account("empty"), account("y"), user("x", "a"), user("y", "b", 0), a=0, b=0
         ) == {"x/a": 2, "y/b": 2}  # fmt: skip
 
-    def test_a_tie_ends_with_the_first_who_does_not_tie(self):
+    def test_a_tie_ends_at_the_first_account_or_user_that_does_not_tie(self):
         levels = {"x/": 1.0, "y/": 1.0, "x/a": 5.0, "y/b": 5.0, "y/c": 4.0, "y/d": 4.0}
         accounts = accounts_of(account("x"), account("y"), *(user(key[0], key[2]) for key in list(levels)[2:]))
         assert ranked(ShareTree(accounts), levels) == {"x/a": 1.0, "y/b": 1.0, "y/c": 0.5, "y/d": 0.5}
@@ -128,7 +128,7 @@ class TestParentShares:
         assert found["open/bob"] == 0.5 / (30 / 40)
 
 
-def test_what_hangs_nowhere_has_no_share():
+def test_an_association_outside_the_tree_has_no_share():
     found = fair_tree(ShareTree(accounts_of(user("gone", "ann"), account("lab", 1, "nowhere"), user("lab", "bob"))), {})
     assert found == {}
 
@@ -146,7 +146,7 @@ def test_factors_are_ranks(drawn: tuple[Accounts, dict[AssocKey, Usage]]):
 
 
 @given(some_trees(), st.data())
-def test_nobody_rises_by_using_more(drawn: tuple[Accounts, dict[AssocKey, Usage]], data: st.DataObject):
+def test_more_usage_never_raises_a_rank(drawn: tuple[Accounts, dict[AssocKey, Usage]], data: st.DataObject):
     """Anti-monotone in the user's own usage, up to ties above, which may lift whoever ties."""
     accounts, usage = drawn
     tree = ShareTree(accounts)

@@ -124,7 +124,7 @@ class TestOrder:
         line.add(held_by="ann", partitions=("first",))
         assert line.order() == [3, 2, 1]
 
-    def test_a_job_stands_once_for_each_partition(self):
+    def test_a_job_has_one_entry_for_each_partition(self):
         line = Line(Weights(partition=100))
         line.add(partitions=("batch", "gpu"))
         line.add(partitions=("batch",))
@@ -136,7 +136,7 @@ class TestOrder:
         line.add(partitions=("gpu", "batch"))
         assert places(line.table()) == [(1, "gpu"), (1, "batch")]
 
-    def test_can_be_looked_into_without_going_through_it(self):
+    def test_can_be_read_at_an_index_without_iteration(self):
         line = Line()
         for _ in range(5):
             line.add()
@@ -205,7 +205,7 @@ class TestBreakdown:
         line.add(nice=-(2**31), site_factor=2**31)
         assert totals(line.table()) == [MOST, 60, 1]
 
-    def test_of_a_job_charged_to_nobody_has_no_fair_share(self):
+    def test_of_a_job_without_an_account_has_no_fair_share(self):
         line = Line(WEIGHTS)
         line.add(account="")
         found = {part.name: part.raw for part in line.table().breakdown(line.crowd.queue[JobId(1)], "batch").parts}
@@ -274,7 +274,7 @@ def test_factors_are_within_one_and_add_up(flags: tuple[PriorityFlag, ...]):
             assert found.total == clamped(weighted_sum(found.parts, found.nice))
 
 
-def test_waiting_never_lowers_a_priority():
+def test_more_age_never_lowers_a_priority():
     crowd = Crowd(200, cluster_of(), seed=4)
     before = crowd.snapshot()
     crowd.now += 3_600_000
@@ -362,7 +362,7 @@ class TestColumns:
         assert table.columns is columns
         assert places(table) == places(prioritised(replace(crowd.snapshot(), touched=None)))
 
-    def test_are_made_anew_when_most_rows_are_gone(self):
+    def test_are_rebuilt_when_most_rows_are_removed(self):
         crowd = Crowd(1500, cluster_of())
         table = in_columns(crowd.snapshot())
         for job in list(crowd.queue)[10:]:
@@ -371,7 +371,7 @@ class TestColumns:
         assert fresh.columns is not table.columns
         assert len(fresh.order) == len(places(prioritised(crowd.snapshot())))
 
-    def test_of_an_older_look_are_made_anew(self):
+    def test_are_rebuilt_for_an_older_snapshot(self):
         """Two looks from one table: the later has already moved its rows on."""
         crowd = Crowd(30, cluster_of())
         table = in_columns(crowd.snapshot())
@@ -381,7 +381,7 @@ class TestColumns:
         after, before = in_columns(newer, table), in_columns(older, table)
         assert (7 in {job.id for job, _ in after.order}, 7 in {job.id for job, _ in before.order}) == (False, True)
 
-    def test_leave_the_orders_that_were_handed_out(self):
+    def test_do_not_change_the_orders_already_returned(self):
         crowd = Crowd(30, cluster_of())
         table = in_columns(crowd.snapshot())
         order = list(table.order)

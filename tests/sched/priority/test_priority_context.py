@@ -61,7 +61,7 @@ def test_partition_and_qos_are_parts_of_the_highest():
     assert (inputs.partition, inputs.qos) == (20 / 50, 10 / 100)
 
 
-def test_what_does_not_exist_claims_nothing():
+def test_a_missing_partition_or_qos_adds_no_priority():
     inputs = context().inputs(job(account="gone", qos="gone"), "gone")
     assert (inputs.partition, inputs.qos, inputs.assoc, inputs.association) == (0, 0, 0, None)
 
@@ -93,7 +93,7 @@ def test_no_normal_leaves_raw(flag: PriorityFlag, raw: tuple[float, ...]):
 
 
 class TestResources:
-    def test_stand_in_slurms_order_whatever_the_configuration_says(self):
+    def test_are_in_slurms_order_whatever_the_order_of_the_configuration(self):
         assert context().tres == ("cpu", "mem", "billing", "gres/gpu:h100", "gres/gpu")
 
     def test_are_parts_of_the_partitions_totals(self):
@@ -129,10 +129,10 @@ class TestSize:
     def test_is_of_the_whole_cluster_without_login_nodes(self):
         assert context().inputs(job(wants(cpus=4), nodes=2), "gpu").job_size == (2 / 3 + 8 / 32) / 2
 
-    def test_favours_small_where_it_is_told_to(self):
+    def test_favours_small_jobs_where_configured(self):
         assert context(favor_small=True).inputs(job(wants(cpus=4)), "all").job_size == (2 / 3 + 28 / 32) / 2
 
-    def test_goes_by_time_where_it_is_told_to(self):
+    def test_is_relative_to_time_where_configured(self):
         found = context(PriorityFlag.SMALL_RELATIVE_TO_TIME).inputs(job(wants(cpus=16), limit=600), "all")
         assert found.job_size == 16 / 10 / 32
 

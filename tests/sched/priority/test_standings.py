@@ -41,7 +41,7 @@ def test_usage_is_near_the_printed_one(recorded: Recorded) -> None:
     )
 
 
-def test_levels_and_factors_are_where_sshare_prints_them(recorded: Recorded) -> None:
+def test_levels_and_factors_equal_those_that_sshare_prints(recorded: Recorded) -> None:
     found = fair_share_figures(recorded.accounts, recorded.usage, recorded.cluster.priority)
     classic = PriorityFlag.NO_FAIR_TREE in recorded.cluster.priority.flags
     levels = set() if classic else set(printed(recorded, 8))
@@ -64,7 +64,7 @@ def test_where_depth_is_oblivious_fair_share_is_classic() -> None:
     assert all(each.level_fs is None for each in alone.values())
 
 
-def test_without_usage_everybody_is_unused() -> None:
+def test_without_usage_every_association_is_unused() -> None:
     tree = Accounts().associations | {
         each.key: each
         for each in (Association(account="a", parent="root", shares=3), Association(account="a", user="ann"))

@@ -112,14 +112,14 @@ class TestGrowth:
         assert found.associations[assoc_key("lab", "bob")].wall_seconds == 10.0
 
     @pytest.mark.parametrize("state", [JobState.QUEUED, JobState.SUCCEEDED, JobState.ERROR])
-    def test_leaves_out_what_holds_nothing(self, state: JobState):
+    def test_omits_jobs_without_allocated_resources(self, state: JobState):
         assert passed(NOTHING, rules(), (running(state=state),), after(10)).associations == {}
 
-    def test_of_nobodys_job_goes_to_nobody(self):
+    def test_of_a_job_without_an_association_is_charged_to_none(self):
         nobodys = (running("eve", "team"), running(account=""), running(account="gone"))
         assert passed(NOTHING, rules(), nobodys, after(10)).associations == {}
 
-    def test_goes_to_the_association_of_the_partition(self):
+    def test_is_charged_to_the_association_of_the_partition(self):
         accounts = accounts_of(account("lab"), user("lab", "ann"), user("lab", "ann", partition="gpu"))
         found = passed(NOTHING, rules(accounts), (running(account="lab", partition="gpu"),), after(10)).associations
         assert set(found) == {"lab/ann/gpu", "lab/", "root/"}

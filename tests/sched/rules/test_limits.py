@@ -111,7 +111,7 @@ def test_what_the_same_pass_starts_counts() -> None:
 
 
 @pytest.mark.req("SC-03")
-def test_who_ends_gives_back_what_it_used() -> None:
+def test_a_job_that_ends_releases_what_it_used_of_a_limit() -> None:
     here = world(tree(nlp={"max_jobs": 1}))
     first, second = submit(here), submit(here)
     here.run()
@@ -121,7 +121,7 @@ def test_who_ends_gives_back_what_it_used() -> None:
 
 
 @pytest.mark.req("SC-03")
-def test_a_kept_container_counts_by_its_cards_but_not_as_a_job() -> None:
+def test_a_held_container_counts_by_its_cards_but_not_as_a_job() -> None:
     here = world(tree(nlp={"grp_jobs": 2, "grp_tres": {"gres/gpu": 2}}))
     failed = submit(here, card=2)
     here.run()
@@ -134,7 +134,7 @@ def test_a_kept_container_counts_by_its_cards_but_not_as_a_job() -> None:
 
 
 @pytest.mark.req("SC-03")
-def test_a_users_own_limit_goes_before_the_accounts_and_the_nearest_accounts_before_those_above() -> None:
+def test_a_users_limit_overrides_the_accounts_and_the_nearest_account_overrides_those_above() -> None:
     tight = {"max_jobs": 1, "max_tres_per_job": {"cpu": 1}}
     here = world(tree(user={"max_jobs": 2}, nlp={"max_tres_per_job": {"cpu": 2}}, lab=tight))
     jobs = [submit(here, cpus=2), submit(here, cpus=2), submit(here)]
@@ -154,7 +154,7 @@ def test_group_limits_hold_at_every_level() -> None:
 
 
 @pytest.mark.req("SC-03")
-def test_what_a_qos_bounds_accounts_do_not_bound_but_only_that() -> None:
+def test_a_qos_limit_overrides_that_limit_of_the_accounts_and_no_other() -> None:
     limits = {"grp_jobs": 1, "grp_tres": {"cpu": 1, "gres/gpu": 1}, "max_wall_seconds": 10, "max_jobs": 1}
     of_qos = _limits({"limits": {"grp_jobs": 3, "grp_tres": {"cpu": 9}, "max_wall_seconds": HOUR, "max_jobs": 3}})
     here = world(tree(nlp=limits, normal=of_qos))
@@ -167,7 +167,7 @@ def test_what_a_qos_bounds_accounts_do_not_bound_but_only_that() -> None:
 
 @pytest.mark.req("SC-03")
 @pytest.mark.parametrize(("flags", "first"), [((), "qos dark of partition night"), (("OverPartQOS",), "qos normal")])
-def test_the_partitions_qos_goes_before_the_jobs_unless_that_says_otherwise(flags, first) -> None:
+def test_the_partitions_qos_overrides_the_jobs_unless_a_flag_reverses_it(flags, first) -> None:
     dark = _limits({"limits": {"max_jobs": 1}})
     normal = _limits({"limits": {"max_jobs": 2}, "flags": flags})
     here = world(tree(normal=normal, dark=dark), partitions=NIGHT)
@@ -191,7 +191,7 @@ def test_an_association_bound_to_a_partition_is_that_of_the_jobs_there() -> None
 
 
 @pytest.mark.req("SC-03")
-def test_who_has_no_association_runs_only_where_none_is_asked_for() -> None:
+def test_a_user_without_an_association_runs_only_where_none_is_required() -> None:
     for enforce, runs in ((Enforce.ASSOCIATIONS, False), (Enforce.LIMITS, False), (Enforce.QOS, False), (None, True)):
         here = world(tree(), *[enforce] if enforce else [])
         if enforce is None:
@@ -264,7 +264,7 @@ def test_under_a_qos_whose_factor_is_nothing_no_minutes_are_used_up() -> None:
     ],
 )
 @pytest.mark.parametrize("flag", ["DenyOnLimit", "denyonlimit", ""])
-def test_under_deny_on_limit_a_job_is_told_what_it_breaks_by_itself(limits, job, broken, flag) -> None:
+def test_under_deny_on_limit_the_limit_that_a_job_exceeds_by_itself_is_named(limits, job, broken, flag) -> None:
     fields = {name: Limits(**value) if name == "limits" else value for name, value in limits.items()}
     accounts = tree(normal={**fields, "flags": (flag,) if flag else ()})
     here = world(accounts)
@@ -275,7 +275,7 @@ def test_under_deny_on_limit_a_job_is_told_what_it_breaks_by_itself(limits, job,
 
 @pytest.mark.req("SC-03")
 @pytest.mark.parametrize(("flags", "fits"), [((), 60), (("UsageFactorSafe",), 120)])
-def test_safe_starts_only_what_the_budget_holds_out_for(flags, fits) -> None:
+def test_safe_starts_only_jobs_that_the_remaining_budget_covers(flags, fits) -> None:
     """100 minutes: 20 are used, 20 may still be used by what runs; a job at half price may be twice as long."""
     accounts = tree(nlp={"grp_tres_minutes": {"cpu": 100}}, normal={"usage_factor": 0.5, "flags": flags})
     here = world(accounts, Enforce.SAFE, usage={"nlp/": Usage(0, 0, {"cpu": 1200})})
@@ -299,7 +299,7 @@ def test_under_safe_a_running_job_counts_only_what_the_last_pass_over_usage_did_
 
 
 @pytest.mark.req("SC-03")
-def test_of_several_alternatives_a_limit_leaves_those_within_it() -> None:
+def test_a_limit_excludes_only_the_alternatives_that_exceed_it() -> None:
     here = world(tree(nlp={"grp_tres": {"gres/gpu": 2}}))
     job = here.submit_spec(spec_of(wants(4000), wants(2000)), account="nlp", qos="normal")
     (start,) = here.run().starts
@@ -319,7 +319,7 @@ def test_an_exclusive_job_counts_the_whole_node_that_it_gets() -> None:
 
 
 @pytest.mark.req("SC-03")
-def test_a_job_that_needs_none_of_it_is_not_stopped_by_who_has_too_much_of_it() -> None:
+def test_a_job_that_needs_none_of_a_resource_is_not_stopped_by_its_exceeded_limit() -> None:
     here = world(tree(nlp={"grp_tres": {"gres/gpu": 4}}))
     submit(here, card=4)
     here.run()
@@ -328,7 +328,7 @@ def test_a_job_that_needs_none_of_it_is_not_stopped_by_who_has_too_much_of_it() 
 
 
 @pytest.mark.req("SC-03", "SC-13")
-def test_who_is_stopped_by_a_limit_holds_nobody_up() -> None:
+def test_a_job_stopped_by_a_limit_delays_no_other_job() -> None:
     here = world(tree(user={"max_jobs": 0}))
     first, second = submit(here, cpus=64), submit(here, cpus=64, user="bob")
     third = submit(here, user="bob")
@@ -350,7 +350,7 @@ def test_billing_is_as_the_partition_weighs_it() -> None:
     assert here.reason(job) == LimitReached("account nlp", "GrpTRES", "billing", 10, 7, 3.5)
 
 
-def test_amounts_are_exact_whatever_was_there_before() -> None:
+def test_fractional_amounts_in_use_return_exactly_to_zero() -> None:
     here = world(tree(nlp={"grp_tres": {"gres/gpu": 1}}))
     for share in (0.1, 0.2, 0.7):
         submit(here, card=share)

@@ -32,7 +32,7 @@ HOUR = 3600
         ({"deny_qos": ("normal",)}, PartitionRule.QOS, "", "normal"),
     ],
 )
-def test_what_a_partition_may_refuse(fields, rule, allowed, asked) -> None:
+def test_jobs_that_a_partition_refuses(fields, rule, allowed, asked) -> None:
     here = World(node("n1"), node("n2"), cluster=Cluster(partitions=(Partition(name="p", **fields),)))
     record = {"partitions": ("p",), "account": "nlp", "qos": "normal"}
     job = here.submit(nodes=2, limit=HOUR, record=record)
@@ -43,7 +43,7 @@ def test_what_a_partition_may_refuse(fields, rule, allowed, asked) -> None:
 
 
 @pytest.mark.req("SC-03")
-def test_what_a_partition_lets_pass() -> None:
+def test_jobs_that_a_partition_accepts() -> None:
     fine = {
         "state": PartitionState.DRAIN,
         "max_time_seconds": HOUR,
@@ -69,7 +69,7 @@ def test_what_a_partition_lets_pass() -> None:
         ("PartitionMinNodes", {"min_nodes": 9}),
     ],
 )
-def test_a_qos_may_lift_a_partitions_bounds(flag, fields) -> None:
+def test_a_qos_may_override_a_partitions_limits(flag, fields) -> None:
     here = world(tree(free={"flags": (flag,)}), partitions=(Partition(name="p", **fields),))
     bound, free = submit(here, partitions=("p",)), submit(here, partitions=("p",), qos="free")
     assert [start.job for start in here.cycle().starts] == [free]
@@ -77,7 +77,7 @@ def test_a_qos_may_lift_a_partitions_bounds(flag, fields) -> None:
 
 
 @pytest.mark.req("SC-03")
-def test_a_partition_that_is_gone_starts_nothing() -> None:
+def test_a_removed_partition_starts_no_job() -> None:
     here = World(node("n1"), cluster=Cluster(partitions=(Partition(name="p"),)))
     job = here.submit(record={"partitions": ("old",)})
     assert not starts(here, job)
@@ -99,7 +99,7 @@ def test_a_partition_has_the_nodes_of_its_pools_and_those_it_names_but_no_login_
 
 
 @pytest.mark.req("SC-03")
-def test_a_job_of_several_partitions_starts_once_in_the_first_that_has_room() -> None:
+def test_a_job_of_several_partitions_starts_once_in_the_first_where_it_fits() -> None:
     two = Cluster(partitions=(Partition(name="p", nodes=(NodeName("n1"),)), Partition(name="q")))
     here = World(node("n1"), node("n2"), cluster=two)
     jobs = [here.submit(wants(cpus=16), record={"partitions": ("p", "q")}) for _ in range(3)]
@@ -110,7 +110,7 @@ def test_a_job_of_several_partitions_starts_once_in_the_first_that_has_room() ->
 
 
 @pytest.mark.req("SC-13")
-def test_of_several_partitions_the_one_where_only_room_is_missing_gives_the_reason() -> None:
+def test_the_reason_is_of_the_partition_where_only_free_resources_are_missing() -> None:
     cluster = Cluster(partitions=(Partition(name="shut", state=PartitionState.DOWN), Partition(name="full")))
     here = World(node("n1"), cluster=cluster)
     here.submit(wants(cpus=16), record={"partitions": ("full",)})

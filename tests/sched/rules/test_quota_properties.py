@@ -115,7 +115,7 @@ def sums_hold(now: Naive) -> bool:
 
 @many
 @given(st.integers(0, 2**32))
-def test_passes_over_random_trees(seed: int) -> None:
+def test_passes_over_random_trees_respect_the_quotas(seed: int) -> None:
     random = Random(seed)
     world = some_world(random)
     for _ in range(random.randint(3, 8)):

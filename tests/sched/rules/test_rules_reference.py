@@ -110,7 +110,7 @@ def for_good(rules: NaiveRules, job: Job) -> Iterator[str]:
 @given(st.integers(0, 2**32), st.integers(3, 30))
 @example(20171, 40)  # a reservation keeps a job off the last nodes that are left
 @example(20194, 40)  # one alternative breaks a limit, the other is too big
-def test_easy_and_in_order(kind: BackfillKind, seed: int, steps: int) -> None:
+def test_easy_and_in_order_passes_equal_the_reference(kind: BackfillKind, seed: int, steps: int) -> None:
     for world in lived(seed, steps, kind):
         rules = rules_of(world)
         if holds_more(rules):
@@ -133,7 +133,7 @@ def test_easy_and_in_order(kind: BackfillKind, seed: int, steps: int) -> None:
 @many
 @given(st.integers(0, 2**32), st.integers(3, 30))
 @example(5137, 24)  # a job that waits in one partition starts in another
-def test_conservative(seed: int, steps: int) -> None:
+def test_conservative_passes_equal_the_reference(seed: int, steps: int) -> None:
     for world in lived(seed, steps, BackfillKind.CONSERVATIVE):
         if holds_more(rules_of(world)):
             continue
