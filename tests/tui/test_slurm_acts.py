@@ -58,7 +58,7 @@ async def test_a_batch_script_is_shown_before_it_is_submitted(tmp_path: Path) ->
 
 
 @pytest.mark.req("SL-23")
-async def test_a_job_that_left_nothing_says_so() -> None:
+async def test_a_job_without_remaining_files_shows_a_message() -> None:
     async with cluster() as cockpit:
         await cockpit.sees("timesout").press("colon").type("4").press("enter").stands_on("victim")
         await cockpit.press("colon").type("look-inside").press("enter").sees("only a running job can be entered")
