@@ -1,4 +1,4 @@
-"""Checks whether the cluster's rules may be replaced by those of its file."""
+"""Decides changes of the cluster's rules: those of its file, and the quota tree of administrators."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ from msgspec.structs import fields, replace
 from cockpit.model import events
 from cockpit.model.accounts import Accounts
 from cockpit.model.cluster import Backfill, Cluster, PriorityKind
+from cockpit.model.quota import QuotaTree, tree_errors
 from cockpit.model.refusal import Refusal, RefusalKind
+from cockpit.model.text import visible
 
 if TYPE_CHECKING:
     from cockpit.engine.decide import Decision
     from cockpit.engine.state import ClusterState
     from cockpit.model.events import EventBody
     from cockpit.model.priority import WeightChanges
+
 
 _WORDS = {"enforce": "accounting", "login_pool": "login_node_pool", "home": "home_directory_storage"}
 """The names in cluster.toml of attributes that are called otherwise there."""
@@ -79,3 +82,27 @@ def _fixed(cluster: Cluster) -> Cluster:
     """Return the cluster without the settings that each site makes for itself."""
     own = {"urgent_jobs": None, "projects": (), "sharing": True, "max_resumes": None, "max_grace_seconds": None}
     return replace(cluster, backfill=Backfill(), mutable=True, **own)
+
+
+MOST_ERRORS = 1000
+"""Told of one tree: the answer must fit into a frame."""
+
+
+def apply_quota(state: ClusterState, tree: QuotaTree) -> list[EventBody] | Refusal:
+    """Let the tree hold from now on, in place of an earlier one of its name. Jobs that run go on."""
+    if errors := list(tree_errors(tree)):
+        return Refusal(RefusalKind.INVALID, "\n".join(errors[:MOST_ERRORS]))
+    known = state.quota
+    if known is not None and known.name != tree.name:
+        return Refusal(
+            RefusalKind.CONFLICT,
+            f"Quota tree {visible(known.name)} is there, and a cluster has one; `cockpit quota remove` removes it.",
+        )
+    return [] if tree == known else [events.QuotaApplied(tree)]
+
+
+def remove_quota(state: ClusterState) -> list[EventBody] | Refusal:
+    """Remove all quotas."""
+    if state.quota is None:
+        return Refusal(RefusalKind.NOT_FOUND, "There is no quota tree; `cockpit quota apply FILE` applies one.")
+    return [events.QuotaRemoved(state.quota.name)]

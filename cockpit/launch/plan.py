@@ -34,11 +34,10 @@ from cockpit.launch.cards import card_devices, card_environment, no_cards_enviro
 from cockpit.launch.checks import warnings
 from cockpit.launch.command import STAYS_OPEN, expand, unset_names
 from cockpit.launch.modes import AGENT_FOLDER, LAUNCHER_ROLE, Peer, Role, has_agent, outfit
-from cockpit.launch.network import host_of, hosts
 from cockpit.launch.pools import pool_environment, pool_hints, pool_roles, replica_spec
 from cockpit.launch.sweeps import trial_number
 from cockpit.launch.workspace import ALGORITHM, OUTPUTS, WORKSPACE
-from cockpit.launch.world import DISCOVERY, DISCOVERY_SCRIPT, LIBRARY, PULSE_PATH
+from cockpit.launch.world import DISCOVERY, DISCOVERY_SCRIPT, LIBRARY, PULSE_PATH, host_of, hosts
 from cockpit.launch.world import PATH as WORKERS_FILE
 from cockpit.model.ids import ReplicaId
 from cockpit.model.image import HOST

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from cockpit.engine import decide, evictions, quotas, reservations
+from cockpit.engine import configure, decide, evictions, reservations
 from cockpit.engine.accounts.changes import change_accounts as decide_accounts
 from cockpit.engine.arrays import addressed, on_each
 from cockpit.engine.catalogue.changes import change_catalogue as decide_catalogue
@@ -210,12 +210,12 @@ async def change_catalogue(engine: Engine, context: RequestContext, args: messag
 
 async def apply_quota(engine: Engine, context: RequestContext, args: messages.ApplyQuotaArgs) -> bytes:
     """Put a quota tree into force."""
-    return await _act(engine, context, lambda machine, _: quotas.apply_quota(machine.state, args.tree))
+    return await _act(engine, context, lambda machine, _: configure.apply_quota(machine.state, args.tree))
 
 
 async def remove_quota(engine: Engine, context: RequestContext, _args: messages.NoArgs) -> bytes:
     """Remove the quota tree, so that no quotas are in force."""
-    return await _act(engine, context, lambda machine, _: quotas.remove_quota(machine.state))
+    return await _act(engine, context, lambda machine, _: configure.remove_quota(machine.state))
 
 
 async def stop(engine: Engine, context: RequestContext, args: messages.StopArgs) -> None:

@@ -8,14 +8,14 @@ import msgspec
 
 from cockpit.model.operations import Style
 from cockpit.protocol.operations import SHELL, TABLE
-from cockpit.runtime import accounting, acting, predicting, priorities, priority_weights, reading, snapshots, staging
+from cockpit.runtime import acting, predicting, priorities, reading, staging
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine
 
     Function = Callable[..., Coroutine[Any, Any, Any] | AsyncIterator[Any]]
 
-_MODULES = (reading, acting, predicting, staging, accounting, snapshots, priorities, priority_weights)
+_MODULES = (reading, acting, predicting, staging, priorities)
 
 
 def _function(name: str) -> Function:

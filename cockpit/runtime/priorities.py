@@ -1,26 +1,37 @@
-"""The socket's operation that returns the queue in priority order."""
+"""The socket's operations on priorities: return the queue in priority order, and set the weights.
+
+Weights take effect at once, and are written into cluster.toml for the next engine start.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from typing import TYPE_CHECKING
 
+import msgspec
 from msgspec.structs import replace
 
 from cockpit.engine.access import may_see
+from cockpit.engine.configure import reweighed
 from cockpit.engine.views.ranking import present_order, ranked, tried_order
-from cockpit.model.view import Priorities
+from cockpit.errors import CockpitError, RequestRefused
+from cockpit.formats.cluster.weights import with_weights
+from cockpit.model.refusal import Refusal
+from cockpit.model.view import Priorities, WeightsSet
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+    from pathlib import Path
 
     from cockpit.engine.access import Actor
+    from cockpit.model.cluster import Priority
     from cockpit.model.priority import WeightChanges
     from cockpit.protocol import messages
     from cockpit.runtime.engine import Engine
     from cockpit.runtime.request_context import RequestContext
     from cockpit.sched.priority.priorities import PriorityTable
     from cockpit.sched.snapshot import Snapshot
+
 
 PAGE_ROWS = 1000
 """Rows per page; a page is encoded within a few milliseconds."""
@@ -46,3 +57,46 @@ def _whole(snapshot: Snapshot, last: PriorityTable | None, weights: WeightChange
         snapshot, table = tried_order(snapshot, weights)
     rows = ranked(table, queue, lambda job: may_see(actor, job), before)
     return Priorities(snapshot.cluster.priority.kind, snapshot.cluster.priority.weights, tuple(rows))
+
+
+async def set_weights(engine: Engine, context: RequestContext, args: messages.SetWeightsArgs) -> bytes:
+    """Set the weights. If the file cannot be written, the answer and, until it stops, the engine's status say so."""
+    act = context.act(durable=True)
+    outcome = await engine.host.act(lambda machine, _: reweighed(machine.state, args.weights), act)
+    if isinstance(outcome, Refusal):
+        raise RequestRefused(outcome)
+    priority = engine.host.machine.state.cluster.priority
+    trouble = await asyncio.to_thread(_write_back, engine.cluster_file, priority)
+    if trouble:
+        engine.troubles = (*(each for each in engine.troubles if each != trouble), trouble)
+    file = str(engine.cluster_file) if engine.cluster_file is not None and not trouble else ""
+    answer = msgspec.msgpack.encode(WeightsSet(priority.weights, file, trouble))
+    await engine.requests.remember(context, answer)
+    return answer
+
+
+def _write_back(file: Path | None, priority: Priority) -> str:
+    """Write the weights into the file; return why that failed, or an empty text (also without a file)."""
+    if file is None:
+        return ""
+    try:
+        text = with_weights(_text(file), priority, str(file))
+        half = file.with_name(f"{file.name}.half")
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        half.write_text(text, encoding="utf-8")
+        if file.exists():
+            half.chmod(file.stat().st_mode & 0o777)
+        half.replace(file)
+    except (OSError, UnicodeDecodeError, CockpitError) as error:
+        return (
+            f"{file} could not be written ({error}): the new weights are in force until the engine starts again, and "
+            "then those of the file; write them there to keep them."
+        )
+    return ""
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return ""

@@ -9,20 +9,22 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from cockpit.engine.access import Actor, is_owner, may_see
-from cockpit.engine.views.accounts import accounts_shown
+from cockpit.engine.views.accounts import accounts_shown, shown_cluster
 from cockpit.engine.views.catalogue import catalogue_shown
 from cockpit.engine.views.queues import queues_shown
 from cockpit.engine.views.ranking import breakdowns
 from cockpit.engine.views.redaction import shown_explanation, shown_job, shown_reason, shown_to
 from cockpit.engine.views.rows import hold_row, node_rows
 from cockpit.engine.views.rows import overview as overview_shown
-from cockpit.engine.views.rules import shown_cluster
+from cockpit.engine.views.spending import ended_seen, is_open
+from cockpit.engine.views.spending import spending as spending_shown
 from cockpit.errors import RequestRefused
+from cockpit.formats.snapshotfile import Snapshot, without_secrets
 from cockpit.launch.batch import batch_spec
 from cockpit.model import asking
 from cockpit.model.catalogue import CatalogueShown
 from cockpit.model.cluster import Cluster, Reservation
-from cockpit.model.ids import JobId, ReplicaId
+from cockpit.model.ids import JobId, Millis, ReplicaId
 from cockpit.model.job import OCCUPYING, Job, JobState
 from cockpit.model.jobdetail import JobDetail, ReplicaUse, in_the_end
 from cockpit.model.reasons import Waited
@@ -32,7 +34,7 @@ from cockpit.model.spec import JobKind
 from cockpit.model.view import AccountsShown, EngineStatus, HoldRow, NodeRow, Overview, QueuesShown
 from cockpit.protocol import messages
 from cockpit.protocol.frames import MAJOR, MINOR, raw
-from cockpit.protocol.pages import LIST_ROWS, AllLoaded, JobsArgs, SubscribeArgs, fits, pieces, start_over
+from cockpit.protocol.pages import LIST_ROWS, PIECE_BYTES, AllLoaded, JobsArgs, SubscribeArgs, fits, pieces, start_over
 from cockpit.runtime.logs import first_address, left_out, log_path, log_tail, mib_of, read_log
 from cockpit.runtime.request_context import RequestContext, request_key, visible_job, wait_for_change
 from cockpit.runtime.timeline import timeline
@@ -42,9 +44,12 @@ from cockpit.sched.growth import why_not
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
+    from cockpit.model.accounting import Spending
     from cockpit.model.growth import NoGrowth
     from cockpit.model.jobrow import JobRow
     from cockpit.runtime.engine import Engine
+    from cockpit.runtime.request_context import RequestContext
+
 
 LOG_TAIL_LINES = 12
 """Lines of log in a job's details."""
@@ -333,3 +338,39 @@ def _tail(engine: Engine, job: Job) -> str:
     streams = (asking.LogStream.STDERR, asking.LogStream.STDOUT)
     tails = (log_tail(log_path(engine.logs, replica, stream), LOG_TAIL_LINES) for stream in streams)
     return next((tail for tail in tails if tail), "")
+
+
+def snapshot_of(engine: Engine) -> Snapshot:
+    """Return the cluster's current state, without secrets."""
+    host = engine.host
+    return Snapshot(cluster=engine.cluster, at=host.clock.now(), state=without_secrets(host.machine.state))
+
+
+async def snapshot(engine: Engine, _context: RequestContext, _args: messages.NoArgs) -> AsyncIterator[bytes]:
+    """Return the encoded snapshot, in pieces that fit a frame."""
+    encoded = msgspec.msgpack.encode(snapshot_of(engine))
+    for start in range(0, len(encoded), PIECE_BYTES):
+        yield encoded[start : start + PIECE_BYTES]
+
+
+MOST_JOBS = 100_000
+
+
+async def accounting(
+    engine: Engine, context: RequestContext, args: messages.AccountingArgs
+) -> AsyncIterator[list[msgspec.Raw]]:
+    """Return the ended jobs that the user may see, newest first, in pieces."""
+    since, until = (None if at is None else Millis(at) for at in (args.since, args.until))
+    alone = not context.actor.admin and not context.actor.projects
+    user = args.user or (context.actor.name if alone else None)
+    jobs = await engine.host.journal.ended_jobs(limit=MOST_JOBS, user=user, since=since, until=until)
+    for piece in pieces(ended_seen(jobs, engine.host.machine.state, context.actor)):
+        yield piece
+
+
+async def spending(engine: Engine, context: RequestContext, args: messages.SpendingArgs) -> Spending:
+    """Return the allocated resources per time span: by account for all users, by name for those the user may see."""
+    edges, state = [Millis(at) for at in sorted(args.edges)], engine.host.machine.state
+    live = [job.id for job in state.jobs.values() if is_open(job)]
+    past = await engine.host.journal.spent(edges, live)
+    return spending_shown(state, past, edges, context.actor, engine.host.clock.now())

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from cockpit.engine.views.accounts import shown_rules
 from cockpit.engine.views.catalogue import shown_change
 from cockpit.engine.views.redaction import HIDDEN_JOB, jobs_named, shown_body, shown_to
-from cockpit.engine.views.rules import shown_rules
 from cockpit.model.events import CatalogueChanged
 from cockpit.model.ids import JobId
 

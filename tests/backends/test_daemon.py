@@ -9,7 +9,7 @@ import pytest
 
 from cockpit.backends.local import daemon
 from cockpit.config.places import paths
-from cockpit.runtime.listening import listen
+from cockpit.runtime.server import listen
 from cockpit.store.statefolder import FolderInUse, StateFolder
 
 if TYPE_CHECKING:

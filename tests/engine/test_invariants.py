@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from cockpit.engine.configure import apply_quota
 from cockpit.engine.invariants import violations
-from cockpit.engine.quotas import apply_quota
 from cockpit.model import events
 from cockpit.model.node import Allocation
 from cockpit.model.quota import JOBS, QuotaNode, QuotaTree

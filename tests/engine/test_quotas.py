@@ -6,8 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from cockpit.engine.access import Actor
+from cockpit.engine.configure import apply_quota, remove_quota
 from cockpit.engine.machine import Machine
-from cockpit.engine.quotas import apply_quota, remove_quota
 from cockpit.engine.state import ClusterState
 from cockpit.engine.views.queues import queues_shown
 from cockpit.formats.quotatree import read_quota_tree

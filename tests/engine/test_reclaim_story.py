@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cockpit.engine.quotas import apply_quota
+from cockpit.engine.configure import apply_quota
 from cockpit.engine.views.queues import queues_shown
 from cockpit.model import events
 from cockpit.model.attempt import EndCause

@@ -15,11 +15,11 @@ from msgspec.structs import replace
 from cockpit.engine import decide, evictions
 from cockpit.engine.access import Actor
 from cockpit.engine.apply.events import apply
+from cockpit.engine.configure import apply_quota
 from cockpit.engine.dependencies import DependencyOutcomes, verdict
 from cockpit.engine.machine import Machine
 from cockpit.engine.nodes import prechecks, service
 from cockpit.engine.priority_changes import set_priority
-from cockpit.engine.quotas import apply_quota
 from cockpit.engine.reservations import make_reservation
 from cockpit.engine.state import ClusterState
 from cockpit.engine.submission.submit import edit, submit

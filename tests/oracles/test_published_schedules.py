@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cockpit.engine.replay.figures import figures
+from cockpit.engine.replay.jobs import figures
 from cockpit.formats.traces.swf import read_swf
 from cockpit.formats.traces.swf_history import history
 from cockpit.headless.verbs.replay import PERFECT, replayed

@@ -24,8 +24,7 @@ from cockpit.runtime.connection import Bounds
 from cockpit.runtime.containers.entering import EnteredShell, EntryFacts
 from cockpit.runtime.engine import Engine
 from cockpit.runtime.host import Act, Host, Settings
-from cockpit.runtime.listening import listen
-from cockpit.runtime.server import Server
+from cockpit.runtime.server import Server, listen
 from cockpit.store.journal import SqliteJournal
 from tests.builders import a_node
 from tests.doubles.credentials import connected_as

@@ -190,9 +190,9 @@ async def test_settings_and_environment_apply_to_the_cockpit(tmp_path: Path) -> 
         assert "read-only" in app.options.read_only
         (tmp_path / "themes").mkdir()
         (tmp_path / "themes/own.toml").write_text('name = "own"\n')
-        assert "own" in app_for(session, {}, Look(settings=Settings(), folder=tmp_path)).themes
-        assert app_for(session, {"NO_COLOR": "1"}).role_theme().ansi
-        assert app_for(session, {"COCKPIT_ASCII": "1"}).outside.ascii_only
+        assert "own" in app_for(session, {}, Look(settings=Settings(), folder=tmp_path)).options.themes
+        assert app_for(session, {"NO_COLOR": "1"}).state.role_theme().ansi
+        assert app_for(session, {"COCKPIT_ASCII": "1"}).options.ascii_only
         with pytest.raises(SpecErrors, match="did you mean light"):
             app_for(session, {"COCKPIT_THEME": "ligth"})
 

@@ -48,9 +48,9 @@ from cockpit.runtime.engine import Engine
 from cockpit.runtime.faultpatrol import Rounds, go_round
 from cockpit.runtime.host import Host, Settings
 from cockpit.runtime.iterations import Watch
-from cockpit.runtime.listening import is_listened_on, listen
 from cockpit.runtime.logs import tidy_logs
 from cockpit.runtime.machine import probe_machine
+from cockpit.runtime.server import is_listened_on, listen
 from cockpit.runtime.serving import serve
 from cockpit.sched.policy import Policy
 from cockpit.store.journal import SqliteJournal

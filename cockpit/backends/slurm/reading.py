@@ -13,7 +13,7 @@ last answer stays and `trouble` has a sentence that says so.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC
 from typing import Any, NamedTuple, TypeVar
@@ -36,7 +36,7 @@ from cockpit.backends.slurm.mapping.cluster import Everything, shards_per_card
 from cockpit.backends.slurm.mapping.cross_checks import CrossCheck
 from cockpit.backends.slurm.mapping.ids import slurm_id
 from cockpit.backends.slurm.mapping.jobs import Listed
-from cockpit.backends.slurm.mapping.records import settings
+from cockpit.backends.slurm.mapping.records import Record, settings
 from cockpit.backends.slurm.mapping.spreads import NO_SPREADS, Spreads
 from cockpit.backends.slurm.mapping.unattributed_gpus import NOTHING_KNOWN, Known
 from cockpit.backends.slurm.vouching import Look, check_inventory, completed, is_doubtful, left_out, live_jobs
@@ -193,8 +193,7 @@ class Reading:
             if listing.UNKNOWN_JOB in failed.printed.stderr:
                 return ()
             raise
-        records = listing.read(printed.stdout, printed.separator, self._fields)
-        return tuple(Listed(fields, UTC, shards) for fields in records)
+        return tuple(Listed(fields, UTC, shards) for fields in _jobs(printed, self._fields))
 
     @property
     def listed_at(self) -> Millis | None:
@@ -287,7 +286,7 @@ class Reading:
         return self._once(
             f"ended for {user}",
             source,
-            lambda: tuple(accounting.ended(printed.stdout, printed.separator, UTC, shards_per_card=shards)),
+            lambda: tuple(accounting.ended(_past(printed, accounting.FIELDS), UTC, shards)),
         )
 
     async def accounted(self, job: str) -> tuple[accounting.Past | None, tuple[StepRow, ...]]:
@@ -307,7 +306,7 @@ class Reading:
                 self._past_fields = tuple(name for name in self._past_fields if name != unknown)
             else:
                 shards = shards_per_card(await self.nodes(self.intervals.settings))
-                return accounting.of_one(printed.stdout, printed.separator, job, UTC, self._past_fields, shards)
+                return accounting.of_one(_past(printed, self._past_fields), job, UTC, shards)
 
     async def admin_level(self, user: str) -> str:
         """Return the user's AdminLevel, `None`, `Operator` or `Administrator`; empty when it is unknown."""
@@ -327,7 +326,7 @@ class Reading:
             printed = await self._answers.ask(listing.output_command(job), self.intervals.details)
         except Failed:
             return {}
-        record = next(listing.read(printed.stdout, printed.separator, listing.OUTPUT_FIELDS), None)
+        record = next(iter(_jobs(printed, listing.OUTPUT_FIELDS)), None)
         if record is None:
             return {}
         return {"stdout": record["STDOUT"], "stderr": record["STDERR"], "folder": record["WorkDir"]}
@@ -419,7 +418,7 @@ class Reading:
     def _listed(self, printed: Printed, shards: int) -> Iterator[Listed]:
         """Yield the records of squeue's list; a record that has not changed is the object of the previous list."""
         known, self._records = self._records, {}
-        for fields in listing.read(printed.stdout, printed.separator, self._fields):
+        for fields in _jobs(printed, self._fields):
             if not fields["JobID"].isdigit():
                 raise Garbled("squeue", f"{fields['JobID'][:20]!r} is not a job id")
             listed = known.get(fields["JobID"])
@@ -486,3 +485,15 @@ class Reading:
             known = self._made[what] = (source, make())
         made: T = known[1]
         return made
+
+
+def _jobs(printed: Printed, fields: Sequence[str]) -> Iterable[Record]:
+    """Return the records of squeue's answer."""
+    return printed.records if printed.records is not None else listing.read(printed.stdout, printed.separator, fields)
+
+
+def _past(printed: Printed, fields: Sequence[str]) -> Iterable[Record]:
+    """Return the records of sacct's answer."""
+    if printed.records is not None:
+        return printed.records
+    return accounting.read(printed.stdout, printed.separator, fields)

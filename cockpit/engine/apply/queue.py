@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from cockpit.engine.age import accrues_from
-from cockpit.engine.apply.rules import Rules, change, change_waiting
+from cockpit.engine.apply.rules import Rules, accrues_from, change, change_waiting
 from cockpit.model import events
 from cockpit.model.job import Job
 

@@ -36,8 +36,7 @@ async def run_show(call: Call) -> int:
     if call.args.output == "json":
         call.streams.write(encoded_lines([{"version": JSON_VERSION, "cluster": rules}]))
         return ExitCode.OK
-    from cockpit.formats.cluster.rules import file_of_rules
-    from cockpit.formats.cluster.text import rules_text
+    from cockpit.formats.cluster.text import file_of_rules, rules_text
     from cockpit.present.events.sentences import member_lines
 
     nodes = [row.node for row in await call.backend.nodes()]

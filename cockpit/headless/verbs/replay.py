@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Sequence
 
-    from cockpit.engine.replay.figures import Run
     from cockpit.engine.replay.foretold import Accuracy
+    from cockpit.engine.replay.jobs import Run
     from cockpit.formats.traces.swf_history import History
     from cockpit.model.ids import JobId
 
@@ -117,8 +117,7 @@ def _processors_of(source: str, data: bytes) -> int:
 def replayed(past: History, processors: int, policy: str, watch: Callable[[int], None]) -> list[Run]:
     """Return how each job of the log ran under the policy. `watch` is called now and then with the number of ended
     jobs."""
-    from cockpit.engine.replay.figures import Run
-    from cockpit.engine.replay.jobs import Replay
+    from cockpit.engine.replay.jobs import Replay, Run
     from cockpit.formats.traces.swf_history import machine, multifactor
 
     rules = multifactor(past) if policy == MULTIFACTOR else ()
@@ -234,7 +233,7 @@ def tell_replay(call: Call, past: History, processors: int, runs: Sequence[Run],
 
 
 def _report(past: History, processors: int, runs: Sequence[Run], seconds: float, args: Namespace) -> Report:
-    from cockpit.engine.replay.figures import figures
+    from cockpit.engine.replay.jobs import figures
 
     differences = [
         Difference(job.number, run.waited, job.waited)

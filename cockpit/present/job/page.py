@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from cockpit.launch.batchscript import script_files
-from cockpit.launch.network import host_of
 from cockpit.launch.sweeps import has_trial, no_trial, trial_number, trial_values
+from cockpit.launch.world import host_of
 from cockpit.model.attempt import Replica
 from cockpit.model.ids import ReplicaId, job_words
 from cockpit.model.image import HOST

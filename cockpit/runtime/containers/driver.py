@@ -30,7 +30,7 @@ from cockpit.model.ids import ReplicaId, replica_id_from_folder
 from cockpit.model.refusal import Refusal, RefusalKind
 from cockpit.model.usage import Used
 from cockpit.runtime import faults
-from cockpit.runtime.containers import entering, freezing, library, networks, removal, spawning, telling, world
+from cockpit.runtime.containers import entering, freezing, heartbeats, library, networks, removal, spawning, telling
 from cockpit.runtime.containers.copies import Copies
 from cockpit.runtime.containers.heartbeats import Heartbeats
 from cockpit.runtime.containers.nodescripts import noted
@@ -238,7 +238,7 @@ class ContainerExecutor:
         async with self._lock(effect.replica):
             watched = self._watched.get(effect.replica)
             if watched is not None and watched.alive and not watched.ended:
-                await asyncio.to_thread(world.show, watched.attempt, self._workers_of(effect.replica))
+                await asyncio.to_thread(heartbeats.show, watched.attempt, self._workers_of(effect.replica))
 
     async def keep(self, effect: KeepContainer) -> None:
         async with self._lock(effect.replica):
@@ -307,7 +307,7 @@ class ContainerExecutor:
             faults.point("spawning", attempt.name)
             try:
                 if effect.spec.elastic is not None:
-                    await asyncio.to_thread(world.show, attempt, self._workers_of(effect.replica))
+                    await asyncio.to_thread(heartbeats.show, attempt, self._workers_of(effect.replica))
                 await asyncio.to_thread(spawning.spawn, attempt, self._planned(effect), self._shims)
             except (spawning.SpawnError, SpecErrors, OSError) as error:
                 sentence = f"the container could not be made: {error}"

@@ -12,14 +12,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from cockpit.launch.world import PULSE_PATH
 from cockpit.runtime.clock import NANOS_PER_MILLI, wall_nanos
-from cockpit.runtime.containers.world import PULSE
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from cockpit.engine.effects import StartReplica
     from cockpit.engine.ports import Observer
     from cockpit.model.ids import ReplicaId
     from cockpit.runtime.containers.shim.attempt import Attempt
     from cockpit.runtime.tasks import Tasks
+
 
 CHECK_SECONDS = 1.0
 _NAME = PULSE_PATH.rpartition("/")[2]
@@ -85,3 +87,28 @@ def silence_ms(attempt: Attempt, now: int) -> int | None:
         return max(0, (now - Path(attempt.file(PULSE, _NAME)).stat().st_mtime_ns) // NANOS_PER_MILLI)
     except OSError:
         return None
+
+
+PULSE = "pulse"
+"""The subfolder of the attempt's folder in which its worker touches its heartbeat file, see `cockpit.elastic`."""
+
+
+def show(attempt: Attempt, files: Mapping[str, bytes]) -> None:
+    """Write the files, each in one step, readable for every process of the container.
+
+    The first call must come before the container is made, since it creates the folders that are mounted.
+    """
+    Path(attempt.path).mkdir(parents=True, exist_ok=True, mode=0o700)
+    folder = _made(Path(attempt.file("world")), 0o755)
+    _made(Path(attempt.file(PULSE)), 0o777)
+    for name, content in files.items():
+        draft = folder / f".{name}.new"
+        draft.write_bytes(content)
+        draft.chmod(0o644)
+        draft.replace(folder / name)
+
+
+def _made(folder: Path, mode: int) -> Path:
+    folder.mkdir(exist_ok=True)
+    folder.chmod(mode)
+    return folder

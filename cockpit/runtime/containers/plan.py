@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from cockpit.launch.batchscript import LIBRARY, TOOLS, ScriptFiles
-from cockpit.launch.network import GATEWAY, PREFIX
 from cockpit.launch.plain import needs_container
 from cockpit.launch.pools import replica_spec
 from cockpit.launch.workspace import shown
+from cockpit.launch.world import GATEWAY, PREFIX
 from cockpit.model.batchscript import EarlySignal
 from cockpit.model.ids import ReplicaId
 from cockpit.model.image import ImageKind, image_of

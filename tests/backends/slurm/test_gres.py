@@ -137,4 +137,4 @@ def test_licences_of_slurmrestd_are_the_same() -> None:
     asked = question(licences.COMMAND, 38)
     assert asked is not None
     told = {"LicenseName": "matlab", "Total": 4, "Used": 3, "Free": 1, "Remote": False, "Reserved": 0}
-    assert list(licences.licences(asked.printed({"licenses": [told]}))) == [licences.Licence("matlab", 4, 3)]
+    assert list(licences.licences(asked.read({"licenses": [told]}))) == [licences.Licence("matlab", 4, 3)]

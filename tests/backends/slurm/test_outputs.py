@@ -176,10 +176,9 @@ def test_accounting_knows_where_a_forgotten_job_wrote() -> None:
     assert outputs.of_script("#!/bin/sh\n#SBATCH -o own.%j\necho\n") == {"stdout": "own.%j"}
 
 
-def as_sacct(*records: dict[str, str]) -> str:
-    """What sacct prints of these records, whose other fields are empty."""
-    full = [dict.fromkeys(accounting.FIELDS_OF_ONE, "") | {"Start": "2026-11-21T08:00:01"} | each for each in records]
-    return "".join("".join(f"{value}~" for value in each.values()) + "\n" for each in full)
+def as_sacct(*records: dict[str, str]) -> list[dict[str, str]]:
+    """These records of sacct with their other fields, which are empty."""
+    return [dict.fromkeys(accounting.FIELDS_OF_ONE, "") | {"Start": "2026-11-21T08:00:01"} | each for each in records]
 
 
 @pytest.mark.parametrize(
@@ -199,7 +198,7 @@ def test_accounting_tells_the_components_of_a_heterogeneous_job_apart(job: str, 
         {"JobID": "20+1", "JobIDRaw": "21", "JobName": "second", **ended},
         {"JobID": "20+1.0", "JobIDRaw": "21.0", "SubmitLine": "srun -o other true", **ended},
     )
-    past, steps = accounting.of_one(printed, "~", job, UTC)
+    past, steps = accounting.of_one(printed, job, UTC)
     assert past is not None
     assert (past.job.spec.name, [step.output for step in steps]) == (name, files)
 
@@ -211,7 +210,8 @@ def test_slurmrestd_names_the_components_of_a_heterogeneous_job_as_sacct_does() 
         {"job_id": 20, "het": {"job_id": 20, "job_offset": 0}},
         {"job_id": 9, "het": {"job_id": 0, "job_offset": {"set": False, "infinite": False, "number": 0}}},
     ]
-    assert rest_ended.ended(jobs, ["JobID", "JobIDRaw"], "~").split() == ["20+1~21~", "20+0~20~", "9~9~"]
+    records = rest_ended.ended(jobs, ["JobID", "JobIDRaw"])
+    assert [tuple(each.values()) for each in records] == [("20+1", "21"), ("20+0", "20"), ("9", "9")]
 
 
 @pytest.mark.parametrize(("job", "name"), [("18", "one"), ("18_2", "two"), ("18_3", "three"), ("24", "one")])
@@ -222,7 +222,7 @@ def test_an_arrays_own_number_stands_for_its_first_task_in_accounting_too(job: s
     tasks = (("18_1", "24", "one"), ("18_2", "25", "two"), ("18_3", "18", "three"))
     told = [{"JobID": own, "JobIDRaw": raw, "JobName": named, **ended} for own, raw, named in tasks]
     wanted = [each for each in told if job in {"18", each["JobID"], each["JobIDRaw"]}]
-    past, _ = accounting.of_one(as_sacct(*wanted), "~", job, UTC)
+    past, _ = accounting.of_one(as_sacct(*wanted), job, UTC)
     assert past is not None
     assert past.job.spec.name == name
 
@@ -234,7 +234,7 @@ def test_steps_of_accounting_and_of_the_controller() -> None:
         {"JobID": "7.batch", "State": "FAILED", "JobName": "batch", "ExitCode": "3:0", "End": "2026-11-21T08:00:09"},
         {"JobID": "7.0", "State": "COMPLETED", "JobName": "python", "MaxRSS": "2048K", "NTasks": "8", "NNodes": "2"},
     )
-    _, (batch, first) = accounting.of_one(as_sacct(*records), "~", "7", UTC)
+    _, (batch, first) = accounting.of_one(as_sacct(*records), "7", UTC)
     assert (batch.name, batch.state, batch.exit_code) == ("batch", "failed", 3)
     assert (first.name, first.command, first.tasks, first.nodes, first.peak_memory_mib) == ("0", "python", 8, 2, 2)
     (step,) = running.steps(

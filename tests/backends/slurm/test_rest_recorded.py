@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from msgspec.structs import replace
 
 from cockpit.backends.slurm.mapping import accounting, accounts, listing, nodes, placements, reservations, rules
 from cockpit.backends.slurm.mapping.jobs import Listed
+from cockpit.backends.slurm.mapping.records import Record
 from cockpit.backends.slurm.mapping.rest.questions import question
 from cockpit.backends.slurm.wire.recorded import RecordedCommands
 from cockpit.model.attempt import ExitStatus
@@ -22,12 +24,24 @@ FILES = {"slurm/jobs": "jobs", "slurmdb/jobs": "ended", "slurmdb/associations": 
 pytestmark = pytest.mark.parametrize("version", API)
 
 
-def rest(version: str, argv: tuple[str, ...]) -> str:
-    """What the way through slurmrestd prints."""
+def answered(version: str, argv: tuple[str, ...]) -> str | tuple[Record, ...]:
+    """The answer of slurmrestd: records of jobs, else what the command would print."""
     asked = question([word.replace(listing.SEPARATOR, "~") for word in argv], API[version], "cock")
     assert asked is not None
     file = DATA / version / f"{FILES.get(f'{asked.area}/{asked.path}', asked.path)}.json"
-    return asked.printed(msgspec.json.decode(file.read_bytes()))
+    return asked.read(msgspec.json.decode(file.read_bytes()))
+
+
+def rest(version: str, argv: tuple[str, ...]) -> str:
+    text = answered(version, argv)
+    assert isinstance(text, str)
+    return text
+
+
+def rest_records(version: str, argv: tuple[str, ...]) -> tuple[Record, ...]:
+    records = answered(version, argv)
+    assert isinstance(records, tuple)
+    return records
 
 
 async def commands(version: str, argv: tuple[str, ...]) -> str:
@@ -36,9 +50,8 @@ async def commands(version: str, argv: tuple[str, ...]) -> str:
     return (await RecordedCommands(version).run(words, seconds=1)).stdout
 
 
-def jobs(printed: str) -> dict[int, Listed]:
-    found = (Listed(record, UTC) for record in listing.read(printed, "~"))
-    return {each.id: each for each in found}
+def jobs(records: Iterable[Record]) -> dict[int, Listed]:
+    return {each.id: each for each in (Listed(record, UTC) for record in records)}
 
 
 def lasting(each: Listed) -> tuple[object, ...]:
@@ -50,7 +63,8 @@ def lasting(each: Listed) -> tuple[object, ...]:
 
 @pytest.mark.req("SL-01", "SL-02")
 async def test_jobs_are_the_same_jobs(version: str) -> None:
-    told, printed = jobs(rest(version, listing.command())), jobs(await commands(version, listing.command()))
+    told = jobs(rest_records(version, listing.command()))
+    printed = jobs(listing.read(await commands(version, listing.command()), "~"))
     assert len(told) >= 40
     assert {job: lasting(each) for job, each in told.items()} == {job: lasting(printed[job]) for job in told}
     settled = {job: each for job, each in told.items() if each.state == printed[job].state == "FAILED"}
@@ -112,9 +126,9 @@ async def test_a_running_job_stands_on_the_same_cards(version: str) -> None:
 
 @pytest.mark.req("SL-01")
 async def test_ended_jobs_are_the_same(version: str) -> None:
-    def read(printed: str) -> dict[int, tuple[object, ...]]:
+    def read(records: Iterable[Record]) -> dict[int, tuple[object, ...]]:
         """v0.0.38 tells of no failed job how it failed."""
-        found = accounting.ended(printed, "~", UTC)
+        found = accounting.ended(records, UTC)
         code = ExitStatus(code=0) if version == "22.05" else None
         return {
             job.id: (job.spec.name, job.state, job.submitted_at, job.attempt, code or job.exit, used)
@@ -122,7 +136,8 @@ async def test_ended_jobs_are_the_same(version: str) -> None:
         }
 
     command = accounting.command("now-1days")
-    told, printed = read(rest(version, command)), read(await commands(version, command))
+    told = read(rest_records(version, command))
+    printed = read(accounting.read(await commands(version, command), "~"))
     both = told.keys() & printed.keys()
     assert len(both) >= 2
     assert {job: told[job] for job in both} == {job: printed[job] for job in both}

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from cockpit.backends.slurm.entering import command
-from cockpit.backends.slurm.mapping import values
+from cockpit.backends.slurm.mapping import accounting, values
 from cockpit.backends.slurm.mapping.accounting import FIELDS, ended
 from cockpit.backends.slurm.mapping.dependencies import Conditions, conditions
 from cockpit.backends.slurm.mapping.holding import held
@@ -251,7 +251,7 @@ def test_an_accounting_of_a_job_and_its_steps() -> None:
     }  # fmt: skip
     step = dict.fromkeys(FIELDS, "") | {"JobID": "9_2.batch", "State": "FAILED", "MaxRSS": "2048K"}
     printed = "".join("".join(f"{value}~" for value in each.values()) + "\n" for each in (job, step))
-    ((found, used, _),) = ended(printed, "~", None)
+    ((found, used, _),) = ended(accounting.read(printed, "~"), None)
     assert (found.id, used.cpu_ms, used.peak_memory_mib) == (task_id(9, 2), 62_500, 2)
     assert found.spec.time_limit_seconds == 5400
 

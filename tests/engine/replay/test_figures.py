@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from cockpit.engine.replay.figures import Figures, Run, figures
+from cockpit.engine.replay.jobs import Figures, Run, figures
 
 
 def test_a_short_job_counts_as_ten_seconds_long() -> None:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from cockpit.engine.access import Actor
 from cockpit.engine.state import ClusterState
-from cockpit.engine.views.rules import shown_cluster, shown_rules
+from cockpit.engine.views.accounts import shown_cluster, shown_rules
 from cockpit.model.accounts import Accounts, Association, Qos, assoc_key
 from cockpit.model.cluster import Cluster, Project
 from cockpit.model.events import AccountsChanged, ClusterConfigured, EngineStopped

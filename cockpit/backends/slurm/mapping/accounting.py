@@ -12,7 +12,7 @@ from cockpit.backends.slurm.mapping import states, values
 from cockpit.backends.slurm.mapping.jobs import Listed
 from cockpit.backends.slurm.mapping.listing import SEPARATOR
 from cockpit.backends.slurm.mapping.outputs import of_step
-from cockpit.backends.slurm.mapping.records import separated
+from cockpit.backends.slurm.mapping.records import Record, separated
 from cockpit.model.job import ENDED, Job
 from cockpit.model.jobdetail import StepRow
 from cockpit.model.node import CardSlice
@@ -83,14 +83,8 @@ def unknown_field(complaint: str) -> str | None:
     return rest.partition('"')[0] if marker else None
 
 
-def ended(
-    printed: str, separator: str, zone: tzinfo | None, fields: Sequence[str] = FIELDS, shards_per_card: int = 0
-) -> Iterator[Past]:
+def ended(records: Iterable[Record], zone: tzinfo | None, shards_per_card: int = 0) -> Iterator[Past]:
     """Yield the ended jobs in sacct's order; a job's use is taken from its steps, which follow it."""
-    return _ended(_records(printed, separator, fields), zone, shards_per_card)
-
-
-def _ended(records: Iterable[dict[str, str]], zone: tzinfo | None, shards_per_card: int) -> Iterator[Past]:
     current: Past | None = None
     for record in records:
         if "." in record["JobID"]:
@@ -116,20 +110,15 @@ def with_amounts(job: Job) -> Job:
 
 
 def of_one(
-    printed: str,
-    separator: str,
-    job: str,
-    zone: tzinfo | None,
-    fields: Sequence[str] = FIELDS_OF_ONE,
-    shards_per_card: int = 0,
+    records: Iterable[Record], job: str, zone: tzinfo | None, shards_per_card: int = 0
 ) -> tuple[Past | None, tuple[StepRow, ...]]:
     """Return the record of the job with this id of Slurm (None until it has ended), and its steps.
 
     sacct prints a whole array or heterogeneous job when it is asked for its number. Of a requeued job the last run
     counts; an array's own number stands for its first task.
     """
-    runs: list[list[dict[str, str]]] = []
-    for record in _records(printed, separator, fields):
+    runs: list[list[Record]] = []
+    for record in records:
         if "." not in record["JobID"]:
             runs.append([record])
         elif runs:
@@ -137,11 +126,11 @@ def of_one(
     if not runs:
         return None, ()
     whole, *steps = _run_of(job, runs)
-    past = next(_ended((whole, *steps), zone, shards_per_card), None)
+    past = next(ended((whole, *steps), zone, shards_per_card), None)
     return past, tuple(_step(step, zone) for step in steps)
 
 
-def _run_of(job: str, runs: Sequence[list[dict[str, str]]]) -> list[dict[str, str]]:
+def _run_of(job: str, runs: Sequence[list[Record]]) -> list[Record]:
     """Return the job's own records; the number of an array is also that of one of its tasks, mostly the last."""
     named = [run for run in runs if run[0]["JobID"] == job]
     numbered = [run for run in runs if run[0]["JobIDRaw"] == job]
@@ -168,8 +157,8 @@ def _step(record: Mapping[str, str], zone: tzinfo | None) -> StepRow:
     )
 
 
-def _records(printed: str, separator: str, fields: Sequence[str]) -> Iterator[dict[str, str]]:
-    """Yield the records without the line that names the fields."""
+def read(printed: str, separator: str, fields: Sequence[str] = FIELDS) -> Iterator[Record]:
+    """Yield the records that sacct printed, without the line that names the fields."""
     for record in separated(printed, separator, len(fields)):
         if record[0] != fields[0]:
             yield dict(zip(fields, record, strict=True))

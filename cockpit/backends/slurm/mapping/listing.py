@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from cockpit.backends.slurm.mapping.records import separated
+from cockpit.backends.slurm.mapping.records import Record, separated
 
 SEPARATOR = "{separator}"
 """Placeholder in a command for the field separator; `wire.answers` puts a random word in, which no job can contain."""
@@ -85,7 +85,7 @@ def unknown_field(complaint: str) -> str | None:
     return rest.split()[0] if mark and rest.split() else None
 
 
-def read(printed: str, separator: str, fields: Sequence[str] = FIELDS) -> Iterator[dict[str, str]]:
+def read(printed: str, separator: str, fields: Sequence[str] = FIELDS) -> Iterator[Record]:
     """Yield one record for each job, by field name; the line with the field names is left out."""
     records = separated(printed, separator, len(fields))
     first = next(records, None)

@@ -6,6 +6,9 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
+Record = dict[str, str]
+"""The fields of one job by Slurm's names, as squeue or sacct prints them."""
+
 _KEY = re.compile(r"(?:^|(?<=\s))([A-Za-z][A-Za-z0-9_/:.]*)=")
 _FREE = frozenset(
     {"JobName", "Comment", "AdminComment", "SystemComment", "Command", "WorkDir", "StdErr", "StdIn", "StdOut"}

@@ -26,6 +26,7 @@ from pathlib import Path
 
 import msgspec
 
+from cockpit.backends.slurm.mapping.records import Record
 from cockpit.backends.slurm.wire.calls import Printed
 from cockpit.model.ids import Millis
 
@@ -44,6 +45,7 @@ class Kept(msgspec.Struct, frozen=True):
     at: int
     stdout: str
     separator: str
+    records: tuple[Record, ...] | None = None
 
 
 class UserAnswerCache:
@@ -91,7 +93,7 @@ class UserAnswerCache:
     async def _fetched(self, path: Path, fetch: Callable[[], Awaitable[Printed]]) -> tuple[Printed, Millis]:
         at = self._now()
         printed = await fetch()
-        _write(path, Kept(at, printed.stdout, printed.separator), 0o600)
+        _write(path, Kept(at, printed.stdout, printed.separator, printed.records), 0o600)
         return printed, at
 
     async def _locked(self, path: Path) -> int | None:
@@ -145,7 +147,7 @@ class SharedAnswerCache:
         else:
             printed, at = await self._own.get(question, fresh_ms, fetch)
         if self._writes_for_all and _made(self._folder, 0o755) and self._is_safe():
-            _write(path, Kept(at, printed.stdout, printed.separator), 0o644)
+            _write(path, Kept(at, printed.stdout, printed.separator, printed.records), 0o644)
         return printed, at
 
     def _is_safe(self) -> bool:
@@ -169,7 +171,11 @@ def _read(path: Path, owners: frozenset[int], now: Millis, fresh_ms: int) -> tup
             kept = msgspec.msgpack.decode(file.read(), type=Kept)
     except (OSError, msgspec.DecodeError):
         return None
-    return (Printed(kept.stdout, "", 0, kept.separator), Millis(kept.at)) if 0 <= now - kept.at < fresh_ms else None
+    return (
+        (Printed(kept.stdout, "", 0, kept.separator, records=kept.records), Millis(kept.at))
+        if 0 <= now - kept.at < fresh_ms
+        else None
+    )
 
 
 def _write(path: Path, kept: Kept, mode: int) -> None:

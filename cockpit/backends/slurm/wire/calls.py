@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from cockpit.backends.base import ShellSession
+from cockpit.backends.slurm.mapping.records import Record
 from cockpit.errors import CockpitError, Unreachable
 from cockpit.model.asking import ShellRequest
 
@@ -40,7 +41,10 @@ class Printed(NamedTuple):
     separator: str = ""
     """Field separator that was used in place of `listing.SEPARATOR`."""
     verified: bool = False
-    """The transport produced the text itself and knows that it is complete: it needs no further check."""
+    """The transport produced the answer itself and knows that it is complete: it needs no further check."""
+    records: tuple[Record, ...] | None = None
+    """The records of squeue or sacct where the transport has them (slurmrestd), with an empty `stdout`; None: they have
+    to be read from the text."""
 
 
 class Garbled(Unreachable):

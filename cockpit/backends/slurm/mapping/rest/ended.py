@@ -1,4 +1,4 @@
-"""Jobs of slurmrestd's accounting as sacct prints them, each with its steps behind it."""
+"""Converts jobs of slurmrestd's accounting to the records of sacct, each job followed by its steps."""
 
 from __future__ import annotations
 
@@ -75,24 +75,19 @@ def _exit(value: object) -> str:
     return code if ":" in code else f"{code or 0}:0"
 
 
-def ended(jobs: Iterable[Record], fields: Sequence[str], separator: str, user: str = "") -> str:
-    """Return the jobs in the form of `sacct --parsable --delimiter=separator`; `user`: only that user's."""
-    return "".join(
-        "".join(f"{value}{separator}" for value in line) + "\n"
-        for job in jobs
-        if not user or _FIELDS["User"](job) == user
-        for line in _lines(job, fields)
-    )
+def ended(jobs: Iterable[Record], fields: Sequence[str], user: str = "") -> tuple[dict[str, str], ...]:
+    """Return the jobs and their steps with these fields of sacct; `user`: only that user's jobs."""
+    return tuple(record for job in jobs if not user or _FIELDS["User"](job) == user for record in _records(job, fields))
 
 
-def _lines(job: Record, fields: Sequence[str]) -> Iterator[list[str]]:
-    yield [_FIELDS.get(name, _nothing)(job) for name in fields]
+def _records(job: Record, fields: Sequence[str]) -> Iterator[dict[str, str]]:
+    yield {name: _FIELDS.get(name, _nothing)(job) for name in fields}
     steps = job.get("steps")
     for step in steps if isinstance(steps, list) else ():
         name = word(at(step, "step", "id")).rpartition(".")[2]
         own = {field: _OF_STEP.get(field, _nothing)(step) for field in fields} if isinstance(step, Mapping) else {}
         own["JobID"] = f"{_job_id(job)}.{name}"
-        yield [own.get(field, "") for field in fields]
+        yield {field: own.get(field, "") for field in fields}
 
 
 def _nothing(_: Record) -> str:

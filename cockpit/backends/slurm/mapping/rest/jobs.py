@@ -1,4 +1,4 @@
-"""Jobs of slurmrestd as squeue lists them, and as `scontrol -d show job` places them."""
+"""Converts jobs of slurmrestd to the records of squeue, and to the output of `scontrol -d show job`."""
 
 from __future__ import annotations
 
@@ -105,13 +105,11 @@ _FIELDS: Final[dict[str, Callable[[Record], str]]] = {
 }
 
 
-def listed(jobs: Iterable[Record], fields: Sequence[tuple[str, str]], wanted: str = "") -> str:
-    """Return the jobs in the form of `squeue --Format=name:separator,…`; `wanted`: the id of one job or task. Fields
-    that slurmrestd lacks are empty."""
-    return "".join(
-        "".join(f"{_FIELDS.get(name, _nothing)(job)}{separator}" for name, separator in fields) + "\n"
-        for job in jobs
-        if not wanted or _is(job, wanted)
+def listed(jobs: Iterable[Record], fields: Sequence[str], wanted: str = "") -> tuple[dict[str, str], ...]:
+    """Return the jobs with these fields of squeue; `wanted`: the id of one job or task. Fields that slurmrestd lacks
+    are empty."""
+    return tuple(
+        {name: _FIELDS.get(name, _nothing)(job) for name in fields} for job in jobs if not wanted or _is(job, wanted)
     )
 
 

@@ -1,17 +1,18 @@
-"""Translates Slurm's read commands to requests of slurmrestd, and its JSON answers to what those commands print."""
+"""Translates Slurm's read commands to requests of slurmrestd, and its JSON answers to records or printed text."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from cockpit.backends.slurm.mapping.records import Record
 from cockpit.backends.slurm.mapping.rest import accounts, cluster, ended, jobs
 
 SLURM, DATABASE = "slurm", "slurmdb"
 OLDEST_SHARES = 40
 """First version (v0.0.40) of slurmrestd's API that has shares."""
 
-Printer = Callable[[Mapping[str, Any]], str]
+Reader = Callable[[Mapping[str, Any]], "str | tuple[Record, ...]"]
 
 
 class Question(NamedTuple):
@@ -20,8 +21,8 @@ class Question(NamedTuple):
     area: str
     """`slurm` or `slurmdb`."""
     path: str
-    printed: Printer
-    """Converts the decoded answer to what the command prints."""
+    read: Reader
+    """Converts the decoded answer: to records for squeue and sacct, else to the text that the command prints."""
     params: Mapping[str, str] = {}
 
 
@@ -59,7 +60,7 @@ class NoAnswer(Exception):
 
 def _of_squeue(argv: Sequence[str]) -> Question | None:
     wanted = option(argv, "--jobs")
-    fields = [each.partition(":")[::2] for each in option(argv, "--Format").split(",")]
+    fields = [each.partition(":")[0] for each in option(argv, "--Format").split(",")]
     if "--steps" in argv or "--start" in argv or not option(argv, "--Format"):
         return None
     path = f"job/{wanted.partition('_')[0]}" if wanted else "jobs"
@@ -67,16 +68,16 @@ def _of_squeue(argv: Sequence[str]) -> Question | None:
 
 
 def _of_sacct(argv: Sequence[str]) -> Question:
-    fields, separator = option(argv, "--format").split(","), option(argv, "--delimiter")
+    fields = option(argv, "--format").split(",")
     user, wanted = option(argv, "--user"), option(argv, "--jobs")
 
-    def printed(answer: Mapping[str, Any]) -> str:
-        return ended.ended(_all(answer, "jobs"), fields, separator, user)
+    def records(answer: Mapping[str, Any]) -> tuple[Record, ...]:
+        return ended.ended(_all(answer, "jobs"), fields, user)
 
     if wanted:
-        return Question(DATABASE, f"job/{wanted}", printed)
+        return Question(DATABASE, f"job/{wanted}", records)
     times = {"start_time": option(argv, "--starttime"), "end_time": option(argv, "--endtime")}
-    return Question(DATABASE, "jobs", printed, {name: value for name, value in times.items() if value})
+    return Question(DATABASE, "jobs", records, {name: value for name, value in times.items() if value})
 
 
 def _of_sshare(version: int) -> Question:
@@ -94,7 +95,7 @@ def _of_scontrol(what: str, cluster_name: str) -> Question | None:
     def config(answer: Mapping[str, Any]) -> str:
         return cluster.config(answer.get("meta"), cluster_name)
 
-    readers: dict[str, tuple[str, Printer]] = {
+    readers: dict[str, tuple[str, Reader]] = {
         "config": ("ping", config),
         "node": ("nodes", lambda answer: cluster.nodes(_all(answer, "nodes"))),
         "partition": ("partitions", lambda answer: cluster.partitions(_all(answer, "partitions"))),
@@ -106,7 +107,7 @@ def _of_scontrol(what: str, cluster_name: str) -> Question | None:
     return Question(SLURM, *reader) if reader is not None else None
 
 
-_TABLES: Final[dict[str, tuple[str, Printer]]] = {
+_TABLES: Final[dict[str, tuple[str, Reader]]] = {
     "qos": ("qos", lambda answer: accounts.qos(_all(answer, "qos", "QOS"))),
     "assoc": ("associations", lambda answer: accounts.associations(_all(answer, "associations"))),
 }
